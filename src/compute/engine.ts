@@ -1,0 +1,49 @@
+import type { Kernel } from './kernel';
+
+/**
+ * A place to run kernels. `webgpu` and `cpu` implement exactly this; everything above is written once.
+ * Calls enqueue in order; only `read` and `settle` wait.
+ */
+export interface ComputeEngine {
+  readonly kind: EngineKind;
+  /** Adapter description for the badge and the report, e.g. `SwiftShader` or `typed arrays`. */
+  readonly adapter: string;
+  /** Largest single buffer (and binding) in bytes. */
+  readonly maxBufferBytes: number;
+
+  /** A zeroed buffer; `byteLength` is rounded up to a multiple of 4 and is at least 4. @throws GpuOutOfMemory */
+  allocate(byteLength: number, label: string): EngineBuffer;
+  free(buffer: EngineBuffer): void;
+  /** Copies `data` into the buffer. Offset and length are multiples of 4. */
+  write(buffer: EngineBuffer, byteOffset: number, data: Uint8Array<ArrayBuffer>): void;
+  /** Fills a range with zeros. Offset and length are multiples of 4; default the whole buffer. */
+  clear(buffer: EngineBuffer, byteOffset?: number, byteLength?: number): void;
+  /** Enqueues one dispatch. */
+  run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>): void;
+  /**
+   * Waits for everything enqueued and returns a copy of the range. Proves first that every dispatch since the last
+   * read really ran (nonce and element count). @throws GpuUnverified, GpuLost, GpuValidation, GpuOutOfMemory
+   */
+  read(buffer: EngineBuffer, byteOffset: number, byteLength: number): Promise<Uint8Array<ArrayBuffer>>;
+  /** Waits for everything enqueued and proves that it ran. */
+  settle(): Promise<void>;
+  close(): void;
+}
+
+export type EngineKind = 'webgpu' | 'cpu';
+export type EngineChoice = 'auto' | EngineKind;
+
+/** Opaque to everyone but the engine that made it. */
+export interface EngineBuffer {
+  readonly label: string;
+  readonly byteLength: number;
+}
+
+export interface Dispatch<P extends string, B extends string> {
+  params: Record<P, number>;
+  buffers: Record<B, EngineBuffer>;
+  /** Workgroups to start. */
+  groups: number;
+  /** Elements the dispatch must report as done: the sum of what its workgroups stamp. */
+  elements: number;
+}

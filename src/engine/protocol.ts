@@ -1,0 +1,231 @@
+/**
+ * Everything that crosses the worker boundary, as plain serialisable data. The studio, the headless command and the
+ * tests share these types; nothing here has behaviour.
+ */
+import type { EngineChoice, EngineKind } from '../compute/engine';
+import type { ErrorFacts } from '../errors';
+import type { Dtype } from '../formats/dtype';
+import type { Recipe } from '../formats/recipe';
+
+// ---------------------------------------------------------------- engine
+
+export interface EngineFacts {
+  /** The engine `auto` takes here. */
+  auto: EngineKind;
+  webgpu: { available: boolean; adapter: string; isFallback: boolean; maxBufferBytes: number; why?: string };
+  cpu: { adapter: string };
+  storage: { available: boolean; why?: string };
+  version: string;
+}
+
+// ---------------------------------------------------------------- models
+
+export interface ModelFacts {
+  /** What a recipe calls it: a path, or `owner/name@commit` for the Hub. */
+  ref: string;
+  title: string;
+  origin: 'sample' | 'local' | 'served' | 'hub';
+  kind: 'checkpoint' | 'adapter';
+  /** `model_type` of config.json, or of the adapter's base where known. */
+  family?: string;
+  parameters: number;
+  /** Bytes of its weight files. */
+  bytes: number;
+  /** Dtype → number of tensors. */
+  dtypes: Partial<Record<Dtype, number>>;
+  layers?: number;
+  /** For an adapter: method and rank in words, and the base it names. */
+  adapter?: { summary: string; rank: number; baseModel?: string };
+  /** Hub only. */
+  commit?: string;
+  license?: string;
+}
+
+/** A file handed over from the window: the worker reads it in place by slices. */
+export interface LocalFile {
+  /** Relative path, forward slashes, beginning with the folder's own name. */
+  path: string;
+  file: File;
+}
+
+export interface HubQuery {
+  text: string;
+  /** Only models derived from this base (`base_model:adapter:<id>` / `base_model:finetune:<id>`). */
+  derivedFrom?: { base: string; kind: 'adapter' | 'finetune' };
+  limit: number;
+}
+
+export interface HubHit {
+  id: string;
+  downloads: number;
+  likes: number;
+  updatedAt: string;
+  gated: false | 'auto' | 'manual';
+  private: boolean;
+  /** Parameter count from the safetensors index, where the Hub knows it. */
+  parameters?: number;
+}
+
+// ---------------------------------------------------------------- plan
+
+export interface PlanFacts {
+  problems: PlanProblem[];
+  /** True when nothing in `problems` is an error. */
+  clean: boolean;
+  tensors: PlanTensorFacts[];
+  contributors: string[];
+  base?: string;
+  bytesToDownload: number;
+  bytesToRead: number;
+  bytesToWrite: number;
+  peakBytes: number;
+  shards: number;
+  outputFiles: string[];
+  layers: number;
+}
+
+export interface PlanProblem {
+  severity: 'error' | 'warning' | 'note';
+  code: string;
+  /** What is wrong, naming model and tensor. */
+  message: string;
+  /** What the person can do about it. */
+  remedy: string;
+  tensors?: string[];
+}
+
+export interface PlanTensorFacts {
+  name: string;
+  layer: number | null;
+  module: string;
+  shape: number[];
+  dtype: string;
+  elements: number;
+  copied: boolean;
+  /** Indices into `contributors` of the models that change this tensor. */
+  contributors: number[];
+}
+
+// ---------------------------------------------------------------- merge
+
+export interface MergeRequest {
+  recipe: Recipe;
+  engine: EngineChoice;
+  destination: DestinationSpec;
+  /** Elements of one tile; tests vary it. Default: from the memory budget. */
+  tileElements?: number;
+}
+
+export type DestinationSpec =
+  /** A folder the person picked; a new sub-folder `name` is created in it. */
+  | { kind: 'folder'; handle: FileSystemDirectoryHandle; name: string }
+  /** Finished files stay in the browser's storage until they are downloaded. */
+  | { kind: 'downloads'; name: string }
+  /** The headless command's own server, same origin only. */
+  | { kind: 'served'; url: string };
+
+export interface Progress {
+  stage: 'planning' | 'downloading' | 'merging' | 'finishing';
+  /** Tensor or file at work. */
+  item: string;
+  tensorsDone: number;
+  tensors: number;
+  bytesDone: number;
+  bytes: number;
+  bytesPerSecond: number;
+  secondsLeft: number | null;
+  stages: StageSeconds;
+  /** Reports of tensors finished since the last progress message. */
+  finished: TensorReport[];
+}
+
+export interface StageSeconds {
+  read: number;
+  upload: number;
+  compute: number;
+  readback: number;
+  write: number;
+}
+
+/** The merge report: one schema for command, studio and tests. */
+export interface MergeReport {
+  recipe: Recipe;
+  recipeSha256: string;
+  engine: EngineKind;
+  adapter: string;
+  version: string;
+  seconds: number;
+  stages: StageSeconds;
+  peakBytes: number;
+  inputs: { id: string; file: string; sha256: string }[];
+  shards: { file: string; bytes: number; sha256: string }[];
+  tensors: TensorReport[];
+}
+
+export interface TensorReport {
+  name: string;
+  layer: number | null;
+  module: string;
+  shape: number[];
+  dtype: string;
+  elements: number;
+  /** True when the bytes were copied without any arithmetic. */
+  copied: boolean;
+  contributors: ContributorReport[];
+  /** Share of elements where kept contributions disagree in sign, in [0, 1]. */
+  signConflict: number;
+  /** Pairwise cosine of the task vectors; NaN-free, 0 where a vector is zero. */
+  cosine: number[][];
+  /** ‖output − base‖ / ‖base‖. */
+  outputChange: number;
+  /** NaN and Inf counted in inputs and output. */
+  nonFinite: number;
+}
+
+export interface ContributorReport {
+  id: string;
+  /** Elements kept by the selector. */
+  kept: number;
+  /** Smallest |τ| kept, or 0 where the selector has no threshold. */
+  threshold: number;
+  /** ‖τ‖₂ before selection. */
+  norm: number;
+  /** ‖τ‖₂ of what was kept, before rescaling. */
+  keptNorm: number;
+}
+
+// ---------------------------------------------------------------- storage
+
+export interface CacheFacts {
+  blobs: { sha256: string; bytes: number; name: string }[];
+  outputs: { name: string; bytes: number; complete: boolean }[];
+}
+
+// ---------------------------------------------------------------- the engine as the client sees it
+
+export interface EngineApi {
+  facts(): Promise<EngineFacts>;
+  /** The sample family that ships inside, opened. */
+  openSample(): Promise<ModelFacts[]>;
+  /** Opens every model folder found in the files (a folder with a config or weights is a model). */
+  openLocal(files: LocalFile[]): Promise<ModelFacts[]>;
+  /** Opens `owner/name[@revision]` or a Hub URL; the revision is resolved to a commit and pinned. */
+  openHub(idOrUrl: string): Promise<ModelFacts>;
+  /** Opens a folder that the page's own origin serves under `url` (headless only), under the given recipe name. */
+  openServed(ref: string, url: string): Promise<ModelFacts>;
+  setHub(hub: { url?: string; token?: string | null }): Promise<void>;
+  searchHub(query: HubQuery): Promise<HubHit[]>;
+  plan(recipe: Recipe): Promise<PlanFacts>;
+  merge(request: MergeRequest, onProgress: (progress: Progress) => void): Promise<MergeReport>;
+  /** Cancels the running merge; it rejects with `Cancelled` and leaves nothing that looks complete. */
+  cancel(): Promise<void>;
+  /** A finished output file of a `downloads` merge, disk-backed. */
+  outputFile(name: string, file: string): Promise<File>;
+  cache(): Promise<CacheFacts>;
+  deleteCached(kind: 'blob' | 'output', id: string): Promise<void>;
+}
+
+/** How a failed call crosses the boundary. */
+export interface Failure {
+  error: ErrorFacts;
+}

@@ -1,0 +1,93 @@
+/**
+ * The one error type of Amalgam. `code` is stable and machine-readable, `message` is a sentence for a person that
+ * names the file, tensor or field, `hint` says what to do next. Nobody matches on message text.
+ */
+export class AmalgamError extends Error {
+  readonly code: ErrorCode;
+  readonly hint: string;
+
+  constructor(code: ErrorCode, message: string, hint: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'AmalgamError';
+    this.code = code;
+    this.hint = hint;
+  }
+}
+
+/** Every way Amalgam refuses or fails. Grouped by the room that throws it. */
+export type ErrorCode =
+  // formats: a file is not what it should be
+  | 'HeaderTooSmall'
+  | 'HeaderTooLarge'
+  | 'HeaderInvalid'
+  | 'DuplicateKey'
+  | 'InvalidOffset'
+  | 'ShapeMismatch'
+  | 'FileSizeMismatch'
+  | 'UnsafeName'
+  | 'UnsafePath'
+  | 'LimitExceeded'
+  | 'JsonInvalid'
+  | 'IndexInvalid'
+  | 'ConfigInvalid'
+  | 'LfsPointer'
+  | 'NotSafetensors'
+  | 'AdapterUnsupported'
+  | 'AdapterInvalid'
+  | 'RecipeInvalid'
+  // sources and store: bytes cannot be had
+  | 'NotFound'
+  | 'Unauthorized'
+  | 'Gated'
+  | 'RateLimited'
+  | 'Offline'
+  | 'HubError'
+  | 'RangeIgnored'
+  | 'TransferInvalid'
+  | 'IntegrityError'
+  | 'StorageFull'
+  | 'StorageFailed'
+  | 'StorageUnavailable'
+  | 'FileChanged'
+  // plan: the recipe does not fit the models
+  | 'PlanHasErrors'
+  | 'ModelUnknown'
+  // compute
+  | 'NoWebGpu'
+  | 'GpuCompile'
+  | 'GpuValidation'
+  | 'GpuOutOfMemory'
+  | 'GpuLost'
+  | 'GpuUnverified'
+  | 'NonFinite'
+  // run and output
+  | 'Cancelled'
+  | 'Busy'
+  | 'DestinationNotEmpty'
+  | 'DestinationFailed'
+  | 'WorkerDied'
+  | 'Usage'
+  | 'Internal';
+
+/** The error as plain data: what crosses the worker boundary and what the studio and the command print. */
+export interface ErrorFacts {
+  code: ErrorCode;
+  message: string;
+  hint: string;
+}
+
+/** Turns anything thrown into facts. An unknown throw becomes `Internal` and keeps its text. */
+export function errorFacts(thrown: unknown): ErrorFacts {
+  if (thrown instanceof AmalgamError) {
+    return { code: thrown.code, message: thrown.message, hint: thrown.hint };
+  }
+  if (thrown instanceof DOMException && thrown.name === 'AbortError') {
+    return { code: 'Cancelled', message: 'Cancelled.', hint: 'Start again when you like.' };
+  }
+  const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
+  return {
+    code: 'Internal',
+    message: `Something unexpected happened: ${text}`,
+    hint: 'This is a fault in Amalgam. Copy the details into a bug report.',
+  };
+}

@@ -1,0 +1,33 @@
+import type { ByteSource } from './byte-source';
+
+/** A folder of model files (a checkpoint or an adapter), wherever it lives. */
+export interface ModelFolder {
+  /** The name a recipe uses for it: `samples/base`, a folder name, or `owner/name`. */
+  readonly path: string;
+  readonly origin: ModelOrigin;
+  /** Relative paths with forward slashes, in the order the origin lists them. */
+  readonly files: readonly ModelFile[];
+}
+
+export type ModelOrigin =
+  | { kind: 'sample' }
+  | { kind: 'local' }
+  /** A folder that the headless command serves on the page's own origin. */
+  | { kind: 'served' }
+  | { kind: 'hub'; repo: string; revision: string; commit: string };
+
+export interface ModelFile {
+  readonly path: string;
+  readonly byteLength: number;
+  /** LFS sha256 in lower-case hex where the origin knows it. */
+  readonly sha256?: string;
+  /** git blob sha1 of a small Hub file that is not in LFS. */
+  readonly gitSha1?: string;
+  /** A source for the file as it is at the origin. Opening costs nothing; reading does. */
+  open(): ByteSource;
+}
+
+/** The file at `path`, or undefined. */
+export function findFile(folder: ModelFolder, path: string): ModelFile | undefined {
+  return folder.files.find((f) => f.path === path);
+}
