@@ -1,3 +1,5 @@
+import type { ResolvedParameters } from './plan';
+
 /**
  * A merge method is one file in `methods/` that exports one literal of this shape, and one line in `methods/index.ts`.
  * Form fields, recipe validation, YAML names, help, the docs table and its contract tests are derived from it.
@@ -20,6 +22,29 @@ export interface MergeMethod {
   modelParameters: Readonly<Record<string, ParameterSpec>>;
   /** Does the result stay the same (up to rounding) when contributors swap places? */
   permutation: 'invariant' | 'ordered';
+  /** How a tensor is computed. */
+  compute: MethodCompute;
+}
+
+/**
+ * `delta`: a preset of the delta pipeline (merge/delta-pipeline.ts).
+ * `weights`: out = Σ cᵢ·Wᵢ over full weights, with coefficients known before any data is read.
+ */
+export type MethodCompute =
+  | { kind: 'delta'; preset(parameters: ResolvedParameters): DeltaPreset }
+  | { kind: 'weights'; coefficients(models: readonly ResolvedParameters[], parameters: ResolvedParameters): number[] };
+
+/** Every knob of the delta pipeline: τᵢ → select → rescale → combine → ×λ → + W₀. */
+export interface DeltaPreset {
+  /** `top-k` keeps the ⌊ρn⌋ largest |τ|; `random` keeps each element with probability ρ; ρ is the model's `density`. */
+  select: 'all' | 'top-k' | 'random';
+  /** What kept values are multiplied by: 1, 1/ρ, or ‖τ‖₁ / ‖kept‖₁. */
+  rescale: 'none' | '1/density' | 'l1';
+  /** `sum` elects the sign of Σ wᵢτ̂ᵢ (zero counts as +) and drops what disagrees. */
+  consensus: 'none' | 'sum';
+  /** Divide by the sum of the (agreeing) weights. */
+  normalize: boolean;
+  lambda: number;
 }
 
 export type ParameterSpec = NumberSpec | BooleanSpec | ChoiceSpec;
@@ -49,4 +74,6 @@ export interface ChoiceSpec extends SpecBase {
   kind: 'choice';
   default: string;
   choices: readonly { value: string; label: string }[];
+  /** mergekit spells this parameter as a boolean: what `true` and `false` mean here. */
+  booleans?: { true: string; false: string };
 }

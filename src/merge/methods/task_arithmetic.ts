@@ -1,0 +1,26 @@
+import type { MergeMethod } from '../method';
+import { density, int8Mask, lambda, normalize, rescale, weight } from './parameters';
+
+/** Task arithmetic, Ilharco et al. 2022; mergekit 0.1.4 `generalized_task_arithmetic.py` without selection or consensus. */
+export const taskArithmetic: MergeMethod = {
+  id: 'task_arithmetic',
+  title: 'Task arithmetic',
+  summary: 'Adds the weighted changes of every model to the base.',
+  formula: 'W = W₀ + λ · Σ wᵢ τᵢ',
+  reference: { label: 'Ilharco et al. 2022', url: 'https://arxiv.org/abs/2212.04089' },
+  base: 'required',
+  models: { min: 1, max: 16 },
+  parameters: { normalize: normalize(false), lambda, rescale: { ...rescale('none'), inert: true }, int8_mask: int8Mask },
+  modelParameters: { weight, density: { ...density, inert: true } },
+  permutation: 'invariant',
+  compute: {
+    kind: 'delta',
+    preset: (p) => ({
+      select: 'all',
+      rescale: 'none',
+      consensus: 'none',
+      normalize: p.normalize === true,
+      lambda: Number(p.lambda),
+    }),
+  },
+};
