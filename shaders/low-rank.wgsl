@@ -1,0 +1,41 @@
+// LoRA update of a tile, never materialised elsewhere: Δ[row, col] = scale · Σ_k L[row, k] · R[k, col].
+// left: L [rows, rank] row-major, right: R [rank, cols] row-major, f32; the tile covers flat elements
+// first … first + elements − 1 of a [rows, cols] tensor. `add` = 1 adds Δ to values, 0 stores it.
+// The sum runs over k in order, every product and sum rounded to f32: same bits on CPU and GPU.
+
+struct Params {
+  stamp: vec4<u32>,
+  elements: u32,
+  first: u32,
+  cols: u32,
+  rank: u32,
+  slot: u32,
+  add: u32,
+  scale: f32,
+}
+
+@group(0) @binding(1) var<storage, read> left: array<f32>;
+@group(0) @binding(2) var<storage, read> right: array<f32>;
+@group(0) @binding(3) var<storage, read_write> values: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let begin = group_index(group) * 4096u;
+  let end = min(begin + 4096u, params.elements);
+  for (var e = begin + lane; e < end; e += 64u) {
+    let flat = params.first + e;
+    let row = flat / params.cols;
+    let col = flat - row * params.cols;
+    var sum = 0.0;
+    for (var k = 0u; k < params.rank; k++) {
+      sum = sum + exact(left[row * params.rank + k] * right[k * params.cols + col]);
+    }
+    let delta = exact(sum * params.scale);
+    if (params.add == 1u) {
+      values[params.slot + e] = values[params.slot + e] + delta;
+    } else {
+      values[params.slot + e] = delta;
+    }
+  }
+  if (lane == 0u && begin < end) { stamp(end - begin); }
+}

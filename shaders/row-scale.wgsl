@@ -1,0 +1,22 @@
+// V[row, :] ← factor[row] · V[row, :] for the whole rows of a tile, in place; one f32 rounding.
+// factor holds one f32 per row of the tile; shapes: values rows·cols f32 at `slot`.
+
+struct Params {
+  stamp: vec4<u32>,
+  elements: u32,
+  cols: u32,
+  slot: u32,
+}
+
+@group(0) @binding(1) var<storage, read> factor: array<f32>;
+@group(0) @binding(2) var<storage, read_write> values: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let begin = group_index(group) * 4096u;
+  let end = min(begin + 4096u, params.elements);
+  for (var e = begin + lane; e < end; e += 64u) {
+    values[params.slot + e] = values[params.slot + e] * factor[e / params.cols];
+  }
+  if (lane == 0u && begin < end) { stamp(end - begin); }
+}

@@ -1,0 +1,19 @@
+// Task vector in place: values[slot + e] -= values[e] (τ = W − W₀), one f32 rounding.
+
+struct Params {
+  stamp: vec4<u32>,
+  elements: u32,
+  slot: u32,
+}
+
+@group(0) @binding(1) var<storage, read_write> values: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let begin = group_index(group) * 4096u;
+  let end = min(begin + 4096u, params.elements);
+  for (var e = begin + lane; e < end; e += 64u) {
+    values[params.slot + e] = values[params.slot + e] - values[e];
+  }
+  if (lane == 0u && begin < end) { stamp(end - begin); }
+}
