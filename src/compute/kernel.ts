@@ -30,15 +30,16 @@ export interface CpuRun<P extends string = string, B extends string = string> {
 }
 
 /** Declares a kernel; the parameter and buffer names become types. */
-export function defineKernel<const P extends Record<string, ScalarType>, const B extends Record<string, Access>>(
-  kernel: {
-    id: string;
-    wgsl: string;
-    params: P;
-    buffers: B;
-    cpu(run: CpuRun<Extract<keyof P, string>, Extract<keyof B, string>>): void;
-  },
-): Kernel<Extract<keyof P, string>, Extract<keyof B, string>> {
+export function defineKernel<
+  const P extends Record<string, ScalarType>,
+  const B extends Record<string, Access>,
+>(kernel: {
+  id: string;
+  wgsl: string;
+  params: P;
+  buffers: B;
+  cpu(run: CpuRun<Extract<keyof P, string>, Extract<keyof B, string>>): void;
+}): Kernel<Extract<keyof P, string>, Extract<keyof B, string>> {
   return kernel as Kernel<Extract<keyof P, string>, Extract<keyof B, string>>;
 }
 

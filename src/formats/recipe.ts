@@ -67,7 +67,9 @@ export interface RepoRef {
 /** Parses a model reference; the inverse is {@link formatModelRef}. */
 export function parseModelRef(text: string): ModelRef {
   const [model = '', adapter] = text.split('+', 2);
-  return adapter === undefined ? { model: parseRepoRef(model) } : { model: parseRepoRef(model), adapter: parseRepoRef(adapter) };
+  return adapter === undefined
+    ? { model: parseRepoRef(model) }
+    : { model: parseRepoRef(model), adapter: parseRepoRef(adapter) };
 }
 
 function parseRepoRef(text: string): RepoRef {

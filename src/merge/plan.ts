@@ -2,9 +2,10 @@
  * The plan: what a run will do, known from headers and configs alone. Every output tensor, who contributes to it and
  * how its values are obtained, the resolved parameters, the shards, the bytes, and every mismatch with its remedy.
  */
-import type { WeightDtype, Dtype } from '../formats/dtype';
-import type { Recipe } from '../formats/recipe';
+
 import type { PlanProblem } from '../engine/protocol';
+import type { Dtype, WeightDtype } from '../formats/dtype';
+import type { Recipe } from '../formats/recipe';
 import type { TensorRole } from '../models/tensor-role';
 
 /** Where the bytes of one stored tensor are. */

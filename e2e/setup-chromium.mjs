@@ -1,0 +1,98 @@
+/**
+ * Finds a Chromium with WebGPU for the tests and the headless command; run directly, also installs one where it can.
+ * Plain JavaScript, so that it runs before anything is built.
+ *
+ *   node e2e/setup-chromium.mjs      prints the browser it found, or says what to install and exits 1
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright';
+
+/** What every automated Chromium of ours is started with. The last ones keep it from talking to anybody. */
+export const CHROMIUM_ARGS = [
+  '--enable-unsafe-webgpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+/** Renders WebGPU on the processor: the same adapter on every machine, so tests mean the same everywhere. */
+export const SWIFTSHADER_ARGS = ['--use-webgpu-adapter=swiftshader'];
+
+/**
+ * The path of a Chromium or Chrome binary, or undefined. `CHROMIUM_PATH` wins. Real binaries come before the wrapper
+ * scripts that distributions put on the path: a wrapper adds its own flags and prints into the output.
+ */
+export function findChromium() {
+  const chosen = process.env.CHROMIUM_PATH;
+  if (chosen) return existsSync(chosen) ? chosen : undefined;
+  return candidates().find((path) => existsSync(path));
+}
+
+function candidates() {
+  if (process.platform === 'darwin') {
+    return [
+      '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+      '/Applications/Chromium.app/Contents/MacOS/Chromium',
+      chromium.executablePath(),
+    ];
+  }
+  if (process.platform === 'win32') {
+    const roots = [process.env.PROGRAMFILES, process.env['PROGRAMFILES(X86)'], process.env.LOCALAPPDATA];
+    return [
+      ...roots.filter(Boolean).map((root) => join(root, 'Google', 'Chrome', 'Application', 'chrome.exe')),
+      chromium.executablePath(),
+    ];
+  }
+  return [
+    '/usr/lib/chromium/chromium',
+    '/usr/lib/chromium-browser/chromium-browser',
+    '/usr/lib64/chromium-browser/chromium-browser',
+    '/opt/google/chrome/chrome',
+    chromium.executablePath(),
+    '/snap/bin/chromium',
+    '/usr/bin/chromium',
+    '/usr/bin/google-chrome',
+  ];
+}
+
+function installWithApt() {
+  for (const args of [
+    ['update', '-qq'],
+    ['install', '-y', '-qq', '--no-install-recommends', 'chromium'],
+  ]) {
+    const { status } = spawnSync('apt-get', args, {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    });
+    if (status !== 0) return;
+  }
+}
+
+function main() {
+  const canInstall =
+    process.platform === 'linux' && process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
+  if (!findChromium() && !process.env.CHROMIUM_PATH && canInstall) {
+    console.log('No Chromium found; installing the chromium package …');
+    installWithApt();
+  }
+  const found = findChromium();
+  if (found) {
+    console.log(`Chromium: ${found}`);
+    return;
+  }
+  console.error(
+    process.env.CHROMIUM_PATH
+      ? `CHROMIUM_PATH names ${process.env.CHROMIUM_PATH}, which does not exist. Correct it or unset it.`
+      : 'No Chromium or Chrome was found. Install one of them (Debian or Ubuntu: "sudo apt-get install chromium"; ' +
+          'any system: "npx playwright install chromium"), or set CHROMIUM_PATH to the program file.',
+  );
+  process.exitCode = 1;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) main();

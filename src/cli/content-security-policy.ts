@@ -1,0 +1,28 @@
+/**
+ * The Content-Security-Policy of the built studio. The static build carries it as a `<meta>` element, the headless
+ * command's server sends it as a header. Pure strings: the build configuration imports this file too.
+ *
+ * `amalgam` is the one Trusted Types policy; it lets through script URLs of our own origin, for workers.
+ */
+export const HUB_ORIGINS: readonly string[] = [
+  'https://huggingface.co',
+  'https://*.huggingface.co',
+  'https://*.hf.co',
+];
+
+/** @param connect origins besides our own that the page may talk to: the Hub and the hosts it redirects to. */
+export function contentSecurityPolicy(connect: readonly string[]): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "worker-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data: blob:",
+    "font-src 'self'",
+    `connect-src 'self' ${connect.join(' ')}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",
+    'trusted-types amalgam',
+  ].join('; ');
+}

@@ -1,0 +1,2 @@
+// The studio's entry. The headless command opens the same page with `#headless` and drives the engine itself.
+export {};

@@ -1,0 +1,45 @@
+import process from 'node:process';
+import react from '@vitejs/plugin-react';
+import { defineConfig, type Plugin } from 'vite';
+import { contentSecurityPolicy, HUB_ORIGINS } from './src/cli/content-security-policy.ts';
+
+/**
+ * Origins the built page may talk to. `VITE_HUB_URL` builds for another hub: its URL, followed by the hosts it
+ * redirects downloads to, separated by spaces.
+ */
+const connect = process.env.VITE_HUB_URL
+  ? process.env.VITE_HUB_URL.split(/\s+/).map((url) => new URL(url).origin)
+  : HUB_ORIGINS;
+
+/** Writes the policy into the built page. The dev server's hot reloading needs inline scripts, so it goes without. */
+const policy: Plugin = {
+  name: 'amalgam-content-security-policy',
+  apply: 'build',
+  transformIndexHtml: () => [
+    {
+      tag: 'meta',
+      attrs: { 'http-equiv': 'Content-Security-Policy', content: contentSecurityPolicy(connect) },
+      injectTo: 'head-prepend',
+    },
+  ],
+};
+
+const hasDesktop =
+  process.platform === 'darwin' ||
+  process.platform === 'win32' ||
+  Boolean(process.env.DISPLAY || process.env.WAYLAND_DISPLAY);
+
+export default defineConfig({
+  base: './',
+  plugins: [react(), policy],
+  worker: { format: 'es' },
+  // Found up front, so that the dev server never has to reload the page in the middle of somebody's first merge.
+  optimizeDeps: { entries: ['index.html', 'src/**/*.worker.ts'] },
+  server: { open: hasDesktop },
+  build: {
+    target: 'es2023',
+    // The policy allows no data: fonts or scripts.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+});

@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { playwright } from '@vitest/browser-playwright';
+import { defineConfig } from 'vitest/config';
+import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './e2e/setup-chromium.mjs';
+
+// A profile on disk: the default context keeps OPFS in a small memory where write() fails without throwing.
+const profile = mkdtempSync(join(tmpdir(), 'amalgam-vitest-'));
+process.once('exit', () => rmSync(profile, { recursive: true, force: true }));
+const executablePath = findChromium();
+
+export default defineConfig({
+  test: {
+    reporters: ['default', ['json', { outputFile: 'test-results/vitest.json' }]],
+    allowOnly: false,
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          environment: 'node',
+          include: ['src/**/*.test.{ts,tsx}', 'e2e/**/*.test.ts'],
+          exclude: ['**/*.browser.test.*', 'node_modules/**'],
+        },
+      },
+      {
+        worker: { format: 'es' },
+        optimizeDeps: { entries: ['src/**/*.browser.test.{ts,tsx}', 'src/**/*.worker.ts'] },
+        test: {
+          name: 'browser',
+          include: ['src/**/*.browser.test.{ts,tsx}'],
+          // One persistent profile, and one device at a time: neither can be shared by test files running at once.
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          browser: {
+            enabled: true,
+            headless: true,
+            screenshotFailures: false,
+            provider: playwright({
+              launchOptions: {
+                args: ['--no-sandbox', ...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
+                ...(executablePath ? { executablePath } : {}),
+              },
+              persistentContext: profile,
+            }),
+            instances: [{ browser: 'chromium' }],
+          },
+        },
+      },
+    ],
+  },
+});
