@@ -6,6 +6,17 @@ import { playwright } from '@vitest/browser-playwright';
 import { defineConfig } from 'vitest/config';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './e2e/setup-chromium.mjs';
 
+// Vitest's failure report calls Map.groupBy, which Node 20 does not have: without it a failing run says nothing.
+Map.groupBy ??= (items, keyOf) => {
+  const groups = new Map();
+  let index = 0;
+  for (const item of items) {
+    const key = keyOf(item, index++);
+    groups.set(key, [...(groups.get(key) ?? []), item]);
+  }
+  return groups;
+};
+
 // A profile on disk: the default context keeps OPFS in a small memory where write() fails without throwing.
 const profile = mkdtempSync(join(tmpdir(), 'amalgam-vitest-'));
 process.once('exit', () => rmSync(profile, { recursive: true, force: true }));

@@ -1,0 +1,269 @@
+/**
+ * The shape of the house, checked on the syntax trees: imports between rooms run one way, each platform API has one
+ * room, files stay small, and every dependency is one we agreed on.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { describe, expect, test } from 'vitest';
+
+const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
+
+/** What each room may import besides itself: a room, or single files of one. `errors` and the like are for all. */
+const MAY_IMPORT: Record<string, string[]> = {
+  formats: [],
+  sources: ['formats'],
+  store: ['formats', 'sources'],
+  models: ['formats'],
+  compute: ['formats'],
+  gpu: ['compute', 'formats'],
+  cpu: ['compute', 'formats'],
+  merge: ['formats', 'sources', 'store', 'models', 'compute', 'write/destination'],
+  write: ['formats', 'merge'],
+  engine: ['formats', 'sources', 'store', 'models', 'compute', 'gpu', 'cpu', 'merge', 'write'],
+  ui: ['engine/client', 'formats/recipe', 'merge/method', 'merge/methods'],
+  cli: ['engine/client', 'formats/recipe'],
+  main: ['ui', 'cli/page'],
+};
+
+/** Files at the root of `src` that every room may use, and the boundary's types, which may be named anywhere. */
+const FOR_ALL = ['errors', 'trusted-worker-url'];
+const TYPES_FOR_ALL = ['engine/protocol'];
+
+/** Where each platform API may be called: `room` or `room/file`. */
+const API_ROOMS: Record<string, string[]> = {
+  'navigator.gpu': ['gpu'],
+  'getDirectory()': ['store', 'write'],
+  'createSyncAccessHandle()': ['store', 'write'],
+  // The headless command's page sends its output to the command's own server.
+  'fetch()': ['sources', 'write/served-destination', 'cli'],
+  XMLHttpRequest: [],
+  WebSocket: [],
+  EventSource: [],
+  eval: [],
+  innerHTML: [],
+  outerHTML: [],
+  insertAdjacentHTML: [],
+  dangerouslySetInnerHTML: [],
+};
+
+const RUNTIME_DEPENDENCIES = [
+  '@huggingface/hub',
+  '@noble/hashes',
+  '@tanstack/react-virtual',
+  'comlink',
+  'd3-scale',
+  'd3-scale-chromatic',
+  'idb',
+  'radix-ui',
+  'react',
+  'react-dom',
+  'valibot',
+  'yaml',
+  'zustand',
+];
+
+const MAX_SOURCE_LINES = 400;
+const MAX_SHADER_LINES = 150;
+
+interface Source {
+  /** Path below `src` without extension, e.g. `merge/methods/ties`. */
+  path: string;
+  room: string;
+  isTest: boolean;
+  imports: { specifier: string; typeOnly: boolean }[];
+  /** Platform APIs used, as spelled in {@link API_ROOMS}. */
+  apis: string[];
+}
+
+const sources = filesBelow('src')
+  .filter((path) => /\.tsx?$/.test(path) && !path.endsWith('.d.ts'))
+  .map(readSource);
+const production = sources.filter((source) => !source.isTest);
+
+describe('rooms', () => {
+  test('every room is known and imports run one way', () => {
+    const wrong = production.flatMap((source) =>
+      source.imports.flatMap(({ specifier, typeOnly }) => {
+        const target = resolveImport(source, specifier);
+        if (target === undefined || roomOf(target) === source.room) return [];
+        if (isOneOf(target, FOR_ALL) || (typeOnly && isOneOf(target, TYPES_FOR_ALL))) return [];
+        return isOneOf(target, MAY_IMPORT[source.room] ?? []) ? [] : [`${source.path} imports ${target}`];
+      }),
+    );
+    expect(wrong).toEqual([]);
+    const rooms = new Set(production.map((source) => source.room));
+    expect([...rooms].filter((room) => !(room in MAY_IMPORT) && !FOR_ALL.includes(room))).toEqual([]);
+  });
+
+  test('each platform API is used in its own room only', () => {
+    const wrong = production.flatMap((source) =>
+      source.apis
+        .filter((api) => !isOneOf(source.path, API_ROOMS[api]!))
+        .map((api) => `${source.path}: ${api}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test('the page imports runtime dependencies only; Node and tools stay in the command and the tests', () => {
+    const wrong = production
+      .filter((source) => source.room !== 'cli' || source.path === 'cli/page')
+      .flatMap((source) =>
+        source.imports
+          .map(({ specifier }) => specifier)
+          .filter((name) => !name.startsWith('.') && !RUNTIME_DEPENDENCIES.includes(packageOf(name)))
+          .map((name) => `${source.path} imports ${name}`),
+      );
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe('files', () => {
+  test(`no source file is longer than ${MAX_SOURCE_LINES} lines`, () => {
+    const paths = [...filesBelow('src'), ...filesBelow('e2e')].filter((path) =>
+      /\.(tsx?|m?js|css)$/.test(path),
+    );
+    expect(tooLong(paths, MAX_SOURCE_LINES)).toEqual([]);
+  });
+
+  test(`every shader is imported and at most ${MAX_SHADER_LINES} lines long`, () => {
+    const shaders = filesBelow('shaders').filter((path) => path.endsWith('.wgsl'));
+    expect(shaders.length).toBeGreaterThan(0);
+    expect(tooLong(shaders, MAX_SHADER_LINES)).toEqual([]);
+    const imported = new Set(
+      production.flatMap((source) =>
+        source.imports
+          .filter(({ specifier }) => specifier.endsWith('.wgsl?raw'))
+          .map(({ specifier }) => join('src', dirname(source.path), specifier.slice(0, -'?raw'.length))),
+      ),
+    );
+    expect(shaders.filter((path) => !imported.has(path))).toEqual([]);
+  });
+});
+
+describe('dependencies', () => {
+  const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
+  const { dependencies = {}, devDependencies = {} } = manifest;
+
+  test('the runtime dependencies are the agreed ones', () => {
+    expect(Object.keys(dependencies).sort()).toEqual([...RUNTIME_DEPENDENCIES].sort());
+  });
+
+  test('each is pinned to one version and named, with that version, in docs/dependencies.md', () => {
+    const rows = [
+      ...read('docs/dependencies.md').matchAll(/^\| `([^`]+)` \| (\S+) \| ([^|]+) \| ([^|]+) \|$/gm),
+    ];
+    const documented = new Map(rows.map(([, name, version]) => [name, version]));
+    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
+      expect(version, name).toMatch(/^\d+\.\d+\.\d+$/);
+      expect(documented.get(name), name).toBe(version);
+      documented.delete(name);
+    }
+    expect([...documented.keys()]).toEqual([]);
+  });
+
+  test('the lock file names no registry', () => {
+    expect(read('package-lock.json')).not.toMatch(/"resolved"/);
+  });
+});
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8');
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath, entry.name).slice(root.length).replaceAll('\\', '/').replace(/^\//, ''),
+    );
+}
+
+function tooLong(paths: string[], limit: number): string[] {
+  return paths
+    .map((path) => ({ path, lines: read(path).trimEnd().split('\n').length }))
+    .filter(({ lines }) => lines > limit)
+    .map(({ path, lines }) => `${path}: ${lines} lines`);
+}
+
+function readSource(file: string): Source {
+  const path = file.slice('src/'.length).replace(/\.tsx?$/, '');
+  const tree = ts.createSourceFile(file, read(file), ts.ScriptTarget.Latest, true);
+  const source: Source = { path, room: roomOf(path), isTest: path.endsWith('.test'), imports: [], apis: [] };
+  const visit = (node: ts.Node): void => {
+    const found = importIn(node);
+    if (found) source.imports.push(found);
+    const api = apiIn(node);
+    if (api) source.apis.push(api);
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return source;
+}
+
+function importIn(node: ts.Node): Source['imports'][number] | undefined {
+  if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier)) {
+    return { specifier: node.moduleSpecifier.text, typeOnly: node.importClause?.isTypeOnly ?? false };
+  }
+  if (ts.isExportDeclaration(node) && node.moduleSpecifier && ts.isStringLiteral(node.moduleSpecifier)) {
+    return { specifier: node.moduleSpecifier.text, typeOnly: node.isTypeOnly };
+  }
+  if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
+    const [argument] = node.arguments;
+    if (argument && ts.isStringLiteral(argument)) return { specifier: argument.text, typeOnly: false };
+  }
+  if (
+    ts.isImportTypeNode(node) &&
+    ts.isLiteralTypeNode(node.argument) &&
+    ts.isStringLiteral(node.argument.literal)
+  ) {
+    return { specifier: node.argument.literal.text, typeOnly: true };
+  }
+  return undefined;
+}
+
+function apiIn(node: ts.Node): string | undefined {
+  if (ts.isCallExpression(node)) {
+    const callee = node.expression;
+    const name = ts.isPropertyAccessExpression(callee) ? callee.name.text : callee.getText();
+    const called = `${name}()`;
+    return Object.hasOwn(API_ROOMS, called) ? called : Object.hasOwn(API_ROOMS, name) ? name : undefined;
+  }
+  if (ts.isPropertyAccessExpression(node)) {
+    const { text } = node.name;
+    if (text === 'gpu' && /navigator$/.test(node.expression.getText())) return 'navigator.gpu';
+    return text.endsWith('HTML') && Object.hasOwn(API_ROOMS, text) ? text : undefined;
+  }
+  if (ts.isNewExpression(node) || ts.isJsxAttribute(node) || ts.isPropertyAssignment(node)) {
+    const name = (ts.isNewExpression(node) ? node.expression : node.name).getText();
+    return Object.hasOwn(API_ROOMS, name) ? name : undefined;
+  }
+  return undefined;
+}
+
+/** The first folder below `src`, or the file's own name at the root. */
+function roomOf(path: string): string {
+  return path.split('/')[0]!;
+}
+
+/** The imported file below `src`, or undefined for a package, a shader or a file outside. */
+function resolveImport(source: Source, specifier: string): string | undefined {
+  if (!specifier.startsWith('.')) return undefined;
+  const bare = specifier.replace(/\?.*$/, '').replace(/\.tsx?$/, '');
+  const target = join(dirname(source.path), bare).replaceAll('\\', '/');
+  return target.startsWith('..') ? undefined : target;
+}
+
+/** Whether `path` is one of the entries, lies below one, or shares its beginning up to a `-` (`formats/recipe-yaml`). */
+function isOneOf(path: string, entries: readonly string[]): boolean {
+  return entries.some(
+    (entry) =>
+      path === entry || path.startsWith(`${entry}/`) || (entry.includes('/') && path.startsWith(`${entry}-`)),
+  );
+}
+
+function packageOf(specifier: string): string {
+  const parts = specifier.split('/');
+  return specifier.startsWith('@') ? parts.slice(0, 2).join('/') : parts[0]!;
+}
