@@ -6,3 +6,121 @@ export interface TensorRole {
   module: string;
   kind: 'embedding' | 'head' | 'norm' | 'linear' | 'bias' | 'other';
 }
+
+/** Where a tensor stands in the flow through a model: ahead of the blocks, in one of them, or behind them. */
+export type Place = 'before' | 'layer' | 'after';
+
+/** A tensor name cut at its layer index: `model.layers.` · 7 · `mlp.up_proj.weight`. */
+export interface LayerName {
+  /** Everything ahead of the index, the dot included; tensors with the same stack belong to one stack of blocks. */
+  stack: string;
+  index: number;
+  rest: string;
+}
+
+/**
+ * The kinds, by the end of the name; the first match wins. The spellings are those of llama, mistral, qwen, gemma,
+ * phi3, olmo2, granite, smollm3, stablelm, gpt2, gpt_neox, bloom and opt in transformers, and of their relatives.
+ */
+const KINDS: readonly { name: RegExp; kind: TensorRole['kind'] }[] = [
+  { name: /(?:^|\.)(?:lm_head|embed_out|output)\.weight$/, kind: 'head' },
+  {
+    name: /(?:^|\.)(?:embed_tokens|embed_in|wte|word_embeddings|tok_embeddings|shared)\.weight$/,
+    kind: 'embedding',
+  },
+  {
+    name: /(?:^|\.)(?:wpe|embed_positions|position_embeddings|token_type_embeddings)\.weight$/,
+    kind: 'embedding',
+  },
+  { name: /(?:^|[._])bias$/, kind: 'bias' },
+  { name: /(?:norm|(?:^|\.)ln_[a-z0-9]+|layernorm|layer_norm)\.(?:weight|scale)$/i, kind: 'norm' },
+];
+
+/** Kinds that exist outside the blocks only: inside, `output.weight` is just another projection. */
+const OUTSIDE_ONLY: ReadonlySet<TensorRole['kind']> = new Set(['embedding', 'head']);
+
+/** Names outside the blocks that come behind them; every other name outside comes ahead. */
+const AFTER: readonly RegExp[] = [
+  /(?:^|\.)(?:lm_head|embed_out|output|score|classifier|qa_outputs|pooler|project_out)\./,
+  /(?:^|\.)(?:norm|ln_f|final_layer_norm|final_layernorm|final_norm)\.(?:weight|bias)$/,
+];
+
+/**
+ * Buffers that some checkpoints store beside their weights: causal masks, rotary tables, position counters. They
+ * follow from the config, so they are copied and never merged (newer versions of transformers register them with
+ * `persistent=False` and do not store them at all).
+ */
+const BUFFERS: readonly RegExp[] = [
+  /(?:^|\.)(?:attn|attention|self_attention)\.(?:bias|masked_bias)$/,
+  /(?:^|\.)rotary_emb\.inv_freq$/,
+  /(?:^|\.)(?:position_ids|num_batches_tracked)$/,
+];
+
+/** Cuts a name at its first numeric part, or null where there is none (`model.norm.weight`). */
+export function splitLayer(name: string): LayerName | null {
+  const match = /^((?:.*?\.)?)(\d{1,6})\.(.+)$/.exec(name);
+  return match ? { stack: match[1]!, index: Number(match[2]), rest: match[3]! } : null;
+}
+
+/** True for stored buffers that are no weights (see {@link BUFFERS}). */
+export function isBuffer(name: string): boolean {
+  return BUFFERS.some((pattern) => pattern.test(name));
+}
+
+/** The place of a tensor, by its name alone. */
+export function tensorPlace(name: string): Place {
+  if (splitLayer(name)) return 'layer';
+  return AFTER.some((pattern) => pattern.test(name)) ? 'after' : 'before';
+}
+
+/**
+ * The role of a tensor, by its name and shape. Works for every model: a name of no known family takes its first
+ * numeric part as the layer index, and a matrix counts as linear.
+ */
+export function tensorRole(name: string, shape: readonly number[]): TensorRole {
+  const layer = splitLayer(name);
+  const known = KINDS.find((k) => k.name.test(name) && (layer === null || !OUTSIDE_ONLY.has(k.kind)));
+  const kind = isBuffer(name) ? 'other' : (known?.kind ?? (shape.length >= 2 ? 'linear' : 'other'));
+  return { layer: layer?.index ?? null, module: moduleLabel(layer?.rest ?? name), kind };
+}
+
+/** `self_attn.q_proj.weight` → `self_attn.q_proj`; outside the blocks only the last part: `model.norm.weight` → `norm`. */
+function moduleLabel(path: string): string {
+  const parts = path.replace(/\.weight$/, '').split('.');
+  const leads = new Set(['model', 'transformer', 'decoder', 'gpt_neox', 'language_model']);
+  while (parts.length > 1 && leads.has(parts[0]!)) parts.shift();
+  return parts.join('.');
+}
+
+const PLACES: readonly Place[] = ['before', 'layer', 'after'];
+
+/**
+ * Compares two tensor names in natural order: embeddings, blocks ascending, final norm, head; inside a block by name
+ * with numbers by value. A total order, so that the plan never depends on the order of a file.
+ */
+export function tensorOrder(a: string, b: string): number {
+  const byPlace = PLACES.indexOf(tensorPlace(a)) - PLACES.indexOf(tensorPlace(b));
+  if (byPlace !== 0) return byPlace;
+  const layerA = splitLayer(a);
+  const layerB = splitLayer(b);
+  if (layerA && layerB) {
+    if (layerA.stack !== layerB.stack) return compareNames(layerA.stack, layerB.stack);
+    return layerA.index - layerB.index || compareNames(layerA.rest, layerB.rest);
+  }
+  const head = Number(tensorRole(a, []).kind === 'head') - Number(tensorRole(b, []).kind === 'head');
+  return head || compareNames(a, b);
+}
+
+/** Dotted names part by part; numeric parts by value, others by UTF-16 code unit (no locale: the order is fixed). */
+function compareNames(a: string, b: string): number {
+  const partsA = a.split('.');
+  const partsB = b.split('.');
+  for (let i = 0; i < Math.min(partsA.length, partsB.length); i++) {
+    const x = partsA[i]!;
+    const y = partsB[i]!;
+    if (x === y) continue;
+    if (/^\d+$/.test(x) && /^\d+$/.test(y) && Number(x) !== Number(y)) return Number(x) - Number(y);
+    return x < y ? -1 : 1;
+  }
+  return partsA.length - partsB.length;
+}

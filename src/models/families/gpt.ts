@@ -1,0 +1,63 @@
+import type { Family } from '../family';
+
+/** GPT-2 (transformers modeling_gpt2.py): Conv1D weights [in, out], blocks under `h`, often saved without prefix. */
+export const gpt2: Family = {
+  id: 'gpt2',
+  modelTypes: { gpt2: { tiedByDefault: true } },
+  prefix: 'transformer.',
+  embedding: 'transformer.wte.weight',
+  head: 'lm_head.weight',
+  stack: 'transformer.h.',
+  linearStorage: 'in_out',
+  depth: { counts: ['n_layer'], perLayer: [], indices: [] },
+  variesByIndex: [],
+};
+
+/** GPT-BigCode, GPT-J and Qwen 1 (remote code): the names of GPT-2, but ordinary linear weights. */
+export const gptLinear: Family = {
+  ...gpt2,
+  id: 'gpt_linear',
+  modelTypes: {
+    gpt_bigcode: { tiedByDefault: true },
+    gptj: { tiedByDefault: false },
+    qwen: { tiedByDefault: false },
+  },
+  linearStorage: 'out_in',
+  depth: { counts: ['n_layer', 'num_hidden_layers'], perLayer: [], indices: [] },
+};
+
+/** BLOOM and Falcon (transformers modeling_bloom.py, modeling_falcon.py). */
+export const bloom: Family = {
+  ...gpt2,
+  id: 'bloom',
+  modelTypes: { bloom: { tiedByDefault: true }, falcon: { tiedByDefault: true } },
+  embedding: 'transformer.word_embeddings.weight',
+  linearStorage: 'out_in',
+  depth: { counts: ['n_layer', 'num_hidden_layers'], perLayer: [], indices: [] },
+};
+
+/** GPT-NeoX and Pythia (transformers modeling_gpt_neox.py). */
+export const gptNeox: Family = {
+  id: 'gpt_neox',
+  modelTypes: { gpt_neox: { tiedByDefault: false } },
+  prefix: 'gpt_neox.',
+  embedding: 'gpt_neox.embed_in.weight',
+  head: 'embed_out.weight',
+  stack: 'gpt_neox.layers.',
+  linearStorage: 'out_in',
+  depth: { counts: ['num_hidden_layers'], perLayer: [], indices: [] },
+  variesByIndex: [],
+};
+
+/** OPT (transformers modeling_opt.py). */
+export const opt: Family = {
+  id: 'opt',
+  modelTypes: { opt: { tiedByDefault: true } },
+  prefix: 'model.',
+  embedding: 'model.decoder.embed_tokens.weight',
+  head: 'lm_head.weight',
+  stack: 'model.decoder.layers.',
+  linearStorage: 'out_in',
+  depth: { counts: ['num_hidden_layers'], perLayer: [], indices: [] },
+  variesByIndex: [],
+};
