@@ -1,0 +1,97 @@
+/**
+ * Editing a JSON object as text. Parsing and printing a config again would turn `1.0` into `1`, and transformers
+ * checks the types of its config fields strictly; so members that are not edited keep every character.
+ */
+
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
+
+/**
+ * Sets top-level members of a JSON object, in place where they exist and at the end where they do not.
+ *
+ * @param text a valid JSON object (the caller has parsed it)
+ * @param edits member name → new value
+ */
+export function editJsonObject(text: string, edits: ReadonlyMap<string, JsonValue>): string {
+  const { members, close } = topLevelMembers(text);
+  const indent = members[0] ? lineIndent(text, members[0].begin) : '  ';
+  const print = (value: JsonValue) =>
+    JSON.stringify(value, null, indent || 2).replaceAll('\n', `\n${indent}`);
+
+  let out = '';
+  let at = 0;
+  const left = new Map(edits);
+  for (const member of members) {
+    const value = edits.get(member.name);
+    if (value === undefined) continue;
+    out += text.slice(at, member.valueBegin) + print(value);
+    at = member.valueEnd;
+    left.delete(member.name);
+  }
+  if (left.size === 0) return out + text.slice(at);
+
+  const end = members.at(-1)?.valueEnd ?? text.indexOf('{') + 1;
+  out += text.slice(at, end);
+  const added = [...left].map(([name, value]) => `\n${indent}${JSON.stringify(name)}: ${print(value)}`);
+  out += (members.length > 0 ? ',' : '') + added.join(',');
+  return out + (members.length > 0 ? text.slice(end) : `\n${text.slice(close)}`);
+}
+
+interface Member {
+  name: string;
+  begin: number;
+  valueBegin: number;
+  valueEnd: number;
+}
+
+/** Spans of the members of the outermost object. */
+function topLevelMembers(text: string): { members: Member[]; close: number } {
+  const members: Member[] = [];
+  let at = skipSpace(text, text.indexOf('{') + 1);
+  while (text[at] !== '}') {
+    const begin = at;
+    const nameEnd = skipString(text, at);
+    const valueBegin = skipSpace(text, skipSpace(text, nameEnd) + 1);
+    const valueEnd = skipValue(text, valueBegin);
+    members.push({ name: JSON.parse(text.slice(begin, nameEnd)) as string, begin, valueBegin, valueEnd });
+    at = skipSpace(text, valueEnd);
+    if (text[at] === ',') at = skipSpace(text, at + 1);
+  }
+  return { members, close: at };
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from;
+  while (' \t\r\n'.includes(text[at] ?? 'x')) at++;
+  return at;
+}
+
+function skipString(text: string, from: number): number {
+  let at = from + 1;
+  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  return at + 1;
+}
+
+function skipValue(text: string, from: number): number {
+  let depth = 0;
+  let at = from;
+  for (;;) {
+    const c = text[at]!;
+    if (c === '"') at = skipString(text, at);
+    else if (c === '{' || c === '[') {
+      depth++;
+      at++;
+    } else if (c === '}' || c === ']') {
+      if (depth === 0) return at;
+      depth--;
+      at++;
+    } else if (depth === 0 && ', \t\r\n'.includes(c)) return at;
+    else at++;
+    if (depth === 0 && '"}]'.includes(text[at - 1]!)) return at;
+  }
+}
+
+/** White space between the start of the line and `at`; empty when something else stands there. */
+function lineIndent(text: string, at: number): string {
+  const line = text.slice(text.lastIndexOf('\n', at) + 1, at);
+  return text.lastIndexOf('\n', at) >= 0 && line.trim() === '' ? line : '';
+}
