@@ -1,0 +1,17 @@
+/**
+ * The synchronous file handles of OPFS, which TypeScript's window library leaves out: they exist in dedicated workers
+ * only. Counts must be checked: a full storage can show as a wrong count without an exception.
+ */
+interface FileSystemSyncAccessHandle {
+  read(buffer: ArrayBufferView<ArrayBuffer>, options?: { at: number }): number;
+  write(buffer: ArrayBufferView<ArrayBuffer>, options?: { at: number }): number;
+  truncate(size: number): void;
+  getSize(): number;
+  flush(): void;
+  close(): void;
+}
+
+interface FileSystemFileHandle {
+  /** @throws NoModificationAllowedError while another handle is open. */
+  createSyncAccessHandle(): Promise<FileSystemSyncAccessHandle>;
+}
