@@ -1,0 +1,111 @@
+import { AmalgamError } from '../errors';
+import { displayName } from './names';
+
+/** Where models live unless a person sets another hub. */
+export const DEFAULT_HUB_URL = 'https://huggingface.co';
+
+/** Host names under which the public Hub's own pages are linked. */
+const PUBLIC_HOSTS: readonly string[] = ['huggingface.co', 'www.huggingface.co', 'hf.co', 'www.hf.co'];
+
+/** A repository on the Hub and, where the text named one, a branch, tag or commit. */
+export interface HubId {
+  id: string;
+  revision?: string;
+}
+
+/**
+ * Is this a model id the Hub can have: `owner/name`, or one of the old single names such as `gpt2`? Rules of
+ * huggingface_hub `utils/_validators.py`: ASCII letters, digits, `-`, `_`, `.`; no `--` or `..`, no `-` or `.` at the
+ * ends of a part, at most 96 characters a part, no `.git`.
+ */
+export function isRepoId(text: string): boolean {
+  const parts = text.split('/');
+  if (parts.length > 2) return false;
+  return parts.every((part) => /^\w(?:[\w.-]{0,94}\w)?$/.test(part)) && !/--|\.\.|\.git$/.test(text);
+}
+
+/**
+ * Is this a revision that may go into a Hub URL: a branch, tag, `refs/pr/N` or commit? Follows the rules of
+ * `git check-ref-format`.
+ */
+export function isRevision(text: string): boolean {
+  return (
+    text.length <= 255 && /^[A-Za-z0-9_][\w./+-]*$/.test(text) && !/\.\.|\/\/|\/\.|\.lock$|[/.]$/.test(text)
+  );
+}
+
+/**
+ * Understands what people paste: `owner/name`, `owner/name@revision`, or the address of a model page with anything
+ * behind it (`/tree/rev`, `/blob/rev/file`, `/resolve/rev/file`, `/commit/sha`, `?…`, `#…`).
+ *
+ * @param hubUrl the hub in use; addresses of it and of the public Hub are taken
+ * @throws AmalgamError `UnsafeName` when no model id can be read from the text
+ */
+export function parseHubId(text: string, hubUrl = DEFAULT_HUB_URL): HubId {
+  const trimmed = text.trim();
+  const address = /^https?:\/\//i.test(trimmed) ? trimmed : bareAddress(trimmed, hubUrl);
+  return address === undefined ? parsePlainId(trimmed) : parseAddress(address, trimmed, hubUrl);
+}
+
+/** `huggingface.co/owner/name` without its scheme. */
+function bareAddress(text: string, hubUrl: string): string | undefined {
+  const host = text.split('/', 1)[0]!.toLowerCase();
+  return host !== text && knownHosts(hubUrl).includes(host) ? `https://${text}` : undefined;
+}
+
+function knownHosts(hubUrl: string): string[] {
+  return [...PUBLIC_HOSTS, new URL(hubUrl).host];
+}
+
+function parsePlainId(text: string): HubId {
+  const at = text.indexOf('@');
+  const id = at < 0 ? text : text.slice(0, at);
+  if (!isRepoId(id)) throw notAnId(text, 'a model id looks like owner/name');
+  return at < 0 ? { id } : withRevision(id, text.slice(at + 1), text);
+}
+
+function parseAddress(address: string, text: string, hubUrl: string): HubId {
+  let url: URL;
+  try {
+    url = new URL(address);
+  } catch (cause) {
+    throw notAnId(text, 'this is not a web address', cause);
+  }
+  if (!knownHosts(hubUrl).includes(url.host)) throw notAnId(text, `${url.host} is not the hub in use`);
+  const parts = url.pathname.split('/').filter((part) => part !== '');
+  if (parts[0] === 'models') parts.shift();
+  if (/^(datasets|spaces|papers|docs|collections|buckets)$/.test(parts[0] ?? '')) {
+    throw notAnId(text, `this is an address of the Hub's ${parts[0]}, not of a model`);
+  }
+  // `gpt2/tree/main` is an old single name; no owner can be called tree, blob, resolve, raw or commit.
+  const verbs = ['tree', 'blob', 'resolve', 'raw', 'commit', 'commits', 'discussions'];
+  const idLength = parts.length > 1 && !verbs.includes(parts[1]!) ? 2 : 1;
+  const id = parts.slice(0, idLength).join('/');
+  if (!isRepoId(id)) throw notAnId(text, 'no model id was found in this address');
+  const [verb, revision] = parts.slice(idLength);
+  if (verb === undefined || verb === 'discussions' || !verbs.includes(verb) || revision === undefined)
+    return { id };
+  return withRevision(id, decode(revision, text), text);
+}
+
+function decode(part: string, text: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch (cause) {
+    throw notAnId(text, 'the revision in this address cannot be decoded', cause);
+  }
+}
+
+function withRevision(id: string, revision: string, text: string): HubId {
+  if (!isRevision(revision)) throw notAnId(text, `“${displayName(revision)}” cannot be a revision`);
+  return { id, revision };
+}
+
+function notAnId(text: string, why: string, cause?: unknown): AmalgamError {
+  return new AmalgamError(
+    'UnsafeName',
+    `“${displayName(text)}” does not name a model: ${why}.`,
+    'Paste an id such as HuggingFaceTB/SmolLM2-135M, or the address of the model’s page.',
+    { cause },
+  );
+}
