@@ -17,6 +17,17 @@ Map.groupBy ??= (items, keyOf) => {
   return groups;
 };
 
+const BROWSER_DEPENDENCIES = [
+  '@huggingface/hub',
+  '@noble/hashes/sha2.js',
+  '@noble/hashes/utils.js',
+  'comlink',
+  'fast-check',
+  'idb',
+  'valibot',
+  'yaml',
+];
+
 // A profile on disk: the default context keeps OPFS in a small memory where write() fails without throwing.
 const profile = mkdtempSync(join(tmpdir(), 'amalgam-vitest-'));
 process.once('exit', () => rmSync(profile, { recursive: true, force: true }));
@@ -37,7 +48,11 @@ export default defineConfig({
       },
       {
         worker: { format: 'es' },
-        optimizeDeps: { entries: ['src/**/*.browser.test.{ts,tsx}', 'src/**/*.worker.ts'] },
+        // What workers import is not found by scanning; a dependency found late reloads the page in mid-test.
+        optimizeDeps: {
+          entries: ['src/**/*.browser.test.{ts,tsx}', 'src/**/*.worker.ts'],
+          include: BROWSER_DEPENDENCIES,
+        },
         test: {
           name: 'browser',
           include: ['src/**/*.browser.test.{ts,tsx}'],

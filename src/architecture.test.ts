@@ -20,7 +20,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   gpu: ['compute', 'formats'],
   cpu: ['compute', 'formats'],
   merge: ['formats', 'sources', 'store', 'models', 'compute', 'write/destination'],
-  write: ['formats', 'merge'],
+  write: ['formats', 'sources/safe-path', 'merge'],
   engine: ['formats', 'sources', 'store', 'models', 'compute', 'gpu', 'cpu', 'merge', 'write'],
   ui: ['engine/client', 'formats/recipe', 'merge/method', 'merge/methods'],
   cli: ['engine/client', 'formats/recipe'],
@@ -190,7 +190,13 @@ function tooLong(paths: string[], limit: number): string[] {
 function readSource(file: string): Source {
   const path = file.slice('src/'.length).replace(/\.tsx?$/, '');
   const tree = ts.createSourceFile(file, read(file), ts.ScriptTarget.Latest, true);
-  const source: Source = { path, room: roomOf(path), isTest: path.endsWith('.test'), imports: [], apis: [] };
+  const source: Source = {
+    path,
+    room: roomOf(path),
+    isTest: /\.test(\.|$)/.test(path),
+    imports: [],
+    apis: [],
+  };
   const visit = (node: ts.Node): void => {
     const found = importIn(node);
     if (found) source.imports.push(found);

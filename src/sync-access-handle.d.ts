@@ -11,6 +11,8 @@ interface FileSystemSyncAccessHandle {
   close(): void;
 }
 
+declare const FileSystemSyncAccessHandle: { prototype: FileSystemSyncAccessHandle };
+
 interface FileSystemFileHandle {
   /** @throws NoModificationAllowedError while another handle is open. */
   createSyncAccessHandle(): Promise<FileSystemSyncAccessHandle>;

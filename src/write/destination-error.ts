@@ -1,0 +1,108 @@
+import { AmalgamError } from '../errors';
+import { isSafePath } from '../sources/safe-path';
+
+/**
+ * What went wrong while writing, in words. The browser says it by the name of a DOMException; Firefox reports a full
+ * disk as `InvalidStateError` once the quota is used up.
+ *
+ * @param what the file or folder at work, as the person knows it
+ */
+export function destinationError(thrown: unknown, what: string): AmalgamError {
+  if (thrown instanceof AmalgamError) return thrown;
+  const name = thrown instanceof Error ? thrown.name : '';
+  const options = { cause: thrown };
+  switch (name) {
+    case 'QuotaExceededError':
+      return storageFull(what, options);
+    case 'NotAllowedError':
+    case 'SecurityError':
+      return failed(`The browser no longer allows writing ${what}.`, 'Choose the folder again.', options);
+    case 'NotFoundError':
+      return failed(`${what} was moved or deleted while it was written.`, 'Choose a folder again.', options);
+    case 'NoModificationAllowedError':
+      return failed(
+        `${what} is in use by another tab or program.`,
+        'Close the other one and try again.',
+        options,
+      );
+    case 'AbortError':
+      return failed(
+        `The browser's download check refused ${what}.`,
+        'Choose another folder, or look into the browser’s security settings.',
+        options,
+      );
+    default: {
+      const reason = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
+      return failed(
+        `${what} could not be written (${reason}).`,
+        'Check the free space and the folder’s permissions.',
+        options,
+      );
+    }
+  }
+}
+
+/** There is no room left for `what`. */
+export function storageFull(what: string, options?: { cause: unknown }): AmalgamError {
+  return new AmalgamError(
+    'StorageFull',
+    `There is no space left for ${what}.`,
+    'Free disk space or delete cached models and old outputs, then merge again.',
+    options,
+  );
+}
+
+/** A file is not as long as what was written to it. Counts and sizes are compared because writes can fail silently. */
+export function shortFile(what: string, expected: number, actual: number): AmalgamError {
+  return failed(
+    `${what} should have ${expected} bytes but has ${actual}.`,
+    'The disk may be full or the browser’s storage limited (private windows are); free space or choose a folder.',
+  );
+}
+
+/**
+ * The parts of an output path, each a plain file or folder name.
+ * @throws UnsafePath when the path would leave the output folder.
+ */
+export function outputPathParts(path: string): string[] {
+  if (!isSafePath(path)) {
+    throw new AmalgamError(
+      'UnsafePath',
+      `The output cannot have a file called ${JSON.stringify(path)}.`,
+      'Names may not be empty, contain colons or backslashes, or lead out of the folder.',
+    );
+  }
+  return path.split('/');
+}
+
+/**
+ * The name of an output folder, checked.
+ * @throws UnsafePath when it is not one plain folder name.
+ */
+export function outputName(name: string): string {
+  const parts = outputPathParts(name);
+  if (parts.length === 1 && name.trim() === name) return name;
+  throw new AmalgamError(
+    'UnsafePath',
+    `An output folder cannot be called ${JSON.stringify(name)}.`,
+    'Use one name without slashes and without spaces at its ends.',
+  );
+}
+
+/** The output folder `name` has something in it. */
+export function notEmpty(name: string): AmalgamError {
+  return new AmalgamError(
+    'DestinationNotEmpty',
+    `The output folder ${name} already exists and is not empty.`,
+    'Choose another name, or move the existing folder away; Amalgam never overwrites.',
+  );
+}
+
+/** Whether `thrown` is a DOMException of that name. */
+export function isDomException(thrown: unknown, name: string): boolean {
+  return thrown instanceof DOMException && thrown.name === name;
+}
+
+function failed(message: string, hint: string, options?: { cause: unknown }): AmalgamError {
+  return new AmalgamError('DestinationFailed', message, hint, options);
+}

@@ -1,0 +1,136 @@
+import * as Comlink from 'comlink';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Rig } from './download-destination.test.worker';
+import rigUrl from './download-destination.test.worker?worker&url';
+import { deleteOutput, listOutputs, openOutputFile, sweepOutputs } from './finished-outputs';
+
+const workers: Worker[] = [];
+
+function startRig(): Comlink.Remote<Rig> {
+  const worker = new Worker(rigUrl, { type: 'module' });
+  workers.push(worker);
+  return Comlink.wrap<Rig>(worker);
+}
+
+const bytes = (...values: number[]) => Uint8Array.from(values);
+
+async function writeOutput(rig: Comlink.Remote<Rig>, name: string): Promise<void> {
+  expect(await rig.open(name)).toBe('ok');
+  expect(await rig.create('model.safetensors')).toBe('ok');
+  expect(await rig.write(bytes(1, 2, 3))).toBe('ok');
+  expect(await rig.write(bytes(4))).toBe('ok');
+  expect(await rig.close()).toBe('ok');
+  expect(await rig.create('original/params.json')).toBe('ok');
+  expect(await rig.close()).toBe('ok');
+}
+
+async function clear(): Promise<void> {
+  for (const worker of workers.splice(0)) worker.terminate();
+  const root = await navigator.storage.getDirectory();
+  for await (const name of root.keys()) {
+    if (name === 'outputs')
+      await expect.poll(() => root.removeEntry(name, { recursive: true }).then(() => 1)).toBe(1);
+  }
+}
+
+beforeEach(clear);
+afterEach(clear);
+
+describe('openDownloadDestination', () => {
+  test('a committed output is listed with its files and opened as a disk-backed file', async () => {
+    const rig = startRig();
+    await writeOutput(rig, 'merged');
+    expect(await listOutputs()).toEqual([{ name: 'merged', bytes: 4, complete: false, files: [] }]);
+    await expect(openOutputFile('merged', 'model.safetensors')).rejects.toMatchObject({ code: 'NotFound' });
+    expect(await rig.commit()).toBe('ok');
+    expect(await rig.discard()).toBe('ok');
+
+    expect(await listOutputs()).toEqual([
+      {
+        name: 'merged',
+        bytes: 4,
+        complete: true,
+        files: [
+          { path: 'model.safetensors', bytes: 4 },
+          { path: 'original/params.json', bytes: 0 },
+        ],
+      },
+    ]);
+    const file = await openOutputFile('merged', 'model.safetensors');
+    expect(new Uint8Array(await file.arrayBuffer())).toEqual(bytes(1, 2, 3, 4));
+    expect(await rig.open('merged')).toMatchObject({ code: 'DestinationNotEmpty' });
+
+    await deleteOutput('merged');
+    await deleteOutput('merged');
+    expect(await listOutputs()).toEqual([]);
+  });
+
+  test('discard leaves nothing, also with a file open', async () => {
+    const rig = startRig();
+    await writeOutput(rig, 'merged');
+    expect(await rig.create('begun')).toBe('ok');
+    expect(await rig.commit()).toMatchObject({ code: 'DestinationFailed' });
+    expect(await rig.discard()).toBe('ok');
+    expect(await rig.discard()).toBe('ok');
+    expect(await listOutputs()).toEqual([]);
+  });
+
+  test('a write whose count is wrong is a full storage, never success', async () => {
+    const rig = startRig();
+    await rig.open('merged');
+    await rig.create('model.safetensors');
+    await rig.breakWrites();
+    expect(await rig.write(bytes(1, 2, 3))).toMatchObject({ code: 'StorageFull' });
+    expect(await rig.discard()).toBe('ok');
+  });
+
+  test('the sweep removes what a killed worker left, and spares an output being written', async () => {
+    const killed = startRig();
+    await writeOutput(killed, 'cut-off');
+    await killed.create('begun');
+    const alive = startRig();
+    await writeOutput(alive, 'running');
+    const done = startRig();
+    await writeOutput(done, 'done');
+    await done.commit();
+
+    workers[0]!.terminate();
+    await expect.poll(() => sweepOutputs(), { timeout: 5000 }).toEqual(['cut-off']);
+    expect((await listOutputs()).map(({ name, complete }) => ({ name, complete }))).toEqual([
+      { name: 'done', complete: true },
+      { name: 'running', complete: false },
+    ]);
+    const second = startRig();
+    expect(await second.open('running')).toMatchObject({ code: 'Busy' });
+    await expect(deleteOutput('running')).rejects.toMatchObject({ code: 'Busy' });
+    expect(await alive.commit()).toBe('ok');
+    expect(await second.open('cut-off')).toBe('ok');
+  });
+
+  test('an output with a torn record, or one whose file was cut short, is not complete', async () => {
+    const rig = startRig();
+    await writeOutput(rig, 'torn');
+    await rig.commit();
+    await writeOutput(rig, 'short');
+    await rig.commit();
+    const outputs = await (await navigator.storage.getDirectory()).getDirectoryHandle('outputs');
+    await overwrite(await outputs.getDirectoryHandle('torn'), 'complete.json', '{"files":[{"pa');
+    const files = await (await outputs.getDirectoryHandle('short')).getDirectoryHandle('files');
+    await overwrite(files, 'model.safetensors', 'abc');
+    expect((await listOutputs()).map(({ name, complete }) => [name, complete])).toEqual([
+      ['short', false],
+      ['torn', false],
+    ]);
+    expect((await sweepOutputs()).sort()).toEqual(['short', 'torn']);
+  });
+
+  test.each(['../up', 'a/b', ' x', ''])('refuses the output name %j', async (name) => {
+    expect(await startRig().open(name)).toMatchObject({ code: 'UnsafePath' });
+  });
+});
+
+async function overwrite(folder: FileSystemDirectoryHandle, name: string, text: string): Promise<void> {
+  const stream = await (await folder.getFileHandle(name)).createWritable();
+  await stream.write(text);
+  await stream.close();
+}

@@ -1,0 +1,39 @@
+/** Runs the download destination where it lives in the product: in a dedicated worker. */
+import * as Comlink from 'comlink';
+import { type ErrorFacts, errorFacts } from '../errors';
+import type { Destination, FileSink } from './destination';
+import { openDownloadDestination } from './download-destination';
+
+let destination: Destination;
+let sink: FileSink;
+
+/** Errors cross as facts. */
+async function outcome(act: () => Promise<unknown>): Promise<ErrorFacts | 'ok'> {
+  return act().then(
+    () => 'ok' as const,
+    (thrown) => errorFacts(thrown),
+  );
+}
+
+const rig = {
+  open: (name: string) =>
+    outcome(async () => {
+      destination = await openDownloadDestination(name);
+    }),
+  create: (path: string) =>
+    outcome(async () => {
+      sink = await destination.create(path);
+    }),
+  write: (bytes: Uint8Array<ArrayBuffer>) => outcome(() => sink.write(bytes)),
+  close: () => outcome(() => sink.close()),
+  commit: () => outcome(() => destination.commit()),
+  discard: () => outcome(() => destination.discard()),
+  /** From now on writes go wrong the way they do in a private window that is full: a wrong count, no exception. */
+  breakWrites: () => {
+    FileSystemSyncAccessHandle.prototype.write = () => 4294967288;
+  },
+};
+
+export type Rig = typeof rig;
+
+Comlink.expose(rig);

@@ -1,0 +1,154 @@
+import type { Destination, FileSink } from './destination';
+import {
+  destinationError,
+  isDomException,
+  notEmpty,
+  outputName,
+  outputPathParts,
+  shortFile,
+} from './destination-error';
+
+/**
+ * An output folder inside a folder that the person picked. Files are streamed by `createWritable`, which writes beside
+ * the final name and swaps on close: a file under its final name is always whole.
+ *
+ * @param parent the picked folder, with permission to write
+ * @param name of the new folder inside it
+ * @throws DestinationNotEmpty when `name` exists with something in it, UnsafePath, DestinationFailed
+ */
+export async function openFolderDestination(
+  parent: FileSystemDirectoryHandle,
+  name: string,
+): Promise<Destination> {
+  outputName(name);
+  const { folder, isNew } = await claimFolder(parent, name);
+  const files = new Map<string, { handle: FileSystemFileHandle; bytes: number; isWhole: boolean }>();
+  /** Sub-folders of the output, outermost first. */
+  const folders: { parent: FileSystemDirectoryHandle; name: string }[] = [];
+  let open: { path: string; stream: FileSystemWritableFileStream } | undefined;
+  let isCommitted = false;
+
+  async function create(path: string): Promise<FileSink> {
+    const parts = outputPathParts(path);
+    const fileName = parts.pop()!;
+    if (open || files.has(path)) throw destinationError(`${open?.path ?? path} is already begun`, path);
+    try {
+      let inside = folder;
+      for (const part of parts) {
+        const known = await childFolder(inside, part);
+        if (!known) folders.push({ parent: inside, name: part });
+        inside = known ?? (await inside.getDirectoryHandle(part, { create: true }));
+      }
+      const handle = await inside.getFileHandle(fileName, { create: true });
+      const facts = { handle, bytes: 0, isWhole: false };
+      files.set(path, facts);
+      const stream = await handle.createWritable();
+      open = { path, stream };
+      return {
+        async write(bytes) {
+          try {
+            await stream.write(bytes);
+          } catch (thrown) {
+            throw destinationError(thrown, path);
+          }
+          facts.bytes += bytes.byteLength;
+        },
+        async close() {
+          try {
+            await stream.close();
+            open = undefined;
+            await verify(path, handle, facts.bytes);
+            facts.isWhole = true;
+          } catch (thrown) {
+            throw destinationError(thrown, path);
+          }
+        },
+      };
+    } catch (thrown) {
+      throw destinationError(thrown, path);
+    }
+  }
+
+  return {
+    create,
+    async commit() {
+      for (const [path, { handle, bytes, isWhole }] of files) {
+        if (!isWhole) throw destinationError('it was not finished', path);
+        try {
+          await verify(path, handle, bytes);
+        } catch (thrown) {
+          throw destinationError(thrown, path);
+        }
+      }
+      isCommitted = true;
+    },
+    async discard() {
+      if (isCommitted) return;
+      try {
+        await open?.stream.abort().catch(ignoreClosed);
+        open = undefined;
+        for (const path of [...files.keys()].reverse()) await removeFile(folder, path);
+        files.clear();
+        for (const sub of folders.splice(0).reverse()) await removeEntry(sub.parent, sub.name);
+        if (isNew) await removeEntry(parent, name);
+      } catch (thrown) {
+        throw destinationError(thrown, name);
+      }
+    },
+  };
+}
+
+/** The empty folder `name`, made unless it is there already. */
+async function claimFolder(parent: FileSystemDirectoryHandle, name: string) {
+  try {
+    const existing = await childFolder(parent, name);
+    if (!existing) return { folder: await parent.getDirectoryHandle(name, { create: true }), isNew: true };
+    for await (const _ of existing.keys()) throw notEmpty(name);
+    return { folder: existing, isNew: false };
+  } catch (thrown) {
+    // A plain file of that name.
+    if (isDomException(thrown, 'TypeMismatchError')) throw notEmpty(name);
+    throw destinationError(thrown, name);
+  }
+}
+
+async function childFolder(
+  parent: FileSystemDirectoryHandle,
+  name: string,
+): Promise<FileSystemDirectoryHandle | undefined> {
+  try {
+    return await parent.getDirectoryHandle(name);
+  } catch (thrown) {
+    if (isDomException(thrown, 'NotFoundError')) return undefined;
+    throw thrown;
+  }
+}
+
+/** Opens the closed file again and compares its size with what was written. */
+async function verify(path: string, handle: FileSystemFileHandle, bytes: number): Promise<void> {
+  const { size } = await handle.getFile();
+  if (size !== bytes) throw shortFile(path, bytes, size);
+}
+
+async function removeFile(folder: FileSystemDirectoryHandle, path: string): Promise<void> {
+  const parts = path.split('/');
+  const fileName = parts.pop()!;
+  let inside: FileSystemDirectoryHandle | undefined = folder;
+  for (const part of parts) inside = inside && (await childFolder(inside, part));
+  if (inside) await removeEntry(inside, fileName);
+}
+
+/** Removes a file or an empty folder; one that is gone already is fine, and so is a folder with somebody else's files. */
+async function removeEntry(parent: FileSystemDirectoryHandle, name: string): Promise<void> {
+  try {
+    await parent.removeEntry(name);
+  } catch (thrown) {
+    if (isDomException(thrown, 'NotFoundError') || isDomException(thrown, 'InvalidModificationError')) return;
+    throw thrown;
+  }
+}
+
+/** A stream that already failed or closed cannot be aborted, and need not be. */
+function ignoreClosed(thrown: unknown): void {
+  if (!(thrown instanceof TypeError) && !(thrown instanceof DOMException)) throw thrown;
+}

@@ -1,0 +1,17 @@
+import type { DestinationSpec } from '../engine/protocol';
+import type { Destination } from './destination';
+import { openDownloadDestination } from './download-destination';
+import { openFolderDestination } from './folder-destination';
+import { openServedDestination } from './served-destination';
+
+/** Opens the destination a merge request names. Throws what its kind throws, before anything is written. */
+export async function openDestination(spec: DestinationSpec): Promise<Destination> {
+  switch (spec.kind) {
+    case 'folder':
+      return openFolderDestination(spec.handle, spec.name);
+    case 'downloads':
+      return openDownloadDestination(spec.name);
+    case 'served':
+      return openServedDestination(spec.url);
+  }
+}

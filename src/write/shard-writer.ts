@@ -1,0 +1,157 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex } from '@noble/hashes/utils.js';
+import { AmalgamError } from '../errors';
+import type { ShardPlan } from '../merge/plan';
+import type { Destination, FileSink } from './destination';
+
+/** A finished shard: what the run report says about it. */
+export interface WrittenShard {
+  file: string;
+  bytes: number;
+  /** Lower-case hex, of the bytes as they were handed to the destination. */
+  sha256: string;
+}
+
+/** Small pieces are gathered to writes of this size: a picked folder is slow to take many little ones. */
+const WRITE_BYTES = 8 * 2 ** 20;
+
+/**
+ * Writes one safetensors shard front to back: the planned header, then the tensors' bytes in the planned order. It
+ * keeps count of every tensor, so a shard is either exactly what its header says or an error.
+ *
+ * Close it with {@link finish} or {@link abort}. One call at a time: await each before the next.
+ */
+export class ShardWriter {
+  readonly #plan: ShardPlan;
+  readonly #sink: FileSink;
+  readonly #hash = sha256.create();
+  readonly #buffer = new Uint8Array(WRITE_BYTES);
+  #buffered = 0;
+  #written = 0;
+  /** Index into the plan's tensors of the one being filled, and how many of its bytes have come. */
+  #tensor = 0;
+  #filled = 0;
+  #state: 'open' | 'busy' | 'closed' = 'open';
+
+  private constructor(plan: ShardPlan, sink: FileSink) {
+    this.#plan = plan;
+    this.#sink = sink;
+  }
+
+  /**
+   * Creates the file and writes the header.
+   * @throws Internal when the plan's lengths do not add up, DestinationFailed or StorageFull from the destination.
+   */
+  static async open(destination: Destination, plan: ShardPlan): Promise<ShardWriter> {
+    const planned = plan.tensors.reduce((sum, { byteLength }) => sum + byteLength, plan.header.byteLength);
+    if (planned !== plan.byteLength) {
+      throw fault(`The plan of ${plan.file} says ${plan.byteLength} bytes, but its parts have ${planned}.`);
+    }
+    const writer = new ShardWriter(plan, await destination.create(plan.file));
+    await writer.#exclusively(() => writer.#put(plan.header));
+    writer.#skipFullTensors();
+    return writer;
+  }
+
+  /**
+   * Appends bytes of the current tensor: the first in the plan that is not yet full. The array may be reused once the
+   * promise resolves.
+   * @throws Internal when the bytes reach beyond the tensor's planned length; the destination's errors as they are.
+   */
+  async append(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    await this.#exclusively(async () => {
+      if (bytes.byteLength === 0) return;
+      const tensor = this.#plan.tensors[this.#tensor];
+      if (!tensor) throw fault(`${this.#plan.file} is full, yet ${bytes.byteLength} more bytes came.`);
+      if (this.#filled + bytes.byteLength > tensor.byteLength) {
+        const came = this.#filled + bytes.byteLength;
+        throw fault(`${tensor.name} has ${tensor.byteLength} bytes by plan, but ${came} came.`);
+      }
+      await this.#put(bytes);
+      this.#filled += bytes.byteLength;
+      this.#skipFullTensors();
+    });
+  }
+
+  /**
+   * Writes what is left and closes the file.
+   * @throws Internal when a tensor has fewer bytes than planned; the destination's errors as they are.
+   */
+  async finish(): Promise<WrittenShard> {
+    return this.#exclusively(async () => {
+      const missing = this.#plan.tensors[this.#tensor];
+      if (missing) {
+        throw fault(
+          `${missing.name} has ${missing.byteLength} bytes by plan, but only ${this.#filled} came.`,
+        );
+      }
+      await this.#flush();
+      await this.#sink.close();
+      this.#state = 'closed';
+      return { file: this.#plan.file, bytes: this.#written, sha256: bytesToHex(this.#hash.digest()) };
+    });
+  }
+
+  /** Writes no more. The unfinished file goes when its destination is discarded. Safe at any time, and twice. */
+  abort(): void {
+    this.#state = 'closed';
+  }
+
+  /** After a failure nothing can be appended: what the file holds is then unknown. */
+  async #exclusively<T>(act: () => Promise<T>): Promise<T> {
+    if (this.#state !== 'open') throw fault(`The shard ${this.#plan.file} is ${this.#state}.`);
+    this.#state = 'busy';
+    try {
+      const result = await act();
+      // `abort` may have come in between; then the shard stays closed.
+      if (this.#state === 'busy') this.#state = 'open';
+      return result;
+    } catch (thrown) {
+      this.#state = 'closed';
+      throw thrown;
+    }
+  }
+
+  async #put(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    this.#hash.update(bytes);
+    let rest = bytes;
+    if (this.#buffered > 0 || bytes.byteLength < WRITE_BYTES) {
+      const fits = rest.subarray(0, WRITE_BYTES - this.#buffered);
+      this.#buffer.set(fits, this.#buffered);
+      this.#buffered += fits.byteLength;
+      rest = rest.subarray(fits.byteLength);
+      if (this.#buffered === WRITE_BYTES) await this.#flush();
+    }
+    if (rest.byteLength >= WRITE_BYTES) {
+      await this.#sink.write(rest);
+      this.#written += rest.byteLength;
+    } else if (rest.byteLength > 0) {
+      this.#buffer.set(rest);
+      this.#buffered = rest.byteLength;
+    }
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#buffered === 0) return;
+    await this.#sink.write(this.#buffer.subarray(0, this.#buffered));
+    this.#written += this.#buffered;
+    this.#buffered = 0;
+  }
+
+  #skipFullTensors(): void {
+    for (;;) {
+      const tensor = this.#plan.tensors[this.#tensor];
+      if (!tensor || this.#filled < tensor.byteLength) return;
+      this.#tensor++;
+      this.#filled = 0;
+    }
+  }
+}
+
+function fault(message: string): AmalgamError {
+  return new AmalgamError(
+    'Internal',
+    message,
+    'This is a fault in Amalgam; nothing was saved. Please report it.',
+  );
+}
