@@ -2,7 +2,7 @@ import type { Kernel } from './kernel';
 
 /**
  * A place to run kernels. `webgpu` and `cpu` implement exactly this; everything above is written once.
- * Calls enqueue in order; only `read` and `settle` wait.
+ * Calls enqueue in order; only `read` waits.
  */
 export interface ComputeEngine {
   readonly kind: EngineKind;
@@ -10,6 +10,8 @@ export interface ComputeEngine {
   readonly adapter: string;
   /** Largest single buffer (and binding) in bytes. */
   readonly maxBufferBytes: number;
+  /** Seconds spent so far, for the stage times of a report. */
+  readonly seconds: Readonly<EngineSeconds>;
 
   /** A zeroed buffer; `byteLength` is rounded up to a multiple of 4 and is at least 4. @throws GpuOutOfMemory */
   allocate(byteLength: number, label: string): EngineBuffer;
@@ -21,17 +23,29 @@ export interface ComputeEngine {
   /** Enqueues one dispatch. */
   run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>): void;
   /**
-   * Waits for everything enqueued and returns a copy of the range. Proves first that every dispatch since the last
+   * Waits for everything enqueued and returns a copy of each range. Proves first that every dispatch since the last
    * read really ran (nonce and element count). @throws GpuUnverified, GpuLost, GpuValidation, GpuOutOfMemory
    */
-  read(buffer: EngineBuffer, byteOffset: number, byteLength: number): Promise<Uint8Array<ArrayBuffer>>;
-  /** Waits for everything enqueued and proves that it ran. */
-  settle(): Promise<void>;
+  read(ranges: readonly BufferRange[]): Promise<Uint8Array<ArrayBuffer>[]>;
   close(): void;
+}
+
+/** Bytes of a buffer; offset and length are multiples of 4. */
+export interface BufferRange {
+  buffer: EngineBuffer;
+  byteOffset?: number;
+  byteLength: number;
 }
 
 export type EngineKind = 'webgpu' | 'cpu';
 export type EngineChoice = 'auto' | EngineKind;
+
+export interface EngineSeconds {
+  upload: number;
+  /** Kernels, including the wait for them. */
+  compute: number;
+  readback: number;
+}
 
 /** Opaque to everyone but the engine that made it. */
 export interface EngineBuffer {

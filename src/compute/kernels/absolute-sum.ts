@@ -1,0 +1,20 @@
+import absoluteSumWgsl from '../../../shaders/absolute-sum.wgsl?raw';
+import { blockSum, eachBlock } from '../blocks';
+import { defineKernel } from '../kernel';
+import { composeWgsl } from '../wgsl';
+
+/** Block sums of |v|. See shaders/absolute-sum.wgsl. */
+export const absoluteSum = defineKernel({
+  id: 'absolute-sum',
+  wgsl: composeWgsl(absoluteSumWgsl),
+  params: { elements: 'u32', slot: 'u32', out: 'u32' },
+  buffers: { values: 'read', sums: 'read_write' },
+  cpu({ params, f32 }) {
+    const { elements, slot, out } = params;
+    const values = f32('values');
+    const sums = f32('sums');
+    eachBlock(elements, (begin, end, block) => {
+      sums[out + block] = blockSum(begin, end, (e) => Math.abs(values[slot + e]!));
+    });
+  },
+});

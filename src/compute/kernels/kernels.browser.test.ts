@@ -1,0 +1,305 @@
+/**
+ * Every kernel, on both engines, over the same inputs: the bits must be equal. Sizes straddle lanes, blocks and the
+ * histogram's groups. The WGSL source is also held against the TypeScript declaration.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createCpuEngine } from '../../cpu/cpu-engine';
+import { createGpuEngine } from '../../gpu/gpu-engine';
+import type { ComputeEngine } from '../engine';
+import { blockCount, type Kernel } from '../kernel';
+import { philox } from '../philox';
+import { absoluteSum } from './absolute-sum';
+import { combine } from './combine';
+import { countEqual } from './count-equal';
+import { DTYPE_CODE, decode } from './decode';
+import { encode } from './encode';
+import { gram, pairCount } from './gram';
+import { HISTOGRAM_ELEMENTS, histogram } from './histogram';
+import { lowRank } from './low-rank';
+import { rowScale } from './row-scale';
+import { rowSquares } from './row-squares';
+import { selectRandom } from './select-random';
+import { selectThreshold } from './select-threshold';
+import { subtract } from './subtract';
+import { weightedSum } from './weighted-sum';
+
+const SIZES = [1, 3, 63, 255, 4095, 4096, 4097, 33_001];
+const kernels: Kernel[] = [
+  absoluteSum,
+  combine,
+  countEqual,
+  decode,
+  encode,
+  gram,
+  histogram,
+  lowRank,
+  rowScale,
+  rowSquares,
+  selectRandom,
+  selectThreshold,
+  subtract,
+  weightedSum,
+] as Kernel[];
+
+let gpu: ComputeEngine;
+const cpu = createCpuEngine();
+beforeAll(async () => {
+  gpu = await createGpuEngine();
+});
+afterAll(() => gpu.close());
+
+/** Normal numbers over a wide range of exponents, with repeats and zeros of both signs. */
+function floats(n: number, seed: number): Float32Array<ArrayBuffer> {
+  const words = new Uint32Array(4);
+  return Float32Array.from({ length: n }, (_, i) => {
+    philox(i, 0, seed, 1, words);
+    if (words[3]! % 17 === 0) return words[3]! % 2 ? 0 : -0;
+    if (words[3]! % 5 === 0) return ((words[0]! % 9) - 4) / 64; // equal magnitudes
+    const exponent = (words[1]! % 24) - 18;
+    return (words[0]! / 2 ** 31 - 1) * 2 ** exponent;
+  });
+}
+
+function words(n: number, seed: number): Uint32Array<ArrayBuffer> {
+  const out = new Uint32Array(4);
+  return Uint32Array.from({ length: n }, (_, i) => {
+    philox(i, 0, seed, 2, out);
+    return out[0]!;
+  });
+}
+
+type Contents = Record<string, Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>>;
+
+/** Runs the kernel on one engine and returns the bytes of every buffer. */
+async function bytesAfter(
+  engine: ComputeEngine,
+  kernel: Kernel,
+  contents: Contents,
+  params: Record<string, number>,
+  groups: number,
+  elements: number,
+) {
+  const buffers = Object.fromEntries(
+    Object.entries(contents).map(([name, data]) => {
+      const buffer = engine.allocate(data.byteLength, name);
+      engine.write(buffer, 0, new Uint8Array(data.buffer));
+      return [name, buffer];
+    }),
+  );
+  engine.run(kernel, { params, buffers, groups, elements });
+  const all = await engine.read(Object.values(buffers).map((b) => ({ buffer: b, byteLength: b.byteLength })));
+  for (const b of Object.values(buffers)) engine.free(b);
+  return Object.fromEntries(Object.keys(buffers).map((name, i) => [name, new Uint32Array(all[i]!.buffer)]));
+}
+
+async function expectSame(
+  kernel: Kernel,
+  contents: Contents,
+  params: Record<string, number>,
+  groups: number,
+  elements: number,
+) {
+  const a = await bytesAfter(cpu, kernel, contents, params, groups, elements);
+  const b = await bytesAfter(gpu, kernel, contents, params, groups, elements);
+  for (const name of Object.keys(a)) {
+    const x = a[name]!;
+    const y = b[name]!;
+    const at = x.findIndex((w, i) => w !== y[i]);
+    expect(at, `${kernel.id}.${name}[${at}]: cpu ${x[at]?.toString(16)} gpu ${y[at]?.toString(16)}`).toBe(-1);
+  }
+  return a;
+}
+
+describe('a kernel’s two forms', () => {
+  it.each(kernels.map((k) => [k.id, k] as const))(
+    '%s: WGSL declares the same parameters and buffers',
+    (_, kernel) => {
+      const struct = /struct Params \{([^}]*)\}/.exec(kernel.wgsl)![1]!;
+      const fields = [...struct.matchAll(/(\w+): ([\w<>]+),/g)].map((m) => [m[1], m[2]]);
+      expect(fields[0]).toEqual(['stamp', 'vec4<u32>']);
+      expect(Object.fromEntries(fields.slice(1))).toEqual(kernel.params);
+      expect(fields.slice(1).map((f) => f[0])).toEqual(Object.keys(kernel.params));
+      const bindings = [...kernel.wgsl.matchAll(/@binding\((\d)\) var<storage, (read|read_write)> (\w+):/g)]
+        .filter((m) => m[1] !== '9')
+        .map((m) => [Number(m[1]), m[3], m[2]]);
+      expect(bindings).toEqual(
+        Object.entries(kernel.buffers).map(([name, access], i) => [i + 1, name, access]),
+      );
+    },
+  );
+});
+
+describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
+  const blocks = blockCount(n);
+
+  it.each(Object.entries(DTYPE_CODE))('decode %s', async (name, dtype) => {
+    const raw = words(n + 4, 1);
+    await expectSame(
+      decode as Kernel,
+      { raw, values: new Uint32Array(n + 5), status: new Uint32Array(2) },
+      { elements: n, dtype, raw_begin: name === 'F32' ? 3 : 2, out: 5, status: 1 },
+      blocks,
+      n,
+    );
+  });
+
+  it.each(Object.entries(DTYPE_CODE))('encode %s', async (_, dtype) => {
+    await expectSame(
+      encode as Kernel,
+      { values: words(n + 3, 2), packed: new Uint32Array(n), status: new Uint32Array(1) },
+      { elements: n, dtype, values_begin: 3, status: 0 },
+      blocks,
+      n,
+    );
+  });
+
+  it('subtract', async () => {
+    const values = floats(2 * n, 3);
+    await expectSame(subtract as Kernel, { values }, { elements: n, slot: n }, blocks, n);
+  });
+
+  it.each([0, 1])('low-rank, add %i', async (add) => {
+    const cols = Math.min(n, 37);
+    const rows = Math.ceil(n / cols) + 2;
+    const rank = 5;
+    await expectSame(
+      lowRank as Kernel,
+      { left: floats(rows * rank, 4), right: floats(rank * cols, 5), values: floats(n + 2, 6) },
+      { elements: n, first: cols + 1, cols, rank, slot: 2, add, scale: 1.7 },
+      blocks,
+      n,
+    );
+  });
+
+  it('row-squares and row-scale', async () => {
+    const cols = Math.min(n, 91);
+    const rows = Math.floor(n / cols);
+    const values = floats(rows * cols, 7);
+    await expectSame(
+      rowSquares as Kernel,
+      { values, squares: new Float32Array(rows) },
+      { rows, cols, slot: 0 },
+      rows,
+      rows * cols,
+    );
+    await expectSame(
+      rowScale as Kernel,
+      { factor: floats(rows, 8), values },
+      { elements: rows * cols, cols, slot: 0 },
+      blockCount(rows * cols),
+      rows * cols,
+    );
+  });
+
+  it('histogram counts every matching key', async () => {
+    const values = floats(n, 9);
+    const groups = Math.ceil(n / HISTOGRAM_ELEMENTS);
+    const first = await expectSame(
+      histogram as Kernel,
+      { values, bins: new Uint32Array(2048) },
+      { elements: n, slot: 0, shift: 20, bins: 2048, prefix_shift: 31, prefix: 0, out: 0 },
+      groups,
+      n,
+    );
+    expect(first.bins!.reduce((a, b) => a + b, 0)).toBe(n);
+    const prefix = first.bins!.indexOf(Math.max(...first.bins!));
+    const second = await expectSame(
+      histogram as Kernel,
+      { values, bins: new Uint32Array(2 + 1024) },
+      { elements: n, slot: 0, shift: 10, bins: 1024, prefix_shift: 20, prefix, out: 2 },
+      groups,
+      n,
+    );
+    expect(second.bins!.reduce((a, b) => a + b, 0)).toBe(first.bins![prefix]);
+  });
+
+  it('count-equal and select-threshold keep exactly the quota, lowest index first', async () => {
+    const values = floats(n, 10);
+    const bits = new Uint32Array(values.buffer);
+    const key = bits[Math.floor(n / 2)]! & 0x7fffffff;
+    const equal = bits.filter((b) => (b & 0x7fffffff) === key).length;
+    const counted = await expectSame(
+      countEqual as Kernel,
+      { values, counts: new Uint32Array(blocks + 1) },
+      { elements: n, slot: 0, key, out: 1 },
+      blocks,
+      n,
+    );
+    expect(counted.counts!.reduce((a, b) => a + b, 0)).toBe(equal);
+    const cutBlock = Math.floor(blocks / 2);
+    await expectSame(
+      selectThreshold as Kernel,
+      { values, kept: new Uint32Array(1) },
+      { elements: n, slot: 0, key, first_block: 7, cut_block: 7 + cutBlock, cut_quota: 1, out: 0 },
+      blocks,
+      n,
+    );
+  });
+
+  it('select-random', async () => {
+    await expectSame(
+      selectRandom as Kernel,
+      { values: floats(n, 11), kept: new Uint32Array(2) },
+      { elements: n, slot: 0, first: 4096 * 12, below: 0x51eb851e, key0: 0xdeadbeef, key1: 77, out: 1 },
+      blocks,
+      n,
+    );
+  });
+
+  it('gram and absolute-sum', async () => {
+    const count = 3;
+    const values = floats(count * n, 12);
+    await expectSame(
+      gram as Kernel,
+      { values, sums: new Float32Array(blocks * pairCount(count)) },
+      { elements: n, slot: 0, stride: n, count },
+      blocks,
+      n,
+    );
+    await expectSame(
+      absoluteSum as Kernel,
+      { values, sums: new Float32Array(blocks + 1) },
+      { elements: n, slot: n, out: 1 },
+      blocks,
+      n,
+    );
+  });
+
+  it.each([0, 1])('combine, consensus %i', async (consensus) => {
+    const models = 3;
+    const sets = consensus ? 2 ** models : 1;
+    await expectSame(
+      combine as Kernel,
+      {
+        values: floats((models + 1) * n, 13),
+        coefficients: floats(2 * models + sets, 14),
+        out: new Float32Array(n),
+        stats: new Uint32Array(2 * blocks),
+      },
+      { elements: n, stride: n, models, consensus, lambda: 0.9 },
+      blocks,
+      n,
+    );
+  });
+
+  it('weighted-sum', async () => {
+    for (const coefficients of [
+      [0.3, 0.7],
+      [1, 0],
+      [0, 1],
+      [0, 0],
+    ]) {
+      await expectSame(
+        weightedSum as Kernel,
+        {
+          values: floats(2 * n, 15),
+          coefficients: Float32Array.from(coefficients),
+          out: new Float32Array(n),
+        },
+        { elements: n, slot: 0, stride: n, count: 2 },
+        blocks,
+        n,
+      );
+    }
+  });
+});

@@ -1,0 +1,36 @@
+import lowRankWgsl from '../../../shaders/low-rank.wgsl?raw';
+import { defineKernel } from '../kernel';
+import { composeWgsl } from '../wgsl';
+
+/** Δ = scale · L·R for a tile of flat elements, stored or added. See shaders/low-rank.wgsl. */
+export const lowRank = defineKernel({
+  id: 'low-rank',
+  wgsl: composeWgsl(lowRankWgsl),
+  params: { elements: 'u32', first: 'u32', cols: 'u32', rank: 'u32', slot: 'u32', add: 'u32', scale: 'f32' },
+  buffers: { left: 'read', right: 'read', values: 'read_write' },
+  cpu({ params, f32 }) {
+    const { elements, first, cols, rank, slot, add } = params;
+    const scale = Math.fround(params.scale);
+    const left = f32('left');
+    const right = f32('right');
+    const values = f32('values');
+    // one row segment at a time, so that the inner loop runs along columns; the order over k stays the shader's
+    const sums = new Float32Array(cols);
+    for (let e = 0; e < elements; ) {
+      const row = Math.floor((first + e) / cols);
+      const col = first + e - row * cols;
+      const n = Math.min(cols - col, elements - e);
+      sums.fill(0, 0, n);
+      for (let k = 0; k < rank; k++) {
+        const l = left[row * rank + k]!;
+        const r = k * cols + col;
+        for (let c = 0; c < n; c++) sums[c] = sums[c]! + Math.fround(l * right[r + c]!);
+      }
+      const out = slot + e;
+      if (add === 1)
+        for (let c = 0; c < n; c++) values[out + c] = values[out + c]! + Math.fround(sums[c]! * scale);
+      else for (let c = 0; c < n; c++) values[out + c] = sums[c]! * scale;
+      e += n;
+    }
+  },
+});

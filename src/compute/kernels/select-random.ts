@@ -1,0 +1,26 @@
+import selectRandomWgsl from '../../../shaders/select-random.wgsl?raw';
+import { defineKernel } from '../kernel';
+import { philox } from '../philox';
+import { composeWgsl } from '../wgsl';
+
+/** DARE dropout in place from a counter-based generator. See shaders/select-random.wgsl. */
+export const selectRandom = defineKernel({
+  id: 'select-random',
+  wgsl: composeWgsl(selectRandomWgsl, 'philox'),
+  params: { elements: 'u32', slot: 'u32', first: 'u32', below: 'u32', key0: 'u32', key1: 'u32', out: 'u32' },
+  buffers: { values: 'read_write', kept: 'read_write' },
+  cpu({ params, u32 }) {
+    const { elements, slot, first, below, key0, key1, out } = params;
+    const values = u32('values');
+    const words = new Uint32Array(4);
+    let n = 0;
+    for (let e = 0; e < elements; e += 4) {
+      philox((first + e) / 4, 0, key0, key1, words);
+      for (let i = 0; i < 4 && e + i < elements; i++) {
+        if (words[i]! < below) n++;
+        else values[slot + e + i] = 0;
+      }
+    }
+    u32('kept')[out]! += n;
+  },
+});

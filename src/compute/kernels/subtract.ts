@@ -1,0 +1,16 @@
+import subtractWgsl from '../../../shaders/subtract.wgsl?raw';
+import { defineKernel } from '../kernel';
+import { composeWgsl } from '../wgsl';
+
+/** τ = W − W₀ in place, slot 0 being W₀. See shaders/subtract.wgsl. */
+export const subtract = defineKernel({
+  id: 'subtract',
+  wgsl: composeWgsl(subtractWgsl),
+  params: { elements: 'u32', slot: 'u32' },
+  buffers: { values: 'read_write' },
+  cpu({ params, f32 }) {
+    const values = f32('values');
+    const { elements, slot } = params;
+    for (let e = 0; e < elements; e++) values[slot + e] = values[slot + e]! - values[e]!;
+  },
+});

@@ -1,0 +1,53 @@
+/**
+ * Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): four random words from a counter
+ * and a key. The only source of randomness; the WGSL twin is shaders/lib/philox.wgsl.
+ */
+
+/** High 32 bits of the 64-bit product of two u32. */
+function mulHigh(a: number, b: number): number {
+  const al = a & 0xffff;
+  const ah = a >>> 16;
+  const bl = b & 0xffff;
+  const bh = b >>> 16;
+  const mid = ah * bl + ((al * bl) >>> 16);
+  const mid2 = al * bh + (mid & 0xffff);
+  return (ah * bh + (mid >>> 16) + (mid2 >>> 16)) >>> 0;
+}
+
+/** Writes the four words for counter (c0, c1, 0, 0) and key (k0, k1) into `out`. */
+export function philox(c0: number, c1: number, k0: number, k1: number, out: Uint32Array): void {
+  let x = c0 >>> 0;
+  let y = c1 >>> 0;
+  let z = 0;
+  let w = 0;
+  let a = k0 >>> 0;
+  let b = k1 >>> 0;
+  for (let round = 0; round < 10; round++) {
+    const nx = (mulHigh(0xcd9e8d57, z) ^ y ^ a) >>> 0;
+    const ny = Math.imul(0xcd9e8d57, z) >>> 0;
+    const nz = (mulHigh(0xd2511f53, x) ^ w ^ b) >>> 0;
+    const nw = Math.imul(0xd2511f53, x) >>> 0;
+    x = nx;
+    y = ny;
+    z = nz;
+    w = nw;
+    a = (a + 0x9e3779b9) >>> 0;
+    b = (b + 0xbb67ae85) >>> 0;
+  }
+  out[0] = x;
+  out[1] = y;
+  out[2] = z;
+  out[3] = w;
+}
+
+/**
+ * The key of a random mask: FNV-1a (64 bit) over "seed NUL model NUL tensor" in UTF-8. Philox mixes any key fully, so
+ * a plain hash is enough to keep different (seed, model, tensor) apart.
+ */
+export function maskKey(seed: number, model: string, tensor: string): [number, number] {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of new TextEncoder().encode(`${seed}\0${model}\0${tensor}`)) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  }
+  return [Number(hash & 0xffffffffn), Number(hash >> 32n)];
+}

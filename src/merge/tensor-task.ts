@@ -1,0 +1,220 @@
+/**
+ * One output tensor at work: fetches the stored bytes of a tile, brings them to the device and turns them into what a
+ * method computes with: slot 0 = W₀, slot i = τᵢ (delta methods) or Wᵢ (weights methods), f32.
+ */
+import type { EngineBuffer } from '../compute/engine';
+import { blockCount } from '../compute/kernel';
+import { DTYPE_CODE, decode } from '../compute/kernels/decode';
+import { lowRank } from '../compute/kernels/low-rank';
+import { rowScale } from '../compute/kernels/row-scale';
+import { rowSquares } from '../compute/kernels/row-squares';
+import { subtract } from '../compute/kernels/subtract';
+import { AmalgamError } from '../errors';
+import { isWeightDtype, type WeightDtype, weightBytes } from '../formats/dtype';
+import { type Factors, loadFactors } from './factors';
+import type { TensorPlan, TensorRef } from './plan';
+import { cutTiles, type Tile } from './tiles';
+import type { Workspace } from './workspace';
+
+/** Reads bytes [begin, end) of a stored tensor, counted from its first byte. */
+export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
+
+/** What slots 1… hold: task vectors or whole weights. */
+export type SlotForm = 'delta' | 'weights';
+
+export interface TensorTask {
+  readonly plan: TensorPlan;
+  readonly work: Workspace;
+  readonly tiles: readonly Tile[];
+  /** Begins reading the first tile; harmless to call early or twice. */
+  prefetch(): void;
+  /**
+   * Visits the tiles in order with the slots filled. A tensor of one tile is loaded once: later sweeps find the slots
+   * as the previous sweep left them.
+   */
+  sweep(visit: (tile: Tile, elements: number) => Promise<void>): Promise<void>;
+  close(): void;
+}
+
+/** Opens a tensor. `slot 0` holds the base where there is one, else zeros. */
+export function openTask(plan: TensorPlan, form: SlotForm, work: Workspace, read: ReadTensor): TensorTask {
+  const views = plan.models.map((m) => m.view);
+  const dora = views.some((v) => v.lowRank?.magnitude !== undefined);
+  const tiles = cutTiles(plan.elements, work.stride, dora ? columns(plan) : 1);
+  const origins = [...(plan.base ? [plan.base] : []), ...views].map((v) => v.origin);
+  let factors: Promise<(Factors | undefined)[]> | undefined;
+  let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
+  let resident = false;
+
+  const fetchTile = async (tile: Tile) => {
+    const wanted = [...new Set(origins)];
+    const bytes = await Promise.all(
+      wanted.map((ref) => {
+        const width = weightBytes(weightDtype(ref));
+        return read(ref, tile.begin * width, tile.end * width);
+      }),
+    );
+    return new Map(wanted.map((ref, i) => [ref, bytes[i]!]));
+  };
+  const prefetch = () => {
+    factors ??= Promise.all(views.map((view) => loadFactors(view, plan, work.engine, read)));
+    first ??= fetchTile(tiles[0]!);
+    // the failure is reported when the sweep awaits it, not as an unhandled rejection
+    factors.catch(() => {});
+    first.catch(() => {});
+  };
+
+  return {
+    plan,
+    work,
+    tiles,
+    prefetch,
+    async sweep(visit) {
+      if (resident) return visit(tiles[0]!, plan.elements);
+      prefetch();
+      const loaded = await factors!;
+      let next = first!;
+      first = undefined;
+      for (const [i, tile] of tiles.entries()) {
+        const bytes = await next;
+        const following = tiles[i + 1];
+        if (following) {
+          next = fetchTile(following);
+          next.catch(() => {});
+        }
+        await stage(plan, form, work, tile, bytes, loaded);
+        await visit(tile, tile.end - tile.begin);
+      }
+      resident = tiles.length === 1;
+    },
+    close() {
+      void factors?.then((all) => {
+        for (const f of all) f?.close();
+      });
+    },
+  };
+}
+
+/** Decodes the fetched bytes of a tile into the slots and applies low-rank updates, addends, DoRA and W − W₀. */
+async function stage(
+  plan: TensorPlan,
+  form: SlotForm,
+  work: Workspace,
+  tile: Tile,
+  bytes: Map<TensorRef, Uint8Array<ArrayBuffer>>,
+  factors: (Factors | undefined)[],
+): Promise<void> {
+  const { engine, stride, values, status } = work;
+  const elements = tile.end - tile.begin;
+  engine.clear(status);
+  const regions = new Map<TensorRef, number>();
+  for (const [ref, data] of bytes) {
+    const region = regions.size * stride;
+    regions.set(ref, region);
+    engine.write(work.raw, region * 4, padToWord(data));
+  }
+  const decodeInto = (ref: TensorRef, slot: number) =>
+    engine.run(decode, {
+      params: {
+        elements,
+        dtype: DTYPE_CODE[weightDtype(ref)],
+        raw_begin: regions.get(ref)!,
+        out: slot * stride,
+        status: slot,
+      },
+      buffers: { raw: work.raw, values, status },
+      groups: blockCount(elements),
+      elements,
+    });
+
+  if (plan.base) decodeInto(plan.base.origin, 0);
+  else engine.clear(values, 0, elements * 4);
+  for (const [i, { view }] of plan.models.entries()) {
+    const slot = i + 1;
+    const update = factors[i];
+    const startsFromZero = form === 'delta' && view.onBase && !view.lowRank?.magnitude;
+    if (startsFromZero && !update) {
+      engine.clear(values, slot * stride * 4, elements * 4);
+      continue;
+    }
+    if (!startsFromZero) decodeInto(view.origin, slot);
+    if (update) {
+      engine.run(lowRank, {
+        params: {
+          elements,
+          first: tile.begin,
+          cols: update.cols,
+          rank: update.rank,
+          slot: slot * stride,
+          add: startsFromZero ? 0 : 1,
+          scale: update.scale,
+        },
+        buffers: { left: update.left, right: update.right, values },
+        groups: blockCount(elements),
+        elements,
+      });
+      if (update.magnitude) await scaleRows(work, tile, slot, update.cols, update.magnitude);
+    }
+    if (form === 'delta' && !startsFromZero) {
+      engine.run(subtract, {
+        params: { elements, slot: slot * stride },
+        buffers: { values },
+        groups: blockCount(elements),
+        elements,
+      });
+    }
+  }
+}
+
+/** DoRA: V ← m / ‖V‖ · V per row; the norm is finished on the host so that both engines round alike. */
+async function scaleRows(
+  work: Workspace,
+  tile: Tile,
+  slot: number,
+  cols: number,
+  magnitude: Float32Array,
+): Promise<void> {
+  const { engine, values, stride } = work;
+  const elements = tile.end - tile.begin;
+  const rows = elements / cols;
+  const squares: EngineBuffer = engine.allocate(rows * 4, 'row squares');
+  engine.run(rowSquares, {
+    params: { rows, cols, slot: slot * stride },
+    buffers: { values, squares },
+    groups: rows,
+    elements,
+  });
+  const [bytes] = await engine.read([{ buffer: squares, byteLength: rows * 4 }]);
+  const sums = new Float32Array(bytes!.buffer);
+  const firstRow = tile.begin / cols;
+  const factor = sums.map((sum, row) => magnitude[firstRow + row]! / Math.sqrt(sum));
+  engine.write(squares, 0, new Uint8Array(factor.buffer));
+  engine.run(rowScale, {
+    params: { elements, cols, slot: slot * stride },
+    buffers: { factor: squares, values },
+    groups: blockCount(elements),
+    elements,
+  });
+  engine.free(squares);
+}
+
+/** Columns of a tensor seen as a matrix: its last dimension. */
+export function columns(plan: TensorPlan): number {
+  return plan.shape.at(-1) ?? 1;
+}
+
+export function weightDtype(ref: TensorRef): WeightDtype {
+  if (isWeightDtype(ref.dtype)) return ref.dtype;
+  throw new AmalgamError(
+    'PlanHasErrors',
+    `${ref.key} in ${ref.file} is ${ref.dtype}, which cannot be computed with.`,
+    'Copy it with passthrough, or leave the model out.',
+  );
+}
+
+function padToWord(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  if (bytes.byteLength % 4 === 0) return bytes;
+  const padded = new Uint8Array(Math.ceil(bytes.byteLength / 4) * 4);
+  padded.set(bytes);
+  return padded;
+}
