@@ -1,0 +1,123 @@
+import { AmalgamError } from '../errors';
+import { checkTensorName, compareCodePoints, displayName, MAX_TENSOR_NAME, safeRelativePath } from './names';
+import {
+  endJson,
+  isJsonNumber,
+  type JsonCursor,
+  type JsonRules,
+  type JsonValue,
+  openJson,
+  peekKind,
+  readObject,
+  readString,
+  readValue,
+  skipValue,
+  strictInteger,
+} from './strict-json';
+
+/** Longest index text: hf.js stops at 250 MB; the index of the largest published model is below 10 MB. */
+const MAX_INDEX_LENGTH = 250_000_000;
+/** Most shards: at 2 GB each this is 20 TB. */
+export const MAX_SHARDS = 10_000;
+
+const INDEX_RULES: JsonRules = {
+  code: 'JsonInvalid',
+  maxLength: MAX_INDEX_LENGTH,
+  maxString: MAX_TENSOR_NAME,
+};
+
+/** `model.safetensors.index.json`: which file holds which tensor. */
+export interface ShardIndex {
+  /** Tensor name → relative file name, in the order of the index. */
+  weightMap: Map<string, string>;
+  metadata: Map<string, JsonValue>;
+  /** `metadata.total_size` in bytes, where it is a sound integer. */
+  totalSize?: number;
+}
+
+/**
+ * Parses a shard index.
+ *
+ * @throws AmalgamError `JsonInvalid`, `DuplicateKey` (a tensor listed twice), `LimitExceeded`, `IndexInvalid`,
+ *   `UnsafePath`, `UnsafeName`, `NotSafetensors` (an index of PyTorch pickles)
+ */
+export function parseShardIndex(text: string, fileName: string): ShardIndex {
+  const cursor = openJson(text, fileName, INDEX_RULES);
+  if (peekKind(cursor) !== 'object') throw invalid(fileName, 'is not an object');
+  let weightMap: Map<string, string> | undefined;
+  let metadata = new Map<string, JsonValue>();
+  readObject(cursor, (key) => {
+    if (key === 'weight_map') weightMap = readWeightMap(cursor);
+    else if (key === 'metadata') {
+      const value = readValue(cursor);
+      if (value instanceof Map) metadata = value;
+      else if (value !== null) throw invalid(fileName, 'has metadata that are not an object');
+    } else skipValue(cursor);
+  });
+  endJson(cursor);
+  if (weightMap === undefined || weightMap.size === 0)
+    throw invalid(fileName, 'has no weight_map, or an empty one');
+
+  const total = metadata.get('total_size');
+  const totalSize = isJsonNumber(total) ? strictInteger(total.text) : undefined;
+  return { weightMap, metadata, ...(totalSize === undefined ? {} : { totalSize }) };
+}
+
+function readWeightMap(cursor: JsonCursor): Map<string, string> {
+  const { fileName } = cursor;
+  if (peekKind(cursor) !== 'object') throw invalid(fileName, 'has a weight_map that is not an object');
+  const weightMap = new Map<string, string>();
+  // One string per shard, not one per tensor.
+  const files = new Map<string, string>();
+  readObject(cursor, (tensor) => {
+    checkTensorName(tensor, fileName);
+    if (peekKind(cursor) !== 'string') throw invalid(fileName, `gives “${displayName(tensor)}” no file name`);
+    const file = readString(cursor);
+    if (!files.has(file)) {
+      checkShard(file, fileName);
+      if (files.size === MAX_SHARDS) {
+        throw new AmalgamError(
+          'LimitExceeded',
+          `${displayName(fileName)} names more than ${MAX_SHARDS} files.`,
+          'No real model file comes near this limit: the file is damaged or made to do harm.',
+        );
+      }
+      files.set(file, file);
+    }
+    weightMap.set(tensor, files.get(file)!);
+  });
+  return weightMap;
+}
+
+function checkShard(file: string, fileName: string): void {
+  safeRelativePath(file);
+  if (file.endsWith('.safetensors')) return;
+  throw new AmalgamError(
+    'NotSafetensors',
+    `${displayName(fileName)} points to “${displayName(file)}”, which is not a safetensors file.`,
+    'Amalgam reads safetensors only. Find a copy of the model in safetensors, or convert it with transformers.',
+  );
+}
+
+/**
+ * Text of a shard index in the form transformers writes: two spaces, sorted by tensor name.
+ * @param entries tensor name and file name of every tensor
+ * @param totalSize bytes of all tensors
+ */
+export function buildShardIndex(
+  entries: Iterable<readonly [tensor: string, file: string]>,
+  totalSize: number,
+): string {
+  const lines = [...entries]
+    .sort(([a], [b]) => compareCodePoints(a, b))
+    .map(([tensor, file]) => `    ${JSON.stringify(tensor)}: ${JSON.stringify(file)}`);
+  return `{\n  "metadata": {\n    "total_size": ${totalSize}\n  },\n  "weight_map": {\n${lines.join(',\n')}\n  }\n}\n`;
+}
+
+function invalid(fileName: string, what: string): AmalgamError {
+  return new AmalgamError(
+    'IndexInvalid',
+    `${displayName(fileName)} ${what}.`,
+    'The index is damaged or was not made by transformers. Get it again.',
+  );
+}
