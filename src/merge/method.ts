@@ -32,7 +32,10 @@ export interface MergeMethod {
  */
 export type MethodCompute =
   | { kind: 'delta'; preset(parameters: ResolvedParameters): DeltaPreset }
-  | { kind: 'weights'; coefficients(models: readonly ResolvedParameters[], parameters: ResolvedParameters): number[] };
+  | {
+      kind: 'weights';
+      coefficients(models: readonly ResolvedParameters[], parameters: ResolvedParameters): number[];
+    };
 
 /** Every knob of the delta pipeline: τᵢ → select → rescale → combine → ×λ → + W₀. */
 export interface DeltaPreset {

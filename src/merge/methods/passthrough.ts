@@ -4,7 +4,8 @@ import type { MergeMethod } from '../method';
 export const passthrough: MergeMethod = {
   id: 'passthrough',
   title: 'Passthrough — copy or stack layers',
-  summary: 'Takes the tensors of one model as they are, optionally scaled; with slices, stacks layers of several.',
+  summary:
+    'Takes the tensors of one model as they are, optionally scaled; with slices, stacks layers of several.',
   formula: 'W = s · W₁',
   reference: { label: 'mergekit', url: 'https://github.com/arcee-ai/mergekit' },
   base: 'none',

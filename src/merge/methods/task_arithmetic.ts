@@ -10,7 +10,12 @@ export const taskArithmetic: MergeMethod = {
   reference: { label: 'Ilharco et al. 2022', url: 'https://arxiv.org/abs/2212.04089' },
   base: 'required',
   models: { min: 1, max: 16 },
-  parameters: { normalize: normalize(false), lambda, rescale: { ...rescale('none'), inert: true }, int8_mask: int8Mask },
+  parameters: {
+    normalize: normalize(false),
+    lambda,
+    rescale: { ...rescale('none'), inert: true },
+    int8_mask: int8Mask,
+  },
   modelParameters: { weight, density: { ...density, inert: true } },
   permutation: 'invariant',
   compute: {
