@@ -1,0 +1,291 @@
+/**
+ * A hub of models on loopback, as `@huggingface/hub` and Amalgam talk to it: search, revisions, trees, and files
+ * that redirect to a second origin. Nothing leaves the machine. Faults can be laid on any file or question.
+ *
+ *     npx tsx e2e/fake-hub.ts [port]      serves the sample family as amalgam/base, amalgam/kitchen, …
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import {
+  allowPages,
+  modelFields,
+  searchRepositories,
+  sendError,
+  sendJson,
+  sendPage,
+  sendPreflight,
+  treeEntries,
+} from './fake-hub/answers.ts';
+import { type FaultRule, sendBody, takeFault } from './fake-hub/faults.ts';
+import {
+  commitModel,
+  type FakeFile,
+  type FakeModel,
+  type FakeRepository,
+  resolveRevision,
+} from './fake-hub/repository.ts';
+
+/** A token that may read everything, and one of a user who was granted nothing. Any other token is refused. */
+export const READER_TOKEN = 'hf_reader';
+export const STRANGER_TOKEN = 'hf_stranger';
+
+export interface FakeHubOptions {
+  models: FakeModel[];
+  faults?: FaultRule[];
+  /** Files in one page of a listing. Default 1000, as on the Hub. */
+  pageSize?: number;
+  /** Port of the hub; its download host takes another free one. Default: any free port. */
+  port?: number;
+}
+
+/** One request as it came in. */
+export interface LoggedRequest {
+  server: 'hub' | 'cdn';
+  method: string;
+  /** Path with query. */
+  path: string;
+  range?: string;
+  authorization?: string;
+  status: number;
+}
+
+export interface FakeHub {
+  url: string;
+  /** The second origin, where LFS files are redirected to. */
+  cdnUrl: string;
+  requests: LoggedRequest[];
+  /** Rules in force; push to add, set `length = 0` to clear. */
+  faults: FaultRule[];
+  /** Makes the model the newest commit on its `main`; returns the commit. */
+  push(model: FakeModel): Promise<string>;
+  close(): Promise<void>;
+}
+
+type Reader = 'anonymous' | 'stranger' | 'reader';
+
+/** Starts the hub and its download host. */
+export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
+  const repositories = new Map<string, FakeRepository>();
+  const faults = options.faults ?? [];
+  const requests: LoggedRequest[] = [];
+
+  const push = async (model: FakeModel) => {
+    const repository = await commitModel(model, repositories.get(model.id));
+    repositories.set(model.id, repository);
+    return repository.refs.get('main') ?? '';
+  };
+  for (const model of options.models) await push(model);
+
+  const serve = (
+    server: LoggedRequest['server'],
+    answer: (q: IncomingMessage, r: ServerResponse) => Promise<void>,
+  ) =>
+    createServer((request, response) => {
+      const { method = 'GET', url: path = '/', headers } = request;
+      const logged: LoggedRequest = {
+        server,
+        method,
+        path,
+        ...(headers.range === undefined ? {} : { range: headers.range }),
+        ...(headers.authorization === undefined ? {} : { authorization: headers.authorization }),
+        status: 0,
+      };
+      requests.push(logged);
+      allowPages(request, response, server);
+      const answered =
+        method === 'OPTIONS' ? Promise.resolve(sendPreflight(response)) : answer(request, response);
+      answered
+        .catch((thrown: unknown) => {
+          console.error(thrown);
+          response.destroy();
+        })
+        .finally(() => {
+          logged.status = response.statusCode;
+        });
+    });
+
+  const hubServer = serve('hub', answerHub);
+  const cdnServer = serve('cdn', answerCdn);
+  const url = await listen(hubServer, options.port ?? 0);
+  const cdnUrl = await listen(cdnServer, 0);
+
+  async function answerHub(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const asked = new URL(request.url ?? '/', url);
+    const path = decodeURIComponent(asked.pathname);
+    const reader = readerOf(request);
+    if (reader === undefined) return sendError(response, 401, 'Invalid credentials in Authorization header');
+    const fault = takeFault(faults, path, 'resolver');
+    if (fault) return sendFaultStatus(response, fault);
+
+    if (path === '/api/models') {
+      const found = searchRepositories(repositories.values(), asked.searchParams, (r) => canSee(r, reader));
+      const expand = asked.searchParams.getAll('expand');
+      const items = found.map((r) => modelFields(r, r.refs.get('main') ?? '', expand));
+      const limit = Number(asked.searchParams.get('limit') ?? options.pageSize ?? 1000);
+      return sendPage(request, response, url, items, limit);
+    }
+    const cached = /^\/api\/resolve-cache\/models\/([^/]+\/[^/]+)\/([0-9a-f]{40})\/(.+)$/.exec(path);
+    const api = /^\/api\/models\/([^/]+\/[^/]+)\/(revision|tree)\/(.+)$/.exec(path);
+    const resolve = /^\/([^/]+\/[^/]+)\/resolve\/(.+)$/.exec(path);
+    const [, id = '', what = '', rest = ''] = api ?? cached ?? [null, resolve?.[1], 'resolve', resolve?.[2]];
+
+    const repository = repositories.get(id);
+    if (!repository || !canSee(repository, reader)) {
+      return reader === 'anonymous'
+        ? sendError(response, 401, 'Invalid username or password.')
+        : sendError(response, 404, 'Repository not found', 'RepoNotFound');
+    }
+    if (cached) return sendFile(request, response, id, repository.commits.get(what)?.get(rest));
+    if (what === 'resolve') return answerResolve(response, repository, reader, rest);
+
+    const commit = resolveRevision(repository, rest);
+    if (commit === undefined) return sendError(response, 404, `Invalid rev id: ${rest}`, 'RevisionNotFound');
+    if (what === 'revision') {
+      return sendJson(response, modelFields(repository, commit, asked.searchParams.getAll('expand')));
+    }
+    const files = repository.commits.get(commit) ?? new Map<string, FakeFile>();
+    const entries = treeEntries(files, asked.searchParams.get('recursive') === 'true');
+    return sendPage(request, response, url, entries, options.pageSize ?? 1000);
+  }
+
+  /** `/{id}/resolve/{revision}/{path}`: a redirect, to the download host for LFS and to the hub's own cache else. */
+  async function answerResolve(
+    response: ServerResponse,
+    repository: FakeRepository,
+    reader: Reader,
+    rest: string,
+  ): Promise<void> {
+    const { id } = repository.model;
+    if (repository.model.gated && reader !== 'reader') {
+      const message = `Access to model ${id} is restricted.`;
+      return sendError(response, reader === 'anonymous' ? 401 : 403, message, 'GatedRepo');
+    }
+    const slash = rest.indexOf('/');
+    const revision = rest.slice(0, slash);
+    const path = rest.slice(slash + 1);
+    const commit = resolveRevision(repository, revision);
+    if (commit === undefined)
+      return sendError(response, 404, `Invalid rev id: ${revision}`, 'RevisionNotFound');
+    const file = repository.commits.get(commit)?.get(path);
+    if (!file) return sendError(response, 404, 'Entry not found', 'EntryNotFound');
+    const fault = takeFault(faults, `${id}/${path}`, 'resolver');
+    if (fault) return sendFaultStatus(response, fault);
+
+    response.setHeader('X-Repo-Commit', commit);
+    response.setHeader('X-Linked-Size', file.content.size);
+    response.setHeader('X-Linked-ETag', `"${file.lfs?.oid ?? file.oid}"`);
+    response.setHeader('RateLimit', '"resolvers";r=2999;t=300');
+    const where = path.split('/').map(encodeURIComponent).join('/');
+    const location = file.lfs
+      ? `${cdnUrl}/${id}/${commit}/${where}?Expires=3600&Signature=fake`
+      : `/api/resolve-cache/models/${id}/${commit}/${where}`;
+    response.writeHead(file.lfs ? 302 : 307, { Location: location }).end();
+  }
+
+  /** The download host knows no tokens: the address itself is the permission. */
+  async function answerCdn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = decodeURIComponent(new URL(request.url ?? '/', cdnUrl).pathname);
+    const [, id = '', commit = '', file = ''] = /^\/([^/]+\/[^/]+)\/([0-9a-f]{40})\/(.+)$/.exec(path) ?? [];
+    return sendFile(request, response, id, repositories.get(id)?.commits.get(commit)?.get(file));
+  }
+
+  async function sendFile(
+    request: IncomingMessage,
+    response: ServerResponse,
+    id: string,
+    file: FakeFile | undefined,
+  ): Promise<void> {
+    if (!file) return sendError(response, 404, 'Entry not found', 'EntryNotFound');
+    const { size } = file.content;
+    const asked = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
+    const range = asked
+      ? { begin: Number(asked[1]), end: Math.min(Number(asked[2]) + 1, size) }
+      : { begin: 0, end: size };
+    if (asked && range.begin >= size) {
+      response.setHeader('Content-Range', `bytes */${size}`);
+      return void response.writeHead(416).end();
+    }
+    const fault = takeFault(faults, `${id}/${file.path}`, 'bytes', range);
+    response.setHeader('Accept-Ranges', 'bytes');
+    response.setHeader('ETag', `"${file.lfs?.oid ?? file.oid}"`);
+    response.setHeader('Content-Type', 'application/octet-stream');
+    if (!asked || fault?.kind === 'ignore-range') {
+      response.statusCode = 200;
+      return sendBody(response, file.content, 0, size, fault);
+    }
+    response.statusCode = 206;
+    const right = `bytes ${range.begin}-${range.end - 1}/${size}`;
+    const contentRange = fault?.kind === 'content-range' ? fault.value : right;
+    if (contentRange !== null) response.setHeader('Content-Range', contentRange);
+    return sendBody(response, file.content, range.begin, range.end, fault);
+  }
+
+  return {
+    url,
+    cdnUrl,
+    requests,
+    faults,
+    push,
+    async close() {
+      await Promise.all([hubServer, cdnServer].map(closeServer));
+    },
+  };
+}
+
+/** The sample family as Hub models, plus a gated and a private copy of its base. */
+export function sampleModels(samples: string): FakeModel[] {
+  const derived = (kind: 'adapter' | 'finetune') => [
+    'base_model:amalgam/base',
+    `base_model:${kind}:amalgam/base`,
+  ];
+  return [
+    { id: 'amalgam/base', files: join(samples, 'base'), downloads: 900, likes: 9 },
+    { id: 'amalgam/kitchen', files: join(samples, 'kitchen'), downloads: 500, tags: derived('adapter') },
+    { id: 'amalgam/harbour', files: join(samples, 'harbour'), downloads: 400, tags: derived('adapter') },
+    { id: 'amalgam/workshop', files: join(samples, 'workshop'), downloads: 300, tags: derived('finetune') },
+    { id: 'amalgam/gated', files: join(samples, 'base'), downloads: 200, gated: 'manual' },
+    { id: 'amalgam/private', files: join(samples, 'base'), downloads: 100, private: true },
+  ];
+}
+
+function readerOf(request: IncomingMessage): Reader | undefined {
+  const { authorization } = request.headers;
+  if (authorization === undefined) return 'anonymous';
+  if (authorization === `Bearer ${READER_TOKEN}`) return 'reader';
+  return authorization === `Bearer ${STRANGER_TOKEN}` ? 'stranger' : undefined;
+}
+
+function canSee(repository: FakeRepository, reader: Reader): boolean {
+  return !repository.model.private || reader === 'reader';
+}
+
+function sendFaultStatus(response: ServerResponse, fault: FaultRule['fault']): void {
+  if (fault.kind !== 'status') throw new Error('only a status can strike here');
+  for (const [name, value] of Object.entries(fault.headers ?? {})) response.setHeader(name, value);
+  response.writeHead(fault.status).end();
+}
+
+function listen(server: Server, port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', () => {
+      resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    });
+  });
+}
+
+function closeServer(server: Server): Promise<void> {
+  server.closeAllConnections();
+  return new Promise((resolve, reject) => {
+    server.close((error) => (error ? reject(error) : resolve()));
+  });
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const samples = fileURLToPath(new URL('../public/samples', import.meta.url));
+  const hub = await startFakeHub({ models: sampleModels(samples), port: Number(process.argv[2] ?? 8700) });
+  console.log(`hub        ${hub.url}\ndownloads  ${hub.cdnUrl}\ntoken      ${READER_TOKEN}`);
+}

@@ -1,0 +1,37 @@
+import { AmalgamError } from '../errors';
+import { checkByteRange } from './byte-range';
+import type { ByteSource } from './byte-source';
+import { throwIfCancelled } from './cancel';
+
+/**
+ * A source over a `File` or `Blob`, read in place by slices. Browsers refuse to read a file that was changed, moved
+ * or deleted after it was picked (`NotReadableError`, `NotFoundError`); that becomes `FileChanged`.
+ */
+export function fileSource(file: Blob, name: string): ByteSource {
+  return {
+    byteLength: file.size,
+    async read(begin, end, signal) {
+      throwIfCancelled(signal);
+      checkByteRange(begin, end, file.size, name);
+      if (begin === end) return new Uint8Array(0);
+      const buffer = await file
+        .slice(begin, end)
+        .arrayBuffer()
+        .catch((cause: unknown) => {
+          throw fileChanged(name, cause);
+        });
+      throwIfCancelled(signal);
+      if (buffer.byteLength !== end - begin) throw fileChanged(name);
+      return new Uint8Array(buffer);
+    },
+  };
+}
+
+function fileChanged(name: string, cause?: unknown): AmalgamError {
+  return new AmalgamError(
+    'FileChanged',
+    `${name} can no longer be read: it was changed, moved or deleted after it was opened.`,
+    'Open the folder again.',
+    { cause },
+  );
+}

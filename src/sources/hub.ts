@@ -1,0 +1,160 @@
+import { listFiles, listModels, modelInfo } from '@huggingface/hub';
+import * as v from 'valibot';
+import type { HubHit, HubQuery } from '../engine/protocol';
+import { AmalgamError } from '../errors';
+import type { RequestSubject } from './http-error';
+import { parseHubReference } from './hub-reference';
+import { type Hub, hubFailure, hubFetch, hubHeaders } from './hub-request';
+import type { ModelFile, ModelFolder } from './model-folder';
+import { rangeSource } from './range-source';
+import { checkSafePath } from './safe-path';
+
+/** A model opened on a hub, pinned to a commit. */
+export interface HubModel extends ModelFolder {
+  readonly origin: { kind: 'hub'; repo: string; revision: string; commit: string };
+  /** The licence the model card names, e.g. `apache-2.0`. */
+  readonly license?: string;
+}
+
+/** A folder with more files than this is not a model that can be merged. */
+const MOST_FILES = 20_000;
+
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+
+const hitSchema = v.object({
+  name: v.string(),
+  downloads: v.optional(count, 0),
+  likes: v.optional(count, 0),
+  updatedAt: v.date(),
+  gated: v.optional(v.union([v.literal(false), v.picklist(['auto', 'manual'])]), false),
+  private: v.optional(v.boolean(), false),
+  safetensors: v.optional(v.nullable(v.object({ total: count }))),
+});
+
+const infoSchema = v.object({
+  name: v.string(),
+  sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
+  tags: v.optional(v.array(v.string()), []),
+});
+
+const fileSchema = v.object({
+  path: v.string(),
+  size: count,
+  oid: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
+  lfs: v.optional(v.object({ oid: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)), size: count })),
+});
+
+/**
+ * Models with safetensors weights whose name contains the text, most downloaded first; with `derivedFrom` only the
+ * adapters or fine-tunes that name this base in their model card.
+ * @throws AmalgamError in words; `Cancelled` when the signal fires.
+ */
+export async function searchModels(hub: Hub, query: HubQuery, signal?: AbortSignal): Promise<HubHit[]> {
+  const subject: RequestSubject = { name: 'the search for models', host: new URL(hub.url).host };
+  const derived = query.derivedFrom;
+  const tags = ['safetensors', ...(derived ? [`base_model:${derived.kind}:${derived.base}`] : [])];
+  const hits: HubHit[] = [];
+  try {
+    for await (const entry of listModels({
+      search: { query: query.text.trim(), tags },
+      sort: 'downloads',
+      limit: Math.max(1, query.limit),
+      additionalFields: ['safetensors'],
+      hubUrl: hub.url,
+      fetch: hubFetch(hub, subject, signal),
+    })) {
+      const hit = v.parse(hitSchema, entry);
+      hits.push({
+        id: hit.name,
+        downloads: hit.downloads,
+        likes: hit.likes,
+        updatedAt: hit.updatedAt.toISOString(),
+        gated: hit.gated,
+        private: hit.private,
+        ...(hit.safetensors ? { parameters: hit.safetensors.total } : {}),
+      });
+    }
+  } catch (thrown) {
+    throw hubFailure(thrown, subject);
+  }
+  return hits;
+}
+
+/**
+ * Opens `owner/name`: resolves the revision (default branch when absent) to its commit and lists every file there
+ * with size and checksum. No file is read. Everything read later is read at this commit.
+ * @throws NotFound, Unauthorized, Gated, HubError and the rest of the network's failures, in words.
+ */
+export async function openHubModel(
+  hub: Hub,
+  id: string,
+  revision?: string,
+  signal?: AbortSignal,
+): Promise<HubModel> {
+  const asked = parseHubReference(revision === undefined ? id : `${id}@${revision}`, hub.url);
+  const subject = modelSubject(hub, asked.repo);
+  const shared = { hubUrl: hub.url, fetch: hubFetch(hub, subject, signal) };
+  try {
+    const info = v.parse(
+      infoSchema,
+      await modelInfo({
+        name: asked.repo,
+        ...(asked.revision === undefined ? {} : { revision: asked.revision }),
+        additionalFields: ['sha', 'tags'],
+        ...shared,
+      }),
+    );
+    // The Hub answers for a renamed model under its new name.
+    const { repo } = parseHubReference(info.name, hub.url);
+    const files: ModelFile[] = [];
+    for await (const entry of listFiles({ repo, revision: info.sha, recursive: true, ...shared })) {
+      if (entry.type !== 'file') continue;
+      if (files.length === MOST_FILES) throw tooManyFiles(repo);
+      files.push(hubFile(hub, repo, info.sha, entry));
+    }
+    const license = info.tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
+    return {
+      path: asked.repo,
+      origin: { kind: 'hub', repo, revision: asked.revision ?? 'main', commit: info.sha },
+      files,
+      ...(license === undefined ? {} : { license }),
+    };
+  } catch (thrown) {
+    throw hubFailure(thrown, subject);
+  }
+}
+
+function hubFile(hub: Hub, repo: string, commit: string, entry: unknown): ModelFile {
+  const { path, size, oid, lfs } = v.parse(fileSchema, entry);
+  checkSafePath(path, repo);
+  const url = `${hub.url}/${repo}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
+  const byteLength = lfs?.size ?? size;
+  const model = modelSubject(hub, repo);
+  return {
+    path,
+    byteLength,
+    ...(lfs ? { sha256: lfs.oid } : { gitSha1: oid }),
+    open: () =>
+      rangeSource(
+        {
+          url,
+          byteLength,
+          subject: { ...model, name: `${repo}: ${path}` },
+          headers: () => hubHeaders(hub, url),
+        },
+        hub,
+      ),
+  };
+}
+
+function modelSubject(hub: Hub, repo: string): RequestSubject & { page: string } {
+  return { name: repo, host: new URL(hub.url).host, page: `${hub.url}/${repo}` };
+}
+
+function tooManyFiles(repo: string): AmalgamError {
+  return new AmalgamError(
+    'LimitExceeded',
+    `${repo} has more than ${MOST_FILES} files.`,
+    'This is not a model folder that can be merged. Choose another one.',
+  );
+}

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { foldersFromFiles } from './local-folder';
+
+const local = (path: string, content = path) => ({
+  path,
+  file: new File([content], path.split('/').at(-1) ?? ''),
+});
+const outline = (paths: string[]) =>
+  foldersFromFiles(paths.map((p) => local(p))).map((f) => [f.path, f.files.map((file) => file.path)]);
+
+describe('grouping files into models', () => {
+  test('one folder, with its nested files that are no models', () => {
+    expect(
+      outline([
+        'llama/config.json',
+        'llama/model.safetensors',
+        'llama/original/params.txt',
+        'llama/README.md',
+      ]),
+    ).toEqual([['llama', ['config.json', 'model.safetensors', 'original/params.txt', 'README.md']]]);
+  });
+
+  test('a family in one folder: each subfolder is a model, the folder itself is not', () => {
+    expect(
+      outline([
+        'family/notes.txt',
+        'family/base/config.json',
+        'family/base/model.safetensors',
+        'family/kitchen/adapter_config.json',
+        'family/loose/weights.safetensors',
+      ]),
+    ).toEqual([
+      ['family/base', ['config.json', 'model.safetensors']],
+      ['family/kitchen', ['adapter_config.json']],
+      ['family/loose', ['weights.safetensors']],
+    ]);
+  });
+
+  test('a model inside a model takes its own files', () => {
+    expect(
+      outline(['m/config.json', 'm/adapter/adapter_config.json', 'm/adapter/deep/x.bin', 'm/deep/y.bin']),
+    ).toEqual([
+      ['m', ['config.json', 'deep/y.bin']],
+      ['m/adapter', ['adapter_config.json', 'deep/x.bin']],
+    ]);
+  });
+
+  test('files picked one by one are one model', () => {
+    expect(outline(['config.json', 'model.safetensors'])).toEqual([
+      ['files', ['config.json', 'model.safetensors']],
+    ]);
+  });
+
+  test('nothing that is a model gives nothing', () => {
+    expect(outline(['photos/a.jpg', 'photos/config.json.bak', 'photos/safetensors'])).toEqual([]);
+  });
+
+  test('names of object properties are ordinary names', () => {
+    expect(outline(['__proto__/config.json', 'constructor/model.safetensors'])).toEqual([
+      ['__proto__', ['config.json']],
+      ['constructor', ['model.safetensors']],
+    ]);
+  });
+
+  test.each([
+    '../x/config.json',
+    '/x/config.json',
+    'a//config.json',
+    'a\\config.json',
+    'a/./config.json',
+    '',
+  ])('the path %j is refused', (path) => {
+    expect(() => foldersFromFiles([local(path)])).toThrow(expect.objectContaining({ code: 'UnsafePath' }));
+  });
+
+  test('two files with one path are refused', () => {
+    expect(() => foldersFromFiles([local('m/config.json'), local('m/config.json')])).toThrow(
+      expect.objectContaining({ code: 'Usage', message: expect.stringContaining('m/config.json') }),
+    );
+  });
+
+  test('files are read in place', async () => {
+    const [folder] = foldersFromFiles([local('m/config.json', '{"a":1}')]);
+    const file = folder?.files[0];
+    expect(folder?.origin).toEqual({ kind: 'local' });
+    expect(file?.byteLength).toBe(7);
+    expect(new TextDecoder().decode(await file?.open().read(1, 4))).toBe('"a"');
+  });
+});

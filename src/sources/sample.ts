@@ -1,0 +1,69 @@
+// Vite makes this the README's address under whatever base path the app is served from, in the page and in a worker.
+import readmeUrl from '/samples/README.md?url';
+import { AmalgamError } from '../errors';
+import { bufferSource } from './buffer-source';
+import { checkByteRange } from './byte-range';
+import type { ByteSource } from './byte-source';
+import type { ModelFolder } from './model-folder';
+import { retrying, type Transfer } from './retrying';
+import { SAMPLE_FILES } from './sample-files';
+import { fetchOk, readAll } from './transfer';
+
+/**
+ * The sample family that ships with the app: `samples/base`, `samples/kitchen`, `samples/harbour`,
+ * `samples/workshop`. A file is fetched whole at its first read and kept in memory for the session.
+ * @param samplesUrl where the family is served, with a slash at the end.
+ */
+export function sampleFolders(
+  samplesUrl = new URL('.', new URL(readmeUrl, import.meta.url)).href,
+  transfer: Transfer = {},
+): ModelFolder[] {
+  return [...SAMPLE_FILES].map(([path, files]) => ({
+    path,
+    origin: { kind: 'sample' },
+    files: files.map(([file, bytes]) => {
+      const url = `${samplesUrl}${path.slice('samples/'.length)}/${file}`;
+      const source = sampleSource(url, `${path}/${file}`, bytes, transfer);
+      return { path: file, byteLength: bytes, open: () => source };
+    }),
+  }));
+}
+
+/** One file: all readers share one fetch; a failed fetch is forgotten, so that the next read tries again. */
+function sampleSource(url: string, name: string, byteLength: number, transfer: Transfer): ByteSource {
+  let whole: Promise<ByteSource> | undefined;
+  return {
+    byteLength,
+    async read(begin, end, signal) {
+      checkByteRange(begin, end, byteLength, name);
+      whole ??= fetchWhole(url, name, byteLength, transfer).catch((thrown: unknown) => {
+        whole = undefined;
+        throw thrown;
+      });
+      return (await whole).read(begin, end, signal);
+    },
+  };
+}
+
+async function fetchWhole(
+  url: string,
+  name: string,
+  byteLength: number,
+  transfer: Transfer,
+): Promise<ByteSource> {
+  const subject = { name, host: new URL(url).host };
+  const bytes = await retrying(
+    async (signal, received) =>
+      readAll(await fetchOk(url, {}, subject, transfer, signal), subject, byteLength, received),
+    subject,
+    transfer,
+  );
+  if (bytes.length !== byteLength) {
+    throw new AmalgamError(
+      'TransferInvalid',
+      `${name} came with ${bytes.length} bytes instead of ${byteLength}.`,
+      'The sample family was not installed whole beside the app. Build the app again.',
+    );
+  }
+  return bufferSource(bytes, name);
+}
