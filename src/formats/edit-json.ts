@@ -5,17 +5,19 @@
 
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 
+/** A new value, or for a member that is there a change of its text. */
+export type JsonEdit = JsonValue | ((text: string) => string);
+
 /**
  * Sets top-level members of a JSON object, in place where they exist and at the end where they do not.
  *
  * @param text a valid JSON object (the caller has parsed it)
- * @param edits member name → new value
+ * @param edits member name → new value; a change of text is for members that exist
  */
-export function editJsonObject(text: string, edits: ReadonlyMap<string, JsonValue>): string {
+export function editJsonObject(text: string, edits: ReadonlyMap<string, JsonEdit>): string {
   const { members, close } = topLevelMembers(text);
   const indent = members[0] ? lineIndent(text, members[0].begin) : '  ';
-  const print = (value: JsonValue) =>
-    JSON.stringify(value, null, indent || 2).replaceAll('\n', `\n${indent}`);
+  const print = (value: JsonEdit) => JSON.stringify(value, null, indent || 2).replaceAll('\n', `\n${indent}`);
 
   let out = '';
   let at = 0;
@@ -23,7 +25,8 @@ export function editJsonObject(text: string, edits: ReadonlyMap<string, JsonValu
   for (const member of members) {
     const value = edits.get(member.name);
     if (value === undefined) continue;
-    out += text.slice(at, member.valueBegin) + print(value);
+    const old = text.slice(member.valueBegin, member.valueEnd);
+    out += text.slice(at, member.valueBegin) + (typeof value === 'function' ? value(old) : print(value));
     at = member.valueEnd;
     left.delete(member.name);
   }

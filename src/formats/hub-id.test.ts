@@ -53,6 +53,7 @@ describe('parseHubId', () => {
     ['https://huggingface.co/owner/name?library=transformers#usage', { id: 'owner/name' }],
     ['https://huggingface.co/owner/name/tree/main', { id: 'owner/name', revision: 'main' }],
     ['https://huggingface.co/owner/name/tree/refs%2Fpr%2F3', { id: 'owner/name', revision: 'refs/pr/3' }],
+    ['https://huggingface.co/owner/name/tree/refs/pr/3/sub', { id: 'owner/name', revision: 'refs/pr/3' }],
     ['https://huggingface.co/owner/name/blob/v2/config.json', { id: 'owner/name', revision: 'v2' }],
     ['https://huggingface.co/owner/name/resolve/v2/model.safetensors', { id: 'owner/name', revision: 'v2' }],
     ['https://huggingface.co/owner/name/commit/0123abc', { id: 'owner/name', revision: '0123abc' }],

@@ -82,7 +82,9 @@ function parseAddress(address: string, text: string, hubUrl: string): HubId {
   const idLength = parts.length > 1 && !verbs.includes(parts[1]!) ? 2 : 1;
   const id = parts.slice(0, idLength).join('/');
   if (!isRepoId(id)) throw notAnId(text, 'no model id was found in this address');
-  const [verb, revision] = parts.slice(idLength);
+  const [verb, ...rest] = parts.slice(idLength);
+  // A branch with slashes is percent-encoded, but the revision of a pull request may stand there as it is.
+  const revision = rest[0] === 'refs' ? rest.slice(0, 3).join('/') : rest[0];
   if (verb === undefined || verb === 'discussions' || !verbs.includes(verb) || revision === undefined)
     return { id };
   return withRevision(id, decode(revision, text), text);
