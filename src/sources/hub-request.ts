@@ -11,8 +11,6 @@ export interface Hub extends Transfer {
   token?: string;
 }
 
-export const HUGGING_FACE = 'https://huggingface.co';
-
 /** Decoded bytes of one API answer; a page of 1000 files has about 300 kB. */
 const ANSWER_BYTES = 64 * 1024 * 1024;
 

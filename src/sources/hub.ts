@@ -2,12 +2,12 @@ import { listFiles, listModels, modelInfo } from '@huggingface/hub';
 import * as v from 'valibot';
 import type { HubHit, HubQuery } from '../engine/protocol';
 import { AmalgamError } from '../errors';
+import { parseHubId } from '../formats/hub-id';
 import type { RequestSubject } from './http-error';
-import { parseHubReference } from './hub-reference';
 import { type Hub, hubFailure, hubFetch, hubHeaders } from './hub-request';
+import { checkListedPath } from './listed-path';
 import type { ModelFile, ModelFolder } from './model-folder';
 import { rangeSource } from './range-source';
-import { checkSafePath } from './safe-path';
 
 /** A model opened on a hub, pinned to a commit. */
 export interface HubModel extends ModelFolder {
@@ -91,21 +91,21 @@ export async function openHubModel(
   revision?: string,
   signal?: AbortSignal,
 ): Promise<HubModel> {
-  const asked = parseHubReference(revision === undefined ? id : `${id}@${revision}`, hub.url);
-  const subject = modelSubject(hub, asked.repo);
+  const asked = parseHubId(revision === undefined ? id : `${id}@${revision}`, hub.url);
+  const subject = modelSubject(hub, asked.id);
   const shared = { hubUrl: hub.url, fetch: hubFetch(hub, subject, signal) };
   try {
     const info = v.parse(
       infoSchema,
       await modelInfo({
-        name: asked.repo,
+        name: asked.id,
         ...(asked.revision === undefined ? {} : { revision: asked.revision }),
         additionalFields: ['sha', 'tags'],
         ...shared,
       }),
     );
     // The Hub answers for a renamed model under its new name.
-    const { repo } = parseHubReference(info.name, hub.url);
+    const repo = parseHubId(info.name, hub.url).id;
     const files: ModelFile[] = [];
     for await (const entry of listFiles({ repo, revision: info.sha, recursive: true, ...shared })) {
       if (entry.type !== 'file') continue;
@@ -114,7 +114,7 @@ export async function openHubModel(
     }
     const license = info.tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
     return {
-      path: asked.repo,
+      path: asked.id,
       origin: { kind: 'hub', repo, revision: asked.revision ?? 'main', commit: info.sha },
       files,
       ...(license === undefined ? {} : { license }),
@@ -126,7 +126,7 @@ export async function openHubModel(
 
 function hubFile(hub: Hub, repo: string, commit: string, entry: unknown): ModelFile {
   const { path, size, oid, lfs } = v.parse(fileSchema, entry);
-  checkSafePath(path, repo);
+  checkListedPath(path, repo);
   const url = `${hub.url}/${repo}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
   const byteLength = lfs?.size ?? size;
   const model = modelSubject(hub, repo);

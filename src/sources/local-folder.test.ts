@@ -62,17 +62,6 @@ describe('grouping files into models', () => {
     ]);
   });
 
-  test.each([
-    '../x/config.json',
-    '/x/config.json',
-    'a//config.json',
-    'a\\config.json',
-    'a/./config.json',
-    '',
-  ])('the path %j is refused', (path) => {
-    expect(() => foldersFromFiles([local(path)])).toThrow(expect.objectContaining({ code: 'UnsafePath' }));
-  });
-
   test('two files with one path are refused', () => {
     expect(() => foldersFromFiles([local('m/config.json'), local('m/config.json')])).toThrow(
       expect.objectContaining({ code: 'Usage', message: expect.stringContaining('m/config.json') }),

@@ -2,7 +2,6 @@ import type { LocalFile } from '../engine/protocol';
 import { AmalgamError } from '../errors';
 import { fileSource } from './file-source';
 import type { ModelFile, ModelFolder } from './model-folder';
-import { checkSafePath } from './safe-path';
 
 /** The name of the model made of files that were picked one by one, outside any folder. */
 export const LOOSE_FILES = 'files';
@@ -12,12 +11,11 @@ export const LOOSE_FILES = 'files';
  * `adapter_config.json` or a `*.safetensors` file; every other file belongs to the nearest model above it, and to none
  * where there is no such model. Folders come in the order of their first file, files in the order given.
  * @returns no folder at all when nothing among the files is a model.
- * @throws UnsafePath for a path that leaves its folder; Usage when two files have the same path.
+ * @throws Usage when two files have the same path.
  */
 export function foldersFromFiles(files: readonly LocalFile[]): ModelFolder[] {
   const seen = new Set<string>();
   for (const { path } of files) {
-    checkSafePath(path, 'The selection');
     if (seen.has(path)) {
       throw new AmalgamError(
         'Usage',

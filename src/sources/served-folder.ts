@@ -1,9 +1,9 @@
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
+import { checkListedPath } from './listed-path';
 import type { ModelFolder } from './model-folder';
 import { rangeSource } from './range-source';
 import { retrying, type Transfer } from './retrying';
-import { checkSafePath } from './safe-path';
 import { fetchOk, readAll } from './transfer';
 
 const listingSchema = v.object({
@@ -44,7 +44,7 @@ export async function openServedFolder(
     path,
     origin: { kind: 'served' },
     files: files.map((file) => {
-      checkSafePath(file.path, path);
+      checkListedPath(file.path, path);
       const target = {
         url: base.href + file.path.split('/').map(encodeURIComponent).join('/'),
         byteLength: file.size,
