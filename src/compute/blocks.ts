@@ -1,25 +1,43 @@
+/**
+ * Block sums exactly as the shaders make them: lane l adds elements l, l + LANES, … of the block in f32, then the lane
+ * sums are added in order. The loops are written out per operation: a callback per element costs ten times the sum.
+ */
 import { BLOCK, LANES } from './kernel';
 
 /** Lane sums of one block, reused: kernels on typed arrays run one at a time. */
 const lanes = new Float32Array(LANES);
 
-/**
- * Sums `term(e)` over the elements of a block exactly as the shaders do: lane l adds elements l, l + LANES, … in f32,
- * then the lane sums are added in order. `term` must return a value already rounded to f32.
- */
-export function blockSum(begin: number, end: number, term: (element: number) => number): number {
+/** Σ v[a + e] · v[b + e] over n elements, every product and sum rounded to f32. */
+export function dotBlock(v: Float32Array, a: number, b: number, n: number): number {
   lanes.fill(0);
-  for (let row = begin; row < end; row += LANES) {
-    const n = Math.min(LANES, end - row);
-    for (let l = 0; l < n; l++) lanes[l] = lanes[l]! + term(row + l);
+  const whole = n - (n % LANES);
+  for (let row = 0; row < whole; row += LANES) {
+    const x = a + row;
+    const y = b + row;
+    for (let l = 0; l < LANES; l++) lanes[l] = lanes[l]! + Math.fround(v[x + l]! * v[y + l]!);
   }
-  return sumLanes(lanes);
+  for (let l = 0; l < n - whole; l++) {
+    lanes[l] = lanes[l]! + Math.fround(v[a + whole + l]! * v[b + whole + l]!);
+  }
+  return sumLanes();
+}
+
+/** Σ |v[a + e]| over n elements. */
+export function absoluteBlock(v: Float32Array, a: number, n: number): number {
+  lanes.fill(0);
+  const whole = n - (n % LANES);
+  for (let row = 0; row < whole; row += LANES) {
+    const x = a + row;
+    for (let l = 0; l < LANES; l++) lanes[l] = lanes[l]! + Math.abs(v[x + l]!);
+  }
+  for (let l = 0; l < n - whole; l++) lanes[l] = lanes[l]! + Math.abs(v[a + whole + l]!);
+  return sumLanes();
 }
 
 /** The lane sums added in order, in f32. */
-export function sumLanes(sums: Float32Array): number {
+function sumLanes(): number {
   let total = 0;
-  for (let l = 0; l < LANES; l++) total = Math.fround(total + sums[l]!);
+  for (let l = 0; l < LANES; l++) total = Math.fround(total + lanes[l]!);
   return total;
 }
 

@@ -225,7 +225,10 @@ export interface EngineApi {
   deleteCached(kind: 'blob' | 'output', id: string): Promise<void>;
 }
 
-/** How a failed call crosses the boundary. */
-export interface Failure {
-  error: ErrorFacts;
+/** How a call ends on the other side of the boundary: comlink itself would strip an error of its code. */
+export type Outcome = { value: unknown } | { error: ErrorFacts };
+
+/** The one method the worker exposes; `port` carries progress messages. */
+export interface RemoteEngine {
+  call(method: keyof EngineApi, args: unknown[], port?: MessagePort): Promise<Outcome>;
 }

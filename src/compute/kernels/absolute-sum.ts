@@ -1,5 +1,5 @@
 import absoluteSumWgsl from '../../../shaders/absolute-sum.wgsl?raw';
-import { blockSum, eachBlock } from '../blocks';
+import { absoluteBlock, eachBlock } from '../blocks';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -14,7 +14,7 @@ export const absoluteSum = defineKernel({
     const values = f32('values');
     const sums = f32('sums');
     eachBlock(elements, (begin, end, block) => {
-      sums[out + block] = blockSum(begin, end, (e) => Math.abs(values[slot + e]!));
+      sums[out + block] = absoluteBlock(values, slot + begin, end - begin);
     });
   },
 });

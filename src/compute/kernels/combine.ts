@@ -1,6 +1,6 @@
 import combineWgsl from '../../../shaders/combine.wgsl?raw';
-import { eachBlock, sumLanes } from '../blocks';
-import { defineKernel, LANES } from '../kernel';
+import { dotBlock, eachBlock } from '../blocks';
+import { BLOCK, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Weighted (elected) sum of task vectors, divided, scaled and added to the base. See shaders/combine.wgsl. */
@@ -19,39 +19,52 @@ export const combine = defineKernel({
     const outBits = u32('out');
     const counts = u32('stats');
     const squares = f32('stats');
-    const changes = new Float32Array(n);
-    const lanes = new Float32Array(LANES);
+    // one block of changes at a time, model after model: simple loops over arrays that stay in cache
+    const changes = new Float32Array(n * BLOCK);
+    const total = new Float32Array(BLOCK);
+    const positive = new Uint32Array(BLOCK);
+    const negative = new Uint32Array(BLOCK);
+    const delta = new Float32Array(BLOCK);
     eachBlock(elements, (begin, end, block) => {
-      let conflicts = 0;
-      lanes.fill(0);
-      for (let e = begin; e < end; e++) {
-        let total = 0;
-        let positive = 0;
-        let negative = 0;
-        for (let i = 0; i < n; i++) {
-          const scaled = Math.fround(values[(i + 1) * stride + e]! * coefficients[n + i]!);
-          const d = Math.fround(scaled * coefficients[i]!);
-          changes[i] = d;
-          total = Math.fround(total + d);
-          if (d > 0) positive |= 1 << i;
-          if (d < 0) negative |= 1 << i;
+      const size = end - begin;
+      total.fill(0);
+      positive.fill(0);
+      negative.fill(0);
+      for (let i = 0; i < n; i++) {
+        const scale = coefficients[n + i]!;
+        const weight = coefficients[i]!;
+        const at = (i + 1) * stride + begin;
+        const to = i * BLOCK;
+        const bit = 1 << i;
+        for (let e = 0; e < size; e++) {
+          const d = Math.fround(Math.fround(values[at + e]! * scale) * weight);
+          changes[to + e] = d;
+          total[e] = total[e]! + d;
+          if (d > 0) positive[e]! |= bit;
+          else if (d < 0) negative[e]! |= bit;
         }
-        if (positive !== 0 && negative !== 0) conflicts++;
-        let mixed = total;
+      }
+      let conflicts = 0;
+      for (let e = 0; e < size; e++) if (positive[e] !== 0 && negative[e] !== 0) conflicts++;
+      const reciprocals = 2 * n;
+      for (let e = 0; e < size; e++) {
+        let mixed = total[e]!;
         let agreeing = 0;
         if (consensus === 1) {
-          agreeing = total >= 0 ? positive : negative;
+          agreeing = mixed >= 0 ? positive[e]! : negative[e]!;
           mixed = 0;
-          for (let i = 0; i < n; i++) if ((agreeing >> i) & 1) mixed = Math.fround(mixed + changes[i]!);
+          for (let i = 0; i < n; i++) {
+            if (((agreeing >> i) & 1) === 1) mixed = Math.fround(mixed + changes[i * BLOCK + e]!);
+          }
         }
-        const delta = Math.fround(Math.fround(mixed * coefficients[2 * n + agreeing]!) * lambda);
-        const lane = (e - begin) % LANES;
-        lanes[lane] = lanes[lane]! + Math.fround(delta * delta);
-        if (delta === 0) outBits[e] = bits[e]!;
-        else out[e] = values[e]! + delta;
+        delta[e] = Math.fround(mixed * coefficients[reciprocals + agreeing]!) * lambda;
+      }
+      for (let e = 0; e < size; e++) {
+        if (delta[e] === 0) outBits[begin + e] = bits[begin + e]!;
+        else out[begin + e] = values[begin + e]! + delta[e]!;
       }
       counts[2 * block] = conflicts;
-      squares[2 * block + 1] = sumLanes(lanes);
+      squares[2 * block + 1] = dotBlock(delta, 0, 0, size);
     });
   },
 });

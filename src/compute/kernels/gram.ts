@@ -1,5 +1,5 @@
 import gramWgsl from '../../../shaders/gram.wgsl?raw';
-import { blockSum, eachBlock } from '../blocks';
+import { dotBlock, eachBlock } from '../blocks';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -25,7 +25,7 @@ export const gram = defineKernel({
         const a = slot + i * stride;
         for (let j = i; j < count; j++) {
           const b = slot + j * stride;
-          sums[p++] = blockSum(begin, end, (e) => Math.fround(values[a + e]! * values[b + e]!));
+          sums[p++] = dotBlock(values, a + begin, b + begin, end - begin);
         }
       }
     });

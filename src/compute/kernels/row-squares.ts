@@ -1,5 +1,5 @@
 import rowSquaresWgsl from '../../../shaders/row-squares.wgsl?raw';
-import { blockSum } from '../blocks';
+import { dotBlock } from '../blocks';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -15,7 +15,7 @@ export const rowSquares = defineKernel({
     const squares = f32('squares');
     for (let row = 0; row < rows; row++) {
       const begin = slot + row * cols;
-      squares[row] = blockSum(begin, begin + cols, (e) => Math.fround(values[e]! * values[e]!));
+      squares[row] = dotBlock(values, begin, begin, cols);
     }
   },
 });

@@ -1,0 +1,71 @@
+/**
+ * The engine as the window sees it: the methods of EngineApi, run in the one dedicated worker. Failures arrive as
+ * AmalgamError with their code; a worker that dies rejects every call in flight (comlink alone leaves them pending).
+ */
+import * as Comlink from 'comlink';
+import { AmalgamError } from '../errors';
+import { trustedWorkerUrl } from '../trusted-worker-url';
+import workerUrl from './engine.worker.ts?worker&url';
+import type { EngineApi, Outcome, Progress, RemoteEngine } from './protocol';
+
+export type EngineClient = EngineApi & { close(): void };
+
+/** Starts the worker. */
+export function connectEngine(): EngineClient {
+  const worker = new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: 'amalgam-engine' });
+  const remote = Comlink.wrap<RemoteEngine>(worker);
+  const died = new Promise<never>((_, reject) => {
+    worker.addEventListener('error', (event) => {
+      reject(
+        new AmalgamError(
+          'WorkerDied',
+          `The engine stopped: ${event.message || 'its worker could not be started'}.`,
+          'Reload the page. Downloads that finished are kept.',
+        ),
+      );
+    });
+  });
+  died.catch(() => {}); // it only matters to calls that race it
+
+  const call = async <K extends keyof EngineApi>(
+    method: K,
+    args: unknown[],
+    port?: MessagePort,
+  ): Promise<Awaited<ReturnType<EngineApi[K]>>> => {
+    const request = port ? remote.call(method, args, Comlink.transfer(port, [port])) : remote.call(method, args);
+    const outcome = (await Promise.race([request, died])) as Outcome;
+    if ('error' in outcome) {
+      const { code, message, hint } = outcome.error;
+      throw new AmalgamError(code, message, hint);
+    }
+    return outcome.value as Awaited<ReturnType<EngineApi[K]>>;
+  };
+
+  return {
+    facts: () => call('facts', []),
+    openSample: () => call('openSample', []),
+    openLocal: (files) => call('openLocal', [files]),
+    openHub: (idOrUrl) => call('openHub', [idOrUrl]),
+    openServed: (ref, url) => call('openServed', [ref, url]),
+    setHub: (hub) => call('setHub', [hub]),
+    searchHub: (query) => call('searchHub', [query]),
+    plan: (recipe) => call('plan', [recipe]),
+    async merge(request, onProgress) {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = ({ data }: MessageEvent<Progress>) => onProgress(data);
+      try {
+        return await call('merge', [request], port2);
+      } finally {
+        port1.close();
+      }
+    },
+    cancel: () => call('cancel', []),
+    outputFile: (name, file) => call('outputFile', [name, file]),
+    cache: () => call('cache', []),
+    deleteCached: (kind, id) => call('deleteCached', [kind, id]),
+    close() {
+      remote[Comlink.releaseProxy]();
+      worker.terminate();
+    },
+  };
+}
