@@ -1,6 +1,6 @@
 /**
  * What is known about a model family, as data: how its tensors outside the blocks are called, whether the head is
- * the embedding, and what its config says about the depth. Merging needs no more than this; a family that is not
+ * the embedding, and how the blocks are told apart. Merging needs no more than this; a family that is not
  * listed merges all the same, tensor by tensor.
  */
 export interface Family {
@@ -20,14 +20,6 @@ export interface Family {
   stack: string;
   /** How the linear weights of the blocks are stored; GPT-2's Conv1D keeps [in, out]. */
   linearStorage: 'out_in' | 'in_out';
-  depth: {
-    /** Config fields that hold the number of blocks. */
-    counts: readonly string[];
-    /** Config fields that hold one entry per block. */
-    perLayer: readonly string[];
-    /** Config fields that hold block indices. */
-    indices: readonly string[];
-  };
   /** `model_type`s whose blocks differ by their index unless a per-layer field of the config says how. */
   variesByIndex: readonly string[];
 }

@@ -9,7 +9,6 @@ export const gpt2: Family = {
   head: 'lm_head.weight',
   stack: 'transformer.h.',
   linearStorage: 'in_out',
-  depth: { counts: ['n_layer'], perLayer: [], indices: [] },
   variesByIndex: [],
 };
 
@@ -23,7 +22,6 @@ export const gptLinear: Family = {
     qwen: { tiedByDefault: false },
   },
   linearStorage: 'out_in',
-  depth: { counts: ['n_layer', 'num_hidden_layers'], perLayer: [], indices: [] },
 };
 
 /** BLOOM and Falcon (transformers modeling_bloom.py, modeling_falcon.py). */
@@ -33,7 +31,6 @@ export const bloom: Family = {
   modelTypes: { bloom: { tiedByDefault: true }, falcon: { tiedByDefault: true } },
   embedding: 'transformer.word_embeddings.weight',
   linearStorage: 'out_in',
-  depth: { counts: ['n_layer', 'num_hidden_layers'], perLayer: [], indices: [] },
 };
 
 /** GPT-NeoX and Pythia (transformers modeling_gpt_neox.py). */
@@ -45,7 +42,6 @@ export const gptNeox: Family = {
   head: 'embed_out.weight',
   stack: 'gpt_neox.layers.',
   linearStorage: 'out_in',
-  depth: { counts: ['num_hidden_layers'], perLayer: [], indices: [] },
   variesByIndex: [],
 };
 
@@ -58,6 +54,5 @@ export const opt: Family = {
   head: 'lm_head.weight',
   stack: 'model.decoder.layers.',
   linearStorage: 'out_in',
-  depth: { counts: ['num_hidden_layers'], perLayer: [], indices: [] },
   variesByIndex: [],
 };

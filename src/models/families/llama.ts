@@ -34,10 +34,5 @@ export const llama: Family = {
   head: 'lm_head.weight',
   stack: 'model.layers.',
   linearStorage: 'out_in',
-  depth: {
-    counts: ['num_hidden_layers'],
-    perLayer: ['layer_types', 'no_rope_layers'],
-    indices: ['mlp_only_layers'],
-  },
   variesByIndex: ['gemma2', 'gemma3_text', 'cohere2', 'smollm3', 'olmo3', 'qwen2_moe', 'qwen3_moe'],
 };
