@@ -1,5 +1,5 @@
 import { AmalgamError } from '../errors';
-import { isSafePath } from '../sources/safe-path';
+import { safeRelativePath } from '../formats/names';
 
 /**
  * What went wrong while writing, in words. The browser says it by the name of a DOMException; Firefox reports a full
@@ -65,14 +65,7 @@ export function shortFile(what: string, expected: number, actual: number): Amalg
  * @throws UnsafePath when the path would leave the output folder.
  */
 export function outputPathParts(path: string): string[] {
-  if (!isSafePath(path)) {
-    throw new AmalgamError(
-      'UnsafePath',
-      `The output cannot have a file called ${JSON.stringify(path)}.`,
-      'Names may not be empty, contain colons or backslashes, or lead out of the folder.',
-    );
-  }
-  return path.split('/');
+  return safeRelativePath(path).split('/');
 }
 
 /**

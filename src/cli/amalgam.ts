@@ -1,0 +1,141 @@
+/** The headless command: the studio's own engine in the installed Chromium, driven from a terminal. */
+import { randomBytes } from 'node:crypto';
+import { rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import process from 'node:process';
+import type { MergeReport } from '../engine/protocol';
+import { AmalgamError, errorFacts } from '../errors';
+import { type Command, parseCommand, USAGE } from './command';
+import { openJob, readRecipe, type Undo } from './job';
+import { beginOutputFolder } from './output-folder';
+import { mergeText, planText, problemLines } from './print';
+import { progressPrinter } from './progress-printer';
+
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+const EXIT_INTERRUPTED = 130;
+
+/** `npm run` changes into the project's folder; paths on the command line mean the folder it was called from. */
+const workingFolder =
+  (process.env.npm_lifecycle_event === 'amalgam' && process.env.INIT_CWD) || process.cwd();
+
+const say = (line: string): boolean => process.stderr.write(`${line}\n`);
+
+async function plan(command: Command & { verb: 'plan' }, undo: Undo): Promise<number> {
+  const file = resolve(workingFolder, command.recipe);
+  const recipe = await readRecipe(file);
+  const job = await openJob(recipe, file, workingFolder, command.hub, undo, say);
+  const facts = await job.page.call('plan', job.recipe);
+  const text = command.json ? JSON.stringify(facts, null, 2) : planText(facts, recipe.mergeMethod);
+  await write(`${text}\n`);
+  return facts.clean ? 0 : EXIT_FAILED;
+}
+
+async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<number> {
+  const file = resolve(workingFolder, command.recipe);
+  const out = resolve(workingFolder, command.out);
+  const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
+  const recipe = await readRecipe(file);
+  if (reportFile !== undefined) await checkReportPlace(reportFile);
+  const output = await beginOutputFolder(out);
+  undo.push(() => output.discard());
+
+  const job = await openJob(recipe, file, workingFolder, command.hub, undo, say);
+  const facts = await job.page.call('plan', job.recipe);
+  for (const line of problemLines(facts.problems)) say(line);
+  if (!facts.clean) {
+    say('\nNothing was merged: the recipe does not fit the models.');
+    return EXIT_FAILED;
+  }
+
+  const printer = progressPrinter(process.stderr);
+  await job.page.onProgress(printer.print);
+  let report: MergeReport;
+  try {
+    report = await job.page.call('merge', {
+      recipe: job.recipe,
+      engine: command.engine,
+      outputUrl: job.server.receiveOutput(output),
+    });
+  } finally {
+    printer.end();
+  }
+  if (!output.isCommitted) {
+    throw new AmalgamError('Internal', 'The merge ended without an output folder.', 'Please report this.');
+  }
+  if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
+  say(mergeText(report, out));
+  return 0;
+}
+
+/** A merge may take an hour; a report that could not be written afterwards is found out before. */
+async function checkReportPlace(file: string): Promise<void> {
+  const folder = await stat(dirname(file)).catch(() => undefined);
+  const existing = await stat(file).catch(() => undefined);
+  if (folder?.isDirectory() && !existing?.isDirectory()) return;
+  throw new AmalgamError(
+    'Usage',
+    `The report cannot be written to ${file}.`,
+    'Give --report a file name in a folder that exists.',
+  );
+}
+
+/** Writes a file beside its name and swaps, so that half a file never has the name. */
+async function writeWhole(file: string, text: string): Promise<void> {
+  const temporary = `${file}.${randomBytes(4).toString('hex')}`;
+  try {
+    await writeFile(temporary, text);
+    await rename(temporary, file);
+  } catch (thrown) {
+    await rm(temporary, { force: true });
+    throw new AmalgamError(
+      'DestinationFailed',
+      `The report ${file} could not be written: ${(thrown as Error).message}.`,
+      'The merged model itself was written. Check the path and its disk.',
+      { cause: thrown },
+    );
+  }
+}
+
+/** Waits until a pipe has taken it all: the process ends right after. */
+async function write(text: string): Promise<void> {
+  await new Promise<void>((done, failed) =>
+    process.stdout.write(text, (error) => (error ? failed(error) : done())),
+  );
+}
+
+async function run(undo: Undo): Promise<number> {
+  const command = parseCommand(process.argv.slice(2));
+  switch (command.verb) {
+    case 'help':
+      await write(USAGE);
+      return 0;
+    case 'plan':
+      return plan(command, undo);
+    case 'merge':
+      return merge(command, undo);
+  }
+}
+
+async function main(): Promise<number> {
+  const undo: Undo = [];
+  const interrupted = new Promise<number>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.once(signal, () => {
+        say('\nInterrupted.');
+        resolve(EXIT_INTERRUPTED);
+      });
+    }
+  });
+  try {
+    return await Promise.race([run(undo), interrupted]);
+  } catch (thrown) {
+    const { code, message, hint } = errorFacts(thrown);
+    say(`${message}\n${hint}`);
+    return code === 'Usage' ? EXIT_USAGE : EXIT_FAILED;
+  } finally {
+    for (const act of undo.reverse()) await act().catch((thrown: unknown) => say(errorFacts(thrown).message));
+  }
+}
+
+process.exit(await main());

@@ -1,0 +1,176 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { openServedDestination } from '../write/served-destination';
+import { type AppServer, startAppServer } from './app-server';
+import { HUB_ORIGINS } from './content-security-policy';
+import { beginOutputFolder } from './output-folder';
+
+let root: string;
+let server: AppServer;
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'amalgam-server-'));
+  await mkdir(join(root, 'dist', 'assets'), { recursive: true });
+  const meta = '<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;">';
+  await writeFile(join(root, 'dist', 'index.html'), `<head>${meta}<title>A</title></head>`);
+  await writeFile(join(root, 'dist', 'assets', 'a.js'), 'run()');
+  await mkdir(join(root, 'model', '.git'), { recursive: true });
+  await mkdir(join(root, 'model', 'sub'));
+  await writeFile(join(root, 'model', 'weights #1.bin'), '0123456789');
+  await writeFile(join(root, 'model', 'sub', 'empty'), '');
+  await writeFile(join(root, 'model', '.git', 'config'), 'secret');
+  await writeFile(join(root, 'blob'), 'linked');
+  await symlink(join(root, 'blob'), join(root, 'model', 'config.json'));
+  await symlink(root, join(root, 'model', 'circle'));
+  server = await startAppServer(join(root, 'dist'), HUB_ORIGINS);
+  vi.stubGlobal('location', new URL(server.url));
+});
+
+afterEach(async () => {
+  vi.unstubAllGlobals();
+  await server.close();
+  await rm(root, { recursive: true });
+});
+
+const at = (path: string) => new URL(path, server.url).href;
+
+/** fetch tidies paths and forbids some headers; this sends them as they are. */
+function raw(
+  path: string,
+  options: { method?: string; headers?: Record<string, string> } = {},
+): Promise<number> {
+  const { hostname, port } = new URL(server.url);
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ hostname, port, path, agent: false, ...options }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    request.on('error', reject);
+    request.end();
+  });
+}
+
+describe('the studio', () => {
+  test('is served with its policy as a header', async () => {
+    const page = await fetch(server.url);
+    expect(page.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('Content-Security-Policy')).toMatch(
+      /^default-src 'none';.*connect-src 'self' https:\/\/huggingface\.co .*frame-ancestors 'none'$/,
+    );
+    expect(await page.text()).toBe('<head><title>A</title></head>');
+    const script = await fetch(at('assets/a.js'));
+    expect(script.headers.get('Content-Type')).toBe('text/javascript; charset=utf-8');
+    expect(script.headers.get('Content-Security-Policy')).toContain("worker-src 'self'");
+    expect(await script.text()).toBe('run()');
+  });
+
+  test('answers nobody who came by another name, and serves nothing outside', async () => {
+    expect(await raw('/', { headers: { host: 'evil.example' } })).toBe(403);
+    for (const path of ['/../blob', '/%2e%2e/blob', '/assets/../../blob', '/assets', '/%00', '/nothing']) {
+      expect(await raw(path), path).toBe(404);
+    }
+    expect(await raw('/%')).toBe(400);
+    expect(await raw('/index.html', { method: 'PUT' })).toBe(405);
+  });
+});
+
+describe('served model folders', () => {
+  test('list their files: no hidden ones, links to files followed, links to folders not', async () => {
+    const path = await server.serveFolder(join(root, 'model'));
+    const { files } = (await (await fetch(at(path))).json()) as { files: { path: string; size: number }[] };
+    expect(files.sort((a, b) => (a.path < b.path ? -1 : 1))).toEqual([
+      { path: 'config.json', size: 6 },
+      { path: 'sub/empty', size: 0 },
+      { path: 'weights #1.bin', size: 10 },
+    ]);
+    expect(await (await fetch(at(`${path}config.json`))).text()).toBe('linked');
+    for (const file of ['.git/config', '../blob', '%2e%2e/blob', 'circle/blob']) {
+      expect(await raw(`${path}${file}`), file).toBe(404);
+    }
+  });
+
+  test.each([
+    ['bytes=0-3', 206, '0123', 'bytes 0-3/10'],
+    ['bytes=8-100', 206, '89', 'bytes 8-9/10'],
+    ['bytes=7-', 206, '789', 'bytes 7-9/10'],
+    ['bytes=-2', 206, '89', 'bytes 8-9/10'],
+    ['bytes=10-12', 416, '', 'bytes */10'],
+    ['bytes=0-1,4-5', 200, '0123456789', null],
+  ])('%s', async (range, status, text, contentRange) => {
+    const path = await server.serveFolder(join(root, 'model'));
+    const reply = await fetch(at(`${path}weights%20%231.bin`), { headers: { range } });
+    expect([reply.status, await reply.text(), reply.headers.get('Content-Range')]).toEqual([
+      status,
+      text,
+      contentRange,
+    ]);
+  });
+
+  test('are found under a secret path only', async () => {
+    const path = await server.serveFolder(join(root, 'model'));
+    expect(path).toMatch(/^\/[0-9a-f]{32}\/models\/0\/$/);
+    expect(await raw('/models/0/')).toBe(404);
+    expect(await raw(path.replace('/0/', '/1/'))).toBe(404);
+    expect(await raw(path, { method: 'DELETE' })).toBe(405);
+  });
+});
+
+describe('the output, written by the page’s destination', () => {
+  test('arrives whole, in pieces, under its name only after commit', async () => {
+    const output = await beginOutputFolder(join(root, 'merged'));
+    const destination = openServedDestination(server.receiveOutput(output));
+    const large = new Uint8Array(40 * 2 ** 20).map((_, i) => (i * 7) & 255);
+    const shard = await destination.create('model.safetensors');
+    await shard.write(large.subarray(0, 5));
+    await shard.write(large.subarray(5));
+    await shard.close();
+    await (await destination.create('sub dir/100.json')).close();
+    expect(await readdir(root)).not.toContain('merged');
+    await destination.commit();
+    await destination.discard();
+    expect(Buffer.compare(await readFile(join(root, 'merged', 'model.safetensors')), large)).toBe(0);
+    expect((await readFile(join(root, 'merged', 'sub dir', '100.json'))).length).toBe(0);
+  });
+
+  test('discard removes what was sent', async () => {
+    const output = await beginOutputFolder(join(root, 'merged'));
+    const destination = openServedDestination(server.receiveOutput(output));
+    const shard = await destination.create('model.safetensors');
+    await shard.write(new Uint8Array(3));
+    await destination.discard();
+    await destination.discard();
+    expect((await readdir(root)).filter((name) => name.includes('merged'))).toEqual([]);
+  });
+
+  test('what the server refuses is an error in its words', async () => {
+    const output = await beginOutputFolder(join(root, 'merged'));
+    const url = server.receiveOutput(output);
+    const destination = openServedDestination(url);
+    await expect(destination.create('../x')).rejects.toMatchObject({ code: 'UnsafePath' });
+    await mkdir(join(root, 'merged'));
+    await writeFile(join(root, 'merged', 'mine'), '');
+    await expect(destination.commit()).rejects.toMatchObject({
+      code: 'DestinationFailed',
+      message: expect.stringContaining('is not an empty folder'),
+    });
+    await destination.discard();
+    expect(() => openServedDestination('https://elsewhere.example/out')).toThrow('own server');
+  });
+
+  test('odd requests are refused', async () => {
+    expect(await raw(`${await server.serveFolder(root)}../../output/x?offset=0`, { method: 'PUT' })).toBe(
+      404,
+    );
+    const url = server.receiveOutput(await beginOutputFolder(join(root, 'merged')));
+    expect((await fetch(at(`${url}/x?offset=a`), { method: 'PUT' })).status).toBe(400);
+    expect((await fetch(at(`${url}/x?offset=1`), { method: 'PUT' })).status).toBe(409);
+    expect((await fetch(at(`${url}/..%2fx?offset=0`), { method: 'PUT' })).status).toBe(409);
+    expect((await fetch(at(`${url}/x`))).status).toBe(405);
+    const large = new Uint8Array(16 * 2 ** 20 + 1);
+    const reply = await fetch(at(`${url}/x?offset=0`), { method: 'PUT', body: large }).catch(() => undefined);
+    expect(reply?.status ?? 413).toBe(413);
+  });
+});

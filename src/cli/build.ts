@@ -1,0 +1,48 @@
+import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import process from 'node:process';
+import { build } from 'vite';
+
+/** What the built studio is made of, from the project's root. */
+const INPUTS = ['src', 'shaders', 'public', 'index.html', 'vite.config.ts', 'package-lock.json'];
+
+/**
+ * Builds the studio into `dist` unless the build there is newer than everything it is made of. The new build takes
+ * the old one's place in one step, so two commands at once do not serve half of one.
+ *
+ * @param root the project's folder
+ * @returns the folder of the build
+ */
+export async function ensureBuilt(root: string, onBuild: () => void): Promise<string> {
+  const dist = join(root, 'dist');
+  const built = await stat(join(dist, 'index.html')).catch(() => undefined);
+  const newest = Math.max(...(await Promise.all(INPUTS.map((input) => newestChange(join(root, input))))));
+  if (built && built.mtimeMs >= newest) return dist;
+  onBuild();
+  const fresh = join(root, `dist-${process.pid}`);
+  const old = join(root, `dist-${process.pid}-old`);
+  try {
+    await build({ root, logLevel: 'warn', build: { outDir: fresh, emptyOutDir: true } });
+    await rename(dist, old).catch(ignoreMissing);
+    await rename(fresh, dist);
+  } finally {
+    for (const folder of [fresh, old]) await rm(folder, { recursive: true, force: true });
+  }
+  return dist;
+}
+
+/** Milliseconds of the latest change at or below a path; tests are not part of the build. */
+async function newestChange(path: string): Promise<number> {
+  const stats = await stat(path).catch(() => undefined);
+  if (!stats) return 0;
+  if (!stats.isDirectory()) return /\.test\./.test(path) ? 0 : stats.mtimeMs;
+  const inside = await readdir(path);
+  return Math.max(
+    stats.mtimeMs,
+    ...(await Promise.all(inside.map((name) => newestChange(join(path, name))))),
+  );
+}
+
+function ignoreMissing(thrown: NodeJS.ErrnoException): void {
+  if (thrown.code !== 'ENOENT') throw thrown;
+}

@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest';
+import { parseCommand, USAGE } from './command';
+
+const refused = (args: string[]) => {
+  try {
+    parseCommand(args);
+  } catch (thrown) {
+    return thrown;
+  }
+  throw new Error('the arguments were taken');
+};
+
+describe('parseCommand', () => {
+  test('plan', () => {
+    expect(parseCommand(['plan', 'r.yml'])).toEqual({ verb: 'plan', recipe: 'r.yml', json: false });
+    expect(parseCommand(['plan', '--json', 'r.yml', '--hub', 'http://127.0.0.1:1/'])).toEqual({
+      verb: 'plan',
+      recipe: 'r.yml',
+      json: true,
+      hub: 'http://127.0.0.1:1/',
+    });
+  });
+
+  test('merge', () => {
+    expect(parseCommand(['merge', 'r.yml', '--out', 'o'])).toEqual({
+      verb: 'merge',
+      recipe: 'r.yml',
+      out: 'o',
+      engine: 'auto',
+    });
+    expect(parseCommand(['merge', '--out=o', '--engine=cpu', '--report', 'x.json', 'r.yml'])).toEqual({
+      verb: 'merge',
+      recipe: 'r.yml',
+      out: 'o',
+      engine: 'cpu',
+      report: 'x.json',
+    });
+  });
+
+  test('help is help wherever it stands', () => {
+    for (const args of [['--help'], ['help'], ['merge', '-h']])
+      expect(parseCommand(args)).toEqual({ verb: 'help' });
+    expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);
+  });
+
+  test.each([
+    [[], 'A verb is missing'],
+    [['evaluate', 'm'], 'There is no verb evaluate; there are plan and merge.'],
+    [['plan'], 'plan needs a recipe file.'],
+    [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],
+    [['plan', 'a.yml', '--out', 'x'], "Unknown option '--out'"],
+    [['merge', 'a.yml'], 'merge needs --out DIR'],
+    [['merge', 'a.yml', '--out', ''], 'merge needs --out DIR'],
+    [['merge', 'a.yml', '--out'], "'--out <value>' argument missing"],
+    [
+      ['merge', 'a.yml', '--out', 'o', '--engine', 'quantum'],
+      '--engine is quantum; it is one of auto, webgpu and cpu.',
+    ],
+    [['plan', 'a.yml', '--hub', 'huggingface.co'], '--hub is huggingface.co'],
+    [['plan', 'a.yml', '--hub', 'file:///etc'], '--hub is file:///etc'],
+  ])('%j is refused in words', (args, words) => {
+    expect(refused(args)).toMatchObject({ code: 'Usage', message: expect.stringContaining(words) });
+  });
+});

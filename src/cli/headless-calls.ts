@@ -1,0 +1,39 @@
+/** What crosses between the command in Node and its page in Chromium: plain data, errors as facts. */
+import type { EngineChoice } from '../compute/engine';
+import type { EngineFacts, MergeReport, ModelFacts, PlanFacts, Progress } from '../engine/protocol';
+import type { ErrorFacts } from '../errors';
+import type { Recipe } from '../formats/recipe';
+
+export type Outcome<T> = { value: T } | { error: ErrorFacts };
+
+export interface OpenRequest {
+  recipe: Recipe;
+  hub: { url?: string; token?: string };
+  /** Every repository of the recipe: served by the page's own server under `url`, or on the Hub. */
+  models: { name: string; url?: string }[];
+}
+
+export interface Opened {
+  /** The recipe with Hub models pinned to the commit they were opened at. */
+  recipe: Recipe;
+  models: ModelFacts[];
+}
+
+/** On the page as `window.amalgamHeadless`. */
+export interface HeadlessCalls {
+  facts(): Promise<Outcome<EngineFacts>>;
+  open(request: OpenRequest): Promise<Outcome<Opened>>;
+  plan(recipe: Recipe): Promise<Outcome<PlanFacts>>;
+  merge(request: { recipe: Recipe; engine: EngineChoice; outputUrl: string }): Promise<Outcome<MergeReport>>;
+}
+
+/** Progress as the command prints it: the tensors' reports come with the final report. */
+export type ProgressLine = Omit<Progress, 'finished'>;
+
+declare global {
+  interface Window {
+    amalgamHeadless?: HeadlessCalls;
+    /** Set by the command before a merge. */
+    amalgamProgress?: (progress: ProgressLine) => Promise<void>;
+  }
+}

@@ -1,0 +1,49 @@
+import { connectEngine } from '../engine/client';
+import type { ModelFacts } from '../engine/protocol';
+import { errorFacts } from '../errors';
+import type { HeadlessCalls, Outcome } from './headless-calls';
+import { renameRepositories } from './recipe-models';
+
+/** The page's half of the headless command: the same engine as a person's tab, called from Node. */
+export function exposeHeadless(): void {
+  const engine = connectEngine();
+  const calls: HeadlessCalls = {
+    facts: () => outcome(() => engine.facts()),
+
+    open: ({ recipe, hub, models }) =>
+      outcome(async () => {
+        await engine.setHub(hub);
+        const facts: ModelFacts[] = [];
+        const pinned = new Map<string, string>();
+        for (const { name, url } of models) {
+          const model = url === undefined ? await engine.openHub(name) : await engine.openServed(name, url);
+          facts.push(model);
+          pinned.set(name, model.ref);
+        }
+        return { recipe: renameRepositories(recipe, pinned), models: facts };
+      }),
+
+    plan: (recipe) => outcome(() => engine.plan(recipe)),
+
+    merge: ({ recipe, engine: choice, outputUrl }) =>
+      outcome(() =>
+        engine.merge(
+          { recipe, engine: choice, destination: { kind: 'served', url: outputUrl } },
+          (progress) => {
+            const { finished: _, ...line } = progress;
+            // Only a line on a terminal: a page that is closing may lose it.
+            window.amalgamProgress?.(line).catch(() => undefined);
+          },
+        ),
+      ),
+  };
+  window.amalgamHeadless = calls;
+}
+
+async function outcome<T>(act: () => Promise<T>): Promise<Outcome<T>> {
+  try {
+    return { value: await act() };
+  } catch (thrown) {
+    return { error: errorFacts(thrown) };
+  }
+}

@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest';
+import type { PlanFacts } from '../engine/protocol';
+import type { ProgressLine } from './headless-calls';
+import { planText, progressText } from './print';
+import { progressPrinter } from './progress-printer';
+
+const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
+
+const tensor = { layer: null, module: 'embed', shape: [8, 4], dtype: 'BF16', elements: 32 };
+const facts: PlanFacts = {
+  problems: [
+    { severity: 'note', code: 'Tied', message: 'The head is tied.', remedy: 'Nothing to do.' },
+    {
+      severity: 'error',
+      code: 'ShapeMismatch',
+      message: 'b has 9 rows.',
+      remedy: 'Leave b out.',
+      tensors: ['embed', 'evil\u202e'],
+    },
+  ],
+  clean: false,
+  tensors: [
+    { ...tensor, name: 'embed', copied: false, contributors: [0, 1] },
+    { ...tensor, name: 'a.very.long.name', copied: true, contributors: [] },
+  ],
+  contributors: ['a', 'b'],
+  base: 'base',
+  bytesToDownload: 0,
+  bytesToRead: 2_540_000,
+  bytesToWrite: 1500,
+  peakBytes: 3_000_000_000,
+  shards: 1,
+  outputFiles: ['model.safetensors'],
+  layers: 0,
+};
+
+test('a plan says what it costs, lists every tensor in columns and ends with the problems, errors first', () => {
+  const lines = plain(planText(facts, 'ties')).split('\n');
+  expect(lines).toContain('write        1.50 kB in 1 shard');
+  expect(lines).toContain('tensors      2, 1 of them copied untouched');
+  expect(lines).toContain('embed             8 × 4  BF16   a, b');
+  expect(lines).toContain('a.very.long.name  8 × 4  BF16   copied');
+  expect(lines.slice(-6)).toEqual([
+    '',
+    'error: b has 9 rows.',
+    '  tensors: embed, evil\\u{202e}',
+    '  Leave b out.',
+    'note: The head is tied.',
+    '  Nothing to do.',
+  ]);
+});
+
+const progress: ProgressLine = {
+  stage: 'merging',
+  item: 'embed',
+  tensorsDone: 1,
+  tensors: 2,
+  bytesDone: 500,
+  bytes: 1500,
+  bytesPerSecond: 100,
+  secondsLeft: 10,
+  stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
+};
+
+test('progress is one line', () => {
+  expect(plain(progressText(progress))).toBe(
+    'merging · 1/2 tensors · 500 B of 1.50 kB · 100 B/s · 10.0 s left · embed',
+  );
+  expect(
+    plain(
+      progressText({
+        ...progress,
+        stage: 'planning',
+        tensors: 0,
+        bytes: 0,
+        bytesPerSecond: 0,
+        secondsLeft: null,
+        item: '',
+      }),
+    ),
+  ).toBe('planning');
+});
+
+test('a log gets a line per stage and per ten seconds; a terminal one line that is written over', () => {
+  let clock = 0;
+  const log: string[] = [];
+  const printer = progressPrinter({ write: (text) => log.push(text) }, () => clock);
+  for (const [at, stage] of [
+    [0, 'planning'],
+    [1, 'merging'],
+    [5, 'merging'],
+    [12, 'merging'],
+  ] as const) {
+    clock = at * 1000;
+    printer.print({ ...progress, stage });
+  }
+  printer.end();
+  expect(log.map((line) => line.split(' ')[0])).toEqual(['planning', 'merging', 'merging']);
+  expect(log.every((line) => line.endsWith('\n'))).toBe(true);
+
+  const terminal: string[] = [];
+  const live = progressPrinter({ isTTY: true, columns: 20, write: (text) => terminal.push(text) }, () => 0);
+  live.print(progress);
+  live.print(progress);
+  live.end();
+  expect(terminal).toHaveLength(3);
+  expect(terminal[1]).toBe(`\r\x1b[K${progressText(progress).slice(0, 19)}`);
+  expect(terminal[2]).toBe('\n');
+});

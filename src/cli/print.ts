@@ -1,0 +1,86 @@
+import type { MergeReport, PlanFacts, PlanProblem } from '../engine/protocol';
+import { displayName } from '../formats/names';
+import {
+  formatBytes,
+  formatCount,
+  formatCounted,
+  formatRate,
+  formatSeconds,
+  formatShape,
+} from '../ui/format/quantity';
+import type { ProgressLine } from './headless-calls';
+
+/** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
+export function planText(plan: PlanFacts, method: string): string {
+  const names = plan.contributors.map((name) => displayName(name));
+  const copied = plan.tensors.filter((tensor) => tensor.copied).length;
+  const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
+  const facts = [
+    ['method', method],
+    ['base', plan.base === undefined ? 'none' : displayName(plan.base)],
+    ['models', names.join(', ')],
+    ['tensors', `${formatCount(plan.tensors.length)}, ${formatCount(copied)} of them copied untouched`],
+    ['parameters', formatCount(elements)],
+    ['download', formatBytes(plan.bytesToDownload)],
+    ['read', formatBytes(plan.bytesToRead)],
+    ['write', `${formatBytes(plan.bytesToWrite)} in ${formatCounted(plan.shards, 'shard')}`],
+    ['peak memory', formatBytes(plan.peakBytes)],
+    ['files', plan.outputFiles.map((file) => displayName(file)).join(', ')],
+  ].map(([name = '', value = '']) => `${name.padEnd(12)} ${value}`);
+
+  const rows = plan.tensors.map((tensor) => [
+    displayName(tensor.name),
+    formatShape(tensor.shape),
+    tensor.dtype,
+    tensor.copied ? 'copied' : tensor.contributors.map((index) => names[index] ?? '?').join(', '),
+  ]);
+  const table = columns([['tensor', 'shape', 'dtype', 'changed by'], ...rows]);
+  return [...facts, '', ...table, ...problemLines(plan.problems)].join('\n');
+}
+
+/** The problems, errors first, each with its remedy; empty when there are none. */
+export function problemLines(problems: readonly PlanProblem[]): string[] {
+  const order = ['error', 'warning', 'note'] as const;
+  const lines = order.flatMap((severity) =>
+    problems
+      .filter((problem) => problem.severity === severity)
+      .flatMap(({ message, remedy, tensors = [] }) => [
+        `${severity}: ${message}`,
+        ...(tensors.length > 0 ? [`  tensors: ${tensors.map((name) => displayName(name)).join(', ')}`] : []),
+        `  ${remedy}`,
+      ]),
+  );
+  return lines.length > 0 ? ['', ...lines] : [];
+}
+
+/** One line of progress without an end of line. */
+export function progressText(progress: ProgressLine): string {
+  const { stage, item, tensorsDone, tensors, bytesDone, bytes, bytesPerSecond, secondsLeft } = progress;
+  const parts = [
+    stage,
+    ...(tensors > 0 ? [`${formatCount(tensorsDone)}/${formatCount(tensors)} tensors`] : []),
+    ...(bytes > 0 ? [`${formatBytes(bytesDone)} of ${formatBytes(bytes)}`] : []),
+    ...(bytesPerSecond > 0 ? [formatRate(bytesPerSecond)] : []),
+    ...(secondsLeft === null ? [] : [`${formatSeconds(secondsLeft)} left`]),
+    displayName(item, 60),
+  ];
+  return parts.filter((part) => part !== '').join(' · ');
+}
+
+/** What a finished merge did, in one line. */
+export function mergeText(report: MergeReport, folder: string): string {
+  const bytes = report.shards.reduce((sum, shard) => sum + shard.bytes, 0);
+  const engine = `${report.engine} (${displayName(report.adapter)})`;
+  const tensors = formatCounted(report.tensors.length, 'tensor');
+  return `Merged ${tensors}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`;
+}
+
+/** Pads every column but the last to its widest cell. */
+function columns(rows: string[][]): string[] {
+  const widths = rows[0]!.map((_, column) =>
+    rows.reduce((widest, row) => Math.max(widest, row[column]!.length), 0),
+  );
+  return rows.map((row) =>
+    row.map((cell, i) => (i < row.length - 1 ? cell.padEnd(widths[i]!) : cell)).join('  '),
+  );
+}

@@ -1,0 +1,42 @@
+import type { ProgressLine } from './headless-calls';
+import { progressText } from './print';
+
+interface Terminal {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write(text: string): unknown;
+}
+
+/** Seconds between two lines in a log file. */
+const LOG_SECONDS = 10;
+
+/**
+ * Prints progress: one line that is written over on a terminal; elsewhere a line when the stage changes and every ten
+ * seconds.
+ */
+export function progressPrinter(
+  out: Terminal,
+  now: () => number = Date.now,
+): { print: (progress: ProgressLine) => void; end: () => void } {
+  let stage = '';
+  let printedAt = Number.NEGATIVE_INFINITY;
+  let isLineOpen = false;
+  return {
+    print(progress) {
+      const text = progressText(progress);
+      if (out.isTTY) {
+        out.write(`\r\x1b[K${text.slice(0, Math.max(1, (out.columns ?? 80) - 1))}`);
+        isLineOpen = true;
+        return;
+      }
+      if (progress.stage === stage && now() - printedAt < LOG_SECONDS * 1000) return;
+      stage = progress.stage;
+      printedAt = now();
+      out.write(`${text}\n`);
+    },
+    end() {
+      if (isLineOpen) out.write('\n');
+      isLineOpen = false;
+    },
+  };
+}
