@@ -14,6 +14,9 @@ interface FileSystemSyncAccessHandle {
 declare const FileSystemSyncAccessHandle: { prototype: FileSystemSyncAccessHandle };
 
 interface FileSystemFileHandle {
-  /** @throws NoModificationAllowedError while another handle is open. */
-  createSyncAccessHandle(): Promise<FileSystemSyncAccessHandle>;
+  /**
+   * @param options `read-only` lets several readers in where the browser knows the mode; others ignore it.
+   * @throws NoModificationAllowedError while another handle is open.
+   */
+  createSyncAccessHandle(options?: { mode: 'readwrite' | 'read-only' }): Promise<FileSystemSyncAccessHandle>;
 }
