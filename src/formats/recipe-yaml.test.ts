@@ -1,0 +1,386 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parse as parseYaml } from 'yaml';
+import type { ParameterSetting, Recipe, RecipeParameters } from './recipe';
+import { formatRecipe, parseRecipe } from './recipe-yaml';
+
+const GOLDEN = 'e2e/fixtures/golden/mergekit';
+
+function recipeOf(text: string): Recipe {
+  const { recipe, problems } = parseRecipe(text);
+  expect(problems).toEqual([]);
+  return recipe!;
+}
+
+describe('mergekit recipes', () => {
+  test.each(readdirSync(GOLDEN).filter((name) => name.endsWith('.yml')))('%s is read and kept', (name) => {
+    const text = readFileSync(`${GOLDEN}/${name}`, 'utf8');
+    const recipe = recipeOf(text);
+    const written = formatRecipe(recipe);
+    expect(recipeOf(written)).toEqual(recipe);
+    expect(formatRecipe(recipeOf(written))).toBe(written);
+    // Nothing is lost: as data the two texts differ only in how the output dtype is said.
+    const data = parseYaml(text) as Record<string, unknown>;
+    const outDtype = data.dtype === 'float32' ? {} : { out_dtype: data.dtype };
+    expect(parseYaml(written)).toEqual({ ...data, dtype: 'float32', ...outDtype });
+  });
+
+  test('every field lands in its place', () => {
+    const recipe = recipeOf(`
+merge_method: ties
+base_model: base
+models:
+  - model: owner/a@main
+    parameters: {weight: 1, density: [0.2, 0.8], on: true, kind: word}
+  - model: base+lora@v1
+    parameters:
+      weight:
+        - filter: self_attn
+          value: [0, 1]
+        - value: 1.0e-5
+parameters: {normalize: false, lambda: 0.9}
+dtype: float32
+out_dtype: bfloat16
+tokenizer_source: base
+amalgam: {seed: 7, gradient_ends: nearest, shard_bytes: 1000000, non_finite: carry}
+`);
+    expect(recipe).toEqual({
+      mergeMethod: 'ties',
+      baseModel: 'base',
+      models: [
+        { model: 'owner/a@main', parameters: { weight: 1, density: [0.2, 0.8], on: true, kind: 'word' } },
+        {
+          model: 'base+lora@v1',
+          parameters: { weight: [{ filter: 'self_attn', value: [0, 1] }, { value: 1e-5 }] },
+        },
+      ],
+      parameters: { normalize: false, lambda: 0.9 },
+      outDtype: 'bfloat16',
+      tokenizerSource: 'base',
+      amalgam: { seed: 7, gradientEnds: 'nearest', shardBytes: 1e6, nonFinite: 'carry' },
+    } satisfies Recipe);
+  });
+
+  test('slices', () => {
+    expect(
+      recipeOf(`
+slices:
+  - sources:
+      - {model: a, layer_range: [0, 2], parameters: {scale: 0.5}}
+      - {model: b, layer_range: [1, 3]}
+    base_model: b
+    parameters: {t: 0.5}
+merge_method: slerp
+`).slices,
+    ).toEqual([
+      {
+        sources: [
+          { model: 'a', layerRange: [0, 2], parameters: { scale: 0.5 } },
+          { model: 'b', layerRange: [1, 3], parameters: {} },
+        ],
+        baseModel: 'b',
+        parameters: { t: 0.5 },
+      },
+    ]);
+  });
+
+  test('aliases are followed, empty optional settings are as good as absent', () => {
+    const recipe = recipeOf(`
+merge_method: linear
+base_model:
+parameters:
+models:
+  - model: a
+    parameters: &p {weight: 0.5}
+  - {model: b, parameters: *p}
+`);
+    expect(recipe.models?.[1]).toEqual({ model: 'b', parameters: { weight: 0.5 } });
+    expect(recipe).not.toHaveProperty('baseModel');
+  });
+});
+
+describe('problems', () => {
+  const head = 'merge_method: linear\nmodels:\n  - model: a\n';
+  test.each<[string, string, number, number, RegExp]>([
+    ['an unknown key', `${head}lambda: 1\n`, 4, 1, /^lambda is not a known setting/],
+    [
+      'a key in the wrong place',
+      `${head}    weight: 1\n`,
+      4,
+      5,
+      /^models\[0\]\.weight is not a known setting/,
+    ],
+    [
+      'a misspelled extension',
+      `${head}amalgam: {sead: 1}\n`,
+      4,
+      11,
+      /^amalgam\.sead is not known|^amalgam\.sead is not a known/,
+    ],
+    ['tokenizer', `${head}tokenizer: {source: union}\n`, 4, 1, /^tokenizer is not supported/],
+    ['chat_template', `${head}chat_template: auto\n`, 4, 1, /^chat_template is not supported/],
+    [
+      'a union of tokenizers',
+      `${head}tokenizer_source: union\n`,
+      4,
+      19,
+      /^tokenizer_source: union is not supported/,
+    ],
+    ['modules', 'merge_method: linear\nmodules: {text: {}}\n', 2, 1, /^modules is not supported/],
+    [
+      'residual_weight',
+      'merge_method: x\nslices:\n  - {sources: [{model: a, layer_range: [0, 1]}], residual_weight: 1}\n',
+      3,
+      50,
+      /residual_weight is not supported/,
+    ],
+    ['no method', 'models:\n  - model: a\n', 1, 1, /has no merge_method/],
+    ['no models', 'merge_method: linear\n', 1, 1, /either models or slices/],
+    [
+      'models and slices',
+      `${head}slices:\n  - sources: [{model: a, layer_range: [0, 1]}]\n`,
+      5,
+      3,
+      /either models or slices/,
+    ],
+    ['no models in the list', 'merge_method: linear\nmodels: []\n', 2, 9, /^models is empty/],
+    [
+      'a model without name',
+      'merge_method: linear\nmodels:\n  - parameters: {weight: 1}\n',
+      3,
+      5,
+      /^models\[0\] has no model/,
+    ],
+    [
+      'a number as model',
+      'merge_method: linear\nmodels:\n  - model: 123\n',
+      3,
+      12,
+      /models\[0\]\.model is not a text/,
+    ],
+    ['two adapters', 'merge_method: linear\nmodels:\n  - model: a+b+c\n', 3, 12, /more than one adapter/],
+    ['an empty adapter', 'merge_method: linear\nmodels:\n  - model: a+\n', 3, 12, /empty part/],
+    ['a model as mapping', 'merge_method: linear\nmodels:\n  - model: {path: a}\n', 3, 12, /is a mapping/],
+    ['an unknown dtype', `${head}dtype: int64\n`, 4, 8, /^dtype cannot be “int64”/],
+    ['NaN', `${head}parameters: {weight: .nan}\n`, 4, 22, /^parameters\.weight is NaN/],
+    ['infinity', `${head}parameters: {weight: -.inf}\n`, 4, 22, /is -Infinity/],
+    ['NaN in a gradient', `${head}parameters: {weight: [0, .nan]}\n`, 4, 26, /weight\[1\] is NaN/],
+    ['NaN in a filter', `${head}parameters: {weight: [{value: .nan}]}\n`, 4, 31, /weight\[0\]\.value is NaN/],
+    [
+      'a parameter without value',
+      `${head}parameters:\n  weight:\n`,
+      5,
+      10,
+      /^parameters\.weight has no value/,
+    ],
+    ['a lone filter', `${head}parameters: {weight: {filter: mlp, value: 1}}\n`, 4, 22, /is a mapping/],
+    [
+      'a filter with a third key',
+      `${head}parameters: {weight: [{filter: mlp, value: 1, x: 1}]}\n`,
+      4,
+      47,
+      /weight\[0\]\.x is not a known/,
+    ],
+    ['a gradient of words', `${head}parameters: {weight: [a, b]}\n`, 4, 22, /something other than numbers/],
+    [
+      'numbers and filters mixed',
+      `${head}parameters: {weight: [1, {value: 1}]}\n`,
+      4,
+      22,
+      /something other than numbers/,
+    ],
+    ['a list of lists', `${head}parameters: {weight: [[1], [2]]}\n`, 4, 22, /something other than numbers/],
+    ['an empty gradient', `${head}parameters: {weight: []}\n`, 4, 22, /something other than numbers/],
+    ['a parameter called __proto__', `${head}parameters: {__proto__: 1}\n`, 4, 14, /not a parameter’s name/],
+    ['a key twice', `${head}dtype: float32\ndtype: float16\n`, 5, 1, /^dtype is given twice/],
+    ['a merge key', `${head}<<: {dtype: float32}\n`, 4, 1, /^<< is not a known setting/],
+    [
+      'a range backwards',
+      'merge_method: x\nslices:\n  - sources: [{model: a, layer_range: [3, 1]}]\n',
+      3,
+      39,
+      /is not a range/,
+    ],
+    [
+      'a range of three',
+      'merge_method: x\nslices:\n  - sources: [{model: a, layer_range: [0, 1, 2]}]\n',
+      3,
+      39,
+      /is not a range/,
+    ],
+    [
+      'a range with a fraction',
+      'merge_method: x\nslices:\n  - sources: [{model: a, layer_range: [0, 1.5]}]\n',
+      3,
+      43,
+      /not an integer/,
+    ],
+    [
+      'a seed out of range',
+      `${head}amalgam: {seed: 4294967296}\n`,
+      4,
+      17,
+      /^amalgam\.seed is not an integer/,
+    ],
+    ['an own tag', `${head}dtype: !!python/object:os.system x\n`, 4, 8, /not plain YAML: Unresolved tag/],
+    ['broken YAML', `${head}dtype: "float32\n`, 5, 1, /not plain YAML/],
+    ['two documents', `${head}---\n${head}`, 4, 1, /multiple documents/],
+    ['a list at the root', '- a\n', 1, 1, /^The recipe is not a mapping/],
+    ['nothing', '', 1, 1, /^The recipe is not a mapping/],
+  ])('%s', (_, text, line, column, message) => {
+    const { recipe, problems } = parseRecipe(text);
+    expect(recipe).toBeUndefined();
+    expect(problems).toContainEqual({
+      line,
+      column,
+      message: expect.stringMatching(message) as string,
+      hint: expect.stringMatching(/\w+/) as string,
+    });
+  });
+
+  test('several problems are told at once', () => {
+    expect(parseRecipe('merge_method: 1\nmodels: [{model: a, x: 1}]\ny: 2\n').problems).toHaveLength(3);
+  });
+});
+
+describe('hostile texts', () => {
+  const bomb = [
+    'a0: &a0 [1,1,1,1,1,1,1,1,1,1]',
+    ...Array.from({ length: 9 }, (_, i) => `a${i + 1}: &a${i + 1} [${Array(10).fill(`*a${i}`)}]`),
+  ].join('\n');
+  test.each([
+    ['deep lists', '['.repeat(300_000), /nested too deep/],
+    ['deep blocks', '- '.repeat(300_000), /nested too deep/],
+    ['deep mappings', '{a: '.repeat(200_000), /nested too deep/],
+    ['a long text', `#${'x'.repeat(1_000_000)}`, /1000001 characters/],
+    ['an alias bomb', `${bomb}\nmodels: *a9`, /not a mapping/],
+    [
+      'an alias bomb among the models',
+      `m: &m {model: a}\nmodels: [${Array(2000).fill('*m')}]`,
+      /more than 1000 aliases/,
+    ],
+    ['an alias of itself', 'a: &a [*a]\nmodels: *a', /not a mapping/],
+    ['100 000 keys', Array.from({ length: 80_000 }, (_, i) => `k${i}: 1`).join('\n'), /not a known setting/],
+  ])('%s', (_, text, message) => {
+    const { recipe, problems } = parseRecipe(text);
+    expect(recipe).toBeUndefined();
+    expect(problems.length).toBeLessThanOrEqual(50);
+    expect(problems.map((p) => p.message).join()).toMatch(message);
+  });
+});
+
+describe('round trip', () => {
+  const number = fc.double({ noNaN: true, noDefaultInfinity: true });
+  const text = fc.string({ unit: 'binary', minLength: 1 });
+  const gradient = fc.array(number, { minLength: 1, maxLength: 4 });
+  const scalar = fc.oneof(number, fc.boolean(), text);
+  const filter = fc.record(
+    { filter: text, value: fc.oneof(scalar, gradient) },
+    { requiredKeys: ['value'], noNullPrototype: true },
+  );
+  const setting: fc.Arbitrary<ParameterSetting> = fc.oneof(
+    scalar,
+    gradient,
+    fc.array(filter, { minLength: 1, maxLength: 3 }),
+  );
+  const word = fc.stringMatching(/^[a-z][a-z0-9_]{0,11}$/);
+  const parameters: fc.Arbitrary<RecipeParameters> = fc.dictionary(word, setting, {
+    maxKeys: 3,
+    noNullPrototype: true,
+  });
+  const path = text.filter((s) => !/[+@]/.test(s));
+  const ref = fc
+    .tuple(path, fc.option(path), fc.option(path))
+    .map(([p, rev, lora]) => `${p}${rev === null ? '' : `@${rev}`}${lora === null ? '' : `+${lora}`}`);
+  const models = fc.array(fc.record({ model: ref, parameters }, { noNullPrototype: true }), {
+    minLength: 1,
+    maxLength: 3,
+  });
+  const slices = fc.array(
+    fc.record(
+      {
+        sources: fc.array(
+          fc.record(
+            {
+              model: ref,
+              layerRange: fc.tuple(fc.nat(50), fc.integer({ min: 51, max: 99 })),
+              parameters,
+            },
+            { noNullPrototype: true },
+          ),
+          { minLength: 1, maxLength: 2 },
+        ),
+        baseModel: ref,
+        parameters,
+      },
+      { requiredKeys: ['sources', 'parameters'], noNullPrototype: true },
+    ),
+    { minLength: 1, maxLength: 2 },
+  );
+  const amalgam = fc.record(
+    {
+      seed: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
+      gradientEnds: fc.constantFrom('mergekit' as const, 'nearest' as const),
+      shardBytes: fc.integer({ min: 1 }),
+      nonFinite: fc.constantFrom('stop' as const, 'carry' as const),
+    },
+    { requiredKeys: [], noNullPrototype: true },
+  );
+  const recipe: fc.Arbitrary<Recipe> = fc
+    .record(
+      {
+        mergeMethod: word,
+        baseModel: ref,
+        parameters,
+        outDtype: fc.constantFrom('float32' as const, 'float16' as const, 'bfloat16' as const),
+        tokenizerSource: ref.filter((r) => r !== 'union'),
+        amalgam,
+      },
+      { requiredKeys: ['mergeMethod', 'parameters', 'amalgam'], noNullPrototype: true },
+    )
+    .chain((rest) =>
+      fc.oneof(
+        models.map((m) => ({ ...rest, models: m })),
+        slices.map((s) => ({ ...rest, slices: s })),
+      ),
+    );
+
+  test('any recipe comes back as it was', () => {
+    fc.assert(
+      fc.property(recipe, (r) => {
+        const { recipe: back, problems } = parseRecipe(formatRecipe(r));
+        expect(problems).toEqual([]);
+        expect(back).toEqual(r);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('as YAML 1.1, which PyYAML and so mergekit reads, the text means the same', () => {
+    fc.assert(
+      fc.property(recipe, (r) => {
+        const written = formatRecipe(r);
+        expect(parseYaml(written, { version: '1.1' })).toEqual(parseYaml(written));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('numbers with an exponent have a point and a sign, or PyYAML reads a text', () => {
+    const written = formatRecipe({
+      mergeMethod: 'x',
+      models: [{ model: 'no', parameters: { a: 1e-7, b: 1.5e300, c: 3, d: -0, e: '1e3' } }],
+      parameters: {},
+      amalgam: {},
+    });
+    expect(written).toBe(
+      'merge_method: x\nmodels:\n  - model: "no"\n    parameters:\n      a: 1.0e-7\n      b: 1.5e+300\n      c: 3\n      d: -0.0\n      e: "1e3"\n',
+    );
+  });
+
+  test('a parameter that is not finite cannot be written', () => {
+    const bad: Recipe = { mergeMethod: 'x', parameters: { t: Number.NaN }, amalgam: {} };
+    expect(() => formatRecipe(bad)).toThrow(expect.objectContaining({ code: 'RecipeInvalid' }));
+  });
+});

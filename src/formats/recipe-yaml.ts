@@ -1,0 +1,116 @@
+/** Recipes as YAML: mergekit's schema (its `config.py`, version 0.1.4), and our extensions under `amalgam`. */
+import { LineCounter, parseDocument } from 'yaml';
+import { AmalgamError } from '../errors';
+import type { ParameterFilter, Recipe, RecipeParameters } from './recipe';
+import type { RecipeProblem, RecipeReader } from './recipe-yaml-nodes';
+import { readRecipe } from './recipe-yaml-read';
+import { type YamlData, yamlText } from './yaml-text';
+
+/** Longest recipe text; a stack of a hundred slices with filters everywhere is a tenth of it. */
+const MAX_RECIPE_LENGTH = 1_000_000;
+/** Problems reported at once: after that many, the rest are consequences. */
+const MAX_PROBLEMS = 50;
+
+/** A recipe, or what is wrong with its text. */
+export interface ParsedRecipe {
+  /** Present when there are no problems. */
+  recipe?: Recipe;
+  problems: RecipeProblem[];
+}
+
+/**
+ * Parses a recipe. Every key that is not understood is named as a problem; none is dropped. Whether the method and its
+ * parameters exist is not checked here. `dtype` is what mergekit computes and writes; Amalgam always computes in
+ * float32, so it only says what is written, and `out_dtype` overrides it.
+ */
+export function parseRecipe(text: string): ParsedRecipe {
+  const lines = new LineCounter();
+  const fault = (message: string, hint: string) => ({ problems: [{ line: 1, column: 1, message, hint }] });
+  if (text.length > MAX_RECIPE_LENGTH) {
+    return fault(`The recipe is ${text.length} characters long.`, `At most ${MAX_RECIPE_LENGTH} are read.`);
+  }
+  try {
+    const document = parseDocument(text, {
+      schema: 'core',
+      lineCounter: lines,
+      merge: false,
+      prettyErrors: false,
+      resolveKnownTags: false,
+      // Checked by the reader: the parser compares every pair of keys.
+      uniqueKeys: false,
+    });
+    const faults = [...document.errors, ...document.warnings];
+    if (faults.some(({ code }) => code === 'RESOURCE_EXHAUSTION')) {
+      return fault('The recipe is nested too deep.', 'Write it in the usual form.');
+    }
+    const problems = faults.slice(0, MAX_PROBLEMS).map(({ pos, message }) => {
+      const { line, col } = lines.linePos(pos[0]);
+      return { line, column: col, message: `This is not plain YAML: ${message}.`, hint: 'Correct it here.' };
+    });
+    if (problems.length > 0) return { problems };
+    const reader: RecipeReader = { document, lines, problems, nodes: 0, aliases: 0 };
+    const recipe = readRecipe(reader, { node: document.contents, at: null, where: 'The recipe' });
+    return recipe && problems.length === 0
+      ? { recipe, problems }
+      : { problems: problems.slice(0, MAX_PROBLEMS) };
+  } catch (thrown) {
+    if (thrown instanceof AmalgamError) return fault(thrown.message, thrown.hint);
+    throw thrown;
+  }
+}
+
+/**
+ * The recipe as YAML that mergekit reads too (but for `amalgam`, which it ignores): it computes in float32, as we do,
+ * and writes the recipe's dtype.
+ *
+ * @throws AmalgamError `RecipeInvalid` for a parameter that is not finite
+ */
+export function formatRecipe(recipe: Recipe): string {
+  const { outDtype, amalgam } = recipe;
+  return yamlText({
+    merge_method: recipe.mergeMethod,
+    base_model: recipe.baseModel,
+    models: recipe.models?.map(({ model, parameters }) => ({
+      model,
+      parameters: parametersData(parameters),
+    })),
+    slices: recipe.slices?.map((slice) => ({
+      sources: slice.sources.map(({ model, layerRange, parameters }) => ({
+        model,
+        layer_range: layerRange,
+        parameters: parametersData(parameters),
+      })),
+      base_model: slice.baseModel,
+      parameters: parametersData(slice.parameters),
+    })),
+    parameters: parametersData(recipe.parameters),
+    dtype: outDtype && 'float32',
+    out_dtype: outDtype === 'float32' ? undefined : outDtype,
+    tokenizer_source: recipe.tokenizerSource,
+    amalgam: nonEmpty({
+      seed: amalgam.seed,
+      gradient_ends: amalgam.gradientEnds,
+      shard_bytes: amalgam.shardBytes,
+      non_finite: amalgam.nonFinite,
+    }),
+  });
+}
+
+function parametersData(parameters: RecipeParameters): YamlData | undefined {
+  return nonEmpty(
+    Object.fromEntries(
+      Object.entries(parameters).map(([name, setting]) => [
+        name,
+        Array.isArray(setting) ? setting.map(itemData) : setting,
+      ]),
+    ),
+  );
+}
+
+function itemData(item: number | ParameterFilter): YamlData {
+  return typeof item === 'number' ? item : { filter: item.filter, value: item.value };
+}
+
+function nonEmpty(data: Record<string, YamlData | undefined>): YamlData | undefined {
+  return Object.values(data).every((value) => value === undefined) ? undefined : data;
+}
