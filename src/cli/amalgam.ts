@@ -15,9 +15,10 @@ const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
 
+const isNpmRun = process.env.npm_lifecycle_event === 'amalgam';
+
 /** `npm run` changes into the project's folder; paths on the command line mean the folder it was called from. */
-const workingFolder =
-  (process.env.npm_lifecycle_event === 'amalgam' && process.env.INIT_CWD) || process.cwd();
+const workingFolder = (isNpmRun && process.env.INIT_CWD) || process.cwd();
 
 const say = (line: string): boolean => process.stderr.write(`${line}\n`);
 
@@ -117,15 +118,20 @@ async function run(undo: Undo): Promise<number> {
   }
 }
 
+/** Resolves when somebody wants the command to end. A killed npm tells its script nothing: it is just gone. */
+async function interruption(): Promise<void> {
+  const parent = process.ppid;
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+    if (isNpmRun) setInterval(() => process.ppid !== parent && resolve(), 500).unref();
+  });
+}
+
 async function main(): Promise<number> {
   const undo: Undo = [];
-  const interrupted = new Promise<number>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      process.once(signal, () => {
-        say('\nInterrupted.');
-        resolve(EXIT_INTERRUPTED);
-      });
-    }
+  const interrupted = interruption().then(() => {
+    say('\nInterrupted.');
+    return EXIT_INTERRUPTED;
   });
   try {
     return await Promise.race([run(undo), interrupted]);
