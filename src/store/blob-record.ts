@@ -1,0 +1,101 @@
+import * as v from 'valibot';
+
+/**
+ * What is known about a blob. The same record is the journal of a download (`journal.json`, some pieces missing) and
+ * the commit record of a finished blob (`done.json`, none missing): a blob exists only once its `done.json` does.
+ */
+export interface BlobRecord {
+  /** sha256 of the whole content, lower-case hex. */
+  sha256: string;
+  byteLength: number;
+  /** The file it was first downloaded as, for people: `owner/name: model.safetensors`. */
+  name: string;
+  pieceBytes: number;
+  /** sha256 of each piece that is on the disk, in order; null for one that is not. */
+  pieces: (string | null)[];
+}
+
+/** Bytes of one piece: large enough that requests are few, small enough to be fetched again after a cut. */
+export const PIECE_BYTES = 16 * 1024 * 1024;
+
+/** Written in place of a missing digest, so that a record never changes its length while a blob fills up. */
+const MISSING = '.'.repeat(64);
+
+const schema = v.object({
+  version: v.literal(1),
+  sha256: v.string(),
+  byteLength: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
+  name: v.string(),
+  pieceBytes: v.pipe(v.number(), v.safeInteger(), v.minValue(1)),
+  pieces: v.array(v.string()),
+});
+
+/** The record of a blob of which nothing is on the disk yet. */
+export function emptyRecord(
+  sha256: string,
+  byteLength: number,
+  name: string,
+  pieceBytes: number,
+): BlobRecord {
+  const pieces = new Array<string | null>(Math.ceil(byteLength / pieceBytes)).fill(null);
+  return { sha256, byteLength, name, pieceBytes, pieces };
+}
+
+/**
+ * The record as JSON. All records of one blob have the same length, so the journal is overwritten in place: a write
+ * torn by a power cut leaves some digests old and some new, and both are true, because a piece is on the disk before
+ * its digest is written.
+ */
+export function formatRecord(record: BlobRecord): Uint8Array<ArrayBuffer> {
+  const pieces = record.pieces.map((digest) => digest ?? MISSING);
+  return new TextEncoder().encode(JSON.stringify({ version: 1, ...record, pieces }));
+}
+
+/**
+ * Reads a record back. A digest torn in the middle counts as missing.
+ * @returns undefined unless the bytes are a sound record of the blob `sha256`.
+ */
+export function parseRecord(bytes: Uint8Array, sha256: string): BlobRecord | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    return undefined;
+  }
+  const parsed = v.safeParse(schema, value);
+  if (!parsed.success || parsed.output.sha256 !== sha256) return undefined;
+  const { byteLength, name, pieceBytes, pieces } = parsed.output;
+  if (pieces.length !== Math.ceil(byteLength / pieceBytes)) return undefined;
+  return {
+    sha256,
+    byteLength,
+    name,
+    pieceBytes,
+    pieces: pieces.map((digest) => (/^[0-9a-f]{64}$/.test(digest) ? digest : null)),
+  };
+}
+
+/** Byte range of piece `index`. */
+export function pieceRange(record: BlobRecord, index: number): { begin: number; end: number } {
+  const begin = index * record.pieceBytes;
+  return { begin, end: Math.min(begin + record.pieceBytes, record.byteLength) };
+}
+
+/** Bytes of the pieces that are on the disk. */
+export function bytesPresent(record: BlobRecord): number {
+  let bytes = 0;
+  for (const [index, digest] of record.pieces.entries()) {
+    const { begin, end } = pieceRange(record, index);
+    if (digest !== null) bytes += end - begin;
+  }
+  return bytes;
+}
+
+/** sha256 of bytes in memory, lower-case hex, off this thread. */
+export async function digestOf(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
+}
+
+export function hex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,155 @@
+import { AmalgamError } from '../errors';
+import { type BlobWanted, type DownloadOptions, downloadBlob } from './blob-download';
+import {
+  blobsFolder,
+  checkSha256,
+  DONE,
+  findBlobFolder,
+  ifBlobFree,
+  isSha256,
+  JOURNAL,
+  readDone,
+  readRecord,
+  withBlobLock,
+} from './blob-folder';
+import { bytesPresent, formatRecord, PIECE_BYTES } from './blob-record';
+import { removeStored, writeWhole } from './opfs-file';
+import { storageError } from './storage-error';
+
+/** A blob in the cache. */
+export interface StoredBlob {
+  sha256: string;
+  /** Bytes on the disk. */
+  bytes: number;
+  name: string;
+  /** False for a download that was interrupted and can be resumed. */
+  complete: boolean;
+}
+
+/**
+ * Makes sure the blob is whole on the disk and has its sha256: downloads it, resumes an interrupted download, or does
+ * nothing when it is there. Only one tab downloads a blob; others wait for it.
+ * @param pieceBytes tests vary it.
+ * @throws IntegrityError when the content is wrong twice (nothing is kept then), StorageFull, StorageFailed,
+ *   Cancelled, and whatever the source throws (what arrived is kept then).
+ */
+export async function ensureBlob(
+  wanted: BlobWanted,
+  options: DownloadOptions = {},
+  pieceBytes = PIECE_BYTES,
+): Promise<void> {
+  checkSha256(wanted.sha256);
+  await withBlobLock(wanted.sha256, options.signal, async () => {
+    const blobs = await blobsFolder();
+    for (let tried = 1; ; tried++) {
+      const folder = await blobs
+        .getDirectoryHandle(wanted.sha256, { create: true })
+        .catch((thrown: unknown) => {
+          throw storageError(thrown, wanted.name);
+        });
+      if (await readDone(folder)) return options.onBytes?.(wanted.byteLength);
+      const { record, sha256 } = await downloadBlob(folder, wanted, pieceBytes, options);
+      if (sha256 === wanted.sha256) {
+        await writeWhole(folder, DONE, formatRecord(record), wanted.name);
+        await removeStored(folder, JOURNAL, wanted.name);
+        return;
+      }
+      await removeStored(blobs, wanted.sha256, wanted.name);
+      if (tried === 2) throw altered(wanted, sha256);
+    }
+  });
+}
+
+/** Bytes that {@link ensureBlob} would still have to download. */
+export async function missingBlobBytes(sha256: string, byteLength: number): Promise<number> {
+  const folder = await findBlobFolder(sha256);
+  if (!folder) return byteLength;
+  if (await readDone(folder)) return 0;
+  const record = await readRecord(folder, JOURNAL);
+  return record?.byteLength === byteLength ? byteLength - bytesPresent(record) : byteLength;
+}
+
+/** Whether the blob is whole on the disk. */
+export async function hasBlob(sha256: string): Promise<boolean> {
+  const folder = await findBlobFolder(sha256);
+  return folder !== undefined && (await readDone(folder)) !== undefined;
+}
+
+/** Every blob of which there is something on the disk. */
+export async function listBlobs(): Promise<StoredBlob[]> {
+  const found: StoredBlob[] = [];
+  for (const folder of await blobFolders()) {
+    const done = await readDone(folder);
+    const record = done ?? (await readRecord(folder, JOURNAL));
+    if (!record) continue;
+    const { sha256, name } = record;
+    found.push({ sha256, name, bytes: bytesPresent(record), complete: done !== undefined });
+  }
+  return found;
+}
+
+/** Removes a blob, whole or partial. @throws Busy while it is downloaded or read, here or in another tab. */
+export async function deleteBlob(sha256: string): Promise<void> {
+  checkSha256(sha256);
+  const blobs = await blobsFolder();
+  const deleted = await ifBlobFree(sha256, () => removeStored(blobs, sha256, 'This cached file'));
+  if (deleted) return;
+  throw new AmalgamError(
+    'Busy',
+    'This cached file is being downloaded.',
+    'Wait until the download is finished, or cancel it.',
+  );
+}
+
+/**
+ * Clears away what a crash may leave: swap files, records that cannot be read with the data they belonged to, and
+ * things that are no blobs. Interrupted downloads that can be resumed stay, and so does what another tab works on.
+ * @returns the paths removed.
+ */
+export async function sweepBlobs(): Promise<string[]> {
+  const removed: string[] = [];
+  const blobs = await blobsFolder();
+  const remove = async (folder: FileSystemDirectoryHandle, name: string, path: string) => {
+    await removeStored(folder, name, path);
+    removed.push(path);
+  };
+  for (const [name, handle] of await entriesOf(blobs)) {
+    if (!isFolder(handle) || !isSha256(name)) {
+      await remove(blobs, name, `blobs/${name}`);
+      continue;
+    }
+    await ifBlobFree(name, async () => {
+      const done = await readDone(handle);
+      if (!done && !(await readRecord(handle, JOURNAL))) return remove(blobs, name, `blobs/${name}`);
+      for (const [file] of await entriesOf(handle)) {
+        const leftOver = file.endsWith('.crswap') || file === (done ? JOURNAL : DONE);
+        if (leftOver) await remove(handle, file, `blobs/${name}/${file}`);
+      }
+    });
+  }
+  return removed;
+}
+
+async function blobFolders(): Promise<FileSystemDirectoryHandle[]> {
+  const entries = await entriesOf(await blobsFolder());
+  return entries.flatMap(([name, handle]) => (isFolder(handle) && isSha256(name) ? [handle] : []));
+}
+
+/** The entries as they are now; the folder may be changed while they are looked at. */
+async function entriesOf(folder: FileSystemDirectoryHandle): Promise<[string, FileSystemHandle][]> {
+  const entries: [string, FileSystemHandle][] = [];
+  for await (const entry of folder.entries()) entries.push(entry);
+  return entries;
+}
+
+function isFolder(handle: FileSystemHandle): handle is FileSystemDirectoryHandle {
+  return handle.kind === 'directory';
+}
+
+function altered(wanted: BlobWanted, sha256: string): AmalgamError {
+  return new AmalgamError(
+    'IntegrityError',
+    `${wanted.name} arrived altered twice: its sha256 is ${sha256} instead of ${wanted.sha256}.`,
+    'Nothing of it was kept. Try another network; if it happens again, the copy on the hub is broken.',
+  );
+}

@@ -1,0 +1,174 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../../e2e/fake-hub.ts';
+import { openHubModel } from '../sources/hub';
+import type { Hub } from '../sources/hub-request';
+import { foldersFromFiles } from '../sources/local-folder';
+import { findFile, type ModelFolder } from '../sources/model-folder';
+import { ensureBlob, listBlobs } from './blobs';
+import { bytesToDownload, openCached, openForHeader } from './cached-source';
+import { contentOf, type FakeStorage, fakeStorage, rot } from './opfs.test.fake';
+
+const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
+const WEIGHTS = 'model.safetensors';
+let server: FakeHub;
+let storage: FakeStorage;
+
+beforeAll(async () => {
+  server = await startFakeHub({ models: sampleModels(samples) });
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  server.faults.length = 0;
+  server.requests.length = 0;
+  storage = fakeStorage();
+  vi.stubGlobal('navigator', storage.navigator);
+});
+
+const hub = (): Hub => ({ url: server.url, sleep: async () => {} });
+const onDisk = (path: string) => readFile(`${samples}/base/${path}`);
+const byteRequests = () => server.requests.filter((r) => !r.path.startsWith('/api/models'));
+
+function file(folder: ModelFolder, path: string) {
+  const found = findFile(folder, path);
+  if (!found) throw new Error(`no ${path}`);
+  return found;
+}
+
+/** Reads a file through the cache and compares it with the one on the disk. */
+async function readThrough(folder: ModelFolder, path: string): Promise<void> {
+  const source = await openCached(folder, file(folder, path));
+  try {
+    expect(Buffer.from(await source.read(0, source.byteLength)).equals(await onDisk(path))).toBe(true);
+  } finally {
+    source.close();
+  }
+}
+
+describe('a Hub model', () => {
+  test('is downloaded once; a second session reads the cache without a request for bytes', async () => {
+    const first = await openHubModel(hub(), 'amalgam/base');
+    const bytes = async (folder: ModelFolder) =>
+      (await Promise.all(folder.files.map(bytesToDownload))).reduce((a, b) => a + b);
+    expect(await bytes(first)).toBe(first.files.reduce((sum, f) => sum + f.byteLength, 0));
+    for (const { path } of first.files) await readThrough(first, path);
+    expect(byteRequests().length).toBeGreaterThan(0);
+    expect(await bytes(first)).toBe(0);
+
+    server.requests.length = 0;
+    const second = await openHubModel(hub(), 'amalgam/base');
+    for (const { path } of second.files) {
+      await readThrough(second, path);
+      const header = await openForHeader(second, file(second, path));
+      await header.read(0, 8);
+      header.close();
+    }
+    expect(byteRequests()).toEqual([]);
+  });
+
+  test('shares a blob with another model that has the same file', async () => {
+    const base = await openHubModel(hub(), 'amalgam/base');
+    await readThrough(base, WEIGHTS);
+    const copy = await openHubModel({ ...hub(), token: READER_TOKEN }, 'amalgam/private');
+    server.requests.length = 0;
+    await readThrough(copy, WEIGHTS);
+    expect(byteRequests()).toEqual([]);
+  });
+
+  test('shows its headers without a download', async () => {
+    const base = await openHubModel(hub(), 'amalgam/base');
+    const header = await openForHeader(base, file(base, WEIGHTS));
+    expect(Buffer.from(await header.read(0, 8)).equals((await onDisk(WEIGHTS)).subarray(0, 8))).toBe(true);
+    header.close();
+    expect(byteRequests().map((r) => r.range)).toEqual(['bytes=0-7', 'bytes=0-7']);
+    expect(await listBlobs()).toEqual([]);
+  });
+
+  test('goes on after a download that broke off, without asking for finished pieces again', async () => {
+    const base = await openHubModel(hub(), 'amalgam/base');
+    const weights = file(base, WEIGHTS);
+    const piece = 500_000;
+    const wanted = {
+      sha256: weights.sha256 ?? '',
+      byteLength: weights.byteLength,
+      name: WEIGHTS,
+      source: weights.open(),
+    };
+    const controller = new AbortController();
+    const onBytes = (bytes: number) => {
+      if (bytes >= 2 * piece) controller.abort();
+    };
+    await expect(ensureBlob(wanted, { signal: controller.signal, onBytes }, piece)).rejects.toMatchObject({
+      code: 'Cancelled',
+    });
+    const kept = weights.byteLength - (await bytesToDownload(weights));
+    expect(kept).toBeGreaterThanOrEqual(2 * piece);
+
+    server.requests.length = 0;
+    await ensureBlob(wanted, {}, piece);
+    const again = byteRequests().filter((r) => r.server === 'cdn');
+    expect(again).toHaveLength(Math.ceil((weights.byteLength - kept) / piece));
+    await readThrough(base, WEIGHTS);
+  });
+
+  test.each([0, 1, 1_000_000, 2_483_295])('survives a cut after %i bytes', async (after) => {
+    server.faults.push({ path: `amalgam/base/${WEIGHTS}`, fault: { kind: 'cut', after } });
+    await readThrough(await openHubModel(hub(), 'amalgam/base'), WEIGHTS);
+    expect(byteRequests().filter((r) => r.server === 'cdn')).toHaveLength(2);
+  });
+
+  test('a bit flipped on the way is found, and the file fetched once more', async () => {
+    server.faults.push({ path: `amalgam/base/${WEIGHTS}`, fault: { kind: 'flip', at: 1_234_567 } });
+    await readThrough(await openHubModel(hub(), 'amalgam/base'), WEIGHTS);
+    expect(byteRequests().filter((r) => r.server === 'cdn')).toHaveLength(2);
+  });
+
+  test('a file that always arrives altered is an IntegrityError and leaves nothing', async () => {
+    const fault = { kind: 'flip', at: 5 } as const;
+    server.faults.push(
+      { path: `amalgam/base/${WEIGHTS}`, fault, times: Infinity },
+      { path: 'amalgam/base/config.json', fault, times: Infinity },
+    );
+    const base = await openHubModel(hub(), 'amalgam/base');
+    for (const path of [WEIGHTS, 'config.json']) {
+      await expect(openCached(base, file(base, path))).rejects.toMatchObject({
+        code: 'IntegrityError',
+        message: expect.stringContaining(path),
+      });
+      expect(await bytesToDownload(file(base, path))).toBe(file(base, path).byteLength);
+    }
+    expect(await listBlobs()).toEqual([]);
+  });
+
+  test('a small file that changed on the disk is fetched again', async () => {
+    const base = await openHubModel(hub(), 'amalgam/base');
+    await readThrough(base, 'config.json');
+    const stored = `small-files/${file(base, 'config.json').gitSha1}`;
+    expect(contentOf(storage, stored)).toBeDefined();
+    rot(storage, stored, 10);
+    expect(await bytesToDownload(file(base, 'config.json'))).toBe(773);
+    await readThrough(base, 'config.json');
+    expect(await bytesToDownload(file(base, 'config.json'))).toBe(0);
+  });
+
+  test('refuses a huge file outside LFS before asking for it', async () => {
+    const base = await openHubModel(hub(), 'amalgam/base');
+    server.requests.length = 0;
+    const huge = { ...file(base, 'config.json'), byteLength: 65 * 1024 * 1024 };
+    await expect(openCached(base, huge)).rejects.toMatchObject({ code: 'LimitExceeded' });
+    expect(server.requests).toEqual([]);
+  });
+});
+
+test('a local file is read where it is, and nothing is stored', async () => {
+  const [folder] = foldersFromFiles([{ path: 'm/config.json', file: new File(['{"a":1}'], 'config.json') }]);
+  if (!folder) throw new Error('m is a model');
+  for (const open of [openCached, openForHeader]) {
+    const source = await open(folder, file(folder, 'config.json'));
+    expect(new TextDecoder().decode(await source.read(0, source.byteLength))).toBe('{"a":1}');
+    source.close();
+  }
+  expect(await bytesToDownload(file(folder, 'config.json'))).toBe(0);
+  expect(storage.root.entries.size).toBe(0);
+});

@@ -1,0 +1,161 @@
+import { AmalgamError } from '../errors';
+import { isNamed, storageError, storageFull } from './storage-error';
+
+/** A handle can stay locked for a moment after its worker or tab is gone. */
+const OPEN_TRIES = 20;
+const OPEN_WAIT_MS = 50;
+
+/**
+ * The top folder `name` of the browser's storage, made when it is not there.
+ * @throws StorageUnavailable where the browser has no such storage or does not allow it.
+ */
+export async function storageFolder(name: string): Promise<FileSystemDirectoryHandle> {
+  try {
+    const root = await navigator.storage.getDirectory();
+    return await root.getDirectoryHandle(name, { create: true });
+  } catch (cause) {
+    throw new AmalgamError(
+      'StorageUnavailable',
+      'This page cannot use the storage of the browser.',
+      'Open Amalgam in a normal window (not a private one) over https or on localhost, and allow it to keep data.',
+      { cause },
+    );
+  }
+}
+
+/**
+ * One open file of the browser's storage, for a dedicated worker. Every count is checked, because a full storage may
+ * show as nothing but a wrong count: Chromium in a private window returns 4294967288 (−8) from `write` and ignores
+ * `truncate`, without an exception. Close it in `finally`.
+ */
+export class OpfsFile {
+  readonly #handle: FileSystemSyncAccessHandle;
+  /** As a person knows the file; for messages. */
+  readonly #what: string;
+
+  constructor(handle: FileSystemSyncAccessHandle, what: string) {
+    this.#handle = handle;
+    this.#what = what;
+  }
+
+  size(): number {
+    return this.#try(() => this.#handle.getSize());
+  }
+
+  /** Bytes `[begin, end)`. @throws StorageFailed when the file is shorter. */
+  read(begin: number, end: number): Uint8Array<ArrayBuffer> {
+    const bytes = new Uint8Array(end - begin);
+    const count = this.#try(() => this.#handle.read(bytes, { at: begin }));
+    if (count === bytes.length) return bytes;
+    throw new AmalgamError(
+      'StorageFailed',
+      `${this.#what} gave ${count} bytes where ${bytes.length} were stored.`,
+      'Delete it from the cache and start again.',
+    );
+  }
+
+  /** Writes all of `bytes` at offset `at`. @throws StorageFull or StorageFailed unless all of it is in the file. */
+  writeAll(bytes: Uint8Array<ArrayBuffer>, at: number): void {
+    const count = this.#try(() => this.#handle.write(bytes, { at }));
+    if (count !== bytes.length) throw storageFull(this.#what);
+    const size = this.size();
+    if (size >= at + bytes.length) return;
+    throw new AmalgamError(
+      'StorageFailed',
+      `${this.#what} has ${size} bytes after ${at + bytes.length} were written.`,
+      'The disk may be full. Free some space and start again.',
+    );
+  }
+
+  /** Makes the file exactly `size` bytes long. @throws StorageFull when there is no room. */
+  resize(size: number): void {
+    this.#try(() => this.#handle.truncate(size));
+    if (this.size() !== size) throw storageFull(this.#what);
+  }
+
+  /** Asks for everything written to be on the disk before it returns. */
+  flush(): void {
+    this.#try(() => this.#handle.flush());
+  }
+
+  close(): void {
+    this.#handle.close();
+  }
+
+  #try<T>(action: () => T): T {
+    try {
+      return action();
+    } catch (thrown) {
+      throw storageError(thrown, this.#what);
+    }
+  }
+}
+
+/**
+ * Opens `name` in `folder`, for one writer, or for any number of readers where the browser has that mode; a lock that
+ * is about to go away is waited for, one second at most.
+ * @throws Busy when someone else keeps the file open; StorageFailed and StorageFull.
+ */
+export async function openOpfsFile(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  what: string,
+  mode: 'create' | 'read-only',
+): Promise<OpfsFile> {
+  for (let tried = 1; ; tried++) {
+    try {
+      const file = await folder.getFileHandle(name, { create: mode === 'create' });
+      const handle = await file.createSyncAccessHandle(mode === 'create' ? undefined : { mode });
+      return new OpfsFile(handle, what);
+    } catch (thrown) {
+      if (!isNamed(thrown, 'NoModificationAllowedError') || tried === OPEN_TRIES)
+        throw storageError(thrown, what);
+      await new Promise((resolve) => setTimeout(resolve, OPEN_WAIT_MS));
+    }
+  }
+}
+
+/** Replaces the content of a small file and has it on the disk when it returns. */
+export async function writeWhole(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  bytes: Uint8Array<ArrayBuffer>,
+  what: string,
+): Promise<void> {
+  const file = await openOpfsFile(folder, name, what, 'create');
+  try {
+    file.resize(bytes.length);
+    file.writeAll(bytes, 0);
+    file.flush();
+  } finally {
+    file.close();
+  }
+}
+
+/** Content of a small file, without taking a lock; undefined when there is none. */
+export async function readWhole(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  what: string,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  try {
+    const file = await (await folder.getFileHandle(name)).getFile();
+    return new Uint8Array(await file.arrayBuffer());
+  } catch (thrown) {
+    if (isNamed(thrown, 'NotFoundError')) return undefined;
+    throw storageError(thrown, what);
+  }
+}
+
+/** Removes a file or a folder with all it holds; nothing happens when it is not there. */
+export async function removeStored(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  what: string,
+): Promise<void> {
+  try {
+    await folder.removeEntry(name, { recursive: true });
+  } catch (thrown) {
+    if (!isNamed(thrown, 'NotFoundError')) throw storageError(thrown, what);
+  }
+}

@@ -1,0 +1,63 @@
+import { AmalgamError } from '../errors';
+import type { ModelFile } from '../sources/model-folder';
+import { hex } from './blob-record';
+import { readWhole, storageFolder, writeWhole } from './opfs-file';
+
+/** Files that the Hub keeps outside LFS are at most 10 MB there; this leaves room for other hubs. */
+const MOST_BYTES = 64 * 1024 * 1024;
+
+/**
+ * The content of a small Hub file (config, tokenizer) from the cache, else from the hub. The cache is keyed by the
+ * file's git sha1, and content is checked against it whenever it is read, so a torn or altered copy is fetched again.
+ * @throws IntegrityError when what the hub sends has another sha1 twice; LimitExceeded above 64 MiB.
+ */
+export async function readSmallFile(
+  file: ModelFile,
+  gitSha1: string,
+  signal?: AbortSignal,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (file.byteLength > MOST_BYTES) {
+    throw new AmalgamError(
+      'LimitExceeded',
+      `${file.path} has ${file.byteLength} bytes, but is kept outside large-file storage.`,
+      `Amalgam reads such files up to ${MOST_BYTES} bytes. Use another copy of the model.`,
+    );
+  }
+  const folder = await storageFolder('small-files');
+  const cached = await readWhole(folder, gitSha1, file.path);
+  if (cached && (await gitBlobSha1(cached)) === gitSha1) return cached;
+
+  const source = file.open();
+  for (let tried = 1; ; tried++) {
+    const bytes = await source.read(0, source.byteLength, signal);
+    const sha1 = await gitBlobSha1(bytes);
+    if (sha1 === gitSha1) {
+      await writeWhole(folder, gitSha1, bytes, file.path);
+      return bytes;
+    }
+    if (tried === 2) throw altered(file, gitSha1, sha1);
+  }
+}
+
+/** Whether the cache has the file. */
+export async function hasSmallFile(gitSha1: string): Promise<boolean> {
+  const cached = await readWhole(await storageFolder('small-files'), gitSha1, gitSha1);
+  return cached !== undefined && (await gitBlobSha1(cached)) === gitSha1;
+}
+
+/** What git calls a file: sha1 of `blob <length>`, a NUL, and the content (git `Documentation/technical`). */
+async function gitBlobSha1(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const head = new TextEncoder().encode(`blob ${bytes.length}\0`);
+  const whole = new Uint8Array(head.length + bytes.length);
+  whole.set(head);
+  whole.set(bytes, head.length);
+  return hex(new Uint8Array(await crypto.subtle.digest('SHA-1', whole)));
+}
+
+function altered(file: ModelFile, expected: string, found: string): AmalgamError {
+  return new AmalgamError(
+    'IntegrityError',
+    `${file.path} arrived altered twice: its git sha1 is ${found} instead of ${expected}.`,
+    'Try another network; if it happens again, the copy on the hub is broken.',
+  );
+}
