@@ -93,3 +93,21 @@ export function recipeModels(recipe: Recipe): string[] {
   }
   return [...names];
 }
+
+/** The recipe with every model reference replaced by what `rename` makes of it. */
+export async function mapRecipeModels(
+  recipe: Recipe,
+  rename: (ref: string) => Promise<string>,
+): Promise<Recipe> {
+  const renamed = structuredClone(recipe);
+  if (renamed.baseModel !== undefined) renamed.baseModel = await rename(renamed.baseModel);
+  for (const m of renamed.models ?? []) m.model = await rename(m.model);
+  for (const s of renamed.slices ?? []) {
+    if (s.baseModel !== undefined) s.baseModel = await rename(s.baseModel);
+    for (const source of s.sources) source.model = await rename(source.model);
+  }
+  if (renamed.tokenizerSource !== undefined && renamed.tokenizerSource !== 'base') {
+    renamed.tokenizerSource = await rename(renamed.tokenizerSource);
+  }
+  return renamed;
+}

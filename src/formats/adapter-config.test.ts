@@ -1,0 +1,181 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { adapterSummary, parseAdapterConfig } from './adapter-config';
+import { matchModule, modulePattern } from './module-pattern';
+
+const NAME = 'x/adapter_config.json';
+function parse(more: object = {}) {
+  return parseAdapterConfig(JSON.stringify({ peft_type: 'LORA', r: 8, lora_alpha: 16, ...more }), NAME);
+}
+function refusal(code: string, word: RegExp | string): unknown {
+  return expect.objectContaining({
+    code,
+    message: expect.stringMatching(word) as string,
+    hint: expect.stringMatching(/\w/) as string,
+  });
+}
+
+test.each(['kitchen', 'harbour'])('the sample adapter %s', (name) => {
+  const config = parseAdapterConfig(readFileSync(`public/samples/${name}/adapter_config.json`, 'utf8'), NAME);
+  expect(config).toEqual({
+    fileName: NAME,
+    baseModel: 'samples/base',
+    taskType: 'CAUSAL_LM',
+    rank: 8,
+    alpha: 16,
+    rsLora: false,
+    dora: false,
+    fanInFanOut: false,
+    loraBias: false,
+    bias: 'none',
+    modulesToSave: [],
+    rankPatterns: [],
+    alphaPatterns: [],
+    ensureWeightTying: false,
+  });
+  expect(adapterSummary(config)).toBe('LoRA, r 8, α 16');
+});
+
+test('everything that can be said', () => {
+  const config = parse({
+    lora_alpha: 4.5,
+    use_rslora: true,
+    use_dora: true,
+    fan_in_fan_out: true,
+    lora_bias: true,
+    bias: 'lora_only',
+    modules_to_save: ['model.norm', 'lm_head'],
+    rank_pattern: { down_proj: 16 },
+    alpha_pattern: { 'layers.2.*down_proj': 10.5 },
+    revision: 'main',
+    ensure_weight_tying: true,
+  });
+  expect(config).toMatchObject({
+    alpha: 4.5,
+    rsLora: true,
+    dora: true,
+    fanInFanOut: true,
+    loraBias: true,
+    bias: 'lora_only',
+    revision: 'main',
+    ensureWeightTying: true,
+  });
+  expect(config.rankPatterns[0]).toMatchObject({ pattern: 'down_proj', value: 16 });
+  expect(config.alphaPatterns[0]).toMatchObject({ value: 10.5 });
+  expect(adapterSummary(config)).toBe(
+    'rsLoRA + DoRA, r 8, α 4.5, others for some modules, with model.norm, lm_head',
+  );
+});
+
+test('an old config with few fields, and settings of training', () => {
+  expect(parse({ init_lora_weights: false, merge_weights: false, task_type: null, bias: null }).bias).toBe(
+    'none',
+  );
+  for (const init of [true, 'gaussian', 'eva', 'orthogonal'])
+    expect(parse({ init_lora_weights: init }).rank).toBe(8);
+  expect(
+    parse({ loftq_config: { loftq_bits: 4 }, megatron_core: 'megatron.core', use_qalora: false }).rank,
+  ).toBe(8);
+});
+
+describe('refused by name', () => {
+  test.each<[object, RegExp]>([
+    [{ peft_type: 'IA3' }, /IA3/],
+    [{ peft_type: 'UNILORA' }, /UNILORA/],
+    [{ peft_type: 'ADALORA' }, /ADALORA/],
+    [{ peft_type: 'PROMPT_TUNING' }, /PROMPT_TUNING/],
+    [{ enable_lora: [true, false, true] }, /enable_lora/],
+    [{ use_qalora: true }, /QALoRA/],
+    [{ alora_invocation_tokens: [1, 2] }, /aLoRA/],
+    [{ arrow_config: { top_k: 2 } }, /Arrow/],
+    [{ use_bdlora: { nblocks: 2 } }, /BD-LoRA/],
+    [{ kasa_config: { beta: 1 } }, /KaSA/],
+    [{ monteclora_config: { n: 2 } }, /MontecLoRA/],
+    [{ velora_config: { num_groups: 64 } }, /VeLoRA/],
+    [{ layer_replication: [[0, 4]] }, /layer_replication/],
+    [{ target_parameters: ['experts.gate_up_proj'] }, /target_parameters/],
+    [{ trainable_token_indices: { embed_tokens: [1] } }, /trainable_token_indices/],
+    [{ use_brandnew: true }, /use_brandnew/],
+    [{ brandnew_config: { x: 1 } }, /brandnew_config/],
+    [{ init_lora_weights: 'pissa' }, /pissa/],
+    [{ init_lora_weights: 'pissa_niter_16' }, /pissa_niter_16/],
+    [{ init_lora_weights: 'olora' }, /olora/],
+    [{ init_lora_weights: 'corda' }, /corda/],
+    [{ init_lora_weights: 'loftq' }, /loftq/],
+    [{ init_lora_weights: 'lora_ga' }, /lora_ga/],
+    [{ init_lora_weights: 'mica' }, /mica/],
+    [{ rank_pattern: { '(a+)+': 4 } }, /too complex/],
+    [{ rank_pattern: { '(?P<x>a)': 4 } }, /not a regular expression/],
+  ])('%j', (more, word) => {
+    expect(() => parse(more)).toThrow(refusal('AdapterUnsupported', word));
+  });
+
+  test.each<[object, RegExp]>([
+    [{ peft_type: undefined }, /peft_type/],
+    [{ r: undefined }, /“r” is missing/],
+    [{ r: 0 }, /“r”/],
+    [{ r: 8.5 }, /“r”/],
+    [{ lora_alpha: null }, /“lora_alpha” is missing/],
+    [{ lora_alpha: 'x' }, /“lora_alpha”/],
+    [{ bias: 'some' }, /“bias” is “some”/],
+    [{ modules_to_save: 'lm_head' }, /modules_to_save/],
+    [{ rank_pattern: { a: 0 } }, /rank_pattern/],
+    [{ alpha_pattern: { a: 'x' } }, /alpha_pattern/],
+    [{ init_lora_weights: 3 }, /init_lora_weights/],
+  ])('invalid: %j', (more, word) => {
+    expect(() => parse(more)).toThrow(refusal('AdapterInvalid', word));
+  });
+});
+
+describe('module patterns', () => {
+  /** PEFT: re.match(rf"(.*\.)?({key})$", path), checked in Python for each of these. */
+  test.each([
+    ['q_proj', 'model.layers.0.self_attn.q_proj', true],
+    ['q_proj', 'q_proj', true],
+    ['q_proj', 'model.layers.0.self_attn.eq_proj', false],
+    ['proj', 'model.q_proj', false],
+    ['self_attn.q_proj', 'model.layers.0.self_attn.q_proj', true],
+    ['model.layers.2.mlp.down_proj', 'model.layers.2.mlp.down_proj', true],
+    ['model.layers.2.mlp.down_proj', 'model.layers.12.mlp.down_proj', false],
+    ['layers.2.mlp.down_proj', 'model.layers.2.mlp.down_proj', true],
+    ['^model.layers.0.q_proj', 'model.layers.0.q_proj', true],
+    ['^layers.0.q_proj', 'model.layers.0.q_proj', false],
+    ['(q|k)_proj', 'model.k_proj', true],
+    ['layers\\.[01]\\..*q_proj', 'model.layers.1.self_attn.q_proj', true],
+    ['layers\\.[01]\\..*q_proj', 'model.layers.2.self_attn.q_proj', false],
+    ['q_proj|v_proj', 'model.v_proj', true],
+    ['q_proj', 'model.q_proj.inner', false],
+  ])('%s on %s: %s', (pattern, path, matches) => {
+    expect(matchModule([modulePattern(pattern, 1, NAME)], path, 0)).toBe(matches ? 1 : 0);
+  });
+
+  test('the first that matches decides, in the order of the file', () => {
+    const text = `{"peft_type":"LORA","r":8,"lora_alpha":16,"rank_pattern":{"down_proj":2,"1":3,"mlp.down_proj":4}}`;
+    const { rankPatterns, rank } = parseAdapterConfig(text, NAME);
+    expect(rankPatterns.map((p) => p.pattern)).toEqual(['down_proj', '1', 'mlp.down_proj']);
+    expect(matchModule(rankPatterns, 'layers.1.mlp.down_proj', rank)).toBe(2);
+    expect(matchModule(rankPatterns, 'layers.1', rank)).toBe(3);
+    expect(matchModule(rankPatterns, 'layers.2', rank)).toBe(8);
+  });
+
+  test.each([
+    '(a*)*',
+    '(a|b)+',
+    'a*b*c*',
+    `${'a?'.repeat(30)}${'a'.repeat(30)}`,
+    '(a|a)'.repeat(30),
+    '(a)\\1',
+    'x'.repeat(1001),
+  ])('a pattern that could hang the matcher is refused: %s', (pattern) => {
+    expect(() => modulePattern(pattern, 1, NAME)).toThrow(refusal('AdapterUnsupported', /module pattern/));
+  });
+
+  test('the worst that is allowed is quick', () => {
+    const path = `${'a.'.repeat(499)}b`;
+    for (const pattern of ['.*a.*c', 'a?a?a?a?(a|b)(a|b)(a|b)c', '(a|.|a.)(.|a|a.)(a|.)[a.]*c']) {
+      const begin = performance.now();
+      expect(matchModule([modulePattern(pattern, 1, NAME)], path, 0)).toBe(0);
+      expect(performance.now() - begin).toBeLessThan(2000);
+    }
+  });
+});

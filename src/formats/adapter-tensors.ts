@@ -1,0 +1,242 @@
+/** Which tensor of an adapter file does what: PEFT's key names (its `save_and_load.py`), with or without adapter name. */
+import { AmalgamError } from '../errors';
+import type { AdapterConfig } from './adapter-config';
+import { isWeightDtype } from './dtype';
+import { MAX_MODULE_PATH, matchModule } from './module-pattern';
+import { displayName } from './names';
+import type { StoredTensor } from './safetensors-header';
+
+/** Low-rank update of one module. */
+export interface AdapterPair {
+  /** lora_A, [rank, inputs]; for an embedding [rank, vocabulary]. */
+  a: StoredTensor;
+  /** lora_B, [outputs, rank]; for an embedding [width, rank]. */
+  b: StoredTensor;
+  /** DoRA: one value per output. */
+  magnitude?: StoredTensor;
+  /** `lora_bias`: `scale` × this is added to the module's bias. */
+  bias?: StoredTensor;
+  kind: 'linear' | 'embedding';
+  rank: number;
+  /** α/r, or α/√r with rsLoRA. */
+  scale: number;
+}
+
+export interface AdapterTensors {
+  /** Module path in the base (`model.layers.0.self_attn.q_proj`) → update of its weight. */
+  lowRank: Map<string, AdapterPair>;
+  /** Tensor name in the base → tensor that takes its place (`modules_to_save`, trained biases, resized embeddings). */
+  replaces: Map<string, StoredTensor>;
+  /** Keys that PEFT does not use either: copies of base weights, biases of lora_B without `lora_bias`. */
+  ignored: string[];
+}
+
+type Part = 'a' | 'b' | 'embeddingA' | 'embeddingB' | 'magnitude' | 'bias';
+type Key =
+  | { role: 'part'; module: string; part: Part }
+  | { role: 'replaces'; name: string }
+  | { role: 'ignored' }
+  | { role: 'unknown' };
+
+/** `.suffix`, with the adapter's name between or behind, as PEFT has it in memory and some tools save it. */
+const PARTS: readonly [pattern: RegExp, part: Part][] = [
+  [/^(.+)\.lora_A(?:\.[^.]+)?\.weight$/, 'a'],
+  [/^(.+)\.lora_B(?:\.[^.]+)?\.weight$/, 'b'],
+  [/^(.+)\.lora_B(?:\.[^.]+)?\.bias$/, 'bias'],
+  [/^(.+)\.lora_embedding_A(?:\.[^.]+)?$/, 'embeddingA'],
+  [/^(.+)\.lora_embedding_B(?:\.[^.]+)?$/, 'embeddingB'],
+  [/^(.+)\.lora_magnitude_vector(?:\.[^.]+)?(?:\.weight)?$/, 'magnitude'],
+];
+
+/** Marks of methods that are not LoRA, in case the config says otherwise. */
+const FOREIGN = /(?:^|[._])(?:ia3_l|hada_w|lokr_w|oft_r|vera_lambda|trainable_tokens_)|\.lora_\w+(?:\.|$)/;
+
+const PREFIX = 'base_model.model.';
+
+/**
+ * Sorts the tensors of an adapter by what they do to the base.
+ *
+ * @param tensors the header of adapter_model.safetensors
+ * @throws AmalgamError `AdapterInvalid` (half a pair, shapes that contradict each other or the config),
+ *   `AdapterUnsupported` (a key that is no LoRA of a language model, convolutions, DoRA embeddings, other dtypes)
+ */
+export function readAdapterTensors(
+  config: AdapterConfig,
+  tensors: ReadonlyMap<string, StoredTensor>,
+): AdapterTensors {
+  const modules = new Map<string, Partial<Record<Part, StoredTensor>>>();
+  const replaces = new Map<string, StoredTensor>();
+  const ignored: string[] = [];
+  for (const tensor of tensors.values()) {
+    const key = readKey(tensor.name, config);
+    if (key.role === 'unknown') throw unknownKey(config, tensor.name);
+    if (key.role === 'ignored') {
+      ignored.push(tensor.name);
+      continue;
+    }
+    if (!isWeightDtype(tensor.dtype)) {
+      throw unsupported(
+        config,
+        `holds “${displayName(tensor.name)}” as ${tensor.dtype}; F32, F16 and BF16 can be merged`,
+      );
+    }
+    if (key.role === 'replaces') {
+      if (replaces.has(key.name)) throw twice(config, tensor.name);
+      replaces.set(key.name, tensor);
+      continue;
+    }
+    if (key.module.length > MAX_MODULE_PATH)
+      throw invalid(config, `the key “${displayName(tensor.name)}” is over-long`);
+    const parts = modules.get(key.module) ?? {};
+    if (parts[key.part]) throw twice(config, tensor.name);
+    parts[key.part] = tensor;
+    modules.set(key.module, parts);
+  }
+
+  const lowRank = new Map<string, AdapterPair>();
+  for (const [module, parts] of modules) {
+    if (parts.bias && !config.loraBias) {
+      // mergekit-extract-lora writes such biases; PEFT does not load them.
+      ignored.push(parts.bias.name);
+      delete parts.bias;
+    }
+    if (replaces.has(`${module}.weight`)) {
+      throw invalid(config, `module “${displayName(module)}” is both updated by factors and replaced`);
+    }
+    lowRank.set(module, makePair(config, module, parts));
+  }
+  if (lowRank.size + replaces.size === 0)
+    throw invalid(config, 'the adapter holds nothing that changes the base');
+  return { lowRank, replaces, ignored };
+}
+
+function readKey(key: string, config: AdapterConfig): Key {
+  const prefixed = key.startsWith(PREFIX);
+  const path = prefixed ? key.slice(PREFIX.length) : key;
+  for (const [pattern, part] of PARTS) {
+    const module = pattern.exec(path)?.[1];
+    if (module !== undefined) return { role: 'part', module, part };
+  }
+  if (FOREIGN.test(path)) return { role: 'unknown' };
+  if (/\.(?:base_layer|original_module)\.[^.]+$/.test(path)) return { role: 'ignored' };
+  const wrapped = /^(.+)\.modules_to_save\.[^.]+\.(.+)$/.exec(path);
+  if (wrapped) return { role: 'replaces', name: `${wrapped[1]}.${wrapped[2]}` };
+  // What else stands under the prefix, PEFT loads into the base by its name: saved modules, biases, resized embeddings.
+  if (prefixed || isSaved(path, config)) return { role: 'replaces', name: path };
+  return { role: 'unknown' };
+}
+
+/** Does the tensor belong to a module of `modules_to_save`? PEFT matches the ends of module paths. */
+function isSaved(path: string, { modulesToSave }: AdapterConfig): boolean {
+  const parts = path.split('.');
+  return parts.some(
+    (_, i) => i > 0 && modulesToSave.some((saved) => `.${parts.slice(0, i).join('.')}`.endsWith(`.${saved}`)),
+  );
+}
+
+function makePair(
+  config: AdapterConfig,
+  module: string,
+  parts: Partial<Record<Part, StoredTensor>>,
+): AdapterPair {
+  const embedding = parts.embeddingA !== undefined || parts.embeddingB !== undefined;
+  const a = embedding ? parts.embeddingA : parts.a;
+  const b = embedding ? parts.embeddingB : parts.b;
+  const about = `module “${displayName(module)}”`;
+  const [aName, bName] = embedding ? ['lora_embedding_A', 'lora_embedding_B'] : ['lora_A', 'lora_B'];
+  if (embedding && (parts.a || parts.b))
+    throw invalid(config, `${about} has both linear and embedding factors`);
+  if (!a || !b) throw invalid(config, `${about} has no ${a ? bName : aName}, only ${partNames(parts)}`);
+  if (a.shape.length !== 2 || b.shape.length !== 2) {
+    throw unsupported(
+      config,
+      `has factors of [${a.shape}] and [${b.shape}] at ${about}: only matrices can be merged, no convolutions`,
+    );
+  }
+  const rank = matchModule(config.rankPatterns, module, config.rank);
+  if (a.shape[0] !== rank || b.shape[1] !== rank) {
+    throw invalid(
+      config,
+      `${about} has factors of [${a.shape}] and [${b.shape}], but its rank by the config is ${rank}`,
+    );
+  }
+  const alpha = matchModule(config.alphaPatterns, module, config.alpha);
+  const pair: AdapterPair = {
+    a,
+    b,
+    kind: embedding ? 'embedding' : 'linear',
+    rank,
+    scale: config.rsLora ? alpha / Math.sqrt(rank) : alpha / rank,
+  };
+  addMagnitude(config, about, pair, parts.magnitude);
+  addBias(config, about, pair, parts.bias);
+  return pair;
+}
+
+function addMagnitude(
+  config: AdapterConfig,
+  about: string,
+  pair: AdapterPair,
+  magnitude: StoredTensor | undefined,
+): void {
+  if (!magnitude && !config.dora) return;
+  if (!magnitude) throw invalid(config, `${about} has no lora_magnitude_vector, which “use_dora” demands`);
+  if (!config.dora)
+    throw invalid(config, `${about} has a lora_magnitude_vector, but the config does not say “use_dora”`);
+  if (pair.kind === 'embedding') throw unsupported(config, `uses DoRA on the embedding ${about}`);
+  if (magnitude.shape.length !== 1 || magnitude.shape[0] !== pair.b.shape[0]) {
+    throw invalid(config, `${about} has a magnitude of [${magnitude.shape}] for ${pair.b.shape[0]} outputs`);
+  }
+  pair.magnitude = magnitude;
+}
+
+function addBias(
+  config: AdapterConfig,
+  about: string,
+  pair: AdapterPair,
+  bias: StoredTensor | undefined,
+): void {
+  if (!config.loraBias) return;
+  if (!bias) throw invalid(config, `${about} has no bias of lora_B, which “lora_bias” demands`);
+  if (bias.shape.length !== 1 || bias.shape[0] !== pair.b.shape[0]) {
+    throw invalid(config, `${about} has a bias of [${bias.shape}] for ${pair.b.shape[0]} outputs`);
+  }
+  pair.bias = bias;
+}
+
+function partNames(parts: Partial<Record<Part, StoredTensor>>): string {
+  return Object.values(parts)
+    .map(({ name }) => `“${displayName(name)}”`)
+    .join(' and ');
+}
+
+function unknownKey(config: AdapterConfig, key: string): AmalgamError {
+  return new AmalgamError(
+    'AdapterUnsupported',
+    `${displayName(config.fileName)}: the weights hold “${displayName(key)}”, which is not a key of a PEFT LoRA for a language model.`,
+    'Adapters of image models and of other methods cannot be merged here. Look for a version in PEFT format.',
+  );
+}
+
+function twice(config: AdapterConfig, key: string): AmalgamError {
+  return invalid(
+    config,
+    `the file holds more than one adapter: “${displayName(key)}” is there under another adapter name too`,
+  );
+}
+
+function invalid(config: AdapterConfig, what: string): AmalgamError {
+  return new AmalgamError(
+    'AdapterInvalid',
+    `${displayName(config.fileName)}: ${what}.`,
+    'The adapter’s files do not belong together or are incomplete. Get it again from its author.',
+  );
+}
+
+function unsupported(config: AdapterConfig, what: string): AmalgamError {
+  return new AmalgamError(
+    'AdapterUnsupported',
+    `The adapter of ${displayName(config.fileName)} ${what}.`,
+    'Merge this adapter into its base with PEFT (merge_and_unload) and use the result as a full model.',
+  );
+}
