@@ -166,12 +166,15 @@ describe('wrong content', () => {
   });
 
   test('a journal of another length is not trusted', async () => {
-    await ensureBlob(
-      { ...wanted(), byteLength: 4000, source: bufferSource(content.slice(0, 4000)) },
-      {},
-      PIECE,
-    ).catch(() => undefined);
-    await ensure();
+    const shorter = faulty((piece) => {
+      if (piece === 3) throw new Error('dead');
+    });
+    await expect(ensureBlob({ ...wanted(shorter), byteLength: 4000 }, {}, PIECE)).rejects.toThrow('dead');
+    expect((await listBlobs())[0]?.bytes).toBeGreaterThan(0);
+    expect(await missingBlobBytes(SHA, SIZE)).toBe(SIZE);
+    const source = counting(bufferSource(content));
+    await ensure(source);
+    expect(source.asked).toHaveLength(5);
     expect(await readBack()).toEqual(content);
   });
 });
