@@ -1,0 +1,104 @@
+/** The README.md of an output: front matter the Hub reads, and a page that shows foreign names as text only. */
+import { DEFAULT_HUB_URL, isRepoId, isRevision } from './hub-id';
+import { displayName } from './names';
+import { parseModelRef, type RepoRef } from './recipe';
+import { yamlText } from './yaml-text';
+
+export interface ModelCardFacts {
+  title: string;
+  /** The recipe as YAML. */
+  recipe: string;
+  /** Model references of the recipe: the base, and all that were merged. */
+  base?: string;
+  models: readonly string[];
+  /** Those paths in the references that are ids on the Hub; only they become links. */
+  hubIds: ReadonlySet<string>;
+  method: { title: string; reference: { label: string; url: string } };
+  /** Version of Amalgam. */
+  version: string;
+}
+
+/** The text of the model card. */
+export function modelCard(facts: ModelCardFacts): string {
+  const { base, method } = facts;
+  const references = [...(base === undefined ? [] : [base]), ...facts.models];
+  const front = yamlText({
+    base_model: [...new Set(references.flatMap(repos).map(({ path }) => path))],
+    library_name: 'transformers',
+    tags: ['merge', 'amalgam'],
+  });
+  const others = [...new Set(facts.models)].filter((model) => model !== base);
+  const fence = longerThanRuns(facts.recipe, 3);
+  return `---
+${front}---
+
+# ${markdownText(facts.title)}
+
+A merge of language models, made with Amalgam ${markdownText(facts.version)} by ${markdownText(method.title)}
+(${link(markdownText(method.reference.label), method.reference.url)}).
+
+## Models
+
+${base === undefined ? '' : `* ${reference(base, facts.hubIds)} (base)\n`}${others.map((model) => `* ${reference(model, facts.hubIds)}\n`).join('')}
+## Recipe
+
+The same recipe and the same input files give the same output files, byte for byte.
+
+${fence}yaml
+${facts.recipe.trimEnd()}
+${fence}
+`;
+}
+
+/** The repositories of a model reference: the model's, then its adapter's. */
+function repos(text: string): RepoRef[] {
+  const { model, adapter } = parseModelRef(text);
+  return adapter ? [model, adapter] : [model];
+}
+
+function reference(text: string, hubIds: ReadonlySet<string>): string {
+  return repos(text)
+    .map(({ path, revision }) => {
+      const label = nameCode(revision === undefined ? path : `${path}@${revision}`);
+      if (!hubIds.has(path) || !isRepoId(path)) return label;
+      const tree =
+        revision !== undefined && isRevision(revision) ? `/tree/${encodeURIComponent(revision)}` : '';
+      return link(label, `${DEFAULT_HUB_URL}/${path}${tree}`);
+    })
+    .join(' with adapter ');
+}
+
+function link(label: string, url: string): string {
+  return /^https:\/\/[\w./%~#?=&+-]+$/.test(url) ? `[${label}](${url})` : label;
+}
+
+/**
+ * A model's name as a code span, in which Markdown knows no markup, no HTML and no addresses. Invisible characters and
+ * angle brackets are spelled out, so that not even the source has a tag in it.
+ */
+function nameCode(name: string): string {
+  const shown = displayName(name).replace(/[<>]/g, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
+  const fence = longerThanRuns(shown, 1);
+  // One space at each end is taken off again.
+  const pad = /^[ `]|[ `]$/.test(shown) && shown.trim() !== '' ? ' ' : '';
+  return `${fence}${pad}${shown}${pad}${fence}`;
+}
+
+/** Backticks: more than any run of them in the text, and at least `least`. */
+function longerThanRuns(text: string, least: number): string {
+  return '`'.repeat(Math.max(least, ...[...text.matchAll(/`+/g)].map(([run]) => run.length + 1)));
+}
+
+/**
+ * Running text as Markdown that renders to the text itself (CommonMark and GitHub's dialect): invisible characters
+ * spelled out, HTML as entities, everything with a meaning escaped.
+ */
+function markdownText(text: string): string {
+  return displayName(text)
+    .replace(/[\\`*_{}[\]()#!|~:@$^]/g, '\\$&')
+    .replace(/&/g, '&amp;')
+    .replace(/</g, '&lt;')
+    .replace(/>/g, '&gt;')
+    .replace(/www\./gi, (www) => `${www.slice(0, 3)}\\.`)
+    .replace(/^ *(?:[-+=]|\d+[.)](?= |$))/, (mark) => `${mark.slice(0, -1)}\\${mark.slice(-1)}`);
+}
