@@ -1,0 +1,16 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { readTensors, type Tensors } from '../merge-in-node';
+
+/** The folder with the reference material, as `check-golden.mjs` found it. */
+export const reference: string = process.env.AMALGAM_GOLDEN!;
+export const real = join(reference, 'golden/real');
+
+export function readText(...path: string[]): string {
+  return readFileSync(join(...path), 'utf8');
+}
+
+export function readFile(...path: string[]): Tensors {
+  return readTensors(new Uint8Array(readFileSync(join(...path))), path.at(-1)!);
+}

@@ -1,0 +1,106 @@
+import { isAbsolute, join } from 'node:path';
+import { createCpuEngine } from '../src/cpu/cpu-engine';
+import type { TensorReport } from '../src/engine/protocol';
+import { isWeightDtype } from '../src/formats/dtype';
+import { decodeToF32 } from '../src/formats/half';
+import { parseRecipe } from '../src/formats/recipe-yaml';
+import { headerLength, parseSafetensorsHeader } from '../src/formats/safetensors-header';
+import { makePlan } from '../src/merge/make-plan';
+import { methodById } from '../src/merge/methods';
+import { openModel } from '../src/merge/open-model';
+import type { TensorRef } from '../src/merge/plan';
+import { runPlan } from '../src/merge/run';
+import { finishShards, inputName } from '../src/merge/shards';
+import type { ModelFolder } from '../src/sources/model-folder';
+import { diskFolder } from './disk-folder';
+
+/** A safetensors file taken apart: f32 values of every weight tensor, and the bytes as they are. */
+export type Tensors = Map<
+  string,
+  { dtype: string; shape: number[]; values: Float32Array; bytes: Uint8Array }
+>;
+
+export function readTensors(file: Uint8Array<ArrayBuffer>, name: string): Tensors {
+  const end = 8 + headerLength(file.subarray(0, 8), file.length, name);
+  const { tensors } = parseSafetensorsHeader(file.slice(8, end), file.length, name);
+  return new Map(
+    [...tensors].map(([key, { dtype, shape, begin, end: last }]) => {
+      const bytes = file.slice(begin, last);
+      const values = new Float32Array(shape.reduce((a, b) => a * b, 1));
+      if (isWeightDtype(dtype)) decodeToF32(bytes, dtype, values);
+      return [key, { dtype, shape: [...shape], values, bytes }];
+    }),
+  );
+}
+
+/**
+ * Runs a recipe on the typed-array engine in Node, with models taken from `folders` (name → path under `root`):
+ * plan and run are the studio's own; only the files around them are this machine's.
+ */
+export async function mergeInNode(
+  recipeText: string,
+  root: string,
+  folders: Readonly<Record<string, string | ModelFolder>>,
+  tileElements?: number,
+): Promise<{ tensors: Tensors; reports: TensorReport[]; shards: Uint8Array[]; config: string | undefined }> {
+  const { recipe, problems } = parseRecipe(recipeText);
+  if (!recipe) throw new Error(problems.map((p) => `${p.line}: ${p.message}`).join('\n'));
+  const opened = new Map<string, ModelFolder>();
+  const folderOf = async (name: string) => {
+    const where = folders[name] ?? name;
+    const folder =
+      typeof where === 'string'
+        ? await diskFolder(name, isAbsolute(where) ? where : join(root, where))
+        : where;
+    opened.set(name, folder);
+    return folder;
+  };
+  const plan = await makePlan(recipe, async (name) => openModel(await folderOf(name), name), methodById);
+  const errors = plan.problems.filter((p) => p.severity === 'error');
+  if (errors.length > 0) throw new Error(errors.map((p) => p.message).join('\n'));
+  const shards = finishShards(
+    plan,
+    new Map(plan.inputs.map((i) => [inputName(i.folder, i.file), 'f'.repeat(64)])),
+  );
+  const { tensors: reports, shards: written } = await runPlan({
+    plan,
+    shards,
+    engine: createCpuEngine(),
+    methods: methodById,
+    ...(tileElements === undefined ? {} : { tileElements }),
+    read: (ref: TensorRef, begin, end) =>
+      opened
+        .get(ref.folder)!
+        .files.find((f) => f.path === ref.file)!
+        .open()
+        .read(ref.begin + begin, ref.begin + end),
+    openShard: async (shard) => {
+      const bytes = new Uint8Array(shard.byteLength);
+      bytes.set(shard.header);
+      let at = shard.header.length;
+      return {
+        async append(piece) {
+          bytes.set(piece, at);
+          at += piece.length;
+        },
+        finish: async () => bytes,
+        abort() {},
+      };
+    },
+  });
+  const tensors: Tensors = new Map(written.flatMap((file, i) => [...readTensors(file, shards[i]!.file)]));
+  const config = plan.extras.find((e) => e.path === 'config.json')?.content;
+  return { tensors, reports, shards: written, config: config && 'text' in config ? config.text : undefined };
+}
+
+/** Largest |a − b| over all elements, and the same relative to the largest |b| of the tensor. */
+export function largestDifference(a: Float32Array, b: Float32Array): { absolute: number; relative: number } {
+  if (a.length !== b.length) return { absolute: Infinity, relative: Infinity };
+  let absolute = 0;
+  let size = 0;
+  for (let i = 0; i < a.length; i++) {
+    absolute = Math.max(absolute, Math.abs(a[i]! - b[i]!));
+    size = Math.max(size, Math.abs(b[i]!));
+  }
+  return { absolute, relative: size > 0 ? absolute / size : absolute };
+}
