@@ -60,6 +60,16 @@ export type ErrorCode =
   | 'GpuLost'
   | 'GpuUnverified'
   | 'NonFinite'
+  // models, forward and evaluate: a model cannot be run, or not on this input
+  | 'ArchitectureUnsupported'
+  | 'TensorMissing'
+  | 'TokenizerUnsupported'
+  | 'TokenizerInvalid'
+  | 'VocabularyMismatch'
+  | 'TextEmpty'
+  | 'TextTooShort'
+  | 'TokenOutOfRange'
+  | 'ContextTooLong'
   // run and output
   | 'Cancelled'
   | 'Busy'

@@ -1,3 +1,5 @@
+import type { Wiring } from './wiring';
+
 /**
  * What is known about a model family, as data: how its tensors outside the blocks are called, whether the head is
  * the embedding, and how the blocks are told apart. Merging needs no more than this; a family that is not
@@ -8,9 +10,9 @@ export interface Family {
   id: string;
   /**
    * `model_type` → whether the head is tied to the embedding when the config does not say (the default of the
-   * configuration class in transformers).
+   * configuration class in transformers), and how it computes.
    */
-  modelTypes: Readonly<Record<string, { tiedByDefault: boolean }>>;
+  modelTypes: Readonly<Record<string, { tiedByDefault: boolean; wiring?: Wiring }>>;
   /** First part of the names that a checkpoint may have or lack: the bare model is saved without it. */
   prefix: string;
   /** Token embedding and head, with prefix. */

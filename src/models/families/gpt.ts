@@ -1,9 +1,10 @@
 import type { Family } from '../family';
+import * as wirings from '../wirings/gpt';
 
 /** GPT-2 (transformers modeling_gpt2.py): Conv1D weights [in, out], blocks under `h`, often saved without prefix. */
 export const gpt2: Family = {
   id: 'gpt2',
-  modelTypes: { gpt2: { tiedByDefault: true } },
+  modelTypes: { gpt2: { tiedByDefault: true, wiring: wirings.gpt2 } },
   prefix: 'transformer.',
   embedding: 'transformer.wte.weight',
   head: 'lm_head.weight',
@@ -28,7 +29,7 @@ export const gptLinear: Family = {
 export const bloom: Family = {
   ...gpt2,
   id: 'bloom',
-  modelTypes: { bloom: { tiedByDefault: true }, falcon: { tiedByDefault: true } },
+  modelTypes: { bloom: { tiedByDefault: true, wiring: wirings.bloom }, falcon: { tiedByDefault: true } },
   embedding: 'transformer.word_embeddings.weight',
   linearStorage: 'out_in',
 };
@@ -36,7 +37,7 @@ export const bloom: Family = {
 /** GPT-NeoX and Pythia (transformers modeling_gpt_neox.py). */
 export const gptNeox: Family = {
   id: 'gpt_neox',
-  modelTypes: { gpt_neox: { tiedByDefault: false } },
+  modelTypes: { gpt_neox: { tiedByDefault: false, wiring: wirings.gptNeox } },
   prefix: 'gpt_neox.',
   embedding: 'gpt_neox.embed_in.weight',
   head: 'embed_out.weight',
@@ -48,7 +49,7 @@ export const gptNeox: Family = {
 /** OPT (transformers modeling_opt.py). */
 export const opt: Family = {
   id: 'opt',
-  modelTypes: { opt: { tiedByDefault: true } },
+  modelTypes: { opt: { tiedByDefault: true, wiring: wirings.opt } },
   prefix: 'model.',
   embedding: 'model.decoder.embed_tokens.weight',
   head: 'lm_head.weight',

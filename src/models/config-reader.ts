@@ -1,0 +1,99 @@
+/** Reading a wiring's fields from a config: the first spelling the file has, else the configuration class's default. */
+import { AmalgamError } from '../errors';
+import { displayName } from '../formats/names';
+import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
+import type { FlagField, NumberField } from './wiring';
+
+/** The object at the root of config.json, and the file's name for messages. */
+export interface ConfigFile {
+  raw: JsonObject;
+  fileName: string;
+}
+
+/** The value at a dotted path, or undefined when a part of it is not there. */
+export function valueAt({ raw }: ConfigFile, path: string): JsonValue | undefined {
+  let value: JsonValue | undefined = raw;
+  for (const part of path.split('.')) {
+    if (!(value instanceof Map)) return undefined;
+    value = value.get(part);
+  }
+  return value;
+}
+
+/** The number of a field; null where the file says null; undefined where it says nothing and there is no default. */
+export function readNumber(config: ConfigFile, field: NumberField): number | null | undefined {
+  for (const path of field.fields) {
+    const value = valueAt(config, path);
+    if (value === undefined) continue;
+    if (value === null) return null;
+    const number = isJsonNumber(value) ? Number(value.text) : Number.NaN;
+    if (!Number.isFinite(number)) throw wrong(config, path, 'is not a number');
+    return number;
+  }
+  return field.orElse;
+}
+
+/** A number that must be there. @throws AmalgamError `ConfigInvalid` */
+export function needNumber(config: ConfigFile, field: NumberField): number {
+  const value = readNumber(config, field);
+  if (value === undefined || value === null) throw wrong(config, field.fields[0]!, 'is missing');
+  return value;
+}
+
+/** A positive integer; `undefined` where the file says null or nothing. @throws AmalgamError `ConfigInvalid` */
+export function readSize(config: ConfigFile, field: NumberField): number | undefined {
+  const value = readNumber(config, field) ?? undefined;
+  if (value === undefined) return undefined;
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw wrong(config, field.fields[0]!, 'is not a positive integer');
+  return value;
+}
+
+/** A positive integer that must be there. @throws AmalgamError `ConfigInvalid` */
+export function needSize(config: ConfigFile, field: NumberField): number {
+  const value = readSize(config, field);
+  if (value === undefined) throw wrong(config, field.fields[0]!, 'is missing');
+  return value;
+}
+
+/** A switch. Null counts as nothing said. @throws AmalgamError `ConfigInvalid` */
+export function readFlag(config: ConfigFile, flag: FlagField): boolean {
+  if (typeof flag === 'boolean') return flag;
+  const value = valueAt(config, flag.field) ?? undefined;
+  if (value === undefined) return flag.orElse;
+  if (typeof value !== 'boolean') throw wrong(config, flag.field, 'is neither true nor false');
+  return value;
+}
+
+/** A text, or undefined. @throws AmalgamError `ConfigInvalid` */
+export function readText(config: ConfigFile, path: string): string | undefined {
+  const value = valueAt(config, path) ?? undefined;
+  if (value === undefined || typeof value === 'string') return value;
+  throw wrong(config, path, 'is not a text');
+}
+
+/** A list with one entry per layer, or undefined. @throws AmalgamError `ConfigInvalid` */
+export function readLayerList(config: ConfigFile, path: string, layers: number): JsonValue[] | undefined {
+  const value = valueAt(config, path) ?? undefined;
+  if (value === undefined) return undefined;
+  if (Array.isArray(value) && value.length === layers) return value;
+  throw wrong(config, path, `is not a list of ${layers} entries, one per layer`);
+}
+
+/** A field with a value that cannot be. */
+export function wrong(config: ConfigFile, path: string, what: string): AmalgamError {
+  return new AmalgamError(
+    'ConfigInvalid',
+    `${displayName(config.fileName)}: the field “${displayName(path)}” ${what}.`,
+    'Correct the file, or get it again from its author.',
+  );
+}
+
+/** Something the forward pass does not know. Merging goes on without it. */
+export function unsupported(message: string): AmalgamError {
+  return new AmalgamError(
+    'ArchitectureUnsupported',
+    message,
+    'It can be merged all the same; only perplexity, generation and Hessian importance need the forward pass.',
+  );
+}

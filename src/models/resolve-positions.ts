@@ -1,0 +1,117 @@
+/** Per layer: which positions it uses (rotary base, scaling, none) and how far it sees. */
+import { isJsonNumber } from '../formats/strict-json';
+import type { Rope } from './architecture';
+import {
+  type ConfigFile,
+  needNumber,
+  needSize,
+  readFlag,
+  readLayerList,
+  readNumber,
+  readSize,
+  readText,
+  unsupported,
+  valueAt,
+  wrong,
+} from './config-reader';
+import type { RopeWiring, WindowWiring } from './wiring';
+
+/** For every layer the number of keys it sees, or undefined for all. @throws AmalgamError `ConfigInvalid` */
+export function layerWindows(
+  config: ConfigFile,
+  wiring: WindowWiring | undefined,
+  layers: number,
+  hasRope: readonly boolean[],
+): (number | undefined)[] {
+  const all = Array.from({ length: layers }, (_, i) => i);
+  if (!wiring || !readFlag(config, wiring.enabled ?? true)) return all.map(() => undefined);
+  const size = readSize(config, wiring.size);
+  if (size === undefined) return all.map(() => undefined);
+  const rule = wiring.layers;
+  if (rule === 'all') return all.map(() => size);
+  const types = readLayerList(config, 'layer_types', layers);
+  if (types) {
+    return types.map((type) => {
+      if (type === 'full_attention') return undefined;
+      if (type === 'sliding_attention') return size;
+      throw unsupported(`${config.fileName}: the layer type ${JSON.stringify(type)} is not known.`);
+    });
+  }
+  return all.map((i) => (isLocal(config, rule.orElse, i, hasRope[i]!) ? size : undefined));
+}
+
+/** The rules by which the configuration classes derive `layer_types`. */
+function isLocal(
+  config: ConfigFile,
+  rule: Exclude<WindowWiring['layers'], 'all'>['orElse'],
+  layer: number,
+  hasRope: boolean,
+): boolean {
+  if (rule === 'even') return layer % 2 === 0;
+  if (rule === 'without_rope') return !hasRope;
+  if ('from' in rule) return layer >= needNumber(config, rule.from);
+  return (layer + 1) % needSize(config, rule.everyOtherThan) !== 0;
+}
+
+/** Whether each layer rotates its queries and keys. @throws AmalgamError `ConfigInvalid` */
+export function layersWithRope(config: ConfigFile, wiring: RopeWiring, layers: number): boolean[] {
+  const { skip } = wiring;
+  if (!skip) return Array.from({ length: layers }, () => true);
+  const list = readLayerList(config, skip.list, layers);
+  if (list) {
+    return list.map((entry) => {
+      const value = isJsonNumber(entry) ? entry.text : undefined;
+      if (value !== '0' && value !== '1') throw wrong(config, skip.list, 'holds something else than 0 and 1');
+      return value === '1';
+    });
+  }
+  const interval = needSize(config, skip.interval);
+  return Array.from({ length: layers }, (_, i) => (i + 1) % interval !== 0);
+}
+
+/**
+ * The rotary embedding of local or of all other layers, from `rope_parameters` (transformers 5; per layer type or for
+ * all) or from the older `rope_theta`, `rotary_emb_base`, `rope_scaling` and `rope_local_base_freq`.
+ * @throws AmalgamError `ConfigInvalid`, `ArchitectureUnsupported` for scaling types other than linear and llama3
+ */
+export function resolveRope(config: ConfigFile, wiring: RopeWiring, headDim: number, local: boolean): Rope {
+  const share = wiring.fraction ? needNumber(config, wiring.fraction) : 1;
+  const dims = Math.floor(headDim * share);
+  if (dims < 2 || dims > headDim || dims % 2 !== 0) {
+    throw wrong(config, wiring.fraction?.fields[0] ?? 'head_dim', `rotates ${dims} of ${headDim} dimensions`);
+  }
+  const parameters = valueAt(config, 'rope_parameters');
+  const type = local ? 'sliding_attention' : 'full_attention';
+  const perType = parameters instanceof Map && parameters.get(type) instanceof Map;
+  if (wiring.local && local && !perType) {
+    return { theta: needTheta(config, needNumber(config, wiring.local)), dims, scaling: { type: 'default' } };
+  }
+  const path = perType ? `rope_parameters.${type}` : parameters ? 'rope_parameters' : 'rope_scaling';
+  const theta = readNumber(config, {
+    fields: [`${path}.rope_theta`, 'rope_theta', 'rotary_emb_base'],
+    orElse: wiring.theta,
+  });
+  return { theta: needTheta(config, theta), dims, scaling: resolveScaling(config, path) };
+}
+
+function needTheta(config: ConfigFile, theta: number | null | undefined): number {
+  if (typeof theta === 'number' && theta > 0) return theta;
+  throw wrong(config, 'rope_theta', 'is not a positive number');
+}
+
+function resolveScaling(config: ConfigFile, path: string): Rope['scaling'] {
+  const type = readText(config, `${path}.rope_type`) ?? readText(config, `${path}.type`) ?? 'default';
+  const need = (key: string) => {
+    const value = needNumber(config, { fields: [`${path}.${key}`] });
+    if (value <= 0) throw wrong(config, `${path}.${key}`, 'is not positive');
+    return value;
+  };
+  if (type === 'default') return { type };
+  if (type === 'linear') return { type, factor: need('factor') };
+  if (type === 'llama3') {
+    const [factor, low, high] = [need('factor'), need('low_freq_factor'), need('high_freq_factor')];
+    if (low >= high) throw wrong(config, `${path}.low_freq_factor`, 'is not below high_freq_factor');
+    return { type, factor, low, high, original: need('original_max_position_embeddings') };
+  }
+  throw unsupported(`${config.fileName}: rotary positions scaled by “${type}” are not known.`);
+}
