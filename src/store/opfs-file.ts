@@ -1,9 +1,9 @@
 import { AmalgamError } from '../errors';
 import { isNamed, storageError, storageFull } from './storage-error';
 
-/** A handle can stay locked for a moment after its worker or tab is gone. */
-const OPEN_TRIES = 20;
-const OPEN_WAIT_MS = 50;
+/** A handle can stay locked for a moment after its worker or tab is gone: one second is enough. */
+const TRIES = 20;
+const WAIT_MS = 50;
 
 /**
  * The top folder `name` of the browser's storage, made when it is not there.
@@ -108,9 +108,8 @@ export async function openOpfsFile(
       const handle = await file.createSyncAccessHandle(mode === 'create' ? undefined : { mode });
       return new OpfsFile(handle, what);
     } catch (thrown) {
-      if (!isNamed(thrown, 'NoModificationAllowedError') || tried === OPEN_TRIES)
-        throw storageError(thrown, what);
-      await new Promise((resolve) => setTimeout(resolve, OPEN_WAIT_MS));
+      if (!isNamed(thrown, 'NoModificationAllowedError') || tried === TRIES) throw storageError(thrown, what);
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
     }
   }
 }
@@ -132,18 +131,24 @@ export async function writeWhole(
   }
 }
 
-/** Content of a small file, without taking a lock; undefined when there is none. */
+/**
+ * Content of a small file, without taking a lock; undefined when there is none. A file that its writer changes just
+ * then cannot be read by the browser, and is tried again.
+ */
 export async function readWhole(
   folder: FileSystemDirectoryHandle,
   name: string,
   what: string,
 ): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  try {
-    const file = await (await folder.getFileHandle(name)).getFile();
-    return new Uint8Array(await file.arrayBuffer());
-  } catch (thrown) {
-    if (isNamed(thrown, 'NotFoundError')) return undefined;
-    throw storageError(thrown, what);
+  for (let tried = 1; ; tried++) {
+    try {
+      const file = await (await folder.getFileHandle(name)).getFile();
+      return new Uint8Array(await file.arrayBuffer());
+    } catch (thrown) {
+      if (isNamed(thrown, 'NotFoundError')) return undefined;
+      if (!isNamed(thrown, 'NotReadableError') || tried === TRIES) throw storageError(thrown, what);
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+    }
   }
 }
 
