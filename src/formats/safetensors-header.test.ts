@@ -214,7 +214,7 @@ describe('what is fine', () => {
   });
 });
 
-describe('fuzz', () => {
+describe('fuzz', { timeout: 60_000 }, () => {
   const dtypes = Object.keys(DTYPE_BITS) as Dtype[];
   const layout = fc.array(
     fc.record({

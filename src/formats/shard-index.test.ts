@@ -79,7 +79,7 @@ describe('refused', () => {
   });
 });
 
-test('half a million tensors (60 MB) are read', () => {
+test('half a million tensors (60 MB) are read', { timeout: 60_000 }, () => {
   const filler = 'x'.repeat(60);
   const entries = Array.from(
     { length: 500_000 },
