@@ -7,6 +7,8 @@ import rigUrl from './blobs.test.worker?worker&url';
 const MIB = 1024 * 1024;
 const SIZE = 5 * MIB + 123;
 const SEED = 7;
+/** For what takes moments on a quiet machine. */
+const PATIENCE = { timeout: 20_000 };
 
 const workers: Worker[] = [];
 
@@ -41,7 +43,7 @@ async function clear(): Promise<void> {
           () => 'gone',
           (e: unknown) => (e instanceof DOMException && e.name === 'NotFoundError' ? 'gone' : String(e)),
         ),
-      { timeout: 5000 },
+      PATIENCE,
     )
     .toBe('gone');
 }
@@ -68,7 +70,7 @@ describe('a blob in the browser’s storage', () => {
     }
     expect(await rig.delete(sha256)).toBe('Busy');
     await rig.close(sha256);
-    await expect.poll(() => rig.delete(sha256)).toBe('ok');
+    await expect.poll(() => rig.delete(sha256), PATIENCE).toBe('ok');
     expect(await rig.list()).toEqual([]);
   });
 
@@ -105,8 +107,10 @@ describe('a blob in the browser’s storage', () => {
 describe('a download that ends early', () => {
   test('by a cancel: goes on with the pieces that are missing', async () => {
     const rig = startRig();
-    const downloading = rig.ensure(20 * MIB, SEED, MIB, 30);
-    await expect.poll(async () => (await rig.list())[0]?.bytes ?? 0).toBeGreaterThanOrEqual(3 * MIB);
+    const downloading = rig.ensure(20 * MIB, SEED, MIB, 300);
+    await expect
+      .poll(async () => (await rig.list())[0]?.bytes ?? 0, PATIENCE)
+      .toBeGreaterThanOrEqual(3 * MIB);
     await rig.cancel();
     expect(await downloading).toBe('Cancelled');
     await rig.asked();
@@ -124,7 +128,7 @@ describe('a download that ends early', () => {
       const before = await present();
       const victim = startRig();
       void victim.ensure(size, SEED, piece, 100);
-      await expect.poll(present, { timeout: 10_000 }).toBeGreaterThan(before);
+      await expect.poll(present, PATIENCE).toBeGreaterThan(before);
       await new Promise((resolve) => setTimeout(resolve, 3 * round));
       workers.at(-1)?.terminate();
     }
