@@ -44,7 +44,8 @@ describe('spellings', () => {
     });
   });
 
-  test('GPT-2 and OPT names', () => {
+  test('GPT-2, OPT and GPT-NeoX names', () => {
+    expect(parse({ rotary_emb_base: 40000 }).ropeTheta).toBe(40000);
     expect(parse({ n_layer: 12, n_embd: 768, n_head: 12, n_inner: null, vocab_size: 50257 })).toMatchObject({
       layers: 12,
       hiddenSize: 768,

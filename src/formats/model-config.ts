@@ -92,14 +92,14 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
   set(config, 'headDim', integer('headDim'));
   set(config, 'vocabSize', integer('vocabSize'));
   set(config, 'dtype', first(levels, SPELLINGS.dtype, stringField)?.replace(/^torch\./, ''));
-  set(config, 'ropeTheta', first(levels, ['rope_theta', 'rope_parameters'], ropeTheta));
+  set(config, 'ropeTheta', first(levels, ['rope_theta', 'rope_parameters', 'rotary_emb_base'], ropeTheta));
   if (quantization) config.quantization = stringField(quantization, 'quant_method') ?? 'an unnamed method';
   return config;
 }
 
-/** `rope_theta` on its own (until transformers 4) or inside `rope_parameters` (from 5 on). */
+/** A number of its own (until transformers 4; GPT-NeoX has another name) or inside `rope_parameters` (from 5 on). */
 function ropeTheta(fields: ConfigFields, key: string): number | undefined {
-  if (key === 'rope_theta') return numberField(fields, key);
+  if (key !== 'rope_parameters') return numberField(fields, key);
   const parameters = objectField(fields, key);
   return parameters && numberField(parameters, 'rope_theta');
 }
