@@ -5,7 +5,7 @@ import { parseShardIndex } from '../formats/shard-index';
 import { familyOf } from '../models/families';
 import type { Family } from '../models/family';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
-import { readHeader, readSmallText } from './header';
+import { readHeader, readSmallText, tensorRef } from './header';
 import type { TensorRef } from './plan';
 import { nameSome } from './problems';
 import { SHARD_INDEX } from './shards';
@@ -84,20 +84,23 @@ async function readTensors(
     const group = files.slice(at, at + HEADERS_AT_ONCE);
     const headers = await Promise.all(group.map((file) => readHeader(file, path, signal)));
     for (const [i, header] of headers.entries()) {
-      for (const ref of header) {
-        const other = tensors.get(ref.key);
-        if (other) {
-          throw new AmalgamError(
-            'IndexInvalid',
-            `${path}: the tensor ${ref.key} is stored twice, in ${other.file} and in ${group[i]!.path}.`,
-            'It cannot be told which of the two is meant. Get the model again from its author.',
-          );
-        }
-        tensors.set(ref.key, ref);
+      for (const stored of header.values()) {
+        const file = group[i]!;
+        const other = tensors.get(stored.name);
+        if (other) throw storedTwice(path, stored.name, other.file, file.path);
+        tensors.set(stored.name, tensorRef(path, file, stored));
       }
     }
   }
   return tensors;
+}
+
+function storedTwice(path: string, name: string, one: string, other: string): AmalgamError {
+  return new AmalgamError(
+    'IndexInvalid',
+    `${path}: the tensor ${name} is stored twice, in ${one} and in ${other}.`,
+    'It cannot be told which of the two is meant. Get the model again from its author.',
+  );
 }
 
 /** The files an index names. @throws `NotFound` naming those that are not there */

@@ -1,6 +1,6 @@
 /** The two small reads of opening a model: a weight file's header and a text file. */
 import { AmalgamError } from '../errors';
-import { headerLength, parseSafetensorsHeader } from '../formats/safetensors-header';
+import { headerLength, parseSafetensorsHeader, type StoredTensor } from '../formats/safetensors-header';
 import type { ModelFile } from '../sources/model-folder';
 import type { TensorRef } from './plan';
 
@@ -13,7 +13,11 @@ const FIRST_READ = 32 * 1024;
  * @param path key of the model folder
  * @throws AmalgamError of the header parser, naming `path/file`
  */
-export async function readHeader(file: ModelFile, path: string, signal?: AbortSignal): Promise<TensorRef[]> {
+export async function readHeader(
+  file: ModelFile,
+  path: string,
+  signal?: AbortSignal,
+): Promise<Map<string, StoredTensor>> {
   const label = `${path}/${file.path}`;
   const source = file.open();
   const first = await source.read(0, Math.min(FIRST_READ, source.byteLength), signal);
@@ -21,16 +25,13 @@ export async function readHeader(file: ModelFile, path: string, signal?: AbortSi
   const header = new Uint8Array(end - 8);
   header.set(first.subarray(8, end));
   if (end > first.length) header.set(await source.read(first.length, end, signal), first.length - 8);
-  const { tensors } = parseSafetensorsHeader(header, source.byteLength, label);
-  return [...tensors.values()].map(({ name, dtype, shape, begin, end: last }) => ({
-    folder: path,
-    file: file.path,
-    key: name,
-    dtype,
-    shape,
-    begin,
-    end: last,
-  }));
+  return parseSafetensorsHeader(header, source.byteLength, label).tensors;
+}
+
+/** A stored tensor with the file it is in. */
+export function tensorRef(path: string, file: ModelFile, stored: StoredTensor): TensorRef {
+  const { name, dtype, shape, begin, end } = stored;
+  return { folder: path, file: file.path, key: name, dtype, shape, begin, end };
 }
 
 /**

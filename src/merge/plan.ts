@@ -92,10 +92,14 @@ export interface Plan {
   extras: { path: string; content: { text: string } | { folder: string; file: string } }[];
   /** Every weight file the run reads. */
   inputs: { folder: string; file: string; byteLength: number; readBytes: number }[];
+  /** Layers of the output. */
   layers: number;
+  /** Bytes of Hub files that are not in the cache yet; files come whole. */
   bytesToDownload: number;
   bytesToRead: number;
   bytesToWrite: number;
+  /** Estimated memory of the run at its peak, device and worker together. */
+  peakBytes: number;
 }
 
 /** The dtype a tensor is computed into, when it is computed at all. */

@@ -2,9 +2,7 @@ import type { ComputeEngine, EngineBuffer } from '../compute/engine';
 import { BLOCK, blockCount } from '../compute/kernel';
 import { pairCount } from '../compute/kernels/gram';
 import { HISTOGRAM_BINS } from '../compute/kernels/histogram';
-
-/** Device memory a run may take by default: far below what any WebGPU device has, large enough to hide latency. */
-export const DEFAULT_DEVICE_BYTES = 192 * 1024 * 1024;
+import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
 
 /**
  * The device buffers of a run, allocated once and reused by every tensor. A tile holds slot 0 (the base) and one slot
@@ -31,11 +29,6 @@ export interface Workspace {
   stats: EngineBuffer;
   coefficients: EngineBuffer;
   close(): void;
-}
-
-/** Bytes of device memory per element of a tile with `models` contributors. */
-function bytesPerElement(models: number): number {
-  return 4 * (2 * (models + 1) + 2);
 }
 
 /**

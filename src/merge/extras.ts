@@ -1,0 +1,146 @@
+/** The small files beside the weights: config, tokenizer, model card, recipe. */
+
+import { modelCard } from '../formats/model-card';
+import { editConfig } from '../formats/model-config';
+import { parseModelRef, type Recipe, recipeModels } from '../formats/recipe';
+import { formatRecipe } from '../formats/recipe-yaml';
+import { findFile } from '../sources/model-folder';
+import type { Checkpoint } from './checkpoint';
+import type { MergeMethod } from './method';
+import { isTied } from './model-tensors';
+import type { OpenModel } from './open-model';
+import type { Plan, TensorPlan } from './plan';
+import type { Problems } from './problems';
+import { AMALGAM_VERSION } from './version';
+
+/** Files that make up a tokenizer, in any of its forms. */
+const TOKENIZER_FILES = [
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'special_tokens_map.json',
+  'added_tokens.json',
+  'tokenizer.model',
+  'spiece.model',
+  'sentencepiece.bpe.model',
+  'vocab.json',
+  'vocab.txt',
+  'merges.txt',
+  'tekken.json',
+  'chat_template.jinja',
+  'chat_template.json',
+];
+
+export interface OutputShape {
+  /** Whether the output is tied; undefined when no model says. */
+  tied: boolean | undefined;
+  /** For layers stacked anew: the layer of its origin that every output layer comes from. */
+  layerOrder?: readonly number[];
+  tensors: readonly TensorPlan[];
+}
+
+/**
+ * The small files of an output.
+ *
+ * @param config checkpoint whose config and generation config the output takes over
+ * @param tokenizer checkpoint whose tokenizer it takes over
+ * @param opened every opened model, by its key in the recipe
+ */
+export function planExtras(
+  recipe: Recipe,
+  method: MergeMethod,
+  config: Checkpoint,
+  tokenizer: Checkpoint,
+  opened: ReadonlyMap<string, OpenModel>,
+  output: OutputShape,
+  problems: Problems,
+): Plan['extras'] {
+  const extras: Plan['extras'] = [];
+  const take = (from: Checkpoint, files: readonly string[]) => {
+    const found = files.filter((path) => findFile(from.folder, path) !== undefined);
+    for (const path of found) extras.push({ path, content: { folder: from.path, file: path } });
+    return found.length > 0;
+  };
+  if (config.config) extras.push({ path: 'config.json', content: { text: outputConfig(config, output) } });
+  else {
+    problems.add({
+      severity: 'warning',
+      code: 'ConfigMissing',
+      message: `${config.path} has no config.json, so the output will have none either.`,
+      remedy: 'Add a config.json to the output before you load it.',
+    });
+  }
+  take(config, ['generation_config.json']);
+  if (!take(tokenizer, TOKENIZER_FILES)) {
+    problems.add({
+      severity: 'warning',
+      code: 'TokenizerMissing',
+      message: `${tokenizer.path} has no tokenizer files, so the output will have none either.`,
+      remedy: 'Name a model that has them as tokenizer_source, or copy them to the output.',
+    });
+  }
+  takeCode(config, take, problems);
+
+  const text = formatRecipe(recipe);
+  const refs = recipeModels(recipe);
+  const hub = [...opened].filter(([, { folder }]) => folder.origin.kind === 'hub');
+  extras.push(
+    { path: 'mergekit_config.yml', content: { text } },
+    {
+      path: 'README.md',
+      content: {
+        text: modelCard({
+          title: 'Merged model',
+          recipe: text,
+          ...(recipe.baseModel === undefined ? {} : { base: recipe.baseModel }),
+          models: refs.filter((ref) => ref !== recipe.baseModel),
+          hubIds: new Set(hub.map(([key]) => parseModelRef(key).model.path)),
+          method: { title: method.title, reference: method.reference },
+          version: AMALGAM_VERSION,
+        }),
+      },
+    },
+  );
+  return extras;
+}
+
+/** An architecture outside transformers brings its own Python files; without them its output does not load. */
+function takeCode(
+  from: Checkpoint,
+  take: (from: Checkpoint, files: readonly string[]) => boolean,
+  problems: Problems,
+): void {
+  if (!from.config?.raw.has('auto_map')) return;
+  const code = from.folder.files.map((file) => file.path).filter((path) => /^[^/]+\.py$/.test(path));
+  const copied = take(from, code);
+  problems.add({
+    severity: 'note',
+    code: 'CustomCode',
+    message: `${from.path} is loaded by Python code of its own (auto_map)${copied ? ', which is copied to the output' : ', which its folder does not hold'}.`,
+    remedy: 'Whoever loads the output must trust that code (trust_remote_code).',
+  });
+}
+
+function outputConfig(checkpoint: Checkpoint, { tied, layerOrder, tensors }: OutputShape): string {
+  const dtype = mainDtype(tensors);
+  return editConfig(checkpoint.config!, {
+    ...(dtype ? { dtype } : {}),
+    ...(tied === undefined || tied === isTied(checkpoint) ? {} : { tieWordEmbeddings: tied }),
+    ...(layerOrder ? { layerOrder } : {}),
+  });
+}
+
+const DTYPE_NAMES = new Map([
+  ['F32', 'float32'],
+  ['F16', 'float16'],
+  ['BF16', 'bfloat16'],
+] as const);
+
+/** The dtype that most elements of the output have, as a config spells it. */
+function mainDtype(tensors: readonly TensorPlan[]): 'float32' | 'float16' | 'bfloat16' | undefined {
+  const counts = [...DTYPE_NAMES].map(([dtype, name]) => ({
+    name,
+    elements: tensors.reduce((sum, t) => (t.dtype === dtype ? sum + t.elements : sum), 0),
+  }));
+  const most = counts.reduce((a, b) => (b.elements > a.elements ? b : a));
+  return most.elements > 0 ? most.name : undefined;
+}

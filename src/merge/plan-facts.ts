@@ -1,0 +1,45 @@
+import type { PlanFacts, PlanTensorFacts } from '../engine/protocol';
+import type { Plan, TensorPlan } from './plan';
+import { SHARD_INDEX } from './shards';
+
+/** A plan as the studio and the command show it. */
+export function planFacts(plan: Plan): PlanFacts {
+  const { problems, contributors, base, bytesToDownload, bytesToRead, bytesToWrite, layers } = plan;
+  const shardFiles = plan.shards.map((shard) => shard.file);
+  return {
+    problems,
+    clean: problems.every((problem) => problem.severity !== 'error'),
+    tensors: plan.tensors.map((tensor) => tensorFacts(tensor, contributors)),
+    contributors,
+    ...(base === undefined ? {} : { base }),
+    bytesToDownload,
+    bytesToRead,
+    bytesToWrite,
+    peakBytes: plan.peakBytes,
+    shards: shardFiles.length,
+    outputFiles: [
+      ...shardFiles,
+      ...plan.extras.map((extra) => extra.path),
+      ...(shardFiles.length > 1 ? [SHARD_INDEX] : []),
+    ],
+    layers,
+  };
+}
+
+function tensorFacts(tensor: TensorPlan, contributors: readonly string[]): PlanTensorFacts {
+  const changing = tensor.models.filter(({ view }) =>
+    tensor.copy
+      ? tensor.copy !== tensor.base?.origin && view.origin === tensor.copy
+      : !view.onBase || view.lowRank !== undefined || view.addend !== undefined,
+  );
+  return {
+    name: tensor.name,
+    layer: tensor.role.layer,
+    module: tensor.role.module,
+    shape: [...tensor.shape],
+    dtype: tensor.dtype,
+    elements: tensor.elements,
+    copied: tensor.copy !== undefined,
+    contributors: changing.map(({ id }) => contributors.indexOf(id)),
+  };
+}

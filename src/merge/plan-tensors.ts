@@ -1,0 +1,229 @@
+/** The output tensors of a scope: who contributes, with which parameters, and what can be copied. */
+import { type Dtype, isWeightDtype } from '../formats/dtype';
+import type { Recipe } from '../formats/recipe';
+import { isBuffer, tensorRole } from '../models/tensor-role';
+import type { MergeMethod } from './method';
+import type { Model, ModelTensor } from './model-tensors';
+import { elementCount } from './open-model';
+import { resolveParameters } from './parameters';
+import type { ResolvedParameters, TensorPlan, TensorRef, TensorView } from './plan';
+import type { Problems } from './problems';
+import type { Participant, Scope } from './scopes';
+import { copiedTensor, isOnBase } from './untouched';
+
+export interface TensorContext {
+  recipe: Recipe;
+  method: MergeMethod;
+  /** References of all contributors, in recipe order. */
+  contributors: readonly string[];
+  /** Models that do not fit at all; they are not compared tensor by tensor. */
+  unfit: ReadonlySet<Model>;
+  problems: Problems;
+}
+
+const OUTPUT_DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
+
+/** Plans the tensors of one scope; mismatches go to the problems of the context. */
+export function planScope(scope: Scope, context: TensorContext): TensorPlan[] {
+  const sources = scope.sources.filter(({ model }) => !context.unfit.has(model));
+  const reference = scope.base ?? sources[0];
+  if (!reference) return [];
+  for (const source of sources) if (source !== reference) compareNames(reference, source, context);
+  return [...reference.tensors].flatMap(([local, tensor]) => {
+    const name = scope.outputName(tensor.name);
+    return isBuffer(tensor.name)
+      ? [copyPlan(name, tensor, tensor.view.origin, [], {}, context)]
+      : planTensor(name, local, tensor, { ...scope, sources }, context);
+  });
+}
+
+/** Both models must have the same tensors here, buffers apart. */
+function compareNames(reference: Participant, source: Participant, { problems }: TensorContext): void {
+  const lacks = (a: Participant, b: Participant) =>
+    [...b.tensors]
+      .filter(([local, tensor]) => !a.tensors.has(local) && !isBuffer(tensor.name))
+      .map(([, tensor]) => tensor.name);
+  const report = (less: Model, more: Model, tensors: string[]) => {
+    if (tensors.length === 0) return;
+    problems.add({
+      severity: 'error',
+      code: 'TensorMissing',
+      message: `${less.ref} lacks tensors that ${more.ref} has.`,
+      remedy: `Take ${source.model.ref} out of the recipe: the two were not made from the same base.`,
+      tensors,
+    });
+  };
+  report(source.model, reference.model, lacks(source, reference));
+  report(reference.model, source.model, lacks(reference, source));
+}
+
+function planTensor(
+  name: string,
+  local: string,
+  reference: ModelTensor,
+  scope: Scope,
+  context: TensorContext,
+): TensorPlan[] {
+  const { method, recipe, contributors, problems } = context;
+  const base: TensorView | undefined = scope.base && { ...reference.view, onBase: true };
+  const models: TensorPlan['models'] = [];
+  for (const source of scope.sources) {
+    const tensor = source.tensors.get(local);
+    if (!tensor || !sameShape(reference, tensor, scope, source, context)) continue;
+    const parameters = resolve(method.modelParameters, name, tensor.name, source, scope, context);
+    models.push({
+      id: source.model.ref,
+      ordinal: contributors.indexOf(source.model.ref),
+      view: { ...tensor.view, onBase: isOnBase(tensor.view, base) },
+      parameters,
+    });
+  }
+  const parameters = resolve(method.parameters, name, name, undefined, scope, context);
+  checkWeights(name, method, models, parameters, context);
+
+  const copy = copiedTensor(method, base, models, parameters);
+  const dtype = outputDtype(recipe, reference.dtype);
+  if (copy && (copy.dtype === dtype || !isWeightDtype(copy.dtype))) {
+    return [copyPlan(name, reference, copy, models, parameters, context, base)];
+  }
+  const odd = [...(base ? [base] : []), ...models.map((m) => m.view)].filter(
+    (view) => !isWeightDtype(view.origin.dtype),
+  );
+  if (odd.length > 0) {
+    problems.add({
+      severity: 'error',
+      code: 'DtypeUnsupported',
+      message: `${odd[0]!.origin.folder} stores tensors as ${odd[0]!.origin.dtype}, which can be copied but not computed with.`,
+      remedy: 'Use a copy of the model in F32, F16 or BF16, or copy it whole with passthrough.',
+      tensors: [name],
+    });
+    return [];
+  }
+  return [
+    {
+      name,
+      shape: reference.shape,
+      elements: elementCount(reference.shape),
+      dtype,
+      role: tensorRole(name, reference.shape),
+      ...(base ? { base } : {}),
+      models,
+      parameters,
+      method: method.id,
+    },
+  ];
+}
+
+function copyPlan(
+  name: string,
+  { shape }: ModelTensor,
+  copy: TensorRef,
+  models: TensorPlan['models'],
+  parameters: ResolvedParameters,
+  { method }: TensorContext,
+  base?: TensorView,
+): TensorPlan {
+  return {
+    name,
+    shape,
+    elements: elementCount(shape),
+    dtype: copy.dtype,
+    role: tensorRole(name, shape),
+    copy,
+    ...(base ? { base } : {}),
+    models,
+    parameters,
+    method: method.id,
+  };
+}
+
+/** What is computed is written in the recipe's dtype, else in the stored one. */
+function outputDtype({ outDtype }: Recipe, stored: Dtype): Dtype {
+  return outDtype && isWeightDtype(stored) ? OUTPUT_DTYPES[outDtype] : stored;
+}
+
+function sameShape(
+  reference: ModelTensor,
+  tensor: ModelTensor,
+  scope: Scope,
+  source: Participant,
+  { problems }: TensorContext,
+): boolean {
+  const { shape } = reference;
+  if (shape.length === tensor.shape.length && shape.every((n, i) => n === tensor.shape[i])) return true;
+  const { ref } = source.model;
+  const other = (scope.base ?? scope.sources[0])!.model.ref;
+  const { kind } = tensorRole(tensor.name, tensor.shape);
+  const tensors = [`${tensor.name}: [${tensor.shape}] instead of [${shape}]`];
+  const vocabulary = (kind === 'embedding' || kind === 'head') && shape[1] === tensor.shape[1];
+  problems.add(
+    vocabulary
+      ? {
+          severity: 'error',
+          code: 'VocabularyMismatch',
+          message: `${ref} has a vocabulary of ${tensor.shape[0]}, but ${other} has ${shape[0]}.`,
+          remedy: `Choose: take ${ref} out, or bring it to ${shape[0]} entries first (resize_token_embeddings). Amalgam never cuts or pads a vocabulary by itself.`,
+          tensors,
+        }
+      : {
+          severity: 'error',
+          code: 'ShapeMismatch',
+          message: `Tensors of ${ref} have other shapes than those of ${other}.`,
+          remedy: `Take ${ref} out of the recipe: the two were not made from the same base.`,
+          tensors,
+        },
+  );
+  return false;
+}
+
+/**
+ * The parameters of a tensor: those of a model, matched by the name of its own tensor, or those of the method,
+ * matched by the name in the output (mergekit 0.1.4, `plan.py`: plan_tensor).
+ */
+function resolve(
+  specs: MergeMethod['parameters'],
+  outputName: string,
+  tensorName: string,
+  source: Participant | undefined,
+  scope: Scope,
+  { recipe, problems }: TensorContext,
+): ResolvedParameters {
+  const levels = [...(source ? [source.parameters] : []), scope.parameters, recipe.parameters];
+  const { values, faults } = resolveParameters(specs, levels, tensorName, scope.position);
+  for (const { parameter, reason } of faults) {
+    problems.add({
+      severity: 'error',
+      code: 'ParameterInvalid',
+      message: `${parameter}${source ? ` of ${source.model.ref}` : ''} ${reason}.`,
+      remedy: `Correct ${parameter} in the recipe.`,
+      tensors: [outputName],
+    });
+  }
+  return values;
+}
+
+/** Weights that cancel cannot be divided by. mergekit's own threshold (`generalized_task_arithmetic.py`). */
+const LEAST_WEIGHT_SUM = 1e-8;
+
+function checkWeights(
+  name: string,
+  method: MergeMethod,
+  models: TensorPlan['models'],
+  parameters: ResolvedParameters,
+  { problems }: TensorContext,
+): void {
+  if (parameters.normalize !== true || models.length === 0) return;
+  const weights = models.map((m) => m.parameters.weight).filter((w) => typeof w === 'number');
+  if (weights.length < models.length) return;
+  const sum = weights.reduce((total, w) => total + w, 0);
+  // Where every weight is 0 a method on differences leaves the base as it is.
+  const idle = method.compute.kind === 'delta' && weights.every((w) => w === 0);
+  if (idle || Math.abs(sum) >= LEAST_WEIGHT_SUM) return;
+  problems.add({
+    severity: 'error',
+    code: 'WeightsCancel',
+    message: 'The weights add up to 0, and normalize divides by their sum.',
+    remedy: 'Change a weight, or set normalize: false.',
+    tensors: [name],
+  });
+}

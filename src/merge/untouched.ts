@@ -1,0 +1,49 @@
+/** What needs no arithmetic: contributors that are the base itself, and tensors that can be copied byte for byte. */
+import type { MergeMethod } from './method';
+import type { ResolvedParameters, TensorPlan, TensorRef, TensorView } from './plan';
+
+/** True when a contributor starts from the very bytes the base is, and the base is nothing but them. */
+export function isOnBase(view: Omit<TensorView, 'onBase'>, base: TensorView | undefined): boolean {
+  return base !== undefined && sameTensor(view.origin, base.origin) && isPlain(base);
+}
+
+/** True for stored weights with nothing added to them. */
+export function isPlain(view: Omit<TensorView, 'onBase'>): boolean {
+  return view.lowRank === undefined && view.addend === undefined;
+}
+
+/**
+ * The stored tensor that the result is equal to without any arithmetic, if there is one: the base where no
+ * contributor adds anything to it, or the one model that counts in a weighted sum with coefficients that add up to 1.
+ */
+export function copiedTensor(
+  method: MergeMethod,
+  base: TensorView | undefined,
+  models: TensorPlan['models'],
+  parameters: ResolvedParameters,
+): TensorRef | undefined {
+  const { compute } = method;
+  if (compute.kind === 'delta') {
+    if (!base || !isPlain(base)) return undefined;
+    const { lambda, select } = compute.preset(parameters);
+    const idle = models.every(
+      ({ view, parameters: p }) =>
+        (view.onBase && isPlain(view)) || p.weight === 0 || (select !== 'all' && p.density === 0),
+    );
+    return idle || lambda === 0 ? base.origin : undefined;
+  }
+  const coefficients = compute.coefficients(
+    models.map((m) => m.parameters),
+    parameters,
+  );
+  const counting = models.filter((_, i) => coefficients[i] !== 0);
+  const origin = counting[0]?.view.origin;
+  const sum = coefficients.reduce((total, c) => total + c, 0);
+  const same = counting.every(({ view }) => sameTensor(view.origin, origin) && isPlain(view));
+  return same && Math.abs(sum - 1) < 1e-12 ? origin : undefined;
+}
+
+/** Whether two references mean the same stored bytes. */
+function sameTensor(a: TensorRef, b: TensorRef | undefined): boolean {
+  return b !== undefined && a.folder === b.folder && a.file === b.file && a.key === b.key;
+}
