@@ -1,0 +1,150 @@
+/**
+ * Memory does not grow with the model: merges a synthetic 4 GB checkpoint (a LLaMA shape with right headers and sparse
+ * data) through the headless command and prints the peak memory of all browser processes above an idle studio.
+ *
+ *     npx tsx e2e/large-checkpoint.ts [--engine cpu|webgpu] [--gigabytes 4]
+ *
+ * Linux only: proportional set sizes are read from /proc.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { parseArgs } from 'node:util';
+import { buildSafetensorsHeader } from '../src/formats/safetensors-write';
+
+const { values: options } = parseArgs({
+  options: { engine: { type: 'string', default: 'cpu' }, gigabytes: { type: 'string', default: '4' } },
+});
+
+const HIDDEN = 2048;
+const FFN = 8192;
+const VOCABULARY = 128_256;
+const LIMIT_BYTES = 2 ** 30;
+
+/** Tensors of a LLaMA shape (hidden 2048, FFN 8192, vocabulary 128 256) with as many layers as fill `bytes` in BF16. */
+function llamaShape(bytes: number): { layers: number; tensors: [string, number[]][] } {
+  const block = (i: number): [string, number[]][] => [
+    [`model.layers.${i}.input_layernorm.weight`, [HIDDEN]],
+    [`model.layers.${i}.mlp.down_proj.weight`, [HIDDEN, FFN]],
+    [`model.layers.${i}.mlp.gate_proj.weight`, [FFN, HIDDEN]],
+    [`model.layers.${i}.mlp.up_proj.weight`, [FFN, HIDDEN]],
+    [`model.layers.${i}.post_attention_layernorm.weight`, [HIDDEN]],
+    [`model.layers.${i}.self_attn.k_proj.weight`, [512, HIDDEN]],
+    [`model.layers.${i}.self_attn.o_proj.weight`, [HIDDEN, HIDDEN]],
+    [`model.layers.${i}.self_attn.q_proj.weight`, [HIDDEN, HIDDEN]],
+    [`model.layers.${i}.self_attn.v_proj.weight`, [512, HIDDEN]],
+  ];
+  const size = (tensors: [string, number[]][]) =>
+    tensors.reduce((sum, [, shape]) => sum + 2 * shape.reduce((a, b) => a * b, 1), 0);
+  const embedding: [string, number[]] = ['model.embed_tokens.weight', [VOCABULARY, HIDDEN]];
+  const norm: [string, number[]] = ['model.norm.weight', [HIDDEN]];
+  const layers = Math.max(1, Math.round((bytes - size([embedding, norm])) / size(block(0))));
+  return { layers, tensors: [embedding, ...Array.from({ length: layers }, (_, i) => block(i)).flat(), norm] };
+}
+
+/** A checkpoint whose data is a hole in the file: right in every header, no bytes on the disk. */
+async function writeSparse(folder: string, bytes: number): Promise<number> {
+  const { layers, tensors } = llamaShape(bytes);
+  mkdirSync(folder, { recursive: true });
+  const entries = tensors.map(([name, shape]) => ({
+    name,
+    dtype: 'BF16' as const,
+    shape,
+    byteLength: 2 * shape.reduce((a, b) => a * b, 1),
+  }));
+  const header = buildSafetensorsHeader(entries, {});
+  const total = header.length + entries.reduce((sum, e) => sum + e.byteLength, 0);
+  const file = await open(join(folder, 'model.safetensors'), 'w');
+  await file.write(header);
+  await file.truncate(total);
+  await file.close();
+  const config = {
+    architectures: ['LlamaForCausalLM'],
+    model_type: 'llama',
+    hidden_size: HIDDEN,
+    intermediate_size: FFN,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+    num_hidden_layers: layers,
+    vocab_size: VOCABULARY,
+    rms_norm_eps: 1e-5,
+    tie_word_embeddings: true,
+    torch_dtype: 'bfloat16',
+  };
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
+  return total;
+}
+
+/** Proportional set size in bytes of every browser process below `root`. */
+function browserBytes(root: number): number {
+  const parents = new Map<number, number>();
+  for (const pid of readdirSync('/proc').map(Number).filter(Number.isInteger)) {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+      parents.set(pid, Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
+    } catch {
+      // the process ended while the list was read
+    }
+  }
+  const isBelow = (pid: number): boolean => {
+    for (let p: number | undefined = pid; p !== undefined && p > 1; p = parents.get(p))
+      if (p === root) return true;
+    return false;
+  };
+  let total = 0;
+  for (const pid of parents.keys()) {
+    if (!isBelow(pid)) continue;
+    try {
+      if (!/chrom/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))) continue;
+      const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+      total += Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0) * 1024;
+    } catch {
+      // as above
+    }
+  }
+  return total;
+}
+
+/** Runs the headless command and returns the peak of its browser's memory. */
+async function peakOf(args: string[]): Promise<{ peak: number; seconds: number }> {
+  const begin = performance.now();
+  const child: ChildProcess = spawn('npx', ['tsx', 'src/cli/amalgam.ts', ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  let peak = 0;
+  const timer = setInterval(() => {
+    peak = Math.max(peak, browserBytes(child.pid!));
+  }, 200);
+  const code = await new Promise((resolve) => child.on('exit', resolve));
+  clearInterval(timer);
+  if (code !== 0) throw new Error(`amalgam ${args[0]} ended with ${code}`);
+  return { peak, seconds: (performance.now() - begin) / 1000 };
+}
+
+const work = mkdtempSync(join(tmpdir(), 'amalgam-large-'));
+try {
+  const bytes = await writeSparse(join(work, 'base'), Number(options.gigabytes) * 1e9);
+  await writeSparse(join(work, 'tuned'), Number(options.gigabytes) * 1e9);
+  const recipe = join(work, 'recipe.yml');
+  writeFileSync(
+    recipe,
+    'merge_method: ties\nbase_model: base\nmodels:\n  - model: tuned\n    parameters: { weight: 1.0, density: 0.2 }\n',
+  );
+  const idle = await peakOf(['plan', recipe]);
+  const merge = await peakOf(['merge', recipe, '--out', join(work, 'merged'), '--engine', options.engine]);
+  const above = merge.peak - idle.peak;
+  const written = readdirSync(join(work, 'merged'))
+    .filter((file) => file.endsWith('.safetensors'))
+    .reduce((sum, file) => sum + statSync(join(work, 'merged', file)).size, 0);
+  const mib = (n: number) => `${(n / 2 ** 20).toFixed(0)} MiB`;
+  console.log(
+    `checkpoint ${mib(bytes)}, written ${mib(written)}, engine ${options.engine}, ${merge.seconds.toFixed(0)} s`,
+  );
+  console.log(`browser memory: planning ${mib(idle.peak)}, merging ${mib(merge.peak)}, above ${mib(above)}`);
+  if (above > LIMIT_BYTES) process.exitCode = 1;
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}
