@@ -1,0 +1,111 @@
+import { Tabs } from 'radix-ui';
+import { lazy, Suspense } from 'react';
+import { RunBar } from './bars/RunBar';
+import { TopBar } from './bars/TopBar';
+import { formatCount } from './format/quantity';
+import { Inspector } from './inspector/Inspector';
+import { DropZone } from './local/DropZone';
+import { Notices } from './parts/Notices';
+import { TabLabel, TabList } from './parts/TabList';
+import { RecipePanel } from './recipe/RecipePanel';
+import { LayersTab } from './screens/LayersTab';
+import { OutputTab } from './screens/OutputTab';
+import { PlanTab } from './screens/PlanTab';
+import { RunTab } from './screens/RunTab';
+import type { Tab } from './state/facts';
+import { showTab } from './state/studio';
+import { useFacts, useNarrow, useStudio } from './studio-context';
+
+const AddModelDialog = lazy(() =>
+  import('./add-model/AddModelDialog').then((m) => ({ default: m.AddModelDialog })),
+);
+
+/** The one screen: recipe left, tabs in the middle, inspector right, run bar below. */
+export function Workbench() {
+  const studio = useStudio();
+  const narrow = useNarrow();
+  const chosen = useFacts((s) => s.view.tab);
+  const adding = useFacts((s) => s.view.adding);
+  const tab: Tab = chosen === 'recipe' && !narrow ? 'plan' : chosen;
+  return (
+    <div className="workbench">
+      <TopBar />
+      {narrow ? null : (
+        <aside className="recipe" aria-label="Recipe">
+          <RecipePanel />
+        </aside>
+      )}
+      <main className="main">
+        <Tabs.Root className="main-tabs" value={tab} onValueChange={(next) => showTab(studio, next as Tab)}>
+          <div className="tabs-bar">
+            <TabList label="Views">
+              {narrow ? (
+                <Tabs.Trigger className="tab" value="recipe">
+                  <TabLabel text="Recipe" />
+                </Tabs.Trigger>
+              ) : null}
+              <Tabs.Trigger className="tab" value="plan">
+                <TabLabel text="Plan" /> <PlanCount />
+              </Tabs.Trigger>
+              <Tabs.Trigger className="tab" value="layers">
+                <TabLabel text="Layers" />
+              </Tabs.Trigger>
+              <Tabs.Trigger className="tab" value="run">
+                <TabLabel text="Run" /> <RunMark />
+              </Tabs.Trigger>
+              <Tabs.Trigger className="tab" value="output">
+                <TabLabel text="Output" />
+              </Tabs.Trigger>
+            </TabList>
+          </div>
+          {narrow ? (
+            <Tabs.Content className="tab-content recipe-tab" value="recipe">
+              <RecipePanel />
+            </Tabs.Content>
+          ) : null}
+          <Tabs.Content className="tab-content" value="plan">
+            <PlanTab />
+          </Tabs.Content>
+          <Tabs.Content className="tab-content" value="layers">
+            <LayersTab />
+          </Tabs.Content>
+          <Tabs.Content className="tab-content" value="run">
+            <RunTab />
+          </Tabs.Content>
+          <Tabs.Content className="tab-content" value="output">
+            <OutputTab />
+          </Tabs.Content>
+        </Tabs.Root>
+      </main>
+      <Inspector />
+      <RunBar />
+      <Notices />
+      <DropZone />
+      <Suspense>{adding ? <AddModelDialog target={adding} /> : null}</Suspense>
+    </div>
+  );
+}
+
+/** Tensors of the plan, or the number of its errors. */
+function PlanCount() {
+  const count = useFacts((s) => s.plan.facts?.tensors.length);
+  const errors = useFacts((s) => s.plan.facts?.problems.filter((p) => p.severity === 'error').length ?? 0);
+  if (errors > 0) {
+    return (
+      <small className="tag" data-tone="bad">
+        {errors} {errors === 1 ? 'error' : 'errors'}
+      </small>
+    );
+  }
+  return count === undefined ? null : <small>{formatCount(count)} tensors</small>;
+}
+
+/** How far the run is, in the tab itself. */
+function RunMark() {
+  const text = useFacts(({ run }) => {
+    if (run?.status === 'failed') return 'failed';
+    if (run?.status !== 'running' || !run.progress || run.progress.bytes === 0) return '';
+    return `${Math.floor((100 * run.progress.bytesDone) / run.progress.bytes)}\u00a0%`;
+  });
+  return text === '' ? null : <small>{text}</small>;
+}

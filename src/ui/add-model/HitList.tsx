@@ -1,0 +1,132 @@
+import type { HubHit } from '../../engine/protocol';
+import type { HubId } from '../../formats/hub-id';
+import { parseModelRef } from '../../formats/recipe';
+import { formatCount, formatParameters } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { LockIcon } from '../parts/icons';
+import type { AddTarget } from '../state/facts';
+import { useFacts } from '../studio-context';
+import type { HubSearch } from './hub-search';
+
+interface HitListProps {
+  search: HubSearch;
+  /** The model the text names in full. */
+  pasted: HubId | null;
+  text: string;
+  target: AddTarget;
+  /** Id of the model being opened. */
+  busy: string | null;
+  onOpen(id: string, revision?: string): void;
+}
+
+/** What the Hub found, in groups; a pasted id stands on top, whether the search knows it or not. */
+export function HitList({ search, pasted, text, target, busy, onOpen }: HitListProps) {
+  const known = pasted && search.groups.some((g) => g.hits.some((h) => h.id === pasted.id));
+  return (
+    <div className="hits" aria-busy={search.status === 'searching'}>
+      {pasted && !known ? (
+        <ul className="models" aria-label="Pasted">
+          <li className="model">
+            <div className="model-text">
+              <strong className="truncate">{pasted.id}</strong>
+              <span className="model-meta">
+                {pasted.revision ? `revision ${pasted.revision}` : 'as pasted'}
+              </span>
+            </div>
+            <Take
+              id={pasted.id}
+              target={target}
+              busy={busy}
+              onTake={() => onOpen(pasted.id, pasted.revision)}
+            />
+          </li>
+        </ul>
+      ) : null}
+      <p className="small quiet" role="status">
+        {statusText(search, text, pasted !== null)}
+      </p>
+      {search.groups.map(({ title, hits }) => (
+        <section key={title}>
+          <h3>{title}</h3>
+          <ul className="models" aria-label={title}>
+            {hits.map((hit) => (
+              <li key={hit.id} className="model">
+                <Hit hit={hit} />
+                <Take id={hit.id} target={target} busy={busy} onTake={() => onOpen(hit.id)} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+function Hit({ hit }: { hit: HubHit }) {
+  const [owner, ...name] = hit.id.split('/');
+  return (
+    <div className="model-text">
+      <span className="row wrap">
+        <span className="truncate" title={hit.id}>
+          {name.length > 0 ? <span className="quiet">{owner}/</span> : null}
+          <strong>{name.length > 0 ? name.join('/') : owner}</strong>
+        </span>
+        {hit.gated ? (
+          <span
+            className="tag gated"
+            data-tone="warn"
+            title="Its owner asks you to accept conditions on the model's page"
+          >
+            <LockIcon />
+            gated
+          </span>
+        ) : null}
+        {hit.private ? <span className="tag">private</span> : null}
+      </span>
+      <span className="model-meta">
+        {hit.parameters === undefined ? null : <span>{formatParameters(hit.parameters)} parameters</span>}
+        <span>{formatCount(hit.downloads)} downloads</span>
+        <span>{formatCount(hit.likes)} likes</span>
+        <span>updated {hit.updatedAt.slice(0, 10)}</span>
+      </span>
+    </div>
+  );
+}
+
+interface TakeProps {
+  id: string;
+  target: AddTarget;
+  busy: string | null;
+  onTake(): void;
+}
+
+function Take({ id, target, busy, onTake }: TakeProps) {
+  const taken = useFacts((s) => {
+    const is = (ref: string) => parseModelRef(ref).model.path === id;
+    if (s.recipe.base !== null && is(s.recipe.base)) return 'This is the base.';
+    return target === 'contributor' && s.recipe.contributors.some((c) => is(c.ref))
+      ? 'Already in the recipe.'
+      : null;
+  });
+  const verb = busy === id ? 'Opening…' : taken ? 'Added' : target === 'base' ? 'Use as base' : 'Add';
+  return (
+    <Button
+      why={taken ?? (busy === null ? null : busy === id ? 'Opening…' : `Opening ${busy}…`)}
+      aria-label={`${verb}: ${id}`}
+      onClick={onTake}
+    >
+      {verb}
+    </Button>
+  );
+}
+
+function statusText(search: HubSearch, text: string, pasted: boolean): string {
+  const found = search.groups.reduce((sum, g) => sum + g.hits.length, 0);
+  if (search.status === 'searching') return 'Searching…';
+  if (search.status === 'found' && found === 0) {
+    return pasted ? '' : `Nothing with safetensors weights is called “${text.trim()}”.`;
+  }
+  if (search.status === 'idle')
+    return 'Only models with safetensors weights are listed. Search sends what you type to the Hub.';
+  return '';
+}

@@ -1,0 +1,127 @@
+import { useState } from 'react';
+import { useShallow } from 'zustand/react/shallow';
+import { type ErrorFacts, errorFacts } from '../../errors';
+import { type HubId, parseHubId } from '../../formats/hub-id';
+import { parseModelRef } from '../../formats/recipe';
+import { ErrorCard } from '../parts/ErrorCard';
+import { SearchIcon } from '../parts/icons';
+import { Message } from '../parts/Message';
+import type { AddTarget } from '../state/facts';
+import { openHub, takeModel } from '../state/models';
+import { useFacts, useStudio } from '../studio-context';
+import { HitList } from './HitList';
+import { HubSettings } from './HubSettings';
+import { useHubSearch } from './hub-search';
+import { ModelList } from './ModelList';
+
+/** Search as you type, or paste an id or an address; a revision is resolved to its commit and pinned. */
+export function HubSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
+  const studio = useStudio();
+  const hub = useFacts((s) => s.hub);
+  const storage = useFacts((s) => s.engine.facts?.storage);
+  const opened = useFacts(useShallow((s) => s.models.filter((m) => m.origin === 'hub')));
+  const base = useFacts((s) => {
+    const model = s.models.find((m) => m.ref === s.recipe.base);
+    return target === 'contributor' && model?.origin === 'hub' ? parseModelRef(model.ref).model.path : null;
+  });
+  const [text, setText] = useState('');
+  const [revision, setRevision] = useState('');
+  const [busy, setBusy] = useState<string | null>(null);
+  const [error, setError] = useState<ErrorFacts | null>(null);
+  const pasted = namedModel(text, hub.url);
+  const search = useHubSearch(
+    studio.engine,
+    pasted?.id ?? text,
+    base,
+    `${hub.url} ${hub.hasToken} ${hub.online}`,
+  );
+
+  const open = async (id: string, pinned?: string) => {
+    setBusy(id);
+    setError(null);
+    try {
+      const at = pinned ?? (revision.trim() || undefined);
+      const model = await openHub(studio, at === undefined ? id : `${id}@${at}`);
+      takeModel(studio, model.ref, target);
+      if (target === 'base') onDone();
+    } catch (thrown) {
+      setError(errorFacts(thrown));
+    } finally {
+      setBusy(null);
+    }
+  };
+  return (
+    <>
+      <div className="hub-query">
+        <label className="search">
+          <SearchIcon />
+          <input
+            className="field"
+            type="search"
+            placeholder="Search models, or paste owner/name or a link"
+            aria-label="Search the Hub"
+            spellCheck={false}
+            autoComplete="off"
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+          />
+        </label>
+        <label className="labelled revision">
+          <span>Revision</span>
+          <input
+            className="field mono"
+            placeholder="main"
+            spellCheck={false}
+            autoComplete="off"
+            value={pasted?.revision ?? revision}
+            readOnly={pasted?.revision !== undefined}
+            onChange={(event) => setRevision(event.target.value)}
+          />
+        </label>
+      </div>
+      {storage && !storage.available ? (
+        <Message
+          tone="warning"
+          title="This browser offers no storage for downloaded models."
+          hint={storage.why ?? 'Leave private browsing, or use another browser.'}
+        />
+      ) : null}
+      {hub.online ? null : (
+        <Message
+          tone="warning"
+          title="You are offline."
+          hint="The Hub cannot be reached. The sample and models of this computer work."
+          live
+        />
+      )}
+      {error ? <ErrorCard error={error} /> : null}
+      {search.error && !error ? <ErrorCard error={search.error} /> : null}
+      {opened.length > 0 && text === '' ? (
+        <section className="hits">
+          <h3>Opened before</h3>
+          <ModelList label="Opened Hub models" models={opened} target={target} onDone={onDone} />
+        </section>
+      ) : null}
+      <HitList
+        search={search}
+        pasted={pasted}
+        text={text}
+        target={target}
+        busy={busy}
+        onOpen={(id, at) => void open(id, at)}
+      />
+      <HubSettings />
+    </>
+  );
+}
+
+/** The model a pasted text names in full, or null for words to search for. */
+function namedModel(text: string, hubUrl: string): HubId | null {
+  if (!text.includes('/')) return null;
+  try {
+    return parseHubId(text, hubUrl);
+  } catch {
+    // Not an id: then it is words, and the search says what it finds.
+    return null;
+  }
+}

@@ -1,0 +1,102 @@
+import { type ChangeEvent, useRef, useState } from 'react';
+import { useShallow } from 'zustand/react/shallow';
+import type { LocalFile } from '../../engine/protocol';
+import { type ErrorFacts, errorFacts } from '../../errors';
+import { hasDirectoryPicker, pickModelFolder } from '../local/directory-picker';
+import { inputFiles } from '../local/local-files';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { FolderIcon } from '../parts/icons';
+import { Message } from '../parts/Message';
+import type { AddTarget } from '../state/facts';
+import { openLocal, takeModel, whyNotAdd } from '../state/models';
+import { useFacts, useStudio } from '../studio-context';
+import { ModelList } from './ModelList';
+
+type Outcome =
+  | { kind: 'idle' }
+  | { kind: 'opening' }
+  | { kind: 'nothing' }
+  | { kind: 'failed'; error: ErrorFacts };
+
+/** Picks a whole folder; in every browser, but not in React's types. */
+const WHOLE_FOLDER = { webkitdirectory: '' };
+
+/** Folders and files of this computer, by picker, by input where there is no picker, or by drop. */
+export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
+  const studio = useStudio();
+  const models = useFacts(useShallow((s) => s.models.filter((m) => m.origin === 'local')));
+  const [outcome, setOutcome] = useState<Outcome>({ kind: 'idle' });
+  const folderInput = useRef<HTMLInputElement>(null);
+  const filesInput = useRef<HTMLInputElement>(null);
+
+  const open = async (list: () => Promise<LocalFile[] | null> | LocalFile[]) => {
+    setOutcome({ kind: 'opening' });
+    try {
+      const files = await list();
+      if (!files) return setOutcome({ kind: 'idle' });
+      const opened = files.length === 0 ? [] : await openLocal(studio, files);
+      setOutcome({ kind: opened.length === 0 ? 'nothing' : 'idle' });
+      const [only] = opened;
+      // One model is what was meant; of several the person chooses below.
+      if (opened.length === 1 && only && whyNotAdd(studio.store.getState().recipe, only, target) === null) {
+        takeModel(studio, only.ref, target);
+        if (target === 'base') onDone();
+      }
+    } catch (thrown) {
+      setOutcome({ kind: 'failed', error: errorFacts(thrown) });
+    }
+  };
+  const onInput = (event: ChangeEvent<HTMLInputElement>) => {
+    const input = event.target;
+    const files = input.files ? inputFiles(input.files) : [];
+    input.value = '';
+    if (files.length > 0) void open(() => files);
+  };
+  const busy = outcome.kind === 'opening' ? 'Opening…' : null;
+  return (
+    <>
+      <div className="drop-here">
+        <p>Drop model folders or files anywhere on this page, or:</p>
+        <div className="row wrap">
+          <Button
+            why={busy}
+            onClick={() => (hasDirectoryPicker() ? void open(pickModelFolder) : folderInput.current?.click())}
+          >
+            <FolderIcon />
+            Choose a folder…
+          </Button>
+          <Button why={busy} onClick={() => filesInput.current?.click()}>
+            Choose files…
+          </Button>
+        </div>
+        <p className="small quiet">
+          A checkpoint (config.json, *.safetensors) or a PEFT adapter (adapter_config.json,
+          adapter_model.safetensors). Read in place, never copied whole.
+        </p>
+      </div>
+      <input
+        ref={folderInput}
+        type="file"
+        hidden
+        {...WHOLE_FOLDER}
+        aria-label="Model folder"
+        onChange={onInput}
+      />
+      <input ref={filesInput} type="file" hidden multiple aria-label="Model files" onChange={onInput} />
+      {outcome.kind === 'opening' ? <p role="status">Reading headers…</p> : null}
+      {outcome.kind === 'nothing' ? (
+        <Message
+          tone="warning"
+          live
+          title="No model was found there."
+          hint="Choose the folder that holds config.json or adapter_config.json beside the .safetensors files."
+        />
+      ) : null}
+      {outcome.kind === 'failed' ? <ErrorCard error={outcome.error} /> : null}
+      {models.length > 0 ? (
+        <ModelList label="Models of this computer" models={models} target={target} onDone={onDone} />
+      ) : null}
+    </>
+  );
+}

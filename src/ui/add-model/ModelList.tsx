@@ -1,0 +1,59 @@
+import type { ModelFacts } from '../../engine/protocol';
+import { Button } from '../parts/Button';
+import { ModelMeta } from '../parts/ModelMeta';
+import type { AddTarget } from '../state/facts';
+import { lineage } from '../state/lineage';
+import { takeModel, whyNotAdd } from '../state/models';
+import { useFacts, useStudio } from '../studio-context';
+
+interface ModelListProps {
+  label: string;
+  models: readonly ModelFacts[];
+  target: AddTarget;
+  /** Called once a base is chosen; contributors can be added one after the other. */
+  onDone(): void;
+}
+
+/** Opened models, each with what it is and a button to take it. */
+export function ModelList({ label, models, target, onDone }: ModelListProps) {
+  const studio = useStudio();
+  const recipe = useFacts((s) => s.recipe);
+  const base = useFacts((s) => s.models.find((m) => m.ref === s.recipe.base));
+  return (
+    <ul className="models" aria-label={label}>
+      {models.map((model) => {
+        const why = whyNotAdd(recipe, model, target);
+        const verb =
+          recipe.base === model.ref ? 'Base' : target === 'base' ? 'Use as base' : why ? 'Added' : 'Add';
+        const badge = target === 'contributor' && model.ref !== base?.ref ? lineage(model, base) : null;
+        return (
+          <li key={model.ref} className="model">
+            <div className="model-text">
+              <span className="row wrap">
+                <strong className="truncate" title={model.ref}>
+                  {model.ref}
+                </strong>
+                {badge ? (
+                  <span className="tag" data-tone={badge.tone} title={badge.why}>
+                    {badge.text}
+                  </span>
+                ) : null}
+              </span>
+              <ModelMeta model={model} />
+            </div>
+            <Button
+              why={why}
+              aria-label={`${verb}: ${model.title}`}
+              onClick={() => {
+                takeModel(studio, model.ref, target);
+                if (target === 'base') onDone();
+              }}
+            >
+              {verb}
+            </Button>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

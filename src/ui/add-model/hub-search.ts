@@ -1,0 +1,80 @@
+import { useEffect, useState } from 'react';
+import type { EngineApi, HubHit, HubQuery } from '../../engine/protocol';
+import { type ErrorFacts, errorFacts } from '../../errors';
+
+/** Pause in typing before the Hub is asked, in milliseconds. */
+const PAUSE_MS = 250;
+const LIMIT = 20;
+
+export interface HubGroup {
+  title: string;
+  hits: HubHit[];
+}
+
+export interface HubSearch {
+  status: 'idle' | 'searching' | 'found' | 'failed';
+  groups: HubGroup[];
+  error: ErrorFacts | null;
+}
+
+const IDLE: HubSearch = { status: 'idle', groups: [], error: null };
+
+/**
+ * Searches while the person types; an answer that comes late is dropped. With a base, its adapters and fine-tunes come
+ * first, also before anything is typed.
+ * @param round search again when it changes (a token was given, the network came back).
+ */
+export function useHubSearch(engine: EngineApi, text: string, base: string | null, round: string): HubSearch {
+  const [search, setSearch] = useState<HubSearch>(IDLE);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `round` is there to search again.
+  useEffect(() => {
+    const asked = text.trim();
+    if (asked === '' && base === null) return setSearch(IDLE);
+    let late = false;
+    setSearch((before) => ({ ...before, status: 'searching', error: null }));
+    const timer = setTimeout(() => {
+      searchGroups(engine, asked, base).then(
+        (groups) => !late && setSearch({ status: 'found', groups, error: null }),
+        (thrown: unknown) => !late && setSearch({ status: 'failed', groups: [], error: errorFacts(thrown) }),
+      );
+    }, PAUSE_MS);
+    return () => {
+      late = true;
+      clearTimeout(timer);
+    };
+  }, [engine, text, base, round]);
+  return search;
+}
+
+/** The groups of one search; a model is listed once, in the first group that has it. */
+export async function searchGroups(
+  engine: EngineApi,
+  text: string,
+  base: string | null,
+): Promise<HubGroup[]> {
+  const queries: { title: string; query: HubQuery }[] = [];
+  if (base !== null) {
+    const name = base.split('/').at(-1);
+    queries.push(
+      {
+        title: `Adapters of ${name}`,
+        query: { text, limit: LIMIT, derivedFrom: { base, kind: 'adapter' } },
+      },
+      {
+        title: `Fine-tunes of ${name}`,
+        query: { text, limit: LIMIT, derivedFrom: { base, kind: 'finetune' } },
+      },
+    );
+  }
+  if (text !== '')
+    queries.push({ title: base === null ? 'Models' : 'Other models', query: { text, limit: LIMIT } });
+  const answers = await Promise.all(queries.map(({ query }) => engine.searchHub(query)));
+  const seen = new Set<string>();
+  return queries
+    .map(({ title }, i) => {
+      const hits = (answers[i] ?? []).filter((hit) => !seen.has(hit.id));
+      for (const hit of hits) seen.add(hit.id);
+      return { title, hits };
+    })
+    .filter((group) => group.hits.length > 0);
+}

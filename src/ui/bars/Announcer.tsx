@@ -1,0 +1,40 @@
+import { useEffect, useRef, useState } from 'react';
+import { formatCount } from '../format/quantity';
+import type { RunFacts } from '../state/facts';
+import { useStudio } from '../studio-context';
+
+/** How often a running merge is spoken, in milliseconds. */
+const EVERY_MS = 5000;
+
+/** Says aloud how the run goes: its beginning and end at once, progress every five seconds. */
+export function Announcer() {
+  const { store } = useStudio();
+  const [text, setText] = useState('');
+  const last = useRef({ at: 0, status: '' });
+  useEffect(
+    () =>
+      store.subscribe(({ run }, before) => {
+        if (!run || run === before.run) return;
+        const now = Date.now();
+        const changed = run.status !== last.current.status;
+        if (!changed && now - last.current.at < EVERY_MS) return;
+        last.current = { at: now, status: run.status };
+        setText(spoken(run));
+      }),
+    [store],
+  );
+  return (
+    <span className="visually-hidden" role="status" aria-live="polite">
+      {text}
+    </span>
+  );
+}
+
+function spoken(run: RunFacts): string {
+  if (run.status === 'done') return 'Merge finished.';
+  if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
+  if (run.status === 'cancelled') return 'Merge cancelled.';
+  if (run.status === 'cancelling') return 'Cancelling the merge.';
+  const p = run.progress;
+  return p ? `${formatCount(p.tensorsDone)} of ${formatCount(p.tensors)} tensors merged.` : 'Merge started.';
+}

@@ -1,0 +1,91 @@
+import { Popover } from 'radix-ui';
+import type { EngineFacts } from '../../engine/protocol';
+import { formatBytes } from '../format/quantity';
+import { Message } from '../parts/Message';
+import { Segmented } from '../parts/Segmented';
+import { engineSummary } from '../state/engine-summary';
+import type { EngineChoice } from '../state/facts';
+import { useFacts, useStudio } from '../studio-context';
+
+/** Which engine computes, with its limits and why; opens to choose another. */
+export function EngineBadge() {
+  const engine = useFacts((s) => s.engine);
+  const summary = engineSummary(engine);
+  return (
+    <Popover.Root>
+      <Popover.Trigger asChild>
+        <button type="button" className="badge" data-tone={summary.tone}>
+          <span className="badge-dot" aria-hidden="true" />
+          <span className="badge-kind">{summary.kind}</span>
+          {summary.detail ? <span className="badge-detail"> · {summary.detail}</span> : null}
+        </button>
+      </Popover.Trigger>
+      <Popover.Portal>
+        <Popover.Content
+          className="popover stack"
+          align="end"
+          sideOffset={6}
+          collisionPadding={12}
+          aria-label="Engine"
+        >
+          {engine.facts ? <EngineDetail facts={engine.facts} choice={engine.choice} /> : null}
+          {engine.error ? (
+            <Message tone="error" title={engine.error.message} hint={engine.error.hint} />
+          ) : null}
+          {summary.notes.map((note) => (
+            <Message key={note} tone="warning" title={note} />
+          ))}
+        </Popover.Content>
+      </Popover.Portal>
+    </Popover.Root>
+  );
+}
+
+function EngineDetail({ facts, choice }: { facts: EngineFacts; choice: EngineChoice }) {
+  const studio = useStudio();
+  const { webgpu, cpu, storage } = facts;
+  const noGpu = webgpu.available ? null : (webgpu.why ?? 'This browser has no WebGPU.');
+  return (
+    <>
+      <Segmented<EngineChoice>
+        label="Engine"
+        value={choice}
+        options={[
+          { value: 'auto', label: 'Auto' },
+          { value: 'webgpu', label: 'WebGPU', why: noGpu },
+          { value: 'cpu', label: 'CPU' },
+        ]}
+        onChange={(next) => studio.store.setState((s) => ({ engine: { ...s.engine, choice: next } }))}
+      />
+      <dl className="facts">
+        <div>
+          <dt>Auto takes</dt>
+          <dd>{facts.auto === 'webgpu' ? 'WebGPU' : 'CPU'}</dd>
+        </div>
+        <div>
+          <dt>GPU adapter</dt>
+          <dd>{webgpu.available ? webgpu.adapter : 'none'}</dd>
+        </div>
+        {webgpu.available ? (
+          <div>
+            <dt>Largest buffer</dt>
+            <dd>{formatBytes(webgpu.maxBufferBytes)}</dd>
+          </div>
+        ) : null}
+        <div>
+          <dt>CPU engine</dt>
+          <dd>{cpu.adapter}</dd>
+        </div>
+        <div>
+          <dt>Storage</dt>
+          <dd>{storage.available ? 'in this browser' : 'none'}</dd>
+        </div>
+        <div>
+          <dt>Amalgam</dt>
+          <dd>{facts.version}</dd>
+        </div>
+      </dl>
+      <p className="small quiet">Both engines give the same result. Larger tensors are cut into tiles.</p>
+    </>
+  );
+}

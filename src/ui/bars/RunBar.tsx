@@ -1,0 +1,172 @@
+import { useShallow } from 'zustand/react/shallow';
+import { stageShares } from '../charts/stage-shares';
+import {
+  formatBytes,
+  formatClock,
+  formatCount,
+  formatCounted,
+  formatRate,
+  formatSeconds,
+} from '../format/quantity';
+import { Button } from '../parts/Button';
+import type { RunFacts, StudioFacts, Tab } from '../state/facts';
+import { mergeGate } from '../state/merge-gate';
+import { cancelMerge, startMerge } from '../state/run';
+import { isRecipeOf } from '../state/run-current';
+import { STAGE_TITLES } from '../state/run-log';
+import { showTab } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import { Announcer } from './Announcer';
+
+/** The one primary button, and always one line that says where things stand. */
+export function RunBar() {
+  const studio = useStudio();
+  const gate = useFacts(useShallow(mergeGate));
+  const run = useFacts((s) => s.run);
+  const active = run?.status === 'running' || run?.status === 'cancelling';
+  return (
+    <footer className="runbar">
+      <Button
+        variant="primary"
+        className="merge-button"
+        why={gate.open ? null : gate.why}
+        onClick={() => void startMerge(studio)}
+      >
+        Merge
+      </Button>
+      <div className="run-status">
+        <Track run={active ? run : null} done={run?.status === 'done' && !active} />
+        {active && run ? <Working run={run} /> : <Resting />}
+      </div>
+      {active ? (
+        <Button
+          why={run?.status === 'cancelling' ? 'Cancelling…' : null}
+          onClick={() => void cancelMerge(studio)}
+        >
+          Cancel
+        </Button>
+      ) : null}
+      <Announcer />
+    </footer>
+  );
+}
+
+function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
+  const progress = run?.progress;
+  const share = progress && progress.bytes > 0 ? progress.bytesDone / progress.bytes : done ? 1 : 0;
+  return (
+    <div
+      className="progress"
+      {...(run
+        ? {
+            role: 'progressbar',
+            'aria-label': 'Merge',
+            'aria-valuemin': 0,
+            'aria-valuemax': 100,
+            'aria-valuenow': Math.round(share * 100),
+          }
+        : {})}
+    >
+      <div className="progress-fill" data-done={done || undefined} style={{ width: `${share * 100}%` }} />
+    </div>
+  );
+}
+
+function Working({ run }: { run: RunFacts }) {
+  const p = run.progress;
+  if (run.status === 'cancelling') return <p className="run-line">Cancelling: removing what was begun…</p>;
+  if (!p) return <p className="run-line">Starting…</p>;
+  return (
+    <p className="run-line">
+      <span className="run-item truncate">{p.item || STAGE_TITLES[p.stage]}</span>
+      <span className="run-more">
+        {p.stage === 'downloading'
+          ? 'downloading'
+          : `${formatCount(p.tensorsDone)} of ${formatCounted(p.tensors, 'tensor')}`}
+      </span>
+      <span className="run-extra">
+        {formatBytes(p.bytesDone)} of {formatBytes(p.bytes)}
+      </span>
+      <span className="run-more">{formatRate(p.bytesPerSecond)}</span>
+      <span className="run-extra">
+        {stageShares(p.stages)
+          .filter((s) => s.share >= 0.005)
+          .map((s) => `${s.stage} ${Math.round(s.share * 100)}`)
+          .join(' · ')}
+        {' %'}
+      </span>
+      <span className="spacer" />
+      <span className="run-more">{p.secondsLeft === null ? '' : `${formatClock(p.secondsLeft)} left`}</span>
+    </p>
+  );
+}
+
+/** Not running: the outcome of the last run, else what Merge would do, else why it cannot. */
+function Resting() {
+  const studio = useStudio();
+  const line = useFacts(useShallow(restingLine));
+  return (
+    <p className="run-line" data-tone={line.tone}>
+      <span className="run-item truncate">{line.text}</span>
+      {line.more ? <span className="run-extra truncate">{line.more}</span> : null}
+      {line.tab ? (
+        <button type="button" className="link" onClick={() => line.tab && showTab(studio, line.tab)}>
+          {line.link}
+        </button>
+      ) : null}
+    </p>
+  );
+}
+
+interface RestingLine {
+  tone: 'plain' | 'good' | 'bad';
+  text: string;
+  more?: string;
+  tab?: Tab;
+  link?: string;
+}
+
+function restingLine(facts: StudioFacts): RestingLine {
+  const { run, plan } = facts;
+  const gate = mergeGate(facts);
+  if (run && run.status !== 'running' && isRecipeOf(run.recipe, facts.recipe, facts.models))
+    return outcome(run);
+  if (!gate.open) {
+    return {
+      tone: gate.tone === 'fix' ? 'bad' : 'plain',
+      text: gate.why,
+      ...(gate.remedy ? { more: gate.remedy } : {}),
+      ...(gate.tab ? { tab: gate.tab, link: `Show ${gate.tab}` } : {}),
+    };
+  }
+  if (!plan.facts) return { tone: 'plain', text: 'Planning…' };
+  const { tensors, bytesToDownload, bytesToRead, bytesToWrite, shards, peakBytes } = plan.facts;
+  return {
+    tone: 'plain',
+    text: `Ready: ${formatCounted(tensors.length, 'tensor')}, ${formatBytes(bytesToWrite)} to write`,
+    more: [
+      bytesToDownload > 0 ? `${formatBytes(bytesToDownload)} to download` : 'nothing to download',
+      `${formatBytes(bytesToRead)} to read`,
+      formatCounted(shards, 'shard'),
+      `${formatBytes(peakBytes)} memory`,
+    ].join(' · '),
+  };
+}
+
+function outcome(run: RunFacts): RestingLine {
+  if (run.status === 'failed') {
+    return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', tab: 'run', link: 'Details' };
+  }
+  if (run.status === 'cancelled') return { tone: 'plain', text: 'Cancelled. Nothing was kept.' };
+  const { report, destination } = run;
+  const bytes = report?.shards.reduce((sum, s) => sum + s.bytes, 0) ?? 0;
+  return {
+    tone: 'good',
+    text: `Merged in ${formatSeconds(report?.seconds ?? 0)}`,
+    more: `${formatBytes(bytes)} in ${formatCounted(report?.shards.length ?? 0, 'shard')} · ${
+      destination.kind === 'folder' ? `saved to ${destination.folder}/${destination.name}` : destination.name
+    }`,
+    tab: 'output',
+    link: destination.kind === 'folder' ? 'Show files' : 'Get the files',
+  };
+}

@@ -1,0 +1,44 @@
+import { Button } from '../parts/Button';
+import { Mark, MoonIcon, SunIcon, SystemThemeIcon } from '../parts/icons';
+import type { Theme } from '../state/facts';
+import { methodTitle, recipeTitle } from '../state/recipe-build';
+import { methodOf, setView } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import { EngineBadge } from './EngineBadge';
+
+/** Name of the app and of the recipe, the engine, the theme. */
+export function TopBar() {
+  const title = useFacts((s) => recipeTitle(s.recipe));
+  const method = useFacts((s) => methodTitle(s.recipe, methodOf(s.recipe)));
+  return (
+    <header className="topbar">
+      <h1 className="brand">
+        <Mark />
+        Amalgam
+      </h1>
+      <p className="recipe-title truncate">
+        <strong>{title}</strong>
+        <span className="quiet"> · {method}</span>
+      </p>
+      <span className="spacer" />
+      <EngineBadge />
+      <ThemeButton />
+    </header>
+  );
+}
+
+const themes: Readonly<Record<Theme, { next: Theme; says: string; icon: () => React.JSX.Element }>> = {
+  system: { next: 'light', says: 'Theme: as the system', icon: SystemThemeIcon },
+  light: { next: 'dark', says: 'Theme: light', icon: SunIcon },
+  dark: { next: 'system', says: 'Theme: dark', icon: MoonIcon },
+};
+
+function ThemeButton() {
+  const studio = useStudio();
+  const { next, says, icon: Icon } = themes[useFacts((s) => s.view.theme)];
+  return (
+    <Button iconOnly tip={says} aria-label={says} onClick={() => setView(studio, { theme: next })}>
+      <Icon />
+    </Button>
+  );
+}

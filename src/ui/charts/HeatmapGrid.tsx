@@ -1,0 +1,293 @@
+// biome-ignore-all lint/a11y/useSemanticElements: a grid of coloured cells: <table> would bring its own layout.
+// biome-ignore-all lint/a11y/useFocusableInteractive: one tab stop; the grid moves within by arrow keys.
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  memo,
+  type PointerEvent,
+  useCallback,
+  useRef,
+  useState,
+} from 'react';
+import { setView, toggleSelected } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import type { ColorScale } from './color-scale';
+import { type Cell, type CellRow, cellText, type Heatmap, type LayerGrid } from './heatmap-data';
+import type { Metric } from './metrics';
+
+interface HeatmapGridProps {
+  labelledBy: string;
+  grid: LayerGrid;
+  data: Heatmap;
+  metric: Metric;
+  scale: ColorScale;
+  annotated: boolean;
+}
+
+/**
+ * Layers down, modules across, the mean of each layer as a bar at the end of its row; tensors of no layer have rows of
+ * their own below. One tab stop, arrow keys move, Enter opens the tensor.
+ */
+export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }: HeatmapGridProps) {
+  const studio = useStudio();
+  const root = useRef<HTMLDivElement>(null);
+  const [active, setActive] = useState<string | null>(null);
+  const focused = active ?? firstName(data);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const name = cellName(event.target);
+    if (name === null) return;
+    if (event.key === 'Enter' || event.key === ' ') {
+      event.preventDefault();
+      toggleSelected(studio, name);
+      return;
+    }
+    const next = step(data, name, event.key, event.ctrlKey || event.metaKey);
+    if (next === null) return;
+    event.preventDefault();
+    setActive(next);
+    root.current?.querySelector<HTMLElement>(`[data-name="${CSS.escape(next)}"]`)?.focus();
+  };
+  const hover = useCallback(
+    (event: PointerEvent) => setView(studio, { hovered: cellName(event.target) }),
+    [studio],
+  );
+  const style = {
+    '--columns': grid.modules.length,
+    '--cell': `${cellHeight(data.rows.length)}px`,
+    '--heads': `${headHeight(grid)}px`,
+  };
+  return (
+    <div
+      ref={root}
+      className="heatmap"
+      role="grid"
+      aria-labelledby={labelledBy}
+      aria-readonly="true"
+      data-annotated={annotated || undefined}
+      style={style as CSSProperties}
+      onKeyDown={onKeyDown}
+      onPointerOver={hover}
+      onPointerLeave={() => setView(studio, { hovered: null })}
+      onFocus={(event) => setView(studio, { hovered: cellName(event.target) })}
+      onBlur={() => setView(studio, { hovered: null })}
+      onClick={(event) => {
+        const name = cellName(event.target);
+        if (name === null) return;
+        setActive(name);
+        toggleSelected(studio, name);
+      }}
+    >
+      <div role="row" className="heat-row heat-heads">
+        <span role="columnheader" className="visually-hidden">
+          layer
+        </span>
+        {grid.modules.map(({ module, label }, i) => (
+          <span
+            key={module}
+            role="columnheader"
+            className="heat-head"
+            style={{ gridColumn: i + 2 }}
+            title={module}
+          >
+            <span>{label}</span>
+          </span>
+        ))}
+        <span role="columnheader" className="heat-head heat-mean-head">
+          <span>mean</span>
+        </span>
+      </div>
+      {data.rows.map((row) => (
+        <Row
+          key={row.layer}
+          row={row}
+          metric={metric}
+          scale={scale}
+          focused={within(row, focused)}
+          annotated={annotated}
+        />
+      ))}
+      {data.loose.map((cell) => (
+        <LooseRow key={cell.name} cell={cell} metric={metric} scale={scale} focused={cell.name === focused} />
+      ))}
+    </div>
+  );
+}
+
+interface RowProps {
+  row: CellRow;
+  metric: Metric;
+  scale: ColorScale;
+  /** Name of the cell in this row that Tab reaches. */
+  focused: string | null;
+  annotated: boolean;
+}
+
+const Row = memo(function Row({ row, metric, scale, focused, annotated }: RowProps) {
+  return (
+    <div role="row" className="heat-row">
+      <span role="rowheader" className="heat-layer" aria-label={`layer ${row.layer}`}>
+        {row.layer}
+      </span>
+      {row.cells.map((cell, i) =>
+        cell ? (
+          <HeatCell
+            key={cell.name}
+            cell={cell}
+            metric={metric}
+            scale={scale}
+            focused={cell.name === focused}
+            annotated={annotated}
+          />
+        ) : (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a hole has no name, and columns do not move.
+          <span key={i} role="gridcell" className="heat-hole" aria-label="none" />
+        ),
+      )}
+      <MeanBar value={row.mean} metric={metric} scale={scale} layer={row.layer} />
+    </div>
+  );
+});
+
+interface HeatCellProps {
+  cell: Cell;
+  metric: Metric;
+  scale: ColorScale;
+  focused: boolean;
+  annotated?: boolean;
+}
+
+function HeatCell({ cell, metric, scale, focused, annotated }: HeatCellProps) {
+  // One subscription a cell: thousands of them listen.
+  const mark = useFacts(({ view }) => (view.selected === cell.name ? 2 : view.hovered === cell.name ? 1 : 0));
+  const value = cell.measured?.value;
+  const background = value === undefined ? undefined : scale.color(value);
+  return (
+    <span
+      role="gridcell"
+      className="heat-cell"
+      data-name={cell.name}
+      data-state={cell.state}
+      data-hovered={mark === 1 || undefined}
+      aria-selected={mark === 2}
+      aria-label={cellText(cell, metric)}
+      tabIndex={focused ? 0 : -1}
+      style={background ? { background } : undefined}
+    >
+      {annotated && value !== undefined && background ? (
+        <span className="heat-value" data-dark={isDark(background) || undefined} aria-hidden="true">
+          {metric.format(value)}
+        </span>
+      ) : null}
+    </span>
+  );
+}
+
+function LooseRow({ cell, metric, scale, focused }: HeatCellProps) {
+  return (
+    <div role="row" className="heat-row heat-loose">
+      <HeatCell cell={cell} metric={metric} scale={scale} focused={focused} />
+      <span role="rowheader" className="heat-loose-name truncate">
+        {cell.module}
+      </span>
+      <span role="gridcell" className="heat-loose-value">
+        {cell.measured ? metric.format(cell.measured.value) : ''}
+        <span className="visually-hidden">{cell.measured ? '' : 'no value'}</span>
+      </span>
+    </div>
+  );
+}
+
+function MeanBar({
+  value,
+  metric,
+  scale,
+  layer,
+}: {
+  value: number | null;
+  metric: Metric;
+  scale: ColorScale;
+  layer: number;
+}) {
+  const at = (v: number) =>
+    (Math.min(scale.max, Math.max(scale.min, v)) - scale.min) / (scale.max - scale.min);
+  const from = metric.diverging ? at(0) : 0;
+  const to = value === null ? from : at(value);
+  return (
+    <span
+      role="gridcell"
+      className="heat-mean"
+      aria-label={`layer ${layer}, mean ${value === null ? 'not measured yet' : metric.format(value)}`}
+      title={value === null ? undefined : metric.format(value)}
+    >
+      <span
+        className="bar-fill"
+        style={{ left: `${Math.min(from, to) * 100}%`, width: `${Math.abs(to - from) * 100}%` }}
+      />
+    </span>
+  );
+}
+
+/** Rows of a 6-layer model are tall, those of an 80-layer model still tell apart. In pixels. */
+function cellHeight(rows: number): number {
+  return Math.round(Math.min(24, Math.max(9, 420 / Math.max(1, rows))));
+}
+
+/** Room for the longest column head, written upright. In pixels. */
+function headHeight(grid: LayerGrid): number {
+  const longest = Math.max(4, ...grid.modules.map((m) => m.label.length));
+  return Math.min(110, Math.round(longest * 5.6) + 4);
+}
+
+function cellName(target: EventTarget): string | null {
+  return target instanceof Element
+    ? (target.closest<HTMLElement>('[data-name]')?.dataset.name ?? null)
+    : null;
+}
+
+function firstName(data: Heatmap): string | null {
+  return data.rows[0]?.cells.find((c) => c)?.name ?? data.loose[0]?.name ?? null;
+}
+
+function within(row: CellRow, name: string | null): string | null {
+  return name !== null && row.cells.some((c) => c?.name === name) ? name : null;
+}
+
+/** Where a key leads from a cell: the nearest cell that exists, or null at the edge and for other keys. */
+function step(data: Heatmap, from: string, key: string, far: boolean): string | null {
+  const lines = [...data.rows.map((r) => r.cells), ...data.loose.map((c) => [c])];
+  const y = lines.findIndex((line) => line.some((c) => c?.name === from));
+  const x = lines[y]?.findIndex((c) => c?.name === from) ?? -1;
+  const line = lines[y];
+  if (!line) return null;
+  const name = (cell: Cell | null | undefined) => cell?.name ?? null;
+  const right = line.slice(x + 1).filter((c) => c !== null);
+  const left = line.slice(0, x).filter((c) => c !== null);
+  const column = (l: readonly (Cell | null)[]) => l[Math.min(x, l.length - 1)] ?? l.find((c) => c !== null);
+  switch (key) {
+    case 'ArrowRight':
+      return name(far ? right.at(-1) : right[0]);
+    case 'ArrowLeft':
+      return name(far ? left[0] : left.at(-1));
+    case 'Home':
+      return name(left[0]);
+    case 'End':
+      return name(right.at(-1));
+    case 'ArrowDown':
+      return name(column((far ? lines.at(-1) : lines[y + 1]) ?? []));
+    case 'ArrowUp':
+      return name(column((far ? lines[0] : lines[y - 1]) ?? []));
+    default:
+      return null;
+  }
+}
+
+/** Does a colour want light text? Where its relative luminance (WCAG 2) is nearer to black than to white. */
+function isDark(color: string): boolean {
+  const channels = color.startsWith('#')
+    ? [1, 3, 5].map((i) => Number.parseInt(color.slice(i, i + 2), 16))
+    : (color.match(/\d+(\.\d+)?/g) ?? []).map(Number);
+  const [r = 0, g = 0, b = 0] = channels.map((c) =>
+    c / 255 <= 0.04045 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4,
+  );
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179;
+}

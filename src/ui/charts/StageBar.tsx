@@ -1,0 +1,34 @@
+import type { StageSeconds } from '../../engine/protocol';
+import { formatPercent, formatSeconds } from '../format/quantity';
+import { stageShares } from './stage-shares';
+
+/** Seconds of each stage as one stacked bar with its numbers below. */
+export function StageBar({ stages }: { stages: StageSeconds }) {
+  const shares = stageShares(stages);
+  return (
+    <div className="stages">
+      <div className="stage-bar" aria-hidden="true">
+        {shares.map(({ stage, share }) => (
+          <span
+            key={stage}
+            className="stage-part"
+            style={{ width: `${share * 100}%`, background: `var(--stage-${stage})` }}
+          />
+        ))}
+      </div>
+      <dl className="stage-key">
+        {shares.map(({ stage, seconds, share }) => (
+          <div key={stage}>
+            <dt>
+              <span className="swatch" style={{ background: `var(--stage-${stage})` }} aria-hidden="true" />
+              {stage}
+            </dt>
+            <dd>
+              {formatSeconds(seconds)} <span className="faint">{formatPercent(share)}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}

@@ -1,0 +1,72 @@
+/** Colours for numbers: viridis for sizes, purple–orange around 0 for signed values. Both read without red and green. */
+import { scaleLinear } from 'd3-scale';
+import { interpolateViridis } from 'd3-scale-chromatic';
+import type { Metric } from './metrics';
+
+export interface ColorScale {
+  min: number;
+  max: number;
+  color(value: number): string;
+  /** Colours at equal steps from min to max, for the legend. */
+  ramp: string[];
+}
+
+const RAMP_STEPS = 17;
+
+/** Ends and middle of the diverging scale; the middle is the paper of the theme, so that 0 is quiet. */
+const DIVERGING = {
+  light: ['#b35806', '#f4f1ea', '#542788'],
+  dark: ['#f5a04d', '#2b2822', '#b79cf0'],
+} as const;
+
+/**
+ * The scale of a metric: `full` covers what the metric can be (or 0 to the largest value), `fit` what it is here, ends
+ * rounded outward. A diverging scale is always symmetric about 0.
+ */
+export function colorScale(
+  metric: Metric,
+  values: readonly number[],
+  extent: 'full' | 'fit',
+  theme: 'light' | 'dark',
+): ColorScale {
+  const { min, max } = domain(metric, values, extent);
+  const color = metric.diverging
+    ? scaleLinear<string>().domain([min, 0, max]).range(DIVERGING[theme]).clamp(true)
+    : (value: number) => interpolateViridis(Math.min(1, Math.max(0, (value - min) / (max - min))));
+  const ramp = Array.from({ length: RAMP_STEPS }, (_, i) =>
+    color(min + ((max - min) * i) / (RAMP_STEPS - 1)),
+  );
+  return { min, max, color, ramp };
+}
+
+/** Where the scale begins and ends; never empty. */
+export function domain(
+  metric: Metric,
+  values: readonly number[],
+  extent: 'full' | 'fit',
+): { min: number; max: number } {
+  const least = values.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+  const most = values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  const empty = values.length === 0;
+  if (metric.diverging) {
+    const reach = extent === 'fit' && !empty ? Math.max(Math.abs(least), Math.abs(most)) : 1;
+    const [, max] = nice(0, reach);
+    return { min: -max, max };
+  }
+  if (extent === 'full' || empty) {
+    const max = metric.full.max ?? (empty ? 1 : nice(0, most)[1]);
+    return { min: metric.full.min, max };
+  }
+  const [min, max] = nice(least, most);
+  return { min: Math.max(min, metric.full.min), max: Math.min(max, metric.full.max ?? max) };
+}
+
+/** Round ends around [min, max]; a single value gets a tenth of itself to both sides. */
+function nice(min: number, max: number): [number, number] {
+  const margin = max > min ? 0 : Math.abs(max) / 10 || 1;
+  const [a = 0, b = 1] = scaleLinear()
+    .domain([min - (min === 0 ? 0 : margin), max + margin])
+    .nice(4)
+    .domain();
+  return [a, b];
+}

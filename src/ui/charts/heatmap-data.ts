@@ -1,0 +1,184 @@
+/** The layer × module grid of a checkpoint, and the values in it. Pure: from tensor facts and reports to rows of cells. */
+import type { TensorReport } from '../../engine/protocol';
+import { type Measured, type Metric, mean, measure, type Subject } from './metrics';
+
+/** What the grid needs of a tensor; plan facts and reports both have it. */
+export interface GridTensor {
+  name: string;
+  layer: number | null;
+  module: string;
+  copied: boolean;
+}
+
+export interface LayerGrid<T extends GridTensor = GridTensor> {
+  modules: GridModule[];
+  /** One row per layer, a hole where a layer lacks the module. */
+  layers: { layer: number; tensors: (T | null)[] }[];
+  /** Tensors of no layer, in file order: embedding, final norm, head. */
+  loose: T[];
+}
+
+export interface GridModule {
+  /** As the tensor names have it, `mlp.down_proj`. */
+  module: string;
+  /** For the column head: `down`. */
+  label: string;
+}
+
+/** Where the modules of common architectures stand within a block, in the order data flows through them. */
+const FLOW: readonly RegExp[] = [
+  /^(input_layernorm|ln_1|attention_norm|pre_attention)/,
+  /(^|[._])q_proj|query/,
+  /(^|[._])k_proj|key/,
+  /(^|[._])v_proj|value/,
+  /qkv|c_attn/,
+  /(q_norm|k_norm)/,
+  /(^|[._])o_proj|attn\.(c_proj|dense|out_proj)/,
+  /^(post_attention_layernorm|ln_2|ffn_norm|pre_feedforward|post_attention)/,
+  /gate_proj|(^|\.)w1$/,
+  /up_proj|c_fc|fc1|dense_h_to_4h|(^|\.)w3$/,
+  /down_proj|mlp\.c_proj|fc2|dense_4h_to_h|(^|\.)w2$/,
+];
+
+/** Arranges tensors into the grid. Modules follow the flow of data, unknown ones come last in file order. */
+export function layerGrid<T extends GridTensor>(tensors: readonly T[]): LayerGrid<T> {
+  const columns = new Map<string, number>();
+  const rows = new Map<number, Map<string, T>>();
+  const loose: T[] = [];
+  for (const tensor of tensors) {
+    if (tensor.layer === null) {
+      loose.push(tensor);
+      continue;
+    }
+    const row = rows.get(tensor.layer) ?? new Map<string, T>();
+    rows.set(tensor.layer, row);
+    const column = freeColumn(row, columnOf(tensor));
+    row.set(column, tensor);
+    if (!columns.has(column)) columns.set(column, columns.size);
+  }
+  const ordered = [...columns.keys()].sort(
+    (a, b) => flow(a) - flow(b) || (columns.get(a) ?? 0) - (columns.get(b) ?? 0),
+  );
+  const labels = moduleLabels(ordered);
+  return {
+    modules: ordered.map((module, i) => ({ module, label: labels[i] ?? module })),
+    layers: [...rows.keys()]
+      .sort((a, b) => a - b)
+      .map((layer) => ({ layer, tensors: ordered.map((module) => rows.get(layer)?.get(module) ?? null) })),
+    loose,
+  };
+}
+
+export interface Cell {
+  name: string;
+  layer: number | null;
+  module: string;
+  state: 'pending' | 'copied' | 'unchanged' | 'measured';
+  measured: Measured | null;
+}
+
+export interface CellRow {
+  layer: number;
+  cells: (Cell | null)[];
+  /** Weighted mean of the row, null while nothing is measured. */
+  mean: number | null;
+}
+
+export interface Heatmap {
+  rows: CellRow[];
+  loose: Cell[];
+  /** Over all tensors. */
+  mean: number | null;
+}
+
+/** The values of one chart. `reports` holds what has been measured so far, by tensor name. */
+export function heatmap(
+  grid: LayerGrid,
+  reports: ReadonlyMap<string, TensorReport>,
+  metric: Metric,
+  subject: Subject,
+): Heatmap {
+  const cell = (tensor: GridTensor): Cell => {
+    const { name, layer, module } = tensor;
+    const report = reports.get(name);
+    if (!report) return { name, layer, module, state: tensor.copied ? 'copied' : 'pending', measured: null };
+    const measured = measure(metric.id, report, subject);
+    const state = measured ? 'measured' : report.copied ? 'copied' : 'unchanged';
+    return { name, layer, module, state, measured };
+  };
+  const rows = grid.layers.map(({ layer, tensors }) => {
+    const cells = tensors.map((t) => t && cell(t));
+    return { layer, cells, mean: mean(cells.map((c) => c?.measured)) };
+  });
+  const loose = grid.loose.map(cell);
+  const all = [...rows.flatMap((r) => r.cells), ...loose];
+  return { rows, loose, mean: mean(all.map((c) => c?.measured)) };
+}
+
+/** A cell in words: `layer 12, mlp.down_proj, 80.1 % zero`. */
+export function cellText(cell: Cell, metric: Metric): string {
+  const where = cell.layer === null ? cell.module : `layer ${cell.layer}, ${cell.module}`;
+  return `${where}, ${cellValueText(cell, metric)}`;
+}
+
+/** The value part of a cell's words. */
+export function cellValueText(cell: Cell, metric: Metric): string {
+  switch (cell.state) {
+    case 'measured':
+      return metric.phrase(cell.measured?.value ?? Number.NaN);
+    case 'copied':
+      return 'copied unchanged';
+    case 'unchanged':
+      return metric.per === 'contributor' ? 'not changed by this model' : 'changed by fewer than two models';
+    case 'pending':
+      return 'not measured yet';
+  }
+}
+
+/** The values of several charts together, for a scale they share. */
+export function measuredValues(heatmaps: readonly Heatmap[]): number[] {
+  return heatmaps.flatMap((h) =>
+    [...h.rows.flatMap((r) => r.cells), ...h.loose].flatMap((c) => (c?.measured ? [c.measured.value] : [])),
+  );
+}
+
+/** Short labels for module names, all different: `self_attn.q_proj` → `q`, `input_layernorm` → `input norm`. */
+export function moduleLabels(modules: readonly string[]): string[] {
+  const short = modules.map((module) => {
+    const bias = module.endsWith('.bias') ? ' bias' : '';
+    const last =
+      module
+        .replace(/\.bias$/, '')
+        .split('.')
+        .at(-1) ?? module;
+    const label = last
+      .replace(/_proj$/, '')
+      .replace(/_?layernorm$/, ' norm')
+      .replace('post_attention', 'post')
+      .replace('feedforward', 'ff')
+      .replaceAll('_', ' ')
+      .trim();
+    return `${label}${bias}`;
+  });
+  return short.map((label, i) =>
+    short.filter((other) => other === label).length > 1 ? (modules[i] ?? label) : label,
+  );
+}
+
+function columnOf(tensor: GridTensor): string {
+  const isBias = tensor.name.endsWith('.bias') && !tensor.module.endsWith('bias');
+  return isBias ? `${tensor.module}.bias` : tensor.module;
+}
+
+/** Two tensors of one layer and module (an unusual architecture) get two columns. */
+function freeColumn(row: ReadonlyMap<string, unknown>, column: string): string {
+  if (!row.has(column)) return column;
+  let n = 2;
+  while (row.has(`${column} ${n}`)) n += 1;
+  return `${column} ${n}`;
+}
+
+function flow(module: string): number {
+  const at = FLOW.findIndex((pattern) => pattern.test(module));
+  return at < 0 ? FLOW.length : at;
+}

@@ -1,0 +1,158 @@
+/**
+ * What the layer × module charts can show, each drawn from a tensor's report. Pure. A value comes with the weight it
+ * has in a mean over several tensors, so that the mean of a layer is the value of the layer taken as one tensor.
+ */
+import type { ContributorReport, TensorReport } from '../../engine/protocol';
+import { formatPercent, formatReal, NBSP } from '../format/quantity';
+
+export type MetricId = 'sparsity' | 'keptEnergy' | 'signConflict' | 'outputChange' | 'cosine';
+
+export interface Metric {
+  id: MetricId;
+  /** In the metric picker. */
+  label: string;
+  /** One line below the picker: what the number is. */
+  meaning: string;
+  /** One chart per contributor, per pair of contributors, or one for the tensor as a whole. */
+  per: 'contributor' | 'pair' | 'tensor';
+  /** Where colours begin and end on the full scale; null: at the largest value there is. */
+  full: { min: number; max: number | null };
+  /** 0 is the middle, and the sign matters. */
+  diverging: boolean;
+  /** The number with its unit. */
+  format(value: number): string;
+  /** The same for the ends of a scale, which are round. */
+  tick(value: number): string;
+  /** The number as words for a cell: `80.1 % zero`. */
+  phrase(value: number): string;
+}
+
+export interface Measured {
+  value: number;
+  weight: number;
+}
+
+/** Whose value: contributor ids, by the metric's `per`: one, two or none. */
+export type Subject = readonly string[];
+
+export const metrics: readonly Metric[] = [
+  {
+    id: 'sparsity',
+    label: 'Sparsity',
+    meaning: 'Share of each model’s changes that the method sets to zero.',
+    per: 'contributor',
+    full: { min: 0, max: 1 },
+    diverging: false,
+    format: formatPercent,
+    tick: percentTick,
+    phrase: (v) => `${formatPercent(v)} zero`,
+  },
+  {
+    id: 'keptEnergy',
+    label: 'Kept energy',
+    meaning:
+      'Share of the squared norm of each model’s change that the kept part carries: how much survives.',
+    per: 'contributor',
+    full: { min: 0, max: 1 },
+    diverging: false,
+    format: formatPercent,
+    tick: percentTick,
+    phrase: (v) => `${formatPercent(v)} of the energy kept`,
+  },
+  {
+    id: 'signConflict',
+    label: 'Sign conflict',
+    meaning: 'Share of weights where kept changes of different models pull in opposite directions.',
+    per: 'tensor',
+    full: { min: 0, max: null },
+    diverging: false,
+    format: formatPercent,
+    tick: percentTick,
+    phrase: (v) => `${formatPercent(v)} sign conflict`,
+  },
+  {
+    id: 'outputChange',
+    label: 'Change',
+    meaning: 'How far the merged tensor is from the base, as a part of the base’s norm.',
+    per: 'tensor',
+    full: { min: 0, max: null },
+    diverging: false,
+    format: formatReal,
+    tick: realTick,
+    phrase: (v) => `changed by ${formatReal(v)} of its norm`,
+  },
+  {
+    id: 'cosine',
+    label: 'Cosine',
+    meaning: 'Do two models change a tensor in the same direction? 1 the same, 0 unrelated, −1 opposite.',
+    per: 'pair',
+    full: { min: -1, max: 1 },
+    diverging: true,
+    format: cosineText,
+    tick: realTick,
+    phrase: (v) => `cosine ${cosineText(v)}`,
+  },
+];
+
+export function metricById(id: MetricId): Metric {
+  return metrics.find((m) => m.id === id) as Metric;
+}
+
+/** The metric of one tensor, or null where it has none: a copied tensor, or one the subject does not change. */
+export function measure(metric: MetricId, report: TensorReport, subject: Subject): Measured | null {
+  if (report.copied) return null;
+  const elements = report.elements;
+  switch (metric) {
+    case 'sparsity': {
+      const c = contributor(report, subject[0]);
+      return c && { value: 1 - c.kept / elements, weight: elements };
+    }
+    case 'keptEnergy': {
+      const c = contributor(report, subject[0]);
+      return c && c.norm > 0 ? { value: keptEnergy(c), weight: c.norm ** 2 } : null;
+    }
+    case 'signConflict':
+      return report.contributors.length < 2 ? null : { value: report.signConflict, weight: elements };
+    case 'outputChange':
+      return { value: report.outputChange, weight: elements };
+    case 'cosine': {
+      const i = report.contributors.findIndex((c) => c.id === subject[0]);
+      const j = report.contributors.findIndex((c) => c.id === subject[1]);
+      const value = report.cosine[i]?.[j];
+      return value === undefined ? null : { value, weight: elements };
+    }
+  }
+}
+
+/** ‖kept τ‖² / ‖τ‖², 0 for a zero task vector. */
+export function keptEnergy(c: ContributorReport): number {
+  return c.norm > 0 ? (c.keptNorm / c.norm) ** 2 : 0;
+}
+
+/** The weighted mean, or null when nothing was measured. */
+export function mean(values: readonly (Measured | null | undefined)[]): number | null {
+  let sum = 0;
+  let weight = 0;
+  for (const v of values) {
+    if (!v) continue;
+    sum += v.value * v.weight;
+    weight += v.weight;
+  }
+  return weight > 0 ? sum / weight : null;
+}
+
+function cosineText(value: number): string {
+  return value.toFixed(2).replace('-', '\u2212');
+}
+
+function percentTick(share: number): string {
+  return `${realTick(share * 100)}${NBSP}%`;
+}
+
+function realTick(value: number): string {
+  return Number(value.toPrecision(3)).toString().replace('-', '\u2212');
+}
+
+function contributor(report: TensorReport, id: string | undefined): ContributorReport | null {
+  return report.contributors.find((c) => c.id === id) ?? null;
+}

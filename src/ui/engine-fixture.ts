@@ -1,0 +1,331 @@
+/**
+ * A pretended engine for tests of the studio and for looking at it without a worker. It knows the sample family's
+ * structure; every statistic it reports is drawn from a hash of the tensor's name. The app never imports it.
+ */
+
+import type {
+  ContributorReport,
+  EngineApi,
+  EngineFacts,
+  HubHit,
+  HubQuery,
+  MergeReport,
+  MergeRequest,
+  ModelFacts,
+  PlanFacts,
+  PlanProblem,
+  PlanTensorFacts,
+  Progress,
+  TensorReport,
+} from '../engine/protocol';
+import { AmalgamError } from '../errors';
+import type { Recipe } from '../formats/recipe';
+
+export interface FixtureOptions {
+  /** Milliseconds one tensor takes. */
+  pace?: number;
+  layers?: number;
+  engine?: Partial<EngineFacts>;
+  problems?: PlanProblem[];
+  /** Fails at this share of the tensors. */
+  failAt?: number;
+  hubError?: AmalgamError;
+}
+
+export function fixtureEngine(options: FixtureOptions = {}): EngineApi {
+  const layers = options.layers ?? 6;
+  let cancelled = false;
+  const outputs: { name: string; bytes: number; complete: boolean }[] = [];
+  return {
+    facts: async () => ({ ...engineFacts, ...options.engine }),
+    openSample: async () => sampleModels,
+    openLocal: async (files) => {
+      const folder = files[0]?.path.split('/')[0] ?? 'local';
+      return [{ ...finetune(folder), origin: 'local' }];
+    },
+    openHub: async (id) => {
+      if (options.hubError) throw options.hubError;
+      return { ...finetune(`${id}@0123abcd`), title: id, origin: 'hub', commit: '0123abcd', license: 'mit' };
+    },
+    openServed: async (ref) => finetune(ref),
+    setHub: async () => undefined,
+    searchHub: async (query) => {
+      await pause(40);
+      if (options.hubError) throw options.hubError;
+      return hubHits(query);
+    },
+    plan: async (recipe) => {
+      await pause(10);
+      return planFor(recipe, layers, options.problems ?? []);
+    },
+    merge: async (request, onProgress) => {
+      cancelled = false;
+      const report = await pretendMerge(request, layers, options, onProgress, () => cancelled);
+      if (request.destination.kind === 'downloads') {
+        outputs.push({ name: request.destination.name, bytes: 2_480_000, complete: true });
+      }
+      return report;
+    },
+    cancel: async () => {
+      cancelled = true;
+    },
+    outputFile: async (_name, file) => new File([`{"file": "${file}"}`], file),
+    cache: async () => ({ blobs: [], outputs: [...outputs] }),
+    deleteCached: async (_kind, id) => {
+      const at = outputs.findIndex((o) => o.name === id);
+      if (at >= 0) outputs.splice(at, 1);
+    },
+  };
+}
+
+const engineFacts: EngineFacts = {
+  auto: 'webgpu',
+  webgpu: { available: true, adapter: 'Apple M3', isFallback: false, maxBufferBytes: 4_294_967_296 },
+  cpu: { adapter: 'typed arrays' },
+  storage: { available: true },
+  version: '0.1.0',
+};
+
+const checkpoint = { kind: 'checkpoint', family: 'llama', parameters: 1_238_656, layers: 6 } as const;
+const lora = {
+  kind: 'adapter',
+  family: 'llama',
+  parameters: 112_128,
+  bytes: 459_600,
+  dtypes: { F32: 84 },
+  adapter: { summary: 'LoRA, rank 8, alpha 16', rank: 8, baseModel: 'samples/base' },
+} as const;
+
+export const sampleModels: ModelFacts[] = [
+  {
+    ...checkpoint,
+    ref: 'samples/base',
+    title: 'base',
+    origin: 'sample',
+    bytes: 2_483_000,
+    dtypes: { BF16: 57 },
+  },
+  { ...lora, ref: 'samples/kitchen', title: 'kitchen', origin: 'sample' },
+  { ...lora, ref: 'samples/harbour', title: 'harbour', origin: 'sample' },
+  {
+    ...checkpoint,
+    ref: 'samples/workshop',
+    title: 'workshop',
+    origin: 'sample',
+    bytes: 2_483_000,
+    dtypes: { BF16: 57 },
+  },
+];
+
+function finetune(ref: string): ModelFacts {
+  return { ...checkpoint, ref, title: ref, origin: 'served', bytes: 2_483_000, dtypes: { BF16: 57 } };
+}
+
+const linears: readonly [module: string, shape: [number, number]][] = [
+  ['mlp.down_proj', [128, 352]],
+  ['mlp.gate_proj', [352, 128]],
+  ['mlp.up_proj', [352, 128]],
+  ['self_attn.k_proj', [64, 128]],
+  ['self_attn.o_proj', [128, 128]],
+  ['self_attn.q_proj', [128, 128]],
+  ['self_attn.v_proj', [64, 128]],
+];
+
+/** Plans any recipe: adapters change the linear tensors, other contributors change all. */
+export function planFor(recipe: Recipe, layers: number, problems: PlanProblem[]): PlanFacts {
+  const contributors = (recipe.models ?? []).map((m) => m.model);
+  const full = contributors.flatMap((id, i) => (id.includes('+') ? [] : [i]));
+  const all = contributors.map((_, i) => i);
+  const tensor = (
+    name: string,
+    layer: number | null,
+    module: string,
+    shape: number[],
+    by: number[],
+  ): PlanTensorFacts => ({
+    name,
+    layer,
+    module,
+    shape,
+    dtype: 'BF16',
+    elements: shape.reduce((a, b) => a * b, 1),
+    copied: by.length === 0,
+    contributors: by,
+  });
+  const tensors = [tensor('model.embed_tokens.weight', null, 'embed_tokens', [1024, 128], full)];
+  for (let layer = 0; layer < layers; layer++) {
+    const at = `model.layers.${layer}`;
+    tensors.push(tensor(`${at}.input_layernorm.weight`, layer, 'input_layernorm', [128], full));
+    for (const [module, shape] of linears)
+      tensors.push(tensor(`${at}.${module}.weight`, layer, module, shape, all));
+    tensors.push(
+      tensor(`${at}.post_attention_layernorm.weight`, layer, 'post_attention_layernorm', [128], full),
+    );
+  }
+  tensors.push(tensor('model.norm.weight', null, 'norm', [128], full));
+  const bytes = tensors.reduce((sum, t) => sum + 2 * t.elements, 0);
+  return {
+    problems,
+    clean: !problems.some((p) => p.severity === 'error'),
+    tensors,
+    contributors,
+    ...(recipe.baseModel === undefined ? {} : { base: recipe.baseModel }),
+    bytesToDownload: 0,
+    bytesToRead: bytes * (1 + full.length) + 459_600 * (contributors.length - full.length),
+    bytesToWrite: bytes,
+    peakBytes: 34_500_000,
+    shards: 1,
+    outputFiles: [
+      'model.safetensors',
+      'config.json',
+      'generation_config.json',
+      'tokenizer.json',
+      'tokenizer_config.json',
+      'special_tokens_map.json',
+      'mergekit_config.yml',
+      'README.md',
+    ],
+    layers,
+  };
+}
+
+async function pretendMerge(
+  request: MergeRequest,
+  layers: number,
+  options: FixtureOptions,
+  onProgress: (progress: Progress) => void,
+  isCancelled: () => boolean,
+): Promise<MergeReport> {
+  const plan = planFor(request.recipe, layers, []);
+  const began = performance.now();
+  const tensors: TensorReport[] = [];
+  const stages = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
+  let bytesDone = 0;
+  for (const [i, planned] of plan.tensors.entries()) {
+    await pause(options.pace ?? 0);
+    if (isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
+    if (options.failAt !== undefined && i >= options.failAt * plan.tensors.length) {
+      throw new AmalgamError(
+        'GpuOutOfMemory',
+        `The GPU has no memory left for ${planned.name} (352 × 128, BF16).`,
+        'Close other tabs that use the GPU, or choose the CPU engine in the badge above.',
+      );
+    }
+    const report = tensorReport(request.recipe, plan, planned);
+    tensors.push(report);
+    bytesDone += planned.elements * 2;
+    for (const [stage, share] of [
+      ['read', 31],
+      ['upload', 12],
+      ['compute', 20],
+      ['readback', 8],
+      ['write', 29],
+    ] as const) {
+      stages[stage] += (planned.elements * share) / 4e7;
+    }
+    const seconds = (performance.now() - began) / 1000;
+    onProgress({
+      stage: 'merging',
+      item: planned.name,
+      tensorsDone: i + 1,
+      tensors: plan.tensors.length,
+      bytesDone,
+      bytes: plan.bytesToWrite,
+      bytesPerSecond: bytesDone / Math.max(seconds, 1e-3),
+      secondsLeft: (seconds / bytesDone) * (plan.bytesToWrite - bytesDone),
+      stages: { ...stages },
+      finished: [report],
+    });
+  }
+  return {
+    recipe: request.recipe,
+    recipeSha256: hex('recipe'),
+    engine: request.engine === 'cpu' ? 'cpu' : 'webgpu',
+    adapter: 'Apple M3',
+    version: '0.1.0',
+    seconds: Math.max(0.084, (performance.now() - began) / 1000),
+    stages,
+    peakBytes: 34_500_000,
+    inputs: ['samples/base', 'samples/workshop'].map((id) => ({
+      id,
+      file: 'model.safetensors',
+      sha256: hex(id),
+    })),
+    shards: [{ file: 'model.safetensors', bytes: plan.bytesToWrite + 6_144, sha256: hex('shard') }],
+    tensors,
+  };
+}
+
+function tensorReport(recipe: Recipe, plan: PlanFacts, planned: PlanTensorFacts): TensorReport {
+  const n = planned.elements;
+  const contributors = planned.contributors.map((index): ContributorReport => {
+    const id = plan.contributors[index] ?? '';
+    const density = recipe.models?.[index]?.parameters.density;
+    const share = typeof density === 'number' ? density : 1;
+    const u = chance(planned.name + id);
+    const norm = Math.sqrt(n) * 0.002 * (0.4 + u);
+    const energy =
+      share === 1 ? 1 : 0.45 + 0.35 * chance(id + planned.name) + 0.1 * Math.sin(planned.layer ?? 0);
+    return {
+      id,
+      kept: Math.max(1, Math.floor(share * n)),
+      threshold: share === 1 ? 0 : 0.0012 + 0.003 * u,
+      norm,
+      keptNorm: norm * Math.sqrt(energy),
+    };
+  });
+  return {
+    ...planned,
+    contributors,
+    signConflict: contributors.length < 2 ? 0 : 0.04 + 0.12 * chance(`conflict ${planned.name}`),
+    cosine: contributors.map((a, i) =>
+      contributors.map((b, j) =>
+        i === j ? 1 : 0.3 * chance([a.id, b.id].sort().join() + planned.name) - 0.1,
+      ),
+    ),
+    outputChange: contributors.length === 0 ? 0 : 0.004 + 0.03 * chance(`change ${planned.name}`),
+    nonFinite: 0,
+  };
+}
+
+const hub: HubHit[] = [
+  hit('HuggingFaceTB/SmolLM2-135M', 812_344, 301, 134_515_008),
+  hit('HuggingFaceTB/SmolLM2-135M-Instruct', 604_210, 212, 134_515_008),
+  hit('meta-llama/Llama-3.2-1B', 4_120_987, 2_011, 1_235_814_400, 'manual'),
+  hit('Qwen/Qwen3-0.6B', 5_911_020, 640, 596_049_920),
+  hit('example/SmolLM2-135M-kitchen-lora', 1_204, 8, 4_884_480),
+];
+
+function hubHits(query: HubQuery): HubHit[] {
+  const words = query.text.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = hub.filter((h) => words.every((w) => h.id.toLowerCase().includes(w)));
+  const derived = query.derivedFrom ? found.filter((h) => h.id.includes('-kitchen')) : found;
+  return derived.slice(0, query.limit);
+}
+
+function hit(
+  id: string,
+  downloads: number,
+  likes: number,
+  parameters: number,
+  gated: HubHit['gated'] = false,
+): HubHit {
+  return { id, downloads, likes, updatedAt: '2026-05-04T10:00:00.000Z', gated, private: false, parameters };
+}
+
+/** A number in [0, 1) that depends on the text alone: FNV-1a with a final mix. */
+function chance(text: string): number {
+  let h = 0x811c9dc5;
+  for (const c of text) h = Math.imul(h ^ c.charCodeAt(0), 0x01000193);
+  h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+  return ((h ^ (h >>> 16)) >>> 0) / 2 ** 32;
+}
+
+function hex(text: string): string {
+  return Array.from({ length: 64 }, (_, i) => Math.floor(16 * chance(`${i} ${text}`)).toString(16)).join('');
+}
+
+function pause(ms: number): Promise<void> {
+  return ms === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms));
+}

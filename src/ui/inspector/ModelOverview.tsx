@@ -1,0 +1,143 @@
+import type { TensorReport } from '../../engine/protocol';
+import { formatCount, formatCounted, formatParameters, formatPercent, formatReal } from '../format/quantity';
+import { Section } from '../parts/Section';
+import { modelColour, Swatch } from '../parts/Swatch';
+import type { LayersSource } from '../screens/layers-source';
+import { toggleSelected } from '../state/studio';
+import { useStudio } from '../studio-context';
+import { contributorTotals, largest } from './model-overview';
+import { Fact } from './TensorDetail';
+
+/** The model as a whole: what each contributor changes, and the tensors worth a look. */
+export function ModelOverview({ source }: { source: LayersSource }) {
+  const elements = source.tensors.reduce((sum, t) => sum + t.elements, 0);
+  const copied = source.tensors.filter((t) => t.copied).length;
+  if (source.tensors.length === 0) {
+    return (
+      <Section title="Whole model">
+        <p className="quiet">Its tensors are listed here once there is a plan.</p>
+      </Section>
+    );
+  }
+  return (
+    <>
+      <Section title="Whole model">
+        <dl className="facts">
+          <Fact label="Tensors" value={formatCount(source.tensors.length)} />
+          <Fact label="Copied untouched" value={formatCount(copied)} />
+          <Fact label="Parameters" value={formatParameters(elements)} />
+        </dl>
+      </Section>
+      {source.state === 'planned' ? <Planned source={source} /> : <Merged source={source} />}
+    </>
+  );
+}
+
+/** Before a merge: who changes how much, by count of tensors. */
+function Planned({ source }: { source: LayersSource }) {
+  const total = source.tensors.length;
+  return (
+    <Section title="Who changes what">
+      <ul className="stack">
+        {source.contributors.map((c, index) => {
+          const changed = source.tensors.filter((t) => t.contributors.includes(index)).length;
+          return (
+            <li key={c.id} className="share">
+              <span className="row">
+                <Swatch colour={c.colour} />
+                <span className="truncate">{c.label}</span>
+              </span>
+              <span className="numeric">
+                {formatCount(changed)} of {formatCounted(total, 'tensor')}
+              </span>
+              <span className="norm-bar" aria-hidden="true">
+                <span
+                  className="bar-fill"
+                  style={{ width: `${(changed / total) * 100}%`, background: modelColour(c.colour) }}
+                />
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+      <p className="small quiet">
+        Select a tensor to see its numbers. They are measured while the merge runs.
+      </p>
+    </Section>
+  );
+}
+
+function Merged({ source }: { source: LayersSource }) {
+  const totals = contributorTotals(
+    source.reports.values(),
+    source.contributors.map((c) => c.id),
+  );
+  return (
+    <>
+      <Section title="What was kept">
+        <ul className="stack">
+          {totals.map((t) => {
+            const c = source.contributors.find((c) => c.id === t.id);
+            if (!c || t.elements === 0) return null;
+            return (
+              <li key={t.id} className="share">
+                <span className="row">
+                  <Swatch colour={c.colour} />
+                  <span className="truncate">{c.label}</span>
+                </span>
+                <span className="numeric">{formatPercent(t.keptEnergy)} energy</span>
+                <span className="norm-bar" aria-hidden="true">
+                  <span
+                    className="bar-fill"
+                    style={{ width: `${t.keptEnergy * 100}%`, background: modelColour(c.colour) }}
+                  />
+                </span>
+                <span className="small quiet share-more">
+                  {formatPercent(1 - t.kept / t.elements)} zero · norm {formatReal(t.norm)} ·{' '}
+                  {formatCounted(t.tensors, 'tensor')}
+                </span>
+              </li>
+            );
+          })}
+        </ul>
+      </Section>
+      <Shortlist
+        title="Changed most, part of the norm"
+        reports={largest(source.reports.values(), (r) => r.outputChange, 5)}
+        value={(r) => formatReal(r.outputChange)}
+      />
+      <Shortlist
+        title="Most sign conflict"
+        reports={largest(source.reports.values(), (r) => r.signConflict, 5)}
+        value={(r) => formatPercent(r.signConflict)}
+      />
+    </>
+  );
+}
+
+interface ShortlistProps {
+  title: string;
+  reports: readonly TensorReport[];
+  value(report: TensorReport): string;
+}
+
+function Shortlist({ title, reports, value }: ShortlistProps) {
+  const studio = useStudio();
+  if (reports.length === 0) return null;
+  return (
+    <Section title={title}>
+      <ul className="shortlist">
+        {reports.map((r) => (
+          <li key={r.name}>
+            <button type="button" onClick={() => toggleSelected(studio, r.name)} title={r.name}>
+              <span className="truncate">
+                {r.layer === null ? r.module : `layer ${r.layer} · ${r.module}`}
+              </span>
+              <span className="numeric">{value(r)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

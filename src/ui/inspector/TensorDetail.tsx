@@ -1,0 +1,156 @@
+import { Fragment } from 'react';
+import type { ContributorReport, PlanTensorFacts, TensorReport } from '../../engine/protocol';
+import { CosineMatrix } from '../charts/CosineMatrix';
+import { keptEnergy } from '../charts/metrics';
+import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';
+import { Section } from '../parts/Section';
+import { modelColour, Swatch } from '../parts/Swatch';
+import type { Contributor } from '../state/facts';
+
+interface TensorDetailProps {
+  tensor: PlanTensorFacts;
+  report: TensorReport | undefined;
+  contributors: readonly Contributor[];
+}
+
+/** Everything known about one tensor. */
+export function TensorDetail({ tensor, report, contributors }: TensorDetailProps) {
+  const changing = tensor.contributors.flatMap((i) => contributors[i] ?? []);
+  return (
+    <>
+      <Section title="Tensor">
+        <h3 className="tensor-title">
+          <Breakable name={tensor.name} />
+        </h3>
+        <p className="small quiet">
+          {formatShape(tensor.shape)} · {tensor.dtype} · {formatCounted(tensor.elements, 'element')}
+        </p>
+      </Section>
+      {tensor.copied ? (
+        <p className="quiet">
+          No contributor changes this tensor: its bytes are copied from the base, untouched.
+        </p>
+      ) : report ? (
+        <Measured report={report} contributors={contributors} />
+      ) : (
+        <Section title="Changed by">
+          <ul className="stack">
+            {changing.map((c) => (
+              <li key={c.id} className="row">
+                <Swatch colour={c.colour} />
+                {c.label}
+              </li>
+            ))}
+          </ul>
+          <p className="small quiet">
+            Not measured yet. Its numbers appear here once the merge has reached it.
+          </p>
+        </Section>
+      )}
+    </>
+  );
+}
+
+function Measured({ report, contributors }: { report: TensorReport; contributors: readonly Contributor[] }) {
+  const byId = new Map(contributors.map((c) => [c.id, c]));
+  const largest = Math.max(...report.contributors.map((c) => c.norm), 0);
+  return (
+    <>
+      {report.contributors.map((c) => {
+        const contributor = byId.get(c.id) ?? { id: c.id, label: c.id, colour: 0 };
+        return (
+          <ContributorNumbers
+            key={c.id}
+            contributor={contributor}
+            numbers={c}
+            elements={report.elements}
+            largest={largest}
+          />
+        );
+      })}
+      <Section title="Together">
+        <dl className="facts">
+          {report.contributors.length > 1 ? (
+            <Fact label="Sign conflict" value={formatPercent(report.signConflict)} />
+          ) : null}
+          <Fact label="Change / base norm" value={formatReal(report.outputChange)} />
+          <Fact
+            label="NaN and Inf"
+            value={report.nonFinite === 0 ? 'none' : formatCounted(report.nonFinite, 'value')}
+            bad={report.nonFinite > 0}
+          />
+        </dl>
+      </Section>
+      {report.contributors.length > 1 ? (
+        <Section title="Cosine of the changes">
+          <CosineMatrix
+            labels={report.contributors.map((c) => byId.get(c.id) ?? { id: c.id, label: c.id, colour: 0 })}
+            cosine={report.cosine}
+          />
+        </Section>
+      ) : null}
+    </>
+  );
+}
+
+interface ContributorNumbersProps {
+  contributor: Contributor;
+  numbers: ContributorReport;
+  elements: number;
+  /** Largest ‖τ‖ among the contributors: the bars' common scale. */
+  largest: number;
+}
+
+/** One contributor: ‖τ‖ as a bar, the kept part of it solid, and its numbers. */
+function ContributorNumbers({ contributor, numbers, elements, largest }: ContributorNumbersProps) {
+  const { kept, threshold, norm, keptNorm } = numbers;
+  const width = (value: number) => `${largest > 0 ? (value / largest) * 100 : 0}%`;
+  const hue = modelColour(contributor.colour);
+  return (
+    <Section
+      className="contributor-numbers"
+      title={
+        <span className="row">
+          <Swatch colour={contributor.colour} />
+          {contributor.label}
+        </span>
+      }
+      aside={<span className="small">{formatPercent(1 - kept / elements)} zero</span>}
+    >
+      <div className="norm-bar" aria-hidden="true">
+        <span className="bar-fill pale" style={{ width: width(norm), background: hue }} />
+        <span className="bar-fill" style={{ width: width(keptNorm), background: hue }} />
+      </div>
+      <dl className="facts">
+        <Fact label="Kept" value={`${formatCount(kept)} of ${formatCount(elements)}`} />
+        {threshold > 0 ? <Fact label="Threshold |τ|" value={formatReal(threshold)} /> : null}
+        <Fact label="Norm kept" value={`${formatReal(keptNorm)} of ${formatReal(norm)}`} />
+        <Fact label="Kept energy" value={formatPercent(keptEnergy(numbers))} />
+      </dl>
+    </Section>
+  );
+}
+
+export function Fact({ label, value, bad }: { label: string; value: string; bad?: boolean }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd className={bad ? 'tone-bad' : undefined}>{value}</dd>
+    </div>
+  );
+}
+
+/** A tensor name that may break after its dots. */
+function Breakable({ name }: { name: string }) {
+  return name.split('.').map((part, i) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one name do not move.
+    <Fragment key={i}>
+      {i > 0 ? (
+        <>
+          .<wbr />
+        </>
+      ) : null}
+      {part}
+    </Fragment>
+  ));
+}

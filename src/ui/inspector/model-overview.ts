@@ -1,0 +1,52 @@
+/** The whole model in a few numbers, from the reports of its tensors. Pure. */
+import type { TensorReport } from '../../engine/protocol';
+
+export interface ContributorTotals {
+  id: string;
+  /** Tensors it changes. */
+  tensors: number;
+  kept: number;
+  elements: number;
+  /** ‖τ‖ over all tensors, before selection. */
+  norm: number;
+  /** Share of ‖τ‖² kept, in [0, 1]. */
+  keptEnergy: number;
+}
+
+/** Sums over all tensors a contributor changes; norms add as squares. */
+export function contributorTotals(
+  reports: Iterable<TensorReport>,
+  ids: readonly string[],
+): ContributorTotals[] {
+  const all = [...reports];
+  return ids.map((id) => {
+    let tensors = 0;
+    let kept = 0;
+    let elements = 0;
+    let square = 0;
+    let keptSquare = 0;
+    for (const report of all) {
+      const c = report.contributors.find((c) => c.id === id);
+      if (!c) continue;
+      tensors += 1;
+      kept += c.kept;
+      elements += report.elements;
+      square += c.norm ** 2;
+      keptSquare += c.keptNorm ** 2;
+    }
+    const keptEnergy = square > 0 ? keptSquare / square : 0;
+    return { id, tensors, kept, elements, norm: Math.sqrt(square), keptEnergy };
+  });
+}
+
+/** The tensors with the largest values, largest first. */
+export function largest(
+  reports: Iterable<TensorReport>,
+  value: (report: TensorReport) => number,
+  count: number,
+): TensorReport[] {
+  return [...reports]
+    .filter((r) => value(r) > 0)
+    .sort((a, b) => value(b) - value(a))
+    .slice(0, count);
+}

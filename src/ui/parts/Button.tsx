@@ -1,0 +1,37 @@
+import { type ComponentProps, useId } from 'react';
+import { Tip } from './Tip';
+
+interface ButtonProps extends Omit<ComponentProps<'button'>, 'disabled'> {
+  variant?: 'plain' | 'primary' | 'quiet';
+  /** Why the button cannot be pressed now; it stays focusable and says so. */
+  why?: string | null | undefined;
+  /** Tooltip while it can be pressed. */
+  tip?: string;
+  iconOnly?: boolean;
+}
+
+/** A button. Disabled means: it says why, keeps its place in the tab order, and does nothing. */
+export function Button({ variant = 'plain', why, tip, iconOnly, onClick, className, ...rest }: ButtonProps) {
+  const whyId = useId();
+  const button = (
+    <button
+      type="button"
+      className={`button${iconOnly ? ' icon-only' : ''}${className ? ` ${className}` : ''}`}
+      data-variant={variant}
+      {...(why ? { 'aria-disabled': true, 'aria-describedby': whyId } : {})}
+      onClick={why ? (event) => event.preventDefault() : onClick}
+      {...rest}
+    />
+  );
+  const text = why ?? tip;
+  return (
+    <>
+      {text ? <Tip text={text}>{button}</Tip> : button}
+      {why ? (
+        <span id={whyId} className="visually-hidden">
+          {why}
+        </span>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,36 @@
+import type { ReactNode } from 'react';
+import type { ModelFacts } from '../../engine/protocol';
+import { formatBytes, formatParameters } from '../format/quantity';
+
+interface ModelMetaProps {
+  model: ModelFacts;
+  /** Only what fits on one line of a card. */
+  short?: boolean;
+  children?: ReactNode;
+}
+
+/** What a model is, in one line of facts: `llama · 1.24 M params · BF16 · 2.48 MB · 6 layers`. */
+export function ModelMeta({ model, short, children }: ModelMetaProps) {
+  if (short && model.adapter) {
+    return (
+      <div className="model-meta">
+        <span>{model.adapter.summary}</span>
+        <span>{formatBytes(model.bytes)}</span>
+        {children}
+      </div>
+    );
+  }
+  return (
+    <div className="model-meta">
+      {model.adapter ? <span>{model.adapter.summary}</span> : null}
+      {model.family && !model.adapter && !short ? <span>{model.family}</span> : null}
+      <span>{formatParameters(model.parameters)} params</span>
+      <span>{Object.keys(model.dtypes).join(' + ')}</span>
+      <span>{formatBytes(model.bytes)}</span>
+      {model.layers !== undefined && !model.adapter && !short ? <span>{model.layers} layers</span> : null}
+      {model.license ? <span>{model.license}</span> : null}
+      {model.commit ? <code title={model.commit}>{model.commit.slice(0, 7)}</code> : null}
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,60 @@
+import { type KeyboardEvent, useState } from 'react';
+import { formatSetting } from '../format/quantity';
+
+interface NumberFieldProps {
+  value: number;
+  /** Arrow keys move by this, Shift by ten times this. Absent: whole numbers. */
+  step?: number | undefined;
+  min: number;
+  max: number;
+  label: string;
+  describedBy?: string | undefined;
+  invalid?: boolean;
+  className?: string;
+  onChange(value: number): void;
+}
+
+/**
+ * A number to type. What is typed counts once it is left or Enter is pressed, if it is a number; Escape gives it up.
+ * A number out of bounds is taken as typed, so that the field can say what is wrong with it.
+ */
+export function NumberField(props: NumberFieldProps) {
+  const { value, step, min, max, label, describedBy, invalid, className, onChange } = props;
+  const [draft, setDraft] = useState<string | null>(null);
+  const commit = () => {
+    if (draft === null) return;
+    const typed = Number(draft.trim().replace(',', '.').replace('\u2212', '-'));
+    if (draft.trim() !== '' && Number.isFinite(typed)) onChange(typed);
+    setDraft(null);
+  };
+  const onKeyDown = (event: KeyboardEvent<HTMLInputElement>) => {
+    if (event.key === 'Enter') commit();
+    if (event.key === 'Escape' && draft !== null) {
+      event.stopPropagation();
+      setDraft(null);
+    }
+    const direction = event.key === 'ArrowUp' ? 1 : event.key === 'ArrowDown' ? -1 : 0;
+    if (direction === 0) return;
+    event.preventDefault();
+    const size = (step ?? 1) * (event.shiftKey ? 10 : 1);
+    const moved = Math.round((value + direction * size) / (step ?? 1)) * (step ?? 1);
+    setDraft(null);
+    onChange(Number(Math.min(max, Math.max(min, moved)).toFixed(10)));
+  };
+  return (
+    <input
+      className={className ?? 'number-field'}
+      inputMode="decimal"
+      autoComplete="off"
+      spellCheck={false}
+      aria-label={label}
+      aria-describedby={describedBy}
+      aria-invalid={invalid || undefined}
+      value={draft ?? formatSetting(value, step)}
+      onChange={(event) => setDraft(event.target.value)}
+      onFocus={(event) => event.target.select()}
+      onBlur={commit}
+      onKeyDown={onKeyDown}
+    />
+  );
+}

@@ -1,0 +1,17 @@
+import { CONTRIBUTOR_COLOURS } from '../state/recipe-facts';
+
+/** The CSS colour of a contributor. */
+export function modelColour(colour: number): string {
+  return `var(--model-${colour % CONTRIBUTOR_COLOURS})`;
+}
+
+/** A contributor's colour; the name stands beside it or in the label. */
+export function Swatch({ colour, dot, label }: { colour: number; dot?: boolean; label?: string }) {
+  return (
+    <span
+      className={dot ? 'swatch dot' : 'swatch'}
+      style={{ background: modelColour(colour) }}
+      {...(label ? { role: 'img', 'aria-label': label, title: label } : { 'aria-hidden': true })}
+    />
+  );
+}

@@ -1,0 +1,35 @@
+import { Tabs } from 'radix-ui';
+import type { ReactNode } from 'react';
+
+/**
+ * The row of tabs. Radix focuses a pressed tab by script, which browsers take for the keyboard: while the pointer is at
+ * work the focus ring stays away.
+ */
+export function TabList({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <Tabs.List
+      className="tabs"
+      aria-label={label}
+      onPointerDownCapture={({ currentTarget }) => {
+        currentTarget.dataset.pointer = '';
+      }}
+      onKeyDownCapture={({ currentTarget }) => {
+        delete currentTarget.dataset.pointer;
+      }}
+      onBlur={({ currentTarget }) => {
+        delete currentTarget.dataset.pointer;
+      }}
+    >
+      {children}
+    </Tabs.List>
+  );
+}
+
+/** A tab's name; room is kept for its bold form, so that choosing it moves nothing. */
+export function TabLabel({ text }: { text: string }) {
+  return (
+    <span className="tab-label" data-text={text}>
+      {text}
+    </span>
+  );
+}

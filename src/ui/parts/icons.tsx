@@ -1,0 +1,115 @@
+/** Line icons on a 16 px grid, drawn in the current colour. All are decoration: the words beside them say it. */
+import type { ReactNode } from 'react';
+
+function Icon({ children }: { children: ReactNode }) {
+  return (
+    <svg
+      width="16"
+      height="16"
+      viewBox="0 0 16 16"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.5"
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+      focusable="false"
+    >
+      {children}
+    </svg>
+  );
+}
+
+export const PlusIcon = () => (
+  <Icon>
+    <path d="M8 3.5v9M3.5 8h9" />
+  </Icon>
+);
+export const CloseIcon = () => (
+  <Icon>
+    <path d="m4 4 8 8M12 4l-8 8" />
+  </Icon>
+);
+export const CheckIcon = () => (
+  <Icon>
+    <path d="m3 8.5 3.2 3L13 4.5" />
+  </Icon>
+);
+export const WarningIcon = () => (
+  <Icon>
+    <path d="M8 2.2 14.5 13.5h-13zM8 6.5v3M8 11.6v.1" />
+  </Icon>
+);
+export const ErrorIcon = () => (
+  <Icon>
+    <circle cx="8" cy="8" r="6" />
+    <path d="M8 4.8v3.8M8 11.1v.1" />
+  </Icon>
+);
+export const InfoIcon = () => (
+  <Icon>
+    <circle cx="8" cy="8" r="6" />
+    <path d="M8 7.4v3.8M8 4.9v.1" />
+  </Icon>
+);
+export const SearchIcon = () => (
+  <Icon>
+    <circle cx="7" cy="7" r="4.2" />
+    <path d="m10.2 10.2 3.3 3.3" />
+  </Icon>
+);
+export const FolderIcon = () => (
+  <Icon>
+    <path d="M1.8 12.5v-9h4l1.6 1.8h6.8v7.2z" />
+  </Icon>
+);
+export const DownloadIcon = () => (
+  <Icon>
+    <path d="M8 2.5v7.5M4.8 7 8 10.2 11.2 7M2.5 13.2h11" />
+  </Icon>
+);
+export const CopyIcon = () => (
+  <Icon>
+    <rect x="5.5" y="5.5" width="8" height="8" rx="1.5" />
+    <path d="M10.5 5.5v-3h-8v8h3" />
+  </Icon>
+);
+export const TrashIcon = () => (
+  <Icon>
+    <path d="M2.5 4h11M6 4V2.5h4V4M4 4l.7 9.5h6.6L12 4" />
+  </Icon>
+);
+export const LockIcon = () => (
+  <Icon>
+    <rect x="3" y="7" width="10" height="6.5" rx="1.5" />
+    <path d="M5.2 7V5a2.8 2.8 0 0 1 5.6 0v2" />
+  </Icon>
+);
+export const SunIcon = () => (
+  <Icon>
+    <circle cx="8" cy="8" r="2.8" />
+    <path d="M8 1.5v1.3M8 13.2v1.3M1.5 8h1.3M13.2 8h1.3M3.4 3.4l.9.9M11.7 11.7l.9.9M3.4 12.6l.9-.9M11.7 4.3l.9-.9" />
+  </Icon>
+);
+export const MoonIcon = () => (
+  <Icon>
+    <path d="M13.3 9.6A5.8 5.8 0 0 1 6.4 2.7a5.8 5.8 0 1 0 6.9 6.9z" />
+  </Icon>
+);
+export const SystemThemeIcon = () => (
+  <Icon>
+    <circle cx="8" cy="8" r="5.8" />
+    <path d="M8 2.2v11.6a5.8 5.8 0 0 0 0-11.6z" fill="currentColor" stroke="none" />
+  </Icon>
+);
+
+/** The mark: three models melting into one. */
+export function Mark() {
+  return (
+    <svg width="20" height="20" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
+      <circle cx="12" cy="12.5" r="8.5" fill="var(--model-0)" />
+      <circle cx="20" cy="12.5" r="8.5" fill="var(--model-1)" fillOpacity="0.85" />
+      <circle cx="16" cy="20" r="8.5" fill="var(--model-2)" fillOpacity="0.85" />
+    </svg>
+  );
+}

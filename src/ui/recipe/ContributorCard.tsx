@@ -1,0 +1,93 @@
+import { Switch } from 'radix-ui';
+import { type CSSProperties, memo } from 'react';
+import type { ModelFacts } from '../../engine/protocol';
+import type { MergeMethod } from '../../merge/method';
+import { Button } from '../parts/Button';
+import { CloseIcon } from '../parts/icons';
+import { ModelMeta } from '../parts/ModelMeta';
+import { modelColour, Swatch } from '../parts/Swatch';
+import { Tip } from '../parts/Tip';
+import { lineage } from '../state/lineage';
+import { shortName } from '../state/recipe-build';
+import {
+  type ContributorFacts,
+  effectiveSpecs,
+  removeContributor,
+  setContributorParameter,
+  setEnabled,
+  settingValue,
+} from '../state/recipe-facts';
+import { editRecipe } from '../state/studio';
+import { useStudio } from '../studio-context';
+import { ParameterField } from './ParameterField';
+
+interface ContributorCardProps {
+  contributor: ContributorFacts;
+  model: ModelFacts | undefined;
+  base: ModelFacts | undefined;
+  method: MergeMethod;
+}
+
+/** A contributor: what it is, how it is related to the base, and its parameters under the current method. */
+export const ContributorCard = memo(function ContributorCard(props: ContributorCardProps) {
+  const { contributor, model, base, method } = props;
+  const studio = useStudio();
+  const { ref, enabled, colour, parameters } = contributor;
+  const name = shortName(ref);
+  const badge = model && lineage(model, base);
+  return (
+    <li
+      className="card"
+      data-off={!enabled || undefined}
+      style={{ '--hue': modelColour(colour) } as CSSProperties}
+    >
+      <div className="card-head">
+        <Swatch colour={colour} />
+        <Tip text={ref}>
+          <strong className="truncate">{name}</strong>
+        </Tip>
+        <span className="spacer" />
+        <Switch.Root
+          className="switch"
+          checked={enabled}
+          onCheckedChange={(on) => editRecipe(studio, (r) => setEnabled(r, ref, on))}
+          aria-label={`Merge ${name}`}
+        >
+          <Switch.Thumb className="switch-thumb" />
+        </Switch.Root>
+        <Button
+          variant="quiet"
+          iconOnly
+          className="card-remove"
+          tip="Take out of the recipe"
+          aria-label={`Remove ${name}`}
+          onClick={() => editRecipe(studio, (r) => removeContributor(r, ref))}
+        >
+          <CloseIcon />
+        </Button>
+      </div>
+      {model && badge ? (
+        <ModelMeta model={model} short>
+          <Tip text={badge.why}>
+            <span className="tag" data-tone={badge.tone}>
+              {badge.text}
+            </span>
+          </Tip>
+        </ModelMeta>
+      ) : null}
+      {enabled
+        ? effectiveSpecs(method.modelParameters).map(({ name: parameter, spec }) => (
+            <ParameterField
+              key={parameter}
+              spec={spec}
+              of={name}
+              value={settingValue(parameters, parameter, spec)}
+              onChange={(value) =>
+                editRecipe(studio, (r) => setContributorParameter(r, ref, parameter, value))
+              }
+            />
+          ))
+        : null}
+    </li>
+  );
+});

@@ -1,0 +1,113 @@
+import { Popover } from 'radix-ui';
+import { methods } from '../../merge/methods/index';
+import { NumberField } from '../parts/NumberField';
+import { Section } from '../parts/Section';
+import { drawsRandomly } from '../state/recipe-build';
+import { effectiveSpecs, setMethod, setParameter, settingValue } from '../state/recipe-facts';
+import { recipeProblems } from '../state/recipe-validation';
+import { editRecipe, methodOf } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import { ParameterField } from './ParameterField';
+
+/** The merge method: picker, one-line meaning, formula, its parameters. Everything comes from the method's file. */
+export function MethodSection() {
+  const studio = useStudio();
+  const recipe = useFacts((s) => s.recipe);
+  const models = useFacts((s) => s.models);
+  const method = methodOf(recipe);
+  const seedProblem = recipeProblems(recipe, models, method).find((p) => p.place.kind === 'seed');
+  return (
+    <Section title="Method" aside={<MethodHelp />}>
+      <select
+        className="select"
+        aria-label="Merge method"
+        value={method.id}
+        onChange={(event) => {
+          const next = methods.find((m) => m.id === event.target.value);
+          if (next) editRecipe(studio, (r) => setMethod(r, methodOf(r), next));
+        }}
+      >
+        {methods.map((m) => (
+          <option key={m.id} value={m.id}>
+            {m.title}
+          </option>
+        ))}
+      </select>
+      <p className="small quiet">{method.summary}</p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long formula scrolls, also by keyboard. */}
+      <code className="formula" tabIndex={0} role="math" aria-label={`Formula: ${method.formula}`}>
+        {method.formula}
+      </code>
+      {effectiveSpecs(method.parameters).map(({ name, spec }) => (
+        <ParameterField
+          key={name}
+          spec={spec}
+          value={settingValue(recipe.parameters, name, spec)}
+          onChange={(value) => editRecipe(studio, (r) => setParameter(r, name, value))}
+        />
+      ))}
+      {drawsRandomly(method, recipe.parameters) ? (
+        <div className="parameter">
+          <span className="parameter-label">seed</span>
+          <NumberField
+            className="field mono parameter-wide"
+            value={recipe.seed}
+            min={0}
+            max={2 ** 32 - 1}
+            label="seed"
+            invalid={seedProblem !== undefined}
+            onChange={(seed) => editRecipe(studio, (r) => ({ ...r, seed }))}
+          />
+          {seedProblem ? (
+            <span className="field-problem parameter-problem" role="alert">
+              {seedProblem.remedy}
+            </span>
+          ) : null}
+        </div>
+      ) : null}
+    </Section>
+  );
+}
+
+/** What the method does and what each parameter means, in full. */
+function MethodHelp() {
+  const method = useFacts((s) => methodOf(s.recipe));
+  const parameters = [...effectiveSpecs(method.modelParameters), ...effectiveSpecs(method.parameters)];
+  return (
+    <Popover.Root>
+      <Popover.Trigger asChild>
+        <button type="button" className="link">
+          what is this?
+        </button>
+      </Popover.Trigger>
+      <Popover.Portal>
+        <Popover.Content
+          className="popover stack"
+          side="right"
+          align="start"
+          sideOffset={12}
+          collisionPadding={12}
+          aria-label={`About ${method.title}`}
+        >
+          <h3>{method.title}</h3>
+          <p>{method.summary}</p>
+          <code className="formula">{method.formula}</code>
+          <p className="small quiet">
+            W₀ is the base, Wᵢ a contributor, τᵢ = Wᵢ − W₀ its change (its task vector), wᵢ its weight.
+          </p>
+          <dl className="terms">
+            {parameters.map(({ name, spec }) => (
+              <div key={name}>
+                <dt>{spec.label}</dt>
+                <dd>{spec.help}</dd>
+              </div>
+            ))}
+          </dl>
+          <a href={method.reference.url} target="_blank" rel="noreferrer">
+            {method.reference.label}
+          </a>
+        </Popover.Content>
+      </Popover.Portal>
+    </Popover.Root>
+  );
+}

@@ -1,0 +1,141 @@
+import { formatBytes } from '../format/quantity';
+import { ModelMeta } from '../parts/ModelMeta';
+import { Section } from '../parts/Section';
+import { recipeProblems } from '../state/recipe-validation';
+import { methodOf, setView, showTab } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import { ContributorCard } from './ContributorCard';
+import { MethodSection } from './MethodSection';
+
+/** The recipe as a form: base, contributors, method, output. */
+export function RecipePanel() {
+  return (
+    <>
+      <BaseSection />
+      <ContributorsSection />
+      <MethodSection />
+      <OutputSummary />
+    </>
+  );
+}
+
+function BaseSection() {
+  const studio = useStudio();
+  const ref = useFacts((s) => s.recipe.base);
+  const base = useFacts((s) => s.models.find((m) => m.ref === s.recipe.base));
+  const opening = useFacts((s) => s.opening.length > 0);
+  const problem = useProblem('base');
+  const choose = () => setView(studio, { adding: 'base' });
+  return (
+    <Section
+      title="Base"
+      aside={
+        <button type="button" className="link" onClick={choose}>
+          {ref === null ? 'choose' : 'change'}
+        </button>
+      }
+    >
+      {ref !== null ? (
+        <div className="card">
+          <strong className="truncate" title={ref}>
+            {ref}
+          </strong>
+          {base ? <ModelMeta model={base} /> : null}
+        </div>
+      ) : (
+        <div className="empty">
+          {opening ? 'Opening…' : 'The model that everything is measured against.'}
+          <button type="button" className="link" onClick={choose}>
+            Choose a base model
+          </button>
+        </div>
+      )}
+      <Problem problem={problem} />
+    </Section>
+  );
+}
+
+function ContributorsSection() {
+  const studio = useStudio();
+  const contributors = useFacts((s) => s.recipe.contributors);
+  const models = useFacts((s) => s.models);
+  const baseRef = useFacts((s) => s.recipe.base);
+  const method = useFacts((s) => methodOf(s.recipe));
+  const problem = useProblem('contributors');
+  const add = () => setView(studio, { adding: 'contributor' });
+  const byRef = new Map(models.map((m) => [m.ref, m]));
+  return (
+    <Section
+      title="Contributors"
+      aside={
+        <button type="button" className="link" onClick={add}>
+          + add
+        </button>
+      }
+    >
+      <ul className="cards">
+        {contributors.map((c) => (
+          <ContributorCard
+            key={c.ref}
+            contributor={c}
+            model={byRef.get(c.ref)}
+            base={baseRef === null ? undefined : byRef.get(baseRef)}
+            method={method}
+          />
+        ))}
+      </ul>
+      {contributors.length === 0 ? (
+        <div className="empty">
+          Adapters and fine-tunes whose changes are merged.
+          <button type="button" className="link" onClick={add}>
+            Add a contributor
+          </button>
+        </div>
+      ) : null}
+      <Problem problem={problem} />
+    </Section>
+  );
+}
+
+function OutputSummary() {
+  const studio = useStudio();
+  const outDtype = useFacts((s) => s.recipe.outDtype);
+  const shardBytes = useFacts((s) => s.recipe.shardBytes);
+  const output = useFacts((s) => s.output);
+  return (
+    <Section
+      title="Output"
+      aside={
+        <button type="button" className="link" onClick={() => showTab(studio, 'output')}>
+          change
+        </button>
+      }
+    >
+      <div className="row wrap tags">
+        <span className="tag">{outDtype ?? 'dtype of each tensor'}</span>
+        <span className="tag">{formatBytes(shardBytes)} shards</span>
+        <span className="tag">
+          {output.kind === 'folder' ? `folder ${output.folder ?? 'to be picked'}` : 'downloads'}
+        </span>
+      </div>
+    </Section>
+  );
+}
+
+function Problem({ problem }: { problem: { message: string; remedy: string } | undefined }) {
+  return problem ? (
+    <p className="field-problem" role="alert">
+      {problem.message} {problem.remedy}
+    </p>
+  ) : null;
+}
+
+function useProblem(kind: 'base' | 'contributors') {
+  const recipe = useFacts((s) => s.recipe);
+  const models = useFacts((s) => s.models);
+  const opening = useFacts((s) => s.opening.length > 0);
+  const problems = recipeProblems(recipe, models, methodOf(recipe));
+  // An empty recipe that is still being filled is not a mistake, and its own card says what is missing.
+  const empty = opening || (kind === 'base' ? recipe.base === null : recipe.contributors.length === 0);
+  return empty ? undefined : problems.find((p) => p.place.kind === kind);
+}

@@ -1,0 +1,55 @@
+import { useCallback, useEffect, useState } from 'react';
+import type { CacheFacts } from '../../engine/protocol';
+import { formatBytes } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { TrashIcon } from '../parts/icons';
+import { Section } from '../parts/Section';
+import { notifyError } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+
+/** Results of earlier merges that still take space in this browser. */
+export function KeptOutputs() {
+  const studio = useStudio();
+  const status = useFacts((s) => s.run?.status);
+  const name = useFacts((s) => (s.run?.status === 'running' ? null : s.run?.destination.name));
+  const usable = useFacts((s) => s.engine.facts?.storage.available === true);
+  const [outputs, setOutputs] = useState<CacheFacts['outputs']>([]);
+  const refresh = useCallback(() => {
+    if (!usable) return;
+    studio.engine.cache().then(
+      (facts) => setOutputs(facts.outputs),
+      (thrown: unknown) => notifyError(studio, thrown),
+    );
+  }, [studio, usable]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a run that ends has left an output behind.
+  useEffect(refresh, [refresh, status]);
+  const others = outputs.filter((o) => o.name !== name || status !== 'done');
+  if (others.length === 0) return null;
+  return (
+    <Section title="Kept in this browser">
+      <ul className="files">
+        {others.map((output) => (
+          <li key={output.name}>
+            <span className="file-name">
+              <span className="mono truncate">{output.name}</span>
+              {output.complete ? null : <span className="small faint">unfinished</span>}
+            </span>
+            <span className="numeric">{formatBytes(output.bytes)}</span>
+            <Button
+              iconOnly
+              tip="Delete"
+              aria-label={`Delete ${output.name}`}
+              onClick={() =>
+                void studio.engine
+                  .deleteCached('output', output.name)
+                  .then(refresh, (thrown: unknown) => notifyError(studio, thrown))
+              }
+            >
+              <TrashIcon />
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

@@ -1,0 +1,127 @@
+import { useMemo } from 'react';
+import { colorScale } from '../charts/color-scale';
+import { HeatmapFigure } from '../charts/HeatmapFigure';
+import { heatmap, layerGrid, measuredValues } from '../charts/heatmap-data';
+import { type Metric, type MetricId, metricById, metrics, type Subject } from '../charts/metrics';
+import { formatCounted } from '../format/quantity';
+import { Segmented } from '../parts/Segmented';
+import type { Contributor } from '../state/facts';
+import { setView } from '../state/studio';
+import { useFacts, useShownTheme, useStudio } from '../studio-context';
+import { LayersTable } from './LayersTable';
+import { type LayersSource, useLayersSource } from './layers-source';
+
+/** Layer × module charts of the last or running merge, one per contributor or pair, on one scale. */
+export function LayersTab() {
+  const source = useLayersSource();
+  const metric = metricById(useFacts((s) => s.view.metric));
+  if (source.tensors.length === 0) {
+    return (
+      <div className="screen">
+        <div className="empty" role="status">
+          <strong>Nothing to draw yet</strong>
+          <span>The chart takes its rows and columns from the plan. Complete the recipe on the left.</span>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <div className="screen fill">
+      <Toolbar metric={metric} source={source} />
+      <Charts metric={metric} source={source} />
+      <LayersTable source={source} />
+    </div>
+  );
+}
+
+function Toolbar({ metric, source }: { metric: Metric; source: LayersSource }) {
+  const studio = useStudio();
+  const scale = useFacts((s) => s.view.scale);
+  return (
+    <div className="layers-bar">
+      <div className="scroll-x">
+        <Segmented<MetricId>
+          label="Metric"
+          value={metric.id}
+          options={metrics.map((m) => ({ value: m.id, label: m.label }))}
+          onChange={(id) => setView(studio, { metric: id })}
+        />
+      </div>
+      <Segmented
+        label="Colour scale"
+        value={scale}
+        options={[
+          { value: 'full', label: 'Full scale' },
+          { value: 'fit', label: 'Fit' },
+        ]}
+        onChange={(next) => setView(studio, { scale: next })}
+      />
+      <p className="small quiet layers-meaning">
+        {metric.meaning} <StatusText source={source} />
+      </p>
+    </div>
+  );
+}
+
+function StatusText({ source }: { source: LayersSource }) {
+  const { measured, expected, state } = source;
+  if (state === 'planned') return <em>Not measured yet: press Merge and it fills in, tensor by tensor.</em>;
+  if (state === 'outdated') return <em>From the last merge; the recipe has changed since.</em>;
+  if (measured < expected) {
+    return (
+      <em>
+        {measured} of {formatCounted(expected, 'tensor')} measured.
+      </em>
+    );
+  }
+  return null;
+}
+
+function Charts({ metric, source }: { metric: Metric; source: LayersSource }) {
+  const theme = useShownTheme();
+  const extent = useFacts((s) => s.view.scale);
+  const grid = useMemo(() => layerGrid(source.tensors), [source.tensors]);
+  const subjects = useMemo(() => subjectsOf(metric, source.contributors), [metric, source.contributors]);
+  const charts = useMemo(
+    () => subjects.map((subject) => ({ subject, data: heatmap(grid, source.reports, metric, subject.ids) })),
+    [subjects, grid, source.reports, metric],
+  );
+  const scale = useMemo(
+    () => colorScale(metric, measuredValues(charts.map((c) => c.data)), extent, theme),
+    [metric, charts, extent, theme],
+  );
+  if (subjects.length === 0) {
+    return (
+      <div className="empty">
+        <span>{metric.label} compares two contributors; this recipe has only one.</span>
+      </div>
+    );
+  }
+  return (
+    <div className="charts" data-one={charts.length === 1 || undefined}>
+      {charts.map(({ subject, data }) => (
+        <HeatmapFigure
+          key={subject.ids.join(' ')}
+          contributors={subject.contributors}
+          metric={metric}
+          grid={grid}
+          data={data}
+          scale={scale}
+          annotated={charts.length === 1}
+        />
+      ))}
+    </div>
+  );
+}
+
+/** Whose charts a metric has. */
+function subjectsOf(
+  metric: Metric,
+  contributors: readonly Contributor[],
+): { ids: Subject; contributors: readonly Contributor[] }[] {
+  if (metric.per === 'tensor') return [{ ids: [], contributors: [] }];
+  if (metric.per === 'contributor') return contributors.map((c) => ({ ids: [c.id], contributors: [c] }));
+  return contributors.flatMap((a, i) =>
+    contributors.slice(i + 1).map((b) => ({ ids: [a.id, b.id], contributors: [a, b] })),
+  );
+}

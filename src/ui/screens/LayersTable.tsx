@@ -1,0 +1,120 @@
+import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
+import { measure, metricById } from '../charts/metrics';
+import { formatCount, formatPercent, formatReal } from '../format/quantity';
+import { Swatch } from '../parts/Swatch';
+import { TensorName } from '../parts/TensorName';
+import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
+import type { Contributor } from '../state/facts';
+import { toggleSelected } from '../state/studio';
+import { useFacts, useNarrow, useStudio } from '../studio-context';
+import type { LayersSource } from './layers-source';
+
+interface Row {
+  tensor: PlanTensorFacts;
+  report: TensorReport | undefined;
+}
+
+/** The numbers behind the charts, one row per tensor, sortable. */
+export function LayersTable({ source }: { source: LayersSource }) {
+  const studio = useStudio();
+  const narrow = useNarrow();
+  const selected = useFacts((s) => s.view.selected);
+  const metric = metricById(useFacts((s) => s.view.metric));
+  const rows: Row[] = source.tensors.map((tensor) => ({ tensor, report: source.reports.get(tensor.name) }));
+  const perContributor = metric.per === 'contributor' ? metric : metricById('sparsity');
+  const columns: TableColumn<Row>[] = [
+    {
+      id: 'name',
+      head: 'Tensor',
+      track: 'minmax(120px, 1fr)',
+      cell: (r) => <TensorName name={r.tensor.name} />,
+    },
+    ...(narrow
+      ? []
+      : [
+          {
+            id: 'elements',
+            head: 'Elements',
+            track: '66px',
+            align: 'end' as const,
+            cell: (r: Row) => formatCount(r.tensor.elements),
+            sortBy: (r: Row) => r.tensor.elements,
+          },
+          ...source.contributors.slice(0, 4).map((c) => contributorColumn(c, perContributor.id)),
+        ]),
+    {
+      id: 'conflict',
+      head: 'Sign conflict',
+      track: narrow ? '96px' : '98px',
+      align: 'end',
+      cell: (r) => <Bar value={value(r, 'signConflict')} of={0.3} text={formatPercent} />,
+      sortBy: (r) => value(r, 'signConflict') ?? -1,
+    },
+    {
+      id: 'change',
+      head: 'Change',
+      track: '62px',
+      align: 'end',
+      cell: (r) => text(value(r, 'outputChange'), formatReal),
+      sortBy: (r) => value(r, 'outputChange') ?? -1,
+    },
+  ];
+  return (
+    <section className="table-section" aria-label="Tensors of the merge">
+      <VirtualTable
+        label="Numbers of every tensor"
+        rows={rows}
+        rowKey={(r) => r.tensor.name}
+        columns={columns}
+        selected={selected}
+        onSelect={(name) => toggleSelected(studio, name)}
+        empty="No tensors."
+      />
+    </section>
+  );
+}
+
+function contributorColumn(c: Contributor, metric: 'sparsity' | 'keptEnergy' | string): TableColumn<Row> {
+  const id = metric === 'keptEnergy' ? 'keptEnergy' : 'sparsity';
+  return {
+    id: c.id,
+    head: (
+      <span className="row head-model" title={`${metricById(id).label} of ${c.label}`}>
+        <Swatch colour={c.colour} dot />
+        <span className="truncate">{c.label}</span>
+      </span>
+    ),
+    track: 'minmax(56px, 74px)',
+    align: 'end',
+    cell: (r) => text(value(r, id, c.id), metricById(id).format),
+    sortBy: (r) => value(r, id, c.id) ?? -1,
+  };
+}
+
+function value(row: Row, metric: 'sparsity' | 'keptEnergy' | 'signConflict' | 'outputChange', id?: string) {
+  if (!row.report) return null;
+  return measure(metric, row.report, id === undefined ? [] : [id])?.value ?? null;
+}
+
+/** A number, or a dash that is read as what it means. */
+function text(value: number | null, format: (value: number) => string) {
+  return value === null ? (
+    <span className="faint">
+      <span aria-hidden="true">–</span>
+      <span className="visually-hidden">none</span>
+    </span>
+  ) : (
+    format(value)
+  );
+}
+
+function Bar({ value, of, text: format }: { value: number | null; of: number; text(value: number): string }) {
+  return (
+    <span className="cell-bar">
+      {value === null ? null : (
+        <span className="bar-fill" style={{ width: `${Math.min(1, value / of) * 40}px` }} />
+      )}
+      {text(value, format)}
+    </span>
+  );
+}

@@ -1,0 +1,127 @@
+import { useEffect, useState } from 'react';
+import { formatBytes, formatCounted } from '../format/quantity';
+import { saveFile, saveFiles, saveText } from '../local/save-file';
+import { Button } from '../parts/Button';
+import { DownloadIcon } from '../parts/icons';
+import { Section } from '../parts/Section';
+import type { RunFacts } from '../state/facts';
+import { notifyError } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+
+const FETCHING = 'Being fetched from this browser’s storage.';
+
+/** The files of the last finished run with size, hash and a download each; before that, the files a merge will write. */
+export function OutputFiles() {
+  const run = useFacts((s) => s.run);
+  const planned = useFacts((s) => s.plan.facts?.outputFiles);
+  if (run?.status === 'done') return <Finished run={run} />;
+  return (
+    <Section title="Files to be written">
+      {planned ? (
+        <ul className="files">
+          {planned.map((file) => (
+            <li key={file}>
+              <span className="mono truncate">{file}</span>
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <p className="quiet">Known once the plan is there.</p>
+      )}
+    </Section>
+  );
+}
+
+function Finished({ run }: { run: RunFacts }) {
+  const { destination, report } = run;
+  const files = useDownloads(run);
+  const shards = new Map((report?.shards ?? []).map((s) => [s.file, s]));
+  const names = [...new Set([...shards.keys(), ...run.outputFiles])];
+  const inFolder = destination.kind === 'folder';
+  const downloads = names.flatMap((name) => {
+    const file = files.get(name);
+    return file ? [{ name, file }] : [];
+  });
+  return (
+    <Section title="Files" aside={<span className="small quiet">{formatCounted(names.length, 'file')}</span>}>
+      <p className="file-where">
+        {inFolder ? 'Saved to ' : 'Kept in this browser as '}
+        <strong>{inFolder ? `${destination.folder}/${destination.name}` : destination.name}</strong>
+      </p>
+      <ul className="files">
+        {names.map((name) => {
+          const shard = shards.get(name);
+          const file = files.get(name);
+          const bytes = shard?.bytes ?? file?.size;
+          return (
+            <li key={name}>
+              <span className="file-name">
+                <span className="mono truncate">{name}</span>
+                {shard ? (
+                  <code className="faint truncate" title={`sha256 ${shard.sha256}`}>
+                    sha256 {shard.sha256.slice(0, 12)}…
+                  </code>
+                ) : null}
+              </span>
+              <span className="numeric">{bytes === undefined ? '' : formatBytes(bytes)}</span>
+              {inFolder ? null : (
+                <Button
+                  aria-label={`Download ${name}`}
+                  why={file ? null : FETCHING}
+                  onClick={() => file && saveFile(file, name)}
+                >
+                  <DownloadIcon />
+                  Download
+                </Button>
+              )}
+            </li>
+          );
+        })}
+      </ul>
+      <div className="row wrap">
+        {inFolder ? null : (
+          <Button
+            variant="primary"
+            why={downloads.length < names.length ? FETCHING : null}
+            onClick={() => saveFiles(downloads)}
+          >
+            <DownloadIcon />
+            Download all
+          </Button>
+        )}
+        <Button onClick={() => saveText(JSON.stringify(report, null, 2), `${destination.name}.report.json`)}>
+          <DownloadIcon />
+          Report as JSON
+        </Button>
+      </div>
+      <p className="small quiet">
+        The report holds every tensor's numbers, the hashes of inputs and outputs, and the timings.
+      </p>
+    </Section>
+  );
+}
+
+/** The finished files of a `downloads` run, disk-backed, by name; filled as they arrive. */
+function useDownloads(run: RunFacts): ReadonlyMap<string, File> {
+  const studio = useStudio();
+  const [files, setFiles] = useState<ReadonlyMap<string, File>>(new Map());
+  const { id, destination, outputFiles } = run;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the run's id stands for all of it.
+  useEffect(() => {
+    if (destination.kind !== 'downloads') return;
+    let gone = false;
+    const fetchAll = async () => {
+      const found = new Map<string, File>();
+      for (const name of outputFiles) {
+        found.set(name, await studio.engine.outputFile(destination.name, name));
+        if (gone) return;
+      }
+      setFiles(found);
+    };
+    fetchAll().catch((thrown: unknown) => notifyError(studio, thrown));
+    return () => {
+      gone = true;
+    };
+  }, [id, studio]);
+  return files;
+}

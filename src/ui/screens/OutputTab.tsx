@@ -1,0 +1,182 @@
+import { lazy, Suspense } from 'react';
+import { hasDirectoryPicker } from '../local/directory-picker';
+import { Button } from '../parts/Button';
+import { FolderIcon } from '../parts/icons';
+import { NumberField } from '../parts/NumberField';
+import { Section } from '../parts/Section';
+import { outputName } from '../state/recipe-build';
+import type { OutDtype } from '../state/recipe-facts';
+import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
+import { chooseFolder } from '../state/run';
+import { editRecipe, methodOf, notifyError } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import { KeptOutputs } from './KeptOutputs';
+import { OutputFiles } from './OutputFiles';
+
+const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.RecipeYaml })));
+
+/** Where the result goes and in which form; its files once there are any; the recipe as text. */
+export function OutputTab() {
+  const done = useFacts((s) => s.run?.status === 'done');
+  return (
+    <div className="screen output-screen" data-done={done || undefined}>
+      <div className="stack output-column">
+        <Destination />
+        <Form />
+        <Suspense fallback={<div className="yaml-space" />}>
+          <RecipeYaml />
+        </Suspense>
+      </div>
+      <div className="stack output-column output-files">
+        <OutputFiles />
+        <KeptOutputs />
+      </div>
+    </div>
+  );
+}
+
+function Destination() {
+  const studio = useStudio();
+  const output = useFacts((s) => s.output);
+  const proposed = useFacts((s) => outputName(s.recipe));
+  const storage = useFacts((s) => s.engine.facts?.storage);
+  const picker = hasDirectoryPicker();
+  const noDownloads =
+    storage && !storage.available ? (storage.why ?? 'This browser offers no private storage.') : null;
+  const noFolder = picker
+    ? null
+    : 'This browser cannot write into folders; Chrome and Edge on a computer can.';
+  const take = (kind: 'downloads' | 'folder') =>
+    studio.store.setState((s) => ({ output: { ...s.output, kind } }));
+  return (
+    <Section title="Save to">
+      <div className="choices" role="radiogroup" aria-label="Save to">
+        <Choice
+          name="downloads"
+          checked={output.kind === 'downloads'}
+          why={noDownloads}
+          onChoose={() => take('downloads')}
+          title="Downloads"
+          text="Files are kept in this browser; you download them one by one when the merge is done."
+        />
+        <Choice
+          name="folder"
+          checked={output.kind === 'folder'}
+          why={noFolder}
+          onChoose={() => take('folder')}
+          title={output.folder === null ? 'A folder' : `Folder “${output.folder}”`}
+          text="Shards are written straight to your disk, in a new folder of the name below. Best for large models."
+        />
+      </div>
+      {output.kind === 'folder' && picker ? (
+        <div className="row">
+          <Button onClick={() => void chooseFolder(studio).catch((e: unknown) => notifyError(studio, e))}>
+            <FolderIcon />
+            {output.folder === null ? 'Choose folder…' : 'Choose another…'}
+          </Button>
+          <span className="small quiet">
+            {output.folder === null ? 'Else you are asked when you press Merge.' : ''}
+          </span>
+        </div>
+      ) : null}
+      <label className="labelled">
+        <span>Name</span>
+        <input
+          className="field mono"
+          value={output.name ?? proposed}
+          spellCheck={false}
+          autoComplete="off"
+          onChange={(event) => {
+            const name = event.target.value.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+/, '');
+            studio.store.setState((s) => ({ output: { ...s.output, name: name === '' ? null : name } }));
+          }}
+        />
+      </label>
+    </Section>
+  );
+}
+
+interface ChoiceProps {
+  name: string;
+  checked: boolean;
+  why: string | null;
+  title: string;
+  text: string;
+  onChoose(): void;
+}
+
+function Choice({ name, checked, why, title, text, onChoose }: ChoiceProps) {
+  return (
+    <label className="choice" data-checked={checked || undefined} data-off={why !== null || undefined}>
+      <input
+        type="radio"
+        name="destination"
+        value={name}
+        checked={checked}
+        disabled={why !== null}
+        onChange={onChoose}
+      />
+      <strong>{title}</strong>
+      <span className="small quiet">{why ?? text}</span>
+    </label>
+  );
+}
+
+const dtypes: readonly { value: OutDtype | ''; label: string }[] = [
+  { value: '', label: 'as each tensor of the base' },
+  { value: 'bfloat16', label: 'bfloat16' },
+  { value: 'float16', label: 'float16' },
+  { value: 'float32', label: 'float32' },
+];
+
+function Form() {
+  const studio = useStudio();
+  const recipe = useFacts((s) => s.recipe);
+  const models = useFacts((s) => s.models);
+  const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'shardBytes');
+  return (
+    <Section title="Form">
+      <label className="labelled">
+        <span>Dtype</span>
+        <select
+          className="select"
+          value={recipe.outDtype ?? ''}
+          onChange={(event) => {
+            const chosen = dtypes.find((d) => d.value === event.target.value)?.value;
+            editRecipe(studio, (r) => ({
+              ...r,
+              outDtype: chosen === undefined || chosen === '' ? null : chosen,
+            }));
+          }}
+        >
+          {dtypes.map((d) => (
+            <option key={d.value} value={d.value}>
+              {d.label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <div className="labelled">
+        <span>Shard size</span>
+        <span className="row">
+          <NumberField
+            className="field mono shard-field"
+            label="Shard size in gigabytes"
+            value={recipe.shardBytes / 1e9}
+            min={SHARD_BYTES.min / 1e9}
+            max={SHARD_BYTES.max / 1e9}
+            step={0.5}
+            invalid={problem !== undefined}
+            onChange={(gb) => editRecipe(studio, (r) => ({ ...r, shardBytes: Math.round(gb * 1e9) }))}
+          />
+          <span className="quiet">GB at most</span>
+        </span>
+      </div>
+      {problem ? (
+        <p className="field-problem" role="alert">
+          {problem.remedy}
+        </p>
+      ) : null}
+    </Section>
+  );
+}

@@ -1,0 +1,230 @@
+import { useState } from 'react';
+import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../../engine/protocol';
+import { formatBytes, formatCount, formatCounted, formatShape } from '../format/quantity';
+import { ErrorCard } from '../parts/ErrorCard';
+import { SearchIcon } from '../parts/icons';
+import { Message } from '../parts/Message';
+import { Swatch } from '../parts/Swatch';
+import { TensorName } from '../parts/TensorName';
+import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
+import type { Contributor } from '../state/facts';
+import { mergeGate } from '../state/merge-gate';
+import { toggleSelected } from '../state/studio';
+import { useFacts, useNarrow, useStudio } from '../studio-context';
+
+/** What a merge would do: what it costs, what does not fit, and every output tensor. Nothing has been downloaded. */
+export function PlanTab() {
+  const plan = useFacts((s) => s.plan);
+  if (plan.status === 'failed' && plan.error) {
+    return (
+      <div className="screen">
+        <ErrorCard error={plan.error} />
+      </div>
+    );
+  }
+  if (!plan.facts) return <NoPlan />;
+  return (
+    <div className="screen fill" data-stale={plan.status === 'stale' || undefined}>
+      <Costs plan={plan.facts} />
+      <Problems problems={plan.facts.problems} />
+      <Tensors tensors={plan.facts.tensors} contributors={plan.contributors} />
+    </div>
+  );
+}
+
+function NoPlan() {
+  const why = useFacts((s) => {
+    const gate = mergeGate(s);
+    return gate.open ? '' : [gate.why, gate.remedy].filter(Boolean).join(' ');
+  });
+  return (
+    <div className="screen">
+      <div className="empty" role="status">
+        <strong>No plan yet</strong>
+        <span>{why || 'Planning…'}</span>
+      </div>
+    </div>
+  );
+}
+
+function Costs({ plan }: { plan: PlanFacts }) {
+  const computed = plan.tensors.filter((t) => !t.copied).length;
+  const items: [label: string, value: string, more: string][] = [
+    [
+      'Tensors',
+      formatCount(plan.tensors.length),
+      `${formatCount(computed)} computed, ${formatCount(plan.tensors.length - computed)} copied`,
+    ],
+    [
+      'Download',
+      formatBytes(plan.bytesToDownload),
+      plan.bytesToDownload === 0 ? 'all at hand' : 'from the Hub, once',
+    ],
+    ['Read', formatBytes(plan.bytesToRead), 'each byte once'],
+    [
+      'Write',
+      formatBytes(plan.bytesToWrite),
+      `${formatCounted(plan.shards, 'shard')}, ${formatCounted(plan.outputFiles.length, 'file')}`,
+    ],
+    ['Memory', formatBytes(plan.peakBytes), 'at most, for tiles'],
+  ];
+  return (
+    <dl className="costs">
+      {items.map(([label, value, more]) => (
+        <div key={label}>
+          <dt>{label}</dt>
+          <dd>
+            <strong>{value}</strong>
+            <span className="costs-more">{more}</span>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const order: readonly PlanProblem['severity'][] = ['error', 'warning', 'note'];
+
+function Problems({ problems }: { problems: readonly PlanProblem[] }) {
+  if (problems.length === 0) {
+    return <Message tone="ok" title="The models fit together. Nothing stands in the way of this merge." />;
+  }
+  const sorted = [...problems].sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
+  return (
+    <ul className="problems" aria-label="Problems">
+      {sorted.map((problem) => (
+        <li key={`${problem.code} ${problem.message}`}>
+          <Message
+            tone={problem.severity}
+            title={
+              <>
+                <span className="visually-hidden">{problem.severity}: </span>
+                {problem.message}
+              </>
+            }
+            hint={problem.remedy}
+          >
+            {problem.tensors && problem.tensors.length > 0 ? (
+              <details>
+                <summary>{formatCounted(problem.tensors.length, 'tensor')}</summary>
+                <ul className="mono small problem-tensors">
+                  {problem.tensors.slice(0, 100).map((name) => (
+                    <li key={name}>{name}</li>
+                  ))}
+                  {problem.tensors.length > 100 ? (
+                    <li>… {formatCount(problem.tensors.length - 100)} more</li>
+                  ) : null}
+                </ul>
+              </details>
+            ) : null}
+          </Message>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface TensorsProps {
+  tensors: readonly PlanTensorFacts[];
+  contributors: readonly Contributor[];
+}
+
+function Tensors({ tensors, contributors }: TensorsProps) {
+  const studio = useStudio();
+  const narrow = useNarrow();
+  const selected = useFacts((s) => s.view.selected);
+  const [filter, setFilter] = useState('');
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const shown = tensors.filter((t) => words.every((w) => `${t.name} ${t.dtype}`.toLowerCase().includes(w)));
+  return (
+    <section className="table-section" aria-label="Output tensors">
+      <div className="table-bar">
+        <label className="search">
+          <SearchIcon />
+          <input
+            className="field"
+            type="search"
+            placeholder="Filter tensors, e.g. layers.3 mlp"
+            aria-label="Filter tensors"
+            value={filter}
+            onChange={(event) => setFilter(event.target.value)}
+          />
+        </label>
+        <span className="small quiet" role="status">
+          {words.length > 0
+            ? `${formatCount(shown.length)} of ${formatCounted(tensors.length, 'tensor')}`
+            : formatCounted(tensors.length, 'output tensor')}
+        </span>
+        <span className="spacer" />
+        <ul className="row wrap key" aria-label="Colours of the contributors">
+          {contributors.map((c) => (
+            <li key={c.id} className="row">
+              <Swatch colour={c.colour} dot />
+              <span className="small">{c.label}</span>
+            </li>
+          ))}
+        </ul>
+      </div>
+      <VirtualTable
+        label="Output tensors"
+        rows={shown}
+        rowKey={(t) => t.name}
+        columns={narrow ? narrowColumns(contributors) : columns(contributors)}
+        selected={selected}
+        onSelect={(name) => toggleSelected(studio, name)}
+        empty={`No tensor's name contains “${filter}”.`}
+      />
+    </section>
+  );
+}
+
+function columns(contributors: readonly Contributor[]): TableColumn<PlanTensorFacts>[] {
+  return [
+    nameColumn,
+    { id: 'shape', head: 'Shape', track: '112px', align: 'end', cell: (t) => formatShape(t.shape) },
+    { id: 'dtype', head: 'Dtype', track: '60px', cell: (t) => t.dtype },
+    {
+      id: 'elements',
+      head: 'Elements',
+      track: '92px',
+      align: 'end',
+      cell: (t) => formatCount(t.elements),
+      sortBy: (t) => t.elements,
+    },
+    contributorsColumn(contributors, '104px'),
+  ];
+}
+
+function narrowColumns(contributors: readonly Contributor[]): TableColumn<PlanTensorFacts>[] {
+  return [nameColumn, contributorsColumn(contributors, '92px')];
+}
+
+const nameColumn: TableColumn<PlanTensorFacts> = {
+  id: 'name',
+  head: 'Tensor',
+  track: 'minmax(120px, 1fr)',
+  cell: (t) => <TensorName name={t.name} />,
+};
+
+function contributorsColumn(
+  contributors: readonly Contributor[],
+  track: string,
+): TableColumn<PlanTensorFacts> {
+  return {
+    id: 'contributors',
+    head: 'Changed by',
+    track,
+    cell: (t) =>
+      t.copied ? (
+        <span className="faint">copied</span>
+      ) : (
+        <span className="dots">
+          {t.contributors.map((index) => {
+            const c = contributors[index];
+            return c ? <Swatch key={c.id} dot colour={c.colour} label={c.label} /> : null;
+          })}
+        </span>
+      ),
+    sortBy: (t) => t.contributors.length,
+  };
+}

@@ -1,0 +1,119 @@
+import { StageBar } from '../charts/StageBar';
+import { formatBytes, formatClock, formatCount, formatRate, formatSeconds } from '../format/quantity';
+import { ErrorCard } from '../parts/ErrorCard';
+import { Message } from '../parts/Message';
+import { Section } from '../parts/Section';
+import type { RunFacts } from '../state/facts';
+import { STAGE_TITLES } from '../state/run-log';
+import { useFacts } from '../studio-context';
+import { RunLog } from './RunLog';
+
+/** The run at work, or the last one: how far, how fast, where the time goes, what happened. */
+export function RunTab() {
+  const run = useFacts((s) => s.run);
+  if (!run) {
+    return (
+      <div className="screen">
+        <div className="empty" role="status">
+          <strong>No merge has run yet</strong>
+          <span>Press Merge: progress, the time each stage takes and the log appear here.</span>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <div className="screen run-screen">
+      <header className="run-head">
+        <h2>{run.title}</h2>
+        <p className="quiet">
+          {run.methodTitle} · <Status run={run} />
+        </p>
+      </header>
+      {run.error ? <ErrorCard error={run.error} /> : null}
+      {run.status === 'cancelled' ? (
+        <Message tone="note" title="Cancelled. Everything that was begun has been removed." />
+      ) : null}
+      <Numbers run={run} />
+      <Section title="Where the time goes">
+        <StageBar stages={run.report?.stages ?? run.progress?.stages ?? NOTHING} />
+      </Section>
+      <Section title="Log" className="log-section">
+        <RunLog entries={run.log} />
+      </Section>
+      {run.report ? <Inputs report={run.report} /> : null}
+    </div>
+  );
+}
+
+const NOTHING = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
+
+function Status({ run }: { run: RunFacts }) {
+  switch (run.status) {
+    case 'running':
+      return <>{run.progress ? STAGE_TITLES[run.progress.stage].toLowerCase() : 'starting'}</>;
+    case 'cancelling':
+      return <>cancelling</>;
+    case 'done':
+      return <span className="tone-ok">done in {formatSeconds(run.report?.seconds ?? 0)}</span>;
+    case 'failed':
+      return <span className="tone-bad">failed</span>;
+    case 'cancelled':
+      return <>cancelled</>;
+  }
+}
+
+function Numbers({ run }: { run: RunFacts }) {
+  const { progress: p, report } = run;
+  const seconds = report?.seconds ?? 0;
+  const written = report?.shards.reduce((sum, s) => sum + s.bytes, 0);
+  const items: [label: string, value: string, more: string][] = [
+    ['Tensors', p ? formatCount(p.tensorsDone) : '0', `of ${formatCount(run.planned.length)}`],
+    ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],
+    report
+      ? ['Throughput', formatRate((p?.bytes ?? written ?? 0) / Math.max(seconds, 1e-3)), 'on average']
+      : ['Throughput', formatRate(p?.bytesPerSecond ?? 0), 'now'],
+    report
+      ? ['Time', formatSeconds(seconds), 'in all']
+      : run.status === 'running'
+        ? ['Left', p?.secondsLeft == null ? '…' : formatClock(p.secondsLeft), 'minutes : seconds']
+        : ['Time', formatSeconds(run.log.at(-1)?.at ?? 0), 'until it stopped'],
+    report
+      ? ['Memory', formatBytes(report.peakBytes), 'at most, for tiles']
+      : ['Stage', p ? STAGE_TITLES[p.stage] : '–', 'now'],
+    report
+      ? ['Engine', report.engine === 'webgpu' ? 'WebGPU' : 'CPU', report.adapter]
+      : ['Target', run.destination.kind === 'folder' ? 'Folder' : 'Downloads', run.destination.name],
+  ];
+  return (
+    <dl className="costs">
+      {items.map(([label, value, more]) => (
+        <div key={label}>
+          <dt>{label}</dt>
+          <dd>
+            <strong>{value}</strong>
+            <span className="costs-more truncate" title={more}>
+              {more}
+            </span>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Inputs({ report }: { report: NonNullable<RunFacts['report']> }) {
+  return (
+    <Section title="What went in">
+      <ul className="hashes">
+        {report.inputs.map((input) => (
+          <li key={`${input.id} ${input.file}`}>
+            <span className="truncate">
+              {input.id} <span className="faint">/ {input.file}</span>
+            </span>
+            <code title={`sha256 ${input.sha256}`}>{input.sha256.slice(0, 16)}…</code>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

@@ -1,0 +1,42 @@
+/** Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme. */
+import { errorFacts } from '../../errors';
+import { hasDirectoryPicker } from '../local/directory-picker';
+import { openSample } from './models';
+import { watchPlan } from './plan';
+import type { Studio } from './studio';
+import { watchTheme } from './theme';
+
+/** Starts everything; returns a function that stops watching. */
+export function bootStudio(studio: Studio): () => void {
+  const stops = [watchPlan(studio), watchTheme(studio), watchNetwork(studio)];
+  void startEngine(studio);
+  void openSample(studio);
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+async function startEngine(studio: Studio): Promise<void> {
+  try {
+    const facts = await studio.engine.facts();
+    studio.store.setState((s) => ({ engine: { ...s.engine, status: 'ready', facts } }));
+    // Nowhere to keep downloads: a folder is the way that works.
+    if (!facts.storage.available && hasDirectoryPicker()) {
+      studio.store.setState((s) => ({ output: { ...s.output, kind: 'folder' } }));
+    }
+  } catch (thrown) {
+    const error = errorFacts(thrown);
+    studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
+  }
+}
+
+function watchNetwork(studio: Studio): () => void {
+  const tell = () => studio.store.setState((s) => ({ hub: { ...s.hub, online: navigator.onLine } }));
+  tell();
+  addEventListener('online', tell);
+  addEventListener('offline', tell);
+  return () => {
+    removeEventListener('online', tell);
+    removeEventListener('offline', tell);
+  };
+}

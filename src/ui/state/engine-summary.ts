@@ -1,0 +1,48 @@
+/** The engine in a few words, and what is worth knowing about it. Pure. */
+import { formatBytes } from '../format/quantity';
+import type { EngineSlice } from './facts';
+
+export interface EngineSummary {
+  tone: 'ok' | 'warn' | 'bad' | 'wait';
+  /** `WebGPU` or `CPU`. */
+  kind: string;
+  /** `Apple M3 · 4.29 GB buffers`. */
+  detail: string;
+  /** What does not work here, or only slowly, in sentences. */
+  notes: string[];
+}
+
+export function engineSummary({ status, facts, choice }: EngineSlice): EngineSummary {
+  if (status === 'failed') {
+    return { tone: 'bad', kind: 'No engine', detail: '', notes: [] };
+  }
+  if (!facts) return { tone: 'wait', kind: 'Starting', detail: '', notes: [] };
+  const { webgpu, cpu, storage } = facts;
+  const kind = choice === 'auto' ? facts.auto : choice;
+  const notes: string[] = [];
+  if (kind === 'cpu' && choice === 'auto') {
+    const why = webgpu.available
+      ? `The GPU adapter (${webgpu.adapter}) is a software one`
+      : (webgpu.why ?? 'This browser has no WebGPU').replace(/\.$/, '');
+    notes.push(`${why}: merges run on the CPU engine. Same result, more time.`);
+  }
+  if (kind === 'webgpu' && webgpu.isFallback) {
+    notes.push(
+      `${webgpu.adapter} is a software adapter: WebGPU works here, but on the processor and slowly.`,
+    );
+  }
+  if (!storage.available) {
+    const why = (storage.why ?? 'This browser offers no private storage').replace(/\.$/, '');
+    notes.push(
+      `${why}: models from the Hub and saving as downloads do not work. The sample, local models and saving to a folder do.`,
+    );
+  }
+  const detail =
+    kind === 'webgpu' ? `${webgpu.adapter} · ${formatBytes(webgpu.maxBufferBytes)} buffers` : cpu.adapter;
+  return {
+    tone: notes.length > 0 ? 'warn' : 'ok',
+    kind: kind === 'webgpu' ? 'WebGPU' : 'CPU',
+    detail,
+    notes,
+  };
+}

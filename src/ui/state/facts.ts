@@ -1,0 +1,144 @@
+/**
+ * Everything the studio knows, as serialisable facts. The worker is the truth; this mirrors what it said. No handles,
+ * buffers or promises live here.
+ */
+
+import type {
+  EngineFacts,
+  MergeReport,
+  MergeRequest,
+  ModelFacts,
+  PlanFacts,
+  PlanTensorFacts,
+  Progress,
+  TensorReport,
+} from '../../engine/protocol';
+import type { ErrorFacts } from '../../errors';
+import { DEFAULT_HUB_URL } from '../../formats/hub-id';
+import type { Recipe } from '../../formats/recipe';
+import type { MetricId } from '../charts/metrics';
+import { emptyRecipe, type RecipeFacts } from './recipe-facts';
+import type { LogEntry } from './run-log';
+
+export interface StudioFacts {
+  engine: EngineSlice;
+  /** Every model opened in this tab, the sample first. */
+  models: ModelFacts[];
+  /** What is being opened right now, in words. */
+  opening: string[];
+  recipe: RecipeFacts;
+  plan: PlanSlice;
+  output: OutputSlice;
+  /** The run at work, else the last one. */
+  run: RunFacts | null;
+  hub: HubSlice;
+  view: ViewSlice;
+  notices: Notice[];
+}
+
+export interface EngineSlice {
+  status: 'starting' | 'ready' | 'failed';
+  facts: EngineFacts | null;
+  error: ErrorFacts | null;
+  choice: EngineChoice;
+}
+
+export interface PlanSlice {
+  /** `empty`: the facts are not a recipe yet. `stale`: being computed again; `facts` is of the recipe before. */
+  status: 'empty' | 'stale' | 'ready' | 'failed';
+  facts: PlanFacts | null;
+  /** Who the indices in `facts.tensors[].contributors` are. */
+  contributors: Contributor[];
+  error: ErrorFacts | null;
+}
+
+export interface OutputSlice {
+  kind: 'downloads' | 'folder';
+  /** Name of the picked folder; its handle stays outside the state. */
+  folder: string | null;
+  /** Name of the output, once the person chose one; else it follows the recipe. */
+  name: string | null;
+}
+
+export interface RunFacts {
+  /** Counts up; tells two runs of one recipe apart. */
+  id: number;
+  status: 'running' | 'cancelling' | 'done' | 'failed' | 'cancelled';
+  title: string;
+  methodTitle: string;
+  recipe: Recipe;
+  contributors: Contributor[];
+  /** Structure of the output, from the plan. */
+  planned: PlanTensorFacts[];
+  layers: number;
+  destination: { kind: 'downloads' | 'folder'; name: string; folder: string | null };
+  outputFiles: string[];
+  startedAt: number;
+  progress: Omit<Progress, 'finished'> | null;
+  /** Reports of the tensors finished so far, in the order they finished. */
+  tensors: TensorReport[];
+  log: LogEntry[];
+  report: MergeReport | null;
+  error: ErrorFacts | null;
+}
+
+/** A contributor as charts show it: kept with a plan or a run, so that later edits change neither name nor colour. */
+export interface Contributor {
+  /** What the recipe, plan and report call it, e.g. `samples/base+samples/kitchen`. */
+  id: string;
+  label: string;
+  colour: number;
+}
+
+export interface HubSlice {
+  url: string;
+  /** The token itself is with the worker only. */
+  hasToken: boolean;
+  online: boolean;
+}
+
+export type EngineChoice = MergeRequest['engine'];
+export type Tab = 'recipe' | 'plan' | 'layers' | 'run' | 'output';
+export type Theme = 'system' | 'light' | 'dark';
+export type AddTarget = 'base' | 'contributor';
+
+export interface ViewSlice {
+  tab: Tab;
+  theme: Theme;
+  /** The open dialog adds to this place. */
+  adding: AddTarget | null;
+  metric: MetricId;
+  scale: 'full' | 'fit';
+  /** Name of the tensor in the inspector. */
+  selected: string | null;
+  /** Name of the tensor under the pointer or the focus. */
+  hovered: string | null;
+}
+
+export interface Notice {
+  id: number;
+  tone: 'error' | 'note';
+  message: string;
+  hint: string;
+}
+
+export const initialFacts: StudioFacts = {
+  engine: { status: 'starting', facts: null, error: null, choice: 'auto' },
+  models: [],
+  opening: [],
+  recipe: emptyRecipe,
+  plan: { status: 'empty', facts: null, contributors: [], error: null },
+  output: { kind: 'downloads', folder: null, name: null },
+  run: null,
+  hub: { url: DEFAULT_HUB_URL, hasToken: false, online: true },
+  view: {
+    tab: 'plan',
+    theme: 'system',
+    adding: null,
+    metric: 'sparsity',
+    scale: 'full',
+    selected: null,
+    hovered: null,
+  },
+  notices: [],
+};

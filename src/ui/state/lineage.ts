@@ -1,0 +1,62 @@
+/** How a contributor is related to the chosen base, as far as its own facts tell. Pure. */
+import type { ModelFacts } from '../../engine/protocol';
+import { parseModelRef } from '../../formats/recipe';
+
+export interface Lineage {
+  text: string;
+  tone: 'ok' | 'plain' | 'warn';
+  /** The long form, for the tooltip. */
+  why: string;
+}
+
+/** The badge of a contributor's card. */
+export function lineage(model: ModelFacts, base: ModelFacts | undefined): Lineage {
+  if (model.kind === 'adapter') return adapterLineage(model, base);
+  if (base && model.family !== undefined && base.family !== undefined && model.family !== base.family) {
+    return {
+      text: `${model.family}, not ${base.family}`,
+      tone: 'warn',
+      why: `Its architecture (${model.family}) is not that of the base (${base.family}).`,
+    };
+  }
+  if (base?.layers !== undefined && model.layers !== undefined && model.layers !== base.layers) {
+    return {
+      text: `${model.layers} layers, not ${base.layers}`,
+      tone: 'warn',
+      why: `It has ${model.layers} layers, the base has ${base.layers}.`,
+    };
+  }
+  return {
+    text: 'fine-tune',
+    tone: 'plain',
+    why: 'A complete checkpoint: its change is its weights minus the base.',
+  };
+}
+
+function adapterLineage(model: ModelFacts, base: ModelFacts | undefined): Lineage {
+  const parent = model.adapter?.baseModel;
+  const summary = model.adapter?.summary ?? 'Adapter';
+  if (parent === undefined) {
+    return {
+      text: 'adapter',
+      tone: 'plain',
+      why: `${summary}. It does not say which base it was trained on.`,
+    };
+  }
+  if (!base) return { text: 'adapter', tone: 'plain', why: `${summary}, trained on ${parent}.` };
+  return sameModel(parent, base.ref)
+    ? { text: 'of this base', tone: 'ok', why: `${summary}, trained on ${parent}.` }
+    : {
+        text: 'of another base',
+        tone: 'warn',
+        why: `${summary}, trained on ${parent}, not on ${base.title}.`,
+      };
+}
+
+/** The same path, revisions apart; a local copy of a Hub model is known by its folder's name. */
+function sameModel(parent: string, ref: string): boolean {
+  const a = parseModelRef(parent).model.path;
+  const b = parseModelRef(ref).model.path;
+  const last = (path: string) => path.split('/').filter(Boolean).at(-1);
+  return a === b || (last(a) === last(b) && !(a.includes('/') && b.includes('/')));
+}

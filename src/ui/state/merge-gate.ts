@@ -1,0 +1,55 @@
+/** May the recipe be merged now, and if not: why, and where to look. Pure; one answer for button, bar and tests. */
+import { formatCounted } from '../format/quantity';
+import type { StudioFacts, Tab } from './facts';
+import { recipeProblems } from './recipe-validation';
+import { methodOf } from './studio';
+
+export type MergeGate =
+  | { open: true }
+  | {
+      open: false;
+      why: string;
+      /** What to do, where that is known. */
+      remedy?: string;
+      /** `wait` passes by itself, `fix` needs the person. */
+      tone: 'wait' | 'fix';
+      /** The tab that shows more. */
+      tab?: Tab;
+    };
+
+export function mergeGate(facts: StudioFacts): MergeGate {
+  const { engine, run, recipe, models, plan, output } = facts;
+  if (engine.status === 'failed') {
+    return { open: false, tone: 'fix', why: 'The engine did not start.', ...hint(engine.error) };
+  }
+  if (engine.status === 'starting') return { open: false, tone: 'wait', why: 'Starting the engine…' };
+  if (run?.status === 'running') return { open: false, tone: 'wait', why: 'A merge is running.', tab: 'run' };
+  if (run?.status === 'cancelling') return { open: false, tone: 'wait', why: 'Cancelling…', tab: 'run' };
+  const opening = facts.opening.at(-1);
+  if (opening !== undefined) return { open: false, tone: 'wait', why: `Opening ${opening}…` };
+  const problem = recipeProblems(recipe, models, methodOf(recipe))[0];
+  if (problem) return { open: false, tone: 'fix', why: problem.message, remedy: problem.remedy };
+  if (plan.status === 'failed') {
+    return { open: false, tone: 'fix', tab: 'plan', why: 'The plan failed.', ...hint(plan.error) };
+  }
+  if (!plan.facts) return { open: false, tone: 'wait', why: 'Planning…' };
+  if (plan.status === 'ready' && !plan.facts.clean) {
+    const errors = plan.facts.problems.filter((p) => p.severity === 'error').length;
+    return { open: false, tone: 'fix', tab: 'plan', why: `The plan has ${formatCounted(errors, 'error')}.` };
+  }
+  const storage = engine.facts?.storage;
+  if (output.kind === 'downloads' && storage && !storage.available) {
+    return {
+      open: false,
+      tone: 'fix',
+      tab: 'output',
+      why: 'This browser offers no storage to keep the result in.',
+      remedy: 'Save to a folder instead, or leave private browsing.',
+    };
+  }
+  return { open: true };
+}
+
+function hint(error: { message: string } | null): { remedy?: string } {
+  return error ? { remedy: error.message } : {};
+}

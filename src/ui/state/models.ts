@@ -1,0 +1,96 @@
+/** Opening models and putting them into the recipe. */
+import type { LocalFile, ModelFacts } from '../../engine/protocol';
+import type { AddTarget } from './facts';
+import {
+  addContributor,
+  emptyRecipe,
+  type RecipeFacts,
+  setBase,
+  setContributorParameter,
+} from './recipe-facts';
+import { editRecipe, notify, notifyError, type Studio } from './studio';
+
+/** Opens the sample family and, on an empty recipe, makes the first merge of it: TIES 0.2 of everything. */
+export async function openSample(studio: Studio): Promise<void> {
+  try {
+    const opened = await whileOpening(studio, 'the sample', () => studio.engine.openSample());
+    remember(studio, opened);
+    editRecipe(studio, (recipe) =>
+      recipe.base === null && recipe.contributors.length === 0 ? sampleRecipe(opened) : recipe,
+    );
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** TIES with density 0.2 of the sample's base and everything made from it. Pure. */
+export function sampleRecipe(sample: readonly ModelFacts[]): RecipeFacts {
+  const base = sample.find((m) => m.kind === 'checkpoint' && /(^|\/)base$/.test(m.ref));
+  const others = sample.filter((m) => m !== base);
+  let recipe = base ? setBase(emptyRecipe, base.ref) : emptyRecipe;
+  for (const { ref } of others) {
+    recipe = setContributorParameter(addContributor(recipe, ref), ref, 'density', 0.2);
+  }
+  return recipe;
+}
+
+/** Opens local files and returns the models found in them. Rejects with what the engine says. */
+export async function openLocal(studio: Studio, files: LocalFile[]): Promise<ModelFacts[]> {
+  const folder = files[0]?.path.split('/')[0] ?? 'files';
+  const opened = await whileOpening(studio, folder, () => studio.engine.openLocal(files));
+  remember(studio, opened);
+  return opened;
+}
+
+/** Opens a Hub model by id (with revision) or URL. Rejects with what the engine says. */
+export async function openHub(studio: Studio, idOrUrl: string): Promise<ModelFacts> {
+  const opened = await whileOpening(studio, idOrUrl, () => studio.engine.openHub(idOrUrl));
+  remember(studio, [opened]);
+  return opened;
+}
+
+/** Opens what was dropped on the page and puts it where it belongs: the first checkpoint becomes a missing base. */
+export async function addDropped(studio: Studio, files: LocalFile[]): Promise<void> {
+  try {
+    const opened = await openLocal(studio, files);
+    for (const model of opened) {
+      const { base } = studio.store.getState().recipe;
+      takeModel(studio, model.ref, base === null && model.kind === 'checkpoint' ? 'base' : 'contributor');
+    }
+    if (opened.length > 0) {
+      const names = opened.map((m) => m.title).join(', ');
+      notify(studio, 'note', `Opened ${names}.`, 'Read in place; nothing is copied or uploaded.');
+    }
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Puts an opened model into the recipe. */
+export function takeModel(studio: Studio, ref: string, target: AddTarget): void {
+  editRecipe(studio, (recipe) => (target === 'base' ? setBase(recipe, ref) : addContributor(recipe, ref)));
+}
+
+/** Why a model cannot be added in that place, or null. */
+export function whyNotAdd(recipe: RecipeFacts, model: ModelFacts, target: AddTarget): string | null {
+  if (recipe.base === model.ref) return 'This is the base.';
+  if (target === 'base') return model.kind === 'adapter' ? 'An adapter cannot be a base.' : null;
+  return recipe.contributors.some((c) => c.ref === model.ref) ? 'Already in the recipe.' : null;
+}
+
+function remember(studio: Studio, opened: readonly ModelFacts[]): void {
+  const refs = new Set(opened.map((m) => m.ref));
+  studio.store.setState((s) => ({ models: [...s.models.filter((m) => !refs.has(m.ref)), ...opened] }));
+}
+
+async function whileOpening<T>(studio: Studio, what: string, open: () => Promise<T>): Promise<T> {
+  studio.store.setState((s) => ({ opening: [...s.opening, what] }));
+  try {
+    return await open();
+  } finally {
+    studio.store.setState((s) => {
+      const at = s.opening.indexOf(what);
+      return { opening: s.opening.filter((_, i) => i !== at) };
+    });
+  }
+}

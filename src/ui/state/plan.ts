@@ -1,0 +1,65 @@
+/** Keeps the plan in step with the recipe: every edit plans again, once the person pauses. */
+import { errorFacts } from '../../errors';
+import type { Contributor, StudioFacts } from './facts';
+import { buildRecipe, contributorId, shortName } from './recipe-build';
+import { recipeProblems } from './recipe-validation';
+import { methodOf, type Studio } from './studio';
+
+/** Pause after an edit before planning, in milliseconds: a slider on the move does not flood the worker. */
+const PAUSE_MS = 120;
+
+/** Watches the recipe and the opened models; returns a function that stops watching. */
+export function watchPlan(studio: Studio): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const unsubscribe = studio.store.subscribe((now, before) => {
+    if (now.recipe === before.recipe && now.models === before.models) return;
+    studio.store.setState((s) => ({ plan: { ...s.plan, status: isRecipe(s) ? 'stale' : 'empty' } }));
+    clearTimeout(timer);
+    timer = setTimeout(() => void planNow(studio), PAUSE_MS);
+  });
+  return () => {
+    clearTimeout(timer);
+    unsubscribe();
+  };
+}
+
+/** Plans the recipe as it is and puts the result into the state, unless the recipe changed meanwhile. Never rejects. */
+export async function planNow(studio: Studio): Promise<void> {
+  const { recipe, models } = studio.store.getState();
+  if (!isRecipe(studio.store.getState())) {
+    studio.store.setState({ plan: { status: 'empty', facts: null, contributors: [], error: null } });
+    return;
+  }
+  const contributors = planContributors(studio.store.getState());
+  const current = () => {
+    const now = studio.store.getState();
+    return now.recipe === recipe && now.models === models;
+  };
+  try {
+    const facts = await studio.engine.plan(buildRecipe(recipe, models, methodOf(recipe)));
+    if (!current()) return;
+    const byId = new Map(contributors.map((c) => [c.id, c]));
+    const named = facts.contributors.map((id) => byId.get(id) ?? { id, label: shortName(id), colour: 0 });
+    studio.store.setState({ plan: { status: 'ready', facts, contributors: named, error: null } });
+  } catch (thrown) {
+    if (!current()) return;
+    studio.store.setState({
+      plan: { status: 'failed', facts: null, contributors: [], error: errorFacts(thrown) },
+    });
+  }
+}
+
+/** The enabled contributors by the names the plan gives them. */
+export function planContributors({ recipe, models }: StudioFacts): Contributor[] {
+  return recipe.contributors
+    .filter((c) => c.enabled)
+    .map((c) => ({
+      id: contributorId(recipe.base, c.ref, models),
+      label: shortName(c.ref),
+      colour: c.colour,
+    }));
+}
+
+function isRecipe({ recipe, models }: StudioFacts): boolean {
+  return recipeProblems(recipe, models, methodOf(recipe)).length === 0;
+}

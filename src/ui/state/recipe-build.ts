@@ -1,0 +1,99 @@
+/** From the studio's facts to a `Recipe`, and the names a recipe gets. Pure. */
+import type { ModelFacts } from '../../engine/protocol';
+import {
+  DEFAULT_SHARD_BYTES,
+  formatModelRef,
+  parseModelRef,
+  type Recipe,
+  type RecipeExtensions,
+  type RecipeParameters,
+} from '../../formats/recipe';
+import type { MergeMethod, ParameterSpec } from '../../merge/method';
+import { formatSetting } from '../format/quantity';
+import { effectiveSpecs, type RecipeFacts, type Settings, settingValue } from './recipe-facts';
+
+/**
+ * The recipe of these facts: enabled contributors in order, an adapter as `base+adapter`, every parameter with an
+ * effect written out. Facts that do not make a recipe yet are found by `recipeProblems`, not here.
+ */
+export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], method: MergeMethod): Recipe {
+  const amalgam: RecipeExtensions = {};
+  if (drawsRandomly(method, facts.parameters) && facts.seed !== 0) amalgam.seed = facts.seed;
+  if (facts.shardBytes !== DEFAULT_SHARD_BYTES) amalgam.shardBytes = facts.shardBytes;
+  return {
+    mergeMethod: method.id,
+    ...(method.base !== 'none' && facts.base !== null ? { baseModel: facts.base } : {}),
+    models: facts.contributors
+      .filter((c) => c.enabled)
+      .map((c) => ({
+        model: contributorId(facts.base, c.ref, models),
+        parameters: written(method.modelParameters, c.parameters),
+      })),
+    parameters: written(method.parameters, facts.parameters),
+    ...(facts.outDtype === null ? {} : { outDtype: facts.outDtype }),
+    amalgam,
+  };
+}
+
+/** What the recipe, the plan and the report call a contributor: an adapter is `base+adapter`. */
+export function contributorId(base: string | null, ref: string, models: readonly ModelFacts[]): string {
+  const isAdapter = models.find((m) => m.ref === ref)?.kind === 'adapter';
+  if (!isAdapter || base === null) return ref;
+  return formatModelRef({ model: parseModelRef(base).model, adapter: parseModelRef(ref).model });
+}
+
+/** Does the result depend on the seed? */
+export function drawsRandomly(method: MergeMethod, settings: Settings): boolean {
+  if (method.compute.kind !== 'delta') return false;
+  const resolved = Object.fromEntries(
+    Object.entries(method.parameters).map(([name, spec]) => [name, settingValue(settings, name, spec)]),
+  );
+  return method.compute.preset(resolved).select === 'random';
+}
+
+/** The short name of a model: the last part of its path, without a revision. */
+export function shortName(ref: string): string {
+  const { path } = parseModelRef(ref).model;
+  return path.split('/').filter(Boolean).at(-1) ?? path;
+}
+
+/** The recipe's title: `kitchen + harbour + workshop`. */
+export function recipeTitle(facts: RecipeFacts): string {
+  const names = facts.contributors.filter((c) => c.enabled).map((c) => shortName(c.ref));
+  return names.length === 0 ? 'New merge' : names.join(' + ');
+}
+
+/** The method in a few words, with the density where all contributors share one: `TIES 0.20`. */
+export function methodTitle(facts: RecipeFacts, method: MergeMethod): string {
+  const name = method.title.split(' — ')[0] ?? method.title;
+  const spec = method.modelParameters.density;
+  if (spec?.kind !== 'number' || spec.inert) return name;
+  const values = new Set(
+    facts.contributors.filter((c) => c.enabled).map((c) => settingValue(c.parameters, 'density', spec)),
+  );
+  const [density] = values;
+  return values.size === 1 && typeof density === 'number' && density !== spec.default
+    ? `${name} ${formatSetting(density, spec.slider?.step)}`
+    : name;
+}
+
+/** A folder name for the output: `kitchen-harbour-workshop-ties`. Letters, digits, dot, dash and underscore only. */
+export function outputName(facts: RecipeFacts): string {
+  const names = facts.contributors.filter((c) => c.enabled).map((c) => shortName(c.ref));
+  const joined = [...names.slice(0, 4), facts.method].join('-');
+  return joined.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+/, '') || 'merge';
+}
+
+/** `name`, or `name-2`, `name-3`, … where it is taken. */
+export function freeName(name: string, taken: readonly string[]): string {
+  if (!taken.includes(name)) return name;
+  let n = 2;
+  while (taken.includes(`${name}-${n}`)) n += 1;
+  return `${name}-${n}`;
+}
+
+function written(specs: Readonly<Record<string, ParameterSpec>>, settings: Settings): RecipeParameters {
+  return Object.fromEntries(
+    effectiveSpecs(specs).map(({ name, spec }) => [name, settingValue(settings, name, spec)]),
+  );
+}

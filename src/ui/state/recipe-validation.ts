@@ -1,0 +1,163 @@
+/** What keeps the facts from being a recipe, said beside the field it concerns. Pure; the plan checks the rest. */
+import type { ModelFacts } from '../../engine/protocol';
+import type { ParameterScalar } from '../../formats/recipe';
+import type { MergeMethod, ParameterSpec } from '../../merge/method';
+import { formatBytes, formatCounted } from '../format/quantity';
+import { shortName } from './recipe-build';
+import { effectiveSpecs, type RecipeFacts, settingValue } from './recipe-facts';
+
+export interface RecipeProblem {
+  place: ProblemPlace;
+  /** What is wrong, in a sentence. */
+  message: string;
+  /** What to do about it. */
+  remedy: string;
+}
+
+export type ProblemPlace =
+  | { kind: 'base' }
+  | { kind: 'contributors' }
+  | { kind: 'contributor'; ref: string; parameter: string }
+  | { kind: 'parameter'; name: string }
+  | { kind: 'seed' }
+  | { kind: 'shardBytes' };
+
+/** Smallest and largest shard the studio offers, in bytes. */
+export const SHARD_BYTES = { min: 1_000_000, max: 50_000_000_000 } as const;
+
+/** Everything wrong with the facts, in reading order of the form; empty when they make a recipe. */
+export function recipeProblems(
+  facts: RecipeFacts,
+  models: readonly ModelFacts[],
+  method: MergeMethod,
+): RecipeProblem[] {
+  return [
+    ...baseProblems(facts, models, method),
+    ...contributorProblems(facts, method),
+    ...parameterProblems(facts, method),
+    ...outputProblems(facts),
+  ];
+}
+
+/** Why `value` is not a value of `spec`, or null. */
+export function settingProblem(spec: ParameterSpec, value: ParameterScalar): string | null {
+  if (spec.kind === 'boolean') return typeof value === 'boolean' ? null : 'This is on or off.';
+  if (spec.kind === 'choice') {
+    return spec.choices.some((c) => c.value === value)
+      ? null
+      : `Choose one of: ${spec.choices.map((c) => c.value).join(', ')}.`;
+  }
+  if (typeof value !== 'number' || !Number.isFinite(value)) return 'This is not a number.';
+  if (value < spec.min || value > spec.max) return `Goes from ${spec.min} to ${spec.max}.`;
+  if (spec.integer && !Number.isInteger(value)) return 'A whole number.';
+  return null;
+}
+
+function baseProblems(
+  facts: RecipeFacts,
+  models: readonly ModelFacts[],
+  method: MergeMethod,
+): RecipeProblem[] {
+  const place = { kind: 'base' } as const;
+  if (facts.base === null) {
+    const adapter = facts.contributors.find(
+      (c) => c.enabled && models.find((m) => m.ref === c.ref)?.kind === 'adapter',
+    );
+    if (method.base === 'required') {
+      return [
+        {
+          place,
+          message: `${shortTitle(method)} needs a base model.`,
+          remedy: 'Choose the base on the left.',
+        },
+      ];
+    }
+    if (!adapter) return [];
+    return [
+      {
+        place,
+        message: `The adapter ${shortName(adapter.ref)} needs a base model to sit on.`,
+        remedy: 'Choose the base on the left.',
+      },
+    ];
+  }
+  if (models.find((m) => m.ref === facts.base)?.kind !== 'adapter') return [];
+  return [
+    {
+      place,
+      message: `${shortName(facts.base)} is an adapter and cannot be the base.`,
+      remedy: 'Choose a full checkpoint as the base.',
+    },
+  ];
+}
+
+function contributorProblems(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
+  const place = { kind: 'contributors' } as const;
+  const enabled = facts.contributors.filter((c) => c.enabled);
+  const { min, max } = method.models;
+  const problems: RecipeProblem[] = [];
+  if (enabled.length < min) {
+    problems.push({
+      place,
+      message: `${shortTitle(method)} needs at least ${formatCounted(min, 'contributor')}; ${enabled.length === 0 ? 'none is' : `${enabled.length} are`} in the recipe.`,
+      remedy: facts.contributors.length > enabled.length ? 'Add a model or switch one on.' : 'Add a model.',
+    });
+  }
+  if (enabled.length > max) {
+    problems.push({
+      place,
+      message: `${shortTitle(method)} takes ${formatCounted(max, 'contributor')}; ${enabled.length} are switched on.`,
+      remedy: `Switch off ${enabled.length - max}, or choose another method.`,
+    });
+  }
+  for (const { ref, parameters } of enabled) {
+    for (const { name, spec } of effectiveSpecs(method.modelParameters)) {
+      const wrong = settingProblem(spec, settingValue(parameters, name, spec));
+      if (wrong === null) continue;
+      problems.push({
+        place: { kind: 'contributor', ref, parameter: name },
+        message: `The ${spec.label} of ${shortName(ref)} does not fit.`,
+        remedy: wrong,
+      });
+    }
+  }
+  return problems;
+}
+
+function parameterProblems(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
+  return effectiveSpecs(method.parameters).flatMap(({ name, spec }) => {
+    const wrong = settingProblem(spec, settingValue(facts.parameters, name, spec));
+    return wrong === null
+      ? []
+      : [
+          {
+            place: { kind: 'parameter' as const, name },
+            message: `${spec.label} does not fit.`,
+            remedy: wrong,
+          },
+        ];
+  });
+}
+
+function outputProblems(facts: RecipeFacts): RecipeProblem[] {
+  const problems: RecipeProblem[] = [];
+  if (!Number.isInteger(facts.seed) || facts.seed < 0 || facts.seed >= 2 ** 32) {
+    problems.push({
+      place: { kind: 'seed' },
+      message: 'The seed does not fit.',
+      remedy: 'A whole number from 0 to 4294967295.',
+    });
+  }
+  if (!(facts.shardBytes >= SHARD_BYTES.min && facts.shardBytes <= SHARD_BYTES.max)) {
+    problems.push({
+      place: { kind: 'shardBytes' },
+      message: 'The shard size does not fit.',
+      remedy: `From ${formatBytes(SHARD_BYTES.min)} to ${formatBytes(SHARD_BYTES.max)}.`,
+    });
+  }
+  return problems;
+}
+
+function shortTitle(method: MergeMethod): string {
+  return method.title.split(' — ')[0] ?? method.title;
+}

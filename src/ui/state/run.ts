@@ -1,0 +1,164 @@
+/** A merge from the click to the report. */
+
+import type { DestinationSpec, MergeReport, Progress } from '../../engine/protocol';
+import { errorFacts } from '../../errors';
+import { formatBytes, formatSeconds } from '../format/quantity';
+import { pickOutputFolder } from '../local/directory-picker';
+import type { RunFacts } from './facts';
+import { mergeGate } from './merge-gate';
+import { planNow } from './plan';
+import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './recipe-build';
+import { type LogEntry, progressLog } from './run-log';
+import { stayAwake } from './stay-awake';
+import { methodOf, notifyError, type Studio, showTab } from './studio';
+
+/**
+ * Starts the merge of the recipe: asks for the folder first where one is wanted (browsers allow that only right after
+ * the click), plans once more if an edit is still pending, then runs. Does nothing while the gate is closed.
+ */
+export async function startMerge(studio: Studio): Promise<void> {
+  if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
+  studio.transient.starting = true;
+  try {
+    const destination = await chooseDestination(studio);
+    if (!destination) return;
+    if (studio.store.getState().plan.status !== 'ready') await planNow(studio);
+    if (!mergeGate(studio.store.getState()).open) return showTab(studio, 'plan');
+    const { tab } = studio.store.getState().view;
+    if (tab !== 'run' && tab !== 'output') showTab(studio, 'layers');
+    void run(studio, destination);
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  } finally {
+    studio.transient.starting = false;
+  }
+}
+
+/** Asks the engine to stop; the run ends as cancelled once it has cleaned up. */
+export async function cancelMerge(studio: Studio): Promise<void> {
+  if (studio.store.getState().run?.status !== 'running') return;
+  editRun(studio, (run) => ({ ...run, status: 'cancelling' }));
+  try {
+    await studio.engine.cancel();
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Lets the person pick the folder that outputs go into; false when they dismissed the picker. */
+export async function chooseFolder(studio: Studio): Promise<boolean> {
+  const handle = await pickOutputFolder();
+  if (!handle) return false;
+  studio.transient.folder = handle;
+  studio.store.setState((s) => ({ output: { ...s.output, kind: 'folder', folder: handle.name } }));
+  return true;
+}
+
+async function chooseDestination(studio: Studio): Promise<DestinationSpec | null> {
+  const { output, recipe } = studio.store.getState();
+  const name = output.name ?? outputName(recipe);
+  if (output.kind === 'folder') {
+    if (!studio.transient.folder && !(await chooseFolder(studio))) return null;
+    const handle = studio.transient.folder;
+    return handle && { kind: 'folder', handle, name };
+  }
+  const { outputs } = await studio.engine.cache();
+  return {
+    kind: 'downloads',
+    name: freeName(
+      name,
+      outputs.map((o) => o.name),
+    ),
+  };
+}
+
+async function run(studio: Studio, destination: DestinationSpec): Promise<void> {
+  const started = beginRun(studio, destination);
+  const release = stayAwake();
+  try {
+    const { choice } = studio.store.getState().engine;
+    const report = await studio.engine.merge(
+      { recipe: started.recipe, engine: choice, destination },
+      (progress) => follow(studio, started.id, progress),
+    );
+    finish(studio, report);
+  } catch (thrown) {
+    const error = errorFacts(thrown);
+    const status = error.code === 'Cancelled' ? 'cancelled' : 'failed';
+    const text = status === 'cancelled' ? 'Cancelled; nothing was kept.' : error.message;
+    editRun(studio, (run) => ({
+      ...run,
+      status,
+      error: status === 'failed' ? error : null,
+      log: [...run.log, line(run, status === 'failed' ? 'bad' : 'plain', text)],
+    }));
+  } finally {
+    release();
+  }
+}
+
+function beginRun(studio: Studio, destination: DestinationSpec): RunFacts {
+  const { recipe, models, plan, run: last, output } = studio.store.getState();
+  const method = methodOf(recipe);
+  const name = destination.kind === 'served' ? destination.url : destination.name;
+  const started: RunFacts = {
+    id: (last?.id ?? 0) + 1,
+    status: 'running',
+    title: recipeTitle(recipe),
+    methodTitle: methodTitle(recipe, method),
+    recipe: buildRecipe(recipe, models, method),
+    contributors: plan.contributors,
+    planned: plan.facts?.tensors ?? [],
+    layers: plan.facts?.layers ?? 0,
+    destination: { kind: output.kind, name, folder: output.kind === 'folder' ? output.folder : null },
+    outputFiles: plan.facts?.outputFiles ?? [],
+    startedAt: Date.now(),
+    progress: null,
+    tensors: [],
+    log: [
+      { at: 0, tone: 'plain', text: `${recipeTitle(recipe)} · ${methodTitle(recipe, method)} → ${name}` },
+    ],
+    report: null,
+    error: null,
+  };
+  studio.store.setState({ run: started });
+  return started;
+}
+
+function follow(studio: Studio, id: number, progress: Progress): void {
+  editRun(studio, (run) => {
+    if (run.id !== id || (run.status !== 'running' && run.status !== 'cancelling')) return run;
+    const { finished, ...now } = progress;
+    const log = progressLog(run.progress, progress, secondsSince(run));
+    return {
+      ...run,
+      progress: now,
+      tensors: finished.length === 0 ? run.tensors : [...run.tensors, ...finished],
+      log: log.length === 0 ? run.log : [...run.log, ...log],
+    };
+  });
+}
+
+function finish(studio: Studio, report: MergeReport): void {
+  const bytes = report.shards.reduce((sum, s) => sum + s.bytes, 0);
+  const text = `Merged in ${formatSeconds(report.seconds)}: ${formatBytes(bytes)} of weights written`;
+  editRun(studio, (run) => ({
+    ...run,
+    status: 'done',
+    report,
+    tensors: report.tensors,
+    log: [...run.log, line(run, 'good', text)],
+  }));
+}
+
+function editRun(studio: Studio, edit: (run: RunFacts) => RunFacts): void {
+  studio.store.setState((s) => (s.run ? { run: edit(s.run) } : {}));
+}
+
+function line(run: RunFacts, tone: LogEntry['tone'], text: string): LogEntry {
+  return { at: secondsSince(run), tone, text };
+}
+
+function secondsSince(run: RunFacts): number {
+  return (Date.now() - run.startedAt) / 1000;
+}

@@ -1,0 +1,80 @@
+/** The studio: one store of facts and the engine behind it. Actions are functions of it, in the files beside. */
+import { createStore, type StoreApi } from 'zustand/vanilla';
+import type { EngineApi } from '../../engine/protocol';
+import { type ErrorFacts, errorFacts } from '../../errors';
+import type { MergeMethod } from '../../merge/method';
+import { methodById, methods } from '../../merge/methods/index';
+import { initialFacts, type StudioFacts, type Tab, type ViewSlice } from './facts';
+import type { RecipeFacts } from './recipe-facts';
+
+export interface Studio {
+  readonly engine: EngineApi;
+  readonly store: StoreApi<StudioFacts>;
+  /** What cannot be a fact: the folder the person picked for the output, and whether Merge was just pressed. */
+  readonly transient: { folder: FileSystemDirectoryHandle | null; starting: boolean };
+}
+
+export function createStudio(engine: EngineApi): Studio {
+  return {
+    engine,
+    store: createStore<StudioFacts>(() => initialFacts),
+    transient: { folder: null, starting: false },
+  };
+}
+
+/** The method of the recipe; the picker offers no other than those that exist. */
+export function methodOf(recipe: RecipeFacts): MergeMethod {
+  return methodById.get(recipe.method) ?? (methods[0] as MergeMethod);
+}
+
+/** Changes the recipe. Everything that follows from it (the plan) is watched elsewhere. */
+export function editRecipe(studio: Studio, edit: (recipe: RecipeFacts) => RecipeFacts): void {
+  studio.store.setState((s) => ({ recipe: edit(s.recipe) }));
+}
+
+export function setView(studio: Studio, change: Partial<ViewSlice>): void {
+  studio.store.setState((s) => ({ view: { ...s.view, ...change } }));
+}
+
+export function showTab(studio: Studio, tab: Tab): void {
+  setView(studio, { tab });
+}
+
+/** Selects a tensor for the inspector; the same one again lets go of it. */
+export function toggleSelected(studio: Studio, name: string): void {
+  const { selected } = studio.store.getState().view;
+  setView(studio, { selected: selected === name ? null : name });
+}
+
+/** Says something that has no place of its own on the page, until the person dismisses it. */
+export function notify(studio: Studio, tone: 'error' | 'note', message: string, hint: string): void {
+  studio.store.setState((s) => {
+    const id = Math.max(0, ...s.notices.map((n) => n.id)) + 1;
+    const others = s.notices.filter((n) => n.message !== message);
+    return { notices: [...others, { id, tone, message, hint }].slice(-3) };
+  });
+}
+
+export function notifyError(studio: Studio, thrown: unknown): void {
+  const facts = errorFacts(thrown);
+  if (facts.code !== 'Cancelled') notify(studio, 'error', facts.message, facts.hint);
+}
+
+export function dismissNotice(studio: Studio, id: number): void {
+  studio.store.setState((s) => ({ notices: s.notices.filter((n) => n.id !== id) }));
+}
+
+/** An error as text to paste into a report. */
+export function errorDetails(error: ErrorFacts, facts: StudioFacts): string {
+  const engine = facts.engine.facts;
+  return [
+    `${error.code}: ${error.message}`,
+    error.hint,
+    '',
+    `Amalgam ${engine?.version ?? '(engine not started)'}`,
+    engine
+      ? `WebGPU: ${engine.webgpu.available ? engine.webgpu.adapter : (engine.webgpu.why ?? 'none')}`
+      : '',
+    `Recipe: ${JSON.stringify(facts.run?.recipe ?? facts.recipe)}`,
+  ].join('\n');
+}

@@ -1,0 +1,46 @@
+import { createContext, type ReactNode, useContext, useSyncExternalStore } from 'react';
+import { useStore } from 'zustand';
+import type { StudioFacts } from './state/facts';
+import type { Studio } from './state/studio';
+
+const StudioContext = createContext<Studio | null>(null);
+
+export function StudioProvider({ studio, children }: { studio: Studio; children: ReactNode }) {
+  return <StudioContext value={studio}>{children}</StudioContext>;
+}
+
+/** The studio, for actions. Facts come through `useFacts`, so that a component redraws only for what it shows. */
+export function useStudio(): Studio {
+  const studio = useContext(StudioContext);
+  if (!studio) throw new Error('useStudio outside StudioProvider');
+  return studio;
+}
+
+/** A part of the facts. The selector returns something that lives in the facts, or a primitive. */
+export function useFacts<T>(select: (facts: StudioFacts) => T): T {
+  return useStore(useStudio().store, select);
+}
+
+/** Whether a media query matches, now and from now on. */
+export function useMedia(query: string): boolean {
+  return useSyncExternalStore(
+    (changed) => {
+      const list = matchMedia(query);
+      list.addEventListener('change', changed);
+      return () => list.removeEventListener('change', changed);
+    },
+    () => matchMedia(query).matches,
+  );
+}
+
+/** One column instead of two: the recipe becomes a tab. Same width as in `workbench.css`. */
+export function useNarrow(): boolean {
+  return useMedia('(max-width: 759px)');
+}
+
+/** The theme the page shows, for colours that are computed. */
+export function useShownTheme(): 'light' | 'dark' {
+  const theme = useFacts((s) => s.view.theme);
+  const dark = useMedia('(prefers-color-scheme: dark)');
+  return theme === 'system' ? (dark ? 'dark' : 'light') : theme;
+}
