@@ -10,10 +10,9 @@ import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './e2e/setup-chrom
 // Found up front, so that no test file has to be reloaded in the middle of a run.
 const BROWSER_DEPENDENCIES = [
   '@huggingface/hub',
-  '@noble/hashes/sha2.js',
-  '@noble/hashes/utils.js',
   'comlink',
   'fast-check',
+  'hash-wasm',
   'idb',
   'valibot',
   'yaml',

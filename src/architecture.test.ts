@@ -20,7 +20,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   gpu: ['compute', 'formats'],
   cpu: ['compute', 'formats'],
   merge: ['formats', 'sources', 'store', 'models', 'compute', 'write/destination'],
-  write: ['formats', 'merge'],
+  write: ['formats', 'sources', 'merge'],
   forward: ['formats', 'sources', 'models', 'compute'],
   engine: ['formats', 'sources', 'store', 'models', 'compute', 'gpu', 'cpu', 'merge', 'write', 'forward'],
   ui: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'merge/method', 'merge/methods'],
@@ -51,11 +51,11 @@ const API_ROOMS: Record<string, string[]> = {
 
 const RUNTIME_DEPENDENCIES = [
   '@huggingface/hub',
-  '@noble/hashes',
   '@tanstack/react-virtual',
   'comlink',
   'd3-scale',
   'd3-scale-chromatic',
+  'hash-wasm',
   'idb',
   'radix-ui',
   'react',

@@ -2,6 +2,8 @@
  * The Content-Security-Policy of the built studio. The static build carries it as a `<meta>` element, the headless
  * command's server sends it as a header. Pure strings: the build configuration imports this file too.
  *
+ * WebAssembly may be compiled (sha256 is); no string ever becomes script.
+ *
  * `amalgam` is the one Trusted Types policy; it lets through script URLs of our own origin, for workers.
  */
 export const HUB_ORIGINS: readonly string[] = [
@@ -14,7 +16,7 @@ export const HUB_ORIGINS: readonly string[] = [
 export function contentSecurityPolicy(connect: readonly string[]): string {
   return [
     "default-src 'none'",
-    "script-src 'self'",
+    "script-src 'self' 'wasm-unsafe-eval'",
     "worker-src 'self'",
     "style-src 'self'",
     "img-src 'self' data: blob:",

@@ -1,6 +1,6 @@
-import { sha256 as incrementalSha256 } from '@noble/hashes/sha2.js';
 import type { ByteSource } from '../sources/byte-source';
 import { throwIfCancelled } from '../sources/cancel';
+import { beginSha256 } from '../sources/sha256';
 import { DATA, JOURNAL } from './blob-folder';
 import {
   type BlobRecord,
@@ -8,7 +8,6 @@ import {
   digestOf,
   emptyRecord,
   formatRecord,
-  hex,
   parseRecord,
   pieceRange,
 } from './blob-record';
@@ -100,7 +99,7 @@ async function fillAndHash(
   options: DownloadOptions,
 ): Promise<string> {
   const missing = [...record.pieces.keys()].filter((index) => record.pieces[index] === null);
-  const hash = incrementalSha256.create();
+  const hash = await beginSha256();
   let pieceArrived = () => {};
 
   const fetchPieces = async (signal: AbortSignal) => {
@@ -137,7 +136,7 @@ async function fillAndHash(
     [hashInOrder, ...Array<typeof fetchPieces>(IN_FLIGHT).fill(fetchPieces)],
     options.signal,
   );
-  return hex(hash.digest());
+  return hash.digest();
 }
 
 /** Runs the tasks at once. The first failure stops the others, and is thrown when all have come to rest. */

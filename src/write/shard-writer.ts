@@ -1,7 +1,6 @@
-import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex } from '@noble/hashes/utils.js';
 import { AmalgamError } from '../errors';
 import type { ShardPlan } from '../merge/plan';
+import { beginSha256, type Sha256 } from '../sources/sha256';
 import type { Destination, FileSink } from './destination';
 
 /** A finished shard: what the run report says about it. */
@@ -24,7 +23,7 @@ const WRITE_BYTES = 8 * 2 ** 20;
 export class ShardWriter {
   readonly #plan: ShardPlan;
   readonly #sink: FileSink;
-  readonly #hash = sha256.create();
+  readonly #hash: Sha256;
   readonly #buffer = new Uint8Array(WRITE_BYTES);
   #buffered = 0;
   #written = 0;
@@ -33,9 +32,10 @@ export class ShardWriter {
   #filled = 0;
   #state: 'open' | 'busy' | 'closed' = 'open';
 
-  private constructor(plan: ShardPlan, sink: FileSink) {
+  private constructor(plan: ShardPlan, sink: FileSink, hash: Sha256) {
     this.#plan = plan;
     this.#sink = sink;
+    this.#hash = hash;
   }
 
   /**
@@ -47,7 +47,7 @@ export class ShardWriter {
     if (planned !== plan.byteLength) {
       throw fault(`The plan of ${plan.file} says ${plan.byteLength} bytes, but its parts have ${planned}.`);
     }
-    const writer = new ShardWriter(plan, await destination.create(plan.file));
+    const writer = new ShardWriter(plan, await destination.create(plan.file), await beginSha256());
     await writer.#exclusively(() => writer.#put(plan.header));
     writer.#skipFullTensors();
     return writer;
@@ -88,7 +88,7 @@ export class ShardWriter {
       await this.#flush();
       await this.#sink.close();
       this.#state = 'closed';
-      return { file: this.#plan.file, bytes: this.#written, sha256: bytesToHex(this.#hash.digest()) };
+      return { file: this.#plan.file, bytes: this.#written, sha256: this.#hash.digest() };
     });
   }
 

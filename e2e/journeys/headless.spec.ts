@@ -1,0 +1,128 @@
+/** The headless command on the sample family: both engines, any tile, same bytes; and what it says when it cannot. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from '@playwright/test';
+import type { MergeReport } from '../../src/engine/protocol';
+import { expectSampleTies, readSafetensors } from './merged-folder';
+
+const root = join(import.meta.dirname, '../..');
+const samples = join(root, 'public/samples');
+let work: string;
+test.beforeEach(() => {
+  work = mkdtempSync(join(tmpdir(), 'amalgam-headless-'));
+});
+test.afterEach(() => rmSync(work, { recursive: true, force: true }));
+
+const TIES = `merge_method: ties
+base_model: ${samples}/base
+models:
+  - model: ${samples}/base+${samples}/kitchen
+    parameters: { weight: 1.0, density: 0.2 }
+  - model: ${samples}/base+${samples}/harbour
+    parameters: { weight: 1.0, density: 0.2 }
+  - model: ${samples}/workshop
+    parameters: { weight: 1.0, density: 0.2 }
+`;
+
+function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      ['--import', 'tsx', 'src/cli/amalgam.ts', ...args],
+      { cwd: root },
+      (error, stdout, stderr) => resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    );
+  });
+}
+
+function recipe(text: string): string {
+  const file = join(work, 'recipe.yml');
+  writeFileSync(file, text);
+  return file;
+}
+
+const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
+
+test('merges the sample with TIES on both engines to the same bytes, within one ulp of the f64 oracle', async () => {
+  const file = recipe(TIES);
+  const hashes: string[] = [];
+  for (const engine of ['webgpu', 'cpu']) {
+    const out = join(work, engine);
+    const report = join(work, `${engine}.json`);
+    const { code, stderr } = await amalgam(
+      'merge',
+      file,
+      '--out',
+      out,
+      '--engine',
+      engine,
+      '--report',
+      report,
+    );
+    expect(stderr).toContain('merging');
+    expect(code).toBe(0);
+    const facts = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
+    expect(facts.engine).toBe(engine);
+    expect(facts.tensors).toHaveLength(56);
+    hashes.push(sha256(join(out, 'model.safetensors')));
+    expect(facts.shards[0]!.sha256).toBe(hashes.at(-1));
+    for (const input of facts.inputs) expect(input.sha256).toBe(sha256(join(input.id, input.file)));
+  }
+  expect(hashes[0]).toBe(hashes[1]);
+
+  const out = join(work, 'webgpu');
+  expect(readdirSync(out).sort()).toEqual([
+    'README.md',
+    'config.json',
+    'generation_config.json',
+    'mergekit_config.yml',
+    'model.safetensors',
+    'special_tokens_map.json',
+    'tokenizer.json',
+    'tokenizer_config.json',
+  ]);
+  const model = readFileSync(join(out, 'model.safetensors'));
+  const { compared, onThreshold } = expectSampleTies(model);
+  expect(compared + onThreshold).toBe(1_238_656);
+  expect(onThreshold).toBeLessThan(200);
+  const { metadata } = readSafetensors(model);
+  expect(metadata.format).toBe('pt');
+  expect(metadata.amalgam_recipe).toContain('merge_method: ties');
+  expect(Object.values(JSON.parse(metadata.amalgam_inputs!) as object)).toHaveLength(4);
+  expect(readFileSync(join(out, 'tokenizer.json'))).toEqual(
+    readFileSync(join(samples, 'base/tokenizer.json')),
+  );
+});
+
+test('writes shards with an index that names every tensor', async () => {
+  const file = recipe(`${TIES}amalgam: { shard_bytes: 1000000 }\n`);
+  const out = join(work, 'sharded');
+  expect((await amalgam('merge', file, '--out', out, '--engine', 'cpu')).code).toBe(0);
+  const index = JSON.parse(readFileSync(join(out, 'model.safetensors.index.json'), 'utf8')) as {
+    weight_map: Record<string, string>;
+    metadata: { total_size: number };
+  };
+  const stored = new Map<string, string>();
+  for (const shard of readdirSync(out).filter((name) => name.endsWith('.safetensors'))) {
+    for (const name of readSafetensors(readFileSync(join(out, shard))).tensors.keys())
+      stored.set(name, shard);
+  }
+  expect(Object.fromEntries(stored)).toEqual(index.weight_map);
+  expect(new Set(stored.values()).size).toBeGreaterThan(2);
+  expect(index.metadata.total_size).toBe(1_238_656 * 2);
+});
+
+test('says what is wrong in words, ends with a code, and writes nothing', async () => {
+  const out = join(work, 'never');
+  const unknown = await amalgam('merge', recipe(TIES.replace('ties', 'tiesss')), '--out', out);
+  expect(unknown.code).not.toBe(0);
+  expect(unknown.stderr).toContain('tiesss');
+  const mismatched = TIES.replace(`${samples}/workshop`, join(root, 'e2e/fixtures/golden/mergekit'));
+  const plan = await amalgam('plan', recipe(mismatched));
+  expect(plan.code).not.toBe(0);
+  expect(existsSync(out)).toBe(false);
+  expect(readdirSync(work)).toEqual(['recipe.yml']);
+});

@@ -1,0 +1,231 @@
+/** One merge from a clean plan to a committed output: download, hash, run, small files, index last. */
+import type { ComputeEngine } from '../compute/engine';
+import { AmalgamError } from '../errors';
+import { formatRecipe } from '../formats/recipe-yaml';
+import { buildShardIndex } from '../formats/shard-index';
+import { methodById } from '../merge/methods';
+import type { Plan, TensorRef } from '../merge/plan';
+import { runPlan } from '../merge/run';
+import { finishShards, inputName, SHARD_INDEX } from '../merge/shards';
+import { AMALGAM_VERSION } from '../merge/version';
+import { sha256Of } from '../sources/sha256';
+import type { OpenSource } from '../store/blob-source';
+import { openCached } from '../store/cached-source';
+import type { Destination } from '../write/destination';
+import { openDestination } from '../write/open-destination';
+import { ShardWriter, type WrittenShard } from '../write/shard-writer';
+import { openEngine } from './choose-engine';
+import type { OpenModels } from './models';
+import { type ProgressMeter, progressMeter } from './progress';
+import type { MergeReport, MergeRequest, Progress } from './protocol';
+
+/**
+ * Runs a merge. Whatever fails, the destination is discarded: nothing that looks complete is left.
+ * @throws AmalgamError `PlanHasErrors`, `Cancelled`, and what sources, engine and destination throw
+ */
+export async function runMerge(
+  plan: Plan,
+  request: MergeRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<MergeReport> {
+  requireClean(plan);
+  const begin = performance.now();
+  let engine: ComputeEngine | undefined;
+  const meter = progressMeter(onProgress, () => engine);
+  const sources = new Map<string, OpenSource>();
+  let destination: Destination | undefined;
+  try {
+    await openInputs(plan, models, sources, meter, signal);
+    const hashes = await hashInputs(plan, models, sources, meter, signal);
+    engine = await openEngine(request.engine);
+    destination = await openDestination(request.destination);
+    const { tensors, shards } = await mergeShards(
+      plan,
+      request,
+      engine,
+      destination,
+      sources,
+      hashes,
+      meter,
+      signal,
+    );
+    await writeSmallFiles(plan, models, destination, shards, tensorFiles(plan, hashes), signal);
+    await destination.commit();
+    meter.flush();
+    return {
+      recipe: plan.recipe,
+      recipeSha256: await textSha256(formatRecipe(plan.recipe)),
+      engine: engine.kind,
+      adapter: engine.adapter,
+      version: AMALGAM_VERSION,
+      seconds: (performance.now() - begin) / 1000,
+      stages: meter.stages(),
+      peakBytes: plan.peakBytes,
+      inputs: plan.inputs.map(({ folder, file }) => ({
+        id: folder,
+        file,
+        sha256: hashes.get(inputName(folder, file))!,
+      })),
+      shards: shards.map(({ file, bytes, sha256 }) => ({ file, bytes, sha256 })),
+      tensors,
+    };
+  } catch (error) {
+    await destination?.discard();
+    throw error;
+  } finally {
+    for (const source of sources.values()) source.close();
+    engine?.close();
+  }
+}
+
+function requireClean(plan: Plan): void {
+  const errors = plan.problems.filter((p) => p.severity === 'error');
+  const first = errors[0];
+  if (!first) return;
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  throw new AmalgamError('PlanHasErrors', `${first.message}${more}`, first.remedy);
+}
+
+/** Downloads what is on the Hub and opens every weight file. */
+async function openInputs(
+  plan: Plan,
+  models: OpenModels,
+  sources: Map<string, OpenSource>,
+  meter: ProgressMeter,
+  signal: AbortSignal,
+): Promise<void> {
+  if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
+  for (const input of plan.inputs) {
+    const { folder, file } = models.file(input.folder, input.file);
+    const name = inputName(input.folder, input.file);
+    let before = 0; // the store counts what it has of this file, which drops when a damaged piece is fetched again
+    const onBytes = (bytes: number) => {
+      meter.advance(bytes - before, name);
+      before = bytes;
+    };
+    sources.set(name, await openCached(folder, file, { signal, onBytes }));
+  }
+}
+
+/** sha256 of every input: the Hub's own (verified at download), else computed here. */
+async function hashInputs(
+  plan: Plan,
+  models: OpenModels,
+  sources: Map<string, OpenSource>,
+  meter: ProgressMeter,
+  signal: AbortSignal,
+): Promise<Map<string, string>> {
+  const hashes = new Map<string, string>();
+  const unknown = plan.inputs.filter((input) => {
+    const { sha256 } = models.file(input.folder, input.file).file;
+    if (sha256 !== undefined) hashes.set(inputName(input.folder, input.file), sha256);
+    return sha256 === undefined;
+  });
+  if (unknown.length > 0) {
+    meter.begin(
+      'hashing',
+      unknown.reduce((sum, input) => sum + input.byteLength, 0),
+      0,
+    );
+  }
+  for (const input of unknown) {
+    const name = inputName(input.folder, input.file);
+    hashes.set(name, await sha256Of(sources.get(name)!, signal, (bytes) => meter.advance(bytes, name)));
+  }
+  return hashes;
+}
+
+async function mergeShards(
+  plan: Plan,
+  request: MergeRequest,
+  engine: ComputeEngine,
+  destination: Destination,
+  sources: Map<string, OpenSource>,
+  hashes: Map<string, string>,
+  meter: ProgressMeter,
+  signal: AbortSignal,
+) {
+  const shards = finishShards(plan, hashes);
+  meter.begin(
+    'merging',
+    shards.reduce((sum, s) => sum + s.byteLength - s.header.byteLength, 0),
+    plan.tensors.length,
+  );
+  const read = async (ref: TensorRef, begin: number, end: number) => {
+    const started = performance.now();
+    const bytes = await sources
+      .get(inputName(ref.folder, ref.file))!
+      .read(ref.begin + begin, ref.begin + end, signal);
+    meter.spend('read', (performance.now() - started) / 1000);
+    return bytes;
+  };
+  return runPlan<WrittenShard>({
+    plan,
+    shards,
+    engine,
+    methods: methodById,
+    read,
+    signal,
+    ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
+    openShard: async (shard) => {
+      const writer = await ShardWriter.open(destination, shard);
+      return {
+        async append(bytes) {
+          const started = performance.now();
+          await writer.append(bytes);
+          meter.spend('write', (performance.now() - started) / 1000);
+        },
+        finish: () => writer.finish(),
+        abort: () => writer.abort(),
+      };
+    },
+    onTensor: (report) => meter.finishTensor(report),
+    onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
+  });
+}
+
+/** Which shard holds which tensor, for the index. */
+function tensorFiles(plan: Plan, hashes: Map<string, string>): Map<string, string> {
+  return new Map(finishShards(plan, hashes).flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const)));
+}
+
+/** Config, tokenizer, card, recipe; the index of several shards comes last: without it the folder does not load. */
+async function writeSmallFiles(
+  plan: Plan,
+  models: OpenModels,
+  destination: Destination,
+  shards: readonly WrittenShard[],
+  files: ReadonlyMap<string, string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const write = async (path: string, bytes: Uint8Array<ArrayBuffer>) => {
+    const sink = await destination.create(path);
+    await sink.write(bytes);
+    await sink.close();
+  };
+  const utf8 = new TextEncoder();
+  for (const { path, content } of plan.extras) {
+    if ('text' in content) {
+      await write(path, utf8.encode(content.text));
+      continue;
+    }
+    const { folder, file } = models.file(content.folder, content.file);
+    const source = await openCached(folder, file, { signal });
+    try {
+      await write(path, await source.read(0, source.byteLength, signal));
+    } finally {
+      source.close();
+    }
+  }
+  if (shards.length > 1) {
+    const total = shards.reduce((sum, s) => sum + s.bytes, 0);
+    await write(SHARD_INDEX, utf8.encode(buildShardIndex(files, total)));
+  }
+}
+
+async function textSha256(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, '0')).join('');
+}

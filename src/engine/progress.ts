@@ -1,0 +1,88 @@
+import type { ComputeEngine } from '../compute/engine';
+import type { Progress, StageSeconds, TensorReport } from './protocol';
+
+/** Messages go out at most this often; finished tensors wait for the next one. */
+const INTERVAL_MS = 100;
+/** The rate is taken over this much of the recent past, so that ETA follows a change of speed. */
+const WINDOW_MS = 5000;
+
+/** Collects what a job has done and reports it a few times a second. */
+export interface ProgressMeter {
+  /** Begins a stage with its total of bytes and tensors. */
+  begin(stage: Progress['stage'], bytes: number, tensors: number): void;
+  advance(bytes: number, item: string): void;
+  finishTensor(report: TensorReport): void;
+  /** Adds seconds to a stage the job times itself. */
+  spend(stage: 'read' | 'write', seconds: number): void;
+  stages(): StageSeconds;
+  /** Sends what is still waiting. */
+  flush(): void;
+}
+
+/** A meter that sends to `send`; compute stages are read off the engine, once there is one. */
+export function progressMeter(
+  send: (progress: Progress) => void,
+  engine: () => ComputeEngine | undefined,
+  now: () => number = () => performance.now(),
+): ProgressMeter {
+  const own = { read: 0, write: 0 };
+  let state = {
+    stage: 'planning' as Progress['stage'],
+    item: '',
+    bytesDone: 0,
+    bytes: 0,
+    tensorsDone: 0,
+    tensors: 0,
+  };
+  let finished: TensorReport[] = [];
+  let samples: { at: number; bytes: number }[] = [];
+  let sentAt = Number.NEGATIVE_INFINITY;
+
+  const stages = (): StageSeconds => {
+    const { upload, compute, readback } = engine()?.seconds ?? { upload: 0, compute: 0, readback: 0 };
+    return { read: own.read, upload, compute, readback, write: own.write };
+  };
+  const flush = () => {
+    const at = now();
+    samples.push({ at, bytes: state.bytesDone });
+    samples = samples.filter((s) => at - s.at <= WINDOW_MS);
+    const first = samples[0]!;
+    const seconds = (at - first.at) / 1000;
+    const rate = seconds > 0 ? (state.bytesDone - first.bytes) / seconds : 0;
+    sentAt = at;
+    const left = state.bytes - state.bytesDone;
+    send({
+      ...state,
+      bytesPerSecond: rate,
+      secondsLeft: rate > 0 ? left / rate : null,
+      stages: stages(),
+      finished,
+    });
+    finished = [];
+  };
+  const tick = () => {
+    if (now() - sentAt >= INTERVAL_MS) flush();
+  };
+  return {
+    begin(stage, bytes, tensors) {
+      state = { stage, item: '', bytesDone: 0, bytes, tensorsDone: 0, tensors };
+      samples = [];
+      flush();
+    },
+    advance(bytes, item) {
+      state.bytesDone += bytes;
+      state.item = item;
+      tick();
+    },
+    finishTensor(report) {
+      state.tensorsDone++;
+      finished.push(report);
+      tick();
+    },
+    spend(stage, seconds) {
+      own[stage] += seconds;
+    },
+    stages,
+    flush,
+  };
+}

@@ -1,0 +1,22 @@
+import { errorFacts } from '../errors';
+import { sweepBlobs } from '../store/blobs';
+import { storageFolder } from '../store/opfs-file';
+import { sweepOutputs } from '../write/finished-outputs';
+import type { EngineFacts } from './protocol';
+
+/** Whether the browser lets this page keep files, found out by trying. */
+export async function storageFacts(): Promise<EngineFacts['storage']> {
+  try {
+    await storageFolder('blobs');
+    return { available: true };
+  } catch (thrown) {
+    return { available: false, why: errorFacts(thrown).message };
+  }
+}
+
+/** Removes what cut-off downloads and merges left behind. Without storage there is nothing to remove. */
+export async function sweepStorage(): Promise<void> {
+  if (!(await storageFacts()).available) return;
+  await sweepBlobs();
+  await sweepOutputs();
+}
