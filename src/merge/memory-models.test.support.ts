@@ -1,5 +1,6 @@
 /** Small models in memory, for tests of opening and planning. */
 import { DTYPE_BITS, type Dtype } from '../formats/dtype';
+import type { Recipe } from '../formats/recipe';
 import { buildSafetensorsHeader } from '../formats/safetensors-write';
 import { bufferSource } from '../sources/buffer-source';
 import type { ModelFolder, ModelOrigin } from '../sources/model-folder';
@@ -121,5 +122,17 @@ export function openerOf(...folders: ModelFolder[]): (path: string) => Promise<O
     const model = opened.get(path) ?? openModel(folder);
     opened.set(path, model);
     return model;
+  };
+}
+
+/** A recipe of task arithmetic: models with weight 1 on `base`. */
+export function recipeOf(models: string[], changes: Partial<Recipe> = {}): Recipe {
+  return {
+    mergeMethod: 'task_arithmetic',
+    baseModel: 'base',
+    models: models.map((model) => ({ model, parameters: { weight: 1 } })),
+    parameters: {},
+    amalgam: {},
+    ...changes,
   };
 }

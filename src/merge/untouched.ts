@@ -14,7 +14,8 @@ export function isPlain(view: Omit<TensorView, 'onBase'>): boolean {
 
 /**
  * The stored tensor that the result is equal to without any arithmetic, if there is one: the base where no
- * contributor adds anything to it, or the one model that counts in a weighted sum with coefficients that add up to 1.
+ * contributor adds anything to it (whatever the method: a model beside itself gives itself), or the one model that
+ * counts in a weighted sum with coefficients that add up to 1.
  */
 export function copiedTensor(
   method: MergeMethod,
@@ -23,15 +24,17 @@ export function copiedTensor(
   parameters: ResolvedParameters,
 ): TensorRef | undefined {
   const { compute } = method;
-  if (compute.kind === 'delta') {
-    if (!base || !isPlain(base)) return undefined;
-    const { lambda, select } = compute.preset(parameters);
-    const idle = models.every(
-      ({ view, parameters: p }) =>
-        (view.onBase && isPlain(view)) || p.weight === 0 || (select !== 'all' && p.density === 0),
-    );
-    return idle || lambda === 0 ? base.origin : undefined;
+  if (base && isPlain(base)) {
+    const idle = (model: TensorPlan['models'][number]) => model.view.onBase && isPlain(model.view);
+    if (models.every(idle)) return base.origin;
+    if (compute.kind === 'delta') {
+      const { lambda, select } = compute.preset(parameters);
+      const adds = ({ parameters: p }: TensorPlan['models'][number]) =>
+        p.weight !== 0 && (select === 'all' || p.density !== 0);
+      if (lambda === 0 || models.every((model) => idle(model) || !adds(model))) return base.origin;
+    }
   }
+  if (compute.kind !== 'weights') return undefined;
   const coefficients = compute.coefficients(
     models.map((m) => m.parameters),
     parameters,
