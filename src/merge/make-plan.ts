@@ -1,6 +1,6 @@
 /** From a recipe to a plan: everything a run will do, from configs and headers alone. */
 import type { Recipe } from '../formats/recipe';
-import { tensorOrder } from '../models/tensor-role';
+import { inTensorOrder } from '../models/tensor-role';
 import { findFile, type ModelFile } from '../sources/model-folder';
 import type { Checkpoint } from './checkpoint';
 import { planExtras } from './extras';
@@ -57,7 +57,8 @@ export async function makePlan(
   checkParameterNames(recipe, method, problems);
   const slices = recipeSlices(recipe, method, problems);
   const opened = await openRecipeModels(recipe, slices, open, problems);
-  if (problems.hasErrors() || slices.length === 0) return emptyPlan(recipe, problems);
+  if (slices.length === 0) refuseNothing(problems);
+  if (problems.hasErrors()) return emptyPlan(recipe, problems);
 
   const models = new Map<string, Model>();
   for (const ref of slices.flatMap(refsOf)) {
@@ -73,9 +74,7 @@ export async function makePlan(
   );
   const scopes = recipeScopes(recipe, slices, models, problems);
   const context = { recipe, method, contributors, unfit, problems };
-  const tensors = scopes
-    .flatMap((scope) => planScope(scope, context))
-    .sort((a, b) => tensorOrder(a.name, b.name));
+  const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
   if (tensors.length === 0) refuseNothing(problems);
 
   const donors = {

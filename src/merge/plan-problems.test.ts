@@ -33,6 +33,13 @@ describe('mismatches', () => {
       /task_arithmetic/,
     ],
     [
+      'no slices',
+      { mergeMethod: 'passthrough', slices: [], parameters: {}, amalgam: {} },
+      [],
+      'NothingToMerge',
+      /without tensors/,
+    ],
+    [
       'no models',
       recipeOf([]),
       [],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isBuffer, splitLayer, tensorOrder, tensorPlace, tensorRole } from './tensor-role';
+import { inTensorOrder, isBuffer, splitLayer, tensorPlace, tensorRole } from './tensor-role';
 
 describe('tensorRole', () => {
   // name, shape → layer, module, kind, place
@@ -98,7 +98,7 @@ describe('tensorRole', () => {
   });
 });
 
-describe('tensorOrder', () => {
+describe('inTensorOrder', () => {
   it('runs from the embedding through the layers to the head', () => {
     const ordered = [
       'model.embed_tokens.weight',
@@ -110,6 +110,7 @@ describe('tensorOrder', () => {
       'model.norm.weight',
       'lm_head.weight',
     ];
-    expect([...ordered].reverse().sort(tensorOrder)).toEqual(ordered);
+    const reversed = [...ordered].reverse().map((name) => ({ name }));
+    expect(inTensorOrder(reversed).map(({ name }) => name)).toEqual(ordered);
   });
 });

@@ -94,33 +94,51 @@ function moduleLabel(path: string): string {
 
 const PLACES: readonly Place[] = ['before', 'layer', 'after'];
 
-/**
- * Compares two tensor names in natural order: embeddings, blocks ascending, final norm, head; inside a block by name
- * with numbers by value. A total order, so that the plan never depends on the order of a file.
- */
-export function tensorOrder(a: string, b: string): number {
-  const byPlace = PLACES.indexOf(tensorPlace(a)) - PLACES.indexOf(tensorPlace(b));
-  if (byPlace !== 0) return byPlace;
-  const layerA = splitLayer(a);
-  const layerB = splitLayer(b);
-  if (layerA && layerB) {
-    if (layerA.stack !== layerB.stack) return compareNames(layerA.stack, layerB.stack);
-    return layerA.index - layerB.index || compareNames(layerA.rest, layerB.rest);
-  }
-  const head = Number(tensorRole(a, []).kind === 'head') - Number(tensorRole(b, []).kind === 'head');
-  return head || compareNames(a, b);
+interface OrderKey {
+  place: number;
+  stack: string;
+  layer: number;
+  isHead: boolean;
+  parts: string[];
 }
 
-/** Dotted names part by part; numeric parts by value, others by UTF-16 code unit (no locale: the order is fixed). */
-function compareNames(a: string, b: string): number {
-  const partsA = a.split('.');
-  const partsB = b.split('.');
-  for (let i = 0; i < Math.min(partsA.length, partsB.length); i++) {
-    const x = partsA[i]!;
-    const y = partsB[i]!;
-    if (x === y) continue;
-    if (/^\d+$/.test(x) && /^\d+$/.test(y) && Number(x) !== Number(y)) return Number(x) - Number(y);
-    return x < y ? -1 : 1;
+function orderKey(name: string): OrderKey {
+  const layer = splitLayer(name);
+  return {
+    place: PLACES.indexOf(tensorPlace(name)),
+    stack: layer?.stack ?? '',
+    layer: layer?.index ?? 0,
+    isHead: layer === null && tensorRole(name, []).kind === 'head',
+    parts: (layer?.rest ?? name).split('.'),
+  };
+}
+
+/**
+ * Items in the natural order of their tensor names: embeddings, blocks ascending, final norm, head; inside a block by
+ * name with numbers by value. A total order, so that a plan never depends on the order of a file.
+ */
+export function inTensorOrder<T extends { name: string }>(items: readonly T[]): T[] {
+  return items
+    .map((item) => ({ item, key: orderKey(item.name) }))
+    .sort((a, b) => compareKeys(a.key, b.key))
+    .map(({ item }) => item);
+}
+
+function compareKeys(a: OrderKey, b: OrderKey): number {
+  if (a.place !== b.place) return a.place - b.place;
+  if (a.stack !== b.stack) return comparePart(a.stack, b.stack);
+  if (a.layer !== b.layer) return a.layer - b.layer;
+  if (a.isHead !== b.isHead) return a.isHead ? 1 : -1;
+  for (const [i, part] of a.parts.entries()) {
+    const other = b.parts[i];
+    if (other === undefined) return 1;
+    if (part !== other) return comparePart(part, other);
   }
-  return partsA.length - partsB.length;
+  return a.parts.length - b.parts.length;
+}
+
+/** Two different parts of names: numbers by value, others by UTF-16 code unit (no locale: the order is fixed). */
+function comparePart(a: string, b: string): number {
+  const numbers = /^\d+$/.test(a) && /^\d+$/.test(b);
+  return (numbers && Number(a) - Number(b)) || (a < b ? -1 : 1);
 }
