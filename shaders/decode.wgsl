@@ -1,6 +1,6 @@
 // values[out + e] = f32 of element e of a packed tensor; counts what is not finite.
 // raw: u32 words as stored (two halves a word, low half first), beginning at word `raw_begin`; dtype codes in half.wgsl.
-// Shapes: raw ⌈elements/2⌉ or elements words → elements f32. Exact: a widening never rounds.
+// Shapes: raw ⌈elements/2⌉ or elements words → elements f32. Exact but for subnormals, which become zeros.
 
 struct Params {
   stamp: vec4<u32>,
@@ -31,7 +31,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var e = begin + lane; e < end; e += 64u) {
     let bits = element_bits(e);
     if (!is_finite(bits)) { bad++; }
-    values[params.out + e] = bits;
+    values[params.out + e] = flush(bits);
   }
   if (bad > 0u) { atomicAdd(&status[params.status], bad); }
   if (lane == 0u && begin < end) { stamp(end - begin); }

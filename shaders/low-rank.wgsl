@@ -28,11 +28,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let col = flat - row * params.cols;
     var sum = 0.0;
     for (var k = 0u; k < params.rank; k++) {
-      sum = sum + exact(left[row * params.rank + k] * right[k * params.cols + col]);
+      sum = exact(sum + exact(left[row * params.rank + k] * right[k * params.cols + col]));
     }
     let delta = exact(sum * params.scale);
     if (params.add == 1u) {
-      values[params.slot + e] = values[params.slot + e] + delta;
+      values[params.slot + e] = exact(values[params.slot + e] + delta);
     } else {
       values[params.slot + e] = delta;
     }

@@ -16,7 +16,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let begin = group_index(group) * 4096u;
   let end = min(begin + 4096u, params.elements);
   for (var e = begin + lane; e < end; e += 64u) {
-    values[params.slot + e] = values[params.slot + e] * factor[e / params.cols];
+    values[params.slot + e] = exact(values[params.slot + e] * factor[e / params.cols]);
   }
   if (lane == 0u && begin < end) { stamp(end - begin); }
 }

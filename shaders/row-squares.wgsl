@@ -22,14 +22,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (row < params.rows) {
     for (var c = lane; c < params.cols; c += 64u) {
       let v = values[begin + c];
-      sum = sum + exact(v * v);
+      sum = exact(sum + exact(v * v));
     }
   }
   partial[lane] = sum;
   workgroupBarrier();
   if (lane == 0u && row < params.rows) {
     var total = 0.0;
-    for (var l = 0u; l < 64u; l++) { total = total + partial[l]; }
+    for (var l = 0u; l < 64u; l++) { total = exact(total + partial[l]); }
     squares[row] = total;
     stamp(params.cols);
   }

@@ -1,5 +1,8 @@
-// out = Σ c_i · v_i over `count` vectors, terms with c_i = 0 left out; c_i = 1 alone copies the bits.
-// The sum runs in order, every product and sum one f32 rounding: same bits on CPU and GPU.
+// out = b·a + Σ c_i · (v_i − k·a), a = v_anchor, the sum over i ≠ anchor in order, terms with c_i = 0 left out.
+// With b = 1, k = 1 it is an affine combination (Σ = 1) written so that equal inputs give their own bits; with k = 0 a
+// plain weighted sum, or (b = 1) changes added to the base. A vanishing sum keeps the bits of b·a, and b = 1 those of a.
+// Coefficients stand per group of elements: group of e = ⌊e / per⌋ mod groups (whole tile, rows or columns).
+// Every difference, product and sum is one rounding: same bits on CPU and GPU.
 // Shapes: count vectors of `elements` f32, `stride` apart, beginning at `slot` → elements f32.
 
 struct Params {
@@ -8,9 +11,13 @@ struct Params {
   slot: u32,
   stride: u32,
   count: u32,
+  anchor: u32,
+  per: u32,
+  groups: u32,
 }
 
 @group(0) @binding(1) var<storage, read> values: array<f32>;
+// per group: b, k, c_0 … c_{count − 1}
 @group(0) @binding(2) var<storage, read> coefficients: array<f32>;
 @group(0) @binding(3) var<storage, read_write> out: array<u32>;
 
@@ -19,24 +26,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let begin = min(group_index(group) * 4096u, params.elements);
   let end = min(begin + 4096u, params.elements);
   for (var e = begin + lane; e < end; e += 64u) {
-    // the first term starts the sum, so that −0 survives; it stays in integer registers while it is alone
-    var bits = 0u;
-    var empty = true;
+    let table = ((e / params.per) % params.groups) * (params.count + 2u);
+    let b = coefficients[table];
+    let a = values[params.slot + params.anchor * params.stride + e];
+    var delta = 0.0;
     for (var i = 0u; i < params.count; i++) {
-      let c = coefficients[i];
-      if (c != 0.0) {
-        let at = params.slot + i * params.stride + e;
-        var term = bitcast<u32>(values[at]);
-        if (c != 1.0) { term = bitcast<u32>(exact(values[at] * c)); }
-        if (empty) {
-          bits = term;
-        } else {
-          bits = bitcast<u32>(bitcast<f32>(bits) + bitcast<f32>(term));
-        }
-        empty = false;
+      let c = coefficients[table + 2u + i];
+      if (i != params.anchor && c != 0.0) {
+        var v = values[params.slot + i * params.stride + e];
+        if (coefficients[table + 1u] == 1.0) { v = exact(v - a); }
+        delta = exact(delta + exact(v * c));
       }
     }
-    out[e] = bits;
+    // in integer registers while it is alone, so that −0 and NaN pass as they are
+    var start = 0u;
+    if (b == 1.0) {
+      start = bitcast<u32>(a);
+    } else if (b != 0.0) {
+      start = bitcast<u32>(exact(a * b));
+    }
+    out[e] = select(bitcast<u32>(exact(bitcast<f32>(start) + delta)), start, delta == 0.0);
   }
   if (lane == 0u && begin < end) { stamp(end - begin); }
 }

@@ -60,6 +60,7 @@ export type ErrorCode =
   | 'GpuLost'
   | 'GpuUnverified'
   | 'NonFinite'
+  | 'MergeUndefined'
   // models, forward and evaluate: a model cannot be run, or not on this input
   | 'ArchitectureUnsupported'
   | 'TensorMissing'

@@ -1,5 +1,6 @@
 /** The small factors of a contributor's update, on the device: L [rows, rank] and R [rank, cols] in f32. */
 import type { ComputeEngine, EngineBuffer } from '../compute/engine';
+import { exact, exactFloats } from '../compute/exact';
 import { decodeToF32 } from '../formats/half';
 import type { TensorPlan, TensorRef, TensorView } from './plan';
 import { columns, type ReadTensor, weightDtype } from './tensor-task';
@@ -54,14 +55,14 @@ function upload(
 ): Factors {
   const l = engine.allocate(left.byteLength, 'left factor');
   const r = engine.allocate(right.byteLength, 'right factor');
-  engine.write(l, 0, new Uint8Array(left.buffer));
-  engine.write(r, 0, new Uint8Array(right.buffer));
+  engine.write(l, 0, new Uint8Array(exactFloats(left).buffer));
+  engine.write(r, 0, new Uint8Array(exactFloats(right).buffer));
   return {
     left: l,
     right: r,
     rank,
     cols,
-    scale,
+    scale: exact(scale),
     close() {
       engine.free(l);
       engine.free(r);

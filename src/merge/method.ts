@@ -1,4 +1,8 @@
+import type { ElementwiseKernel } from './elementwise';
 import type { ResolvedParameters } from './plan';
+import type { Products } from './products';
+import type { SlotForm } from './tensor-task';
+import type { VectorGroups } from './vector-groups';
 
 /**
  * A merge method is one file in `methods/` that exports one literal of this shape, and one line in `methods/index.ts`.
@@ -20,34 +24,118 @@ export interface MergeMethod {
   parameters: Readonly<Record<string, ParameterSpec>>;
   /** Parameters of each contributor by recipe name. */
   modelParameters: Readonly<Record<string, ParameterSpec>>;
-  /** Does the result stay the same (up to rounding) when contributors swap places? */
-  permutation: 'invariant' | 'ordered';
+  /** What its contract tests hold it to (docs/adding-a-method.md). */
+  contract: MethodContract;
+  /**
+   * Refuses values that are each in range but do not go together, for one tensor: the reason, as a sentence's end after
+   * the method's name, or undefined.
+   */
+  validate?(
+    parameters: ResolvedParameters,
+    models: readonly ResolvedParameters[],
+  ): ParameterConflict | undefined;
+  /** Parameters of a model that must be the same for every tensor, because the whole model is measured with them. */
+  wholeModel?(parameters: ResolvedParameters): readonly string[];
   /** How a tensor is computed. */
   compute: MethodCompute;
 }
 
+export interface ParameterConflict {
+  /** `epsilon 0.4 must be below min(density, 1 − density) = 0.3` */
+  reason: string;
+  remedy: string;
+}
+
+/** Properties that do not follow from a method's other fields and that its contract tests check as declared. */
+export interface MethodContract {
+  /** Does the result stay the same (up to rounding) when contributors swap places? */
+  permutation: 'invariant' | 'ordered';
+  /**
+   * One model of weight 1, the others 0: `bytes` gives that model to the bit, `rounded` within one f32 rounding
+   * (W₀ + (W − W₀) rounds twice), `none` where there are no weights.
+   */
+  single: 'bytes' | 'rounded' | 'none';
+  /** How far a NaN or infinity that is carried through spreads: its own `element`, its `row`, or the whole `tensor`. */
+  spread: 'element' | 'row' | 'tensor';
+}
+
 /**
  * `delta`: a preset of the delta pipeline (merge/delta-pipeline.ts).
- * `weights`: out = Σ cᵢ·Wᵢ over full weights, with coefficients known before any data is read.
+ * `weights`: out = Σ cᵢ·Wᵢ over full weights, with coefficients known before any data is read (merge/weights-sum.ts).
+ * `gram`: the same, or W₀ + Σ cᵢ·τᵢ, with coefficients from all scalar products of the vectors (merge/gram-merge.ts).
+ * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/elementwise.ts).
  */
 export type MethodCompute =
   | { kind: 'delta'; preset(parameters: ResolvedParameters): DeltaPreset }
   | {
       kind: 'weights';
       coefficients(models: readonly ResolvedParameters[], parameters: ResolvedParameters): number[];
-    };
+    }
+  | GramCompute
+  | ElementwiseCompute;
+
+export interface GramCompute {
+  kind: 'gram';
+  /** Whole weights (the base first, where there is one), changes to the base, or changes wherever there is a base. */
+  vectors: 'weights' | 'changes' | 'changes if base';
+  /** What counts as one vector. Default: the whole tensor. */
+  groups?(parameters: ResolvedParameters, shape: readonly number[]): VectorGroups;
+  /**
+   * One coefficient per vector, from their scalar products, in f64; or why there are none, as a sentence's end after
+   * the tensor's name.
+   */
+  coefficients(
+    products: Products,
+    models: readonly ResolvedParameters[],
+    parameters: ResolvedParameters,
+  ): number[] | { undefined: string };
+}
+
+export interface ElementwiseCompute {
+  kind: 'elementwise';
+  form: SlotForm;
+  kernel: ElementwiseKernel;
+  /** What the kernel finds in `coefficients`. */
+  coefficients(parameters: ResolvedParameters, models: number): number[];
+  /** How many counters the kernel adds up; the first of them, one per model, count the elements kept. */
+  counters(models: number): number;
+  /** Where given, a first sweep counts, and the second works with these coefficients. */
+  recount?(parameters: ResolvedParameters, models: number, counted: readonly number[]): number[];
+}
 
 /** Every knob of the delta pipeline: τᵢ → select → rescale → combine → ×λ → + W₀. */
 export interface DeltaPreset {
-  /** `top-k` keeps the ⌊ρn⌋ largest |τ|; `random` keeps each element with probability ρ; ρ is the model's `density`. */
-  select: 'all' | 'top-k' | 'random';
-  /** What kept values are multiplied by: 1, 1/ρ, or ‖τ‖₁ / ‖kept‖₁. */
-  rescale: 'none' | '1/density' | 'l1';
-  /** `sum` elects the sign of Σ wᵢτ̂ᵢ (zero counts as +) and drops what disagrees. */
-  consensus: 'none' | 'sum';
-  /** Divide by the sum of the (agreeing) weights. */
+  /**
+   * Which elements stay; ρ is the model's `density`. `top-k`: the ⌊ρn⌋ largest |τ|. `random`: each with probability ρ.
+   * `rank`: each with a probability between ρ − ε and ρ + ε by its rank in the row (`epsilon`). `band`: ⌊ρn⌋ below the
+   * ⌊γn⌋ largest (`gamma`). `variance`: `share` of the places where the models differ, those where they differ most.
+   * `fusion`: what stands out by |τ| times the divergence of its row.
+   */
+  select: 'all' | 'top-k' | 'random' | 'rank' | 'band' | 'variance' | 'fusion';
+  /** `model`: one top-k threshold for all tensors of a model together. Default `tensor`. */
+  scope?: 'tensor' | 'model';
+  share?: number;
+  /** What kept values are multiplied by: 1, 1/ρ, 1/their own probability, or ‖τ‖₁ / ‖kept‖₁. */
+  rescale: 'none' | '1/density' | '1/probability' | 'l1';
+  /** Elects a sign and drops what disagrees: `sum` that of the sum of values, `count` that of the sum of signs. */
+  consensus: 'none' | 'sum' | 'count';
+  /** Values cast their votes with or without their weights. Default `weighted`. */
+  ballots?: 'weighted' | 'unweighted';
+  /** What a vote of zero elects: +, or the sign that won most elements of the whole model. Default `positive`. */
+  zeroVote?: 'positive' | 'majority';
+  /** `energy`: weights in proportion to the mean square of what is kept, the models' own left aside. */
+  weights?: 'given' | 'energy';
+  /** With `energy`: sums of squares and divisors below this count as nothing. */
+  floor?: number;
+  /** Divide by the sum of the (agreeing) weights, or by the number of agreeing models. */
   normalize: boolean;
+  divisor?: 'weights' | 'count';
   lambda: number;
+}
+
+/** Whether results of a preset depend on the seed. */
+export function drawsRandomly(preset: DeltaPreset): boolean {
+  return preset.select === 'random' || preset.select === 'rank';
 }
 
 export type ParameterSpec = NumberSpec | BooleanSpec | ChoiceSpec;
@@ -57,6 +145,8 @@ interface SpecBase {
   help: string;
   /** Accepted and kept for the YAML round trip, but without effect on the result (mergekit's `int8_mask`). */
   inert?: boolean;
+  /** Unknown to mergekit: an export with another value than the default means something else there. */
+  extension?: boolean;
 }
 export interface NumberSpec extends SpecBase {
   kind: 'number';

@@ -71,3 +71,8 @@ export function findCut(key: number, wanted: number, equalPerBlock: ArrayLike<nu
 export function keyToMagnitude(key: number): number {
   return new Float32Array(new Uint32Array([key]).buffer)[0]!;
 }
+
+/** The key of a magnitude. */
+export function magnitudeToKey(magnitude: number): number {
+  return new Uint32Array(new Float32Array([magnitude]).buffer)[0]! & 0x7fffffff;
+}

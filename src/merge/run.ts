@@ -5,13 +5,14 @@
 import type { ComputeEngine } from '../compute/engine';
 import type { TensorReport } from '../engine/protocol';
 import { AmalgamError } from '../errors';
-import { mergeDelta } from './delta-pipeline';
+import { computeTensor, openComputed } from './compute';
+import type { WholeModel } from './delta-pipeline';
 import type { MergeMethod } from './method';
 import type { Plan, ShardPlan, TensorPlan } from './plan';
 import type { Emit, TensorStatistics } from './tensor-outcome';
-import { openTask, type ReadTensor, type TensorTask } from './tensor-task';
-import { mergeWeights } from './weights-sum';
-import { openWorkspace, tileElementsFor } from './workspace';
+import type { ReadTensor, TensorTask } from './tensor-task';
+import { measureWholeModel } from './whole-model';
+import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
 
 /** Where a shard's bytes go; ShardWriter of the write room is one. */
 export interface ShardSink<Written> {
@@ -56,11 +57,13 @@ export async function runPlan<Written>(
   const order = options.shards.flatMap((s) => s.tensors.map((t) => byName.get(t.name)!));
   const open = (t: TensorPlan | undefined): TensorTask | undefined =>
     t && t.copy === undefined && t.elements > 0
-      ? openTask(t, formOf(t, options.methods), work, options.read)
+      ? openComputed(t, methodOf(t, options.methods), work, options.read)
       : undefined;
   let index = 0;
-  let next = open(order[0]);
+  let next: TensorTask | undefined;
   try {
+    const wholeModel = await prepare(options, work);
+    next = open(order[0]);
     next?.prefetch();
     for (const shard of options.shards) {
       const sink = await options.openShard(shard);
@@ -77,7 +80,7 @@ export async function runPlan<Written>(
           };
           throwIfCancelled(options.signal);
           const statistics = await (task
-            ? compute(task, options, emit)
+            ? compute(task, options, wholeModel, emit)
             : copy(tensor, options.read, emit)
           ).finally(() => task?.close());
           const report = tensorReport(tensor, statistics);
@@ -97,28 +100,29 @@ export async function runPlan<Written>(
   return { tensors: reports, shards: written };
 }
 
-function formOf(tensor: TensorPlan, methods: ReadonlyMap<string, MergeMethod>): 'delta' | 'weights' {
-  return methodOf(tensor, methods).compute.kind;
-}
-
 function methodOf(tensor: TensorPlan, methods: ReadonlyMap<string, MergeMethod>): MergeMethod {
   const method = methods.get(tensor.method);
   if (!method) throw new Error(`no method ${tensor.method}`);
   return method;
 }
 
-function compute(task: TensorTask, options: RunOptions<unknown>, emit: Emit): Promise<TensorStatistics> {
-  const { plan } = task;
+/** What has to be known of whole models before the first tensor is merged; sweeps them where the method asks for it. */
+function prepare(options: RunOptions<unknown>, work: Workspace): Promise<WholeModel | undefined> {
+  const { plan, methods, engine, read, signal } = options;
+  const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
+  const onTensor = () => throwIfCancelled(signal);
+  return measureWholeModel({ plan, methods, work, engine, read, seed, nonFinite, onTensor });
+}
+
+function compute(
+  task: TensorTask,
+  options: RunOptions<unknown>,
+  wholeModel: WholeModel | undefined,
+  emit: Emit,
+): Promise<TensorStatistics> {
   const { seed = 0, nonFinite = 'stop' } = options.plan.recipe.amalgam;
-  const { compute: how } = methodOf(plan, options.methods);
-  if (how.kind === 'delta') {
-    return mergeDelta(task, { preset: how.preset(plan.parameters), seed, nonFinite }, emit);
-  }
-  const coefficients = how.coefficients(
-    plan.models.map((m) => m.parameters),
-    plan.parameters,
-  );
-  return mergeWeights(task, coefficients, nonFinite, emit);
+  const settings = { seed, nonFinite, ...(wholeModel ? { wholeModel } : {}) };
+  return computeTensor(task, methodOf(task.plan, options.methods), settings, emit);
 }
 
 /** Byte for byte, never through floats. */

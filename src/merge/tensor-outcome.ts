@@ -1,5 +1,7 @@
 import { pairCount } from '../compute/kernels/gram';
 import type { TensorReport } from '../engine/protocol';
+import type { TensorPlan } from './plan';
+import { type Products, productsOf } from './products';
 
 /** Receives the encoded bytes of a tensor, tile after tile. */
 export type Emit = (bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
@@ -34,6 +36,11 @@ export class GramSums {
     return Math.sqrt(this.at(i, i));
   }
 
+  /** The products of vectors first … count − 1, numbered from 0. */
+  products(first: number): Products {
+    return productsOf(this.sums, this.count, first);
+  }
+
   /** Pairwise cosine of vectors first … count − 1; 0 where one of them is zero. */
   cosines(first: number): number[][] {
     const n = this.count - first;
@@ -46,6 +53,27 @@ export class GramSums {
       }),
     );
   }
+}
+
+/** The statistics of a merge that selects nothing by itself: norms and cosines of the vectors it works on. */
+export function vectorStatistics(
+  plan: TensorPlan,
+  sums: GramSums,
+  found: { change: number; baseNorm: number; nonFinite: number; kept?: readonly number[] },
+): TensorStatistics {
+  return {
+    contributors: plan.models.map((m, i) => ({
+      id: m.id,
+      kept: found.kept?.[i] ?? plan.elements,
+      threshold: 0,
+      norm: sums.norm(i + 1),
+      keptNorm: sums.norm(i + 1),
+    })),
+    signConflict: 0,
+    cosine: sums.cosines(1),
+    outputChange: ratio(Math.sqrt(found.change), found.baseNorm),
+    nonFinite: found.nonFinite,
+  };
 }
 
 /** A ratio that is 0 where its denominator is, so that reports hold no NaN. */

@@ -3,6 +3,7 @@
  * method computes with: slot 0 = W₀, slot i = τᵢ (delta methods) or Wᵢ (weights methods), f32.
  */
 import type { EngineBuffer } from '../compute/engine';
+import { exactFloats } from '../compute/exact';
 import { blockCount } from '../compute/kernel';
 import { DTYPE_CODE, decode } from '../compute/kernels/decode';
 import { lowRank } from '../compute/kernels/low-rank';
@@ -36,11 +37,20 @@ export interface TensorTask {
   close(): void;
 }
 
-/** Opens a tensor. `slot 0` holds the base where there is one, else zeros. */
-export function openTask(plan: TensorPlan, form: SlotForm, work: Workspace, read: ReadTensor): TensorTask {
+/**
+ * Opens a tensor. Slot 0 holds the base where there is one, else zeros.
+ * @param groupElements tiles are whole multiples of it (rows, for methods that work row by row)
+ */
+export function openTask(
+  plan: TensorPlan,
+  form: SlotForm,
+  work: Workspace,
+  read: ReadTensor,
+  groupElements = 1,
+): TensorTask {
   const views = plan.models.map((m) => m.view);
   const dora = views.some((v) => v.lowRank?.magnitude !== undefined);
-  const tiles = cutTiles(plan.elements, work.stride, dora ? columns(plan) : 1);
+  const tiles = cutTiles(plan.elements, work.stride, dora ? columns(plan) : 1, groupElements);
   const origins = [...(plan.base ? [plan.base] : []), ...views].map((v) => v.origin);
   let factors: Promise<(Factors | undefined)[]> | undefined;
   let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
@@ -187,7 +197,7 @@ async function scaleRows(
   const [bytes] = await engine.read([{ buffer: squares, byteLength: rows * 4 }]);
   const sums = new Float32Array(bytes!.buffer);
   const firstRow = tile.begin / cols;
-  const factor = sums.map((sum, row) => magnitude[firstRow + row]! / Math.sqrt(sum));
+  const factor = exactFloats(sums.map((sum, row) => magnitude[firstRow + row]! / Math.sqrt(sum)));
   engine.write(squares, 0, new Uint8Array(factor.buffer));
   engine.run(rowScale, {
     params: { elements, cols, slot: slot * stride },

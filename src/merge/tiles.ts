@@ -9,17 +9,17 @@ export interface Tile {
 
 /**
  * Cuts `elements` into tiles of at most `tileElements`. Every tile but the last is a multiple of BLOCK (reductions and
- * ties are defined on blocks) and of `rowElements`, so that row-wise steps see whole rows.
+ * ties are defined on blocks) and of every one of `groups`, so that row-wise steps see whole rows.
  * @throws AmalgamError `LimitExceeded` when whole rows and whole blocks do not fit into one tile
  */
-export function cutTiles(elements: number, tileElements: number, rowElements = 1): Tile[] {
-  const unit = leastCommonMultiple(BLOCK, rowElements);
+export function cutTiles(elements: number, tileElements: number, ...groups: number[]): Tile[] {
+  const unit = groups.reduce(leastCommonMultiple, BLOCK);
   const size = Math.floor(tileElements / unit) * unit;
   if (elements > tileElements && size === 0) {
     throw new AmalgamError(
       'LimitExceeded',
-      `Rows of ${rowElements} elements do not fit into tiles of ${tileElements} elements (${unit} needed).`,
-      'Use an adapter without DoRA for this tensor, or a device with larger buffers.',
+      `Rows of ${Math.max(...groups)} elements do not fit into tiles of ${tileElements} elements (${unit} needed).`,
+      'Use an adapter without DoRA and a method that works on whole tensors, or a device with larger buffers.',
     );
   }
   const tiles: Tile[] = [];

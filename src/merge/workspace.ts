@@ -1,5 +1,6 @@
 import type { ComputeEngine, EngineBuffer } from '../compute/engine';
 import { BLOCK, blockCount } from '../compute/kernel';
+import { COMBINE_STATS } from '../compute/kernels/combine';
 import { pairCount } from '../compute/kernels/gram';
 import { HISTOGRAM_BINS } from '../compute/kernels/histogram';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
@@ -23,6 +24,7 @@ export interface Workspace {
   /** Non-finite counts: one per slot, then one for the output. */
   status: EngineBuffer;
   kept: EngineBuffer;
+  /** Histograms: two searches per contributor, and at least three. */
   bins: EngineBuffer;
   /** Block sums and counts; large enough for every kernel that writes them. */
   sums: EngineBuffer;
@@ -68,9 +70,9 @@ export function openWorkspace(engine: ComputeEngine, models: number, tileElement
     packed: make(stride * 4, 'packed'),
     status: make((slots + 1) * 4, 'status'),
     kept: make(models * 4, 'kept'),
-    bins: make(models * HISTOGRAM_BINS * 4, 'bins'),
+    bins: make(Math.max(2 * models, 3) * HISTOGRAM_BINS * 4, 'bins'),
     sums: make(blocks * pairCount(slots) * 4, 'sums'),
-    stats: make(blocks * 2 * 4, 'stats'),
+    stats: make(blocks * COMBINE_STATS * 4, 'stats'),
     coefficients: make((2 * models + 2 ** models) * 4, 'coefficients'),
     close() {
       for (const buffer of buffers) engine.free(buffer);

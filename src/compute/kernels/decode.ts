@@ -1,12 +1,13 @@
 import decodeWgsl from '../../../shaders/decode.wgsl?raw';
 import { f16ToF32 } from '../../formats/half';
+import { flushBits } from '../exact';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Codes of shaders/lib/half.wgsl. */
 export const DTYPE_CODE = { F32: 0, F16: 1, BF16: 2 } as const;
 
-/** Stored words → f32; adds the number of non-finite elements to status[status]. See shaders/decode.wgsl. */
+/** Stored words → f32, subnormals as zeros; adds the number of non-finite elements to status[status]. See shaders/decode.wgsl. */
 export const decode = defineKernel({
   id: 'decode',
   wgsl: composeWgsl(decodeWgsl, 'half'),
@@ -28,7 +29,11 @@ export const decode = defineKernel({
         for (let e = 0; e < elements; e++) values[out + e] = f16ToF32(halves[e]!);
       }
     }
-    for (let e = out; e < out + elements; e++) if ((values[e]! & 0x7f800000) === 0x7f800000) bad++;
+    for (let e = out; e < out + elements; e++) {
+      const bits = values[e]!;
+      if ((bits & 0x7f800000) === 0x7f800000) bad++;
+      values[e] = flushBits(bits);
+    }
     status[params.status]! += bad;
   },
 });

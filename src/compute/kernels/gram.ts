@@ -1,5 +1,6 @@
 import gramWgsl from '../../../shaders/gram.wgsl?raw';
-import { dotBlock, eachBlock } from '../blocks';
+import { dotBlock } from '../blocks';
+import { hasSmall } from '../exact';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -8,26 +9,27 @@ export function pairCount(count: number): number {
   return (count * (count + 1)) / 2;
 }
 
-/** Block sums of all pairwise products. See shaders/gram.wgsl. */
+/** Sums of all pairwise products over runs of elements. See shaders/gram.wgsl. */
 export const gram = defineKernel({
   id: 'gram',
   wgsl: composeWgsl(gramWgsl),
-  params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32' },
+  params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32', run: 'u32' },
   buffers: { values: 'read', sums: 'read_write' },
-  cpu({ params, f32 }) {
-    const { elements, slot, stride, count } = params;
+  cpu({ params, f32, u32 }) {
+    const { elements, slot, stride, count, run } = params;
     const values = f32('values');
+    const words = u32('values');
     const sums = f32('sums');
-    const pairs = pairCount(count);
-    eachBlock(elements, (begin, end, block) => {
-      let p = block * pairs;
+    let p = 0;
+    for (let begin = 0; begin < elements; begin += run) {
+      const n = Math.min(run, elements - begin);
+      const small = Array.from({ length: count }, (_, i) => hasSmall(words, slot + i * stride + begin, n));
       for (let i = 0; i < count; i++) {
-        const a = slot + i * stride;
+        const a = slot + i * stride + begin;
         for (let j = i; j < count; j++) {
-          const b = slot + j * stride;
-          sums[p++] = dotBlock(values, a + begin, b + begin, end - begin);
+          sums[p++] = dotBlock(values, a, slot + j * stride + begin, n, small[i]! || small[j]!);
         }
       }
-    });
+    }
   },
 });

@@ -6,38 +6,53 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCpuEngine } from '../../cpu/cpu-engine';
 import { createGpuEngine } from '../../gpu/gpu-engine';
 import type { ComputeEngine } from '../engine';
-import { blockCount, type Kernel } from '../kernel';
+import { exact } from '../exact';
+import { BLOCK, blockCount, type Kernel } from '../kernel';
 import { philox } from '../philox';
 import { absoluteSum } from './absolute-sum';
-import { combine } from './combine';
+import { changeSquares } from './change-squares';
+import { COMBINE_STATS, combine } from './combine';
 import { countEqual } from './count-equal';
 import { DTYPE_CODE, decode } from './decode';
 import { encode } from './encode';
 import { gram, pairCount } from './gram';
+import { COLUMN_ROWS, columnGroups, gramColumns } from './gram-columns';
 import { HISTOGRAM_ELEMENTS, histogram } from './histogram';
 import { lowRank } from './low-rank';
+import { maskByScore } from './mask-by-score';
+import { RANK_SHIFTS, rankDigit } from './rank-digit';
 import { rowScale } from './row-scale';
+import { rowScore } from './row-score';
 import { rowSquares } from './row-squares';
 import { selectRandom } from './select-random';
+import { selectRank } from './select-rank';
 import { selectThreshold } from './select-threshold';
 import { subtract } from './subtract';
+import { variance } from './variance';
 import { weightedSum } from './weighted-sum';
 
 const SIZES = [1, 3, 63, 255, 4095, 4096, 4097, 33_001];
 const kernels: Kernel[] = [
   absoluteSum,
+  changeSquares,
   combine,
   countEqual,
   decode,
   encode,
   gram,
+  gramColumns,
   histogram,
   lowRank,
+  maskByScore,
+  rankDigit,
   rowScale,
+  rowScore,
   rowSquares,
   selectRandom,
+  selectRank,
   selectThreshold,
   subtract,
+  variance,
   weightedSum,
 ] as Kernel[];
 
@@ -48,15 +63,19 @@ beforeAll(async () => {
 });
 afterAll(() => gpu.close());
 
-/** Normal numbers over a wide range of exponents, with repeats and zeros of both signs. */
+/**
+ * Numbers over a wide range of exponents, with repeats and zeros of both signs; every fourth block is close to the
+ * smallest normal numbers, where products and differences would be subnormal.
+ */
 function floats(n: number, seed: number): Float32Array<ArrayBuffer> {
   const words = new Uint32Array(4);
   return Float32Array.from({ length: n }, (_, i) => {
     philox(i, 0, seed, 1, words);
     if (words[3]! % 17 === 0) return words[3]! % 2 ? 0 : -0;
     if (words[3]! % 5 === 0) return ((words[0]! % 9) - 4) / 64; // equal magnitudes
-    const exponent = (words[1]! % 24) - 18;
-    return (words[0]! / 2 ** 31 - 1) * 2 ** exponent;
+    const tiny = seed % 2 === 1 && (i >> 6) % 4 === 1;
+    const exponent = (words[1]! % 24) - (tiny ? 125 : 18);
+    return exact((words[0]! / 2 ** 31 - 1) * 2 ** exponent); // as decode leaves values: nothing subnormal
   });
 }
 
@@ -230,7 +249,18 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     await expectSame(
       selectThreshold as Kernel,
       { values, kept: new Uint32Array(1) },
-      { elements: n, slot: 0, key, first_block: 7, cut_block: 7 + cutBlock, cut_quota: 1, out: 0 },
+      {
+        elements: n,
+        slot: 0,
+        first_block: 7,
+        key,
+        cut_block: 7 + cutBlock,
+        cut_quota: 1,
+        inner_key: 0x3c000000,
+        inner_cut_block: 7,
+        inner_cut_quota: 2,
+        out: 0,
+      },
       blocks,
       n,
     );
@@ -252,9 +282,25 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     await expectSame(
       gram as Kernel,
       { values, sums: new Float32Array(blocks * pairCount(count)) },
-      { elements: n, slot: 0, stride: n, count },
+      { elements: n, slot: 0, stride: n, count, run: BLOCK },
       blocks,
       n,
+    );
+    const cols = Math.min(n, 91);
+    const rows = Math.floor(n / cols);
+    await expectSame(
+      gram as Kernel,
+      { values, sums: new Float32Array(rows * pairCount(count)) },
+      { elements: rows * cols, slot: 0, stride: n, count, run: cols },
+      rows,
+      rows * cols,
+    );
+    await expectSame(
+      gramColumns as Kernel,
+      { values, sums: new Float32Array(Math.ceil(rows / COLUMN_ROWS) * pairCount(count) * cols) },
+      { elements: rows * cols, slot: 0, stride: n, count, cols },
+      columnGroups(rows, cols),
+      rows * cols,
     );
     await expectSame(
       absoluteSum as Kernel,
@@ -265,41 +311,103 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     );
   });
 
-  it.each([0, 1])('combine, consensus %i', async (consensus) => {
+  it.each([0, 1, 2, 3])('combine, election %i', async (election) => {
     const models = 3;
-    const sets = consensus ? 2 ** models : 1;
+    const sets = election ? 2 ** models : 1;
     await expectSame(
       combine as Kernel,
       {
         values: floats((models + 1) * n, 13),
         coefficients: floats(2 * models + sets, 14),
         out: new Float32Array(n),
-        stats: new Uint32Array(2 * blocks),
+        stats: new Uint32Array(COMBINE_STATS * blocks),
       },
-      { elements: n, stride: n, models, consensus, lambda: 0.9 },
+      { elements: n, stride: n, models, election, zero_negative: election % 2, lambda: 0.9 },
       blocks,
       n,
     );
   });
 
   it('weighted-sum', async () => {
-    for (const coefficients of [
-      [0.3, 0.7],
-      [1, 0],
-      [0, 1],
-      [0, 0],
-    ]) {
+    const [per, groups] = [3, 5];
+    for (const anchor of [0, 1]) {
+      const coefficients = floats(groups * 5, 14);
+      for (let g = 0; g < groups; g++) coefficients[g * 5 + 1] = g % 2; // affine or not
+      for (let g = 0; g < 3; g++) coefficients[g * 5] = [1, 0, 1][g]!;
+      coefficients[2] = 0;
       await expectSame(
         weightedSum as Kernel,
-        {
-          values: floats(2 * n, 15),
-          coefficients: Float32Array.from(coefficients),
-          out: new Float32Array(n),
-        },
-        { elements: n, slot: 0, stride: n, count: 2 },
+        { values: floats(3 * n, 15), coefficients, out: new Float32Array(n) },
+        { elements: n, slot: 0, stride: n, count: 3, anchor, per, groups },
         blocks,
         n,
       );
     }
+  });
+
+  it('ranks inside rows, and the draw by rank', async () => {
+    for (const cols of new Set([n, Math.min(n, 91), n < 300 ? 1 : n])) {
+      const rows = Math.floor(n / cols);
+      const elements = rows * cols;
+      const values = floats(n + 1, 16);
+      let order = new Uint32Array(elements);
+      for (const [pass, shift] of RANK_SHIFTS.entries()) {
+        const last = pass === RANK_SHIFTS.length - 1 ? 1 : 0;
+        const after = await expectSame(
+          rankDigit as Kernel,
+          { values, order_in: order, order_out: new Uint32Array(elements) },
+          { elements, slot: 1, cols, shift, first: pass === 0 ? 1 : 0, last },
+          rows,
+          elements,
+        );
+        order = new Uint32Array(after.order_out!);
+      }
+      const row = values.subarray(1, 1 + cols);
+      const bySort = [...row.keys()].sort((a, b) => Math.abs(row[a]!) - Math.abs(row[b]!) || b - a);
+      expect(bySort.every((index, rank) => order[index] === rank)).toBe(true);
+      const table = words(2 * cols, 17);
+      table.set(new Uint32Array(floats(cols, 18).buffer), cols);
+      await expectSame(
+        selectRank as Kernel,
+        { values, ranks: order, table, kept: new Uint32Array(2) },
+        { elements, slot: 1, first: 4096, cols, key0: 3, key1: 9, out: 1 },
+        blockCount(elements),
+        elements,
+      );
+    }
+  });
+
+  it('scores, their mask, and the change of the output', async () => {
+    const values = floats(4 * n, 19);
+    const cols = Math.min(n, 91);
+    const rows = Math.floor(n / cols);
+    const scored = await expectSame(
+      variance as Kernel,
+      { values, score: new Float32Array(n) },
+      { elements: n, stride: n, models: 3 },
+      blocks,
+      n,
+    );
+    await expectSame(
+      rowScore as Kernel,
+      { values, factor: floats(rows, 20), score: new Float32Array(n) },
+      { elements: rows * cols, slot: 0, cols },
+      blockCount(rows * cols),
+      rows * cols,
+    );
+    await expectSame(
+      maskByScore as Kernel,
+      { score: scored.score!.map((w, i) => (i % 3 ? w : 0)), values },
+      { elements: n, stride: n, models: 3 },
+      blocks,
+      n,
+    );
+    await expectSame(
+      changeSquares as Kernel,
+      { values, out: floats(n, 21), sums: new Float32Array(blocks) },
+      { elements: n },
+      blocks,
+      n,
+    );
   });
 });

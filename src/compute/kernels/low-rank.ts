@@ -1,4 +1,5 @@
 import lowRankWgsl from '../../../shaders/low-rank.wgsl?raw';
+import { exact, hasSmall } from '../exact';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -8,7 +9,7 @@ export const lowRank = defineKernel({
   wgsl: composeWgsl(lowRankWgsl),
   params: { elements: 'u32', first: 'u32', cols: 'u32', rank: 'u32', slot: 'u32', add: 'u32', scale: 'f32' },
   buffers: { left: 'read', right: 'read', values: 'read_write' },
-  cpu({ params, f32 }) {
+  cpu({ params, f32, u32 }) {
     const { elements, first, cols, rank, slot, add } = params;
     const scale = Math.fround(params.scale);
     const left = f32('left');
@@ -16,6 +17,8 @@ export const lowRank = defineKernel({
     const values = f32('values');
     // one row segment at a time, so that the inner loop runs along columns; the order over k stays the shader's
     const sums = new Float32Array(cols);
+    const small = hasSmall(u32('left'), 0, left.length) || hasSmall(u32('right'), 0, right.length);
+    const round = small ? exact : Math.fround;
     for (let e = 0; e < elements; ) {
       const row = Math.floor((first + e) / cols);
       const col = first + e - row * cols;
@@ -24,12 +27,12 @@ export const lowRank = defineKernel({
       for (let k = 0; k < rank; k++) {
         const l = left[row * rank + k]!;
         const r = k * cols + col;
-        for (let c = 0; c < n; c++) sums[c] = sums[c]! + Math.fround(l * right[r + c]!);
+        for (let c = 0; c < n; c++) sums[c] = round(sums[c]! + round(l * right[r + c]!));
       }
       const out = slot + e;
       if (add === 1)
-        for (let c = 0; c < n; c++) values[out + c] = values[out + c]! + Math.fround(sums[c]! * scale);
-      else for (let c = 0; c < n; c++) values[out + c] = sums[c]! * scale;
+        for (let c = 0; c < n; c++) values[out + c] = exact(values[out + c]! + exact(sums[c]! * scale));
+      else for (let c = 0; c < n; c++) values[out + c] = exact(sums[c]! * scale);
       e += n;
     }
   },

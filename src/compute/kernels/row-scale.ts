@@ -1,4 +1,5 @@
 import rowScaleWgsl from '../../../shaders/row-scale.wgsl?raw';
+import { exact } from '../exact';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -14,7 +15,9 @@ export const rowScale = defineKernel({
     const values = f32('values');
     for (let row = 0, e = 0; e < elements; row++) {
       const f = factor[row]!;
-      for (const end = Math.min(e + cols, elements); e < end; e++) values[slot + e] = values[slot + e]! * f;
+      for (const end = Math.min(e + cols, elements); e < end; e++) {
+        values[slot + e] = exact(values[slot + e]! * f);
+      }
     }
   },
 });

@@ -1,5 +1,6 @@
 import rowSquaresWgsl from '../../../shaders/row-squares.wgsl?raw';
 import { dotBlock } from '../blocks';
+import { hasSmall } from '../exact';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -9,13 +10,14 @@ export const rowSquares = defineKernel({
   wgsl: composeWgsl(rowSquaresWgsl),
   params: { rows: 'u32', cols: 'u32', slot: 'u32' },
   buffers: { values: 'read', squares: 'read_write' },
-  cpu({ params, f32 }) {
+  cpu({ params, f32, u32 }) {
     const { rows, cols, slot } = params;
     const values = f32('values');
+    const words = u32('values');
     const squares = f32('squares');
     for (let row = 0; row < rows; row++) {
       const begin = slot + row * cols;
-      squares[row] = dotBlock(values, begin, begin, cols);
+      squares[row] = dotBlock(values, begin, begin, cols, hasSmall(words, begin, cols));
     }
   },
 });

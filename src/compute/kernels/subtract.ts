@@ -1,4 +1,5 @@
 import subtractWgsl from '../../../shaders/subtract.wgsl?raw';
+import { exact } from '../exact';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -11,6 +12,6 @@ export const subtract = defineKernel({
   cpu({ params, f32 }) {
     const values = f32('values');
     const { elements, slot } = params;
-    for (let e = 0; e < elements; e++) values[slot + e] = values[slot + e]! - values[e]!;
+    for (let e = 0; e < elements; e++) values[slot + e] = exact(values[slot + e]! - values[e]!);
   },
 });

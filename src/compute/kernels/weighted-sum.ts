@@ -1,30 +1,52 @@
 import weightedSumWgsl from '../../../shaders/weighted-sum.wgsl?raw';
+import { exact } from '../exact';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
-/** Σ c_i · v_i, terms with c_i = 0 left out. See shaders/weighted-sum.wgsl. */
+/** b·a + Σ c_i · (v_i − k·a) with coefficients per group of elements. See shaders/weighted-sum.wgsl. */
 export const weightedSum = defineKernel({
   id: 'weighted-sum',
   wgsl: composeWgsl(weightedSumWgsl),
-  params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32' },
+  params: {
+    elements: 'u32',
+    slot: 'u32',
+    stride: 'u32',
+    count: 'u32',
+    anchor: 'u32',
+    per: 'u32',
+    groups: 'u32',
+  },
   buffers: { values: 'read', coefficients: 'read', out: 'read_write' },
   cpu({ params, f32, u32 }) {
-    const { elements, slot, stride, count } = params;
+    const { elements, slot, stride, count, anchor, per, groups } = params;
     const values = f32('values');
-    const bits = u32('values');
     const coefficients = f32('coefficients');
+    const at = slot + anchor * stride;
+    // −0 and NaN pass through integer views as they are
+    const bits = u32('values');
     const out = f32('out');
     const outBits = u32('out');
-    let first = true;
-    for (let i = 0; i < count; i++) {
-      const c = coefficients[i]!;
-      const at = slot + i * stride;
-      if (c === 0) continue;
-      if (first && c === 1) outBits.set(bits.subarray(at, at + elements));
-      else if (first) for (let e = 0; e < elements; e++) out[e] = values[at + e]! * c;
-      else for (let e = 0; e < elements; e++) out[e] = out[e]! + Math.fround(values[at + e]! * c);
-      first = false;
+    for (let begin = 0, run = 0; begin < elements; begin += per, run++) {
+      const table = (run % groups) * (count + 2);
+      const b = coefficients[table]!;
+      const affine = coefficients[table + 1]! === 1;
+      const others: number[] = [];
+      for (let i = 0; i < count; i++) if (i !== anchor && coefficients[table + 2 + i] !== 0) others.push(i);
+      const end = Math.min(begin + per, elements);
+      if (b === 0) outBits.fill(0, begin, end);
+      else if (b === 1) outBits.set(bits.subarray(at + begin, at + end), begin);
+      else for (let e = begin; e < end; e++) out[e] = exact(values[at + e]! * b);
+      if (others.length === 0) continue;
+      for (let e = begin; e < end; e++) {
+        let delta = 0;
+        for (let o = 0; o < others.length; o++) {
+          const i = others[o]!;
+          const v = values[slot + i * stride + e]!;
+          const x = affine ? exact(v - values[at + e]!) : v;
+          delta = exact(delta + exact(x * coefficients[table + 2 + i]!));
+        }
+        if (delta !== 0) out[e] = exact(out[e]! + delta);
+      }
     }
-    if (first) outBits.fill(0, 0, elements);
   },
 });

@@ -15,7 +15,7 @@ export const dareLinear: MergeMethod = {
   models: { min: 1, max: 16 },
   parameters: { normalize: normalize(false), lambda, rescale: rescale('l1'), int8_mask: int8Mask },
   modelParameters: { weight, density },
-  permutation: 'invariant',
+  contract: { permutation: 'invariant', single: 'rounded', spread: 'tensor' },
   compute: {
     kind: 'delta',
     preset: (p) => ({

@@ -12,7 +12,7 @@ export const linear: MergeMethod = {
   models: { min: 1, max: 16 },
   parameters: { normalize: normalize(true) },
   modelParameters: { weight },
-  permutation: 'invariant',
+  contract: { permutation: 'invariant', single: 'bytes', spread: 'element' },
   compute: {
     kind: 'weights',
     coefficients: (models, p) => {

@@ -22,6 +22,6 @@ export const passthrough: MergeMethod = {
       slider: { min: 0, max: 2, step: 0.01 },
     },
   },
-  permutation: 'ordered',
+  contract: { permutation: 'ordered', single: 'none', spread: 'element' },
   compute: { kind: 'weights', coefficients: (models) => models.map((m) => Number(m.scale)) },
 };

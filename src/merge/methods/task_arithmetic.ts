@@ -17,7 +17,7 @@ export const taskArithmetic: MergeMethod = {
     int8_mask: int8Mask,
   },
   modelParameters: { weight, density: { ...density, inert: true } },
-  permutation: 'invariant',
+  contract: { permutation: 'invariant', single: 'rounded', spread: 'element' },
   compute: {
     kind: 'delta',
     preset: (p) => ({

@@ -15,7 +15,7 @@ export const ties: MergeMethod = {
   models: { min: 1, max: 16 },
   parameters: { normalize: normalize(true), lambda, rescale: rescale('none'), int8_mask: int8Mask },
   modelParameters: { weight, density },
-  permutation: 'invariant',
+  contract: { permutation: 'invariant', single: 'rounded', spread: 'element' },
   compute: {
     kind: 'delta',
     preset: (p) => ({

@@ -1,0 +1,42 @@
+/**
+ * The arithmetic of every kernel: f32, rounded to nearest even after each operation, without subnormals. WGSL leaves
+ * it to the device whether a subnormal is kept or taken as zero, and devices differ (most flush, CPUs keep), so the
+ * kernels decide: a magnitude up to 2^-126 counts as zero of its sign. The bound itself is included because devices
+ * that flush do not agree on results that round up to it. The WGSL twin is `exact` in shaders/lib/stamp.wgsl.
+ */
+const float = new Float32Array(1);
+const bits = new Int32Array(float.buffer);
+
+/** One rounding step: `x` (the exact result of one operation, in f64) as f32 without subnormals. */
+export function exact(x: number): number {
+  float[0] = x;
+  // one comparison that is false for zero and for every larger magnitude: predictable even in sparse data
+  if (((bits[0]! << 1) - 1) >>> 0 < 0x1000000) bits[0]! &= 0x80000000;
+  return float[0]!;
+}
+
+/** Values that the host gives to kernels: coefficients, factors, scores. */
+export function exactFloats(values: Iterable<number>): Float32Array<ArrayBuffer> {
+  return Float32Array.from(values, exact);
+}
+
+/** The bits of an f32 without subnormals: what `decode` stores. */
+export function flushBits(word: number): number {
+  return ((word << 1) - 1) >>> 0 < 0x1000000 ? word & 0x80000000 : word;
+}
+
+/** 2^-50: products of larger values, and sums of such products, are zero or normal whatever cancels. */
+const SMALL_KEY = ((127 - 50) << 24) - 1;
+
+/**
+ * True when one of n f32 (given as words) is not zero and below 2^-50. Without such values a kernel may leave out the
+ * flushing in its inner loop: a product is at least 2^-100, and a sum of products is a multiple of 2^-124.
+ */
+export function hasSmall(words: Uint32Array, begin: number, n: number): boolean {
+  let least = 0xffffffff;
+  for (let e = begin; e < begin + n; e++) {
+    const key = ((words[e]! << 1) - 1) >>> 0; // zero becomes the largest
+    if (key < least) least = key;
+  }
+  return least < SMALL_KEY;
+}

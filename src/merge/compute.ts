@@ -1,0 +1,72 @@
+/** From a tensor of the plan to the code that computes it, by the kind of its method. */
+import { mergeDelta, type WholeModel } from './delta-pipeline';
+import { mergeElementwise } from './elementwise';
+import { gramForm, gramGroups, mergeGram } from './gram-merge';
+import type { MergeMethod } from './method';
+import type { TensorPlan } from './plan';
+import type { Emit, TensorStatistics } from './tensor-outcome';
+import { openTask, type ReadTensor, type SlotForm, type TensorTask } from './tensor-task';
+import { groupElements } from './vector-groups';
+import { mergeWeights } from './weights-sum';
+import type { Workspace } from './workspace';
+
+export interface ComputeSettings {
+  seed: number;
+  nonFinite: 'stop' | 'carry';
+  wholeModel?: WholeModel;
+}
+
+/** Opens a tensor for its method: what its slots hold and where its tiles may be cut. */
+export function openComputed(
+  plan: TensorPlan,
+  method: MergeMethod,
+  work: Workspace,
+  read: ReadTensor,
+): TensorTask {
+  return openTask(plan, slotForm(plan, method), work, read, tileUnit(plan, method));
+}
+
+function slotForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {
+  switch (compute.kind) {
+    case 'delta':
+    case 'weights':
+      return compute.kind;
+    case 'gram':
+      return gramForm(compute, plan.base !== undefined);
+    case 'elementwise':
+      return compute.form;
+  }
+}
+
+/** Elements that must not be cut apart: rows for what looks at rows. */
+function tileUnit(plan: TensorPlan, { compute }: MergeMethod): number {
+  if (compute.kind === 'gram') return groupElements(gramGroups(compute, plan), plan.shape);
+  if (compute.kind !== 'delta') return 1;
+  const { select } = compute.preset(plan.parameters);
+  return select === 'rank' || select === 'fusion' ? groupElements('rows', plan.shape) : 1;
+}
+
+/**
+ * Computes one tensor and hands its bytes to `emit`.
+ * @throws AmalgamError `NonFinite`, `MergeUndefined`
+ */
+export function computeTensor(
+  task: TensorTask,
+  { compute }: MergeMethod,
+  settings: ComputeSettings,
+  emit: Emit,
+): Promise<TensorStatistics> {
+  const { plan } = task;
+  switch (compute.kind) {
+    case 'delta':
+      return mergeDelta(task, { ...settings, preset: compute.preset(plan.parameters) }, emit);
+    case 'weights': {
+      const models = plan.models.map((m) => m.parameters);
+      return mergeWeights(task, compute.coefficients(models, plan.parameters), settings.nonFinite, emit);
+    }
+    case 'gram':
+      return mergeGram(task, compute, settings.nonFinite, emit);
+    case 'elementwise':
+      return mergeElementwise(task, compute, settings.nonFinite, emit);
+  }
+}
