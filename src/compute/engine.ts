@@ -8,6 +8,8 @@ export interface ComputeEngine {
   readonly kind: EngineKind;
   /** Adapter description for the badge and the report, e.g. `SwiftShader` or `typed arrays`. */
   readonly adapter: string;
+  /** Kernels run on the processor (typed arrays, or a software adapter): reuse in registers pays, barriers do not. */
+  readonly software: boolean;
   /** Largest single buffer (and binding) in bytes. */
   readonly maxBufferBytes: number;
   /** Seconds spent so far, for the stage times of a report. */

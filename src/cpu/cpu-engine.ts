@@ -22,6 +22,7 @@ export function createCpuEngine(): ComputeEngine {
   return {
     kind: 'cpu',
     adapter: 'typed arrays',
+    software: true,
     maxBufferBytes: MAX_BUFFER_BYTES,
     seconds,
     allocate(byteLength, label): CpuBuffer {

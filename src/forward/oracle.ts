@@ -1,7 +1,8 @@
 /**
  * The forward pass in f64, written as plainly as it can be: the truth the kernels are tested against. Reads the same
- * `Architecture` as the runner and shares nothing else with it. Far too slow for anything but tests.
+ * `Architecture` as the runner and shares no arithmetic with it but erf. Far too slow for anything but tests.
  */
+import { erf } from '../compute/special';
 import type { Architecture, Attention, Block, Linear, Norm, Rope } from '../models/architecture';
 import { ropeTables } from '../models/rope';
 
@@ -231,24 +232,3 @@ const activations = {
   gelu_bloom: (x: number) => geluTanh(x, 0.79788456),
   relu: (x: number) => Math.max(0, x),
 };
-
-/**
- * The error function to f64 precision: up to |x| = 3 the series 2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!, whose terms
- * are all positive, beyond that the continued fraction of erfc (Abramowitz and Stegun 7.1.6 and 7.1.14).
- */
-export function erf(x: number): number {
-  const a = Math.abs(x);
-  const tail = Math.exp(-a * a) / Math.sqrt(Math.PI);
-  if (a <= 3) {
-    let term = x;
-    let sum = x;
-    for (let n = 1; Math.abs(term) > 1e-18 * Math.abs(sum); n++) {
-      term *= (2 * x * x) / (2 * n + 1);
-      sum += term;
-    }
-    return 2 * tail * sum;
-  }
-  let fraction = a;
-  for (let k = 60; k > 0; k--) fraction = a + k / 2 / fraction;
-  return Math.sign(x) * (1 - tail / fraction);
-}

@@ -21,7 +21,7 @@ const MAP_TIMEOUT_MS = 30_000;
 /** The WebGPU engine. @throws AmalgamError `NoWebGpu` when there is no adapter. */
 export async function createGpuEngine(): Promise<ComputeEngine> {
   const { device, facts } = await requestDevice();
-  return new GpuEngine(device, facts.name, facts.maxBufferBytes);
+  return new GpuEngine(device, facts.name, facts.maxBufferBytes, facts.isFallback);
 }
 
 /**
@@ -49,6 +49,7 @@ class GpuEngine implements ComputeEngine {
     private readonly device: GPUDevice,
     readonly adapter: string,
     readonly maxBufferBytes: number,
+    readonly software: boolean,
   ) {
     this.pipelines = new Pipelines(device);
     this.stamps = new Stamps(device);

@@ -1,0 +1,41 @@
+// For every row of logits, segments of 1024 columns: sums[r, s] = (max, Σ exp(x − max)); the host folds them in f64.
+// picked[r] becomes the logit of the row's target where it lies in these columns (first_column … + columns − 1).
+// Shapes: logits [rows, stride], targets [rows], sums [rows, segments, 2], picked [rows], f32.
+// Tolerance: 3e-6 of the largest value.
+
+struct Params {
+  stamp: vec4<u32>,
+  rows: u32,
+  columns: u32,
+  stride: u32,
+  first_column: u32,
+  sums_begin: u32,
+}
+
+@group(0) @binding(1) var<storage, read> logits: array<f32>;
+@group(0) @binding(2) var<storage, read> targets: array<u32>;
+@group(0) @binding(3) var<storage, read_write> sums: array<f32>;
+@group(0) @binding(4) var<storage, read_write> picked: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let segments = (params.columns + 1023u) / 1024u;
+  let all = params.rows * segments;
+  let first_item = group_index(group) * 64u;
+  if (lane == 0u && first_item < all) { stamp(min(64u, all - first_item)); }
+  let item = first_item + lane;
+  if (item >= all) { return; }
+  let row = item / segments;
+  let begin = (item % segments) * 1024u;
+  let end = min(begin + 1024u, params.columns);
+  var top = -3.4e38;
+  for (var c = begin; c < end; c++) { top = max(top, logits[row * params.stride + c]); }
+  var sum = 0.0;
+  for (var c = begin; c < end; c++) { sum += exp(logits[row * params.stride + c] - top); }
+  sums[params.sums_begin + 2u * item] = top;
+  sums[params.sums_begin + 2u * item + 1u] = sum;
+  let wanted = targets[row];
+  if (wanted >= params.first_column + begin && wanted < params.first_column + end) {
+    picked[row] = logits[row * params.stride + wanted - params.first_column];
+  }
+}

@@ -1,0 +1,38 @@
+import logSumWgsl from '../../../shaders/log-sum.wgsl?raw';
+import { defineKernel } from '../kernel';
+import { composeWgsl } from '../wgsl';
+
+/** Columns of one partial sum. */
+export const LOG_SUM_SEGMENT = 1024;
+
+/** Partial log-sum-exps of logits and the targets' own logits. See shaders/log-sum.wgsl. */
+export const logSum = defineKernel({
+  id: 'log-sum',
+  wgsl: composeWgsl(logSumWgsl),
+  params: { rows: 'u32', columns: 'u32', stride: 'u32', first_column: 'u32', sums_begin: 'u32' },
+  buffers: { logits: 'read', targets: 'read', sums: 'read_write', picked: 'read_write' },
+  cpu({ params, f32, u32 }) {
+    const { rows, columns, stride, first_column } = params;
+    const logits = f32('logits');
+    const targets = u32('targets');
+    const sums = f32('sums');
+    const picked = f32('picked');
+    let out = params.sums_begin;
+    for (let r = 0; r < rows; r++) {
+      for (let begin = 0; begin < columns; begin += LOG_SUM_SEGMENT) {
+        const row = logits.subarray(
+          r * stride + begin,
+          r * stride + Math.min(begin + LOG_SUM_SEGMENT, columns),
+        );
+        let top = Number.NEGATIVE_INFINITY;
+        for (let c = 0; c < row.length; c++) if (!(row[c]! <= top)) top = row[c]!;
+        let sum = 0;
+        for (let c = 0; c < row.length; c++) sum += Math.exp(row[c]! - top);
+        sums[out++] = top;
+        sums[out++] = sum;
+      }
+      const wanted = targets[r]! - first_column;
+      if (wanted >= 0 && wanted < columns) picked[r] = logits[r * stride + wanted]!;
+    }
+  },
+});

@@ -1,0 +1,42 @@
+import placeHeadsWgsl from '../../../shaders/place-heads.wgsl?raw';
+import { defineKernel } from '../kernel';
+import { composeWgsl } from '../wgsl';
+
+/** Heads out of a projection's rows, rotated, to their places. See shaders/place-heads.wgsl. */
+export const placeHeads = defineKernel({
+  id: 'place-heads',
+  wgsl: composeWgsl(placeHeadsWgsl),
+  params: {
+    rows: 'u32',
+    heads: 'u32',
+    head_dim: 'u32',
+    half: 'u32',
+    x_begin: 'u32',
+    x_stride: 'u32',
+    head_stride: 'u32',
+    keep_rows: 'u32',
+  },
+  buffers: { x: 'read', places: 'read', angles: 'read', y: 'read_write' },
+  cpu({ params, f32, u32 }) {
+    const { rows, heads, head_dim, half } = params;
+    const x = f32('x');
+    const y = f32('y');
+    const angles = f32('angles');
+    const places = u32('places');
+    for (let r = 0; r < rows; r++) {
+      const row = params.keep_rows === 1 ? r : places[2 * r]!;
+      const table = places[2 * r + 1]! * 2 * half;
+      for (let h = 0; h < heads; h++) {
+        const from = params.x_begin + r * params.x_stride + h * params.head_stride;
+        const to = (row * heads + h) * head_dim;
+        for (let i = 0; i < half; i++) {
+          const cos = angles[table + i]!;
+          const sin = angles[table + half + i]!;
+          y[to + i] = x[from + i]! * cos - x[from + half + i]! * sin;
+          y[to + half + i] = x[from + half + i]! * cos + x[from + i]! * sin;
+        }
+        for (let i = 2 * half; i < head_dim; i++) y[to + i] = x[from + i]!;
+      }
+    }
+  },
+});

@@ -1,0 +1,27 @@
+/** Functions that JavaScript's Math does not have, in f64. */
+
+/**
+ * The error function to f64 precision: up to |x| = 3 the series 2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!, whose terms
+ * are all positive, beyond that the continued fraction of erfc (Abramowitz and Stegun 7.1.6 and 7.1.14).
+ */
+export function erf(x: number): number {
+  const a = Math.abs(x);
+  const tail = Math.exp(-a * a) / Math.sqrt(Math.PI);
+  if (a <= 3) {
+    let term = x;
+    let sum = x;
+    for (let n = 1; Math.abs(term) > 1e-18 * Math.abs(sum); n++) {
+      term *= (2 * x * x) / (2 * n + 1);
+      sum += term;
+    }
+    return 2 * tail * sum;
+  }
+  let fraction = a;
+  for (let k = 60; k > 0; k--) fraction = a + k / 2 / fraction;
+  return Math.sign(x) * (1 - tail / fraction);
+}
+
+/** c · tanh(x / c); x itself for c = 0. */
+export function softCap(x: number, c: number): number {
+  return c > 0 ? c * Math.tanh(x / c) : x;
+}
