@@ -37,8 +37,9 @@ export interface FakeHubOptions {
   faults?: FaultRule[];
   /** Files in one page of a listing. Default 1000, as on the Hub. */
   pageSize?: number;
-  /** Port of the hub; its download host takes another free one. Default: any free port. */
+  /** Port of the hub, and of its download host. Default: any free port. */
   port?: number;
+  cdnPort?: number;
 }
 
 /** One request as it came in. */
@@ -110,7 +111,7 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
   const hubServer = serve('hub', answerHub);
   const cdnServer = serve('cdn', answerCdn);
   const url = await listen(hubServer, options.port ?? 0);
-  const cdnUrl = await listen(cdnServer, 0);
+  const cdnUrl = await listen(cdnServer, options.cdnPort ?? 0);
 
   async function answerHub(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const asked = new URL(request.url ?? '/', url);

@@ -79,14 +79,21 @@ function taskVectors(name: string): Float64Array[] {
 /**
  * Compares a bf16 merge of the sample (TIES, density 0.2, weight 1, normalised) with the oracle. An element whose |τ|
  * lies within 1e-6 of a threshold may be kept or not: f32 and f64 differ there.
- * @returns elements compared, and how many lay on a threshold
+ * Every other element must be within one ulp of bf16; where W₀ and its change cancel, within that plus the error of
+ * f32 arithmetic on the operands.
+ * @returns elements compared, how many lay on a threshold, and how many needed the allowance for cancellation
  */
-export function expectSampleTies(merged: Uint8Array): { compared: number; onThreshold: number } {
+export function expectSampleTies(merged: Uint8Array): {
+  compared: number;
+  onThreshold: number;
+  cancelled: number;
+} {
   const { tensors } = readSafetensors(merged);
   const base = sample('base/model.safetensors');
   if (tensors.size !== base.size) throw new Error(`${tensors.size} tensors instead of ${base.size}`);
   let compared = 0;
   let onThreshold = 0;
+  let cancelled = 0;
   for (const [name, w0] of base) {
     const out = tensors.get(name)!;
     const taus = taskVectors(name);
@@ -115,13 +122,19 @@ export function expectSampleTies(merged: Uint8Array): { compared: number; onThre
       const mixed = agreeing.reduce((a, b) => a + b, 0) / Math.max(1, agreeing.length);
       const expected = w0.values[e]! + mixed;
       const ulp = 2 ** (Math.floor(Math.log2(Math.abs(expected) || 1e-38)) - 7);
-      if (Math.abs(out.values[e]! - expected) > ulp) {
-        throw new Error(`${name}[${e}] is ${out.values[e]}, the oracle says ${expected}`);
+      const error = Math.abs(out.values[e]! - expected);
+      if (error > ulp) {
+        // W₀ and its change cancel almost wholly: what is left is below the last place of f32 arithmetic
+        const f32Error = 2 ** -22 * (Math.abs(w0.values[e]!) + Math.abs(mixed));
+        if (error > ulp + f32Error) {
+          throw new Error(`${name}[${e}] is ${out.values[e]}, the oracle says ${expected}`);
+        }
+        cancelled++;
       }
       compared++;
     }
   }
-  return { compared, onThreshold };
+  return { compared, onThreshold, cancelled };
 }
 
 /** Differences of bf16 values are exact in f32: equal magnitudes are then real ties, decided by index in both. */

@@ -32,7 +32,9 @@ export function connectEngine(): EngineClient {
     args: unknown[],
     port?: MessagePort,
   ): Promise<Awaited<ReturnType<EngineApi[K]>>> => {
-    const request = port ? remote.call(method, args, Comlink.transfer(port, [port])) : remote.call(method, args);
+    const request = port
+      ? remote.call(method, args, Comlink.transfer(port, [port]))
+      : remote.call(method, args);
     const outcome = (await Promise.race([request, died])) as Outcome;
     if ('error' in outcome) {
       const { code, message, hint } = outcome.error;

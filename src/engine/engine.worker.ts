@@ -21,4 +21,3 @@ const remote: RemoteEngine = {
 };
 
 Comlink.expose(remote);
-

@@ -4,7 +4,7 @@ import { AmalgamError } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
 import { buildShardIndex } from '../formats/shard-index';
 import { methodById } from '../merge/methods';
-import type { Plan, TensorRef } from '../merge/plan';
+import type { Plan, ShardPlan, TensorRef } from '../merge/plan';
 import { runPlan } from '../merge/run';
 import { finishShards, inputName, SHARD_INDEX } from '../merge/shards';
 import { AMALGAM_VERSION } from '../merge/version';
@@ -37,21 +37,24 @@ export async function runMerge(
   const sources = new Map<string, OpenSource>();
   let destination: Destination | undefined;
   try {
-    await openInputs(plan, models, sources, meter, signal);
-    const hashes = await hashInputs(plan, models, sources, meter, signal);
+    // what can refuse does so before anything is downloaded
     engine = await openEngine(request.engine);
     destination = await openDestination(request.destination);
-    const { tensors, shards } = await mergeShards(
+    await openInputs(plan, models, sources, meter, signal);
+    const hashes = await hashInputs(plan, models, sources, meter, signal);
+    const shardPlans = finishShards(plan, hashes);
+    const { tensors, shards } = await mergeShards({
       plan,
+      shardPlans,
       request,
       engine,
       destination,
       sources,
-      hashes,
       meter,
       signal,
-    );
-    await writeSmallFiles(plan, models, destination, shards, tensorFiles(plan, hashes), signal);
+    });
+    await writeSmallFiles(plan, models, destination, signal);
+    if (shards.length > 1) await writeIndex(destination, shardPlans);
     await destination.commit();
     meter.flush();
     return {
@@ -137,22 +140,20 @@ async function hashInputs(
   return hashes;
 }
 
-async function mergeShards(
-  plan: Plan,
-  request: MergeRequest,
-  engine: ComputeEngine,
-  destination: Destination,
-  sources: Map<string, OpenSource>,
-  hashes: Map<string, string>,
-  meter: ProgressMeter,
-  signal: AbortSignal,
-) {
-  const shards = finishShards(plan, hashes);
-  meter.begin(
-    'merging',
-    shards.reduce((sum, s) => sum + s.byteLength - s.header.byteLength, 0),
-    plan.tensors.length,
-  );
+interface ShardWork {
+  plan: Plan;
+  shardPlans: readonly ShardPlan[];
+  request: MergeRequest;
+  engine: ComputeEngine;
+  destination: Destination;
+  sources: ReadonlyMap<string, OpenSource>;
+  meter: ProgressMeter;
+  signal: AbortSignal;
+}
+
+async function mergeShards(work: ShardWork) {
+  const { plan, shardPlans, request, engine, destination, sources, meter, signal } = work;
+  meter.begin('merging', dataBytes(shardPlans), plan.tensors.length);
   const read = async (ref: TensorRef, begin: number, end: number) => {
     const started = performance.now();
     const bytes = await sources
@@ -163,7 +164,7 @@ async function mergeShards(
   };
   return runPlan<WrittenShard>({
     plan,
-    shards,
+    shards: shardPlans,
     engine,
     methods: methodById,
     read,
@@ -186,43 +187,48 @@ async function mergeShards(
   });
 }
 
-/** Which shard holds which tensor, for the index. */
-function tensorFiles(plan: Plan, hashes: Map<string, string>): Map<string, string> {
-  return new Map(finishShards(plan, hashes).flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const)));
-}
-
-/** Config, tokenizer, card, recipe; the index of several shards comes last: without it the folder does not load. */
+/** Config, tokenizer, card and recipe. */
 async function writeSmallFiles(
   plan: Plan,
   models: OpenModels,
   destination: Destination,
-  shards: readonly WrittenShard[],
-  files: ReadonlyMap<string, string>,
   signal: AbortSignal,
 ): Promise<void> {
-  const write = async (path: string, bytes: Uint8Array<ArrayBuffer>) => {
-    const sink = await destination.create(path);
-    await sink.write(bytes);
-    await sink.close();
-  };
-  const utf8 = new TextEncoder();
   for (const { path, content } of plan.extras) {
     if ('text' in content) {
-      await write(path, utf8.encode(content.text));
+      await writeFile(destination, path, new TextEncoder().encode(content.text));
       continue;
     }
     const { folder, file } = models.file(content.folder, content.file);
     const source = await openCached(folder, file, { signal });
     try {
-      await write(path, await source.read(0, source.byteLength, signal));
+      await writeFile(destination, path, await source.read(0, source.byteLength, signal));
     } finally {
       source.close();
     }
   }
-  if (shards.length > 1) {
-    const total = shards.reduce((sum, s) => sum + s.bytes, 0);
-    await write(SHARD_INDEX, utf8.encode(buildShardIndex(files, total)));
-  }
+}
+
+/** The index of several shards comes last: without it the folder does not load. */
+async function writeIndex(destination: Destination, shards: readonly ShardPlan[]): Promise<void> {
+  const entries = shards.flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const));
+  const text = buildShardIndex(entries, dataBytes(shards));
+  await writeFile(destination, SHARD_INDEX, new TextEncoder().encode(text));
+}
+
+/** Bytes of tensor data, without the headers. */
+function dataBytes(shards: readonly ShardPlan[]): number {
+  return shards.reduce((sum, s) => sum + s.byteLength - s.header.byteLength, 0);
+}
+
+async function writeFile(
+  destination: Destination,
+  path: string,
+  bytes: Uint8Array<ArrayBuffer>,
+): Promise<void> {
+  const sink = await destination.create(path);
+  await sink.write(bytes);
+  await sink.close();
 }
 
 async function textSha256(text: string): Promise<string> {

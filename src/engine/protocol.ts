@@ -125,7 +125,7 @@ export type DestinationSpec =
   | { kind: 'served'; url: string };
 
 export interface Progress {
-  stage: 'planning' | 'downloading' | 'merging' | 'finishing';
+  stage: 'planning' | 'downloading' | 'hashing' | 'merging';
   /** Tensor or file at work. */
   item: string;
   tensorsDone: number;

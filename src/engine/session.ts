@@ -19,7 +19,7 @@ import { engineFacts } from './choose-engine';
 import { runMerge } from './merge-job';
 import { openModels } from './models';
 import type { EngineApi, ModelFacts } from './protocol';
-import { storageFacts, sweepStorage } from './storage-facts';
+import { cachedHashes, storageFacts, sweepStorage } from './storage-facts';
 
 export function createSession(): EngineApi {
   let hub: Hub = { url: DEFAULT_HUB_URL };
@@ -35,7 +35,7 @@ export function createSession(): EngineApi {
       pins.set(ref, pin);
       return pin;
     });
-    return makePlan(pinned, (ref) => models.open(ref), methodById);
+    return makePlan(pinned, (ref) => models.open(ref), methodById, await cachedHashes());
   };
 
   return {

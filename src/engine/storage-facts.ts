@@ -1,5 +1,5 @@
 import { errorFacts } from '../errors';
-import { sweepBlobs } from '../store/blobs';
+import { listBlobs, sweepBlobs } from '../store/blobs';
 import { storageFolder } from '../store/opfs-file';
 import { sweepOutputs } from '../write/finished-outputs';
 import type { EngineFacts } from './protocol';
@@ -19,4 +19,10 @@ export async function sweepStorage(): Promise<void> {
   if (!(await storageFacts()).available) return;
   await sweepBlobs();
   await sweepOutputs();
+}
+
+/** sha256 of every blob that is whole in the cache; none where there is no storage. */
+export async function cachedHashes(): Promise<Set<string>> {
+  if (!(await storageFacts()).available) return new Set();
+  return new Set((await listBlobs()).filter((b) => b.complete).map((b) => b.sha256));
 }

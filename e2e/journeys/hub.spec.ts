@@ -1,0 +1,100 @@
+/** Through the Hub: search, pick a base, its adapters offered first, download, merge, save; the second run reads the cache. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from '@playwright/test';
+import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
+import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
+import { expectSampleTies } from './merged-folder';
+import { expect, test } from './studio';
+
+let hub: FakeHub;
+test.beforeEach(async () => {
+  hub = await startFakeHub({
+    models: sampleModels(join(import.meta.dirname, '../../public/samples')),
+    port: HUB_PORT,
+    cdnPort: HUB_CDN_PORT,
+  });
+});
+test.afterEach(() => hub.close());
+
+async function pointAtFakeHub(page: Page): Promise<void> {
+  await page.getByText('Access token and hub').click();
+  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
+  await page.getByLabel('Hub', { exact: true }).press('Enter');
+}
+
+/** Starts from an empty recipe: the sample's contributors are taken out. */
+async function openHubDialog(page: Page): Promise<void> {
+  await page.goto('/');
+  await expect(page.getByText('The models fit together')).toBeVisible();
+  for (const name of ['kitchen', 'harbour', 'workshop']) {
+    await page.getByRole('button', { name: `Remove ${name}` }).click();
+  }
+  await page.getByRole('button', { name: 'change' }).first().click();
+  await page.getByRole('tab', { name: 'Hub' }).click();
+  await pointAtFakeHub(page);
+}
+
+const weightRequests = (from: number) =>
+  hub.requests.slice(from).filter((r) => /safetensors/.test(r.path) && r.method === 'GET');
+
+test('search, pick, download, merge, save', async ({ page }) => {
+  await openHubDialog(page);
+  await page.getByLabel('Search the Hub').fill('base');
+  await page.getByRole('button', { name: 'Use as base: amalgam/base' }).click();
+  await expect(page.getByText('amalgam/base').first()).toBeVisible();
+
+  await page.getByRole('button', { name: '+ add' }).first().click();
+  await page.getByRole('tab', { name: 'Hub' }).click();
+  // its adapters and fine-tunes are offered before anything is typed
+  for (const name of ['kitchen', 'harbour', 'workshop']) {
+    await page.getByRole('button', { name: `Add: amalgam/${name}` }).click();
+    await expect(page.getByRole('button', { name: `Added: amalgam/${name}` }).first()).toBeVisible();
+  }
+  await page.getByRole('button', { name: 'Done' }).click();
+  for (const name of ['kitchen', 'harbour', 'workshop']) {
+    await page.getByRole('textbox', { name: `density of ${name}, number` }).fill('0.2');
+  }
+  // the sample's adapters name their base as it is called inside the app: the plan says so, and merges all the same
+  await expect(page.getByText('was trained on samples/base').first()).toBeVisible();
+  const before = hub.requests.length;
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  expect(weightRequests(before).length).toBeGreaterThan(0);
+
+  await page.getByRole('tab', { name: /Output/ }).click();
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
+  expectSampleTies(readFileSync(await (await download).path()));
+
+  // again: every weight comes from the cache
+  const second = hub.requests.length;
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  expect(weightRequests(second)).toEqual([]);
+});
+
+test('a gated model says what to do, and opens with a token that is sent to the hub alone', async ({
+  page,
+}) => {
+  await openHubDialog(page);
+  const gated = [...new Set(sampleModels(join(import.meta.dirname, '../../public/samples')))].find(
+    (m) => m.gated,
+  )!;
+  await page.getByLabel('Search the Hub').fill(gated.id);
+  await page
+    .getByRole('button', { name: `Use as base: ${gated.id}` })
+    .first()
+    .click();
+  await expect(page.getByText(/licen[cs]e|access|token/i).first()).toBeVisible();
+  await page.getByLabel('Token').fill(READER_TOKEN);
+  await page.getByLabel('Token').press('Enter');
+  await page
+    .getByRole('button', { name: `Use as base: ${gated.id}` })
+    .first()
+    .click();
+  await expect(page.getByRole('dialog')).toBeHidden();
+  const withToken = hub.requests.filter((r) => r.authorization !== undefined);
+  expect(withToken.length).toBeGreaterThan(0);
+  expect(withToken.every((r) => r.server === 'hub')).toBe(true);
+});

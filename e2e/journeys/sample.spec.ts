@@ -1,0 +1,83 @@
+/** A first visit: the sample is there, one click merges it on WebGPU, the files are right. */
+import { readFileSync } from 'node:fs';
+import type { Page } from '@playwright/test';
+import { expectSampleTies } from './merged-folder';
+import { expect, test } from './studio';
+
+async function chooseEngine(page: Page, engine: 'WebGPU' | 'CPU'): Promise<void> {
+  await page
+    .getByRole('banner')
+    .getByRole('button', { name: /typed arrays|swiftshader|WebGPU|CPU/i })
+    .click();
+  await page.getByRole('radio', { name: engine, exact: true }).click();
+  await page.keyboard.press('Escape');
+}
+
+test('one click merges the sample on WebGPU; the file is within one ulp of the f64 oracle', async ({
+  page,
+}) => {
+  await page.goto('/');
+  await expect(page.getByText('The models fit together')).toBeVisible();
+  await chooseEngine(page, 'WebGPU');
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+
+  // the first picture: every cell of the heatmap says what it shows
+  await page.getByRole('tab', { name: /Layers/ }).click();
+  const cell = page.getByRole('gridcell', { name: /layer 0, mlp\.down_proj, 80\.0 % zero/ }).first();
+  await expect(cell).toBeVisible();
+  await cell.click();
+  await expect(page.getByText('layers.0.mlp.down_proj').first()).toBeVisible();
+
+  await page.getByRole('tab', { name: /Output/ }).click();
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
+  const file = await (await download).path();
+  const { compared, onThreshold, cancelled } = expectSampleTies(readFileSync(file));
+  expect(compared + onThreshold).toBe(1_238_656);
+  expect(cancelled).toBeLessThan(20);
+});
+
+test('both engines give the same sha256, and the report says which one ran', async ({ page }) => {
+  await page.goto('/');
+  const hashes: string[] = [];
+  for (const engine of ['CPU', 'WebGPU'] as const) {
+    await expect(page.getByText('The models fit together')).toBeVisible();
+    await chooseEngine(page, engine);
+    await page.getByRole('button', { name: 'Merge', exact: true }).click();
+    await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+    await page.getByRole('tab', { name: /Output/ }).click();
+    hashes.push((await page.getByTitle(/^sha256 [0-9a-f]{64}$/).getAttribute('title'))!);
+    await page.reload();
+  }
+  expect(hashes[0]).toBe(hashes[1]);
+});
+
+test('a folder the person picks receives the whole model', async ({ page }) => {
+  // native pickers cannot be driven: one that answers with a folder of the private file system has the same interface
+  await page.addInitScript(() => {
+    const root = navigator.storage.getDirectory();
+    Object.assign(window, {
+      showDirectoryPicker: () => root.then((r) => r.getDirectoryHandle('picked', { create: true })),
+    });
+  });
+  await page.goto('/');
+  await expect(page.getByText('The models fit together')).toBeVisible();
+  await page.getByRole('tab', { name: /Output/ }).click();
+  await page.getByRole('radio', { name: /folder/i }).click();
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  const files = await page.evaluate(async () => {
+    const picked = await (await navigator.storage.getDirectory()).getDirectoryHandle('picked');
+    const found: [string, number][] = [];
+    for await (const folder of picked.values()) {
+      for await (const file of (folder as FileSystemDirectoryHandle).values()) {
+        found.push([file.name, (await (file as FileSystemFileHandle).getFile()).size]);
+      }
+    }
+    return found.sort();
+  });
+  expect(files.map(([name]) => name)).toContain('model.safetensors');
+  expect(files.map(([name]) => name)).toContain('config.json');
+  expect(Object.fromEntries(files)['model.safetensors']).toBeGreaterThan(1_238_656 * 2);
+});
