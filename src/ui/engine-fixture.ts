@@ -201,6 +201,8 @@ async function pretendMerge(
   const tensors: TensorReport[] = [];
   const stages = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
   let bytesDone = 0;
+  let told = Number.NEGATIVE_INFINITY;
+  let finished: TensorReport[] = [];
   for (const [i, planned] of plan.tensors.entries()) {
     await pause(options.pace ?? 0);
     if (isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
@@ -213,6 +215,7 @@ async function pretendMerge(
     }
     const report = tensorReport(request.recipe, plan, planned);
     tensors.push(report);
+    finished.push(report);
     bytesDone += planned.elements * 2;
     for (const [stage, share] of [
       ['read', 31],
@@ -224,6 +227,8 @@ async function pretendMerge(
       stages[stage] += (planned.elements * share) / 4e7;
     }
     const seconds = (performance.now() - began) / 1000;
+    if (seconds - told < 0.1 && i + 1 < plan.tensors.length) continue;
+    told = seconds;
     onProgress({
       stage: 'merging',
       item: planned.name,
@@ -234,8 +239,9 @@ async function pretendMerge(
       bytesPerSecond: bytesDone / Math.max(seconds, 1e-3),
       secondsLeft: (seconds / bytesDone) * (plan.bytesToWrite - bytesDone),
       stages: { ...stages },
-      finished: [report],
+      finished,
     });
+    finished = [];
   }
   return {
     recipe: request.recipe,

@@ -1,4 +1,5 @@
 import { useShallow } from 'zustand/react/shallow';
+import type { StageSeconds } from '../../engine/protocol';
 import { stageShares } from '../charts/stage-shares';
 import {
   formatBytes,
@@ -7,6 +8,7 @@ import {
   formatCounted,
   formatRate,
   formatSeconds,
+  NBSP,
 } from '../format/quantity';
 import { Button } from '../parts/Button';
 import type { RunFacts, StudioFacts, Tab } from '../state/facts';
@@ -88,17 +90,19 @@ function Working({ run }: { run: RunFacts }) {
         {formatBytes(p.bytesDone)} of {formatBytes(p.bytes)}
       </span>
       <span className="run-more">{formatRate(p.bytesPerSecond)}</span>
-      <span className="run-extra">
-        {stageShares(p.stages)
-          .filter((s) => s.share >= 0.005)
-          .map((s) => `${s.stage} ${Math.round(s.share * 100)}`)
-          .join(' · ')}
-        {' %'}
-      </span>
+      <span className="run-extra">{sharesText(p.stages)}</span>
       <span className="spacer" />
       <span className="run-more">{p.secondsLeft === null ? '' : `${formatClock(p.secondsLeft)} left`}</span>
     </p>
   );
+}
+
+/** `read 31 · upload 12 · compute 22 · write 35 %`, empty while nothing was measured. */
+function sharesText(stages: StageSeconds): string {
+  const shares = stageShares(stages).filter((s) => s.share >= 0.005);
+  return shares.length === 0
+    ? ''
+    : `${shares.map((s) => `${s.stage} ${Math.round(s.share * 100)}`).join(' · ')}${NBSP}%`;
 }
 
 /** Not running: the outcome of the last run, else what Merge would do, else why it cannot. */

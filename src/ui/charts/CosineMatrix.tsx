@@ -12,7 +12,7 @@ export function CosineMatrix({
   labels: readonly Contributor[];
   cosine: readonly (readonly number[])[];
 }) {
-  const scale = colorScale(metricById('cosine'), [], 'full', useShownTheme());
+  const scale = colorScale(metricById('cosine'), -1, 1, useShownTheme());
   return (
     <table className="cosine">
       <thead>

@@ -51,9 +51,10 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
     (event: PointerEvent) => setView(studio, { hovered: cellName(event.target) }),
     [studio],
   );
+  const height = cellHeight(data.rows.length);
   const style = {
     '--columns': grid.modules.length,
-    '--cell': `${cellHeight(data.rows.length)}px`,
+    '--cell': `${height}px`,
     '--heads': `${headHeight(grid)}px`,
   };
   return (
@@ -103,6 +104,7 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
           metric={metric}
           scale={scale}
           focused={within(row, focused)}
+          numbered={height >= LABEL_HEIGHT || row.layer % 5 === 0}
           annotated={annotated}
         />
       ))}
@@ -120,13 +122,18 @@ interface RowProps {
   /** Name of the cell in this row that Tab reaches. */
   focused: string | null;
   annotated: boolean;
+  /** Writes the layer's number. */
+  numbered: boolean;
 }
 
-const Row = memo(function Row({ row, metric, scale, focused, annotated }: RowProps) {
+/** Rows lower than this, in pixels, are too close for a number each. */
+const LABEL_HEIGHT = 11;
+
+const Row = memo(function Row({ row, metric, scale, focused, annotated, numbered }: RowProps) {
   return (
     <div role="row" className="heat-row">
       <span role="rowheader" className="heat-layer" aria-label={`layer ${row.layer}`}>
-        {row.layer}
+        {numbered ? row.layer : ''}
       </span>
       {row.cells.map((cell, i) =>
         cell ? (

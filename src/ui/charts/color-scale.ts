@@ -19,17 +19,8 @@ const DIVERGING = {
   dark: ['#f5a04d', '#2b2822', '#b79cf0'],
 } as const;
 
-/**
- * The scale of a metric: `full` covers what the metric can be (or 0 to the largest value), `fit` what it is here, ends
- * rounded outward. A diverging scale is always symmetric about 0.
- */
-export function colorScale(
-  metric: Metric,
-  values: readonly number[],
-  extent: 'full' | 'fit',
-  theme: 'light' | 'dark',
-): ColorScale {
-  const { min, max } = domain(metric, values, extent);
+/** The scale of a metric from `min` to `max` (see `domain`), in the colours of the theme. */
+export function colorScale(metric: Metric, min: number, max: number, theme: 'light' | 'dark'): ColorScale {
   const color = metric.diverging
     ? scaleLinear<string>().domain([min, 0, max]).range(DIVERGING[theme]).clamp(true)
     : (value: number) => interpolateViridis(Math.min(1, Math.max(0, (value - min) / (max - min))));
@@ -39,7 +30,10 @@ export function colorScale(
   return { min, max, color, ramp };
 }
 
-/** Where the scale begins and ends; never empty. */
+/**
+ * Where the scale of a metric begins and ends, never empty: `full` covers what the metric can be (or 0 to the largest
+ * value), `fit` what it is here, ends rounded outward. A diverging scale is always symmetric about 0.
+ */
 export function domain(
   metric: Metric,
   values: readonly number[],

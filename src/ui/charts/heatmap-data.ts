@@ -91,12 +91,16 @@ export interface Heatmap {
   mean: number | null;
 }
 
-/** The values of one chart. `reports` holds what has been measured so far, by tensor name. */
+/**
+ * The values of one chart. `reports` holds what has been measured so far, by tensor name. Rows that say the same as in
+ * `before` are the very rows of `before`: while a merge runs, only rows with news are drawn again.
+ */
 export function heatmap(
   grid: LayerGrid,
   reports: ReadonlyMap<string, TensorReport>,
   metric: Metric,
   subject: Subject,
+  before?: Heatmap,
 ): Heatmap {
   const cell = (tensor: GridTensor): Cell => {
     const { name, layer, module } = tensor;
@@ -106,13 +110,29 @@ export function heatmap(
     const state = measured ? 'measured' : report.copied ? 'copied' : 'unchanged';
     return { name, layer, module, state, measured };
   };
-  const rows = grid.layers.map(({ layer, tensors }) => {
+  const rows = grid.layers.map(({ layer, tensors }, i) => {
     const cells = tensors.map((t) => t && cell(t));
+    const old = before?.rows[i];
+    if (old?.layer === layer && sameCells(old.cells, cells)) return old;
     return { layer, cells, mean: mean(cells.map((c) => c?.measured)) };
   });
   const loose = grid.loose.map(cell);
   const all = [...rows.flatMap((r) => r.cells), ...loose];
   return { rows, loose, mean: mean(all.map((c) => c?.measured)) };
+}
+
+function sameCells(a: readonly (Cell | null)[], b: readonly (Cell | null)[]): boolean {
+  return (
+    a.length === b.length &&
+    a.every((cell, i) => {
+      const other = b[i];
+      return (
+        cell?.name === other?.name &&
+        cell?.state === other?.state &&
+        cell?.measured?.value === other?.measured?.value
+      );
+    })
+  );
 }
 
 /** A cell in words: `layer 12, mlp.down_proj, 80.1 % zero`. */

@@ -109,15 +109,15 @@ export function measure(metric: MetricId, report: TensorReport, subject: Subject
     }
     case 'keptEnergy': {
       const c = contributor(report, subject[0]);
-      return c && c.norm > 0 ? { value: keptEnergy(c), weight: c.norm ** 2 } : null;
+      return c && { value: keptEnergy(c), weight: c.norm ** 2 };
     }
     case 'signConflict':
-      return report.contributors.length < 2 ? null : { value: report.signConflict, weight: elements };
+      return changing(report).length < 2 ? null : { value: report.signConflict, weight: elements };
     case 'outputChange':
       return { value: report.outputChange, weight: elements };
     case 'cosine': {
-      const i = report.contributors.findIndex((c) => c.id === subject[0]);
-      const j = report.contributors.findIndex((c) => c.id === subject[1]);
+      const i = report.contributors.findIndex((c) => c.id === subject[0] && c.norm > 0);
+      const j = report.contributors.findIndex((c) => c.id === subject[1] && c.norm > 0);
       const value = report.cosine[i]?.[j];
       return value === undefined ? null : { value, weight: elements };
     }
@@ -153,6 +153,11 @@ function realTick(value: number): string {
   return Number(value.toPrecision(3)).toString().replace('-', '\u2212');
 }
 
+/** The contributors that change the tensor. An adapter that leaves it alone is reported too, with a zero vector. */
+export function changing(report: TensorReport): ContributorReport[] {
+  return report.contributors.filter((c) => c.norm > 0);
+}
+
 function contributor(report: TensorReport, id: string | undefined): ContributorReport | null {
-  return report.contributors.find((c) => c.id === id) ?? null;
+  return changing(report).find((c) => c.id === id) ?? null;
 }

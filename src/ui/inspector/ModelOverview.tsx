@@ -28,7 +28,7 @@ export function ModelOverview({ source }: { source: LayersSource }) {
           <Fact label="Parameters" value={formatParameters(elements)} />
         </dl>
       </Section>
-      {source.state === 'planned' ? <Planned source={source} /> : <Merged source={source} />}
+      {source.reports.size === 0 ? <Planned source={source} /> : <Merged source={source} />}
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { Fragment } from 'react';
 import type { ContributorReport, PlanTensorFacts, TensorReport } from '../../engine/protocol';
 import { CosineMatrix } from '../charts/CosineMatrix';
-import { keptEnergy } from '../charts/metrics';
+import { changing, keptEnergy } from '../charts/metrics';
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
@@ -53,24 +53,27 @@ export function TensorDetail({ tensor, report, contributors }: TensorDetailProps
 
 function Measured({ report, contributors }: { report: TensorReport; contributors: readonly Contributor[] }) {
   const byId = new Map(contributors.map((c) => [c.id, c]));
-  const largest = Math.max(...report.contributors.map((c) => c.norm), 0);
+  const named = (id: string) => byId.get(id) ?? { id, label: id, colour: 0 };
+  const changed = changing(report);
+  const others = report.contributors.filter((c) => c.norm === 0).map((c) => named(c.id).label);
+  const largest = Math.max(...changed.map((c) => c.norm), 0);
   return (
     <>
-      {report.contributors.map((c) => {
-        const contributor = byId.get(c.id) ?? { id: c.id, label: c.id, colour: 0 };
+      {changed.map((c) => {
         return (
           <ContributorNumbers
             key={c.id}
-            contributor={contributor}
+            contributor={named(c.id)}
             numbers={c}
             elements={report.elements}
             largest={largest}
           />
         );
       })}
+      {others.length > 0 ? <p className="small quiet">Not changed by {others.join(', ')}.</p> : null}
       <Section title="Together">
         <dl className="facts">
-          {report.contributors.length > 1 ? (
+          {changed.length > 1 ? (
             <Fact label="Sign conflict" value={formatPercent(report.signConflict)} />
           ) : null}
           <Fact label="Change / base norm" value={formatReal(report.outputChange)} />
@@ -81,12 +84,9 @@ function Measured({ report, contributors }: { report: TensorReport; contributors
           />
         </dl>
       </Section>
-      {report.contributors.length > 1 ? (
+      {changed.length > 1 ? (
         <Section title="Cosine of the changes">
-          <CosineMatrix
-            labels={report.contributors.map((c) => byId.get(c.id) ?? { id: c.id, label: c.id, colour: 0 })}
-            cosine={report.cosine}
-          />
+          <CosineMatrix labels={report.contributors.map((c) => named(c.id))} cosine={report.cosine} />
         </Section>
       ) : null}
     </>

@@ -1,5 +1,6 @@
 /** The whole model in a few numbers, from the reports of its tensors. Pure. */
 import type { TensorReport } from '../../engine/protocol';
+import { changing } from '../charts/metrics';
 
 export interface ContributorTotals {
   id: string;
@@ -26,7 +27,7 @@ export function contributorTotals(
     let square = 0;
     let keptSquare = 0;
     for (const report of all) {
-      const c = report.contributors.find((c) => c.id === id);
+      const c = changing(report).find((c) => c.id === id);
       if (!c) continue;
       tensors += 1;
       kept += c.kept;

@@ -1,7 +1,7 @@
-import { useMemo } from 'react';
-import { colorScale } from '../charts/color-scale';
+import { useMemo, useRef } from 'react';
+import { colorScale, domain } from '../charts/color-scale';
 import { HeatmapFigure } from '../charts/HeatmapFigure';
-import { heatmap, layerGrid, measuredValues } from '../charts/heatmap-data';
+import { type Heatmap, heatmap, type LayerGrid, layerGrid, measuredValues } from '../charts/heatmap-data';
 import { type Metric, type MetricId, metricById, metrics, type Subject } from '../charts/metrics';
 import { formatCounted } from '../format/quantity';
 import { Segmented } from '../parts/Segmented';
@@ -82,14 +82,9 @@ function Charts({ metric, source }: { metric: Metric; source: LayersSource }) {
   const extent = useFacts((s) => s.view.scale);
   const grid = useMemo(() => layerGrid(source.tensors), [source.tensors]);
   const subjects = useMemo(() => subjectsOf(metric, source.contributors), [metric, source.contributors]);
-  const charts = useMemo(
-    () => subjects.map((subject) => ({ subject, data: heatmap(grid, source.reports, metric, subject.ids) })),
-    [subjects, grid, source.reports, metric],
-  );
-  const scale = useMemo(
-    () => colorScale(metric, measuredValues(charts.map((c) => c.data)), extent, theme),
-    [metric, charts, extent, theme],
-  );
+  const charts = useCharts(subjects, grid, source.reports, metric);
+  const { min, max } = domain(metric, measuredValues(charts.map((c) => c.data)), extent);
+  const scale = useMemo(() => colorScale(metric, min, max, theme), [metric, min, max, theme]);
   if (subjects.length === 0) {
     return (
       <div className="empty">
@@ -114,11 +109,35 @@ function Charts({ metric, source }: { metric: Metric; source: LayersSource }) {
   );
 }
 
-/** Whose charts a metric has. */
-function subjectsOf(
+interface ChartSubject {
+  ids: Subject;
+  contributors: readonly Contributor[];
+}
+
+/** The values of every chart, each built on the one drawn before it. */
+function useCharts(
+  subjects: readonly ChartSubject[],
+  grid: LayerGrid,
+  reports: LayersSource['reports'],
   metric: Metric,
-  contributors: readonly Contributor[],
-): { ids: Subject; contributors: readonly Contributor[] }[] {
+): { subject: ChartSubject; data: Heatmap }[] {
+  const before = useRef(new Map<string, Heatmap>());
+  return useMemo(() => {
+    const charts = subjects.map((subject) => ({
+      subject,
+      data: heatmap(grid, reports, metric, subject.ids, before.current.get(chartKey(metric, subject))),
+    }));
+    before.current = new Map(charts.map(({ subject, data }) => [chartKey(metric, subject), data]));
+    return charts;
+  }, [subjects, grid, reports, metric]);
+}
+
+function chartKey(metric: Metric, subject: ChartSubject): string {
+  return [metric.id, ...subject.ids].join(' ');
+}
+
+/** Whose charts a metric has. */
+function subjectsOf(metric: Metric, contributors: readonly Contributor[]): ChartSubject[] {
   if (metric.per === 'tensor') return [{ ids: [], contributors: [] }];
   if (metric.per === 'contributor') return contributors.map((c) => ({ ids: [c.id], contributors: [c] }));
   return contributors.flatMap((a, i) =>

@@ -1,5 +1,5 @@
 import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
-import { measure, metricById } from '../charts/metrics';
+import { type MetricId, measure, metricById } from '../charts/metrics';
 import { formatCount, formatPercent, formatReal } from '../format/quantity';
 import { Swatch } from '../parts/Swatch';
 import { TensorName } from '../parts/TensorName';
@@ -22,6 +22,7 @@ export function LayersTable({ source }: { source: LayersSource }) {
   const metric = metricById(useFacts((s) => s.view.metric));
   const rows: Row[] = source.tensors.map((tensor) => ({ tensor, report: source.reports.get(tensor.name) }));
   const perContributor = metric.per === 'contributor' ? metric : metricById('sparsity');
+  const mostConflict = rows.reduce((most, r) => Math.max(most, value(r, 'signConflict') ?? 0), 0);
   const columns: TableColumn<Row>[] = [
     {
       id: 'name',
@@ -47,7 +48,7 @@ export function LayersTable({ source }: { source: LayersSource }) {
       head: 'Sign conflict',
       track: narrow ? '96px' : '98px',
       align: 'end',
-      cell: (r) => <Bar value={value(r, 'signConflict')} of={0.3} text={formatPercent} />,
+      cell: (r) => <Bar value={value(r, 'signConflict')} of={mostConflict} text={formatPercent} />,
       sortBy: (r) => value(r, 'signConflict') ?? -1,
     },
     {
@@ -74,7 +75,7 @@ export function LayersTable({ source }: { source: LayersSource }) {
   );
 }
 
-function contributorColumn(c: Contributor, metric: 'sparsity' | 'keptEnergy' | string): TableColumn<Row> {
+function contributorColumn(c: Contributor, metric: MetricId): TableColumn<Row> {
   const id = metric === 'keptEnergy' ? 'keptEnergy' : 'sparsity';
   return {
     id: c.id,
@@ -112,7 +113,7 @@ function Bar({ value, of, text: format }: { value: number | null; of: number; te
   return (
     <span className="cell-bar">
       {value === null ? null : (
-        <span className="bar-fill" style={{ width: `${Math.min(1, value / of) * 40}px` }} />
+        <span className="bar-fill" style={{ width: `${of > 0 ? (value / of) * 32 : 0}px` }} />
       )}
       {text(value, format)}
     </span>

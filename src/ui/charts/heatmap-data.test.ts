@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'vitest';
+import type { TensorReport } from '../../engine/protocol';
+import { cellText, heatmap, layerGrid, measuredValues, moduleLabels } from './heatmap-data';
+import { keptEnergy, mean, metricById } from './metrics';
+
+const tensor = (layer: number | null, module: string, name = `l${layer}.${module}.weight`) => ({
+  name,
+  layer,
+  module,
+  copied: false,
+});
+
+/** A report of a tensor with one changing contributor `a` and one, `b`, that leaves it alone. */
+function report(t: ReturnType<typeof tensor>, kept: number, elements: number): TensorReport {
+  return {
+    ...t,
+    shape: [elements],
+    dtype: 'BF16',
+    elements,
+    contributors: [
+      { id: 'a', kept, threshold: 0.1, norm: 2, keptNorm: 1 },
+      { id: 'b', kept, threshold: 0, norm: 0, keptNorm: 0 },
+    ],
+    signConflict: 0.25,
+    cosine: [
+      [1, 0],
+      [0, 1],
+    ],
+    outputChange: 0.01,
+    nonFinite: 0,
+  };
+}
+
+const plain = (text: string) => text.replace(/[\u00a0\u202f]/g, ' ');
+const sparsity = metricById('sparsity');
+
+describe('the grid', () => {
+  test('modules in the order data flows, layers by number, the rest apart', () => {
+    const grid = layerGrid([
+      tensor(null, 'embed_tokens'),
+      tensor(1, 'mlp.down_proj'),
+      tensor(1, 'self_attn.q_proj'),
+      tensor(0, 'self_attn.q_proj'),
+      tensor(0, 'odd_module'),
+      tensor(0, 'mlp.down_proj'),
+      tensor(null, 'norm'),
+    ]);
+    expect(grid.modules.map((m) => m.module)).toEqual(['self_attn.q_proj', 'mlp.down_proj', 'odd_module']);
+    expect(grid.layers.map((l) => l.layer)).toEqual([0, 1]);
+    expect(grid.layers[1]?.tensors.map((t) => t?.module ?? null)).toEqual([
+      'self_attn.q_proj',
+      'mlp.down_proj',
+      null,
+    ]);
+    expect(grid.loose.map((t) => t.module)).toEqual(['embed_tokens', 'norm']);
+  });
+
+  test('every tensor has a place: biases and namesakes get columns of their own', () => {
+    const tensors = [
+      tensor(0, 'q_proj'),
+      tensor(0, 'q_proj', 'l0.q_proj.bias'),
+      tensor(0, 'q_proj', 'l0.q_proj.other'),
+    ];
+    const grid = layerGrid(tensors);
+    const placed = grid.layers.flatMap((l) => l.tensors.flatMap((t) => t?.name ?? []));
+    expect(placed.sort()).toEqual(tensors.map((t) => t.name).sort());
+    expect(new Set(grid.modules.map((m) => m.label)).size).toBe(3);
+  });
+
+  test('labels are short, and long again where short ones collide', () => {
+    expect(moduleLabels(['self_attn.q_proj', 'input_layernorm', 'mlp.gate_proj'])).toEqual([
+      'q',
+      'input norm',
+      'gate',
+    ]);
+    expect(moduleLabels(['attn.c_proj', 'mlp.c_proj'])).toEqual(['attn.c_proj', 'mlp.c_proj']);
+  });
+});
+
+describe('the values', () => {
+  const t = [tensor(12, 'mlp.down_proj'), tensor(12, 'mlp.up_proj'), tensor(null, 'norm')] as const;
+  const grid = layerGrid(t);
+  const reports = new Map([
+    [t[0].name, report(t[0], 199, 1000)],
+    [t[2].name, report(t[2], 50, 100)],
+  ]);
+
+  test('cells say what they are', () => {
+    const data = heatmap(grid, reports, sparsity, ['a']);
+    const [up, down] = data.rows[0]!.cells;
+    expect(plain(cellText(down!, sparsity))).toBe('layer 12, mlp.down_proj, 80.1 % zero');
+    expect(cellText(up!, sparsity)).toBe('layer 12, mlp.up_proj, not measured yet');
+    expect(plain(cellText(data.loose[0]!, sparsity))).toBe('norm, 50.0 % zero');
+    const other = heatmap(grid, reports, sparsity, ['b']).rows[0]!.cells[1]!;
+    expect(cellText(other, sparsity)).toBe('layer 12, mlp.down_proj, not changed by this model');
+  });
+
+  test('a copied tensor is told as such, before and after the run', () => {
+    const copied = { ...t[0], copied: true };
+    const before = heatmap(layerGrid([copied]), new Map(), sparsity, ['a']);
+    const after = heatmap(
+      layerGrid([copied]),
+      new Map([[copied.name, { ...report(t[0], 1, 10), copied: true }]]),
+      sparsity,
+      ['a'],
+    );
+    for (const data of [before, after]) expect(data.rows[0]?.cells[0]?.state).toBe('copied');
+  });
+
+  test('the mean over all tensors is the sparsity of the model taken as one tensor', () => {
+    const data = heatmap(grid, reports, sparsity, ['a']);
+    expect(data.mean).toBeCloseTo(1 - (199 + 50) / 1100, 12);
+    expect(measuredValues([data])).toHaveLength(2);
+  });
+
+  test('kept energy of several tensors adds squares', () => {
+    const c = { id: 'a', kept: 1, threshold: 0, norm: 4, keptNorm: 2 };
+    expect(keptEnergy(c)).toBe(0.25);
+    expect(
+      mean([
+        { value: 0.25, weight: 16 },
+        { value: 1, weight: 4 },
+      ]),
+    ).toBeCloseTo((4 + 4) / 20, 12);
+    expect(mean([null, undefined])).toBeNull();
+  });
+
+  test('sign conflict and cosine need two models that change the tensor', () => {
+    const conflict = metricById('signConflict');
+    const cell = heatmap(grid, reports, conflict, []).rows[0]!.cells[1]!;
+    expect(cell.state).toBe('unchanged');
+    expect(heatmap(grid, reports, metricById('cosine'), ['a', 'b']).rows[0]!.cells[1]!.measured).toBeNull();
+  });
+
+  test('rows without news are kept, so that they are not drawn again', () => {
+    const rows = [tensor(0, 'q_proj'), tensor(1, 'q_proj')] as const;
+    const twoLayers = layerGrid(rows);
+    const first = heatmap(twoLayers, new Map([[rows[0].name, report(rows[0], 1, 10)]]), sparsity, ['a']);
+    const more = new Map(rows.map((r) => [r.name, report(r, 1, 10)]));
+    const second = heatmap(twoLayers, more, sparsity, ['a'], first);
+    expect(second.rows[0]).toBe(first.rows[0]);
+    expect(second.rows[1]).not.toBe(first.rows[1]);
+    expect(second.rows[1]?.cells[0]?.state).toBe('measured');
+  });
+});

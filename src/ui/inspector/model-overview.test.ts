@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import type { TensorReport } from '../../engine/protocol';
+import { contributorTotals, largest } from './model-overview';
+
+function report(name: string, elements: number, norm: number, keptNorm: number, kept: number): TensorReport {
+  const contributors = [{ id: 'a', kept, threshold: 0, norm, keptNorm }];
+  return {
+    name,
+    layer: 0,
+    module: name,
+    shape: [elements],
+    dtype: 'F32',
+    elements,
+    copied: false,
+    contributors,
+    signConflict: norm / 10,
+    cosine: [[1]],
+    outputChange: 0,
+    nonFinite: 0,
+  };
+}
+
+const reports = [report('x', 100, 3, 3, 20), report('y', 300, 4, 0, 60), report('z', 50, 0, 0, 10)];
+
+test('totals are those of all tensors laid end to end; a tensor left alone does not count', () => {
+  const [a, nobody] = contributorTotals(reports, ['a', 'nobody']);
+  expect(a).toEqual({ id: 'a', tensors: 2, kept: 80, elements: 400, norm: 5, keptEnergy: 9 / 25 });
+  expect(nobody).toMatchObject({ tensors: 0, elements: 0, keptEnergy: 0 });
+});
+
+test('the largest come first, zeros not at all', () => {
+  expect(largest(reports, (r) => r.signConflict, 5).map((r) => r.name)).toEqual(['y', 'x']);
+});

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import type { ModelFacts } from '../../engine/protocol';
+import { sampleModels } from '../engine-fixture';
+import { lineage } from './lineage';
+
+const [base, kitchen, , workshop] = sampleModels as [ModelFacts, ModelFacts, ModelFacts, ModelFacts];
+const adapterOf = (baseModel: string): ModelFacts => ({
+  ...kitchen,
+  adapter: { ...kitchen.adapter!, baseModel },
+});
+const at = (ref: string): ModelFacts => ({ ...base, ref });
+
+test.each([
+  ['samples/base', 'samples/base', 'ok'],
+  ['org/model', 'org/model@0123abc', 'ok'],
+  ['org/model', 'model', 'ok'],
+  ['/home/me/model', 'model', 'ok'],
+  ['org/model', 'other/model', 'warn'],
+  ['org/model', 'org/model-instruct', 'warn'],
+])('an adapter that names %s on the base %s: %s', (parent, ref, tone) => {
+  expect(lineage(adapterOf(parent), at(ref)).tone).toBe(tone);
+});
+
+test('an adapter that names no base, and one without a base to compare with, are neither good nor bad', () => {
+  const { baseModel: _, ...adapter } = kitchen.adapter!;
+  expect(lineage({ ...kitchen, adapter }, base).tone).toBe('plain');
+  expect(lineage(kitchen, undefined).tone).toBe('plain');
+});
+
+test('a checkpoint of another architecture or depth is told apart', () => {
+  expect(lineage(workshop, base).tone).toBe('plain');
+  expect(lineage({ ...workshop, family: 'gpt2' }, base)).toMatchObject({
+    tone: 'warn',
+    text: 'gpt2, not llama',
+  });
+  expect(lineage({ ...workshop, layers: 8 }, base)).toMatchObject({ tone: 'warn', text: '8 layers, not 6' });
+});

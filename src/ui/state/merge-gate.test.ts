@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest';
+import type { EngineFacts, PlanProblem } from '../../engine/protocol';
+import { methodById } from '../../merge/methods/index';
+import { planFor, sampleModels } from '../engine-fixture';
+import { initialFacts, type StudioFacts } from './facts';
+import { mergeGate } from './merge-gate';
+import { sampleRecipe } from './models';
+import { buildRecipe } from './recipe-build';
+
+const engineFacts: EngineFacts = {
+  auto: 'webgpu',
+  webgpu: { available: true, adapter: 'test', isFallback: false, maxBufferBytes: 2 ** 30 },
+  cpu: { adapter: 'typed arrays' },
+  storage: { available: true },
+  version: '0',
+};
+const recipe = sampleRecipe(sampleModels);
+const problem: PlanProblem = { severity: 'error', code: 'X', message: 'wrong', remedy: 'mend it' };
+const plan = (problems: PlanProblem[] = []) =>
+  planFor(buildRecipe(recipe, sampleModels, methodById.get('ties')!), 6, problems);
+const ready: StudioFacts = {
+  ...initialFacts,
+  engine: { status: 'ready', facts: engineFacts, error: null, choice: 'auto' },
+  models: sampleModels,
+  recipe,
+  plan: { status: 'ready', facts: plan(), contributors: [], error: null },
+};
+
+test('open when engine, recipe and plan are ready; warnings do not close it', () => {
+  expect(mergeGate(ready)).toEqual({ open: true });
+  const warned = plan([{ ...problem, severity: 'warning' }]);
+  expect(mergeGate({ ...ready, plan: { ...ready.plan, facts: warned } }).open).toBe(true);
+});
+
+test('open while an edit is being planned: the click plans first', () => {
+  const errors = plan([problem]);
+  expect(mergeGate({ ...ready, plan: { ...ready.plan, status: 'stale', facts: errors } }).open).toBe(true);
+});
+
+test.each<[string, Partial<StudioFacts>, RegExp]>([
+  ['the engine starts', { engine: { ...ready.engine, status: 'starting', facts: null } }, /Starting/],
+  ['the engine failed', { engine: { ...ready.engine, status: 'failed' } }, /did not start/],
+  ['a model is opened', { opening: ['org/name'] }, /org\/name/],
+  ['there is no base', { recipe: { ...recipe, base: null } }, /base/],
+  ['there is no contributor', { recipe: { ...recipe, contributors: [] } }, /contributor/],
+  ['the plan has errors', { plan: { ...ready.plan, facts: plan([problem]) } }, /1.error/],
+  ['there is no plan yet', { plan: { ...ready.plan, status: 'stale', facts: null } }, /Planning/],
+  [
+    'there is nowhere to keep downloads',
+    {
+      engine: { ...ready.engine, facts: { ...engineFacts, storage: { available: false } } },
+    },
+    /storage/,
+  ],
+])('closed when %s, and says so', (_, change, why) => {
+  const gate = mergeGate({ ...ready, ...change });
+  expect(gate.open ? 'open' : gate.why).toMatch(why);
+});
+
+test('without storage a folder still works', () => {
+  const facts = { ...engineFacts, storage: { available: false } };
+  const folder: StudioFacts = {
+    ...ready,
+    engine: { ...ready.engine, facts },
+    output: { kind: 'folder', folder: null, name: null },
+  };
+  expect(mergeGate(folder).open).toBe(true);
+});

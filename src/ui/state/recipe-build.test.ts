@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import { methodById, methods } from '../../merge/methods/index';
+import { sampleModels } from '../engine-fixture';
+import { sampleRecipe } from './models';
+import {
+  buildRecipe,
+  contributorId,
+  drawsRandomly,
+  freeName,
+  methodTitle,
+  outputName,
+  recipeTitle,
+} from './recipe-build';
+import { type RecipeFacts, setContributorParameter, setEnabled, setMethod } from './recipe-facts';
+
+const ties = methodById.get('ties')!;
+const dare = methodById.get('dare_ties')!;
+const facts = sampleRecipe(sampleModels);
+
+describe('facts to recipe', () => {
+  test('the sample: TIES 0.2 of both adapters on the base and of the fine-tune', () => {
+    expect(buildRecipe(facts, sampleModels, ties)).toEqual({
+      mergeMethod: 'ties',
+      baseModel: 'samples/base',
+      models: [
+        { model: 'samples/base+samples/kitchen', parameters: { weight: 1, density: 0.2 } },
+        { model: 'samples/base+samples/harbour', parameters: { weight: 1, density: 0.2 } },
+        { model: 'samples/workshop', parameters: { weight: 1, density: 0.2 } },
+      ],
+      parameters: { normalize: true, lambda: 1, rescale: 'none' },
+      amalgam: {},
+    });
+  });
+
+  test('the recipe is the same after a way through YAML, whatever the method', () => {
+    for (const method of methods) {
+      const recipe = buildRecipe(
+        { ...facts, method: method.id, seed: 7, shardBytes: 5_000_000, outDtype: 'float16' },
+        sampleModels,
+        method,
+      );
+      expect(parseRecipe(formatRecipe(recipe))).toEqual({ recipe, problems: [] });
+    }
+  });
+
+  test('a contributor switched off is left out, its settings stay in the facts', () => {
+    const off = setEnabled(facts, 'samples/harbour', false);
+    expect(buildRecipe(off, sampleModels, ties).models?.map((m) => m.model)).toEqual([
+      'samples/base+samples/kitchen',
+      'samples/workshop',
+    ]);
+    expect(off.contributors).toHaveLength(3);
+  });
+
+  test('revisions stay with base and adapter', () => {
+    const models = [{ ...sampleModels[1]!, ref: 'me/lora@0123abc' }];
+    expect(contributorId('org/base@fedcba9', 'me/lora@0123abc', models)).toBe(
+      'org/base@fedcba9+me/lora@0123abc',
+    );
+  });
+
+  test('a method without a base gets none, and its adapters still name theirs', () => {
+    const recipe = buildRecipe(facts, sampleModels, methodById.get('linear')!);
+    expect(recipe.baseModel).toBeUndefined();
+    expect(recipe.models?.[0]).toEqual({ model: 'samples/base+samples/kitchen', parameters: { weight: 1 } });
+  });
+
+  test('the seed is written only where the method draws random numbers', () => {
+    const seeded: RecipeFacts = { ...facts, seed: 42 };
+    expect(drawsRandomly(ties, {})).toBe(false);
+    expect(drawsRandomly(dare, {})).toBe(true);
+    expect(buildRecipe(seeded, sampleModels, ties).amalgam).toEqual({});
+    expect(buildRecipe(seeded, sampleModels, dare).amalgam).toEqual({ seed: 42 });
+  });
+});
+
+describe('names', () => {
+  test('title and method', () => {
+    expect(recipeTitle(facts)).toBe('kitchen + harbour + workshop');
+    expect(methodTitle(facts, ties)).toBe('TIES 0.20');
+    const mixed = setContributorParameter(facts, 'samples/kitchen', 'density', 0.5);
+    expect(methodTitle(mixed, ties)).toBe('TIES');
+    expect(recipeTitle({ ...facts, contributors: [] })).toBe('New merge');
+  });
+
+  test('the output name is safe for every file system', () => {
+    expect(outputName(facts)).toBe('kitchen-harbour-workshop-ties');
+    const odd = { ...facts, contributors: [{ ...facts.contributors[0]!, ref: '../my models/näme:1' }] };
+    expect(outputName(odd)).toMatch(/^[A-Za-z0-9][A-Za-z0-9._-]*$/);
+  });
+
+  test('a taken name gets the next number', () => {
+    expect(freeName('a', [])).toBe('a');
+    expect(freeName('a', ['a', 'a-2'])).toBe('a-3');
+  });
+});
+
+test('changing the method keeps what means the same there, and drops what does not', () => {
+  const set = { ...facts, parameters: { lambda: 0.5, normalize: true } };
+  const changed = setMethod(set, ties, dare);
+  expect(changed.method).toBe('dare_ties');
+  // normalize is on by default in TIES and off in DARE: it goes back to DARE's default.
+  expect(changed.parameters).toEqual({ lambda: 0.5 });
+  expect(changed.contributors).toBe(set.contributors);
+});

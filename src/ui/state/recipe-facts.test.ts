@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { methodById, methods } from '../../merge/methods/index';
+import {
+  addContributor,
+  CONTRIBUTOR_COLOURS,
+  effectiveSpecs,
+  emptyRecipe,
+  removeContributor,
+  setBase,
+  setContributorParameter,
+  settingValue,
+} from './recipe-facts';
+
+test('a new contributor takes the settings of the one before it', () => {
+  const one = setContributorParameter(addContributor(emptyRecipe, 'a'), 'a', 'density', 0.2);
+  const two = addContributor(one, 'b');
+  expect(two.contributors.map((c) => c.parameters.density)).toEqual([0.2, 0.2]);
+});
+
+test('a model is in the recipe once: added twice it stays once, as base it stops contributing', () => {
+  const twice = addContributor(addContributor(emptyRecipe, 'a'), 'a');
+  expect(twice.contributors).toHaveLength(1);
+  expect(setBase(twice, 'a')).toMatchObject({ base: 'a', contributors: [] });
+});
+
+test('colours stay with their model, and a freed colour is used again', () => {
+  const refs = Array.from({ length: CONTRIBUTOR_COLOURS }, (_, i) => `m${i}`);
+  const full = refs.reduce(addContributor, emptyRecipe);
+  expect(new Set(full.contributors.map((c) => c.colour)).size).toBe(CONTRIBUTOR_COLOURS);
+  const swapped = addContributor(removeContributor(full, 'm2'), 'new');
+  expect(swapped.contributors.at(-1)?.colour).toBe(2);
+  expect(swapped.contributors.find((c) => c.ref === 'm3')?.colour).toBe(3);
+});
+
+test('settings that were never made are the method’s defaults; a weight without one is 1', () => {
+  const ties = methodById.get('ties')!;
+  expect(settingValue({}, 'lambda', ties.parameters.lambda!)).toBe(1);
+  expect(settingValue({}, 'normalize', ties.parameters.normalize!)).toBe(true);
+  expect(settingValue({}, 'weight', ties.modelParameters.weight!)).toBe(1);
+  expect(settingValue({ weight: -2 }, 'weight', ties.modelParameters.weight!)).toBe(-2);
+});
+
+test('the form never shows a parameter without effect', () => {
+  for (const method of methods) {
+    const shown = [...effectiveSpecs(method.parameters), ...effectiveSpecs(method.modelParameters)];
+    expect(shown.map(({ name }) => name)).not.toContain('int8_mask');
+    expect(shown.every(({ spec }) => spec.inert !== true)).toBe(true);
+  }
+});

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import type { Progress, TensorReport } from '../../engine/protocol';
+import { progressLog } from './run-log';
+
+const base: Progress = {
+  stage: 'merging',
+  item: 'a',
+  tensorsDone: 0,
+  tensors: 100,
+  bytesDone: 0,
+  bytes: 1000,
+  bytesPerSecond: 0,
+  secondsLeft: null,
+  stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
+  finished: [],
+};
+
+test('a stage is told once, files of a download one by one, tensors by tenths', () => {
+  const lines: string[] = [];
+  let before: Progress | null = null;
+  const tell = (now: Progress) => {
+    lines.push(...progressLog(before, now, 0).map((l) => l.text));
+    before = now;
+  };
+  tell({ ...base, stage: 'downloading', item: 'model-1' });
+  tell({ ...base, stage: 'downloading', item: 'model-1' });
+  tell({ ...base, stage: 'downloading', item: 'model-2' });
+  for (let done = 0; done <= 100; done += 5) tell({ ...base, tensorsDone: done });
+  expect(lines.slice(0, 3)).toEqual(['Downloading: model-1', 'model-2', 'Merging: a']);
+  expect(lines.slice(3)).toHaveLength(10);
+  expect(lines.at(-1)).toContain('100');
+});
+
+test('NaN and Inf are told at once', () => {
+  const report = { name: 'layers.0.x', nonFinite: 3 } as TensorReport;
+  const [line] = progressLog(base, { ...base, finished: [report] }, 1.5);
+  expect(line).toMatchObject({ at: 1.5, tone: 'bad' });
+  expect(line?.text).toContain('layers.0.x');
+});
