@@ -154,14 +154,8 @@ interface ShardWork {
 async function mergeShards(work: ShardWork) {
   const { plan, shardPlans, request, engine, destination, sources, meter, signal } = work;
   meter.begin('merging', dataBytes(shardPlans), plan.tensors.length);
-  const read = async (ref: TensorRef, begin: number, end: number) => {
-    const started = performance.now();
-    const bytes = await sources
-      .get(inputName(ref.folder, ref.file))!
-      .read(ref.begin + begin, ref.begin + end, signal);
-    meter.spend('read', (performance.now() - started) / 1000);
-    return bytes;
-  };
+  const read = (ref: TensorRef, begin: number, end: number) =>
+    sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end, signal);
   return runPlan<WrittenShard>({
     plan,
     shards: shardPlans,
@@ -182,6 +176,7 @@ async function mergeShards(work: ShardWork) {
         abort: () => writer.abort(),
       };
     },
+    onWait: (seconds) => meter.spend('read', seconds),
     onTensor: (report) => meter.finishTensor(report),
     onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
   });

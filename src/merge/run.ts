@@ -32,6 +32,8 @@ export interface RunOptions<Written> {
   tileElements?: number;
   signal?: AbortSignal;
   onTensor?(report: TensorReport): void;
+  /** Seconds the run stood still for stored bytes. */
+  onWait?(seconds: number): void;
   /** Output bytes written since the last call, and the tensor they belong to. */
   onBytes?(bytes: number, tensor: string): void;
 }
@@ -52,6 +54,7 @@ export async function runPlan<Written>(
   const models = computed.reduce((most, t) => Math.max(most, t.models.length), 1);
   const largest = computed.reduce((most, t) => Math.max(most, t.elements), 1);
   const work = openWorkspace(engine, models, tileElementsFor(engine, models, largest, options.tileElements));
+  if (options.onWait) work.onWait = options.onWait;
   const reports: TensorReport[] = [];
   const written: Written[] = [];
   const order = options.shards.flatMap((s) => s.tensors.map((t) => byName.get(t.name)!));

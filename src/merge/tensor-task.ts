@@ -82,11 +82,11 @@ export function openTask(
     async sweep(visit) {
       if (resident) return visit(tiles[0]!, plan.elements);
       prefetch();
-      const loaded = await factors!;
+      const loaded = await waiting(work, factors!);
       let next = first!;
       first = undefined;
       for (const [i, tile] of tiles.entries()) {
-        const bytes = await next;
+        const bytes = await waiting(work, next);
         const following = tiles[i + 1];
         if (following) {
           next = fetchTile(following);
@@ -103,6 +103,13 @@ export function openTask(
       });
     },
   };
+}
+
+async function waiting<T>(work: Workspace, bytes: Promise<T>): Promise<T> {
+  const begin = performance.now();
+  const result = await bytes;
+  work.onWait?.((performance.now() - begin) / 1000);
+  return result;
 }
 
 /** Decodes the fetched bytes of a tile into the slots and applies low-rank updates, addends, DoRA and W − W₀. */

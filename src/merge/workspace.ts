@@ -30,6 +30,8 @@ export interface Workspace {
   sums: EngineBuffer;
   stats: EngineBuffer;
   coefficients: EngineBuffer;
+  /** Told how long the run stood still for stored bytes. */
+  onWait?(seconds: number): void;
   close(): void;
 }
 
