@@ -25,7 +25,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   engine: ['formats', 'sources', 'store', 'models', 'compute', 'gpu', 'cpu', 'merge', 'write', 'forward'],
   ui: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'merge/method', 'merge/methods'],
   cli: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'ui/format'],
-  main: ['ui', 'cli/page'],
+  main: ['ui', 'cli/page', 'engine/client'],
 };
 
 /** Files at the root of `src` that every room may use, and the boundary's types, which may be named anywhere. */

@@ -1,5 +1,5 @@
 /** Device memory a run may take by default: far below what any WebGPU device has, large enough to hide latency. */
-export const DEFAULT_DEVICE_BYTES = 192 * 1024 * 1024;
+export const DEFAULT_DEVICE_BYTES = 96 * 1024 * 1024;
 
 /** Bytes of device memory per element of a tile with `models` contributors. */
 export function bytesPerElement(models: number): number {
