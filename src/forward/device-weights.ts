@@ -1,0 +1,214 @@
+/** Weights on the device: linear layers in their storage dtype, cut into tiles of whole output rows; vectors in f32. */
+import type { EngineBuffer } from '../compute/engine';
+import { AmalgamError } from '../errors';
+import { type WeightDtype, weightBytes } from '../formats/dtype';
+import { decodeToF32 } from '../formats/half';
+import type { Linear } from '../models/architecture';
+import type { Queue } from './queue';
+import type { LowRankUpdate, StoredWeight, WeightSource } from './weight-source';
+
+/** Bytes asked for at once. */
+const READ_BYTES = 8 << 20;
+
+/** A linear layer ready to multiply. */
+export interface DeviceLinear {
+  /** Name of the stored weight. */
+  name: string;
+  inputs: number;
+  outputs: number;
+  dtype: WeightDtype;
+  /** Whole output rows [first, first + outputs). */
+  tiles: DeviceTile[];
+  lowRank?: DeviceLowRank;
+}
+
+export interface DeviceTile {
+  first: number;
+  outputs: number;
+  weights: EngineBuffer;
+  bias?: EngineBuffer;
+}
+
+/** y += scale · (x·inᵀ)·outᵀ: `into` [rank, inputs], `outOf` [outputs, rank], f32; rank filled up to a multiple of 4. */
+export interface DeviceLowRank {
+  into: EngineBuffer;
+  outOf: EngineBuffer;
+  rank: number;
+  scale: number;
+}
+
+/** Reads weights of one model onto the device. Names are the architecture's. */
+export interface WeightReader {
+  readonly source: WeightSource;
+  stored(name: string): { name: string; weight: StoredWeight };
+  /** A linear layer with its bias and its low-rank update. */
+  linear(linear: Linear, signal?: AbortSignal): Promise<DeviceLinear>;
+  /** Output rows [first, first + outputs) of a linear layer without bias and update, as one tile. */
+  tile(linear: Linear, first: number, outputs: number, signal?: AbortSignal): Promise<DeviceTile>;
+  /** A whole tensor as f32. */
+  vector(name: string, signal?: AbortSignal): Promise<EngineBuffer>;
+  free(linear: DeviceLinear): void;
+}
+
+/**
+ * @param claimed the architecture's name → the stored name (`claimTensors`)
+ * @param tileBytes most bytes of one weight buffer
+ */
+export function createWeightReader(
+  queue: Queue,
+  source: WeightSource,
+  claimed: ReadonlyMap<string, string>,
+  tileBytes: number,
+): WeightReader {
+  const stored = (name: string) => {
+    const found = claimed.get(name)!;
+    return { name: found, weight: source.tensors.get(found)! };
+  };
+
+  const floats = async (name: string, signal?: AbortSignal): Promise<Float32Array<ArrayBuffer>> => {
+    const { name: key, weight } = stored(name);
+    const values = new Float32Array(weight.shape.reduce((a, b) => a * b, 1));
+    const bytes = await source.read(key, 0, values.length * weightBytes(weight.dtype), signal);
+    decodeToF32(bytes, weight.dtype, values);
+    return values;
+  };
+  const upload = (values: ArrayBufferView<ArrayBuffer>, label: string) => {
+    const buffer = queue.allocate(values.byteLength, label);
+    queue.write(buffer, 0, values);
+    return buffer;
+  };
+
+  const tile = async (linear: Linear, first: number, outputs: number, signal?: AbortSignal) => {
+    const { name, weight } = stored(linear.weight);
+    const width = weightBytes(weight.dtype);
+    const rowBytes = linear.inputs * width;
+    const weights = queue.allocate(outputs * rowBytes, name);
+    try {
+      if (linear.storage === 'out_in') {
+        const begin = first * rowBytes;
+        const end = begin + outputs * rowBytes;
+        for (let at = begin; at < end; at += READ_BYTES) {
+          const bytes = await source.read(name, at, Math.min(at + READ_BYTES, end), signal);
+          queue.write(weights, at - begin, bytes);
+        }
+      } else {
+        queue.write(weights, 0, await transposed(linear, width, first, outputs, signal));
+      }
+      return { first, outputs, weights };
+    } catch (error) {
+      queue.free(weights);
+      throw error;
+    }
+  };
+
+  /** Rows of outputs out of a weight stored [inputs, outputs]. */
+  const transposed = async (
+    { weight, inputs, outputs: stride }: Linear,
+    width: 2 | 4,
+    first: number,
+    outputs: number,
+    signal?: AbortSignal,
+  ) => {
+    const { name } = stored(weight);
+    const out = width === 4 ? new Uint32Array(inputs * outputs) : new Uint16Array(inputs * outputs);
+    const rows = Math.max(1, Math.floor(READ_BYTES / (stride * width)));
+    for (let row = 0; row < inputs; row += rows) {
+      const end = Math.min(row + rows, inputs);
+      const bytes = await source.read(name, row * stride * width, end * stride * width, signal);
+      const values = width === 4 ? new Uint32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
+      for (let r = row; r < end; r++) {
+        const from = (r - row) * stride + first;
+        for (let o = 0; o < outputs; o++) out[o * inputs + r] = values[from + o]!;
+      }
+    }
+    return out;
+  };
+
+  const free = ({ tiles, lowRank }: Pick<DeviceLinear, 'tiles' | 'lowRank'>) => {
+    for (const { weights, bias } of tiles) {
+      queue.free(weights);
+      queue.free(bias);
+    }
+    queue.free(lowRank?.into);
+    queue.free(lowRank?.outOf);
+  };
+
+  return {
+    source,
+    stored,
+    tile,
+    free,
+    async linear(linear, signal) {
+      const { name, weight } = stored(linear.weight);
+      const device: DeviceLinear = {
+        name,
+        inputs: linear.inputs,
+        outputs: linear.outputs,
+        dtype: weight.dtype,
+        tiles: [],
+      };
+      try {
+        for (const [first, outputs] of cutRows(linear, weight.dtype, tileBytes)) {
+          device.tiles.push(await tile(linear, first, outputs, signal));
+        }
+        if (linear.bias !== undefined) {
+          const bias = await floats(linear.bias, signal);
+          for (const t of device.tiles)
+            t.bias = upload(bias.slice(t.first, t.first + t.outputs), linear.bias);
+        }
+        const update = source.updates?.get(name);
+        if (update) device.lowRank = await loadLowRank(update, linear, name, upload, signal);
+        return device;
+      } catch (error) {
+        free(device);
+        throw error;
+      }
+    },
+    async vector(name, signal) {
+      return upload(await floats(name, signal), name);
+    },
+  };
+}
+
+/** The row ranges of a weight's tiles: [first, count]. */
+export function cutRows(linear: Linear, dtype: WeightDtype, tileBytes: number): [number, number][] {
+  const rows = Math.max(1, Math.floor(tileBytes / (linear.inputs * weightBytes(dtype))));
+  return Array.from({ length: Math.ceil(linear.outputs / rows) }, (_, i) => [
+    i * rows,
+    Math.min(rows, linear.outputs - i * rows),
+  ]);
+}
+
+async function loadLowRank(
+  update: LowRankUpdate,
+  linear: Linear,
+  name: string,
+  upload: (values: ArrayBufferView<ArrayBuffer>, label: string) => EngineBuffer,
+  signal?: AbortSignal,
+): Promise<DeviceLowRank> {
+  const { rank, scale } = update;
+  const { left, right } = await update.load(signal);
+  const { inputs, outputs, storage } = linear;
+  const [rows, cols] = storage === 'out_in' ? [outputs, inputs] : [inputs, outputs];
+  if (left.length !== rows * rank || right.length !== rank * cols) {
+    throw new AmalgamError(
+      'ShapeMismatch',
+      `The adapter's factors for ${name} hold ${left.length} and ${right.length} values, not [${rows}, ${rank}] and [${rank}, ${cols}].`,
+      'The adapter was made for another model. Choose its own base.',
+    );
+  }
+  const rank4 = Math.ceil(rank / 4) * 4;
+  // rank filled up with zeros: `into` by rows, `outOf` by columns
+  const into = new Float32Array(rank4 * inputs);
+  const outOf = new Float32Array(outputs * rank4);
+  const at = storage === 'out_in' ? { in: right, out: left } : { in: left, out: right };
+  for (let k = 0; k < rank; k++) {
+    for (let i = 0; i < inputs; i++) {
+      into[k * inputs + i] = storage === 'out_in' ? at.in[k * inputs + i]! : at.in[i * rank + k]!;
+    }
+    for (let o = 0; o < outputs; o++) {
+      outOf[o * rank4 + k] = storage === 'out_in' ? at.out[o * rank + k]! : at.out[k * outputs + o]!;
+    }
+  }
+  return { into: upload(into, `${name}, into`), outOf: upload(outOf, `${name}, out of`), rank: rank4, scale };
+}

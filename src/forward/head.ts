@@ -1,0 +1,200 @@
+/** The stream after the last block → losses or logits, a tile of the vocabulary at a time. */
+import type { EngineBuffer } from '../compute/engine';
+import { capLogits } from '../compute/kernels/cap-logits';
+import { gatherRows } from '../compute/kernels/gather-rows';
+import { LOG_SUM_SEGMENT, logSum } from '../compute/kernels/log-sum';
+import type { Chunk, Sequence } from './chunk';
+import { streamName } from './embedding';
+import type { HeadTile, Model } from './model';
+import type { RowBuffer } from './operations';
+
+/** Bytes of logits on the device at a time. */
+const LOGIT_BYTES = 32 << 20;
+
+/** What a sweep is run for. */
+export type Output = 'loss' | 'logits' | 'none';
+
+/** Rows of a chunk that lead to output, with the sequence and the place in its result they belong to. */
+export interface Wanted {
+  rows: number[];
+  sequence: number[];
+  at: number[];
+  targets: number[];
+}
+
+/** The wanted rows of a chunk (see `Sequence.from`). */
+export function wantedRows(chunk: Chunk, sequences: readonly Sequence[], output: Output): Wanted {
+  const wanted: Wanted = { rows: [], sequence: [], at: [], targets: [] };
+  if (output === 'none') return wanted;
+  for (const { sequence, row, begin, count } of chunk.pieces) {
+    const { ids, from = ids.length } = sequences[sequence]!;
+    // the loss of an id is read off the row before it
+    const shift = output === 'loss' ? 1 : 0;
+    const first = Math.max(begin, from - shift);
+    const end = Math.min(begin + count, ids.length - shift);
+    for (let i = first; i < end; i++) {
+      wanted.rows.push(row + i - begin);
+      wanted.sequence.push(sequence);
+      wanted.at.push(i + shift - from);
+      wanted.targets.push(output === 'loss' ? ids[i + 1]! : 0);
+    }
+  }
+  return wanted;
+}
+
+/** Collects what the head makes of one chunk. */
+export interface HeadPass {
+  /** Final norm and projection of the wanted rows. */
+  begin(): void;
+  /** Adds a tile of the head. */
+  tile(tile: HeadTile): Promise<void>;
+  /** Buffers to read for the losses, and what to make of their bytes: −ln p of each wanted row's target, f64. */
+  losses(): {
+    ranges: { buffer: EngineBuffer; byteLength: number }[];
+    fold(bytes: Uint8Array<ArrayBuffer>[]): Float64Array;
+  };
+  /** Logits of the wanted rows, [rows, vocab]. */
+  readonly logits: Float32Array;
+}
+
+export function openHeadPass(
+  model: Model,
+  chunk: Chunk,
+  index: number,
+  wanted: Wanted,
+  output: Output,
+): HeadPass {
+  const { architecture, operations: op, workspace, outer } = model;
+  const { hidden, vocab, embedding, final } = architecture;
+  const { queue } = op;
+  const n = wanted.rows.length;
+  const logits = new Float32Array(output === 'logits' ? n * vocab : 0);
+  const segmentsOf = (columns: number) => Math.ceil(columns / LOG_SUM_SEGMENT);
+  /** Where each dispatch of log-sum left its partial sums. */
+  const parts: { begin: number; segments: number }[] = [];
+  let rows: RowBuffer | undefined;
+  let sumsUsed = 0;
+  const targets = () => workspace.take(`targets ${index}`, n * 4);
+  const picked = () => workspace.take(`picked ${index}`, n * 4);
+  // a part shorter than a segment takes a whole one: at most one a tile and one a slice of it
+  const sums = () => workspace.take(`sums ${index}`, n * 8 * (2 * segmentsOf(vocab) + model.layers.count));
+
+  const slice = async (tile: HeadTile, first: number, columns: number) => {
+    const y = { buffer: workspace.take('logits', n * columns * 4), stride: columns };
+    const { dtype } = model.reader.stored(final.head).weight;
+    op.product(
+      { buffer: tile.weights, dtype, inputs: embedding.width, first, outputs: columns },
+      rows!,
+      y,
+      n,
+    );
+    if (final.divisor !== 1 || final.softcap !== undefined) {
+      const elements = n * columns;
+      queue.run(capLogits, {
+        params: { elements, factor: 1 / final.divisor, cap: final.softcap ?? 0 },
+        buffers: { x: y.buffer },
+        groups: Math.ceil(elements / 256),
+        elements,
+      });
+    }
+    const column = tile.first + first;
+    if (output === 'logits') {
+      const [bytes] = await queue.read([{ buffer: y.buffer, byteLength: n * columns * 4 }]);
+      const values = new Float32Array(bytes!.buffer);
+      for (let r = 0; r < n; r++) {
+        logits.set(values.subarray(r * columns, (r + 1) * columns), r * vocab + column);
+      }
+      return;
+    }
+    const segments = segmentsOf(columns);
+    queue.run(logSum, {
+      params: { rows: n, columns, stride: columns, first_column: column, sums_begin: sumsUsed },
+      buffers: { logits: y.buffer, targets: targets(), sums: sums(), picked: picked() },
+      groups: Math.ceil((n * segments) / 64),
+      elements: n * segments,
+    });
+    parts.push({ begin: sumsUsed, segments });
+    sumsUsed += n * segments * 2;
+    await queue.breathe();
+  };
+
+  return {
+    logits,
+    begin() {
+      if (n === 0) return;
+      const picks = workspace.take(`picks ${index}`, n * 4);
+      queue.write(picks, 0, Uint32Array.from(wanted.rows));
+      if (output === 'loss') queue.write(targets(), 0, Uint32Array.from(wanted.targets));
+      const room = (name: string, width: number): RowBuffer => ({
+        buffer: workspace.take(name, n * width * 4),
+        stride: width,
+      });
+      const last = (name: string, isLast: boolean) => (isLast ? `final ${index}` : name);
+      const stream = workspace.take(streamName(index), chunk.rows * hidden * 4);
+      rows = room(last('gathered', !outer.finalNorm && !outer.projectOut), hidden);
+      queue.run(gatherRows, {
+        params: { rows: n, width: hidden },
+        buffers: { x: stream, picks, y: rows.buffer },
+        groups: n,
+        elements: n,
+      });
+      if (outer.finalNorm) {
+        const y = room(last('final normed', !outer.projectOut), hidden);
+        op.norm(outer.finalNorm, rows, y, n);
+        rows = y;
+      }
+      if (outer.projectOut) {
+        const y = room(`final ${index}`, embedding.width);
+        op.linear(outer.projectOut, rows, y, 0, n, op.nothing);
+        rows = y;
+      }
+    },
+    async tile(tile) {
+      if (n === 0) return;
+      const step = Math.max(
+        LOG_SUM_SEGMENT,
+        Math.floor(LOGIT_BYTES / (n * 4) / LOG_SUM_SEGMENT) * LOG_SUM_SEGMENT,
+      );
+      for (let first = 0; first < tile.outputs; first += step) {
+        await slice(tile, first, Math.min(step, tile.outputs - first));
+      }
+    },
+    losses() {
+      if (n === 0) return { ranges: [], fold: () => new Float64Array(0) };
+      return {
+        ranges: [
+          { buffer: sums(), byteLength: Math.max(4, sumsUsed * 4) },
+          { buffer: picked(), byteLength: n * 4 },
+        ],
+        fold: ([sumBytes, pickedBytes]) =>
+          foldLosses(n, parts, new Float32Array(sumBytes!.buffer), new Float32Array(pickedBytes!.buffer)),
+      };
+    },
+  };
+}
+
+/** −ln softmax of the picked logits: partial sums (max, Σ e^(x − max)) are put together in f64. */
+function foldLosses(
+  n: number,
+  parts: readonly { begin: number; segments: number }[],
+  sums: Float32Array,
+  picked: Float32Array,
+): Float64Array {
+  return Float64Array.from({ length: n }, (_, r) => {
+    let top = Number.NEGATIVE_INFINITY;
+    for (const { begin, segments } of parts) {
+      for (let s = 0; s < segments; s++) {
+        const value = sums[begin + 2 * (r * segments + s)]!;
+        if (!(value <= top)) top = value;
+      }
+    }
+    let total = 0;
+    for (const { begin, segments } of parts) {
+      for (let s = 0; s < segments; s++) {
+        const at = begin + 2 * (r * segments + s);
+        total += sums[at + 1]! * Math.exp(sums[at]! - top);
+      }
+    }
+    return top + Math.log(total) - picked[r]!;
+  });
+}

@@ -1,0 +1,259 @@
+/** An opened model: its architecture, its weights within reach, and the device's means to run it. */
+import type { EngineBuffer } from '../compute/engine';
+import { AmalgamError } from '../errors';
+import { isWeightDtype, weightBytes } from '../formats/dtype';
+import type { Architecture, Block, Linear, Norm } from '../models/architecture';
+import { claimTensors, expectedTensors, linearSites } from '../models/claim';
+import { unsupported } from '../models/config-reader';
+import { type BlockWeights, NORM_PLACES } from './block';
+import {
+  createWeightReader,
+  cutRows,
+  type DeviceLinear,
+  type DeviceTile,
+  type WeightReader,
+} from './device-weights';
+import { createEmbeddingTable, type EmbeddingTable } from './embedding';
+import { createLayerStore, type Layer, type LayerStore } from './layer-store';
+import type { DeviceNorm, Operations } from './operations';
+import type { WeightSource } from './weight-source';
+import { rowWidths, type Widths, type Workspace } from './workspace';
+
+/** Weights outside the blocks and the head: small, loaded once. */
+export interface OuterWeights {
+  projectIn?: DeviceLinear;
+  positions?: EngineBuffer;
+  embeddingNorm?: DeviceNorm;
+  finalNorm?: DeviceNorm;
+  projectOut?: DeviceLinear;
+}
+
+/** A tile of the head: rows of logits [first, first + outputs). */
+export interface HeadTile extends DeviceTile, Layer {}
+
+/** What a sweep passes through after the embedding: blocks, then tiles of the head. */
+export type ModelLayer = (BlockWeights & { kind: 'block' }) | (HeadTile & { kind: 'head' });
+
+export interface Model {
+  readonly architecture: Architecture;
+  readonly operations: Operations;
+  readonly workspace: Workspace;
+  readonly widths: Widths;
+  readonly reader: WeightReader;
+  readonly table: EmbeddingTable;
+  readonly outer: OuterWeights;
+  /** Blocks first, then the tiles of the head. */
+  readonly layers: LayerStore<ModelLayer>;
+  /** Bytes of all weights as stored, embedding table not counted. */
+  readonly weightBytes: number;
+  /** Bytes of the weights that stay on the device. */
+  readonly residentBytes: number;
+  /** Loads what stands outside the layers; later calls return at once. */
+  ready(signal?: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+/**
+ * Opens a model over its weights; nothing is read yet.
+ *
+ * @param residentBytes layers stay on the device, from the first on, as long as they fit into this
+ * @param tileBytes most bytes of one weight buffer
+ * @throws AmalgamError `TensorMissing`, `ShapeMismatch`, `ArchitectureUnsupported`, `AdapterUnsupported`
+ */
+export function openModel(
+  architecture: Architecture,
+  source: WeightSource,
+  operations: Operations,
+  workspace: Workspace,
+  { residentBytes, tileBytes }: { residentBytes: number; tileBytes: number },
+): Model {
+  const claimed = claimTensors(architecture, source.tensors);
+  checkTensors(architecture, source, claimed);
+  const { queue } = operations;
+  const reader = createWeightReader(queue, source, claimed, tileBytes);
+  const head: Linear = {
+    weight: architecture.final.head,
+    inputs: architecture.embedding.width,
+    outputs: architecture.vocab,
+    storage: 'out_in',
+  };
+  const headDtype = reader.stored(head.weight).weight.dtype;
+  const headTiles = cutRows(head, headDtype, tileBytes);
+  const { blocks } = architecture;
+  const sizes = [
+    ...blocks.map((block) => blockBytes(block, reader)),
+    ...headTiles.map(([, outputs]) => outputs * head.inputs * weightBytes(headDtype)),
+  ];
+  const total = sizes.reduce((a, b) => a + b, 0);
+  const { staying, stayingBytes } = residents(sizes, residentBytes);
+  const layers = createLayerStore<ModelLayer>(
+    sizes.length,
+    async (index, signal) => {
+      const block = blocks[index];
+      if (block)
+        return { kind: 'block', ...(await loadBlock(block, reader, operations, sizes[index]!, signal)) };
+      const [first, outputs] = headTiles[index - blocks.length]!;
+      const tile = await reader.tile(head, first, outputs, signal);
+      return { kind: 'head', ...tile, byteLength: sizes[index]!, close: () => queue.free(tile.weights) };
+    },
+    (index) => index < staying,
+    source.exclusive !== true,
+  );
+  const outer: OuterWeights = {};
+  let loading: Promise<void> | undefined;
+  return {
+    architecture,
+    operations,
+    workspace,
+    widths: rowWidths(architecture),
+    reader,
+    table: createEmbeddingTable({ reader, architecture }),
+    outer,
+    layers,
+    weightBytes: total,
+    residentBytes: stayingBytes,
+    async ready(signal) {
+      loading ??= loadOuter(architecture, reader, outer, signal);
+      try {
+        await loading;
+      } catch (error) {
+        loading = undefined;
+        throw error;
+      }
+    },
+    close() {
+      layers.close();
+      closeOuter(outer, reader, operations);
+    },
+  };
+}
+
+/** The first layers that fit, two being left room for the others unless all fit. */
+function residents(sizes: readonly number[], budget: number): { staying: number; stayingBytes: number } {
+  const total = sizes.reduce((a, b) => a + b, 0);
+  if (total <= budget) return { staying: sizes.length, stayingBytes: total };
+  let left = budget - 2 * Math.max(...sizes);
+  let staying = 0;
+  while (left >= sizes[staying]!) left -= sizes[staying++]!;
+  return { staying, stayingBytes: sizes.slice(0, staying).reduce((a, b) => a + b, 0) };
+}
+
+function checkTensors(
+  architecture: Architecture,
+  source: WeightSource,
+  claimed: ReadonlyMap<string, string>,
+): void {
+  for (const { name } of expectedTensors(architecture)) {
+    const stored = claimed.get(name)!;
+    const { dtype } = source.tensors.get(stored)!;
+    if (!isWeightDtype(dtype)) throw unsupported(`${stored} is ${dtype}; only F32, F16 and BF16 can be run.`);
+  }
+  const linears = architecture.blocks.flatMap((block) => linearSites(block).flatMap((site) => site.linears));
+  const widths = [...linears.map((l) => l.inputs), architecture.embedding.width, architecture.hidden];
+  const odd = [...widths, ...architecture.blocks.map((b) => b.attention.headDim)].find(
+    (width) => width % 4 !== 0,
+  );
+  if (odd !== undefined) throw unsupported(`A width of ${odd} is no multiple of 4.`);
+  const adaptable = new Set(linears.map((l) => claimed.get(l.weight)!));
+  for (const name of source.updates?.keys() ?? []) {
+    if (adaptable.has(name)) continue;
+    throw new AmalgamError(
+      'AdapterUnsupported',
+      `The adapter changes ${name}, which is no linear layer of a block.`,
+      'Run the model with this adapter merged in.',
+    );
+  }
+}
+
+function blockBytes(block: Block, reader: WeightReader): number {
+  return linearSites(block)
+    .flatMap((site) => site.linears)
+    .reduce((sum, { weight, inputs, outputs }) => {
+      const { name, weight: stored } = reader.stored(weight);
+      const rank = reader.source.updates?.get(name)?.rank ?? 0;
+      return sum + inputs * outputs * weightBytes(stored.dtype) + rank * (inputs + outputs) * 4;
+    }, 0);
+}
+
+async function loadNorm(norm: Norm, reader: WeightReader, signal?: AbortSignal): Promise<DeviceNorm> {
+  const weight = await reader.vector(norm.weight, signal);
+  return { norm, weight, ...(norm.bias !== undefined && { bias: await reader.vector(norm.bias, signal) }) };
+}
+
+async function loadBlock(
+  block: Block,
+  reader: WeightReader,
+  { queue }: Operations,
+  byteLength: number,
+  signal?: AbortSignal,
+): Promise<BlockWeights> {
+  const linears: DeviceLinear[] = [];
+  const loadedNorms: DeviceNorm[] = [];
+  const close = () => {
+    for (const linear of linears) reader.free(linear);
+    for (const { weight, bias } of loadedNorms) {
+      queue.free(weight);
+      queue.free(bias);
+    }
+  };
+  const linear = async (l: Linear) => {
+    const loaded = await reader.linear(l, signal);
+    linears.push(loaded);
+    return loaded;
+  };
+  const norm = async (n: Norm) => {
+    const loaded = await loadNorm(n, reader, signal);
+    loadedNorms.push(loaded);
+    return loaded;
+  };
+  const all = async (some: readonly Linear[]) => {
+    const loaded: DeviceLinear[] = [];
+    for (const l of some) loaded.push(await linear(l));
+    return loaded;
+  };
+  try {
+    const { attention, mlp } = block;
+    const norms: BlockWeights['norms'] = {};
+    for (const at of NORM_PLACES) {
+      const n = block[at];
+      if (n) norms[at] = await norm(n);
+    }
+    return {
+      block,
+      norms,
+      projections: await all(attention.projections),
+      ...(attention.queryNorm && { queryNorm: await norm(attention.queryNorm) }),
+      ...(attention.keyNorm && { keyNorm: await norm(attention.keyNorm) }),
+      output: await linear(attention.output),
+      up: await all(mlp.projections),
+      down: await linear(mlp.output),
+      byteLength,
+      close,
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+async function loadOuter(
+  { embedding, final }: Architecture,
+  reader: WeightReader,
+  outer: OuterWeights,
+  signal?: AbortSignal,
+): Promise<void> {
+  if (embedding.projection) outer.projectIn ??= await reader.linear(embedding.projection, signal);
+  if (embedding.positions) outer.positions ??= await reader.vector(embedding.positions.tensor, signal);
+  if (embedding.norm) outer.embeddingNorm ??= await loadNorm(embedding.norm, reader, signal);
+  if (final.norm) outer.finalNorm ??= await loadNorm(final.norm, reader, signal);
+  if (final.projection) outer.projectOut ??= await reader.linear(final.projection, signal);
+}
+
+function closeOuter(outer: OuterWeights, reader: WeightReader, { queue }: Operations): void {
+  for (const linear of [outer.projectIn, outer.projectOut]) if (linear) reader.free(linear);
+  for (const n of [outer.embeddingNorm, outer.finalNorm]) {
+    queue.free(n?.weight);
+    queue.free(n?.bias);
+  }
+  queue.free(outer.positions);
+}

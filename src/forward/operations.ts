@@ -1,0 +1,183 @@
+/** The kernels of the forward pass as operations on rows; each enqueues one or a few dispatches. */
+import type { EngineBuffer } from '../compute/engine';
+import { ACTIVATION_CODE, activate } from '../compute/kernels/activate';
+import { addScaled } from '../compute/kernels/add-scaled';
+import { countNonFinite } from '../compute/kernels/count-non-finite';
+import { matmul, matmulForm, matmulWork } from '../compute/kernels/matmul';
+import { NORM_CODE, norm } from '../compute/kernels/norm';
+import type { WeightDtype } from '../formats/dtype';
+import type { Mlp, Norm } from '../models/architecture';
+import type { DeviceLinear } from './device-weights';
+import type { Queue } from './queue';
+
+/** f32 rows on the device: row r begins at r · stride. */
+export interface RowBuffer {
+  buffer: EngineBuffer;
+  stride: number;
+}
+
+/** A norm with its weights on the device. */
+export interface DeviceNorm {
+  norm: Norm;
+  weight: EngineBuffer;
+  bias?: EngineBuffer;
+}
+
+export interface Operations {
+  readonly queue: Queue;
+  /** Bound where a kernel wants a buffer it will not read. */
+  readonly nothing: EngineBuffer;
+  /**
+   * y[·, begin …] = x·Wᵀ + b, and the low-rank update where there is one.
+   * @param scratch room for [rows, rank] of an update
+   */
+  linear(
+    layer: DeviceLinear,
+    x: RowBuffer,
+    y: RowBuffer,
+    begin: number,
+    rows: number,
+    scratch: EngineBuffer,
+  ): void;
+  /** y = x · (rows [first, first + outputs) of a weight buffer)ᵀ. */
+  product(
+    weights: { buffer: EngineBuffer; dtype: WeightDtype; inputs: number; first: number; outputs: number },
+    x: RowBuffer,
+    y: RowBuffer,
+    rows: number,
+  ): void;
+  /** `groups` norms side by side in every row, `stride` apart in x. */
+  norm(
+    n: DeviceNorm,
+    x: RowBuffer,
+    y: RowBuffer,
+    rows: number,
+    heads?: { begin: number; groups: number; stride: number },
+  ): void;
+  activate(mlp: Mlp, x: RowBuffer, y: RowBuffer, rows: number): void;
+  /** y += scale · x over `elements`. */
+  add(x: EngineBuffer, y: EngineBuffer, scale: number, elements: number): void;
+  /** counts[slot] += NaN and infinite elements of x. */
+  countNonFinite(x: EngineBuffer, elements: number, counts: EngineBuffer, slot: number): void;
+}
+
+export function createOperations(queue: Queue): Operations {
+  const nothing = queue.allocate(16, 'nothing');
+
+  const multiply = (
+    weights: {
+      buffer: EngineBuffer;
+      dtype: WeightDtype;
+      inputs: number;
+      first: number;
+      outputs: number;
+      bias?: EngineBuffer;
+    },
+    x: RowBuffer,
+    y: RowBuffer,
+    rows: number,
+    { begin = 0, add = false, scale = 1 } = {},
+  ) => {
+    const form = matmulForm(queue.engine, rows);
+    queue.run(
+      matmul[form][weights.dtype],
+      {
+        params: {
+          rows,
+          outputs: weights.outputs,
+          inputs4: weights.inputs / 4,
+          w_first: weights.first,
+          x_stride4: x.stride / 4,
+          y_stride: y.stride,
+          y_begin: begin,
+          add: add ? 1 : 0,
+          biased: weights.bias ? 1 : 0,
+          scale,
+        },
+        buffers: { weights: weights.buffer, x: x.buffer, bias: weights.bias ?? nothing, y: y.buffer },
+        ...matmulWork(form, rows, weights.outputs),
+      },
+      rows * weights.inputs * weights.outputs,
+    );
+  };
+
+  return {
+    queue,
+    nothing,
+    linear(layer, x, y, begin, rows, scratch) {
+      const { inputs, dtype, lowRank } = layer;
+      for (const { first, outputs, weights, bias } of layer.tiles) {
+        multiply({ buffer: weights, dtype, inputs, first: 0, outputs, ...(bias && { bias }) }, x, y, rows, {
+          begin: begin + first,
+        });
+      }
+      if (!lowRank) return;
+      const { into, outOf, rank, scale } = lowRank;
+      const narrow = { buffer: scratch, stride: rank };
+      multiply({ buffer: into, dtype: 'F32', inputs, first: 0, outputs: rank }, x, narrow, rows);
+      multiply(
+        { buffer: outOf, dtype: 'F32', inputs: rank, first: 0, outputs: layer.outputs },
+        narrow,
+        y,
+        rows,
+        {
+          begin,
+          add: true,
+          scale,
+        },
+      );
+    },
+    product: (weights, x, y, rows) => multiply(weights, x, y, rows),
+    norm(n, x, y, rows, heads = { begin: 0, groups: 1, stride: 0 }) {
+      queue.run(norm, {
+        params: {
+          rows,
+          groups: heads.groups,
+          group_stride: heads.stride,
+          width: n.norm.width,
+          x_begin: heads.begin,
+          x_stride: x.stride,
+          y_stride: y.stride,
+          kind: NORM_CODE[n.norm.kind],
+          biased: n.bias ? 1 : 0,
+          epsilon: n.norm.epsilon,
+        },
+        buffers: { x: x.buffer, weight: n.weight, bias: n.bias ?? nothing, y: y.buffer },
+        groups: rows * heads.groups,
+        elements: rows * heads.groups,
+      });
+    },
+    activate(mlp, x, y, rows) {
+      const elements = rows * mlp.inner;
+      queue.run(activate, {
+        params: {
+          rows,
+          inner: mlp.inner,
+          x_stride: x.stride,
+          y_stride: y.stride,
+          gated: mlp.gated ? 1 : 0,
+          kind: ACTIVATION_CODE[mlp.activation],
+        },
+        buffers: { x: x.buffer, y: y.buffer },
+        groups: Math.ceil(elements / 256),
+        elements,
+      });
+    },
+    add(x, y, scale, elements) {
+      queue.run(addScaled, {
+        params: { elements, scale },
+        buffers: { x, y },
+        groups: Math.ceil(elements / 256),
+        elements,
+      });
+    },
+    countNonFinite(x, elements, counts, slot) {
+      queue.run(countNonFinite, {
+        params: { elements, slot },
+        buffers: { x, counts },
+        groups: Math.ceil(elements / 1024),
+        elements,
+      });
+    },
+  };
+}

@@ -1,0 +1,83 @@
+/**
+ * The engine as the forward pass uses it: counts the bytes it holds, and waits for the device before too much is under
+ * way. A graphics driver gives up on a device that is silent for seconds, and the proofs of execution of an engine
+ * reach only so many dispatches back.
+ */
+import type { BufferRange, ComputeEngine, Dispatch, EngineBuffer } from '../compute/engine';
+import type { Kernel } from '../compute/kernel';
+
+/** Multiply-adds under way before the queue waits: a second or so of a slow device of either kind. */
+const WORK_UNDER_WAY = { software: 1e9, gpu: 1e11 };
+/** Dispatches under way before it waits; the GPU engine can prove 1024. */
+const DISPATCHES_UNDER_WAY = 512;
+
+export interface Queue {
+  readonly engine: ComputeEngine;
+  /** Bytes held now, and the most there ever were. */
+  readonly bytes: number;
+  readonly peakBytes: number;
+  /** A zeroed buffer of at least `byteLength`, a multiple of 16 bytes long. @throws AmalgamError `GpuOutOfMemory` */
+  allocate(byteLength: number, label: string): EngineBuffer;
+  free(buffer: EngineBuffer | undefined): void;
+  write(buffer: EngineBuffer, byteOffset: number, data: ArrayBufferView<ArrayBuffer>): void;
+  /** Enqueues a dispatch; `work` is its multiply-adds, where they are many. */
+  run<P extends string, B extends string>(
+    kernel: Kernel<P, B>,
+    dispatch: Dispatch<P, B>,
+    work?: number,
+  ): void;
+  /** Waits for the device when enough is under way; free otherwise. @throws what `ComputeEngine.read` throws */
+  breathe(): Promise<void>;
+  /** Waits for everything and returns copies of the ranges. @throws what `ComputeEngine.read` throws */
+  read(ranges: readonly BufferRange[]): Promise<Uint8Array<ArrayBuffer>[]>;
+}
+
+export function createQueue(engine: ComputeEngine): Queue {
+  const limit = engine.software ? WORK_UNDER_WAY.software : WORK_UNDER_WAY.gpu;
+  let bytes = 0;
+  let peakBytes = 0;
+  let work = 0;
+  let dispatches = 0;
+  const read = (ranges: readonly BufferRange[]) => {
+    work = 0;
+    dispatches = 0;
+    return engine.read(ranges);
+  };
+  return {
+    engine,
+    get bytes() {
+      return bytes;
+    },
+    get peakBytes() {
+      return peakBytes;
+    },
+    allocate(byteLength, label) {
+      const buffer = engine.allocate(Math.max(16, Math.ceil(byteLength / 16) * 16), label);
+      bytes += buffer.byteLength;
+      peakBytes = Math.max(peakBytes, bytes);
+      return buffer;
+    },
+    free(buffer) {
+      if (!buffer) return;
+      bytes -= buffer.byteLength;
+      engine.free(buffer);
+    },
+    write(buffer, byteOffset, data) {
+      const { byteLength } = data;
+      const whole = new Uint8Array(data.buffer, data.byteOffset, byteLength);
+      if (byteLength % 4 === 0) return engine.write(buffer, byteOffset, whole);
+      const padded = new Uint8Array(Math.ceil(byteLength / 4) * 4);
+      padded.set(whole);
+      engine.write(buffer, byteOffset, padded);
+    },
+    run(kernel, dispatch, dispatchWork = 0) {
+      work += dispatchWork;
+      dispatches++;
+      engine.run(kernel, dispatch);
+    },
+    async breathe() {
+      if (work > limit || dispatches > DISPATCHES_UNDER_WAY) await read([]);
+    },
+    read,
+  };
+}

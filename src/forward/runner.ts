@@ -1,0 +1,124 @@
+/** A model that runs: the door to the forward pass. */
+import type { ComputeEngine } from '../compute/engine';
+import type { Architecture } from '../models/architecture';
+import { linearSites } from '../models/claim';
+import { createKvCache, type KvCache } from './kv-cache';
+import { openModel } from './model';
+import { createOperations } from './operations';
+import { createQueue } from './queue';
+import { type Sweep, type SweepRequest, type SweepResult, startSweep } from './sweep';
+import type { WeightSource } from './weight-source';
+import { createWorkspace } from './workspace';
+
+export interface RunnerOptions {
+  /** Layers stay on the device, from the first on, as long as they fit into this many bytes. Default 1 GiB. */
+  residentBytes?: number;
+  /** Bytes of activations of one chunk of rows. Default 256 MiB. */
+  activationBytes?: number;
+  /** Bytes of residual streams of one sweep. Default 256 MiB. */
+  streamBytes?: number;
+  /** Most bytes of one weight buffer. Default 128 MiB, what WebGPU promises everywhere. */
+  tileBytes?: number;
+}
+
+const MEBIBYTE = 2 ** 20;
+const DEFAULTS = {
+  residentBytes: 1024 * MEBIBYTE,
+  activationBytes: 256 * MEBIBYTE,
+  streamBytes: 256 * MEBIBYTE,
+  tileBytes: 128 * MEBIBYTE,
+};
+/** Multiply-adds of one dispatch: a driver that sees no answer for about two seconds resets the device. */
+const DISPATCH_WORK = { software: 5e8, gpu: 1e10 };
+const CHUNK_ROWS = { least: 32, most: 2048 };
+
+export interface Runner {
+  readonly architecture: Architecture;
+  readonly engine: ComputeEngine;
+  /** Rows a sweep should not exceed, so that its streams stay within their room. */
+  readonly rowsPerSweep: number;
+  /** Bytes of all weights of blocks and head as stored, and of those that stay on the device. */
+  readonly weightBytes: number;
+  readonly residentBytes: number;
+  /** Most bytes held on the device so far. */
+  readonly peakBytes: number;
+  /** Begins a sweep. Its steps must not overlap with those of another sweep on the same engine. */
+  startSweep(request: Omit<SweepRequest, 'chunkRows'>): Sweep;
+  /** A whole sweep: all steps, then the result. */
+  sweep(
+    request: Omit<SweepRequest, 'chunkRows'>,
+    onStep?: (stepsDone: number, steps: number) => void,
+  ): Promise<SweepResult>;
+  /** @throws AmalgamError `ContextTooLong` */
+  openCache(slots: number, capacity: number): KvCache;
+  close(): void;
+}
+
+/**
+ * Opens a model on an engine. Nothing is read until the first sweep.
+ *
+ * @param architecture from `resolveArchitecture`
+ * @throws AmalgamError `TensorMissing`, `ShapeMismatch`, `ArchitectureUnsupported` (a stored tensor that the architecture
+ *   has no place for, a dtype or width that no kernel handles), `AdapterUnsupported`
+ */
+export function openRunner(
+  engine: ComputeEngine,
+  architecture: Architecture,
+  source: WeightSource,
+  options: RunnerOptions = {},
+): Runner {
+  const settings = { ...DEFAULTS, ...options };
+  const queue = createQueue(engine);
+  const operations = createOperations(queue);
+  const workspace = createWorkspace(queue);
+  const model = openModel(architecture, source, operations, workspace, {
+    residentBytes: settings.residentBytes,
+    tileBytes: Math.min(settings.tileBytes, engine.maxBufferBytes),
+  });
+  const chunkRows = rowsOfChunk(architecture, engine, settings.activationBytes, Object.values(model.widths));
+  const startRunnerSweep: Runner['startSweep'] = (request) => startSweep(model, { ...request, chunkRows });
+  return {
+    architecture,
+    engine,
+    rowsPerSweep: Math.max(chunkRows, Math.floor(settings.streamBytes / (architecture.hidden * 4))),
+    weightBytes: model.weightBytes,
+    residentBytes: model.residentBytes,
+    get peakBytes() {
+      return queue.peakBytes;
+    },
+    startSweep: startRunnerSweep,
+    async sweep(request, onStep) {
+      const sweep = startRunnerSweep(request);
+      try {
+        while (await sweep.step()) onStep?.(sweep.stepsDone, sweep.steps);
+        return await sweep.result();
+      } finally {
+        sweep.close();
+      }
+    },
+    openCache: (slots, capacity) => createKvCache(queue, architecture, slots, capacity),
+    close() {
+      model.close();
+      workspace.close();
+      queue.free(operations.nothing);
+    },
+  };
+}
+
+/** Rows that go through a block at once: bounded by memory, and by how long one dispatch may take. */
+function rowsOfChunk(
+  architecture: Architecture,
+  engine: ComputeEngine,
+  activationBytes: number,
+  widths: readonly number[],
+): number {
+  const rowBytes = 4 * widths.reduce((a, b) => a + b, 0);
+  const largest = Math.max(
+    ...architecture.blocks.flatMap((block) =>
+      linearSites(block).flatMap((site) => site.linears.map((l) => l.inputs * l.outputs)),
+    ),
+  );
+  const work = engine.software ? DISPATCH_WORK.software : DISPATCH_WORK.gpu;
+  const rows = Math.floor(Math.min(activationBytes / rowBytes, work / largest));
+  return Math.min(CHUNK_ROWS.most, Math.max(CHUNK_ROWS.least, rows));
+}
