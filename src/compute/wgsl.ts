@@ -1,3 +1,4 @@
+import exact4 from '../../shaders/lib/exact4.wgsl?raw';
 import half from '../../shaders/lib/half.wgsl?raw';
 import matmul from '../../shaders/lib/matmul.wgsl?raw';
 import philox from '../../shaders/lib/philox.wgsl?raw';
@@ -7,7 +8,7 @@ import weightBf16 from '../../shaders/lib/weight-bf16.wgsl?raw';
 import weightF16 from '../../shaders/lib/weight-f16.wgsl?raw';
 import weightF32 from '../../shaders/lib/weight-f32.wgsl?raw';
 
-const LIBRARIES = { half, matmul, philox, special, weightF32, weightF16, weightBf16 };
+const LIBRARIES = { exact4, half, matmul, philox, special, weightF32, weightF16, weightBf16 };
 
 /** A kernel's complete source: its own file after the stamp library and the libraries it names. */
 export function composeWgsl(own: string, ...libraries: (keyof typeof LIBRARIES)[]): string {
