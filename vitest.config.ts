@@ -10,12 +10,22 @@ import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './e2e/setup-chrom
 // Found up front, so that no test file has to be reloaded in the middle of a run.
 const BROWSER_DEPENDENCIES = [
   '@huggingface/hub',
+  '@tanstack/react-virtual',
   'comlink',
+  'd3-scale',
+  'd3-scale-chromatic',
   'fast-check',
   'hash-wasm',
   'idb',
+  'radix-ui',
+  'react',
+  'react-dom/client',
+  'react/jsx-dev-runtime',
   'valibot',
   'yaml',
+  'zustand',
+  'zustand/react/shallow',
+  'zustand/vanilla',
 ];
 
 // A profile on disk: the default context keeps OPFS in a small memory where write() fails without throwing.

@@ -28,8 +28,11 @@ export function TabList({ label, children }: { label: string; children: ReactNod
 /** A tab's name; room is kept for its bold form, so that choosing it moves nothing. */
 export function TabLabel({ text }: { text: string }) {
   return (
-    <span className="tab-label" data-text={text}>
+    <span className="tab-label">
       {text}
+      <span className="tab-room" aria-hidden="true">
+        {text}
+      </span>
     </span>
   );
 }

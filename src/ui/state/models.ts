@@ -57,7 +57,14 @@ export async function addDropped(studio: Studio, files: LocalFile[]): Promise<vo
       const { base } = studio.store.getState().recipe;
       takeModel(studio, model.ref, base === null && model.kind === 'checkpoint' ? 'base' : 'contributor');
     }
-    if (opened.length > 0) {
+    if (opened.length === 0) {
+      notify(
+        studio,
+        'error',
+        'No model was found in what you dropped.',
+        'Drop the folder that holds config.json or adapter_config.json beside the .safetensors files.',
+      );
+    } else {
       const names = opened.map((m) => m.title).join(', ');
       notify(studio, 'note', `Opened ${names}.`, 'Read in place; nothing is copied or uploaded.');
     }

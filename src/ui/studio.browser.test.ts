@@ -1,0 +1,191 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { page, userEvent } from 'vitest/browser';
+import type { EngineApi } from '../engine/protocol';
+import { type FixtureOptions, fixtureEngine } from './engine-fixture';
+import { startStudio } from './start';
+import type { Studio } from './state/studio';
+
+let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
+
+afterEach(() => {
+  running?.stop();
+  running?.element.remove();
+  running = undefined;
+  localStorage.clear();
+});
+
+/** Opens the studio on a wide page with a pretended engine, and waits for the sample's plan. */
+async function open(options: FixtureOptions = {}, change: Partial<EngineApi> = {}) {
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  const engine = { ...fixtureEngine(options), ...change };
+  running = { ...startStudio(engine, element), element };
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  return { studio: running.studio, engine };
+}
+
+const merge = () => page.getByRole('button', { name: 'Merge', exact: true });
+const cells = () => [...document.querySelectorAll<HTMLElement>('.heat-cell')];
+const cell = (name: string) => document.querySelector<HTMLElement>(`.heat-cell[data-name="${name}"]`);
+
+test('a first-time visitor is one click from a merge, and sees it fill in', async () => {
+  const { studio } = await open({ pace: 2 });
+  await merge().click();
+  await expect.element(page.getByRole('tab', { name: 'Layers' })).toHaveAttribute('aria-selected', 'true');
+  await expect.element(page.getByText(/Merged in/)).toBeVisible();
+  expect(cells().some((c) => c.dataset.state === 'pending')).toBe(false);
+  const down = cell('model.layers.3.mlp.down_proj.weight')?.ariaLabel?.replace(/\s/g, ' ');
+  expect(down).toBe('layer 3, mlp.down_proj, 80.0 % zero');
+  expect(studio.store.getState().run?.report?.tensors).toHaveLength(56);
+  await page.getByRole('button', { name: 'Get the files' }).click();
+  await expect.element(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
+});
+
+test('before a merge the chart is honest: its structure is there, its numbers are not', async () => {
+  await open();
+  await page.getByRole('tab', { name: 'Layers' }).click();
+  await expect.element(page.getByText(/Not measured yet/)).toBeVisible();
+  expect(cells()).toHaveLength(56 * 3);
+  expect(cells().every((c) => c.ariaLabel?.endsWith('not measured yet'))).toBe(true);
+});
+
+test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {
+  const { studio } = await open();
+  await page.getByRole('tab', { name: 'Layers' }).click();
+  await vi.waitFor(() => expect(document.querySelectorAll('.heatmap')).toHaveLength(3));
+  const [grid] = document.querySelectorAll<HTMLElement>('.heatmap');
+  const stops = grid?.querySelectorAll<HTMLElement>('[tabindex="0"]');
+  expect(stops).toHaveLength(1);
+  stops?.[0]?.focus();
+  await userEvent.keyboard('{ArrowDown}{ArrowDown}{ArrowRight}');
+  expect((document.activeElement as HTMLElement).dataset.name).toBe('model.layers.2.self_attn.q_proj.weight');
+  expect(grid?.querySelectorAll('[tabindex="0"]')).toHaveLength(1);
+  await userEvent.keyboard('{Enter}');
+  expect(studio.store.getState().view.selected).toBe('model.layers.2.self_attn.q_proj.weight');
+  // Past the last layer come the tensors of no layer.
+  await userEvent.keyboard('{Control>}{ArrowDown}{/Control}');
+  expect((document.activeElement as HTMLElement).dataset.name).toBe('model.norm.weight');
+});
+
+test('an edit is planned again, with the edited value', async () => {
+  const plan = vi.spyOn(fixtureEngine(), 'plan');
+  const { studio } = await open({}, { plan });
+  const field = page.getByLabelText('density of kitchen, number');
+  await field.fill('0.35');
+  await userEvent.keyboard('{Enter}');
+  await vi.waitFor(() =>
+    expect(plan.mock.lastCall?.[0].models?.[0]?.parameters).toEqual({ weight: 1, density: 0.35 }),
+  );
+  await expect.element(field).toHaveValue('0.35');
+  expect(studio.store.getState().recipe.contributors[1]?.parameters.density).toBe(0.2);
+});
+
+test('what is out of bounds is said at the field, and Merge says why it waits', async () => {
+  await open();
+  await page.getByLabelText('density of harbour, number').fill('2');
+  await userEvent.keyboard('{Enter}');
+  await expect.element(page.getByText('Goes from 0 to 1.').first()).toBeVisible();
+  await expect.element(merge()).toHaveAttribute('aria-disabled', 'true');
+  await expect.element(merge()).toHaveAccessibleDescription(/density of harbour/);
+});
+
+test('plan errors keep Merge closed and are shown with their remedy', async () => {
+  const problem = {
+    severity: 'error',
+    code: 'X',
+    message: 'Shapes differ.',
+    remedy: 'Take it out.',
+  } as const;
+  const merged = vi.fn<EngineApi['merge']>();
+  const element = document.createElement('div');
+  document.body.append(element);
+  await page.viewport(1440, 900);
+  const engine = { ...fixtureEngine({ problems: [problem] }), merge: merged };
+  running = { ...startStudio(engine, element), element };
+  await expect.element(page.getByText(/Shapes differ/)).toBeVisible();
+  await expect.element(page.getByText('Take it out.')).toBeVisible();
+  await expect.element(merge()).toHaveAccessibleDescription(/1.error/);
+  (merge().element() as HTMLElement).click();
+  expect(merged).not.toHaveBeenCalled();
+});
+
+test('every method makes its own form, without a word of it in the studio', async () => {
+  await open();
+  const picker = page.getByLabelText('Merge method');
+  await picker.selectOptions('dare_ties');
+  await expect.element(page.getByLabelText('seed')).toBeVisible();
+  await picker.selectOptions('passthrough');
+  await expect.element(page.getByLabelText('scale of kitchen, number')).toBeVisible();
+  await expect.element(page.getByText(/Switch off 2/).first()).toBeVisible();
+  expect(document.querySelector('[aria-label="density of kitchen, number"]')).toBeNull();
+});
+
+test('a merge can be cancelled, and says that nothing was kept', async () => {
+  await open({ pace: 30 });
+  await merge().click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await expect.element(page.getByText(/^Cancelled. Nothing was kept/)).toBeVisible();
+  await expect.element(merge()).not.toHaveAttribute('aria-disabled');
+});
+
+test('a failed merge says what, what to do, and gives the details', async () => {
+  await open({ failAt: 0.5 });
+  await merge().click();
+  await page.getByRole('button', { name: 'Details' }).click();
+  await expect.element(page.getByRole('alert').getByText(/no memory left/)).toBeVisible();
+  await expect.element(page.getByText(/Close other tabs/)).toBeVisible();
+  await expect.element(page.getByRole('button', { name: 'Copy details' })).toBeVisible();
+});
+
+test('without WebGPU and storage the studio says so and offers what works', async () => {
+  const { studio } = await open({
+    engine: {
+      auto: 'cpu',
+      webgpu: { available: false, adapter: '', isFallback: false, maxBufferBytes: 0, why: 'No WebGPU here.' },
+      storage: { available: false, why: 'Private window.' },
+    },
+  });
+  expect(studio.store.getState().output.kind).toBe('folder');
+  await page.getByRole('button', { name: /^CPU/ }).click();
+  await expect.element(page.getByText(/No WebGPU here: merges run on the CPU engine/)).toBeVisible();
+  await expect.element(page.getByText(/Private window: models from the Hub/)).toBeVisible();
+});
+
+test('a Hub model is searched, pinned at a revision and added; the token goes to the engine only', async () => {
+  const base = fixtureEngine();
+  const openHub = vi.spyOn(base, 'openHub');
+  const setHub = vi.spyOn(base, 'setHub');
+  const { studio } = await open({}, { openHub, setHub });
+  await page.getByRole('button', { name: '+ add' }).click();
+  await page.getByRole('tab', { name: 'Hugging Face Hub' }).click();
+  await page.getByText(/Access token and hub/).click();
+  await page.getByLabelText('Token').fill('hf_secret');
+  await userEvent.keyboard('{Enter}');
+  await expect.element(page.getByText(/token set/)).toBeVisible();
+  expect(setHub).toHaveBeenCalledWith({ token: 'hf_secret' });
+  await page.getByLabelText('Search the Hub').fill('kitchen-lora');
+  await page.getByLabelText('Revision').fill('v2');
+  await page.getByRole('button', { name: 'Add: example/SmolLM2-135M-kitchen-lora' }).click();
+  await vi.waitFor(() => expect(studio.store.getState().recipe.contributors).toHaveLength(4));
+  expect(openHub).toHaveBeenCalledWith('example/SmolLM2-135M-kitchen-lora@v2');
+  expect(JSON.stringify(studio.store.getState())).not.toContain('hf_secret');
+});
+
+test('the theme can be chosen and is remembered', async () => {
+  await open();
+  await page.getByRole('button', { name: 'Theme: as the system' }).click();
+  await page.getByRole('button', { name: 'Theme: light' }).click();
+  expect(document.documentElement.dataset.theme).toBe('dark');
+  expect(getComputedStyle(document.documentElement).colorScheme).toBe('dark');
+  expect(localStorage.getItem('amalgam.theme')).toBe('dark');
+});
+
+test('on a phone the recipe is a tab and the run bar stays', async () => {
+  await open();
+  await page.viewport(390, 844);
+  await page.getByRole('tab', { name: 'Recipe' }).click();
+  await expect.element(page.getByLabelText('Merge method')).toBeVisible();
+  await expect.element(merge()).toBeInViewport();
+  expect(document.documentElement.scrollWidth).toBeLessThanOrEqual(390);
+});
