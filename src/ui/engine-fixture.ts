@@ -5,7 +5,6 @@
 
 import type {
   ContributorReport,
-  EngineApi,
   EngineFacts,
   HubHit,
   HubQuery,
@@ -20,6 +19,7 @@ import type {
 } from '../engine/protocol';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
+import type { StudioEngine } from './state/studio';
 
 export interface FixtureOptions {
   /** Milliseconds one tensor takes. */
@@ -32,7 +32,7 @@ export interface FixtureOptions {
   hubError?: AmalgamError;
 }
 
-export function fixtureEngine(options: FixtureOptions = {}): EngineApi {
+export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
   const layers = options.layers ?? 6;
   let cancelled = false;
   const outputs: { name: string; bytes: number; complete: boolean }[] = [];
@@ -41,13 +41,12 @@ export function fixtureEngine(options: FixtureOptions = {}): EngineApi {
     openSample: async () => sampleModels,
     openLocal: async (files) => {
       const folder = files[0]?.path.split('/')[0] ?? 'local';
-      return [{ ...finetune(folder), origin: 'local' }];
+      return [finetune(folder)];
     },
     openHub: async (id) => {
       if (options.hubError) throw options.hubError;
       return { ...finetune(`${id}@0123abcd`), title: id, origin: 'hub', commit: '0123abcd', license: 'mit' };
     },
-    openServed: async (ref) => finetune(ref),
     setHub: async () => undefined,
     searchHub: async (query) => {
       await pause(40);
@@ -118,7 +117,7 @@ export const sampleModels: ModelFacts[] = [
 ];
 
 function finetune(ref: string): ModelFacts {
-  return { ...checkpoint, ref, title: ref, origin: 'served', bytes: 2_483_000, dtypes: { BF16: 57 } };
+  return { ...checkpoint, ref, title: ref, origin: 'local', bytes: 2_483_000, dtypes: { BF16: 57 } };
 }
 
 const linears: readonly [module: string, shape: [number, number]][] = [

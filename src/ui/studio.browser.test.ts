@@ -1,9 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import type { EngineApi } from '../engine/protocol';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
-import type { Studio } from './state/studio';
+import type { Studio, StudioEngine } from './state/studio';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -15,7 +14,7 @@ afterEach(() => {
 });
 
 /** Opens the studio on a wide page with a pretended engine, and waits for the sample's plan. */
-async function open(options: FixtureOptions = {}, change: Partial<EngineApi> = {}) {
+async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
@@ -97,7 +96,7 @@ test('plan errors keep Merge closed and are shown with their remedy', async () =
     message: 'Shapes differ.',
     remedy: 'Take it out.',
   } as const;
-  const merged = vi.fn<EngineApi['merge']>();
+  const merged = vi.fn<StudioEngine['merge']>();
   const element = document.createElement('div');
   document.body.append(element);
   await page.viewport(1440, 900);

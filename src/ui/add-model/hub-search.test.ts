@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import type { EngineApi, HubHit, HubQuery } from '../../engine/protocol';
+import type { HubHit, HubQuery } from '../../engine/protocol';
 import { fixtureEngine } from '../engine-fixture';
+import type { StudioEngine } from '../state/studio';
 import { searchGroups } from './hub-search';
 
 const hit = (id: string): HubHit => ({
@@ -12,9 +13,9 @@ const hit = (id: string): HubHit => ({
   private: false,
 });
 
-function hub(answer: (query: HubQuery) => string[]): { engine: EngineApi; asked: HubQuery[] } {
+function hub(answer: (query: HubQuery) => string[]): { engine: StudioEngine; asked: HubQuery[] } {
   const asked: HubQuery[] = [];
-  const engine: EngineApi = {
+  const engine: StudioEngine = {
     ...fixtureEngine(),
     searchHub: async (query) => {
       asked.push(query);

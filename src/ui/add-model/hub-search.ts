@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'react';
-import type { EngineApi, HubHit, HubQuery } from '../../engine/protocol';
+import type { HubHit, HubQuery } from '../../engine/protocol';
 import { type ErrorFacts, errorFacts } from '../../errors';
+import type { StudioEngine } from '../state/studio';
 
 /** Pause in typing before the Hub is asked, in milliseconds. */
 const PAUSE_MS = 250;
@@ -24,7 +25,12 @@ const IDLE: HubSearch = { status: 'idle', groups: [], error: null };
  * first, also before anything is typed.
  * @param round search again when it changes (a token was given, the network came back).
  */
-export function useHubSearch(engine: EngineApi, text: string, base: string | null, round: string): HubSearch {
+export function useHubSearch(
+  engine: StudioEngine,
+  text: string,
+  base: string | null,
+  round: string,
+): HubSearch {
   const [search, setSearch] = useState<HubSearch>(IDLE);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `round` is there to search again.
   useEffect(() => {
@@ -48,7 +54,7 @@ export function useHubSearch(engine: EngineApi, text: string, base: string | nul
 
 /** The groups of one search; a model is listed once, in the first group that has it. */
 export async function searchGroups(
-  engine: EngineApi,
+  engine: StudioEngine,
   text: string,
   base: string | null,
 ): Promise<HubGroup[]> {

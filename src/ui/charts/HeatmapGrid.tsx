@@ -11,8 +11,9 @@ import {
 } from 'react';
 import { setView, toggleSelected } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
-import type { ColorScale } from './color-scale';
+import { type ColorScale, wantsLightText } from './color-scale';
 import { type Cell, type CellRow, cellText, type Heatmap, type LayerGrid } from './heatmap-data';
+import { firstName, nameWithin, nextName } from './heatmap-keys';
 import type { Metric } from './metrics';
 
 interface HeatmapGridProps {
@@ -41,7 +42,7 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
       toggleSelected(studio, name);
       return;
     }
-    const next = step(data, name, event.key, event.ctrlKey || event.metaKey);
+    const next = nextName(data, name, event.key, event.ctrlKey || event.metaKey);
     if (next === null) return;
     event.preventDefault();
     setActive(next);
@@ -103,7 +104,7 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
           row={row}
           metric={metric}
           scale={scale}
-          focused={within(row, focused)}
+          focused={nameWithin(row, focused)}
           numbered={height >= LABEL_HEIGHT || row.layer % 5 === 0}
           annotated={annotated}
         />
@@ -181,7 +182,7 @@ function HeatCell({ cell, metric, scale, focused, annotated }: HeatCellProps) {
       style={background ? { background } : undefined}
     >
       {annotated && value !== undefined && background ? (
-        <span className="heat-value" data-dark={isDark(background) || undefined} aria-hidden="true">
+        <span className="heat-value" data-dark={wantsLightText(background) || undefined} aria-hidden="true">
           {metric.format(value)}
         </span>
       ) : null}
@@ -249,52 +250,4 @@ function cellName(target: EventTarget): string | null {
   return target instanceof Element
     ? (target.closest<HTMLElement>('[data-name]')?.dataset.name ?? null)
     : null;
-}
-
-function firstName(data: Heatmap): string | null {
-  return data.rows[0]?.cells.find((c) => c)?.name ?? data.loose[0]?.name ?? null;
-}
-
-function within(row: CellRow, name: string | null): string | null {
-  return name !== null && row.cells.some((c) => c?.name === name) ? name : null;
-}
-
-/** Where a key leads from a cell: the nearest cell that exists, or null at the edge and for other keys. */
-function step(data: Heatmap, from: string, key: string, far: boolean): string | null {
-  const lines = [...data.rows.map((r) => r.cells), ...data.loose.map((c) => [c])];
-  const y = lines.findIndex((line) => line.some((c) => c?.name === from));
-  const x = lines[y]?.findIndex((c) => c?.name === from) ?? -1;
-  const line = lines[y];
-  if (!line) return null;
-  const name = (cell: Cell | null | undefined) => cell?.name ?? null;
-  const right = line.slice(x + 1).filter((c) => c !== null);
-  const left = line.slice(0, x).filter((c) => c !== null);
-  const column = (l: readonly (Cell | null)[]) => l[Math.min(x, l.length - 1)] ?? l.find((c) => c !== null);
-  switch (key) {
-    case 'ArrowRight':
-      return name(far ? right.at(-1) : right[0]);
-    case 'ArrowLeft':
-      return name(far ? left[0] : left.at(-1));
-    case 'Home':
-      return name(left[0]);
-    case 'End':
-      return name(right.at(-1));
-    case 'ArrowDown':
-      return name(column((far ? lines.at(-1) : lines[y + 1]) ?? []));
-    case 'ArrowUp':
-      return name(column((far ? lines[0] : lines[y - 1]) ?? []));
-    default:
-      return null;
-  }
-}
-
-/** Does a colour want light text? Where its relative luminance (WCAG 2) is nearer to black than to white. */
-function isDark(color: string): boolean {
-  const channels = color.startsWith('#')
-    ? [1, 3, 5].map((i) => Number.parseInt(color.slice(i, i + 2), 16))
-    : (color.match(/\d+(\.\d+)?/g) ?? []).map(Number);
-  const [r = 0, g = 0, b = 0] = channels.map((c) =>
-    c / 255 <= 0.04045 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4,
-  );
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179;
 }

@@ -64,3 +64,14 @@ function nice(min: number, max: number): [number, number] {
     .domain();
   return [a, b];
 }
+
+/** Does text on this colour have to be light? Where its relative luminance (WCAG 2) is nearer to black than to white. */
+export function wantsLightText(color: string): boolean {
+  const channels = color.startsWith('#')
+    ? [1, 3, 5].map((i) => Number.parseInt(color.slice(i, i + 2), 16))
+    : (color.match(/\d+(\.\d+)?/g) ?? []).map(Number);
+  const [r = 0, g = 0, b = 0] = channels.map((c) =>
+    c / 255 <= 0.04045 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4,
+  );
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179;
+}

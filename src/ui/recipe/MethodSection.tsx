@@ -2,7 +2,7 @@ import { Popover } from 'radix-ui';
 import { methods } from '../../merge/methods/index';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
-import { drawsRandomly } from '../state/recipe-build';
+import { usesSeed } from '../state/recipe-build';
 import { effectiveSpecs, setMethod, setParameter, settingValue } from '../state/recipe-facts';
 import { recipeProblems } from '../state/recipe-validation';
 import { editRecipe, methodOf } from '../state/studio';
@@ -17,7 +17,7 @@ export function MethodSection() {
   const method = methodOf(recipe);
   const seedProblem = recipeProblems(recipe, models, method).find((p) => p.place.kind === 'seed');
   return (
-    <Section title="Method" aside={<MethodHelp />}>
+    <Section title="Method" className="method" aside={<MethodHelp />}>
       <select
         className="select"
         aria-label="Merge method"
@@ -46,7 +46,7 @@ export function MethodSection() {
           onChange={(value) => editRecipe(studio, (r) => setParameter(r, name, value))}
         />
       ))}
-      {drawsRandomly(method, recipe.parameters) ? (
+      {usesSeed(method, recipe.parameters) ? (
         <div className="parameter">
           <span className="parameter-label">seed</span>
           <NumberField

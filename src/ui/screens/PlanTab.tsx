@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../../engine/protocol';
 import { formatBytes, formatCount, formatCounted, formatShape } from '../format/quantity';
+import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { SearchIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
@@ -33,10 +34,21 @@ export function PlanTab() {
 }
 
 function NoPlan() {
+  const failed = useFacts((s) => s.engine.error);
   const why = useFacts((s) => {
     const gate = mergeGate(s);
     return gate.open ? '' : [gate.why, gate.remedy].filter(Boolean).join(' ');
   });
+  if (failed) {
+    return (
+      <div className="screen">
+        <ErrorCard error={failed} />
+        <div>
+          <Button onClick={() => location.reload()}>Reload the page</Button>
+        </div>
+      </div>
+    );
+  }
   return (
     <div className="screen">
       <div className="empty" role="status">

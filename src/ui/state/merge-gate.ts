@@ -50,6 +50,6 @@ export function mergeGate(facts: StudioFacts): MergeGate {
   return { open: true };
 }
 
-function hint(error: { message: string } | null): { remedy?: string } {
-  return error ? { remedy: error.message } : {};
+function hint(error: { message: string; hint: string } | null): { remedy?: string } {
+  return error ? { remedy: `${error.message} ${error.hint}` } : {};
 }

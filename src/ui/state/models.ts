@@ -19,7 +19,8 @@ export async function openSample(studio: Studio): Promise<void> {
       recipe.base === null && recipe.contributors.length === 0 ? sampleRecipe(opened) : recipe,
     );
   } catch (thrown) {
-    notifyError(studio, thrown);
+    // An engine that is dead has said so already.
+    if (studio.store.getState().engine.status !== 'failed') notifyError(studio, thrown);
   }
 }
 

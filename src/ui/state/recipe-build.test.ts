@@ -1,16 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import { sampleModels } from '../engine-fixture';
 import { sampleRecipe } from './models';
 import {
   buildRecipe,
   contributorId,
-  drawsRandomly,
   freeName,
   methodTitle,
   outputName,
   recipeTitle,
+  usesSeed,
 } from './recipe-build';
 import { type RecipeFacts, setContributorParameter, setEnabled, setMethod } from './recipe-facts';
 
@@ -20,7 +21,7 @@ const facts = sampleRecipe(sampleModels);
 
 describe('facts to recipe', () => {
   test('the sample: TIES 0.2 of both adapters on the base and of the fine-tune', () => {
-    expect(buildRecipe(facts, sampleModels, ties)).toEqual({
+    expect(buildRecipe(facts, sampleModels, ties)).toMatchObject({
       mergeMethod: 'ties',
       baseModel: 'samples/base',
       models: [
@@ -28,7 +29,7 @@ describe('facts to recipe', () => {
         { model: 'samples/base+samples/harbour', parameters: { weight: 1, density: 0.2 } },
         { model: 'samples/workshop', parameters: { weight: 1, density: 0.2 } },
       ],
-      parameters: { normalize: true, lambda: 1, rescale: 'none' },
+      parameters: { lambda: 1 },
       amalgam: {},
     });
   });
@@ -42,6 +43,25 @@ describe('facts to recipe', () => {
       );
       expect(parseRecipe(formatRecipe(recipe))).toEqual({ recipe, problems: [] });
     }
+  });
+
+  test('numbers and switches are written out, choices where they differ from their default', () => {
+    const choices = [
+      { value: 'a', label: 'a' },
+      { value: 'b', label: 'b' },
+    ];
+    const method: MergeMethod = {
+      ...ties,
+      parameters: {
+        size: { kind: 'number', label: '', help: '', default: 2, min: 0, max: 9 },
+        on: { kind: 'boolean', label: '', help: '', default: false },
+        way: { kind: 'choice', label: '', help: '', default: 'a', choices },
+        idle: { kind: 'number', label: '', help: '', default: 2, min: 0, max: 9, inert: true },
+      },
+    };
+    expect(buildRecipe(facts, sampleModels, method).parameters).toEqual({ size: 2, on: false });
+    const chosen = { ...facts, parameters: { way: 'b' } };
+    expect(buildRecipe(chosen, sampleModels, method).parameters).toEqual({ size: 2, on: false, way: 'b' });
   });
 
   test('a contributor switched off is left out, its settings stay in the facts', () => {
@@ -68,8 +88,8 @@ describe('facts to recipe', () => {
 
   test('the seed is written only where the method draws random numbers', () => {
     const seeded: RecipeFacts = { ...facts, seed: 42 };
-    expect(drawsRandomly(ties, {})).toBe(false);
-    expect(drawsRandomly(dare, {})).toBe(true);
+    expect(usesSeed(ties, {})).toBe(false);
+    expect(usesSeed(dare, {})).toBe(true);
     expect(buildRecipe(seeded, sampleModels, ties).amalgam).toEqual({});
     expect(buildRecipe(seeded, sampleModels, dare).amalgam).toEqual({ seed: 42 });
   });

@@ -8,17 +8,17 @@ import {
   type RecipeExtensions,
   type RecipeParameters,
 } from '../../formats/recipe';
-import type { MergeMethod, ParameterSpec } from '../../merge/method';
+import { drawsRandomly, type MergeMethod, type ParameterSpec } from '../../merge/method';
 import { formatSetting } from '../format/quantity';
 import { effectiveSpecs, type RecipeFacts, type Settings, settingValue } from './recipe-facts';
 
 /**
- * The recipe of these facts: enabled contributors in order, an adapter as `base+adapter`, every parameter with an
- * effect written out. Facts that do not make a recipe yet are found by `recipeProblems`, not here.
+ * The recipe of these facts: enabled contributors in order, an adapter as `base+adapter`, its parameters as
+ * `written` puts them. Facts that do not make a recipe yet are found by `recipeProblems`, not here.
  */
 export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], method: MergeMethod): Recipe {
   const amalgam: RecipeExtensions = {};
-  if (drawsRandomly(method, facts.parameters) && facts.seed !== 0) amalgam.seed = facts.seed;
+  if (usesSeed(method, facts.parameters) && facts.seed !== 0) amalgam.seed = facts.seed;
   if (facts.shardBytes !== DEFAULT_SHARD_BYTES) amalgam.shardBytes = facts.shardBytes;
   return {
     mergeMethod: method.id,
@@ -43,12 +43,12 @@ export function contributorId(base: string | null, ref: string, models: readonly
 }
 
 /** Does the result depend on the seed? */
-export function drawsRandomly(method: MergeMethod, settings: Settings): boolean {
+export function usesSeed(method: MergeMethod, settings: Settings): boolean {
   if (method.compute.kind !== 'delta') return false;
   const resolved = Object.fromEntries(
     Object.entries(method.parameters).map(([name, spec]) => [name, settingValue(settings, name, spec)]),
   );
-  return method.compute.preset(resolved).select === 'random';
+  return drawsRandomly(method.compute.preset(resolved));
 }
 
 /** The short name of a model: the last part of its path, without a revision. */
@@ -92,8 +92,12 @@ export function freeName(name: string, taken: readonly string[]): string {
   return `${name}-${n}`;
 }
 
+/** Numbers and switches are written out, also at their default; choices where they differ from it. */
 function written(specs: Readonly<Record<string, ParameterSpec>>, settings: Settings): RecipeParameters {
   return Object.fromEntries(
-    effectiveSpecs(specs).map(({ name, spec }) => [name, settingValue(settings, name, spec)]),
+    effectiveSpecs(specs)
+      .map(({ name, spec }) => ({ name, spec, value: settingValue(settings, name, spec) }))
+      .filter(({ spec, value }) => spec.kind !== 'choice' || value !== spec.default)
+      .map(({ name, value }) => [name, value]),
   );
 }

@@ -7,14 +7,31 @@ import { methodById, methods } from '../../merge/methods/index';
 import { initialFacts, type StudioFacts, type Tab, type ViewSlice } from './facts';
 import type { RecipeFacts } from './recipe-facts';
 
+/** What the studio asks of the engine. */
+export type StudioEngine = Pick<
+  EngineApi,
+  | 'facts'
+  | 'openSample'
+  | 'openLocal'
+  | 'openHub'
+  | 'setHub'
+  | 'searchHub'
+  | 'plan'
+  | 'merge'
+  | 'cancel'
+  | 'outputFile'
+  | 'cache'
+  | 'deleteCached'
+>;
+
 export interface Studio {
-  readonly engine: EngineApi;
+  readonly engine: StudioEngine;
   readonly store: StoreApi<StudioFacts>;
   /** What cannot be a fact: the folder the person picked for the output, and whether Merge was just pressed. */
   readonly transient: { folder: FileSystemDirectoryHandle | null; starting: boolean };
 }
 
-export function createStudio(engine: EngineApi): Studio {
+export function createStudio(engine: StudioEngine): Studio {
   return {
     engine,
     store: createStore<StudioFacts>(() => initialFacts),

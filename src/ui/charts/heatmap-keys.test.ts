@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { heatmap, layerGrid } from './heatmap-data';
+import { firstName, nextName } from './heatmap-keys';
+import { metricById } from './metrics';
+
+const tensor = (layer: number | null, module: string) => ({
+  name: `${layer ?? ''}${module}`,
+  layer,
+  module,
+  copied: false,
+});
+
+/** Layer 0 has q, k, v; layer 1 lacks k; the embedding is of no layer. */
+const data = heatmap(
+  layerGrid([
+    ...['q_proj', 'k_proj', 'v_proj'].map((m) => tensor(0, m)),
+    ...['q_proj', 'v_proj'].map((m) => tensor(1, m)),
+    tensor(null, 'embed'),
+  ]),
+  new Map(),
+  metricById('sparsity'),
+  ['a'],
+);
+
+test.each([
+  ['0q_proj', 'ArrowRight', false, '0k_proj'],
+  ['0q_proj', 'End', false, '0v_proj'],
+  ['0v_proj', 'ArrowLeft', true, '0q_proj'],
+  // A hole is stepped over sideways, and met with the row's first cell from above.
+  ['1q_proj', 'ArrowRight', false, '1v_proj'],
+  ['0k_proj', 'ArrowDown', false, '1q_proj'],
+  ['1v_proj', 'ArrowDown', false, 'embed'],
+  ['embed', 'ArrowUp', false, '1q_proj'],
+  ['0v_proj', 'ArrowDown', true, 'embed'],
+  ['embed', 'ArrowUp', true, '0q_proj'],
+  ['0q_proj', 'ArrowUp', false, null],
+  ['0q_proj', 'ArrowLeft', false, null],
+  ['0q_proj', 'x', false, null],
+  ['nowhere', 'ArrowDown', false, null],
+])('from %s by %s (far: %s) to %s', (from, key, far, to) => {
+  expect(nextName(data, from, key, far)).toBe(to);
+});
+
+test('Tab reaches the first cell there is', () => {
+  expect(firstName(data)).toBe('0q_proj');
+});
