@@ -22,6 +22,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   merge: ['formats', 'sources', 'store', 'models', 'compute', 'write/destination'],
   write: ['formats', 'sources', 'merge'],
   forward: ['formats', 'sources', 'models', 'compute'],
+  evaluate: ['formats', 'sources', 'models', 'compute', 'forward'],
   engine: ['formats', 'sources', 'store', 'models', 'compute', 'gpu', 'cpu', 'merge', 'write', 'forward'],
   ui: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'merge/method', 'merge/methods'],
   cli: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'ui/format'],

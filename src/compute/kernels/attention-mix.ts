@@ -31,9 +31,20 @@ export const attentionMix = defineKernel({
       const count = Math.min(places[2 * row + 1]! + 1, window);
       let value = (places[2 * row]! + 1 - count) * stride + Math.floor(head / group) * dim;
       sums.fill(0);
-      for (let j = 0; j < count; j++, value += stride) {
-        const share = shares[line * span + j]!;
-        for (let i = 0; i < dim; i++) sums[i] = sums[i]! + share * v[value + i]!;
+      let share = line * span;
+      const end = share + count;
+      for (; share + 4 <= end; share += 4, value += 4 * stride) {
+        const s0 = shares[share]!;
+        const s1 = shares[share + 1]!;
+        const s2 = shares[share + 2]!;
+        const s3 = shares[share + 3]!;
+        for (let i = 0, at = value; i < dim; i++, at++) {
+          sums[i]! +=
+            s0 * v[at]! + s1 * v[at + stride]! + s2 * v[at + 2 * stride]! + s3 * v[at + 3 * stride]!;
+        }
+      }
+      for (; share < end; share++, value += stride) {
+        for (let i = 0; i < dim; i++) sums[i]! += shares[share]! * v[value + i]!;
       }
       y.set(sums, (row * heads + head) * dim);
     }

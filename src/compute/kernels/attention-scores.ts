@@ -36,10 +36,30 @@ export const attentionScores = defineKernel({
       const first = Math.max(0, position + 1 - window);
       const query = (row * heads + head) * dim;
       let key = (places[2 * row]! - position + first) * stride + Math.floor(head / group) * dim;
-      for (let j = first; j <= position; j++, key += stride) {
+      const finish = (sum: number, j: number) => {
+        const bias = sloped === 1 ? slopes[head]! * j : 0;
+        scores[line * span + j - first] = softCap(sum * scale, cap) + bias;
+      };
+      let j = first;
+      // four keys share each element of the query
+      for (; j + 3 <= position; j += 4, key += 4 * stride) {
+        let [s0, s1, s2, s3] = [0, 0, 0, 0];
+        for (let i = 0; i < dim; i++) {
+          const x = q[query + i]!;
+          s0 += x * k[key + i]!;
+          s1 += x * k[key + stride + i]!;
+          s2 += x * k[key + 2 * stride + i]!;
+          s3 += x * k[key + 3 * stride + i]!;
+        }
+        finish(s0, j);
+        finish(s1, j + 1);
+        finish(s2, j + 2);
+        finish(s3, j + 3);
+      }
+      for (; j <= position; j++, key += stride) {
         let sum = 0;
         for (let i = 0; i < dim; i++) sum += q[query + i]! * k[key + i]!;
-        scores[line * span + j - first] = softCap(sum * scale, cap) + (sloped === 1 ? slopes[head]! * j : 0);
+        finish(sum, j);
       }
     }
   },

@@ -1,0 +1,121 @@
+/** Generation: token after token, with the keys and values of earlier ones kept. */
+import { AmalgamError } from '../errors';
+import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
+import type { KvCache } from '../forward/kv-cache';
+import type { Runner } from '../forward/runner';
+import { type Sampling, sample } from './sampler';
+
+export interface GenerateOptions {
+  /** Tokens to generate at most, for each prompt. */
+  maxTokens: number;
+  sampling: Sampling;
+  /** Ids that end a sequence; they are not part of it. */
+  stop?: readonly number[];
+  /** Called for every token as it is chosen. */
+  onToken?: (token: GeneratedToken) => void;
+  signal?: AbortSignal;
+}
+
+export interface GeneratedToken {
+  /** Index of the prompt. */
+  sequence: number;
+  /** Index of the token in what is generated. */
+  index: number;
+  id: number;
+}
+
+export interface Generated {
+  /** Ids generated, without the prompt. */
+  ids: number[];
+  /** `stop`: a stop token came. `length`: `maxTokens`, or the positions of the model, were used up. */
+  ended: 'stop' | 'length';
+}
+
+/**
+ * Continues every prompt, all of them together: a step runs one new token of each sequence through the model.
+ *
+ * @param prompts token ids, what stands in front of the text included
+ * @throws AmalgamError `TextEmpty`, `TokenOutOfRange`, `ContextTooLong`, `NonFinite`, `Cancelled`, `Usage`
+ */
+export async function generate(
+  runner: Runner,
+  prompts: readonly (readonly number[])[],
+  options: GenerateOptions,
+): Promise<Generated[]> {
+  const { maxTokens, sampling } = options;
+  if (!(sampling.temperature >= 0) || !(sampling.topP > 0 && sampling.topP <= 1)) {
+    throw new AmalgamError(
+      'Usage',
+      `A temperature of ${sampling.temperature} with top-p ${sampling.topP} cannot be sampled.`,
+      'Choose a temperature from 0 and a top-p above 0 and up to 1.',
+    );
+  }
+  const sequences = prompts.map((prompt, slot) => ({
+    slot,
+    generated: [] as number[],
+    ended: undefined as Generated['ended'] | undefined,
+    /** What the next step runs. */
+    next: [...prompt],
+    start: 0,
+  }));
+  if (maxTokens < 1 || sequences.length === 0) return sequences.map(() => ({ ids: [], ended: 'length' }));
+  const longest = Math.max(...prompts.map((prompt) => prompt.length));
+  const limit = runner.architecture.maxPositions ?? Number.POSITIVE_INFINITY;
+  // the last token generated is never run
+  const capacity = Math.max(longest, Math.min(longest + maxTokens - 1, limit));
+  const stops = new Set(options.stop ?? []);
+  const cache = runner.openCache(prompts.length, capacity);
+  try {
+    for (let open = sequences; open.length > 0; open = open.filter((s) => s.ended === undefined)) {
+      const logits = await step(runner, open, cache, options.signal);
+      for (const [i, sequence] of open.entries()) {
+        const index = sequence.generated.length;
+        const id = sample(logits[i]!, sampling, sequence.slot, index);
+        sequence.start += sequence.next.length;
+        sequence.next = [id];
+        if (stops.has(id)) {
+          sequence.ended = 'stop';
+          continue;
+        }
+        sequence.generated.push(id);
+        options.onToken?.({ sequence: sequence.slot, index, id });
+        if (index + 1 === maxTokens || sequence.start === capacity) sequence.ended = 'length';
+      }
+    }
+  } finally {
+    cache.close();
+  }
+  return sequences.map(({ generated, ended }) => ({ ids: generated, ended: ended! }));
+}
+
+/** Runs what is next of every sequence; the logits of each one's last token. */
+async function step(
+  runner: Runner,
+  open: readonly { next: readonly number[]; start: number; slot: number }[],
+  cache: KvCache,
+  signal?: AbortSignal,
+): Promise<Float32Array[]> {
+  const { logits } = await runner.sweep({
+    sequences: open.map(({ next, start, slot }) => ({ ids: next, start, slot, from: next.length - 1 })),
+    output: 'logits',
+    cache,
+    ...(signal && { signal }),
+  });
+  return logits;
+}
+
+/**
+ * Ids that end a text: `eos_token_id` of generation_config.json, else of config.json; a number or a list of them.
+ * @param configs parsed files, the one that wins first
+ */
+export function endTokens(...configs: readonly (JsonObject | undefined)[]): number[] {
+  for (const config of configs) {
+    const value = config?.get('eos_token_id') ?? undefined;
+    if (value !== undefined) return (Array.isArray(value) ? value : [value]).flatMap(idOf);
+  }
+  return [];
+}
+
+function idOf(value: JsonValue): number[] {
+  return isJsonNumber(value) && Number.isInteger(Number(value.text)) ? [Number(value.text)] : [];
+}

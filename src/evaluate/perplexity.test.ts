@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { createCpuEngine } from '../cpu/cpu-engine';
+import { GOLDEN_NAMES, loadGolden } from '../forward/golden.test.fixture';
+import { openRunner } from '../forward/runner';
+import { sourceOf, TIGHT } from '../forward/runner.test.cases';
+import { resolveArchitecture } from '../models/resolve';
+import { DEFAULT_PROTOCOL, type EvaluateProgress, evaluate, startEvaluation } from './perplexity';
+import { encodeText, openSample, readText } from './sample.test.fixture';
+
+const golden = (name: string) => loadGolden(name, async (path) => new Uint8Array(readFileSync(path)));
+const short = (text: string, bytes: number) => {
+  const cut = readText(`texts/${text}.eval.txt`).slice(0, bytes);
+  return { ids: encodeText(cut), bos: 0, bytes: cut.length };
+};
+
+describe('perplexity', { timeout: 60_000 }, () => {
+  it('of the base on the common text is the published one', async () => {
+    const expected = JSON.parse(readText('expected.json')) as {
+      perplexity: Record<string, Record<string, number>>;
+      negative_log_likelihood: Record<string, Record<string, number>>;
+      texts: Record<string, { tokens_scored: number; bytes: number }>;
+    };
+    const text = readText('texts/common.eval.txt');
+    const bytes = new TextEncoder().encode(text).length;
+    const report = await evaluate(
+      openSample('base'),
+      { ids: encodeText(text), bos: 0, bytes },
+      DEFAULT_PROTOCOL,
+    );
+    const nll = expected.negative_log_likelihood.base!.common!;
+    expect(report.tokens).toBe(expected.texts.common!.tokens_scored);
+    expect(Math.abs(report.perplexity / expected.perplexity.base!.common! - 1)).toBeLessThan(1e-5);
+    expect(Math.abs(report.meanNll / (nll / report.tokens) - 1)).toBeLessThan(1e-5);
+    expect(report.bitsPerByte).toBeCloseTo(nll / Math.LN2 / expected.texts.common!.bytes, 5);
+    expect(report.protocol).toEqual({ window: 256, stride: 128, bos: 0 });
+    expect(report.perToken).toBeUndefined();
+  }, 300_000);
+
+  it.each(GOLDEN_NAMES)('of the golden %s in one window', async (name) => {
+    const { config, weights, ids, facts } = await golden(name);
+    const runner = openRunner(createCpuEngine(), resolveArchitecture(config), sourceOf(weights));
+    const report = await evaluate(
+      runner,
+      { ids, bos: null },
+      { window: 128, stride: 64 },
+      { perToken: true },
+    );
+    expect(Math.abs(report.perplexity / facts.perplexity - 1)).toBeLessThan(facts.tolerances.perplexity_rel);
+    expect(report.bitsPerByte).toBeNull();
+    expect(report.perToken!.length).toBe(ids.length - 1);
+    const mean = report.perToken!.reduce((a, b) => a + b, 0) / report.tokens;
+    expect(mean).toBeCloseTo(report.meanNll, 12);
+  });
+
+  it('does not depend on how windows are grouped', async () => {
+    const input = short('harbour', 400);
+    const protocol = { window: 48, stride: 20 };
+    const whole = await evaluate(openSample('workshop'), input, protocol, { perToken: true });
+    const parts = await evaluate(openSample('workshop', TIGHT), input, protocol, { perToken: true });
+    const worst = whole.perToken!.reduce((m, v, i) => Math.max(m, Math.abs(v - parts.perToken![i]!)), 0);
+    // the head is cut differently, and with it the order of its sums
+    expect(worst).toBeLessThan(1e-6);
+    expect(parts.peakBytes).toBeLessThan(whole.peakBytes);
+  });
+
+  it('of an adapter falls on its own domain and rises elsewhere', async () => {
+    const on = async (model: string, text: string) =>
+      (await evaluate(openSample(model), short(text, 600), DEFAULT_PROTOCOL)).perplexity;
+    expect(await on('base+kitchen', 'kitchen')).toBeLessThan(0.9 * (await on('base', 'kitchen')));
+    expect(await on('base+harbour', 'kitchen')).toBeGreaterThan(await on('base', 'kitchen'));
+  });
+
+  it('of several models layer by layer is that of each alone', async () => {
+    const input = short('kitchen', 300);
+    const protocol = { window: 64, stride: 32 };
+    const engine = createCpuEngine();
+    const runners = ['base', 'base+kitchen', 'workshop'].map((m) => openSample(m, {}, engine));
+    const together = runners.map((runner) => startEvaluation(runner, input, protocol));
+    for (let more = true; more; ) {
+      more = false;
+      for (const evaluation of together) more = (await evaluation.step()) || more;
+    }
+    for (const [i, runner] of runners.entries()) {
+      const alone = await evaluate(runner, input, protocol);
+      expect(together[i]!.report().meanNll).toBe(alone.meanNll);
+    }
+  });
+
+  it('tells its progress, and stops when asked', async () => {
+    const input = short('kitchen', 400);
+    const seen: EvaluateProgress[] = [];
+    await evaluate(
+      openSample('base', TIGHT),
+      input,
+      { window: 64, stride: 32 },
+      { onProgress: (p) => seen.push(p) },
+    );
+    expect(seen.map((p) => p.tokensDone)).toEqual(seen.map((p) => p.tokensDone).toSorted((a, b) => a - b));
+    expect(seen.at(-1)).toMatchObject({ tokensDone: seen[0]!.tokens, secondsLeft: 0 });
+    const stop = new AbortController();
+    const stopped = evaluate(
+      openSample('base', TIGHT),
+      input,
+      { window: 64, stride: 32 },
+      { onProgress: () => stop.abort(), signal: stop.signal },
+    );
+    await expect(stopped).rejects.toMatchObject({ code: 'Cancelled' });
+  });
+
+  it('is refused for what cannot be scored', async () => {
+    const runner = openSample('base');
+    const on = (ids: number[]) => evaluate(runner, { ids, bos: null }, DEFAULT_PROTOCOL);
+    await expect(on([])).rejects.toMatchObject({ code: 'TextEmpty' });
+    await expect(on([5])).rejects.toMatchObject({ code: 'TextTooShort' });
+    await expect(on([5, 1024])).rejects.toMatchObject({ code: 'TokenOutOfRange' });
+    const { config, weights } = await golden('gpt2');
+    const limited = openRunner(createCpuEngine(), resolveArchitecture(config), sourceOf(weights));
+    const long = { ids: Array.from({ length: 100 }, (_, i) => i), bos: null };
+    await expect(evaluate(limited, long, DEFAULT_PROTOCOL)).rejects.toMatchObject({ code: 'ContextTooLong' });
+    expect((await evaluate(limited, long, { window: 72, stride: 36 })).tokens).toBe(99);
+  });
+});

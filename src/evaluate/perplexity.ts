@@ -1,0 +1,163 @@
+/** Perplexity of a text: how surprised a model is by each token, given those before. */
+import type { EvaluateReport } from '../engine/protocol';
+import type { Runner } from '../forward/runner';
+import type { Sweep } from '../forward/sweep';
+import { cutWindows, type Window } from './windows';
+
+export interface EvaluateInput {
+  /** Token ids, what stands in front of the text included. */
+  ids: ArrayLike<number>;
+  /** The id in front, where there is one: goes into the report. */
+  bos: number | null;
+  /** UTF-8 bytes of the text, for bits per byte; absent when only ids are known. */
+  bytes?: number;
+}
+
+export interface EvaluateProtocol {
+  /** Tokens the model sees at once. */
+  window: number;
+  /** Tokens by which windows advance. */
+  stride: number;
+}
+
+export const DEFAULT_PROTOCOL: EvaluateProtocol = { window: 256, stride: 128 };
+
+export interface EvaluateProgress {
+  /** Tokens gone through the whole model, in whole and parts, of `tokens`. */
+  tokensDone: number;
+  /** Tokens to run: more than are scored, since windows overlap. */
+  tokens: number;
+  tokensPerSecond: number;
+  secondsLeft: number | null;
+}
+
+/** An evaluation in steps, so that several models can take each layer at the same time. */
+export interface Evaluation {
+  readonly progress: EvaluateProgress;
+  /** Does the next step; false when there is none left. @throws what `Sweep.step` and `Sweep.result` throw */
+  step(): Promise<boolean>;
+  /** What came of it, once `step` has said false. */
+  report(options?: { perToken?: boolean }): EvaluateReport;
+  /** Call it however the evaluation ends. */
+  close(): void;
+}
+
+/**
+ * Begins an evaluation. Windows go through the model together, as many as there is room for: each layer is read once
+ * for all of them.
+ * @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`; on the first step `TokenOutOfRange`, `ContextTooLong`
+ */
+export function startEvaluation(
+  runner: Runner,
+  input: EvaluateInput,
+  protocol: EvaluateProtocol,
+  signal?: AbortSignal,
+): Evaluation {
+  const { ids } = input;
+  const { window, stride } = protocol;
+  const groups = groupWindows(cutWindows(ids.length, window, stride), runner.rowsPerSweep);
+  const rows = groups.map((group) => group.reduce((sum, w) => sum + w.end - w.begin, 0));
+  const tokens = rows.reduce((a, b) => a + b, 0);
+  const losses = new Float64Array(ids.length - 1);
+  const begun = performance.now();
+  let group = 0;
+  let sweep: Sweep | undefined;
+
+  const start = () =>
+    runner.startSweep({
+      sequences: groups[group]!.map(({ begin, end, from }) => ({ ids: slice(ids, begin, end), from })),
+      output: 'loss',
+      ...(signal && { signal }),
+    });
+  const finish = async (done: Sweep) => {
+    const result = await done.result();
+    for (const [i, { begin, from }] of groups[group]!.entries()) {
+      // the loss of token t stands at t − 1: the first token has none
+      losses.set(result.losses[i]!, begin + from - 1);
+    }
+    done.close();
+    sweep = undefined;
+    group++;
+  };
+
+  return {
+    get progress() {
+      const share = sweep ? sweep.stepsDone / sweep.steps : 0;
+      const tokensDone = rows.slice(0, group).reduce((a, b) => a + b, 0) + share * (rows[group] ?? 0);
+      const seconds = (performance.now() - begun) / 1000;
+      const tokensPerSecond = seconds > 0 ? tokensDone / seconds : 0;
+      return {
+        tokensDone,
+        tokens,
+        tokensPerSecond,
+        secondsLeft: tokensPerSecond > 0 ? (tokens - tokensDone) / tokensPerSecond : null,
+      };
+    },
+    async step() {
+      if (group === groups.length) return false;
+      sweep ??= start();
+      if (!(await sweep.step())) await finish(sweep);
+      return group < groups.length;
+    },
+    report: ({ perToken = false } = {}) => {
+      const sum = losses.reduce((a, b) => a + b, 0);
+      const meanNll = sum / losses.length;
+      return {
+        perplexity: Math.exp(meanNll),
+        meanNll,
+        tokens: losses.length,
+        bitsPerByte: input.bytes ? sum / Math.LN2 / input.bytes : null,
+        protocol: { window, stride, bos: input.bos },
+        ...(perToken && { perToken: [...losses] }),
+        engine: runner.engine.kind,
+        adapter: runner.engine.adapter,
+        seconds: (performance.now() - begun) / 1000,
+        peakBytes: runner.peakBytes,
+      };
+    },
+    close() {
+      sweep?.close();
+    },
+  };
+}
+
+/** A whole evaluation. @throws what {@link startEvaluation} and its steps throw, `Cancelled` */
+export async function evaluate(
+  runner: Runner,
+  input: EvaluateInput,
+  protocol: EvaluateProtocol,
+  options: {
+    perToken?: boolean;
+    onProgress?: (progress: EvaluateProgress) => void;
+    signal?: AbortSignal;
+  } = {},
+): Promise<EvaluateReport> {
+  const evaluation = startEvaluation(runner, input, protocol, options.signal);
+  try {
+    while (await evaluation.step()) options.onProgress?.(evaluation.progress);
+    options.onProgress?.(evaluation.progress);
+    return evaluation.report(options);
+  } finally {
+    evaluation.close();
+  }
+}
+
+/** Consecutive windows of at most `rows` tokens together, one at least. */
+function groupWindows(windows: readonly Window[], rows: number): Window[][] {
+  const groups: Window[][] = [];
+  let used = Number.POSITIVE_INFINITY;
+  for (const window of windows) {
+    const length = window.end - window.begin;
+    if (used + length > rows) {
+      groups.push([]);
+      used = 0;
+    }
+    groups.at(-1)!.push(window);
+    used += length;
+  }
+  return groups;
+}
+
+function slice(ids: ArrayLike<number>, begin: number, end: number): number[] {
+  return Array.from({ length: end - begin }, (_, i) => ids[begin + i]!);
+}

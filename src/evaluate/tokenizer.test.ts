@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { AmalgamError } from '../errors';
+import { checkVocabulary, createTokenizer } from './tokenizer';
+
+const SAMPLES = 'public/samples';
+const read = (path: string) => readFileSync(`${SAMPLES}/${path}`, 'utf8');
+const files = {
+  tokenizer: read('base/tokenizer.json'),
+  config: read('base/tokenizer_config.json'),
+  hasSentencePiece: false,
+};
+const sample = createTokenizer(files, 'samples/base');
+const codeOf = (work: () => unknown) => {
+  try {
+    work();
+  } catch (e) {
+    if (e instanceof AmalgamError) return [e.code, e.message, e.hint].join(' | ');
+    throw e;
+  }
+  return 'none';
+};
+
+describe('the sample tokenizer', () => {
+  const { texts, greedy } = JSON.parse(read('expected.json')) as {
+    texts: Record<string, { file: string; tokens_with_bos: number; first_64_ids: number[] }>;
+    greedy: Record<string, { prompt: string; prompt_ids: number[]; ids: number[]; text: string }[]>;
+  };
+
+  it.each(Object.entries(texts))('%s: the expected ids', (_, { file, tokens_with_bos, first_64_ids }) => {
+    const ids = [...sample.prefix, ...sample.encode(read(file))];
+    expect(ids.length).toBe(tokens_with_bos);
+    expect(ids.slice(0, 64)).toEqual(first_64_ids);
+    expect(sample.decode(ids)).toBe(read(file));
+  });
+
+  it('knows its size, its BOS and its tokens', () => {
+    expect(sample.size).toBe(1024);
+    expect(sample.prefix).toEqual([0]);
+    expect(sample.idOf('</s>')).toBe(1);
+    expect(sample.idOf('no such token')).toBeUndefined();
+    expect(sample.decode([])).toBe('');
+    expect(sample.decode([0, 1])).toBe('');
+  });
+
+  it('decodes the expected continuations, at once and token by token', () => {
+    for (const { prompt, prompt_ids, ids, text } of Object.values(greedy).flat()) {
+      expect([...sample.prefix, ...sample.encode(prompt)]).toEqual(prompt_ids);
+      const stream = sample.stream();
+      const told = [...prompt_ids, ...ids].map((id) => stream.push(id)).join('') + stream.end();
+      expect(told).toBe(prompt + text);
+    }
+  });
+
+  it('a stream tells the whole text and never half a character', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 40 }), (text) => {
+        const stream = sample.stream();
+        const parts = sample.encode(text).map((id) => stream.push(id));
+        expect(parts.some((part) => part.includes('\ufffd'))).toBe(false);
+        expect(parts.join('') + stream.end()).toBe(text);
+      }),
+    );
+  });
+});
+
+describe('what stands in front of a text', () => {
+  const json = JSON.parse(files.tokenizer) as Record<string, unknown>;
+  const config = JSON.parse(files.config) as Record<string, unknown>;
+  const prefix = (change: Record<string, unknown>, settings: Record<string, unknown>) =>
+    createTokenizer(
+      {
+        tokenizer: JSON.stringify({ ...json, ...change }),
+        config: JSON.stringify(settings),
+        hasSentencePiece: false,
+      },
+      'm',
+    ).prefix;
+
+  it('follows the post-processor, unless the config overrides', () => {
+    expect(prefix({}, {})).toEqual([0]);
+    expect(prefix({ post_processor: null }, {})).toEqual([]);
+    expect(prefix({ post_processor: null }, config)).toEqual([0]);
+    expect(prefix({ post_processor: null }, { add_bos_token: true, bos_token: { content: '</s>' } })).toEqual(
+      [1],
+    );
+    expect(prefix({}, { ...config, add_bos_token: false })).toEqual([]);
+  });
+
+  it('leaves out what the post-processor appends', () => {
+    const single = [
+      { SpecialToken: { id: '<s>', type_id: 0 } },
+      { Sequence: { id: 'A', type_id: 0 } },
+      { SpecialToken: { id: '</s>', type_id: 0 } },
+    ];
+    const special = (id: string, n: number) => [id, { id, ids: [n], tokens: [id] }];
+    const post_processor = {
+      type: 'TemplateProcessing',
+      single,
+      pair: single,
+      special_tokens: Object.fromEntries([special('<s>', 0), special('</s>', 1)]),
+    };
+    expect(prefix({ post_processor }, {})).toEqual([0]);
+  });
+
+  it('works without a config', () => {
+    expect(createTokenizer({ tokenizer: files.tokenizer, hasSentencePiece: false }, 'm').prefix).toEqual([0]);
+  });
+});
+
+describe('refusals', () => {
+  const open = (change: Partial<typeof files>) =>
+    codeOf(() => createTokenizer({ ...files, ...change }, 'owner/model'));
+
+  it('say that tokenizer.model alone is not enough, and what to do', () => {
+    const said = codeOf(() => createTokenizer({ hasSentencePiece: true }, 'owner/model'));
+    expect(said).toContain('TokenizerUnsupported');
+    expect(said).toContain('SentencePiece');
+    expect(said).toContain('tokenizer.json of another repo');
+    expect(codeOf(() => createTokenizer({ hasSentencePiece: false }, 'owner/model'))).toContain(
+      'no tokenizer.json',
+    );
+  });
+
+  it('name the file that is damaged', () => {
+    expect(open({ tokenizer: '{' })).toContain('TokenizerInvalid | owner/model/tokenizer.json');
+    expect(open({ tokenizer: '[]' })).toContain('TokenizerInvalid');
+    expect(open({ tokenizer: '{}' })).toContain('no model');
+    expect(open({ config: 'nonsense' })).toContain('tokenizer_config.json');
+    expect(open({ tokenizer: '{"model":{"type":"Runes","vocab":{}}}' })).toContain('TokenizerUnsupported');
+    expect(open({ tokenizer: '['.repeat(100) })).toContain('LimitExceeded');
+  });
+
+  it('name a vocabulary of another size', () => {
+    expect(codeOf(() => checkVocabulary({ size: 1024 }, 1024))).toBe('none');
+    // filled up, as embeddings are: 50 277 tokens in 50 304 rows, 50 295 in 51 200
+    expect(codeOf(() => checkVocabulary({ size: 50_277 }, 50_304))).toBe('none');
+    expect(codeOf(() => checkVocabulary({ size: 50_295 }, 51_200))).toBe('none');
+    expect(codeOf(() => checkVocabulary({ size: 1024 }, 512))).toContain('VocabularyMismatch');
+    expect(codeOf(() => checkVocabulary({ size: 512 }, 1024))).toContain('512 tokens');
+  });
+});
