@@ -1,14 +1,16 @@
 /** The headless command: the studio's own engine in the installed Chromium, driven from a terminal. */
 import { randomBytes } from 'node:crypto';
-import { rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import process from 'node:process';
-import type { MergeReport } from '../engine/protocol';
+import type { MergeReport, RunTarget } from '../engine/protocol';
 import { AmalgamError, errorFacts } from '../errors';
-import { type Command, parseCommand, USAGE } from './command';
-import { openJob, readRecipe, type Undo } from './job';
+import type { Recipe } from '../formats/recipe';
+import { parseJson } from '../formats/strict-json';
+import { type Command, type EvaluateCommand, type GenerateCommand, parseCommand, USAGE } from './command';
+import { type Job, openJob, readRecipe, type Undo } from './job';
 import { beginOutputFolder } from './output-folder';
-import { mergeText, planText, problemLines } from './print';
+import { evaluateText, mergeText, planText, problemLines } from './print';
 import { progressPrinter } from './progress-printer';
 
 const EXIT_FAILED = 1;
@@ -69,6 +71,88 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
   return 0;
 }
 
+/** Opens what `evaluate` and `generate` run: a recipe's merge where the name is a recipe file, else a model. */
+async function openTarget(
+  command: EvaluateCommand | GenerateCommand,
+  undo: Undo,
+): Promise<{ job: Job; target: RunTarget }> {
+  const file = resolve(workingFolder, command.model);
+  const isRecipe = /\.ya?ml$/i.test(command.model) && (await stat(file).catch(() => undefined))?.isFile();
+  const recipe: Recipe = isRecipe
+    ? await readRecipe(file)
+    : {
+        mergeMethod: 'passthrough',
+        models: [{ model: command.model, parameters: {} }],
+        parameters: {},
+        amalgam: {},
+      };
+  const job = await openJob(
+    recipe,
+    isRecipe ? file : resolve(workingFolder, 'model'),
+    workingFolder,
+    command.hub,
+    undo,
+    say,
+  );
+  const target = isRecipe ? { recipe: job.recipe } : { model: job.recipe.models![0]!.model };
+  return { job, target };
+}
+
+async function evaluate(command: EvaluateCommand, undo: Undo): Promise<number> {
+  const { window, stride, perToken, engine } = command;
+  const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
+  if (reportFile !== undefined) await checkReportPlace(reportFile);
+  const input = await readInput(command.input);
+  const { job, target } = await openTarget(command, undo);
+  const printer = progressPrinter(process.stderr);
+  await job.page.onProgress(printer.print);
+  const request = { target, input, window, stride, perToken, engine };
+  const report = await job.page.call('evaluate', request).finally(() => printer.end());
+  if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
+  await write(`${evaluateText(report)}\n`);
+  return 0;
+}
+
+async function readInput(input: EvaluateCommand['input']): Promise<{ text: string } | { ids: number[] }> {
+  const name = 'textFile' in input ? input.textFile : input.tokensFile;
+  const text = await readFile(resolve(workingFolder, name), 'utf8').catch((thrown: Error) => {
+    throw new AmalgamError(
+      'NotFound',
+      `${name} cannot be read: ${thrown.message}.`,
+      'Give the path of a file.',
+    );
+  });
+  if ('textFile' in input) return { text };
+  const ids = parseJson(text, name);
+  if (Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id) && id >= 0)) return { ids };
+  throw new AmalgamError('Usage', `${name} is not an array of token ids.`, 'Write it as [1, 403, 407, …].');
+}
+
+async function generate(command: GenerateCommand, undo: Undo): Promise<number> {
+  const { prompt, maxTokens, temperature, topP, seed, engine } = command;
+  const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
+  if (reportFile !== undefined) await checkReportPlace(reportFile);
+  const { job, target } = await openTarget(command, undo);
+  process.stdout.write(prompt);
+  await job.page.onProgress((progress) => {
+    if ('text' in progress) process.stdout.write(progress.text ?? '');
+  });
+  const report = await job.page.call('generate', {
+    target,
+    prompt,
+    maxTokens,
+    temperature,
+    topP,
+    seed,
+    engine,
+  });
+  await write('\n');
+  if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
+  const rate = `${report.tokensPerSecond.toFixed(1)} tokens/s on ${report.engine}`;
+  say(`${report.ids.length} tokens, ${rate}${report.ended === 'stop' ? ', the text ended' : ''}`);
+  return 0;
+}
+
 /** A merge may take an hour; a report that could not be written afterwards is found out before. */
 async function checkReportPlace(file: string): Promise<void> {
   const folder = await stat(dirname(file)).catch(() => undefined);
@@ -115,6 +199,10 @@ async function run(undo: Undo): Promise<number> {
       return plan(command, undo);
     case 'merge':
       return merge(command, undo);
+    case 'evaluate':
+      return evaluate(command, undo);
+    case 'generate':
+      return generate(command, undo);
   }
 }
 

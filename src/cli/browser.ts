@@ -6,13 +6,13 @@ import process from 'node:process';
 import { type BrowserContext, chromium, type Page } from 'playwright';
 import { CHROMIUM_ARGS, findChromium } from '../../e2e/setup-chromium.mjs';
 import { AmalgamError, type ErrorCode } from '../errors';
-import type { HeadlessCalls, Outcome, ProgressLine } from './headless-calls';
+import type { AnyProgress, HeadlessCalls, Outcome } from './headless-calls';
 
 /** The studio's page in a Chromium of its own. */
 export interface StudioPage {
   /** Calls the page. @throws AmalgamError what the page's engine threw, WorkerDied when the page is gone. */
   call<K extends keyof HeadlessCalls>(name: K, ...args: Parameters<HeadlessCalls[K]>): Promise<ValueOf<K>>;
-  onProgress(print: (progress: ProgressLine) => void): Promise<void>;
+  onProgress(print: (progress: AnyProgress) => void): Promise<void>;
   /** Ends the browser and removes its profile. Calls under way fail. */
   close(): Promise<void>;
 }

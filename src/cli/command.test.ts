@@ -45,7 +45,7 @@ describe('parseCommand', () => {
 
   test.each([
     [[], 'A verb is missing'],
-    [['evaluate', 'm'], 'There is no verb evaluate; there are plan and merge.'],
+    [['levitate', 'm'], 'There is no verb levitate; there are plan, merge, evaluate and generate.'],
     [['plan'], 'plan needs a recipe file.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],
     [['plan', 'a.yml', '--out', 'x'], "Unknown option '--out'"],
@@ -60,5 +60,41 @@ describe('parseCommand', () => {
     [['plan', 'a.yml', '--hub', 'file:///etc'], '--hub is file:///etc'],
   ])('%j is refused in words', (args, words) => {
     expect(refused(args)).toMatchObject({ code: 'Usage', message: expect.stringContaining(words) });
+  });
+
+  test('evaluate and generate read their options, with the protocol of the reports as default', () => {
+    expect(
+      parseCommand(['evaluate', 'base+lora', '--text', 'a.txt', '--stride', '64', '--per-token']),
+    ).toEqual({
+      verb: 'evaluate',
+      model: 'base+lora',
+      engine: 'auto',
+      input: { textFile: 'a.txt' },
+      window: 256,
+      stride: 64,
+      perToken: true,
+    });
+    expect(
+      parseCommand(['generate', 'm', '--prompt', 'Once', '--temperature', '0.4', '--engine', 'cpu']),
+    ).toEqual({
+      verb: 'generate',
+      model: 'm',
+      engine: 'cpu',
+      prompt: 'Once',
+      maxTokens: 64,
+      temperature: 0.4,
+      topP: 1,
+      seed: 0,
+    });
+  });
+
+  test.each([
+    [['evaluate', 'm'], /--text FILE or --tokens/],
+    [['evaluate', 'm', '--text', 'a', '--tokens', 'b'], /either/],
+    [['evaluate', 'm', '--text', 'a', '--window', '1'], /--window is 1/],
+    [['generate', 'm'], /--prompt/],
+    [['generate', 'm', '--prompt', 'x', '--max-tokens', 'many'], /--max-tokens is many/],
+  ])('%j is refused in words', (args, words) => {
+    expect(() => parseCommand(args)).toThrow(words);
   });
 });

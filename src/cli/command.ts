@@ -6,7 +6,34 @@ import { AmalgamError } from '../errors';
 export type Command =
   | { verb: 'help' }
   | { verb: 'plan'; recipe: string; hub?: string; json: boolean }
-  | { verb: 'merge'; recipe: string; hub?: string; out: string; engine: EngineChoice; report?: string };
+  | { verb: 'merge'; recipe: string; hub?: string; out: string; engine: EngineChoice; report?: string }
+  | EvaluateCommand
+  | GenerateCommand;
+
+interface RunCommand {
+  /** A model reference, or the path of a recipe whose merge is run without being written. */
+  model: string;
+  hub?: string;
+  engine: EngineChoice;
+  report?: string;
+}
+
+export interface EvaluateCommand extends RunCommand {
+  verb: 'evaluate';
+  input: { textFile: string } | { tokensFile: string };
+  window: number;
+  stride: number;
+  perToken: boolean;
+}
+
+export interface GenerateCommand extends RunCommand {
+  verb: 'generate';
+  prompt: string;
+  maxTokens: number;
+  temperature: number;
+  topP: number;
+  seed: number;
+}
 
 export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
 
@@ -16,10 +43,20 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
   merge <recipe.yml> --out DIR [--engine auto|webgpu|cpu] [--report FILE.json] [--hub URL]
       Merges into DIR, which must not exist or be empty. --report writes every tensor's statistics.
 
+  evaluate <model> (--text FILE | --tokens IDS.json) [--window 256] [--stride 128] [--per-token]
+           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
+      Perplexity of a model on a text, or on an array of token ids.
+
+  generate <model> --prompt TEXT [--max-tokens 64] [--temperature 0] [--top-p 1] [--seed 0]
+           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
+      Continues a text.
+
+<model> is a folder, a Hub id, or model+adapter; a recipe file in its place runs the merge without writing it.
 A model in the recipe is a folder beside the recipe, else a folder in the working directory, else a Hub id.
 HF_TOKEN in the environment gives access to private and gated models. CHROMIUM_PATH chooses the browser.
 `;
 
+const VERBS = 'plan, merge, evaluate and generate';
 const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies EngineChoice[];
 
 /**
@@ -28,15 +65,18 @@ const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies EngineCho
  */
 export function parseCommand(args: string[]): Command {
   const [verb, ...rest] = args;
-  if (verb === undefined) throw usage('A verb is missing; there are plan and merge.');
+  if (verb === undefined) throw usage(`A verb is missing; there are ${VERBS}.`);
   if (verb === 'help' || args.includes('--help') || args.includes('-h')) return { verb: 'help' };
   switch (verb) {
     case 'plan': {
-      const { recipe, options } = parse(verb, rest, { json: { type: 'boolean' }, hub: { type: 'string' } });
+      const { subject: recipe, options } = parse(verb, 'recipe file', rest, {
+        json: { type: 'boolean' },
+        hub: { type: 'string' },
+      });
       return { verb, recipe, json: options.json === true, ...hubOption(options.hub) };
     }
     case 'merge': {
-      const { recipe, options } = parse(verb, rest, {
+      const { subject: recipe, options } = parse(verb, 'recipe file', rest, {
         out: { type: 'string' },
         engine: { type: 'string' },
         report: { type: 'string' },
@@ -44,34 +84,110 @@ export function parseCommand(args: string[]): Command {
       });
       const { out, engine = 'auto', report } = options;
       if (typeof out !== 'string' || out === '') throw usage('merge needs --out DIR, the folder to write.');
-      if (!isEngine(engine)) throw usage(`--engine is ${String(engine)}; it is one of auto, webgpu and cpu.`);
       return {
         verb,
         recipe,
         out,
-        engine,
+        engine: engineOption(engine),
         ...(typeof report === 'string' ? { report } : {}),
         ...hubOption(options.hub),
       };
     }
+    case 'evaluate':
+      return parseEvaluate(rest);
+    case 'generate':
+      return parseGenerate(rest);
     default:
-      throw usage(`There is no verb ${verb}; there are plan and merge.`);
+      throw usage(`There is no verb ${verb}; there are ${VERBS}.`);
   }
+}
+
+const RUN_OPTIONS = {
+  engine: { type: 'string' },
+  report: { type: 'string' },
+  hub: { type: 'string' },
+} as const;
+
+function parseEvaluate(args: string[]): EvaluateCommand {
+  const { subject: model, options } = parse('evaluate', 'model', args, {
+    ...RUN_OPTIONS,
+    text: { type: 'string' },
+    tokens: { type: 'string' },
+    window: { type: 'string' },
+    stride: { type: 'string' },
+    'per-token': { type: 'boolean' },
+  });
+  const { text, tokens } = options;
+  if ((typeof text === 'string') === (typeof tokens === 'string')) {
+    throw usage('evaluate needs either --text FILE or --tokens IDS.json.');
+  }
+  return {
+    verb: 'evaluate',
+    model,
+    ...runOptions(options),
+    input: typeof text === 'string' ? { textFile: text } : { tokensFile: String(tokens) },
+    window: numberOption('window', options.window, 256, 2, true),
+    stride: numberOption('stride', options.stride, 128, 1, true),
+    perToken: options['per-token'] === true,
+  };
+}
+
+function parseGenerate(args: string[]): GenerateCommand {
+  const { subject: model, options } = parse('generate', 'model', args, {
+    ...RUN_OPTIONS,
+    prompt: { type: 'string' },
+    'max-tokens': { type: 'string' },
+    temperature: { type: 'string' },
+    'top-p': { type: 'string' },
+    seed: { type: 'string' },
+  });
+  if (typeof options.prompt !== 'string') throw usage('generate needs --prompt TEXT.');
+  return {
+    verb: 'generate',
+    model,
+    ...runOptions(options),
+    prompt: options.prompt,
+    maxTokens: numberOption('max-tokens', options['max-tokens'], 64, 1, true),
+    temperature: numberOption('temperature', options.temperature, 0, 0, false),
+    topP: numberOption('top-p', options['top-p'], 1, 0, false),
+    seed: numberOption('seed', options.seed, 0, 0, true),
+  };
+}
+
+function runOptions(options: Record<string, unknown>) {
+  const { engine = 'auto', report } = options;
+  return {
+    engine: engineOption(engine),
+    ...(typeof report === 'string' ? { report } : {}),
+    ...hubOption(options.hub),
+  };
+}
+
+function engineOption(engine: unknown): EngineChoice {
+  if (isEngine(engine)) return engine;
+  throw usage(`--engine is ${String(engine)}; it is one of auto, webgpu and cpu.`);
+}
+
+function numberOption(name: string, text: unknown, otherwise: number, least: number, whole: boolean): number {
+  if (text === undefined) return otherwise;
+  const value = typeof text === 'string' && text.trim() !== '' ? Number(text) : Number.NaN;
+  if (value >= least && (!whole || Number.isSafeInteger(value))) return value;
+  throw usage(`--${name} is ${String(text)}; it is ${whole ? 'a whole number' : 'a number'} from ${least}.`);
 }
 
 type Options = Record<string, { type: 'string' | 'boolean' }>;
 
-function parse(verb: string, args: string[], options: Options) {
+function parse(verb: string, what: string, args: string[], options: Options) {
   let parsed: ReturnType<typeof parseArgs>;
   try {
     parsed = parseArgs({ args, options, allowPositionals: true, strict: true });
   } catch (thrown) {
     throw usage(`${verb}: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
   }
-  const [recipe, ...more] = parsed.positionals;
-  if (recipe === undefined) throw usage(`${verb} needs a recipe file.`);
-  if (more.length > 0) throw usage(`${verb} takes one recipe file; ${more.join(' ')} is too much.`);
-  return { recipe, options: parsed.values };
+  const [subject, ...more] = parsed.positionals;
+  if (subject === undefined) throw usage(`${verb} needs a ${what}.`);
+  if (more.length > 0) throw usage(`${verb} takes one ${what}; ${more.join(' ')} is too much.`);
+  return { subject, options: parsed.values };
 }
 
 function hubOption(hub: unknown): { hub?: string } {

@@ -1,6 +1,17 @@
 /** What crosses between the command in Node and its page in Chromium: plain data, errors as facts. */
 import type { EngineChoice } from '../compute/engine';
-import type { EngineFacts, MergeReport, ModelFacts, PlanFacts, Progress } from '../engine/protocol';
+import type {
+  EngineFacts,
+  EvaluateReport,
+  EvaluateRequest,
+  GenerateReport,
+  GenerateRequest,
+  MergeReport,
+  ModelFacts,
+  PlanFacts,
+  Progress,
+  RunningProgress,
+} from '../engine/protocol';
 import type { ErrorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';
 
@@ -25,15 +36,20 @@ export interface HeadlessCalls {
   open(request: OpenRequest): Promise<Outcome<Opened>>;
   plan(recipe: Recipe): Promise<Outcome<PlanFacts>>;
   merge(request: { recipe: Recipe; engine: EngineChoice; outputUrl: string }): Promise<Outcome<MergeReport>>;
+  evaluate(request: EvaluateRequest): Promise<Outcome<EvaluateReport>>;
+  generate(request: GenerateRequest): Promise<Outcome<GenerateReport>>;
 }
 
 /** Progress as the command prints it: the tensors' reports come with the final report. */
 export type ProgressLine = Omit<Progress, 'finished'>;
 
+/** What a job tells while it runs. */
+export type AnyProgress = ProgressLine | RunningProgress;
+
 declare global {
   interface Window {
     amalgamHeadless?: HeadlessCalls;
-    /** Set by the command before a merge. */
-    amalgamProgress?: (progress: ProgressLine) => Promise<void>;
+    /** Set by the command before a job. */
+    amalgamProgress?: (progress: AnyProgress) => Promise<void>;
   }
 }

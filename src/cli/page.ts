@@ -1,7 +1,7 @@
 import { connectEngine } from '../engine/client';
 import type { ModelFacts } from '../engine/protocol';
 import { errorFacts } from '../errors';
-import type { HeadlessCalls, Outcome } from './headless-calls';
+import type { AnyProgress, HeadlessCalls, Outcome } from './headless-calls';
 import { renameRepositories } from './recipe-models';
 
 /** The page's half of the headless command: the same engine as a person's tab, called from Node. */
@@ -31,13 +31,21 @@ export function exposeHeadless(): void {
           { recipe, engine: choice, destination: { kind: 'served', url: outputUrl } },
           (progress) => {
             const { finished: _, ...line } = progress;
-            // Only a line on a terminal: a page that is closing may lose it.
-            window.amalgamProgress?.(line).catch(() => undefined);
+            tell(line);
           },
         ),
       ),
+
+    evaluate: (request) => outcome(() => engine.evaluate(request, tell)),
+
+    generate: (request) => outcome(() => engine.generate(request, tell)),
   };
   window.amalgamHeadless = calls;
+}
+
+/** Only a line on a terminal: a page that is closing may lose it. */
+function tell(progress: AnyProgress): void {
+  window.amalgamProgress?.(progress).catch(() => undefined);
 }
 
 async function outcome<T>(act: () => Promise<T>): Promise<Outcome<T>> {

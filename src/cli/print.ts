@@ -1,4 +1,10 @@
-import type { MergeReport, PlanFacts, PlanProblem } from '../engine/protocol';
+import type {
+  EvaluateReport,
+  MergeReport,
+  PlanFacts,
+  PlanProblem,
+  RunningProgress,
+} from '../engine/protocol';
 import { displayName } from '../formats/names';
 import {
   formatBytes,
@@ -8,7 +14,7 @@ import {
   formatSeconds,
   formatShape,
 } from '../ui/format/quantity';
-import type { ProgressLine } from './headless-calls';
+import type { AnyProgress } from './headless-calls';
 
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
 export function planText(plan: PlanFacts, method: string): string {
@@ -54,7 +60,8 @@ export function problemLines(problems: readonly PlanProblem[]): string[] {
 }
 
 /** One line of progress without an end of line. */
-export function progressText(progress: ProgressLine): string {
+export function progressText(progress: AnyProgress): string {
+  if (!('tensors' in progress)) return runningText(progress);
   const { stage, item, tensorsDone, tensors, bytesDone, bytes, bytesPerSecond, secondsLeft } = progress;
   const parts = [
     stage,
@@ -65,6 +72,32 @@ export function progressText(progress: ProgressLine): string {
     displayName(item, 60),
   ];
   return parts.filter((part) => part !== '').join(' · ');
+}
+
+function runningText({ stage, done, total, rate, secondsLeft }: RunningProgress): string {
+  const amount =
+    stage === 'downloading'
+      ? `${formatBytes(done)} of ${formatBytes(total)}`
+      : `${formatCount(Math.round(done))}/${formatCount(total)} tokens`;
+  const parts = [
+    stage,
+    amount,
+    ...(rate > 0 ? [`${formatCount(Math.round(rate))} tokens/s`] : []),
+    ...(secondsLeft === null ? [] : [`${formatSeconds(secondsLeft)} left`]),
+  ];
+  return parts.join(' · ');
+}
+
+/** What an evaluation found, in one line, with its protocol. */
+export function evaluateText(report: EvaluateReport): string {
+  const { window, stride, bos } = report.protocol;
+  const bits = report.bitsPerByte === null ? '' : `, ${report.bitsPerByte.toFixed(4)} bits per byte`;
+  const front = bos === null ? 'nothing in front' : `token ${bos} in front`;
+  return (
+    `perplexity ${report.perplexity.toFixed(4)}, mean loss ${report.meanNll.toFixed(5)} nats over ` +
+    `${formatCount(report.tokens)} tokens${bits} (windows of ${window} that advance by ${stride}, ${front}; ` +
+    `${formatSeconds(report.seconds)} on ${report.engine}, ${displayName(report.adapter)})`
+  );
 }
 
 /** What a finished merge did, in one line. */

@@ -1,4 +1,4 @@
-import type { ProgressLine } from './headless-calls';
+import type { AnyProgress } from './headless-calls';
 import { progressText } from './print';
 
 interface Terminal {
@@ -17,7 +17,7 @@ const LOG_SECONDS = 10;
 export function progressPrinter(
   out: Terminal,
   now: () => number = Date.now,
-): { print: (progress: ProgressLine) => void; end: () => void } {
+): { print: (progress: AnyProgress) => void; end: () => void } {
   let stage = '';
   let printedAt = Number.NEGATIVE_INFINITY;
   let isLineOpen = false;

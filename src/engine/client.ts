@@ -6,7 +6,7 @@ import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
 import { trustedWorkerUrl } from '../trusted-worker-url';
 import workerUrl from './engine.worker.ts?worker&url';
-import type { EngineApi, Outcome, Progress, RemoteEngine } from './protocol';
+import type { EngineApi, Outcome, RemoteEngine } from './protocol';
 
 export type EngineClient = EngineApi & { close(): void };
 
@@ -43,6 +43,20 @@ export function connectEngine(): EngineClient {
     return outcome.value as Awaited<ReturnType<EngineApi[K]>>;
   };
 
+  const callWithProgress = async <K extends keyof EngineApi, P>(
+    method: K,
+    request: unknown,
+    onProgress: (progress: P) => void,
+  ): Promise<Awaited<ReturnType<EngineApi[K]>>> => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = ({ data }: MessageEvent<P>) => onProgress(data);
+    try {
+      return await call(method, [request], port2);
+    } finally {
+      port1.close();
+    }
+  };
+
   return {
     facts: () => call('facts', []),
     openSample: () => call('openSample', []),
@@ -52,15 +66,10 @@ export function connectEngine(): EngineClient {
     setHub: (hub) => call('setHub', [hub]),
     searchHub: (query) => call('searchHub', [query]),
     plan: (recipe) => call('plan', [recipe]),
-    async merge(request, onProgress) {
-      const { port1, port2 } = new MessageChannel();
-      port1.onmessage = ({ data }: MessageEvent<Progress>) => onProgress(data);
-      try {
-        return await call('merge', [request], port2);
-      } finally {
-        port1.close();
-      }
-    },
+    merge: (request, onProgress) => callWithProgress('merge', request, onProgress),
+    evaluate: (request, onProgress) => callWithProgress('evaluate', request, onProgress),
+    generate: (request, onProgress) => callWithProgress('generate', request, onProgress),
+    sampleTexts: () => call('sampleTexts', []),
     cancel: () => call('cancel', []),
     outputFile: (name, file) => call('outputFile', [name, file]),
     cache: () => call('cache', []),

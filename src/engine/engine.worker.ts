@@ -1,7 +1,7 @@
 /** The one dedicated worker: everything that fetches, stores or computes runs here. */
 import * as Comlink from 'comlink';
 import { errorFacts } from '../errors';
-import type { Outcome, Progress, RemoteEngine } from './protocol';
+import type { Outcome, RemoteEngine } from './protocol';
 import { createSession } from './session';
 
 const session = createSession();
@@ -10,7 +10,7 @@ const remote: RemoteEngine = {
   async call(method, args, port): Promise<Outcome> {
     try {
       const run = session[method] as (...all: unknown[]) => Promise<unknown>;
-      const onProgress = (progress: Progress) => port?.postMessage(progress);
+      const onProgress = (progress: unknown) => port?.postMessage(progress);
       return { value: await run(...args, ...(port ? [onProgress] : [])) };
     } catch (thrown) {
       return { error: errorFacts(thrown) };

@@ -4,17 +4,17 @@ import { AmalgamError } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
 import { buildShardIndex } from '../formats/shard-index';
 import { methodById } from '../merge/methods';
-import type { Plan, ShardPlan, TensorRef } from '../merge/plan';
+import type { Plan, ShardPlan } from '../merge/plan';
 import { runPlan } from '../merge/run';
 import { finishShards, inputName, SHARD_INDEX } from '../merge/shards';
 import { AMALGAM_VERSION } from '../merge/version';
 import { sha256Of } from '../sources/sha256';
-import type { OpenSource } from '../store/blob-source';
 import { openCached } from '../store/cached-source';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { ShardWriter, type WrittenShard } from '../write/shard-writer';
 import { openEngine } from './choose-engine';
+import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
 import { type ProgressMeter, progressMeter } from './progress';
 import type { MergeReport, MergeRequest, Progress } from './protocol';
@@ -34,14 +34,15 @@ export async function runMerge(
   const begin = performance.now();
   let engine: ComputeEngine | undefined;
   const meter = progressMeter(onProgress, () => engine);
-  const sources = new Map<string, OpenSource>();
+  let inputs: Inputs | undefined;
   let destination: Destination | undefined;
   try {
     // what can refuse does so before anything is downloaded
     engine = await openEngine(request.engine);
     destination = await openDestination(request.destination);
-    await openInputs(plan, models, sources, meter, signal);
-    const hashes = await hashInputs(plan, models, sources, meter, signal);
+    if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
+    inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
+    const hashes = await hashInputs(plan, models, inputs, meter, signal);
     const shardPlans = finishShards(plan, hashes);
     const { tensors, shards } = await mergeShards({
       plan,
@@ -49,7 +50,7 @@ export async function runMerge(
       request,
       engine,
       destination,
-      sources,
+      inputs,
       meter,
       signal,
     });
@@ -78,12 +79,13 @@ export async function runMerge(
     await destination?.discard();
     throw error;
   } finally {
-    for (const source of sources.values()) source.close();
+    inputs?.close();
     engine?.close();
   }
 }
 
-function requireClean(plan: Plan): void {
+/** @throws AmalgamError `PlanHasErrors` with the first error's words and remedy */
+export function requireClean(plan: Plan): void {
   const errors = plan.problems.filter((p) => p.severity === 'error');
   const first = errors[0];
   if (!first) return;
@@ -91,32 +93,11 @@ function requireClean(plan: Plan): void {
   throw new AmalgamError('PlanHasErrors', `${first.message}${more}`, first.remedy);
 }
 
-/** Downloads what is on the Hub and opens every weight file. */
-async function openInputs(
-  plan: Plan,
-  models: OpenModels,
-  sources: Map<string, OpenSource>,
-  meter: ProgressMeter,
-  signal: AbortSignal,
-): Promise<void> {
-  if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
-  for (const input of plan.inputs) {
-    const { folder, file } = models.file(input.folder, input.file);
-    const name = inputName(input.folder, input.file);
-    let before = 0; // the store counts what it has of this file, which drops when a damaged piece is fetched again
-    const onBytes = (bytes: number) => {
-      meter.advance(bytes - before, name);
-      before = bytes;
-    };
-    sources.set(name, await openCached(folder, file, { signal, onBytes }));
-  }
-}
-
 /** sha256 of every input: the Hub's own (verified at download), else computed here. */
 async function hashInputs(
   plan: Plan,
   models: OpenModels,
-  sources: Map<string, OpenSource>,
+  inputs: Inputs,
   meter: ProgressMeter,
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
@@ -135,7 +116,7 @@ async function hashInputs(
   }
   for (const input of unknown) {
     const name = inputName(input.folder, input.file);
-    hashes.set(name, await sha256Of(sources.get(name)!, signal, (bytes) => meter.advance(bytes, name)));
+    hashes.set(name, await sha256Of(inputs.source(name), signal, (bytes) => meter.advance(bytes, name)));
   }
   return hashes;
 }
@@ -146,22 +127,20 @@ interface ShardWork {
   request: MergeRequest;
   engine: ComputeEngine;
   destination: Destination;
-  sources: ReadonlyMap<string, OpenSource>;
+  inputs: Inputs;
   meter: ProgressMeter;
   signal: AbortSignal;
 }
 
 async function mergeShards(work: ShardWork) {
-  const { plan, shardPlans, request, engine, destination, sources, meter, signal } = work;
+  const { plan, shardPlans, request, engine, destination, inputs, meter, signal } = work;
   meter.begin('merging', dataBytes(shardPlans), plan.tensors.length);
-  const read = (ref: TensorRef, begin: number, end: number) =>
-    sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end, signal);
   return runPlan<WrittenShard>({
     plan,
     shards: shardPlans,
     engine,
     methods: methodById,
-    read,
+    read: inputs.read,
     signal,
     ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
     openShard: async (shard) => {

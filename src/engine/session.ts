@@ -11,14 +11,17 @@ import { AMALGAM_VERSION } from '../merge/version';
 import { searchModels } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';
 import { foldersFromFiles } from '../sources/local-folder';
-import { sampleFolders } from '../sources/sample';
+import { sampleFolders, sampleTexts } from '../sources/sample';
 import { openServedFolder } from '../sources/served-folder';
 import { deleteBlob, listBlobs } from '../store/blobs';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { engineFacts } from './choose-engine';
-import { runMerge } from './merge-job';
+import { runEvaluation } from './evaluate-job';
+import { runGeneration } from './generate-job';
+import { requireClean, runMerge } from './merge-job';
 import { openModels } from './models';
-import type { EngineApi, ModelFacts } from './protocol';
+import type { EngineApi, EvaluateRequest, ModelFacts, RunningProgress } from './protocol';
+import type { RunningOptions } from './running-model';
 import { cachedHashes, storageFacts, sweepStorage } from './storage-facts';
 
 export function createSession(): EngineApi {
@@ -36,6 +39,46 @@ export function createSession(): EngineApi {
       return pin;
     });
     return makePlan(pinned, (ref) => models.open(ref), methodById, await cachedHashes());
+  };
+
+  /** One job at a time: they share the device and the storage. */
+  const alone = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    if (job) {
+      throw new AmalgamError('Busy', 'Another job is still running.', 'Wait for it, or cancel it first.');
+    }
+    const controller = new AbortController();
+    job = controller;
+    try {
+      return await work(controller.signal);
+    } catch (thrown) {
+      if (!controller.signal.aborted) throw thrown;
+      throw new AmalgamError('Cancelled', 'Cancelled.', 'Nothing was saved. Start again when you like.', {
+        cause: thrown,
+      });
+    } finally {
+      job = undefined;
+    }
+  };
+
+  /** What running a target takes: a single model is the plan of copying it. */
+  const running = async (
+    { target, engine }: Pick<EvaluateRequest, 'target' | 'engine'>,
+    signal: AbortSignal,
+    onProgress: (progress: RunningProgress) => void,
+  ): Promise<RunningOptions> => {
+    const exact = 'model' in target;
+    const recipe: Recipe =
+      'recipe' in target
+        ? target.recipe
+        : {
+            mergeMethod: 'passthrough',
+            models: [{ model: target.model, parameters: {} }],
+            parameters: {},
+            amalgam: {},
+          };
+    const made = await plan(recipe);
+    requireClean(made);
+    return { plan: made, models, engine, exact, signal, onProgress };
   };
 
   return {
@@ -68,25 +111,13 @@ export function createSession(): EngineApi {
     },
     searchHub: (query) => searchModels(hub, query),
     plan: async (recipe) => planFacts(await plan(recipe)),
-    async merge(request, onProgress) {
-      if (job) {
-        throw new AmalgamError('Busy', 'A merge is already running.', 'Wait for it, or cancel it first.');
-      }
-      const controller = new AbortController();
-      job = controller;
-      try {
-        return await runMerge(await plan(request.recipe), request, models, controller.signal, onProgress);
-      } catch (thrown) {
-        if (controller.signal.aborted) {
-          throw new AmalgamError('Cancelled', 'The merge was cancelled.', 'Nothing was saved.', {
-            cause: thrown,
-          });
-        }
-        throw thrown;
-      } finally {
-        job = undefined;
-      }
-    },
+    merge: (request, onProgress) =>
+      alone(async (signal) => runMerge(await plan(request.recipe), request, models, signal, onProgress)),
+    evaluate: (request, onProgress) =>
+      alone(async (signal) => runEvaluation(request, await running(request, signal, onProgress))),
+    generate: (request, onProgress) =>
+      alone(async (signal) => runGeneration(request, await running(request, signal, onProgress))),
+    sampleTexts: () => sampleTexts(),
     async cancel() {
       job?.abort();
     },

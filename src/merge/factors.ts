@@ -2,7 +2,7 @@
 import type { ComputeEngine, EngineBuffer } from '../compute/engine';
 import { exact, exactFloats } from '../compute/exact';
 import { decodeToF32 } from '../formats/half';
-import type { TensorPlan, TensorRef, TensorView } from './plan';
+import type { LowRank, TensorPlan, TensorRef, TensorView } from './plan';
 import { columns, type ReadTensor, weightDtype } from './tensor-task';
 
 export interface Factors {
@@ -31,18 +31,23 @@ export async function loadFactors(
     return upload(engine, new Float32Array([1]), right, 1, right.length, view.addend.scale);
   }
   if (!view.lowRank) return undefined;
-  const { a, b, rank, scale, layout, magnitude } = view.lowRank;
-  const [aValues, bValues, m] = await Promise.all([
-    readF32(a, read),
-    readF32(b, read),
+  const { rank, scale, magnitude } = view.lowRank;
+  const [{ left, right }, m] = await Promise.all([
+    loadFactorValues(view.lowRank, read),
     magnitude ? readF32(magnitude, read) : undefined,
   ]);
-  const [left, right] =
-    layout === 'linear'
-      ? [bValues, aValues]
-      : [transpose(aValues, rank), transpose(bValues, bValues.length / rank)];
   const factors = upload(engine, left, right, rank, columns(plan), scale);
   return m ? { ...factors, magnitude: m } : factors;
+}
+
+/** The factors as they multiply the stored weight [rows, cols]: L [rows, rank] and R [rank, cols], row after row. */
+export async function loadFactorValues(
+  { a, b, rank, layout }: LowRank,
+  read: ReadTensor,
+): Promise<{ left: Float32Array<ArrayBuffer>; right: Float32Array<ArrayBuffer> }> {
+  const [aValues, bValues] = await Promise.all([readF32(a, read), readF32(b, read)]);
+  if (layout === 'linear') return { left: bValues, right: aValues };
+  return { left: transpose(aValues, rank), right: transpose(bValues, bValues.length / rank) };
 }
 
 function upload(

@@ -39,3 +39,15 @@ export const SAMPLE_FILES: ReadonlyMap<string, readonly (readonly [path: string,
     ],
   ],
 );
+
+/** The texts of the family, in `public/samples/texts`: held out for evaluation, and for calibration. */
+export const SAMPLE_TEXTS: readonly (readonly [file: string, bytes: number])[] = [
+  ['common.eval.txt', 20_053],
+  ['common.calibration.txt', 60_284],
+  ['kitchen.eval.txt', 20_283],
+  ['kitchen.calibration.txt', 60_323],
+  ['harbour.eval.txt', 20_010],
+  ['harbour.calibration.txt', 60_816],
+  ['workshop.eval.txt', 20_137],
+  ['workshop.calibration.txt', 60_140],
+];

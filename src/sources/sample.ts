@@ -6,7 +6,7 @@ import { checkByteRange } from './byte-range';
 import type { ByteSource } from './byte-source';
 import type { ModelFolder } from './model-folder';
 import { retrying, type Transfer } from './retrying';
-import { SAMPLE_FILES } from './sample-files';
+import { SAMPLE_FILES, SAMPLE_TEXTS } from './sample-files';
 import { fetchOk, readAll } from './transfer';
 
 /**
@@ -27,6 +27,21 @@ export function sampleFolders(
       return { path: file, byteLength: bytes, open: () => source };
     }),
   }));
+}
+
+/** The evaluation texts of the family by name: `common`, `kitchen`, `harbour`, `workshop`. */
+export function sampleTexts(
+  samplesUrl = new URL('.', new URL(readmeUrl, import.meta.url)).href,
+  transfer: Transfer = {},
+): Promise<{ name: string; text: string }[]> {
+  const evaluation = SAMPLE_TEXTS.filter(([file]) => file.endsWith('.eval.txt'));
+  return Promise.all(
+    evaluation.map(async ([file, bytes]) => {
+      const source = sampleSource(`${samplesUrl}texts/${file}`, `samples/texts/${file}`, bytes, transfer);
+      const text = new TextDecoder('utf-8', { fatal: true }).decode(await source.read(0, bytes));
+      return { name: file.replace('.eval.txt', ''), text };
+    }),
+  );
 }
 
 /** One file: all readers share one fetch; a failed fetch is forgotten, so that the next read tries again. */

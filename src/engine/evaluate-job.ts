@@ -1,0 +1,49 @@
+import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../evaluate/perplexity';
+import type { Tokenizer } from '../evaluate/tokenizer';
+import type { EvaluateReport, EvaluateRequest, RunningProgress } from './protocol';
+import { openRunningModel, type RunningOptions } from './running-model';
+
+/**
+ * Perplexity of a planned model.
+ * @throws AmalgamError `TextEmpty`, `TextTooShort`, `TokenOutOfRange`, `NonFinite`, `Cancelled`, and what opening throws
+ */
+export async function runEvaluation(
+  request: EvaluateRequest,
+  options: RunningOptions,
+): Promise<EvaluateReport> {
+  const { window = DEFAULT_PROTOCOL.window, stride = DEFAULT_PROTOCOL.stride, perToken = false } = request;
+  const model = await openRunningModel(options);
+  try {
+    const input =
+      'ids' in request.input
+        ? { ids: request.input.ids, bos: null }
+        : tokenize(request.input.text, await model.tokenizer());
+    return await evaluate(
+      model.runner,
+      input,
+      { window, stride },
+      {
+        perToken,
+        signal: options.signal,
+        onProgress: ({ tokensDone, tokens, tokensPerSecond, secondsLeft }) =>
+          options.onProgress({
+            stage: 'running',
+            done: tokensDone,
+            total: tokens,
+            rate: tokensPerSecond,
+            secondsLeft,
+          } satisfies RunningProgress),
+      },
+    );
+  } finally {
+    model.close();
+  }
+}
+
+function tokenize(text: string, tokenizer: Tokenizer): EvaluateInput {
+  return {
+    ids: [...tokenizer.prefix, ...tokenizer.encode(text)],
+    bos: tokenizer.prefix[0] ?? null,
+    bytes: new TextEncoder().encode(text).length,
+  };
+}

@@ -1,0 +1,53 @@
+/** The weight files a plan reads: downloaded where they are on the Hub, opened, closed together. */
+import type { Plan } from '../merge/plan';
+import { inputName } from '../merge/shards';
+import type { ReadTensor } from '../merge/tensor-task';
+import type { OpenSource } from '../store/blob-source';
+import { openCached } from '../store/cached-source';
+import type { OpenModels } from './models';
+
+export interface Inputs {
+  /** By {@link inputName}. */
+  source(name: string): OpenSource;
+  read: ReadTensor;
+  close(): void;
+}
+
+/**
+ * Opens every weight file, downloading first what is on the Hub and not in the cache.
+ *
+ * @param onDownload bytes that came (negative when a damaged piece is fetched again), and the file
+ * @throws what the store and the sources throw
+ */
+export async function openInputs(
+  plan: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+  onDownload: (bytes: number, name: string) => void,
+): Promise<Inputs> {
+  const sources = new Map<string, OpenSource>();
+  const close = () => {
+    for (const source of sources.values()) source.close();
+  };
+  try {
+    for (const input of plan.inputs) {
+      const { folder, file } = models.file(input.folder, input.file);
+      const name = inputName(input.folder, input.file);
+      let before = 0; // the store counts what it has of this file
+      const onBytes = (bytes: number) => {
+        onDownload(bytes - before, name);
+        before = bytes;
+      };
+      sources.set(name, await openCached(folder, file, { signal, onBytes }));
+    }
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return {
+    source: (name) => sources.get(name)!,
+    read: (ref, begin, end) =>
+      sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end, signal),
+    close,
+  };
+}

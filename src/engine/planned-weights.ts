@@ -1,0 +1,154 @@
+/**
+ * The weights of a plan as the forward pass reads them, without a merged checkpoint anywhere: stored tensors are read
+ * where they lie, plain LoRA updates are handed over as their factors, everything else is computed when it is read.
+ */
+import type { ComputeEngine } from '../compute/engine';
+import { isWeightDtype } from '../formats/dtype';
+import type { LowRankUpdate, StoredWeight, WeightSource } from '../forward/weight-source';
+import { computeTensor, openComputed } from '../merge/compute';
+import type { WholeModel } from '../merge/delta-pipeline';
+import { loadFactorValues } from '../merge/factors';
+import type { MergeMethod } from '../merge/method';
+import { methodById } from '../merge/methods';
+import type { Plan, TensorPlan } from '../merge/plan';
+import type { ReadTensor } from '../merge/tensor-task';
+import { measureWholeModel } from '../merge/whole-model';
+import { openWorkspace, tileElementsFor, type Workspace } from '../merge/workspace';
+
+export interface PlannedWeights extends WeightSource {
+  close(): void;
+}
+
+/**
+ * Opens the weights of a clean plan. A merged tensor has the dtype the plan would write, so that what is measured is
+ * what would be saved; `exact` keeps f32 instead (a model with its adapter, which nobody is about to write).
+ */
+export async function openPlannedWeights(
+  plan: Plan,
+  engine: ComputeEngine,
+  read: ReadTensor,
+  exact: boolean,
+): Promise<PlannedWeights> {
+  const tensors = new Map(
+    plan.tensors
+      .filter((t) => isWeightDtype(t.dtype))
+      .map((t) => [t.name, exact && !t.copy && !plainUpdate(t) ? { ...t, dtype: 'F32' as const } : t]),
+  );
+  const computed = [...tensors.values()].filter((t) => !t.copy && !(exact && plainUpdate(t)));
+  const merged = computed.length > 0 ? await openMerged(plan, computed, engine, read) : undefined;
+  const updates = new Map<string, LowRankUpdate>();
+  if (exact) {
+    for (const t of tensors.values()) if (plainUpdate(t)) updates.set(t.name, updateOf(t, read));
+  }
+  return {
+    tensors: new Map([...tensors].map(([name, t]) => [name, storedAs(t, exact)])),
+    updates,
+    exclusive: merged !== undefined,
+    read(name, begin, end) {
+      const tensor = tensors.get(name)!;
+      if (tensor.copy) return read(tensor.copy, begin, end);
+      if (updates.has(name)) return read(tensor.models[0]!.view.origin, begin, end);
+      return merged!.read(tensor, begin, end);
+    },
+    close() {
+      merged?.close();
+    },
+  };
+}
+
+function storedAs(tensor: TensorPlan, exact: boolean): StoredWeight {
+  const { dtype } = exact && plainUpdate(tensor) ? tensor.models[0]!.view.origin : tensor;
+  if (!isWeightDtype(dtype)) throw new Error(`${tensor.name}: ${dtype} is no weight`);
+  return { dtype, shape: tensor.shape };
+}
+
+/** A linear layer of a block that is one model's stored weight plus a plain LoRA update, and nothing else. */
+function plainUpdate(tensor: TensorPlan): boolean {
+  const view = tensor.models[0]?.view;
+  return (
+    tensor.models.length === 1 &&
+    tensor.method === 'passthrough' &&
+    tensor.role.layer !== null &&
+    tensor.role.kind === 'linear' &&
+    view?.lowRank !== undefined &&
+    view.lowRank.magnitude === undefined &&
+    view.addend === undefined
+  );
+}
+
+function updateOf(tensor: TensorPlan, read: ReadTensor): LowRankUpdate {
+  const { lowRank } = tensor.models[0]!.view;
+  return {
+    rank: lowRank!.rank,
+    scale: lowRank!.scale,
+    load: () => loadFactorValues(lowRank!, read),
+  };
+}
+
+interface Merged {
+  read(tensor: TensorPlan, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
+  close(): void;
+}
+
+/** Computes tensors whole, one at a time, and keeps the last one: a sweep reads each front to back. */
+async function openMerged(
+  plan: Plan,
+  computed: readonly TensorPlan[],
+  engine: ComputeEngine,
+  read: ReadTensor,
+): Promise<Merged> {
+  const models = computed.reduce((most, t) => Math.max(most, t.models.length), 1);
+  const largest = computed.reduce((most, t) => Math.max(most, t.elements), 1);
+  const work = openWorkspace(engine, models, tileElementsFor(engine, models, largest));
+  const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
+  const wholeModel = await measureWholeModel({
+    plan,
+    methods: methodById,
+    work,
+    engine,
+    read,
+    seed,
+    nonFinite,
+  });
+  let last: { name: string; bytes: Uint8Array<ArrayBuffer> } | undefined;
+  return {
+    async read(tensor, begin, end) {
+      if (last?.name !== tensor.name) {
+        last = {
+          name: tensor.name,
+          bytes: await mergeWhole(tensor, work, read, { seed, nonFinite }, wholeModel),
+        };
+      }
+      return last.bytes.slice(begin, end);
+    },
+    close() {
+      work.close();
+    },
+  };
+}
+
+async function mergeWhole(
+  tensor: TensorPlan,
+  work: Workspace,
+  read: ReadTensor,
+  settings: { seed: number; nonFinite: 'stop' | 'carry' },
+  wholeModel: WholeModel | undefined,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const method: MergeMethod = methodById.get(tensor.method)!;
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  const task = openComputed(tensor, method, work, read);
+  try {
+    await computeTensor(
+      task,
+      method,
+      { ...settings, ...(wholeModel ? { wholeModel } : {}) },
+      async (bytes) => {
+        pieces.push(bytes);
+      },
+    );
+  } finally {
+    task.close();
+  }
+  if (pieces.length === 1) return pieces[0]!;
+  return new Uint8Array(await new Blob(pieces).arrayBuffer());
+}
