@@ -23,7 +23,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   write: ['formats', 'sources', 'merge'],
   forward: ['formats', 'sources', 'models', 'compute'],
   evaluate: ['formats', 'sources', 'models', 'compute', 'forward'],
-  engine: ['formats', 'sources', 'store', 'models', 'compute', 'gpu', 'cpu', 'merge', 'write', 'forward'],
+  engine: ['formats', 'sources', 'store', 'models', 'compute', 'gpu', 'cpu', 'merge', 'write', 'forward', 'evaluate'],
   ui: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'merge/method', 'merge/methods'],
   cli: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'ui/format'],
   main: ['ui', 'cli/page', 'engine/client'],
@@ -52,6 +52,8 @@ const API_ROOMS: Record<string, string[]> = {
 
 const RUNTIME_DEPENDENCIES = [
   '@huggingface/hub',
+  '@huggingface/jinja',
+  '@huggingface/tokenizers',
   '@tanstack/react-virtual',
   'comlink',
   'd3-scale',
