@@ -71,6 +71,9 @@ export type ErrorCode =
   | 'TextTooShort'
   | 'TokenOutOfRange'
   | 'ContextTooLong'
+  // compare: the models do not belong together, or there is nothing to do
+  | 'NothingToCompare'
+  | 'NothingToExtract'
   // run and output
   | 'Cancelled'
   | 'Busy'
