@@ -10,6 +10,8 @@ import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './e2e/setup-chrom
 // Found up front, so that no test file has to be reloaded in the middle of a run.
 const BROWSER_DEPENDENCIES = [
   '@huggingface/hub',
+  '@huggingface/jinja',
+  '@huggingface/tokenizers',
   '@tanstack/react-virtual',
   'comlink',
   'd3-scale',

@@ -1,0 +1,66 @@
+/** The sample model on the graphics device: perplexity as on typed arrays, greedy text as published. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ComputeEngine } from '../compute/engine';
+import { createCpuEngine } from '../cpu/cpu-engine';
+import { parseModelConfig } from '../formats/model-config';
+import { type FileTensor, readTensors } from '../forward/golden.test.fixture';
+import { openRunner } from '../forward/runner';
+import { sourceOf } from '../forward/runner.test.cases';
+import { createGpuEngine } from '../gpu/gpu-engine';
+import { resolveArchitecture } from '../models/resolve';
+import { generate } from './generate';
+import { evaluate } from './perplexity';
+import { GREEDY } from './sampler';
+import { createTokenizer, type Tokenizer } from './tokenizer';
+
+const file = async (path: string) => {
+  const response = await fetch(`/samples/${path}`);
+  if (!response.ok) throw new Error(`${path}: ${response.status}`);
+  return new Uint8Array(await response.arrayBuffer());
+};
+const text = async (path: string) => new TextDecoder().decode(await file(path));
+
+describe('the sample base on the graphics device', () => {
+  let gpu: ComputeEngine;
+  let config: string;
+  let tensors: Map<string, FileTensor>;
+  let tokenizer: Tokenizer;
+  beforeAll(async () => {
+    gpu = await createGpuEngine();
+    config = await text('base/config.json');
+    tensors = readTensors(await file('base/model.safetensors'));
+    const files = { tokenizer: await text('base/tokenizer.json'), hasSentencePiece: false };
+    tokenizer = createTokenizer(files, 'samples/base');
+  });
+  afterAll(() => gpu.close());
+  const open = (engine: ComputeEngine) =>
+    openRunner(engine, resolveArchitecture(parseModelConfig(config, 'config.json')), sourceOf(tensors));
+
+  it('is as surprised by each token as on typed arrays', async () => {
+    const story = (await text('texts/kitchen.eval.txt')).slice(0, 700);
+    const ids = [...tokenizer.prefix, ...tokenizer.encode(story)];
+    const input = { ids, bos: 0, bytes: story.length };
+    const protocol = { window: 128, stride: 64 };
+    const onCpu = await evaluate(open(createCpuEngine()), input, protocol, { perToken: true });
+    const onGpu = await evaluate(open(gpu), input, protocol, { perToken: true });
+    expect(onGpu).toMatchObject({
+      tokens: ids.length - 1,
+      engine: 'webgpu',
+      protocol: { ...protocol, bos: 0 },
+    });
+    const worst = onCpu.perToken!.reduce((m, v, i) => Math.max(m, Math.abs(v - onGpu.perToken![i]!)), 0);
+    expect(worst).toBeLessThan(2e-4);
+    expect(Math.abs(onGpu.perplexity / onCpu.perplexity - 1)).toBeLessThan(1e-5);
+    expect(onGpu.peakBytes).toBeGreaterThan(2_000_000);
+  });
+
+  it('writes the published continuations', async () => {
+    const { greedy } = JSON.parse(await text('expected.json')) as {
+      greedy: { base: { prompt: string; prompt_ids: number[]; ids: number[] }[] };
+    };
+    const prompts = greedy.base.map(({ prompt }) => [...tokenizer.prefix, ...tokenizer.encode(prompt)]);
+    expect(prompts).toEqual(greedy.base.map((c) => c.prompt_ids));
+    const got = await generate(open(gpu), prompts, { maxTokens: 12, sampling: GREEDY });
+    expect(got.map((g) => g.ids)).toEqual(greedy.base.map((c) => c.ids.slice(0, 12)));
+  });
+});
