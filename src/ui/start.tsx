@@ -6,6 +6,7 @@ import './styles/tokens.css';
 import './styles/base.css';
 import './styles/controls.css';
 import './styles/overlays.css';
+import './styles/runbar.css';
 import './styles/workbench.css';
 import './styles/recipe.css';
 import './styles/charts.css';
