@@ -151,10 +151,8 @@ export function openHeadPass(
     },
     async tile(tile) {
       if (n === 0) return;
-      const step = Math.max(
-        LOG_SUM_SEGMENT,
-        Math.floor(LOGIT_BYTES / (n * 4) / LOG_SUM_SEGMENT) * LOG_SUM_SEGMENT,
-      );
+      const room = Math.min(LOGIT_BYTES / (n * 4), queue.dispatchWork / (n * embedding.width));
+      const step = Math.max(1, Math.floor(room / LOG_SUM_SEGMENT)) * LOG_SUM_SEGMENT;
       for (let first = 0; first < tile.outputs; first += step) {
         await slice(tile, first, Math.min(step, tile.outputs - first));
       }

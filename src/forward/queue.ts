@@ -8,6 +8,8 @@ import type { Kernel } from '../compute/kernel';
 
 /** Multiply-adds under way before the queue waits: a second or so of a slow device of either kind. */
 const WORK_UNDER_WAY = { software: 1e9, gpu: 1e11 };
+/** Multiply-adds of one dispatch: a driver that sees no answer for about two seconds resets the device. */
+const DISPATCH_WORK = { software: 5e8, gpu: 1e10 };
 /** Dispatches under way before it waits; the GPU engine can prove 1024. */
 const DISPATCHES_UNDER_WAY = 512;
 
@@ -16,6 +18,8 @@ export interface Queue {
   /** Bytes held now, and the most there ever were. */
   readonly bytes: number;
   readonly peakBytes: number;
+  /** Most multiply-adds that one dispatch should have. */
+  readonly dispatchWork: number;
   /** A zeroed buffer of at least `byteLength`, a multiple of 16 bytes long. @throws AmalgamError `GpuOutOfMemory` */
   allocate(byteLength: number, label: string): EngineBuffer;
   free(buffer: EngineBuffer | undefined): void;
@@ -45,6 +49,7 @@ export function createQueue(engine: ComputeEngine): Queue {
   };
   return {
     engine,
+    dispatchWork: engine.software ? DISPATCH_WORK.software : DISPATCH_WORK.gpu,
     get bytes() {
       return bytes;
     },

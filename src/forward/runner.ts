@@ -28,8 +28,6 @@ const DEFAULTS = {
   streamBytes: 256 * MEBIBYTE,
   tileBytes: 128 * MEBIBYTE,
 };
-/** Multiply-adds of one dispatch: a driver that sees no answer for about two seconds resets the device. */
-const DISPATCH_WORK = { software: 5e8, gpu: 1e10 };
 const CHUNK_ROWS = { least: 32, most: 2048 };
 
 export interface Runner {
@@ -75,7 +73,12 @@ export function openRunner(
     residentBytes: settings.residentBytes,
     tileBytes: Math.min(settings.tileBytes, engine.maxBufferBytes),
   });
-  const chunkRows = rowsOfChunk(architecture, engine, settings.activationBytes, Object.values(model.widths));
+  const chunkRows = rowsOfChunk(
+    architecture,
+    queue.dispatchWork,
+    settings.activationBytes,
+    Object.values(model.widths),
+  );
   const startRunnerSweep: Runner['startSweep'] = (request) => startSweep(model, { ...request, chunkRows });
   return {
     architecture,
@@ -108,7 +111,7 @@ export function openRunner(
 /** Rows that go through a block at once: bounded by memory, and by how long one dispatch may take. */
 function rowsOfChunk(
   architecture: Architecture,
-  engine: ComputeEngine,
+  dispatchWork: number,
   activationBytes: number,
   widths: readonly number[],
 ): number {
@@ -118,7 +121,6 @@ function rowsOfChunk(
       linearSites(block).flatMap((site) => site.linears.map((l) => l.inputs * l.outputs)),
     ),
   );
-  const work = engine.software ? DISPATCH_WORK.software : DISPATCH_WORK.gpu;
-  const rows = Math.floor(Math.min(activationBytes / rowBytes, work / largest));
+  const rows = Math.floor(Math.min(activationBytes / rowBytes, dispatchWork / largest));
   return Math.min(CHUNK_ROWS.most, Math.max(CHUNK_ROWS.least, rows));
 }
