@@ -58,7 +58,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       select(0u, 1u, votes < 0.0),
     );
     var agreeing = 0u;
-    if (params.election != 0u) {
+    let special = (bitcast<u32>(mixed) & 0x7fffffffu) > 0x7f800000u; // NaN comes through whoever is elected
+    if (params.election != 0u && !special) {
       let plus = votes > 0.0 || (votes == 0.0 && params.zero_negative == 0u);
       agreeing = select(negative, positive, plus);
       mixed = 0.0;

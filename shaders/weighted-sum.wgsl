@@ -17,8 +17,8 @@ struct Params {
 }
 
 @group(0) @binding(1) var<storage, read> values: array<f32>;
-// per group: b, k, c_0 … c_{count − 1}
-@group(0) @binding(2) var<storage, read> coefficients: array<f32>;
+// per group the bits of b, k, c_0 … c_{count − 1}; compared as integers, so that a NaN counts as neither 0 nor 1
+@group(0) @binding(2) var<storage, read> coefficients: array<u32>;
 @group(0) @binding(3) var<storage, read_write> out: array<u32>;
 
 @compute @workgroup_size(64)
@@ -28,22 +28,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var e = begin + lane; e < end; e += 64u) {
     let table = ((e / params.per) % params.groups) * (params.count + 2u);
     let b = coefficients[table];
+    let affine = coefficients[table + 1u] == 0x3f800000u;
     let a = values[params.slot + params.anchor * params.stride + e];
     var delta = 0.0;
     for (var i = 0u; i < params.count; i++) {
       let c = coefficients[table + 2u + i];
-      if (i != params.anchor && c != 0.0) {
+      if (i != params.anchor && (c & 0x7fffffffu) != 0u) {
         var v = values[params.slot + i * params.stride + e];
-        if (coefficients[table + 1u] == 1.0) { v = exact(v - a); }
-        delta = exact(delta + exact(v * c));
+        if (affine) { v = exact(v - a); }
+        delta = exact(delta + exact(v * bitcast<f32>(c)));
       }
     }
     // in integer registers while it is alone, so that −0 and NaN pass as they are
     var start = 0u;
-    if (b == 1.0) {
+    if (b == 0x3f800000u) {
       start = bitcast<u32>(a);
-    } else if (b != 0.0) {
-      start = bitcast<u32>(exact(a * b));
+    } else if ((b & 0x7fffffffu) != 0u) {
+      start = bitcast<u32>(exact(a * bitcast<f32>(b)));
     }
     out[e] = select(bitcast<u32>(exact(bitcast<f32>(start) + delta)), start, delta == 0.0);
   }

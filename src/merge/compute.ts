@@ -39,7 +39,7 @@ function slotForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {
 }
 
 /** Elements that must not be cut apart: rows for what looks at rows. */
-function tileUnit(plan: TensorPlan, { compute }: MergeMethod): number {
+export function tileUnit(plan: Pick<TensorPlan, 'shape' | 'parameters'>, { compute }: MergeMethod): number {
   if (compute.kind === 'gram') return groupElements(gramGroups(compute, plan), plan.shape);
   if (compute.kind !== 'delta') return 1;
   const { select } = compute.preset(plan.parameters);

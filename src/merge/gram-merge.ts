@@ -23,9 +23,9 @@ export function gramForm(method: GramCompute, hasBase: boolean): SlotForm {
 
 export function gramGroups(
   method: GramCompute,
-  task: Pick<TensorTask['plan'], 'parameters' | 'shape'>,
+  plan: Pick<TensorTask['plan'], 'parameters' | 'shape'>,
 ): VectorGroups {
-  return groupsOf(method.groups?.(task.parameters, task.shape) ?? 'tensor', task.shape);
+  return groupsOf(method.groups?.(plan.parameters, plan.shape) ?? 'tensor', plan.shape);
 }
 
 /** Merges one tensor. @throws AmalgamError `NonFinite`, `MergeUndefined` where the method has no result */
@@ -40,6 +40,12 @@ export async function mergeGram(
   // the vectors of the method: the changes, or the weights, of which the base is the first where there is one
   const from = changes || !plan.base ? 1 : 0;
   const solve = (products: Products): number[] => {
+    if (!allFinite(products)) {
+      // NaN among the values was refused when they were read, or is to be carried through
+      if (nonFinite === 'stop')
+        throw undefinedMerge(plan.name, 'its values are too large: their squares overflow');
+      return new Array<number>(products.count + (changes ? 1 : 0)).fill(Number.NaN);
+    }
     const found = method.coefficients(
       products,
       plan.models.map((m) => m.parameters),
@@ -74,6 +80,13 @@ export async function mergeGram(
 }
 
 type Solve = (products: Products) => number[];
+
+function allFinite(products: Products): boolean {
+  for (let i = 0; i < products.count; i++) {
+    for (let j = i; j < products.count; j++) if (!Number.isFinite(products.at(i, j))) return false;
+  }
+  return true;
+}
 
 async function solveTensor(
   task: TensorTask,

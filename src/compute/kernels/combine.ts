@@ -80,7 +80,8 @@ export const combine = defineKernel({
       for (let e = 0; e < size; e++) {
         let mixed = total[e]!;
         let agreeing = 0;
-        if (election !== 0) {
+        // NaN comes through whoever is elected
+        if (election !== 0 && !Number.isNaN(mixed)) {
           const plus = votes[e]! > 0 || (votes[e] === 0 && zero_negative === 0);
           agreeing = plus ? positive[e]! : negative[e]!;
           mixed = 0;

@@ -1,8 +1,17 @@
 import type { MergeMethod } from '../method';
-import { density, int8Mask, lambda, normalize, rescale, weight } from './parameters';
+import {
+  density,
+  int8Mask,
+  lambda,
+  normalize,
+  rescaleByName,
+  rescaleOf,
+  semantics,
+  weight,
+} from './parameters';
 
 /**
- * DARE, Yu et al. 2023, plain sum. mergekit 0.1.4 matches ‖τ‖₁ instead of the paper's 1/ρ; both are offered.
+ * DARE, Yu et al. 2023, plain sum. mergekit 0.1.4 matches ‖τ‖₁ where the paper and PEFT multiply by 1/ρ = 1/(1 − p).
  * The mask is drawn from a counter (Philox4x32-10), so it does not depend on order, tile or device.
  */
 export const dareLinear: MergeMethod = {
@@ -13,14 +22,30 @@ export const dareLinear: MergeMethod = {
   reference: { label: 'Yu et al. 2023', url: 'https://arxiv.org/abs/2311.03099' },
   base: 'required',
   models: { min: 1, max: 16 },
-  parameters: { normalize: normalize(false), lambda, rescale: rescale('l1'), int8_mask: int8Mask },
+  parameters: {
+    normalize: normalize(false),
+    lambda,
+    rescale: rescaleByName('on'),
+    int8_mask: int8Mask,
+    semantics,
+  },
   modelParameters: { weight, density },
-  contract: { permutation: 'invariant', single: 'rounded', spread: 'tensor' },
+  contract: {
+    permutation: 'invariant',
+    single: 'rounded',
+    spread: 'tensor',
+    settings: [
+      { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
+      { parameters: { normalize: true, lambda: 0.9 }, models: [{ density: 0 }, { density: 0.5 }] },
+      { parameters: { semantics: 'paper' }, models: [{ density: 0.4 }, { density: 0.25 }] },
+      { parameters: { rescale: 'none' }, models: [{ density: 0.3 }] },
+    ],
+  },
   compute: {
     kind: 'delta',
     preset: (p) => ({
       select: 'random',
-      rescale: p.rescale as 'none' | '1/density' | 'l1',
+      rescale: rescaleOf(p),
       consensus: 'none',
       normalize: p.normalize === true,
       lambda: Number(p.lambda),

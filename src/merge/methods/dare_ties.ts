@@ -1,9 +1,23 @@
 import type { MergeMethod } from '../method';
-import { density, int8Mask, lambda, normalize, rescale, weight } from './parameters';
+import {
+  checkMajoritySign,
+  consensusOf,
+  density,
+  int8Mask,
+  lambda,
+  majoritySign,
+  normalizeByName,
+  rescaleByName,
+  rescaleOf,
+  semantics,
+  weight,
+} from './parameters';
 
 /**
- * DARE, Yu et al. 2023, with sign election. mergekit 0.1.4 matches ‖τ‖₁ instead of the paper's 1/ρ; both are offered.
- * The mask is drawn from a counter (Philox4x32-10), so it does not depend on order, tile or device.
+ * DARE, Yu et al. 2023, with the sign election of TIES, nothing trimmed a second time. mergekit 0.1.4 matches ‖τ‖₁,
+ * elects on weighted changes and does not divide; the paper and PEFT multiply by 1/ρ, elect on unweighted changes and
+ * divide by the number of agreeing models. The mask is drawn from a counter (Philox4x32-10), so it does not depend on
+ * order, tile or device.
  */
 export const dareTies: MergeMethod = {
   id: 'dare_ties',
@@ -13,16 +27,33 @@ export const dareTies: MergeMethod = {
   reference: { label: 'Yu et al. 2023', url: 'https://arxiv.org/abs/2311.03099' },
   base: 'required',
   models: { min: 1, max: 16 },
-  parameters: { normalize: normalize(false), lambda, rescale: rescale('l1'), int8_mask: int8Mask },
+  parameters: {
+    normalize: normalizeByName(false),
+    lambda,
+    rescale: rescaleByName('on'),
+    int8_mask: int8Mask,
+    semantics,
+    majority_sign_method: majoritySign,
+  },
   modelParameters: { weight, density },
-  contract: { permutation: 'invariant', single: 'rounded', spread: 'tensor' },
+  validate: checkMajoritySign,
+  contract: {
+    permutation: 'invariant',
+    single: 'rounded',
+    spread: 'tensor',
+    settings: [
+      { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
+      { parameters: { semantics: 'paper', lambda: 0.9 }, models: [{ density: 0.4 }, { density: 0.25 }] },
+      { parameters: { semantics: 'peft' }, models: [{ density: 0.4 }, { weight: -0.3, density: 0.25 }] },
+      { parameters: { normalize: true, rescale: '1/density' }, models: [{ density: 0.3 }] },
+    ],
+  },
   compute: {
     kind: 'delta',
     preset: (p) => ({
       select: 'random',
-      rescale: p.rescale as 'none' | '1/density' | 'l1',
-      consensus: 'sum',
-      normalize: p.normalize === true,
+      rescale: rescaleOf(p),
+      ...consensusOf(p),
       lambda: Number(p.lambda),
     }),
   },

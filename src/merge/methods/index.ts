@@ -1,8 +1,22 @@
 import type { MergeMethod } from '../method';
+import { arceeFusion } from './arcee_fusion';
+import { breadcrumbs } from './breadcrumbs';
+import { breadcrumbsTies } from './breadcrumbs_ties';
 import { dareLinear } from './dare_linear';
 import { dareTies } from './dare_ties';
+import { della } from './della';
+import { dellaLinear } from './della_linear';
+import { karcher } from './karcher';
 import { linear } from './linear';
+import { modelStock } from './model_stock';
+import { multislerp } from './multislerp';
+import { nearswap } from './nearswap';
+import { nuslerp } from './nuslerp';
 import { passthrough } from './passthrough';
+import { ram } from './ram';
+import { ramplusTl } from './ramplus_tl';
+import { sce } from './sce';
+import { slerp } from './slerp';
 import { taskArithmetic } from './task_arithmetic';
 import { ties } from './ties';
 
@@ -11,8 +25,22 @@ export const methods: readonly MergeMethod[] = [
   ties,
   taskArithmetic,
   linear,
+  slerp,
+  nuslerp,
+  multislerp,
+  karcher,
+  modelStock,
   dareTies,
   dareLinear,
+  della,
+  dellaLinear,
+  breadcrumbs,
+  breadcrumbsTies,
+  sce,
+  ram,
+  ramplusTl,
+  nearswap,
+  arceeFusion,
   passthrough,
 ];
 

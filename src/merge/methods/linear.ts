@@ -12,7 +12,12 @@ export const linear: MergeMethod = {
   models: { min: 1, max: 16 },
   parameters: { normalize: normalize(true) },
   modelParameters: { weight },
-  contract: { permutation: 'invariant', single: 'bytes', spread: 'element' },
+  contract: {
+    permutation: 'invariant',
+    single: 'bytes',
+    spread: 'element',
+    settings: [{ parameters: { normalize: false }, models: [{ weight: -0.3 }] }],
+  },
   compute: {
     kind: 'weights',
     coefficients: (models, p) => {

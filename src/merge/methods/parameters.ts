@@ -1,5 +1,6 @@
 /** Parameter specs that several methods share, so that a label or a bound is written once. */
-import type { BooleanSpec, ChoiceSpec, NumberSpec } from '../method';
+import type { BooleanSpec, ChoiceSpec, DeltaPreset, NumberSpec } from '../method';
+import type { ResolvedParameters } from '../plan';
 
 export const weight: NumberSpec = {
   kind: 'number',
@@ -20,6 +21,26 @@ export const density: NumberSpec = {
   slider: { min: 0, max: 1, step: 0.01 },
 };
 
+export const gamma: NumberSpec = {
+  kind: 'number',
+  label: 'γ',
+  help: 'Share of the largest changes that is dropped as outliers.',
+  default: 0.01,
+  min: 0,
+  max: 1,
+  slider: { min: 0, max: 0.2, step: 0.001 },
+};
+
+export const epsilon: NumberSpec = {
+  kind: 'number',
+  label: 'ε',
+  help: 'How far the chance of being kept goes below and above the density, from the smallest to the largest change of a row.',
+  default: 0.15,
+  min: 0,
+  max: 0.5,
+  slider: { min: 0, max: 0.5, step: 0.01 },
+};
+
 export const lambda: NumberSpec = {
   kind: 'number',
   label: 'λ',
@@ -30,28 +51,126 @@ export const lambda: NumberSpec = {
   slider: { min: 0, max: 2, step: 0.01 },
 };
 
-export function normalize(byDefault: boolean): BooleanSpec {
-  return {
-    kind: 'boolean',
-    label: 'normalize',
-    help: 'Divide by the sum of the weights that took part.',
-    default: byDefault,
-  };
+export const interpolation: NumberSpec = {
+  kind: 'number',
+  label: 't',
+  help: 'Where between the two models: 0 is the base, 1 the other one.',
+  min: 0,
+  max: 1,
+  slider: { min: 0, max: 1, step: 0.01 },
+};
+
+export function normalize(
+  byDefault: boolean,
+  help = 'Divide by the sum of the weights that took part.',
+): BooleanSpec {
+  return { kind: 'boolean', label: 'normalize', help, default: byDefault };
 }
 
-export function rescale(byDefault: 'none' | 'l1'): ChoiceSpec {
+/** Division in methods with named semantics. */
+export function normalizeByName(byDefault: boolean): BooleanSpec {
+  return normalize(
+    byDefault,
+    'Divide by the sum of the weights that took part. paper and peft always divide by the number of models that did.',
+  );
+}
+
+const RESCALES = {
+  none: { value: 'none', label: 'none' },
+  on: { value: 'on', label: 'as the semantics say' },
+  '1/density': { value: '1/density', label: '1 / density' },
+  '1/probability': { value: '1/probability', label: '1 / own probability (paper)' },
+  l1: { value: 'l1', label: 'match ‖τ‖₁ (mergekit)' },
+};
+
+type Rescale = keyof typeof RESCALES;
+
+/**
+ * What kept changes are multiplied by. mergekit knows true and false only.
+ * @param yes what true means
+ */
+export function rescale(byDefault: Rescale, yes: Rescale, choices: readonly Rescale[]): ChoiceSpec {
   return {
     kind: 'choice',
     label: 'rescale',
     help: 'What the kept changes are multiplied by, to make up for those dropped.',
     default: byDefault,
-    choices: [
-      { value: 'none', label: 'none' },
-      { value: '1/density', label: '1 / density (paper)' },
-      { value: 'l1', label: 'match ‖τ‖₁ (mergekit)' },
-    ],
-    booleans: { true: 'l1', false: 'none' },
+    choices: choices.map((choice) => RESCALES[choice]),
+    booleans: { true: yes, false: 'none' },
   };
+}
+
+/** The rescale of a method with named semantics: `on` is ‖τ‖₁ matching in mergekit, 1/ρ in the paper and in PEFT. */
+export function rescaleByName(byDefault: 'none' | 'on'): ChoiceSpec {
+  return rescale(byDefault, 'on', ['none', 'on', '1/density', 'l1']);
+}
+
+export function rescaleOf(p: ResolvedParameters): DeltaPreset['rescale'] {
+  if (p.rescale !== 'on') return p.rescale as DeltaPreset['rescale'];
+  return p.semantics === 'mergekit' ? 'l1' : '1/density';
+}
+
+/** Which tool’s reading of a name is meant; they differ (docs/methods.md). */
+export const semantics: ChoiceSpec = {
+  kind: 'choice',
+  label: 'semantics',
+  help: 'Tools mean different things by this name: mergekit, the authors’ paper and code, or PEFT.',
+  default: 'mergekit',
+  extension: true,
+  choices: [
+    { value: 'mergekit', label: 'mergekit' },
+    { value: 'paper', label: 'paper' },
+    { value: 'peft', label: 'PEFT' },
+  ],
+};
+
+export const majoritySign: ChoiceSpec = {
+  kind: 'choice',
+  label: 'majority_sign_method',
+  help: 'PEFT only. How the sign is elected: by the sum of the changes, or by counting their signs.',
+  default: 'total',
+  extension: true,
+  choices: [
+    { value: 'total', label: 'total: sum of the changes' },
+    { value: 'frequency', label: 'frequency: count of the signs' },
+  ],
+};
+
+/** The sign election and the division of TIES, by the name of the semantics. */
+export function consensusOf(
+  p: ResolvedParameters,
+): Pick<DeltaPreset, 'consensus' | 'ballots' | 'zeroVote' | 'normalize' | 'divisor'> {
+  if (p.semantics === 'mergekit') return { consensus: 'sum', normalize: p.normalize === true };
+  return {
+    consensus: p.majority_sign_method === 'frequency' ? 'count' : 'sum',
+    ballots: 'unweighted',
+    zeroVote: p.semantics === 'paper' ? 'majority' : 'positive',
+    normalize: true,
+    divisor: 'count',
+  };
+}
+
+/** `majority_sign_method` is PEFT's alone. */
+export function checkMajoritySign(p: ResolvedParameters) {
+  if (p.majority_sign_method !== 'frequency' || p.semantics === 'peft') return undefined;
+  return {
+    reason: `majority_sign_method: frequency has no meaning in the semantics ${p.semantics}`,
+    remedy: 'Set semantics: peft, or leave majority_sign_method out.',
+  };
+}
+
+/** ρ ± ε must be probabilities strictly between 0 and 1, unless everything or nothing is kept. */
+export function checkEpsilon(_: ResolvedParameters, models: readonly ResolvedParameters[]) {
+  for (const { density: d, epsilon: e } of models) {
+    const rho = Number(d);
+    const most = Math.min(rho, 1 - rho);
+    if (rho <= 0 || rho >= 1 || Number(e) < most) continue;
+    return {
+      reason: `epsilon ${e} must be below min(density, 1 − density) = ${Number(most.toPrecision(6))}`,
+      remedy: 'Choose a smaller epsilon, or a density nearer to 0.5.',
+    };
+  }
+  return undefined;
 }
 
 export const int8Mask: BooleanSpec = {

@@ -22,6 +22,11 @@ export const passthrough: MergeMethod = {
       slider: { min: 0, max: 2, step: 0.01 },
     },
   },
-  contract: { permutation: 'ordered', single: 'none', spread: 'element' },
+  contract: {
+    permutation: 'ordered',
+    single: 'none',
+    spread: 'element',
+    settings: [{ models: [{ scale: 0.37 }] }],
+  },
   compute: { kind: 'weights', coefficients: (models) => models.map((m) => Number(m.scale)) },
 };

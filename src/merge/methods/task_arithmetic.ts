@@ -13,11 +13,16 @@ export const taskArithmetic: MergeMethod = {
   parameters: {
     normalize: normalize(false),
     lambda,
-    rescale: { ...rescale('none'), inert: true },
+    rescale: { ...rescale('none', 'l1', ['none', 'l1']), inert: true },
     int8_mask: int8Mask,
   },
   modelParameters: { weight, density: { ...density, inert: true } },
-  contract: { permutation: 'invariant', single: 'rounded', spread: 'element' },
+  contract: {
+    permutation: 'invariant',
+    single: 'rounded',
+    spread: 'element',
+    settings: [{ parameters: { normalize: true, lambda: 0.9 }, models: [{ weight: -0.2 }] }],
+  },
   compute: {
     kind: 'delta',
     preset: (p) => ({

@@ -1,9 +1,24 @@
 import type { MergeMethod } from '../method';
-import { density, int8Mask, lambda, normalize, rescale, weight } from './parameters';
+import {
+  checkMajoritySign,
+  consensusOf,
+  density,
+  int8Mask,
+  lambda,
+  majoritySign,
+  normalizeByName,
+  rescaleByName,
+  rescaleOf,
+  semantics,
+  weight,
+} from './parameters';
 
 /**
- * TIES: trim, elect sign, disjoint merge. Yadav et al. 2023, with the semantics of mergekit 0.1.4: top-k per tensor,
- * election on weighted changes, division by the sum of agreeing weights.
+ * TIES: trim, elect sign, disjoint merge. Yadav et al. 2023. `mergekit` (0.1.4): top-k per tensor, election on weighted
+ * changes, division by the sum of agreeing weights. `paper` (the authors' code): one threshold for the whole model,
+ * election on unweighted changes, ties of the vote to the majority sign of the whole model, division by the number of
+ * agreeing models. `peft` (on whole changes ΔW, as its `ties_svd`): top-k per tensor, unweighted election, division by
+ * the number.
  */
 export const ties: MergeMethod = {
   id: 'ties',
@@ -13,16 +28,44 @@ export const ties: MergeMethod = {
   reference: { label: 'Yadav et al. 2023', url: 'https://arxiv.org/abs/2306.01708' },
   base: 'required',
   models: { min: 1, max: 16 },
-  parameters: { normalize: normalize(true), lambda, rescale: rescale('none'), int8_mask: int8Mask },
+  parameters: {
+    normalize: normalizeByName(true),
+    lambda,
+    rescale: rescaleByName('none'),
+    int8_mask: int8Mask,
+    semantics,
+    majority_sign_method: majoritySign,
+  },
   modelParameters: { weight, density },
-  contract: { permutation: 'invariant', single: 'rounded', spread: 'element' },
+  validate: checkMajoritySign,
+  wholeModel: (p) => (p.semantics === 'paper' ? ['density'] : []),
+  contract: {
+    permutation: 'invariant',
+    single: 'rounded',
+    spread: 'element',
+    settings: [
+      { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
+      {
+        models: [{ density: 0 }, { density: 0.5 }, { weight: -0.2, density: 0.5 }],
+        parameters: { lambda: 0.9 },
+      },
+      { parameters: { semantics: 'paper' }, models: [{ density: 0.2 }, { density: 0.3 }, { density: 0.2 }] },
+      { parameters: { semantics: 'paper', lambda: 1.5, rescale: 'on' }, models: [{ density: 0.1 }] },
+      {
+        parameters: { semantics: 'peft', majority_sign_method: 'frequency' },
+        models: [{ density: 0.3 }, { density: 0.3 }, { density: 0.3 }],
+      },
+      { parameters: { semantics: 'peft' }, models: [{ density: 0.3 }, { weight: -1, density: 0.3 }] },
+      { parameters: { rescale: 'on', normalize: false }, models: [{ density: 0.3 }, { density: 0.6 }] },
+    ],
+  },
   compute: {
     kind: 'delta',
     preset: (p) => ({
       select: 'top-k',
-      rescale: p.rescale as 'none' | '1/density' | 'l1',
-      consensus: 'sum',
-      normalize: p.normalize === true,
+      scope: p.semantics === 'paper' ? 'model' : 'tensor',
+      rescale: rescaleOf(p),
+      ...consensusOf(p),
       lambda: Number(p.lambda),
     }),
   },

@@ -1,0 +1,42 @@
+import type { MergeMethod } from '../method';
+import { density, gamma, int8Mask, lambda, normalize, rescale, weight } from './parameters';
+
+/**
+ * Model Breadcrumbs, Davari and Belilovsky 2023: drops the largest changes as outliers and the smallest as noise. Counts
+ * as in mergekit 0.1.4, without its fault on tensors so small that ⌊γn⌋ = 0: there it drops everything.
+ */
+export const breadcrumbs: MergeMethod = {
+  id: 'breadcrumbs',
+  title: 'Breadcrumbs — drop outliers and noise, add',
+  summary: 'Drops the largest and the smallest changes of each model and adds the rest to the base.',
+  formula: 'W = W₀ + λ · Σ wᵢτ̂ᵢ,  τ̂ᵢ without the ⌊γn⌋ largest, ⌊ρn⌋ kept below them',
+  reference: { label: 'Davari and Belilovsky 2023', url: 'https://arxiv.org/abs/2312.06795' },
+  base: 'required',
+  models: { min: 1, max: 16 },
+  parameters: {
+    normalize: normalize(false),
+    lambda,
+    rescale: rescale('none', 'l1', ['none', '1/density', 'l1']),
+    int8_mask: int8Mask,
+  },
+  modelParameters: { weight, density, gamma },
+  contract: {
+    permutation: 'invariant',
+    single: 'rounded',
+    spread: 'element',
+    settings: [
+      { models: [{ density: 0.4 }, { density: 0.25, gamma: 0.1 }, { density: 0.95, gamma: 0.2 }] },
+      { parameters: { rescale: 'l1', lambda: 0.9 }, models: [{ density: 0.5, gamma: 0 }, { density: 0 }] },
+    ],
+  },
+  compute: {
+    kind: 'delta',
+    preset: (p) => ({
+      select: 'band',
+      rescale: p.rescale as 'none' | '1/density' | 'l1',
+      consensus: 'none',
+      normalize: p.normalize === true,
+      lambda: Number(p.lambda),
+    }),
+  },
+};

@@ -1,0 +1,43 @@
+import type { MergeMethod } from '../method';
+import { checkEpsilon, density, epsilon, int8Mask, lambda, normalize, rescale, weight } from './parameters';
+
+/**
+ * DELLA's dropping by rank, Deep et al. 2024, with a plain sum. mergekit 0.1.4 matches ‖τ‖₁, the paper divides every
+ * change by its own probability.
+ */
+export const dellaLinear: MergeMethod = {
+  id: 'della_linear',
+  title: 'DELLA — drop by rank, add',
+  summary: 'Drops small changes more often than large ones, scales up the rest, adds them to the base.',
+  formula: 'W = W₀ + λ · Σ wᵢsᵢτ̂ᵢ,  P(keep) = ρ − ε + 2ε · rank / (n − 1)',
+  reference: { label: 'Deep et al. 2024', url: 'https://arxiv.org/abs/2406.11617' },
+  base: 'required',
+  models: { min: 1, max: 16 },
+  parameters: {
+    normalize: normalize(false),
+    lambda,
+    rescale: rescale('l1', 'l1', ['none', 'l1', '1/probability']),
+    int8_mask: int8Mask,
+  },
+  modelParameters: { weight, density, epsilon },
+  validate: checkEpsilon,
+  contract: {
+    permutation: 'invariant',
+    single: 'rounded',
+    spread: 'tensor',
+    settings: [
+      { models: [{ density: 0.4, epsilon: 0.1 }, { density: 0.25 }, { density: 0.7, epsilon: 0.29 }] },
+      { parameters: { rescale: '1/probability' }, models: [{ density: 0.3 }] },
+    ],
+  },
+  compute: {
+    kind: 'delta',
+    preset: (p) => ({
+      select: 'rank',
+      rescale: p.rescale as 'none' | 'l1' | '1/probability',
+      consensus: 'none',
+      normalize: p.normalize === true,
+      lambda: Number(p.lambda),
+    }),
+  },
+};

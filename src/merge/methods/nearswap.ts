@@ -1,0 +1,73 @@
+import nearswapWgsl from '../../../shaders/nearswap.wgsl?raw';
+import { exact } from '../../compute/exact';
+import { defineKernel } from '../../compute/kernel';
+import { composeWgsl } from '../../compute/wgsl';
+import type { MergeMethod } from '../method';
+
+const kernel = defineKernel({
+  id: 'nearswap',
+  wgsl: composeWgsl(nearswapWgsl),
+  params: { elements: 'u32', stride: 'u32', models: 'u32' },
+  buffers: { values: 'read', coefficients: 'read', out: 'read_write', counters: 'read_write' },
+  cpu({ params, f32, u32 }) {
+    const { elements, stride } = params;
+    const values = f32('values');
+    const bits = u32('values');
+    const out = f32('out');
+    const outBits = u32('out');
+    const t = f32('coefficients')[0]!;
+    let near = 0;
+    for (let e = 0; e < elements; e++) {
+      const d = exact(values[stride + e]! - values[e]!);
+      if (Math.abs(d) <= t) {
+        near++;
+        outBits[e] = bits[stride + e]!;
+      } else out[e] = exact(values[e]! + (d > 0 ? t : d < 0 ? -t : d));
+    }
+    u32('counters')[0]! += near;
+  },
+});
+
+/**
+ * NearSwap (alchemonaut 2024); mergekit 0.1.4 `nearswap.py`: W₀ + clamp(t / |τ|, 0, 1) · τ, which is W where |τ| ≤ t and
+ * W₀ ± t elsewhere, so that nothing is divided. Kept counts the elements that are W's own.
+ */
+export const nearswap: MergeMethod = {
+  id: 'nearswap',
+  title: 'NearSwap — take over what is close',
+  summary:
+    'Takes the other model’s weights where they are within t of the base, and goes at most t towards them.',
+  formula: 'W = W₀ + clamp(t / |τ|, 0, 1) · τ',
+  reference: {
+    label: 'alchemonaut 2024',
+    url: 'https://huggingface.co/alchemonaut/QuartetAnemoi-70B-t0.0001',
+  },
+  base: 'required',
+  models: { min: 1, max: 1 },
+  parameters: {
+    t: {
+      kind: 'number',
+      label: 't',
+      help: 'The largest step a weight may take from the base.',
+      min: 0,
+      max: 100,
+      slider: { min: 0, max: 0.05, step: 0.0001 },
+    },
+  },
+  modelParameters: {},
+  validate: ({ t }) =>
+    Number(t) > 0 ? undefined : { reason: 't must be above 0', remedy: 'Choose a step such as 0.001.' },
+  contract: {
+    permutation: 'ordered',
+    single: 'none',
+    spread: 'element',
+    settings: [{ parameters: { t: 0.005 } }, { parameters: { t: 1e-7 } }],
+  },
+  compute: {
+    kind: 'elementwise',
+    form: 'weights',
+    kernel,
+    coefficients: ({ t }) => [Number(t)],
+    counters: () => 1,
+  },
+};

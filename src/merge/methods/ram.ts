@@ -1,0 +1,86 @@
+import ramWgsl from '../../../shaders/ram.wgsl?raw';
+import { exact } from '../../compute/exact';
+import { defineKernel } from '../../compute/kernel';
+import { composeWgsl } from '../../compute/wgsl';
+import type { MergeMethod, NumberSpec } from '../method';
+
+/**
+ * W₀ + mean of the active changes, or λᵢ times the one that is active alone. Coefficients: ε, 1/1 … 1/n, λ₁ … λₙ;
+ * counters: elements active in each model, then those active in it alone. See shaders/ram.wgsl.
+ */
+export const ramKernel = defineKernel({
+  id: 'ram',
+  wgsl: composeWgsl(ramWgsl),
+  params: { elements: 'u32', stride: 'u32', models: 'u32' },
+  buffers: { values: 'read', coefficients: 'read', out: 'read_write', counters: 'read_write' },
+  cpu({ params, f32, u32 }) {
+    const { elements, stride, models } = params;
+    const values = f32('values');
+    const bits = u32('values');
+    const out = f32('out');
+    const outBits = u32('out');
+    const coefficients = f32('coefficients');
+    const counters = u32('counters');
+    const epsilon = coefficients[0]!;
+    for (let e = 0; e < elements; e++) {
+      let active = 0;
+      let last = 0;
+      let sum = 0;
+      for (let i = 0; i < models; i++) {
+        const v = values[(i + 1) * stride + e]!;
+        if (Math.abs(v) <= epsilon) continue; // NaN is active: it has to come through
+        active++;
+        last = i;
+        sum = exact(sum + v);
+        counters[i]!++;
+      }
+      if (active === 1) counters[models + last]!++;
+      const factor = active === 1 ? coefficients[1 + models + last]! : coefficients[active]!;
+      const delta = active === 0 ? 0 : exact(sum * factor);
+      if (delta === 0) outBits[e] = bits[e]!;
+      else out[e] = exact(values[e]! + delta);
+    }
+  },
+});
+
+export const ramEpsilon: NumberSpec = {
+  kind: 'number',
+  label: 'ε',
+  help: 'Changes up to this size count as none.',
+  default: 1e-5,
+  min: 0,
+  max: 1,
+  slider: { min: 0, max: 0.01, step: 0.0001 },
+};
+
+/** What the kernel finds in its coefficients. */
+export function ramCoefficients(epsilon: number, lambdas: readonly number[]): number[] {
+  return [epsilon, ...lambdas.map((_, i) => 1 / (i + 1)), ...lambdas];
+}
+
+/** Reinforced Agent Merging 2026; mergekit 0.1.4 `ram.py`: unique changes are added whole, shared ones averaged. */
+export const ram: MergeMethod = {
+  id: 'ram',
+  title: 'RAM — unique changes whole, shared ones averaged',
+  summary: 'Adds a change that only one model made as it is, and the mean of those that several made.',
+  formula: 'W = W₀ + mean of the τᵢ with |τᵢ| > ε',
+  reference: { label: 'Reinforced Agent Merging 2026', url: 'https://arxiv.org/abs/2601.13572' },
+  base: 'required',
+  models: { min: 1, max: 16 },
+  parameters: { epsilon: ramEpsilon },
+  modelParameters: {},
+  contract: {
+    permutation: 'invariant',
+    single: 'none',
+    spread: 'element',
+    settings: [{ parameters: { epsilon: 0.005 } }, { parameters: { epsilon: 0 } }],
+  },
+  compute: {
+    kind: 'elementwise',
+    form: 'delta',
+    kernel: ramKernel,
+    coefficients: ({ epsilon }, models) =>
+      ramCoefficients(Number(epsilon), new Array<number>(models).fill(1)),
+    counters: (models) => 2 * models,
+  },
+};

@@ -1,0 +1,62 @@
+import type { MergeMethod } from '../method';
+import { ramCoefficients, ramEpsilon, ramKernel } from './ram';
+
+/**
+ * Reinforced Agent Merging, plus, tensor-local 2026; mergekit 0.1.4 `ram.py`: as RAM, but a model's unique changes grow
+ * with the share of its changes that others made too.
+ */
+export const ramplusTl: MergeMethod = {
+  id: 'ramplus_tl',
+  title: 'RAM+ — unique changes reinforced',
+  summary: 'As RAM, with a model’s unique changes scaled up the more of its other changes are shared.',
+  formula:
+    'W = W₀ + λᵢτᵢ where unique, mean of the τᵢ where shared;  λᵢ = 1 + r · clamp(sharedᵢ / uniqueᵢ, 0, α)',
+  reference: { label: 'Reinforced Agent Merging 2026', url: 'https://arxiv.org/abs/2601.13572' },
+  base: 'required',
+  models: { min: 1, max: 16 },
+  parameters: {
+    r: {
+      kind: 'number',
+      label: 'r',
+      help: 'How strongly unique changes are reinforced.',
+      default: 0.1,
+      min: 0,
+      max: 100,
+      slider: { min: 0, max: 1, step: 0.01 },
+    },
+    alpha: {
+      kind: 'number',
+      label: 'α',
+      help: 'Where the ratio of shared to unique changes stops counting.',
+      default: 0.2,
+      min: 0,
+      max: 100,
+      slider: { min: 0, max: 1, step: 0.01 },
+    },
+    epsilon: ramEpsilon,
+  },
+  modelParameters: {},
+  contract: {
+    permutation: 'invariant',
+    single: 'none',
+    spread: 'element',
+    settings: [{ parameters: { epsilon: 0.005, r: 0.2, alpha: 0.5 } }],
+  },
+  compute: {
+    kind: 'elementwise',
+    form: 'delta',
+    kernel: ramKernel,
+    coefficients: ({ epsilon }, models) =>
+      ramCoefficients(Number(epsilon), new Array<number>(models).fill(1)),
+    counters: (models) => 2 * models,
+    recount({ epsilon, r, alpha }, models, counted) {
+      const lambdas = Array.from({ length: models }, (_, i) => {
+        const unique = counted[models + i]!;
+        const shared = counted[i]! - unique;
+        const ratio = shared / Math.max(unique, Number(epsilon));
+        return 1 + Number(r) * Math.min(Number.isNaN(ratio) ? 0 : ratio, Number(alpha));
+      });
+      return ramCoefficients(Number(epsilon), lambdas);
+    },
+  },
+};
