@@ -1,0 +1,27 @@
+import { dropped } from './dare_linear.oracle';
+import { addUp, numbers, type Oracle, type OracleTensor } from './oracle';
+
+export const oracle: Oracle = (tensor, all) => {
+  const { parameters } = tensor;
+  const weights = numbers(tensor.models, 'weight');
+  const lambda = Number(parameters.lambda);
+  if (parameters.semantics === 'mergekit') {
+    const divide = parameters.normalize ? 'weights' : 'no';
+    return addUp(tensor, dropped(tensor), { weights, ballots: 'weighted', divide, lambda });
+  }
+  const ballots = parameters.majority_sign_method === 'frequency' ? 'signs' : 'values';
+  const zero = parameters.semantics === 'paper' ? majority(all) : 1;
+  return addUp(tensor, dropped(tensor), { weights, ballots, divide: 'count', zero, lambda });
+};
+
+/** The sign that more elements of the whole model elect. */
+function majority(all: readonly OracleTensor[]): 1 | -1 {
+  let balance = 0;
+  for (const tensor of all) {
+    const kept = dropped(tensor);
+    tensor.base!.forEach((_, e) => {
+      balance += Math.sign(kept.reduce((sum, k) => sum + k[e]!, 0));
+    });
+  }
+  return balance > 0 ? 1 : -1;
+}

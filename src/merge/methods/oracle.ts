@@ -1,0 +1,154 @@
+/**
+ * What an oracle is: a method once more, in f64 and plain loops, written from docs/methods.md and not from the code it
+ * judges. It sorts where the pipeline counts. Every method has one beside its file, `<id>.oracle.ts`; here are the
+ * steps that several share.
+ */
+import { maskKey, philox } from '../../compute/philox';
+import type { ResolvedParameters } from '../plan';
+
+export interface OracleTensor {
+  name: string;
+  shape: readonly number[];
+  /** W₀ as stored. */
+  base?: Float64Array;
+  /** The contributors' Wᵢ as stored. */
+  models: { id: string; weights: Float64Array; parameters: ResolvedParameters }[];
+  parameters: ResolvedParameters;
+  seed: number;
+}
+
+/** A result, and the elements whose selection hangs on the last bits of a score that is itself a rounded result. */
+export interface OracleResult {
+  values: Float64Array;
+  open: ReadonlySet<number>;
+}
+
+/** `all`: every tensor of the model, for what is measured on all of them. */
+export type Oracle = (tensor: OracleTensor, all: readonly OracleTensor[]) => Float64Array | OracleResult;
+
+/** τᵢ = Wᵢ − W₀, rounded to f32 as its definition says. */
+export function changes({ base, models }: OracleTensor): Float64Array[] {
+  return models.map(({ weights }) => weights.map((w, e) => Math.fround(w - base![e]!)));
+}
+
+export function numbers(models: OracleTensor['models'], parameter: string): number[] {
+  return models.map((m) => Number(m.parameters[parameter]));
+}
+
+/** 1 for the k largest magnitudes, the lowest index first among equals. */
+export function largest(values: ArrayLike<number>, k: number): Uint8Array {
+  const mask = new Uint8Array(values.length);
+  for (const e of byMagnitude(values).slice(0, k)) mask[e] = 1;
+  return mask;
+}
+
+/** Indices by magnitude, largest first, the lowest index first among equals. */
+export function byMagnitude(values: ArrayLike<number>): number[] {
+  return Array.from({ length: values.length }, (_, e) => e).sort(
+    (a, b) => Math.abs(values[b]!) - Math.abs(values[a]!) || a - b,
+  );
+}
+
+/** k = clamp(⌊ρn⌋, 1, n), 0 for ρ = 0. */
+export function count(density: number, n: number): number {
+  return density <= 0 ? 0 : Math.min(n, Math.max(1, Math.floor(density * n)));
+}
+
+/** Uniform numbers in [0, 2³²), one per element, from the counter-based generator. */
+export function draws({ seed, name }: OracleTensor, id: string, n: number): Uint32Array {
+  const [k0, k1] = maskKey(seed, id, name);
+  const words = new Uint32Array(4);
+  return Uint32Array.from({ length: n }, (_, e) => {
+    philox(Math.floor(e / 4), 0, k0, k1, words);
+    return words[e % 4]!;
+  });
+}
+
+export function masked(values: Float64Array, mask: ArrayLike<number>): Float64Array {
+  return values.map((v, e) => (mask[e] ? v : 0));
+}
+
+export function l1(values: Float64Array): number {
+  return values.reduce((sum, v) => sum + Math.abs(v), 0);
+}
+
+/** What `kept` is multiplied by to have the L1 norm of `all`; vanishing norms are left alone. */
+export function matchL1(all: Float64Array, kept: Float64Array): number {
+  return l1(all) < 1e-7 || l1(kept) < 1e-7 ? 1 : l1(all) / l1(kept);
+}
+
+export interface Combination {
+  weights: readonly number[];
+  /** Who votes on the sign; absent: nobody, all changes add up. */
+  ballots?: 'weighted' | 'values' | 'signs';
+  /** What a vote of zero elects. */
+  zero?: 1 | -1;
+  divide: 'no' | 'weights' | 'count';
+  /** Divisors below it count as it. */
+  floor?: number;
+  lambda: number;
+}
+
+/**
+ * W₀ + λ · (Σ of the weighted changes that agree with the elected sign) / divisor. Where the ballots cancel to their
+ * last bits the elected sign is open.
+ */
+export function addUp(tensor: OracleTensor, kept: readonly Float64Array[], how: Combination): OracleResult {
+  const open = new Set<number>();
+  const values = tensor.base!.map((w, e) => {
+    const values = kept.map((k) => k[e]!);
+    const ballots = values.map((v, i) =>
+      how.ballots === 'weighted' ? v * how.weights[i]! : how.ballots === 'signs' ? Math.sign(v) : v,
+    );
+    const sum = ballots.reduce((a, b) => a + b, 0);
+    const size = ballots.reduce((a, b) => a + Math.abs(b), 0);
+    const decided = Math.abs(sum) > 1e-6 * size || (sum === 0 && how.ballots !== 'weighted');
+    if (how.ballots !== undefined && size > 0 && !decided) open.add(e);
+    const elected = Math.sign(sum) || (how.zero ?? 1);
+    const agrees = values.map((_, i) => how.ballots === undefined || Math.sign(ballots[i]!) === elected);
+    let mixed = 0;
+    let weight = 0;
+    let models = 0;
+    for (const [i, v] of values.entries()) {
+      if (!agrees[i]) continue;
+      mixed += v * how.weights[i]!;
+      weight += how.weights[i]!;
+      models++;
+    }
+    if (how.divide === 'count') mixed /= Math.max(1, models);
+    if (how.divide === 'weights') mixed /= divisor(weight, how);
+    return w + how.lambda * mixed;
+  });
+  return { values, open };
+}
+
+function divisor(weight: number, { ballots, floor }: Combination): number {
+  if (floor !== undefined) return weight === 0 ? 1 : Math.max(weight, floor);
+  const vanishes = ballots === undefined ? Math.abs(weight) < 1e-8 : weight === 0;
+  return vanishes ? 1 : weight;
+}
+
+/** Elements in groups that a method takes as vectors: rows (last dimension) or columns (first dimension). */
+export function vectorsOf(shape: readonly number[], groups: 'tensor' | 'rows' | 'columns'): number[][] {
+  const n = shape.reduce((a, b) => a * b, 1);
+  const all = Array.from({ length: n }, (_, e) => e);
+  if (groups === 'tensor' || shape.length < 2) return [all];
+  const length = groups === 'rows' ? shape.at(-1)! : shape[0]!;
+  return Array.from({ length: n / length }, (_, g) =>
+    Array.from({ length }, (_, i) => (groups === 'rows' ? g * length + i : i * (n / length) + g)),
+  );
+}
+
+export function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
+  return sum;
+}
+
+export function length(a: ArrayLike<number>): number {
+  return Math.sqrt(dot(a, a));
+}
+
+export function scaled(a: Float64Array, factor: number): Float64Array {
+  return a.map((x) => x * factor);
+}

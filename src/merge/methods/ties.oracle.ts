@@ -1,0 +1,79 @@
+import {
+  addUp,
+  type Combination,
+  changes,
+  count,
+  largest,
+  masked,
+  matchL1,
+  numbers,
+  type Oracle,
+  type OracleTensor,
+} from './oracle';
+
+export const oracle: Oracle = (tensor, all) => {
+  const { parameters } = tensor;
+  const kept = trimmed(tensor, all);
+  const weights = numbers(tensor.models, 'weight');
+  const lambda = Number(parameters.lambda);
+  if (parameters.semantics === 'mergekit') {
+    return addUp(tensor, kept, {
+      weights,
+      ballots: 'weighted',
+      divide: parameters.normalize ? 'weights' : 'no',
+      lambda,
+    });
+  }
+  const how: Combination = {
+    weights,
+    ballots: parameters.majority_sign_method === 'frequency' ? 'signs' : 'values',
+    divide: 'count',
+    lambda,
+  };
+  return addUp(tensor, kept, parameters.semantics === 'paper' ? { ...how, zero: majority(all) } : how);
+};
+
+/** Task vectors after trimming and rescaling. */
+function trimmed(tensor: OracleTensor, all: readonly OracleTensor[]): Float64Array[] {
+  const { semantics, rescale } = tensor.parameters;
+  return changes(tensor).map((tau, i) => {
+    const density = Number(tensor.models[i]!.parameters.density);
+    if (density >= 1) return tau;
+    const least = semantics === 'paper' ? threshold(all, i, density) : 0;
+    const kept =
+      semantics === 'paper'
+        ? tau.map((t) => (Math.abs(t) >= least ? t : 0))
+        : masked(tau, largest(tau, count(density, tau.length)));
+    const factor =
+      rescale === '1/density' || (rescale === 'on' && semantics !== 'mergekit')
+        ? 1 / density
+        : rescale === 'none'
+          ? 1
+          : matchL1(tau, kept);
+    return density === 0 ? kept : kept.map((t) => t * factor);
+  });
+}
+
+/** The (⌊ρN⌋ + 1)-th largest |τ| of a model over all tensors; infinite for ρ = 0. */
+function threshold(all: readonly OracleTensor[], model: number, density: number): number {
+  if (density === 0) return Number.POSITIVE_INFINITY;
+  const sizes = all.flatMap((tensor) => [...changes(tensor)[model]!].map(Math.abs)).sort((a, b) => b - a);
+  return sizes[Math.min(sizes.length - 1, Math.floor(density * sizes.length))]!;
+}
+
+const majorities = new WeakMap<readonly OracleTensor[], 1 | -1>();
+
+/** The sign that more elements of the whole model elect. */
+function majority(all: readonly OracleTensor[]): 1 | -1 {
+  const known = majorities.get(all);
+  if (known) return known;
+  let balance = 0;
+  for (const tensor of all) {
+    const kept = trimmed(tensor, all);
+    tensor.base!.forEach((_, e) => {
+      balance += Math.sign(kept.reduce((sum, k) => sum + k[e]!, 0));
+    });
+  }
+  majorities.set(all, balance > 0 ? 1 : -1);
+  return balance > 0 ? 1 : -1;
+}
