@@ -23,6 +23,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   write: ['formats', 'sources', 'merge'],
   forward: ['formats', 'sources', 'models', 'compute'],
   evaluate: ['formats', 'sources', 'models', 'compute', 'forward'],
+  compare: ['formats', 'sources', 'models', 'compute', 'merge'],
   engine: [
     'formats',
     'sources',
@@ -33,6 +34,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'cpu',
     'merge',
     'write',
+    'compare',
     'forward',
     'evaluate',
   ],

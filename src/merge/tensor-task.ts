@@ -40,6 +40,7 @@ export interface TensorTask {
 /**
  * Opens a tensor. Slot 0 holds the base where there is one, else zeros.
  * @param groupElements tiles are whole multiples of it (rows, for methods that work row by row)
+ * @param cut tiles of at most `work.stride` elements cut in another way; whole rows where a model has DoRA
  */
 export function openTask(
   plan: TensorPlan,
@@ -47,10 +48,11 @@ export function openTask(
   work: Workspace,
   read: ReadTensor,
   groupElements = 1,
+  cut?: readonly Tile[],
 ): TensorTask {
   const views = plan.models.map((m) => m.view);
   const dora = views.some((v) => v.lowRank?.magnitude !== undefined);
-  const tiles = cutTiles(plan.elements, work.stride, dora ? columns(plan) : 1, groupElements);
+  const tiles = cut ?? cutTiles(plan.elements, work.stride, dora ? columns(plan) : 1, groupElements);
   const origins = [...(plan.base ? [plan.base] : []), ...views].map((v) => v.origin);
   let factors: Promise<(Factors | undefined)[]> | undefined;
   let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
@@ -98,9 +100,13 @@ export function openTask(
       resident = tiles.length === 1;
     },
     close() {
-      void factors?.then((all) => {
-        for (const f of all) f?.close();
-      });
+      // a failure has been reported by the sweep
+      void factors?.then(
+        (all) => {
+          for (const f of all) f?.close();
+        },
+        () => {},
+      );
     },
   };
 }

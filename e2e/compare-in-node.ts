@@ -1,0 +1,54 @@
+import { join } from 'node:path';
+import { type Comparison, compareModels } from '../src/compare/compare-models';
+import type { CompareOptions } from '../src/compare/compare-tensors';
+import { openSides, type Sides } from '../src/compare/sides';
+import { createCpuEngine } from '../src/cpu/cpu-engine';
+import { openModel } from '../src/merge/open-model';
+import type { TensorRef } from '../src/merge/plan';
+import type { ReadTensor } from '../src/merge/tensor-task';
+import type { ModelFolder } from '../src/sources/model-folder';
+import { diskFolder } from './disk-folder';
+
+/** Two models on this machine's disk, and how to read them: what the studio's worker does, in Node. */
+export async function sidesInNode(
+  root: string,
+  base: string,
+  finetuned: string,
+): Promise<Sides & { read: ReadTensor }> {
+  const folders = new Map<string, ModelFolder>();
+  const sides = await openSides(base, finetuned, async (path) => {
+    const folder = folders.get(path) ?? (await diskFolder(path, join(root, path)));
+    folders.set(path, folder);
+    return openModel(folder, path);
+  });
+  const read = (ref: TensorRef, begin: number, end: number) =>
+    folders
+      .get(ref.folder)!
+      .files.find((file) => file.path === ref.file)!
+      .open()
+      .read(ref.begin + begin, ref.begin + end);
+  return { ...sides, read };
+}
+
+export async function compareInNode(
+  root: string,
+  base: string,
+  finetuned: string,
+  options: Partial<CompareOptions> = {},
+): Promise<Comparison> {
+  const { base: one, tuned, notes, read } = await sidesInNode(root, base, finetuned);
+  return compareModels(
+    {
+      base: one,
+      tuned,
+      engine: createCpuEngine(),
+      read,
+      threshold: 1e-6,
+      loraAnalysis: true,
+      seed: 0,
+      ...options,
+    },
+    notes,
+    20,
+  );
+}

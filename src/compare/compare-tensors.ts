@@ -1,0 +1,335 @@
+/** Comparing the tensors of two models one after the other; one that fails is put on record, and the others go on. */
+import type { ComputeEngine } from '../compute/engine';
+import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from '../engine/protocol-compare';
+import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
+import type { Model } from '../merge/model-tensors';
+import type { ReadTensor } from '../merge/tensor-task';
+import type { Workspace } from '../merge/workspace';
+import { decomposesExactly, spectrumOf } from './decompose';
+import { likenessOf, SPECTRUM_VALUES } from './likeness';
+import {
+  deltaMatrix,
+  measurePair,
+  type OpenPair,
+  openPair,
+  openPairWorkspace,
+  type PairSums,
+} from './pair-task';
+import { describeDifference, floorF32, relativeDifference } from './tensor-difference';
+import {
+  pairBytes,
+  pairElements,
+  pairTensors,
+  type TensorPair,
+  type TensorPairs,
+  valueDtype,
+} from './tensor-pairs';
+
+export interface CompareOptions {
+  base: Model;
+  tuned: Model;
+  engine: ComputeEngine;
+  /** Measures everything again for the timing. */
+  other?: ComputeEngine;
+  read: ReadTensor;
+  threshold: number;
+  loraAnalysis: boolean;
+  seed: number;
+  /** Elements of one tile; the figures do not depend on it. */
+  tileElements?: number;
+  signal?: AbortSignal;
+  onTensor?(difference: TensorDifference): void;
+  /** Stored bytes gone through, and the tensor they belong to. */
+  onBytes?(bytes: number, tensor: string): void;
+}
+
+export interface ComparedTensors
+  extends Pick<CompareReport, 'tensors' | 'ranking' | 'raw' | 'failed' | 'total'>,
+    Pick<TensorPairs, 'onlyInBase' | 'onlyInFinetuned' | 'shapeMismatches'> {
+  timing?: EngineTiming;
+  /** Name → ‖Δ‖ of every row. */
+  rowNorms: Map<string, Float32Array>;
+}
+
+/** Failures of the device or of the whole job: no other tensor would fare better. */
+const FATAL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'Cancelled',
+  'GpuCompile',
+  'GpuLost',
+  'GpuUnverified',
+  'GpuValidation',
+]);
+/** Bytes of one step of a comparison byte by byte. */
+const RAW_BYTES = 8 * 2 ** 20;
+
+/** Bytes that a comparison goes through. */
+export function bytesToCompare({ shared, raw }: Pick<TensorPairs, 'shared' | 'raw'>): number {
+  return [...shared, ...raw].reduce((sum, pair) => sum + pairBytes(pair), 0);
+}
+
+/**
+ * Compares every tensor that both models have. Memory is bounded by tiles and by one Δ of at most 512 MiB.
+ *
+ * @throws AmalgamError `NothingToCompare` when the models share no tensor; `Cancelled`; failures of the device; the
+ *   first failure when every tensor failed
+ */
+export async function compareTensors(options: CompareOptions): Promise<ComparedTensors> {
+  const { base, tuned, engine, other, tileElements } = options;
+  const pairs = pairTensors(base, tuned);
+  if (pairs.shared.length + pairs.raw.length + pairs.shapeMismatches.length === 0) {
+    throw nothingShared(base, tuned);
+  }
+  const largest = pairs.shared.reduce((most, pair) => Math.max(most, pairElements(pair)), 1);
+  const tables = emptyTables(other !== undefined);
+  let work: Workspace | undefined;
+  let otherWork: Workspace | undefined;
+  try {
+    work = openPairWorkspace(engine, largest, tileElements);
+    otherWork = other && openPairWorkspace(other, largest, tileElements);
+    await compareShared(pairs.shared, { ...options, work, ...(otherWork ? { otherWork } : {}) }, tables);
+  } finally {
+    work?.close();
+    otherWork?.close();
+  }
+  for (const pair of pairs.raw) {
+    await recordingFailure(pair, tables.failed, async () => {
+      tables.raw.push(await compareBytes(pair, options));
+    });
+  }
+  const { tensors, failed } = tables;
+  if (tensors.length + tables.raw.length === 0 && failed[0]) {
+    throw new AmalgamError(failed[0].code, failed[0].message, failed[0].hint);
+  }
+  return finish(tables, pairs);
+}
+
+interface Tables {
+  tensors: TensorDifference[];
+  /** Sums over all tensors. */
+  sums: Pick<PairSums, 'elements' | 'squares' | 'baseSquares' | 'changed' | 'different'>;
+  rowNorms: Map<string, Float32Array>;
+  raw: CompareReport['raw'];
+  failed: CompareReport['failed'];
+  timing?: EngineTiming;
+}
+
+function emptyTables(timed: boolean): Tables {
+  const timing = { webgpu: 0, cpu: 0, speedUp: 1, maxDisagreement: 0, tensors: [] };
+  return {
+    tensors: [],
+    sums: { elements: 0, squares: 0, baseSquares: 0, changed: 0, different: 0 },
+    rowNorms: new Map(),
+    raw: [],
+    failed: [],
+    ...(timed ? { timing } : {}),
+  };
+}
+
+type Work = CompareOptions & { work: Workspace; otherWork?: Workspace };
+
+async function compareShared(shared: readonly TensorPair[], options: Work, tables: Tables): Promise<void> {
+  const open = (pair: TensorPair | undefined) =>
+    pair && pairElements(pair) > 0 ? openPair(pair, options.work, options.read) : undefined;
+  let next = open(shared[0]);
+  next?.task.prefetch();
+  try {
+    for (const [i, pair] of shared.entries()) {
+      const current = next;
+      next = open(shared[i + 1]);
+      next?.task.prefetch();
+      throwIfCancelled(options.signal);
+      try {
+        await recordingFailure(pair, tables.failed, () => comparePair(pair, current, options, tables));
+      } finally {
+        current?.close();
+      }
+      options.onBytes?.(pairBytes(pair), pair.name);
+    }
+  } finally {
+    next?.close();
+  }
+}
+
+async function comparePair(
+  pair: TensorPair,
+  open: OpenPair | undefined,
+  options: Work,
+  tables: Tables,
+): Promise<void> {
+  const begin = performance.now();
+  const threshold = floorF32(options.threshold);
+  const before = spent(options.engine);
+  const sums = open ? await measurePair(open, threshold) : noSums();
+  const seconds = spent(options.engine) - before;
+  const spectrum = open ? await analyse(open, sums, options) : { stableRank: null };
+  const difference: TensorDifference = {
+    ...describeDifference(pair, sums),
+    ...spectrum,
+    seconds: (performance.now() - begin) / 1000,
+  };
+  if (open && tables.timing) await timeOther(pair, sums, seconds, options, tables.timing);
+  tables.tensors.push(difference);
+  for (const key of Object.keys(tables.sums) as (keyof Tables['sums'])[]) tables.sums[key] += sums[key];
+  tables.rowNorms.set(pair.name, Float32Array.from(sums.rowSquares, Math.sqrt));
+  options.onTensor?.(difference);
+}
+
+type SpectrumFacts = Pick<TensorDifference, 'stableRank' | 'lora' | 'spectrumFailed'>;
+
+/** Stable rank of every matrix that changed at all, and the likeness to a LoRA of a modified one. */
+async function analyse(open: OpenPair, sums: PairSums, options: Work): Promise<SpectrumFacts> {
+  const { pair, rows, cols } = open;
+  if (pair.base.shape.length !== 2) return { stableRank: null };
+  if (sums.squares === 0) return { stableRank: 0 };
+  const smaller = Math.min(rows, cols);
+  const wanted = options.loraAnalysis && describeDifference(pair, sums).modified;
+  try {
+    const count = Math.min(wanted ? SPECTRUM_VALUES : 1, smaller);
+    const delta = deltaMatrix(open);
+    const spectrum = await spectrumOf(delta, { count, seed: options.seed, name: pair.name });
+    const top = spectrum.values[0] ?? 0;
+    const lora: LoraLikeness | undefined = wanted
+      ? { ...likenessOf(spectrum, sums.squares, smaller), exact: decomposesExactly(delta) }
+      : undefined;
+    return { stableRank: top > 0 ? sums.squares / (top * top) : 0, ...(lora ? { lora } : {}) };
+  } catch (thrown) {
+    const { code, message } = errorFacts(thrown);
+    if (FATAL.has(code)) throw thrown;
+    return { stableRank: null, spectrumFailed: message };
+  }
+}
+
+async function timeOther(
+  pair: TensorPair,
+  sums: PairSums,
+  seconds: number,
+  { engine, other, otherWork, read, threshold }: Work,
+  timing: EngineTiming,
+): Promise<void> {
+  if (!other || !otherWork) return;
+  const open = openPair(pair, otherWork, read);
+  try {
+    const before = spent(other);
+    const again = await measurePair(open, floorF32(threshold));
+    const figures = { [engine.kind]: seconds, [other.kind]: spent(other) - before };
+    const [webgpu, cpu] = [figures.webgpu ?? 0, figures.cpu ?? 0];
+    timing.webgpu += webgpu;
+    timing.cpu += cpu;
+    timing.maxDisagreement = Math.max(timing.maxDisagreement, disagreement(sums, again));
+    timing.tensors.push({ name: pair.name, webgpu, cpu });
+  } finally {
+    open.close();
+  }
+}
+
+/** Seconds an engine has worked: upload, kernels, readback. */
+function spent({ seconds }: ComputeEngine): number {
+  return seconds.upload + seconds.compute + seconds.readback;
+}
+
+function disagreement(a: PairSums, b: PairSums): number {
+  const apart = (x: number, y: number) =>
+    x === y ? 0 : Math.abs(x - y) / Math.max(Math.abs(x), Math.abs(y));
+  const keys = Object.keys(a).filter((key) => key !== 'rowSquares') as Exclude<
+    keyof PairSums,
+    'rowSquares'
+  >[];
+  const sums = keys.map((key) => apart(a[key], b[key]));
+  return a.rowSquares.reduce(
+    (most, x, row) => Math.max(most, apart(x, b.rowSquares[row]!)),
+    Math.max(...sums),
+  );
+}
+
+async function compareBytes(
+  pair: TensorPair,
+  { read, signal, onBytes }: CompareOptions,
+): Promise<CompareReport['raw'][number]> {
+  const a = pair.base.view.origin;
+  const b = pair.tuned.view.origin;
+  const length = a.end - a.begin;
+  let identical = a.dtype === b.dtype && length === b.end - b.begin;
+  for (let begin = 0; identical && a !== b && begin < length; begin += RAW_BYTES) {
+    throwIfCancelled(signal);
+    const end = Math.min(begin + RAW_BYTES, length);
+    const [x, y] = await Promise.all([read(a, begin, end), read(b, begin, end)]);
+    identical = x.every((byte, i) => byte === y[i]);
+  }
+  onBytes?.(pairBytes(pair), pair.name);
+  return {
+    name: pair.name,
+    dtype: { base: valueDtype(pair.base), finetuned: valueDtype(pair.tuned) },
+    identical,
+  };
+}
+
+async function recordingFailure(
+  { name }: TensorPair,
+  failed: CompareReport['failed'],
+  act: () => Promise<void>,
+): Promise<void> {
+  try {
+    await act();
+  } catch (thrown) {
+    const { code, message, hint } = errorFacts(thrown);
+    if (FATAL.has(code)) throw thrown;
+    failed.push({ name, code, message, hint });
+  }
+}
+
+function finish(tables: Tables, pairs: TensorPairs): ComparedTensors {
+  const { tensors, sums, rowNorms, raw, failed, timing } = tables;
+  const { elements } = sums;
+  const normBase = Math.sqrt(sums.baseSquares);
+  const normDelta = Math.sqrt(sums.squares);
+  const ranking = [...tensors].sort((a, b) => b.relative - a.relative).map(({ name }) => name);
+  const share = (count: number) => (elements > 0 ? count / elements : 0);
+  return {
+    tensors,
+    ranking,
+    raw,
+    failed,
+    rowNorms,
+    ...(timing ? { timing: { ...timing, speedUp: timing.webgpu > 0 ? timing.cpu / timing.webgpu : 0 } } : {}),
+    onlyInBase: pairs.onlyInBase,
+    onlyInFinetuned: pairs.onlyInFinetuned,
+    shapeMismatches: pairs.shapeMismatches,
+    total: {
+      elements,
+      normBase,
+      normDelta,
+      relative: relativeDifference(normDelta, normBase),
+      changedRatio: share(sums.changed),
+      bitDifferentRatio: share(sums.different),
+      compared: tensors.length + raw.length,
+      modified: tensors.filter((t) => t.modified).length,
+      identical:
+        tensors.filter((t) => t.bitDifferentRatio === 0).length + raw.filter((t) => t.identical).length,
+    },
+  };
+}
+
+function noSums(): PairSums {
+  const zero = { absolute: 0, squares: 0, baseSquares: 0, tunedSquares: 0, product: 0, largest: 0 };
+  return { elements: 0, ...zero, changed: 0, flipped: 0, different: 0, rowSquares: new Float64Array(0) };
+}
+
+function nothingShared(base: Model, tuned: Model): AmalgamError {
+  const kind = ({ checkpoint }: Model) => checkpoint.config?.modelType ?? 'of unknown kind';
+  const [example] = base.tensors.keys();
+  const [other] = tuned.tensors.keys();
+  return new AmalgamError(
+    'NothingToCompare',
+    `${base.ref} (${kind(base)}) and ${tuned.ref} (${kind(tuned)}) have no tensor in common: one has ${example ?? 'no tensors'}, the other ${other ?? 'no tensors'}.`,
+    'Compare a model with one that was made from it.',
+  );
+}
+
+export function throwIfCancelled(signal: AbortSignal | undefined): void {
+  if (!signal?.aborted) return;
+  throw new AmalgamError(
+    'Cancelled',
+    'It was cancelled.',
+    'Nothing was saved. Start it again when you like.',
+  );
+}

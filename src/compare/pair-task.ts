@@ -1,0 +1,254 @@
+/** Two versions of a tensor at work: Δ = tuned − base tile by tile, what there is to know of it, and Δ as a matrix. */
+import type { EngineBuffer } from '../compute/engine';
+import { BLOCK } from '../compute/kernel';
+import { DIFFERENCE_WORDS, difference, rowSegments } from '../compute/kernels/difference';
+import { AmalgamError } from '../errors';
+import type { TensorPlan } from '../merge/plan';
+import { openTask, type ReadTensor, type TensorTask } from '../merge/tensor-task';
+import type { Tile } from '../merge/tiles';
+import { openWorkspace, tileElementsFor, type Workspace } from '../merge/workspace';
+import { tensorRole } from '../models/tensor-role';
+import { cutRows, type MatrixShape, matrixShape } from './row-tiles';
+import { pairElements, type TensorPair } from './tensor-pairs';
+
+/** A Δ up to this size stays on the device, so that a decomposition reads the models once. */
+const RESIDENT_BYTES = 512 * 2 ** 20;
+
+export interface OpenPair extends MatrixShape {
+  pair: TensorPair;
+  work: Workspace;
+  task: TensorTask;
+  /** Δ stays on the device as a whole. */
+  isResident: boolean;
+  /** Buffers for Δ, whole or a tile of it, and for its sums; made at the first call. @throws `GpuOutOfMemory` */
+  device(): { delta: EngineBuffer; sums: EngineBuffer };
+  close(): void;
+}
+
+/** Sums over a whole tensor; `a` is the base, `b` the fine-tune. */
+export interface PairSums {
+  elements: number;
+  /** Σ|Δ| */
+  absolute: number;
+  /** ΣΔ², Σa², Σb², Σab */
+  squares: number;
+  baseSquares: number;
+  tunedSquares: number;
+  product: number;
+  /** max|Δ| */
+  largest: number;
+  /** Numbers of elements: |Δ| above the threshold, of opposite sign, with other bits. */
+  changed: number;
+  flipped: number;
+  different: number;
+  /** ΣΔ² of every row. */
+  rowSquares: Float64Array;
+}
+
+/** Buffers for pairs of at most `largest` elements. */
+export function openPairWorkspace(
+  engine: Workspace['engine'],
+  largest: number,
+  tileElements?: number,
+): Workspace {
+  // two versions besides the slot for a merge's base
+  return openWorkspace(engine, 2, tileElementsFor(engine, 2, largest, tileElements));
+}
+
+/**
+ * Opens both versions of a tensor. Reading starts with the first sweep, or with `task.prefetch`; memory on the device is
+ * taken then too.
+ */
+export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor): OpenPair {
+  const { engine } = work;
+  const { name, base, tuned } = pair;
+  const elements = pairElements(pair);
+  const shape = matrixShape(base.shape);
+  const tiles = cutRows(shape, work.stride);
+  const plan: TensorPlan = {
+    name,
+    shape: base.shape,
+    elements,
+    dtype: base.dtype,
+    role: tensorRole(name, base.shape),
+    models: [base, tuned].map(({ view }, ordinal) => ({
+      id: ordinal === 0 ? 'base' : 'finetuned',
+      ordinal,
+      view: { ...view, onBase: false },
+      parameters: {},
+    })),
+    parameters: {},
+    method: 'compare',
+  };
+  const task = openTask(plan, 'weights', work, read, 1, tiles);
+  const isResident = elements * 4 <= Math.min(engine.maxBufferBytes, RESIDENT_BYTES);
+  const largestTile = tiles.reduce((most, tile) => Math.max(most, tile.end - tile.begin), 0);
+  const groups = tiles.reduce((most, tile) => Math.max(most, segmentsOf(tile, shape)), 0);
+  let buffers: { delta: EngineBuffer; sums: EngineBuffer } | undefined;
+  return {
+    pair,
+    ...shape,
+    work,
+    task,
+    isResident,
+    device() {
+      if (buffers) return buffers;
+      const delta = engine.allocate((isResident ? elements : largestTile) * 4, 'difference');
+      try {
+        buffers = { delta, sums: engine.allocate(groups * DIFFERENCE_WORDS * 4, 'difference sums') };
+      } catch (thrown) {
+        engine.free(delta);
+        throw thrown;
+      }
+      return buffers;
+    },
+    close() {
+      task.close();
+      for (const buffer of Object.values(buffers ?? {})) engine.free(buffer);
+    },
+  };
+}
+
+/** A tile of whole rows, or a piece of one row. */
+function tileShape({ begin, end }: Tile, { cols }: MatrixShape): MatrixShape {
+  const elements = end - begin;
+  return elements % cols === 0 ? { rows: elements / cols, cols } : { rows: 1, cols: elements };
+}
+
+function segmentsOf(tile: Tile, shape: MatrixShape): number {
+  const { rows, cols } = tileShape(tile, shape);
+  return rows * rowSegments(cols);
+}
+
+/** Enqueues Δ and the sums of the tile in the slots. */
+export function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
+  const { work, isResident } = open;
+  const { delta, sums } = open.device();
+  const { rows, cols } = tileShape(tile, open);
+  work.engine.run(difference, {
+    params: {
+      rows,
+      cols,
+      a: work.stride,
+      b: 2 * work.stride,
+      out: isResident ? tile.begin : 0,
+      threshold,
+    },
+    buffers: { values: work.values, delta, sums },
+    groups: rows * rowSegments(cols),
+    elements: rows * cols,
+  });
+}
+
+/**
+ * Measures both versions in one pass; a resident Δ is left in its buffer.
+ *
+ * @param threshold an f32: elements with |Δ| above it count as changed
+ * @throws AmalgamError `NonFinite` naming the model, and what reading and the engine throw
+ */
+export async function measurePair(open: OpenPair, threshold: number): Promise<PairSums> {
+  const { task, work, rows, pair } = open;
+  const total: PairSums = {
+    elements: pairElements(pair),
+    absolute: 0,
+    squares: 0,
+    baseSquares: 0,
+    tunedSquares: 0,
+    product: 0,
+    largest: 0,
+    changed: 0,
+    flipped: 0,
+    different: 0,
+    rowSquares: new Float64Array(rows),
+  };
+  await task.sweep(async (tile) => {
+    runDifference(open, tile, threshold);
+    const [bytes, status] = await work.engine.read([
+      { buffer: open.device().sums, byteLength: segmentsOf(tile, open) * DIFFERENCE_WORDS * 4 },
+      { buffer: work.status, byteLength: work.status.byteLength },
+    ]);
+    requireFinite(pair, new Uint32Array(status!.buffer));
+    addTile(total, tile, open, bytes!.buffer);
+  });
+  if (!Number.isFinite(total.squares + total.tunedSquares + total.baseSquares)) {
+    throw notFinite(pair, 'Its values are too large to be computed with.');
+  }
+  return total;
+}
+
+function addTile(total: PairSums, tile: Tile, shape: MatrixShape, bytes: ArrayBuffer): void {
+  const floats = new Float32Array(bytes);
+  const counts = new Uint32Array(bytes);
+  const perRow = rowSegments(tileShape(tile, shape).cols);
+  const firstRow = Math.floor(tile.begin / shape.cols);
+  for (let at = 0, segment = 0; at < floats.length; at += DIFFERENCE_WORDS, segment++) {
+    total.absolute += floats[at]!;
+    total.squares += floats[at + 1]!;
+    total.baseSquares += floats[at + 2]!;
+    total.tunedSquares += floats[at + 3]!;
+    total.product += floats[at + 4]!;
+    total.largest = Math.max(total.largest, floats[at + 5]!);
+    total.changed += counts[at + 6]!;
+    total.flipped += counts[at + 7]!;
+    total.different += counts[at + 8]!;
+    total.rowSquares[firstRow + Math.floor(segment / perRow)]! += floats[at + 1]!;
+  }
+}
+
+function requireFinite(pair: TensorPair, status: Uint32Array): void {
+  for (const [slot, who] of [
+    [1, 'the base'],
+    [2, 'the fine-tune'],
+  ] as const) {
+    if (status[slot]! > 0) throw notFinite(pair, `${status[slot]} values of ${who} are NaN or infinite.`);
+  }
+}
+
+function notFinite({ name }: TensorPair, why: string): AmalgamError {
+  return new AmalgamError('NonFinite', `${name}: ${why}`, 'Check the files of that model.');
+}
+
+/** Rows of Δ on the device: row-major f32 from word `first` on. */
+export interface DeltaPanel {
+  buffer: EngineBuffer;
+  first: number;
+  row: number;
+  rows: number;
+}
+
+/** Δ as a matrix that is visited panel by panel from the top. */
+export interface DeltaMatrix extends MatrixShape {
+  engine: Workspace['engine'];
+  sweep(visit: (panel: DeltaPanel) => Promise<void>): Promise<void>;
+}
+
+/**
+ * Δ of a pair that has been measured. One that is not resident is made again from the models in every sweep.
+ * @throws AmalgamError `LimitExceeded` for one that is too large to stay on the device and has over-long rows
+ */
+export function deltaMatrix(open: OpenPair): DeltaMatrix {
+  const { rows, cols, work, task, isResident, pair } = open;
+  const shape = { engine: work.engine, rows, cols };
+  if (isResident)
+    return { ...shape, sweep: (visit) => visit({ buffer: open.device().delta, first: 0, row: 0, rows }) };
+  if (cols > work.stride) {
+    throw new AmalgamError(
+      'LimitExceeded',
+      `${pair.name}: rows of ${cols} elements do not fit into tiles of ${work.stride - (work.stride % BLOCK)}.`,
+      'Use a device with larger buffers.',
+    );
+  }
+  return {
+    ...shape,
+    sweep: (visit) =>
+      task.sweep(async (tile) => {
+        runDifference(open, tile, 0);
+        await visit({
+          buffer: open.device().delta,
+          first: 0,
+          row: tile.begin / cols,
+          rows: (tile.end - tile.begin) / cols,
+        });
+      }),
+  };
+}

@@ -1,0 +1,59 @@
+/** The two models of a comparison, opened and put together with their adapters. */
+import { AmalgamError } from '../errors';
+import { formatModelRef, parseModelRef } from '../formats/recipe';
+import type { Adapter } from '../merge/adapter';
+import type { Checkpoint } from '../merge/checkpoint';
+import { type Model, modelTensors } from '../merge/model-tensors';
+import { collectProblems } from '../merge/problems';
+import type { OpenByPath } from '../merge/recipe-models';
+import { settleHeads } from '../merge/tied-heads';
+
+export interface Sides {
+  base: Model;
+  tuned: Model;
+  /** What was noticed while they were put together, as sentences. */
+  notes: string[];
+}
+
+/**
+ * Opens both models by their references. Heads are brought to one form, so that a tied head and one of its own can be
+ * compared.
+ *
+ * @throws AmalgamError `Usage` (an adapter without its model, a model behind a “+”), `PlanHasErrors` (an adapter that
+ *   does not fit its model), and what opening throws
+ */
+export async function openSides(base: string, finetuned: string, open: OpenByPath): Promise<Sides> {
+  const problems = collectProblems();
+  const models: Model[] = [];
+  for (const ref of [base, finetuned]) {
+    const parsed = parseModelRef(ref);
+    const checkpoint = await openCheckpointPart(formatModelRef({ model: parsed.model }), ref, open);
+    const adapter =
+      parsed.adapter && (await openAdapterPart(formatModelRef({ model: parsed.adapter }), open));
+    models.push(modelTensors(ref, checkpoint, adapter, problems));
+  }
+  settleHeads(models, problems);
+  const error = problems.list().find(({ severity }) => severity === 'error');
+  if (error) throw new AmalgamError('PlanHasErrors', error.message, error.remedy);
+  return { base: models[0]!, tuned: models[1]!, notes: problems.list().map(({ message }) => message) };
+}
+
+async function openCheckpointPart(path: string, ref: string, open: OpenByPath): Promise<Checkpoint> {
+  const model = await open(path);
+  if (model.kind === 'checkpoint') return model;
+  throw new AmalgamError(
+    'Usage',
+    `${ref} is an adapter, not a model.`,
+    `Write the model it belongs to in front of it: ${model.config.baseModel ?? 'MODEL'}+${ref}.`,
+  );
+}
+
+async function openAdapterPart(path: string, open: OpenByPath): Promise<Adapter> {
+  const model = await open(path);
+  if (model.kind === 'adapter') return model;
+  throw new AmalgamError(
+    'Usage',
+    `${path} stands behind a “+”, but it is a whole model.`,
+    `Compare with ${path} itself.`,
+  );
+}
