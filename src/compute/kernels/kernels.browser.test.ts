@@ -6,22 +6,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCpuEngine } from '../../cpu/cpu-engine';
 import { createGpuEngine } from '../../gpu/gpu-engine';
 import type { ComputeEngine } from '../engine';
-import { exact } from '../exact';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
-import { philox } from '../philox';
 import { absoluteSum } from './absolute-sum';
 import { changeSquares } from './change-squares';
 import { COMBINE_STATS, combine } from './combine';
 import { countEqual } from './count-equal';
 import { DTYPE_CODE, decode } from './decode';
-import { DIFFERENCE_WORDS, difference, rowSegments } from './difference';
 import { encode } from './encode';
 import { gram, pairCount } from './gram';
 import { COLUMN_ROWS, columnGroups, gramColumns } from './gram-columns';
 import { HISTOGRAM_ELEMENTS, histogram } from './histogram';
+import { expectDeclared, floats, sameOnBoth, words } from './kernels.test.support';
 import { lowRank } from './low-rank';
 import { maskByScore } from './mask-by-score';
-import { PANEL_CHUNK, panelProduct, panelProductTransposed, panelWork } from './panel-product';
 import { RANK_SHIFTS, rankDigit } from './rank-digit';
 import { rowScale } from './row-scale';
 import { rowScore } from './row-score';
@@ -40,15 +37,12 @@ const kernels: Kernel[] = [
   combine,
   countEqual,
   decode,
-  difference,
   encode,
   gram,
   gramColumns,
   histogram,
   lowRank,
   maskByScore,
-  panelProduct,
-  panelProductTransposed,
   rankDigit,
   rowScale,
   rowScore,
@@ -68,88 +62,12 @@ beforeAll(async () => {
 });
 afterAll(() => gpu.close());
 
-/**
- * Numbers over a wide range of exponents, with repeats and zeros of both signs; every fourth block is close to the
- * smallest normal numbers, where products and differences would be subnormal.
- */
-function floats(n: number, seed: number): Float32Array<ArrayBuffer> {
-  const words = new Uint32Array(4);
-  return Float32Array.from({ length: n }, (_, i) => {
-    philox(i, 0, seed, 1, words);
-    if (words[3]! % 17 === 0) return words[3]! % 2 ? 0 : -0;
-    if (words[3]! % 5 === 0) return ((words[0]! % 9) - 4) / 64; // equal magnitudes
-    const tiny = seed % 2 === 1 && (i >> 6) % 4 === 1;
-    const exponent = (words[1]! % 24) - (tiny ? 125 : 18);
-    return exact((words[0]! / 2 ** 31 - 1) * 2 ** exponent); // as decode leaves values: nothing subnormal
-  });
-}
-
-function words(n: number, seed: number): Uint32Array<ArrayBuffer> {
-  const out = new Uint32Array(4);
-  return Uint32Array.from({ length: n }, (_, i) => {
-    philox(i, 0, seed, 2, out);
-    return out[0]!;
-  });
-}
-
-type Contents = Record<string, Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>>;
-
-/** Runs the kernel on one engine and returns the bytes of every buffer. */
-async function bytesAfter(
-  engine: ComputeEngine,
-  kernel: Kernel,
-  contents: Contents,
-  params: Record<string, number>,
-  groups: number,
-  elements: number,
-) {
-  const buffers = Object.fromEntries(
-    Object.entries(contents).map(([name, data]) => {
-      const buffer = engine.allocate(data.byteLength, name);
-      engine.write(buffer, 0, new Uint8Array(data.buffer));
-      return [name, buffer];
-    }),
-  );
-  engine.run(kernel, { params, buffers, groups, elements });
-  const all = await engine.read(Object.values(buffers).map((b) => ({ buffer: b, byteLength: b.byteLength })));
-  for (const b of Object.values(buffers)) engine.free(b);
-  return Object.fromEntries(Object.keys(buffers).map((name, i) => [name, new Uint32Array(all[i]!.buffer)]));
-}
-
-async function expectSame(
-  kernel: Kernel,
-  contents: Contents,
-  params: Record<string, number>,
-  groups: number,
-  elements: number,
-) {
-  const a = await bytesAfter(cpu, kernel, contents, params, groups, elements);
-  const b = await bytesAfter(gpu, kernel, contents, params, groups, elements);
-  for (const name of Object.keys(a)) {
-    const x = a[name]!;
-    const y = b[name]!;
-    const at = x.findIndex((w, i) => w !== y[i]);
-    expect(at, `${kernel.id}.${name}[${at}]: cpu ${x[at]?.toString(16)} gpu ${y[at]?.toString(16)}`).toBe(-1);
-  }
-  return a;
-}
+const expectSame = sameOnBoth(() => [cpu, gpu]);
 
 describe('a kernel’s two forms', () => {
   it.each(kernels.map((k) => [k.id, k] as const))(
     '%s: WGSL declares the same parameters and buffers',
-    (_, kernel) => {
-      const struct = /struct Params \{([^}]*)\}/.exec(kernel.wgsl)![1]!;
-      const fields = [...struct.matchAll(/(\w+): ([\w<>]+),/g)].map((m) => [m[1], m[2]]);
-      expect(fields[0]).toEqual(['stamp', 'vec4<u32>']);
-      expect(Object.fromEntries(fields.slice(1))).toEqual(kernel.params);
-      expect(fields.slice(1).map((f) => f[0])).toEqual(Object.keys(kernel.params));
-      const bindings = [...kernel.wgsl.matchAll(/@binding\((\d)\) var<storage, (read|read_write)> (\w+):/g)]
-        .filter((m) => m[1] !== '9')
-        .map((m) => [Number(m[1]), m[3], m[2]]);
-      expect(bindings).toEqual(
-        Object.entries(kernel.buffers).map(([name, access], i) => [i + 1, name, access]),
-      );
-    },
+    (_, kernel) => expectDeclared(kernel),
   );
 });
 
@@ -414,80 +332,5 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       blocks,
       n,
     );
-  });
-
-  it('difference of two versions, by segments of rows', async () => {
-    for (const cols of new Set([n, Math.min(n, 91)])) {
-      const rows = Math.floor(n / cols);
-      const values = floats(2 * n + 1, 22);
-      for (let e = 0; e < n; e += 3) values[n + 1 + e] = values[1 + e]!; // a third unchanged
-      const segments = rows * rowSegments(cols);
-      const after = await expectSame(
-        difference as Kernel,
-        {
-          values,
-          delta: new Float32Array(rows * cols + 2),
-          sums: new Uint32Array(segments * DIFFERENCE_WORDS),
-        },
-        { rows, cols, a: 1, b: n + 1, out: 2, threshold: 0.01 },
-        segments,
-        rows * cols,
-      );
-      const count = (word: number) =>
-        after.sums!.reduce((sum, v, i) => sum + (i % DIFFERENCE_WORDS === word ? v : 0), 0);
-      const pairs = Array.from({ length: rows * cols }, (_, e) => [values[1 + e]!, values[n + 1 + e]!]);
-      const delta = pairs.map(([x, y]) => Math.abs(exact(y! - x!)));
-      expect(count(6)).toBe(delta.filter((d) => d > Math.fround(0.01)).length);
-      expect(count(7)).toBe(
-        pairs.filter(([x, y]) => x! * y! < 0).length,
-      );
-      expect(count(8)).toBe(pairs.filter(([x, y]) => !Object.is(x, y)).length);
-      const largest = new Float32Array(after.sums!.buffer).filter((_, i) => i % DIFFERENCE_WORDS === 5);
-      expect(largest.reduce((a, b) => Math.max(a, b), 0)).toBe(delta.reduce((a, b) => Math.max(a, b), 0));
-    }
-  });
-
-  it('products of a panel with narrow matrices, whole and in panels', async () => {
-    const cols = Math.min(n, 91);
-    const rows = Math.floor(n / cols);
-    const k4 = 2;
-    const panel = floats(rows * cols + 3, 23);
-    const zero = { first: 3, rows, cols, k4, y_row: 0 };
-    const { groups, elements } = panelWork(rows, k4);
-    const x = floats(cols * 4 * k4, 25);
-    await expectSame(
-      panelProduct as Kernel,
-      { panel, x, y: new Float32Array((rows + 1) * 4 * k4) },
-      { ...zero, y_row: 1 },
-      groups,
-      elements,
-    );
-    const y = floats(rows * 4 * k4, 27);
-    const across = panelWork(cols, k4);
-    const whole = await expectSame(
-      panelProductTransposed as Kernel,
-      { panel, y, z: new Float32Array(cols * 4 * k4) },
-      zero,
-      across.groups,
-      across.elements,
-    );
-    const cut = Math.min(rows, PANEL_CHUNK);
-    const top = await bytesAfter(
-      cpu,
-      panelProductTransposed as Kernel,
-      { panel, y, z: new Float32Array(cols * 4 * k4) },
-      { ...zero, rows: cut },
-      across.groups,
-      across.elements,
-    );
-    if (rows === cut) return;
-    const rest = await expectSame(
-      panelProductTransposed as Kernel,
-      { panel, y, z: top.z! as Uint32Array<ArrayBuffer> },
-      { ...zero, first: 3 + cut * cols, rows: rows - cut, y_row: cut },
-      across.groups,
-      across.elements,
-    );
-    expect(rest.z).toEqual(whole.z);
   });
 });
