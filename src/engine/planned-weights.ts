@@ -5,15 +5,15 @@
 import type { ComputeEngine } from '../compute/engine';
 import { isWeightDtype } from '../formats/dtype';
 import type { LowRankUpdate, StoredWeight, WeightSource } from '../forward/weight-source';
-import { computeTensor, openComputed } from '../merge/compute';
+import { computeTensor, openComputed, openWorkspaceFor } from '../merge/compute';
 import type { WholeModel } from '../merge/delta-pipeline';
 import { loadFactorValues } from '../merge/factors';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan';
 import type { ReadTensor } from '../merge/tensor-task';
-import { measureWholeModel } from '../merge/whole-model';
-import { openWorkspace, tileElementsFor, type Workspace } from '../merge/workspace';
+import { measureWholeModel, sweptTensors } from '../merge/whole-model';
+import type { Workspace } from '../merge/workspace';
 
 export interface PlannedWeights extends WeightSource {
   close(): void;
@@ -97,9 +97,7 @@ async function openMerged(
   engine: ComputeEngine,
   read: ReadTensor,
 ): Promise<Merged> {
-  const models = computed.reduce((most, t) => Math.max(most, t.models.length), 1);
-  const largest = computed.reduce((most, t) => Math.max(most, t.elements), 1);
-  const work = openWorkspace(engine, models, tileElementsFor(engine, models, largest));
+  const work = openWorkspaceFor([...computed, ...sweptTensors(plan, methodById)], methodById, engine);
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
   const wholeModel = await measureWholeModel({
     plan,

@@ -1,19 +1,36 @@
 /** From a tensor of the plan to the code that computes it, by the kind of its method. */
+import type { ComputeEngine } from '../compute/engine';
 import { mergeDelta, type WholeModel } from './delta-pipeline';
 import { mergeElementwise } from './elementwise';
 import { gramForm, gramGroups, mergeGram } from './gram-merge';
 import type { MergeMethod } from './method';
 import type { TensorPlan } from './plan';
 import type { Emit, TensorStatistics } from './tensor-outcome';
-import { openTask, type ReadTensor, type SlotForm, type TensorTask } from './tensor-task';
+import { doraUnit, openTask, type ReadTensor, type SlotForm, type TensorTask } from './tensor-task';
+import { leastTile } from './tiles';
 import { groupElements } from './vector-groups';
 import { mergeWeights } from './weights-sum';
-import type { Workspace } from './workspace';
+import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
 
 export interface ComputeSettings {
   seed: number;
   nonFinite: 'stop' | 'carry';
   wholeModel?: WholeModel;
+}
+
+/** The workspace for a set of tensors: room for all contributors, and for whole rows where a method works on them. */
+export function openWorkspaceFor(
+  tensors: readonly TensorPlan[],
+  methods: ReadonlyMap<string, MergeMethod>,
+  engine: ComputeEngine,
+  wanted?: number,
+): Workspace {
+  const most = (of: (tensor: TensorPlan) => number) =>
+    tensors.reduce((peak, tensor) => Math.max(peak, of(tensor)), 1);
+  const models = most((t) => t.models.length);
+  const largest = most((t) => t.elements);
+  const least = most((t) => leastTile(t.elements, tileUnit(t, methods.get(t.method)!), doraUnit(t)));
+  return openWorkspace(engine, models, tileElementsFor(engine, models, largest, wanted, least));
 }
 
 /** Opens a tensor for its method: what its slots hold and where its tiles may be cut. */

@@ -5,14 +5,14 @@
 import type { ComputeEngine } from '../compute/engine';
 import type { TensorReport } from '../engine/protocol';
 import { AmalgamError } from '../errors';
-import { computeTensor, openComputed } from './compute';
+import { computeTensor, openComputed, openWorkspaceFor } from './compute';
 import type { WholeModel } from './delta-pipeline';
 import type { MergeMethod } from './method';
 import type { Plan, ShardPlan, TensorPlan } from './plan';
 import type { Emit, TensorStatistics } from './tensor-outcome';
 import type { ReadTensor, TensorTask } from './tensor-task';
-import { measureWholeModel } from './whole-model';
-import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
+import { measureWholeModel, sweptTensors } from './whole-model';
+import type { Workspace } from './workspace';
 
 /** Where a shard's bytes go; ShardWriter of the write room is one. */
 export interface ShardSink<Written> {
@@ -50,10 +50,12 @@ export async function runPlan<Written>(
 ): Promise<{ tensors: TensorReport[]; shards: Written[] }> {
   const { plan, engine } = options;
   const byName = new Map(plan.tensors.map((t) => [t.name, t]));
-  const computed = plan.tensors.filter((t) => t.copy === undefined && t.elements > 0);
-  const models = computed.reduce((most, t) => Math.max(most, t.models.length), 1);
-  const largest = computed.reduce((most, t) => Math.max(most, t.elements), 1);
-  const work = openWorkspace(engine, models, tileElementsFor(engine, models, largest, options.tileElements));
+  const work = openWorkspaceFor(
+    sweptTensors(plan, options.methods),
+    options.methods,
+    engine,
+    options.tileElements,
+  );
   if (options.onWait) work.onWait = options.onWait;
   const reports: TensorReport[] = [];
   const written: Written[] = [];

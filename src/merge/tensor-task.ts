@@ -51,8 +51,7 @@ export function openTask(
   cut?: readonly Tile[],
 ): TensorTask {
   const views = plan.models.map((m) => m.view);
-  const dora = views.some((v) => v.lowRank?.magnitude !== undefined);
-  const tiles = cut ?? cutTiles(plan.elements, work.stride, dora ? columns(plan) : 1, groupElements);
+  const tiles = cut ?? cutTiles(plan.elements, work.stride, doraUnit(plan), groupElements);
   const origins = [...(plan.base ? [plan.base] : []), ...views].map((v) => v.origin);
   let factors: Promise<(Factors | undefined)[]> | undefined;
   let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
@@ -219,6 +218,11 @@ async function scaleRows(
     elements,
   });
   engine.free(squares);
+}
+
+/** Rows must stay whole where a contributor has DoRA, which scales them by their norms. */
+export function doraUnit(plan: TensorPlan): number {
+  return plan.models.some((m) => m.view.lowRank?.magnitude !== undefined) ? columns(plan) : 1;
 }
 
 /** Columns of a tensor seen as a matrix: its last dimension. */

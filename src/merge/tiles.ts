@@ -31,6 +31,11 @@ export function cutTiles(elements: number, tileElements: number, ...groups: numb
   return tiles;
 }
 
+/** The smallest tiles that a tensor can be cut into, or all of it where that is less. */
+export function leastTile(elements: number, ...groups: number[]): number {
+  return Math.min(Math.ceil(elements / BLOCK) * BLOCK, groups.reduce(leastCommonMultiple, BLOCK));
+}
+
 function leastCommonMultiple(a: number, b: number): number {
   let x = a;
   let y = b;

@@ -33,16 +33,29 @@ export interface WholeModelOptions {
 /** Measures the whole model where the recipe's preset asks for it; else undefined. @throws AmalgamError `NonFinite` */
 export async function measureWholeModel(options: WholeModelOptions): Promise<WholeModel | undefined> {
   const { plan, methods } = options;
-  const presets = plan.tensors.flatMap((tensor) => {
-    const compute = methods.get(tensor.method)?.compute;
-    return compute?.kind === 'delta' ? [compute.preset(tensor.parameters)] : [];
-  });
-  const trims = presets.some(({ scope }) => scope === 'model');
-  const votes = presets.some(({ zeroVote }) => zeroVote === 'majority');
+  const { trims, votes } = needs(plan, methods);
   if (!trims && !votes) return undefined;
   const thresholds = trims ? await modelThresholds(options) : new Map<string, Threshold>();
   const measured: WholeModel = { thresholds, majority: 0 };
   return votes ? { ...measured, majority: await majoritySign(options, measured) } : measured;
+}
+
+/** The tensors that are swept to measure the whole model, copies among them; none where nothing asks for it. */
+export function measuredTensors(plan: Plan, methods: ReadonlyMap<string, MergeMethod>): TensorPlan[] {
+  const { trims, votes } = needs(plan, methods);
+  return trims || votes ? differing(plan) : [];
+}
+
+/** Whether a threshold or the majority sign of whole models is asked for. */
+function needs(plan: Plan, methods: ReadonlyMap<string, MergeMethod>): { trims: boolean; votes: boolean } {
+  const presets = plan.tensors.flatMap((tensor) => {
+    const compute = methods.get(tensor.method)?.compute;
+    return compute?.kind === 'delta' ? [compute.preset(tensor.parameters)] : [];
+  });
+  return {
+    trims: presets.some(({ scope }) => scope === 'model'),
+    votes: presets.some(({ zeroVote }) => zeroVote === 'majority'),
+  };
 }
 
 /** Tensors in which a contributor may differ from the base, whether they are computed or turn out to be copies. */

@@ -37,15 +37,17 @@ export interface Workspace {
 
 /**
  * The largest tile that fits the device: within `deviceBytes`, within one buffer, and no larger than the largest
- * tensor. `wanted` overrides the budget (tests vary it); results never depend on it.
+ * tensor. `wanted` overrides the budget (tests vary it); results never depend on it. Tiles of `least` are needed to hold
+ * whole rows, whatever the budget.
  */
 export function tileElementsFor(
   engine: ComputeEngine,
   models: number,
   largestTensor: number,
   wanted?: number,
+  least = BLOCK,
 ): number {
-  const budget = wanted ?? Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(models));
+  const budget = Math.max(least, wanted ?? Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(models)));
   const oneBuffer = Math.floor(engine.maxBufferBytes / (4 * (models + 1)));
   const most = Math.min(budget, oneBuffer, Math.ceil(largestTensor / BLOCK) * BLOCK);
   return Math.max(BLOCK, Math.floor(most / BLOCK) * BLOCK);
