@@ -39,14 +39,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'evaluate',
   ],
   ui: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'merge/method', 'merge/methods'],
-  cli: [
-    'engine/client',
-    'formats/recipe',
-    'formats/names',
-    'formats/hub-id',
-    'formats/strict-json',
-    'ui/format',
-  ],
+  cli: ['engine/client', 'formats', 'ui/format'],
   main: ['ui', 'cli/page', 'engine/client'],
 };
 

@@ -9,8 +9,9 @@ import type { Recipe } from '../formats/recipe';
 import { parseJson } from '../formats/strict-json';
 import { type Command, type EvaluateCommand, type GenerateCommand, parseCommand, USAGE } from './command';
 import { type Job, openJob, readRecipe, type Undo } from './job';
+import { readMergedMetadata } from './merged-metadata';
 import { beginOutputFolder } from './output-folder';
-import { evaluateText, mergeText, planText, problemLines } from './print';
+import { evaluateText, mergeText, planText, problemLines, verifyText } from './print';
 import { progressPrinter } from './progress-printer';
 
 const EXIT_FAILED = 1;
@@ -69,6 +70,25 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
   say(mergeText(report, out));
   return 0;
+}
+
+async function verify(command: Command & { verb: 'verify' }, undo: Undo): Promise<number> {
+  const folder = resolve(workingFolder, command.merged);
+  const { recipe, inputs } = await readMergedMetadata(folder);
+  const job = await openJob(recipe, folder, workingFolder, command.hub, undo, say);
+  const printer = progressPrinter(process.stderr);
+  await job.page.onProgress(printer.print);
+  const report = await job.page
+    .call('verify', {
+      url: await job.server.serveFolder(folder),
+      merged: folder,
+      recipe: job.recipe,
+      inputs,
+      engine: command.engine,
+    })
+    .finally(() => printer.end());
+  await write(`${verifyText(report)}\n`);
+  return report.agrees ? 0 : EXIT_FAILED;
 }
 
 /** Opens what `evaluate` and `generate` run: a recipe's merge where the name is a recipe file, else a model. */
@@ -199,6 +219,8 @@ async function run(undo: Undo): Promise<number> {
       return plan(command, undo);
     case 'merge':
       return merge(command, undo);
+    case 'verify':
+      return verify(command, undo);
     case 'evaluate':
       return evaluate(command, undo);
     case 'generate':

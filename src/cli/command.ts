@@ -7,6 +7,7 @@ export type Command =
   | { verb: 'help' }
   | { verb: 'plan'; recipe: string; hub?: string; json: boolean }
   | { verb: 'merge'; recipe: string; hub?: string; out: string; engine: EngineChoice; report?: string }
+  | { verb: 'verify'; merged: string; hub?: string; engine: EngineChoice }
   | EvaluateCommand
   | GenerateCommand;
 
@@ -43,6 +44,9 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
   merge <recipe.yml> --out DIR [--engine auto|webgpu|cpu] [--report FILE.json] [--hub URL]
       Merges into DIR, which must not exist or be empty. --report writes every tensor's statistics.
 
+  verify <merged> [--engine auto|webgpu|cpu] [--hub URL]
+      Merges again what the metadata of a merged model says and compares the bytes. Exit code 1 when they differ.
+
   evaluate <model> (--text FILE | --tokens IDS.json) [--window 256] [--stride 128] [--per-token]
            [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
       Perplexity of a model on a text, or on an array of token ids.
@@ -56,7 +60,7 @@ A model in the recipe is a folder beside the recipe, else a folder in the workin
 HF_TOKEN in the environment gives access to private and gated models. CHROMIUM_PATH chooses the browser.
 `;
 
-const VERBS = 'plan, merge, evaluate and generate';
+const VERBS = 'plan, merge, verify, evaluate and generate';
 const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies EngineChoice[];
 
 /**
@@ -92,6 +96,14 @@ export function parseCommand(args: string[]): Command {
         ...(typeof report === 'string' ? { report } : {}),
         ...hubOption(options.hub),
       };
+    }
+    case 'verify': {
+      const { subject: merged, options } = parse(verb, 'merged folder', rest, {
+        engine: { type: 'string' },
+        hub: { type: 'string' },
+      });
+      const { engine = 'auto' } = options;
+      return { verb, merged, engine: engineOption(engine), ...hubOption(options.hub) };
     }
     case 'evaluate':
       return parseEvaluate(rest);

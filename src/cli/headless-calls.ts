@@ -11,6 +11,8 @@ import type {
   PlanFacts,
   Progress,
   RunningProgress,
+  VerifyReport,
+  VerifyRequest,
 } from '../engine/protocol';
 import type { ErrorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';
@@ -36,6 +38,8 @@ export interface HeadlessCalls {
   open(request: OpenRequest): Promise<Outcome<Opened>>;
   plan(recipe: Recipe): Promise<Outcome<PlanFacts>>;
   merge(request: { recipe: Recipe; engine: EngineChoice; outputUrl: string }): Promise<Outcome<MergeReport>>;
+  /** `url` serves the merged folder. */
+  verify(request: VerifyRequest & { url: string }): Promise<Outcome<VerifyReport>>;
   evaluate(request: EvaluateRequest): Promise<Outcome<EvaluateReport>>;
   generate(request: GenerateRequest): Promise<Outcome<GenerateReport>>;
 }

@@ -36,6 +36,12 @@ export function exposeHeadless(): void {
         ),
       ),
 
+    verify: ({ url, ...request }) =>
+      outcome(async () => {
+        await engine.openServed(request.merged, url);
+        return engine.verify(request, ({ finished: _, ...line }) => tell(line));
+      }),
+
     evaluate: (request) => outcome(() => engine.evaluate(request, tell)),
 
     generate: (request) => outcome(() => engine.generate(request, tell)),

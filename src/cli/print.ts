@@ -4,6 +4,7 @@ import type {
   PlanFacts,
   PlanProblem,
   RunningProgress,
+  VerifyReport,
 } from '../engine/protocol';
 import { displayName } from '../formats/names';
 import {
@@ -86,6 +87,19 @@ function runningText({ stage, done, total, rate, secondsLeft }: RunningProgress)
     ...(secondsLeft === null ? [] : [`${formatSeconds(secondsLeft)} left`]),
   ];
   return parts.join(' · ');
+}
+
+/** What a verification found: one line, or one per shard and input that differs. */
+export function verifyText(report: VerifyReport): string {
+  const where = `(merged again in ${formatSeconds(report.seconds)} on ${report.engine})`;
+  if (report.agrees) return `The bytes agree: ${formatCounted(report.shards.length, 'shard')} ${where}`;
+  const changed = report.changedInputs.map(
+    (name) => `input ${displayName(name)} is not the file that was merged`,
+  );
+  const differing = report.shards
+    .filter((s) => s.stored !== s.merged)
+    .map((s) => `${s.file}: stored ${s.stored.slice(0, 16)}…, the recipe gives ${s.merged.slice(0, 16)}…`);
+  return ['The bytes differ.', ...changed, ...differing, where].join('\n');
 }
 
 /** What an evaluation found, in one line, with its protocol. */

@@ -16,7 +16,7 @@ export interface OpenModels {
   addHub(id: string, revision?: string): Promise<ModelFacts>;
   /** The model a recipe names: an opened one, else a model on the Hub. @throws AmalgamError `ModelUnknown` */
   open(path: string): Promise<OpenModel>;
-  /** The name with its Hub revision pinned to a commit; other names as they are. */
+  /** The name with its Hub revision pinned to a commit; names of opened models, and those that cannot be opened, as they are. */
   pin(ref: string): Promise<string>;
   file(folder: string, file: string): { folder: ModelFolder; file: ModelFile };
 }
@@ -37,8 +37,14 @@ export function openModels(hub: () => Hub): OpenModels {
   const pinRepo = async (repo: RepoRef): Promise<RepoRef> => {
     const name = formatModelRef({ model: repo });
     if (opened.has(name)) return repo;
-    const { ref } = await addHub(hubId(repo.path), repo.revision);
-    return parseModelRef(ref).model;
+    try {
+      const { ref } = await addHub(hubId(repo.path), repo.revision);
+      return parseModelRef(ref).model;
+    } catch (thrown) {
+      // the plan opens it again and lists why it cannot be opened, beside everything else that is wrong
+      if (thrown instanceof AmalgamError && thrown.code !== 'Cancelled') return repo;
+      throw thrown;
+    }
   };
 
   return {

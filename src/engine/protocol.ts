@@ -122,7 +122,9 @@ export type DestinationSpec =
   /** Finished files stay in the browser's storage until they are downloaded. */
   | { kind: 'downloads'; name: string }
   /** The headless command's own server, same origin only. */
-  | { kind: 'served'; url: string };
+  | { kind: 'served'; url: string }
+  /** Keeps nothing: only the report is wanted. */
+  | { kind: 'nowhere' };
 
 export interface Progress {
   stage: 'planning' | 'downloading' | 'hashing' | 'merging';
@@ -192,6 +194,26 @@ export interface ContributorReport {
   norm: number;
   /** ‖τ‖₂ of what was kept, before rescaling. */
   keptNorm: number;
+}
+
+/** A merged model and the recipe and inputs its metadata names, to be merged again and compared. */
+export interface VerifyRequest {
+  /** The opened merged model. */
+  merged: string;
+  recipe: Recipe;
+  /** Input name → sha256, as the merged model's metadata has them. */
+  inputs: Record<string, string>;
+  engine: EngineChoice;
+}
+
+export interface VerifyReport {
+  /** True when every shard has the bytes that the recipe gives. */
+  agrees: boolean;
+  shards: { file: string; stored: string; merged: string }[];
+  /** Inputs whose sha256 is not the one the metadata names. */
+  changedInputs: string[];
+  engine: EngineKind;
+  seconds: number;
 }
 
 // ---------------------------------------------------------------- evaluate
@@ -289,6 +311,8 @@ export interface EngineApi {
   searchHub(query: HubQuery): Promise<HubHit[]>;
   plan(recipe: Recipe): Promise<PlanFacts>;
   merge(request: MergeRequest, onProgress: (progress: Progress) => void): Promise<MergeReport>;
+  /** Merges again what a merged model's metadata says, keeps nothing, and compares the bytes. */
+  verify(request: VerifyRequest, onProgress: (progress: Progress) => void): Promise<VerifyReport>;
   /** Perplexity of a model or of a merge that is not written. */
   evaluate(
     request: EvaluateRequest,

@@ -23,6 +23,7 @@ import { openModels } from './models';
 import type { EngineApi, EvaluateRequest, ModelFacts, RunningProgress } from './protocol';
 import type { RunningOptions } from './running-model';
 import { cachedHashes, storageFacts, sweepStorage } from './storage-facts';
+import { runVerify } from './verify-job';
 
 export function createSession(): EngineApi {
   let hub: Hub = { url: DEFAULT_HUB_URL };
@@ -113,6 +114,8 @@ export function createSession(): EngineApi {
     plan: async (recipe) => planFacts(await plan(recipe)),
     merge: (request, onProgress) =>
       alone(async (signal) => runMerge(await plan(request.recipe), request, models, signal, onProgress)),
+    verify: (request, onProgress) =>
+      alone(async (signal) => runVerify(request, await plan(request.recipe), models, signal, onProgress)),
     evaluate: (request, onProgress) =>
       alone(async (signal) => runEvaluation(request, await running(request, signal, onProgress))),
     generate: (request, onProgress) =>

@@ -2,6 +2,7 @@ import type { DestinationSpec } from '../engine/protocol';
 import type { Destination } from './destination';
 import { openDownloadDestination } from './download-destination';
 import { openFolderDestination } from './folder-destination';
+import { openNowhere } from './nowhere-destination';
 import { openServedDestination } from './served-destination';
 
 /** Opens the destination a merge request names. Throws what its kind throws, before anything is written. */
@@ -13,5 +14,7 @@ export async function openDestination(spec: DestinationSpec): Promise<Destinatio
       return openDownloadDestination(spec.name);
     case 'served':
       return openServedDestination(spec.url);
+    case 'nowhere':
+      return openNowhere();
   }
 }

@@ -1,0 +1,57 @@
+import { AmalgamError } from '../errors';
+import type { Plan } from '../merge/plan';
+import { inputName } from '../merge/shards';
+import { sha256Of } from '../sources/sha256';
+import { runMerge } from './merge-job';
+import type { OpenModels } from './models';
+import type { Progress, VerifyReport, VerifyRequest } from './protocol';
+
+/**
+ * Merges again and compares shard by shard.
+ * @throws AmalgamError `NotFound` when the model has no shards of those names, and what the merge throws
+ */
+export async function runVerify(
+  request: VerifyRequest,
+  plan: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<VerifyReport> {
+  const begun = performance.now();
+  const { recipe, engine } = request;
+  const again = await runMerge(
+    plan,
+    { recipe, engine, destination: { kind: 'nowhere' } },
+    models,
+    signal,
+    onProgress,
+  );
+  const shards = [];
+  for (const { file, sha256: merged } of again.shards) {
+    const stored = await sha256Of(storedShard(models, request.merged, file), signal);
+    shards.push({ file, stored, merged });
+  }
+  return {
+    agrees: shards.every((s) => s.stored === s.merged),
+    shards,
+    changedInputs: again.inputs
+      .map(({ id, file, sha256 }) => ({ name: inputName(id, file), sha256 }))
+      .filter(({ name, sha256 }) => request.inputs[name] !== undefined && request.inputs[name] !== sha256)
+      .map(({ name }) => name),
+    engine: again.engine,
+    seconds: (performance.now() - begun) / 1000,
+  };
+}
+
+function storedShard(models: OpenModels, merged: string, file: string) {
+  try {
+    return models.file(merged, file).file.open();
+  } catch (cause) {
+    throw new AmalgamError(
+      'NotFound',
+      `${merged} has no ${file}, which its recipe writes.`,
+      'The folder is incomplete, or its shards were put together anew.',
+      { cause },
+    );
+  }
+}
