@@ -12,7 +12,7 @@ import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan';
 import type { ReadTensor } from '../merge/tensor-task';
-import { measureWholeModel, sweptTensors } from '../merge/whole-model';
+import { measuredTensors, measureWholeModel } from '../merge/whole-model';
 import type { Workspace } from '../merge/workspace';
 
 export interface PlannedWeights extends WeightSource {
@@ -97,7 +97,7 @@ async function openMerged(
   engine: ComputeEngine,
   read: ReadTensor,
 ): Promise<Merged> {
-  const work = openWorkspaceFor([...computed, ...sweptTensors(plan, methodById)], methodById, engine);
+  const work = openWorkspaceFor([...computed, ...measuredTensors(plan, methodById)], methodById, engine);
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
   const wholeModel = await measureWholeModel({
     plan,

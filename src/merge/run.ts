@@ -11,7 +11,7 @@ import type { MergeMethod } from './method';
 import type { Plan, ShardPlan, TensorPlan } from './plan';
 import type { Emit, TensorStatistics } from './tensor-outcome';
 import type { ReadTensor, TensorTask } from './tensor-task';
-import { measureWholeModel, sweptTensors } from './whole-model';
+import { measuredTensors, measureWholeModel } from './whole-model';
 import type { Workspace } from './workspace';
 
 /** Where a shard's bytes go; ShardWriter of the write room is one. */
@@ -50,12 +50,11 @@ export async function runPlan<Written>(
 ): Promise<{ tensors: TensorReport[]; shards: Written[] }> {
   const { plan, engine } = options;
   const byName = new Map(plan.tensors.map((t) => [t.name, t]));
-  const work = openWorkspaceFor(
-    sweptTensors(plan, options.methods),
-    options.methods,
-    engine,
-    options.tileElements,
-  );
+  const swept = [
+    ...plan.tensors.filter((t) => t.copy === undefined && t.elements > 0),
+    ...measuredTensors(plan, options.methods),
+  ];
+  const work = openWorkspaceFor(swept, options.methods, engine, options.tileElements);
   if (options.onWait) work.onWait = options.onWait;
   const reports: TensorReport[] = [];
   const written: Written[] = [];
