@@ -20,6 +20,8 @@ const AddModelDialog = lazy(() =>
   import('./add-model/AddModelDialog').then((m) => ({ default: m.AddModelDialog })),
 );
 
+const EvaluateTab = lazy(() => import('./evaluate/EvaluateTab').then((m) => ({ default: m.EvaluateTab })));
+
 /** The one screen: recipe left, tabs in the middle, inspector right, run bar below. */
 export function Workbench() {
   const studio = useStudio();
@@ -53,6 +55,9 @@ export function Workbench() {
               <Tabs.Trigger className="tab" value="run">
                 <TabLabel text="Run" /> <RunMark />
               </Tabs.Trigger>
+              <Tabs.Trigger className="tab" value="evaluate">
+                <TabLabel text="Evaluate" /> <EvaluateMark />
+              </Tabs.Trigger>
               <Tabs.Trigger className="tab" value="output">
                 <TabLabel text="Output" />
               </Tabs.Trigger>
@@ -71,6 +76,11 @@ export function Workbench() {
           </Tabs.Content>
           <Tabs.Content className="tab-content" value="run">
             <RunTab />
+          </Tabs.Content>
+          <Tabs.Content className="tab-content" value="evaluate">
+            <Suspense>
+              <EvaluateTab />
+            </Suspense>
           </Tabs.Content>
           <Tabs.Content className="tab-content" value="output">
             <OutputTab />
@@ -106,6 +116,15 @@ function RunMark() {
     if (run?.status === 'failed') return 'failed';
     if (run?.status !== 'running' || !run.progress || run.progress.bytes === 0) return '';
     return `${Math.floor((100 * run.progress.bytesDone) / run.progress.bytes)}\u00a0%`;
+  });
+  return text === '' ? null : <small>{text}</small>;
+}
+
+/** How many numbers are still to come, in the tab itself. */
+function EvaluateMark() {
+  const text = useFacts(({ evaluation: { job }, generation }) => {
+    if (generation.status !== 'idle') return 'writing';
+    return job ? `${job.at}/${job.cells.length}` : '';
   });
   return text === '' ? null : <small>{text}</small>;
 }

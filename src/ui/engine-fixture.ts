@@ -19,9 +19,15 @@ import type {
 } from '../engine/protocol';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
+import {
+  fixtureTexts,
+  pretendEvaluation,
+  pretendGeneration,
+  type RunningFixtureOptions,
+} from './engine-fixture-running';
 import type { StudioEngine } from './state/studio';
 
-export interface FixtureOptions {
+export interface FixtureOptions extends RunningFixtureOptions {
   /** Milliseconds one tensor takes. */
   pace?: number;
   layers?: number;
@@ -65,6 +71,15 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       }
       return report;
     },
+    evaluate: async (request, onProgress) => {
+      cancelled = false;
+      return pretendEvaluation(request, options, onProgress, () => cancelled);
+    },
+    generate: async (request, onProgress) => {
+      cancelled = false;
+      return pretendGeneration(request, options, onProgress, () => cancelled);
+    },
+    sampleTexts: async () => fixtureTexts,
     cancel: async () => {
       cancelled = true;
     },

@@ -17,6 +17,12 @@ import type { ErrorFacts } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import type { Recipe } from '../../formats/recipe';
 import type { MetricId } from '../charts/metrics';
+import {
+  type EvaluationSlice,
+  type GenerationSlice,
+  initialEvaluation,
+  initialGeneration,
+} from './evaluation-facts';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
 import type { LogEntry } from './run-log';
 
@@ -31,6 +37,8 @@ export interface StudioFacts {
   output: OutputSlice;
   /** The run at work, else the last one. */
   run: RunFacts | null;
+  evaluation: EvaluationSlice;
+  generation: GenerationSlice;
   hub: HubSlice;
   view: ViewSlice;
   notices: Notice[];
@@ -98,7 +106,7 @@ export interface HubSlice {
 }
 
 export type EngineChoice = MergeRequest['engine'];
-export type Tab = 'recipe' | 'plan' | 'layers' | 'run' | 'output';
+export type Tab = 'recipe' | 'plan' | 'layers' | 'run' | 'evaluate' | 'output';
 export type Theme = 'system' | 'light' | 'dark';
 export type AddTarget = 'base' | 'contributor';
 
@@ -130,6 +138,8 @@ export const initialFacts: StudioFacts = {
   plan: { status: 'empty', facts: null, contributors: [], error: null },
   output: { kind: 'downloads', folder: null, name: null },
   run: null,
+  evaluation: initialEvaluation,
+  generation: initialGeneration,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, online: true },
   view: {
     tab: 'plan',

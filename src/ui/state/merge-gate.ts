@@ -18,13 +18,18 @@ export type MergeGate =
     };
 
 export function mergeGate(facts: StudioFacts): MergeGate {
-  const { engine, run, recipe, models, plan, output } = facts;
+  const { engine, run, evaluation, generation, recipe, models, plan, output } = facts;
   if (engine.status === 'failed') {
     return { open: false, tone: 'fix', why: 'The engine did not start.', ...hint(engine.error) };
   }
   if (engine.status === 'starting') return { open: false, tone: 'wait', why: 'Starting the engine…' };
   if (run?.status === 'running') return { open: false, tone: 'wait', why: 'A merge is running.', tab: 'run' };
   if (run?.status === 'cancelling') return { open: false, tone: 'wait', why: 'Cancelling…', tab: 'run' };
+  if (evaluation.job)
+    return { open: false, tone: 'wait', why: 'Models are being measured.', tab: 'evaluate' };
+  if (generation.status !== 'idle') {
+    return { open: false, tone: 'wait', why: 'Models are writing.', tab: 'evaluate' };
+  }
   const opening = facts.opening.at(-1);
   if (opening !== undefined) return { open: false, tone: 'wait', why: `Opening ${opening}…` };
   const problem = recipeProblems(recipe, models, methodOf(recipe))[0];

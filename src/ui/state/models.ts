@@ -88,7 +88,14 @@ export function whyNotAdd(recipe: RecipeFacts, model: ModelFacts, target: AddTar
 
 function remember(studio: Studio, opened: readonly ModelFacts[]): void {
   const refs = new Set(opened.map((m) => m.ref));
-  studio.store.setState((s) => ({ models: [...s.models.filter((m) => !refs.has(m.ref)), ...opened] }));
+  studio.store.setState((s) => {
+    // A local folder may have changed since it was last opened: what was measured then says nothing about it now.
+    const again = opened.some((m) => m.origin === 'local') && s.models.some((m) => refs.has(m.ref));
+    return {
+      models: [...s.models.filter((m) => !refs.has(m.ref)), ...opened],
+      ...(again ? { evaluation: { ...s.evaluation, outcomes: new Map() } } : {}),
+    };
+  });
 }
 
 async function whileOpening<T>(studio: Studio, what: string, open: () => Promise<T>): Promise<T> {

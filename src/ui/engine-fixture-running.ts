@@ -1,0 +1,108 @@
+/** The part of the pretended engine that runs models: losses and texts drawn from hashes of their names. */
+import type {
+  EvaluateReport,
+  EvaluateRequest,
+  GenerateReport,
+  GenerateRequest,
+  RunningProgress,
+  RunTarget,
+} from '../engine/protocol';
+import { AmalgamError } from '../errors';
+
+export interface RunningFixtureOptions {
+  /** Milliseconds a tenth of a text, or a token, takes. */
+  runPace?: number;
+  /** Models that cannot be run: part of a reference → why. */
+  cannotRun?: Readonly<Record<string, AmalgamError>>;
+}
+
+const WORDS = ['stir', 'the', 'lamp', 'until', 'tide', 'turns', 'and', 'oil', 'hinge', 'slowly'];
+
+export const fixtureTexts = ['common', 'kitchen', 'harbour', 'workshop'].map((name) => ({
+  name,
+  text: `${name}: Put the pot on the bench. `.repeat(700),
+}));
+
+export async function pretendEvaluation(
+  request: EvaluateRequest,
+  options: RunningFixtureOptions,
+  onProgress: (progress: RunningProgress) => void,
+  isCancelled: () => boolean,
+): Promise<EvaluateReport> {
+  const name = nameOf(request.target);
+  refuse(name, options);
+  const text = 'text' in request.input ? request.input.text : request.input.ids.join(' ');
+  const total = Math.round(text.length / 2.8);
+  for (let tenth = 0; tenth <= 10; tenth++) {
+    await step(options, isCancelled);
+    const secondsLeft = (total * (10 - tenth)) / 5000;
+    onProgress({ stage: 'running', done: (total * tenth) / 10, total, rate: 500, secondsLeft });
+  }
+  const home = /^[a-z]+/.exec(text)?.[0] ?? '';
+  const meanNll = 0.55 + 0.2 * chance(home + name) - (name.includes(home) ? 0.25 : 0);
+  return {
+    perplexity: Math.exp(meanNll),
+    meanNll,
+    tokens: total,
+    bitsPerByte: meanNll / 2.8 / Math.LN2,
+    protocol: { window: request.window ?? 256, stride: request.stride ?? 128, bos: 0 },
+    engine: 'cpu',
+    adapter: 'typed arrays',
+    seconds: total / 500,
+    peakBytes: 34_500_000,
+  };
+}
+
+export async function pretendGeneration(
+  request: GenerateRequest,
+  options: RunningFixtureOptions,
+  onProgress: (progress: RunningProgress) => void,
+  isCancelled: () => boolean,
+): Promise<GenerateReport> {
+  const name = nameOf(request.target);
+  refuse(name, options);
+  let whole = '';
+  for (let i = 0; i < request.maxTokens; i++) {
+    await step(options, isCancelled);
+    const text = ` ${WORDS[Math.floor(WORDS.length * chance(`${name} ${request.seed} ${i}`))]}`;
+    whole += text;
+    onProgress({
+      stage: 'running',
+      done: i + 1,
+      total: request.maxTokens,
+      rate: 20,
+      secondsLeft: null,
+      text,
+    });
+  }
+  return {
+    text: whole,
+    ids: Array.from({ length: request.maxTokens }, (_, i) => i),
+    ended: 'length',
+    tokensPerSecond: 20,
+    engine: 'cpu',
+    adapter: 'typed arrays',
+    seconds: request.maxTokens / 20,
+  };
+}
+
+function refuse(name: string, { cannotRun = {} }: RunningFixtureOptions): void {
+  for (const [part, error] of Object.entries(cannotRun)) if (name.includes(part)) throw error;
+}
+
+async function step({ runPace = 0 }: RunningFixtureOptions, isCancelled: () => boolean): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, runPace));
+  if (isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
+}
+
+function nameOf(target: RunTarget): string {
+  return 'model' in target ? target.model : `${target.recipe.mergeMethod} ${JSON.stringify(target.recipe)}`;
+}
+
+/** A number in [0, 1) that depends on the text alone. */
+function chance(text: string): number {
+  let h = 0x811c9dc5;
+  for (const c of text) h = Math.imul(h ^ c.charCodeAt(0), 0x01000193);
+  h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
+  return ((h ^ (h >>> 16)) >>> 0) / 2 ** 32;
+}

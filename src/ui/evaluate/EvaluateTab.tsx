@@ -1,0 +1,24 @@
+import { useEffect, useMemo } from 'react';
+import { openSampleTexts } from '../state/evaluation';
+import { evaluationRows } from '../state/evaluation-rows';
+import { useFacts, useStudio } from '../studio-context';
+import '../styles/evaluate.css';
+import { GenerateSection } from './GenerateSection';
+import { PerplexitySection } from './PerplexitySection';
+
+/** The merge measured where it is made: perplexity of everything on any text, and what each model writes. */
+export function EvaluateTab() {
+  const studio = useStudio();
+  const recipe = useFacts((s) => s.recipe);
+  const models = useFacts((s) => s.models);
+  const rows = useMemo(() => evaluationRows(recipe, models), [recipe, models]);
+  useEffect(() => {
+    void openSampleTexts(studio);
+  }, [studio]);
+  return (
+    <div className="screen evaluate-screen">
+      <PerplexitySection rows={rows} />
+      <GenerateSection rows={rows} />
+    </div>
+  );
+}

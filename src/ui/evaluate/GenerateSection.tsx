@@ -1,0 +1,188 @@
+import { useMemo } from 'react';
+import { formatCount, formatSeconds } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { NumberField } from '../parts/NumberField';
+import { Section } from '../parts/Section';
+import { Swatch } from '../parts/Swatch';
+import type { GenerationColumn, GenerationSettings } from '../state/evaluation-facts';
+import { whyNotWrite } from '../state/evaluation-gate';
+import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
+import { cancelWriting, editGenerationSettings, emptyColumns, write } from '../state/generation';
+import { useFacts, useStudio } from '../studio-context';
+
+/** Beginnings that the sample family has learned to continue. */
+const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
+
+/** One prompt, continued by base, contributors and merge, side by side. */
+export function GenerateSection({ rows }: { rows: readonly EvaluationRow[] }) {
+  return (
+    <Section title="Writing" className="evaluate-section">
+      <PromptForm rows={rows} />
+      <Columns rows={rows} />
+    </Section>
+  );
+}
+
+function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
+  const studio = useStudio();
+  const settings = useFacts((s) => s.generation.settings);
+  const status = useFacts((s) => s.generation.status);
+  const why = useFacts(whyNotWrite);
+  const sample = useFacts((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
+  const start = () => void write(studio, rows);
+  return (
+    <div className="stack">
+      <textarea
+        className="field prompt"
+        rows={2}
+        aria-label="Prompt"
+        placeholder="The beginning of a text"
+        value={settings.prompt}
+        onChange={(event) => editGenerationSettings(studio, { prompt: event.target.value })}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+          event.preventDefault();
+          start();
+        }}
+      />
+      {sample ? (
+        <div className="row wrap beginnings">
+          <span className="small quiet">Try</span>
+          {BEGINNINGS.map((beginning) => (
+            <button
+              key={beginning}
+              type="button"
+              className="link small"
+              onClick={() => editGenerationSettings(studio, { prompt: beginning })}
+            >
+              {beginning}
+            </button>
+          ))}
+        </div>
+      ) : null}
+      <div className="row wrap generate-settings">
+        <Setting name="maxTokens" label="tokens" min={1} max={4096} />
+        <Setting name="temperature" label="temperature" min={0} max={2} step={0.1} />
+        <Setting name="topP" label="top-p" min={0.05} max={1} step={0.05} />
+        <Setting name="seed" label="seed" min={0} max={2 ** 32 - 1} />
+        {status === 'idle' ? (
+          <Button className="strong" why={why} onClick={start}>
+            Write
+          </Button>
+        ) : (
+          <Button
+            why={status === 'cancelling' ? 'Cancelling…' : null}
+            onClick={() => void cancelWriting(studio)}
+          >
+            Stop writing
+          </Button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+interface SettingProps {
+  name: Exclude<keyof GenerationSettings, 'prompt'>;
+  label: string;
+  min: number;
+  max: number;
+  step?: number;
+}
+
+function Setting({ name, label, min, max, step }: SettingProps) {
+  const studio = useStudio();
+  const value = useFacts((s) => s.generation.settings[name]);
+  return (
+    <div className="row protocol-field">
+      <span>{label}</span>
+      <NumberField
+        className="field mono"
+        label={label}
+        value={value}
+        min={min}
+        max={max}
+        step={step}
+        onChange={(next) => editGenerationSettings(studio, { [name]: next })}
+      />
+    </div>
+  );
+}
+
+/** What was written last, else the empty columns of those that would write. */
+function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
+  const columns = useFacts((s) => s.generation.columns);
+  const written = useFacts((s) => s.generation.written);
+  const settings = useFacts((s) => s.generation.settings);
+  const empty = useMemo(() => emptyColumns(rows), [rows]);
+  const targets = useMemo(() => new Set(empty.map((c) => targetKey(c.target))), [empty]);
+  const shown = written ? columns : empty;
+  return (
+    <div className="written">
+      {shown.map((column) => (
+        <Column
+          key={column.id}
+          column={column}
+          prompt={written?.prompt ?? settings.prompt}
+          begun={written !== null}
+          stale={!targets.has(targetKey(column.target))}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface ColumnProps {
+  column: GenerationColumn;
+  prompt: string;
+  begun: boolean;
+  stale: boolean;
+}
+
+function Column({ column, prompt, begun, stale }: ColumnProps) {
+  return (
+    <article className="written-column" data-stale={stale || undefined} aria-label={column.label}>
+      <h3 className="row">
+        {column.colour === null ? null : <Swatch colour={column.colour} />}
+        <span className="truncate" title={column.label}>
+          {column.label}
+        </span>
+      </h3>
+      {column.error ? (
+        <ErrorCard error={column.error} />
+      ) : (
+        <p className="written-text" aria-busy={column.status === 'writing'}>
+          <span className="faint">{prompt}</span>
+          {column.text}
+          {column.status === 'writing' ? <span className="caret" aria-hidden="true" /> : null}
+        </p>
+      )}
+      <p className="small faint written-foot">
+        {stale ? 'The recipe has changed since. ' : ''}
+        {begun ? footWords(column) : 'Nothing written yet.'}
+      </p>
+    </article>
+  );
+}
+
+function footWords({ status, report, progress }: GenerationColumn): string {
+  if (report) {
+    const end = report.ended === 'stop' ? 'ended its text' : 'stopped at the limit';
+    return `${formatCount(report.ids.length)} tokens in ${formatSeconds(report.seconds)}, ${end}`;
+  }
+  switch (status) {
+    case 'waiting':
+      return 'Waiting for its turn';
+    case 'writing':
+      return progress
+        ? `${formatCount(progress.done)} tokens, ${progress.rate.toFixed(1)} a second`
+        : 'Opening…';
+    case 'cancelled':
+      return 'Stopped';
+    case 'failed':
+      return 'It could not be run';
+    case 'done':
+      return '';
+  }
+}

@@ -1,0 +1,84 @@
+import { useMemo } from 'react';
+import { formatCounted } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { Section } from '../parts/Section';
+import { measure } from '../state/evaluation';
+import { whyNotMeasure } from '../state/evaluation-gate';
+import type { EvaluationRow } from '../state/evaluation-rows';
+import { evaluationTable, missingCells, tableErrors } from '../state/evaluation-table';
+import { useFacts, useStudio } from '../studio-context';
+import { MeasuringBar } from './MeasuringBar';
+import { PerplexityTable } from './PerplexityTable';
+import { ProtocolFields } from './ProtocolFields';
+import { TextChoice } from './TextChoice';
+
+/** Texts and protocol, the two ways to measure, and the table that fills. */
+export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) {
+  const evaluation = useFacts((s) => s.evaluation);
+  const table = useMemo(() => evaluationTable(rows, evaluation), [rows, evaluation]);
+  return (
+    <Section title="Perplexity" className="evaluate-section">
+      <TextChoice />
+      <ProtocolFields />
+      <Actions rows={rows} />
+      <MeasuringBar />
+      {tableErrors(table.rows).map(({ rows: names, error }) => (
+        <ErrorCard
+          key={`${error.code} ${error.message}`}
+          error={{ ...error, message: `${names.join(', ')}: ${error.message}` }}
+        />
+      ))}
+      {table.rows.length === 0 ? (
+        <div className="empty" role="status">
+          <strong>Nothing to measure yet</strong>
+          <span>Choose a base or add a model in the recipe: each becomes a row here.</span>
+        </div>
+      ) : (
+        <PerplexityTable {...table} />
+      )}
+    </Section>
+  );
+}
+
+/** Each button says how much there is to do, or why it does nothing. */
+function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
+  const studio = useStudio();
+  const evaluation = useFacts((s) => s.evaluation);
+  const why = useFacts(whyNotMeasure);
+  const own = rows.filter((r) => r.group === 'models' || r.current);
+  const methods = rows.filter((r) => r.group === 'merges');
+  const compared = rows.filter((r) => r.id === 'base' || r.group === 'merges');
+  const toDo = (of: readonly EvaluationRow[]) => missingCells(of, evaluation).length;
+  const ownToDo = toDo(own);
+  const comparedToDo = toDo(compared);
+  return (
+    <div className="row wrap evaluate-actions">
+      <Button
+        className="strong"
+        why={why ?? (ownToDo === 0 ? 'Every number of these rows and texts is in the table.' : null)}
+        onClick={() => void measure(studio, own)}
+      >
+        Measure
+      </Button>
+      <Button
+        why={
+          why ??
+          (methods.length < 2
+            ? 'Fewer than two methods fit these contributors.'
+            : comparedToDo === 0
+              ? 'Every method is in the table.'
+              : null)
+        }
+        onClick={() => void measure(studio, compared)}
+      >
+        Compare all {methods.length} methods
+      </Button>
+      <span className="small quiet">
+        {why === null && ownToDo > 0
+          ? `${formatCounted(ownToDo, 'number')} to measure, or ${formatCounted(comparedToDo, 'number')} to compare all methods. Merges are computed on the fly; nothing is written.`
+          : 'Merges are computed on the fly; nothing is written.'}
+      </span>
+    </div>
+  );
+}

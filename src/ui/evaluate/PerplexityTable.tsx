@@ -1,0 +1,214 @@
+import type { CSSProperties } from 'react';
+import { formatCount, formatPercent, formatSeconds, NBSP } from '../format/quantity';
+import { Swatch } from '../parts/Swatch';
+import { Tip } from '../parts/Tip';
+import { takeMethod } from '../state/evaluation';
+import type { EvaluationRow } from '../state/evaluation-rows';
+import { rankRows, type TableCell, type TableColumn, type TableRow } from '../state/evaluation-table';
+import { useFacts, useStudio } from '../studio-context';
+
+/** Rows: base, contributors, merges; columns: texts. Merges are ranked by their mean once nothing moves any more. */
+export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; rows: TableRow[] }) {
+  const busy = useFacts((s) => s.evaluation.job !== null);
+  const ordered = busy ? rows : rankRows(rows);
+  const base = rows.find((r) => r.row.id === 'base');
+  const several = columns.length > 1;
+  return (
+    <div className="scroll-x perplexity-scroll">
+      <table className="perplexity">
+        <caption className="visually-hidden">
+          Perplexity of each model and merge on each text; lower is better.
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">
+              <span className="faint">lower is better</span>
+            </th>
+            {columns.map((column) => (
+              <ColumnHead key={column.id} column={column} />
+            ))}
+            {several ? (
+              <th scope="col">
+                <Tip text="e to the mean loss over the texts; each text counts the same.">
+                  <span>mean</span>
+                </Tip>
+              </th>
+            ) : null}
+            <th scope="col">time</th>
+          </tr>
+        </thead>
+        {(['models', 'merges'] as const).map((group) => {
+          const members = ordered.filter((r) => r.row.group === group);
+          if (members.length === 0) return null;
+          return (
+            <tbody key={group}>
+              <tr className="perplexity-group">
+                <th scope="rowgroup" colSpan={columns.length + (several ? 3 : 2)}>
+                  {group === 'models' ? 'Models' : 'Merges, not written'}
+                </th>
+              </tr>
+              {members.map((row) => (
+                <Row key={row.row.id} row={row} columns={columns} base={base} several={several} />
+              ))}
+            </tbody>
+          );
+        })}
+      </table>
+    </div>
+  );
+}
+
+function ColumnHead({ column }: { column: TableColumn }) {
+  const cut = column.scored < column.characters;
+  return (
+    <th scope="col">
+      <span className="truncate perplexity-text" title={column.name}>
+        {column.name}
+      </span>
+      <small className="faint">
+        {cut
+          ? `first ${formatCount(column.scored)} of ${formatCount(column.characters)} characters`
+          : `all ${formatCount(column.characters)} characters`}
+      </small>
+    </th>
+  );
+}
+
+interface RowProps {
+  row: TableRow;
+  columns: TableColumn[];
+  base: TableRow | undefined;
+  several: boolean;
+}
+
+function Row({ row: { row, cells, mean, seconds, staleTitle }, columns, base, several }: RowProps) {
+  return (
+    <tr data-current={row.current || undefined} data-stale={staleTitle !== null || undefined}>
+      <th scope="row">
+        <RowHead row={row} />
+        {staleTitle !== null ? <small className="faint">before your change: {staleTitle}</small> : null}
+      </th>
+      {columns.map((column, i) => {
+        const cell = cells[i];
+        return (
+          <td key={column.id}>
+            {cell ? (
+              <Cell
+                cell={cell}
+                longest={column.longest}
+                base={row.id === 'base' ? undefined : base?.cells[i]}
+              />
+            ) : null}
+          </td>
+        );
+      })}
+      {several ? (
+        <td>
+          {mean ? (
+            <div className="perplexity-value" data-best={mean.best || undefined}>
+              {mean.perplexity.toFixed(3)}
+              {mean.best ? <Best /> : null}
+            </div>
+          ) : (
+            <span className="faint">–</span>
+          )}
+        </td>
+      ) : null}
+      <td className="perplexity-time">
+        {seconds === null ? <span className="faint">–</span> : formatSeconds(seconds)}
+      </td>
+    </tr>
+  );
+}
+
+/** Models by name and colour; a method can be taken into the recipe. */
+function RowHead({ row }: { row: EvaluationRow }) {
+  const studio = useStudio();
+  if (row.group === 'merges' && !row.current) {
+    return (
+      <Tip text={`Take ${row.title} into the recipe`}>
+        <button type="button" className="link perplexity-take" onClick={() => takeMethod(studio, row)}>
+          <span className="visually-hidden">Take into the recipe: </span>
+          {row.label}
+        </button>
+      </Tip>
+    );
+  }
+  return (
+    <span className="perplexity-name" title={row.title}>
+      {row.colour === null ? null : <Swatch colour={row.colour} />}
+      <span className="truncate">{row.label}</span>
+      {row.current ? <span className="tag">this recipe</span> : null}
+    </span>
+  );
+}
+
+interface CellProps {
+  cell: TableCell;
+  longest: number;
+  base: TableCell | undefined;
+}
+
+function Cell({ cell, longest, base }: CellProps) {
+  switch (cell.state) {
+    case 'none':
+      return <span className="faint">–</span>;
+    case 'queued':
+      return <span className="faint">queued</span>;
+    case 'running':
+      return <Running />;
+    case 'failed':
+      return (
+        <span className="tone-bad" title={`${cell.error.message} ${cell.error.hint}`}>
+          failed
+        </span>
+      );
+    case 'done': {
+      const { perplexity, meanNll, bitsPerByte, tokens } = cell.report;
+      const than =
+        base?.state === 'done' && base.report.tokens === tokens
+          ? perplexity / base.report.perplexity - 1
+          : null;
+      const share = longest > 0 ? meanNll / longest : 0;
+      return (
+        <div title={`mean loss ${meanNll.toFixed(4)} nats over ${formatCount(tokens)}${NBSP}tokens`}>
+          <div className="perplexity-value" data-best={cell.best || undefined}>
+            {perplexity.toFixed(3)}
+            {cell.best ? <Best /> : null}
+          </div>
+          <div className="perplexity-bar">
+            <span className="bar-fill" style={{ '--share': share } as CSSProperties} />
+          </div>
+          <small className="perplexity-more">
+            <span>{bitsPerByte === null ? '' : `${bitsPerByte.toFixed(3)}${NBSP}bits/B`}</span>
+            {than === null ? null : (
+              <span className="perplexity-than">
+                {than > 0 ? '+' : ''}
+                {formatPercent(than)}
+                <span className="visually-hidden"> against the base</span>
+              </span>
+            )}
+          </small>
+        </div>
+      );
+    }
+  }
+}
+
+function Running() {
+  const share = useFacts(({ evaluation: { job } }) =>
+    job?.progress && job.progress.total > 0 ? job.progress.done / job.progress.total : 0,
+  );
+  return (
+    <div>
+      <div className="perplexity-value faint">{formatPercent(share)}</div>
+      <div className="perplexity-bar" data-running>
+        <span className="bar-fill" style={{ '--share': share } as CSSProperties} />
+      </div>
+    </div>
+  );
+}
+
+function Best() {
+  return <span className="tag best-tag">best</span>;
+}

@@ -1,0 +1,75 @@
+import { formatCount } from '../format/quantity';
+import { NumberField } from '../parts/NumberField';
+import { Segmented } from '../parts/Segmented';
+import { editEvaluation } from '../state/evaluation';
+import type { EvaluationSlice } from '../state/evaluation-facts';
+import { protocolProblem } from '../state/evaluation-gate';
+import { QUICK_CHARACTERS } from '../state/evaluation-texts';
+import { useFacts, useStudio } from '../studio-context';
+
+/** How much of each text is scored and in which windows, in fields and in words. */
+export function ProtocolFields() {
+  const studio = useStudio();
+  const evaluation = useFacts((s) => s.evaluation);
+  const { amount, window, stride } = evaluation;
+  const problem = protocolProblem(evaluation);
+  return (
+    <div className="protocol">
+      <Segmented
+        label="How much of each text"
+        value={amount}
+        options={[
+          { value: 'quick', label: 'Quick' },
+          { value: 'full', label: 'Whole texts' },
+        ]}
+        onChange={(next) => editEvaluation(studio, { amount: next })}
+      />
+      <div className="row protocol-field">
+        <span>window</span>
+        <NumberField
+          className="field mono"
+          label="window in tokens"
+          value={window}
+          min={2}
+          max={131_072}
+          invalid={problem !== null}
+          onChange={(next) => editEvaluation(studio, { window: next })}
+        />
+      </div>
+      <div className="row protocol-field">
+        <span>stride</span>
+        <NumberField
+          className="field mono"
+          label="stride in tokens"
+          value={stride}
+          min={1}
+          max={131_072}
+          invalid={problem !== null}
+          onChange={(next) => editEvaluation(studio, { stride: next })}
+        />
+      </div>
+      {problem ? (
+        <p className="field-problem protocol-words" role="alert">
+          {problem}
+        </p>
+      ) : (
+        <p className="small quiet protocol-words">{protocolWords(evaluation)}</p>
+      )}
+    </div>
+  );
+}
+
+function protocolWords({ amount, window, stride, outcomes }: EvaluationSlice): string {
+  const scope =
+    amount === 'quick' ? `The first ${formatCount(QUICK_CHARACTERS)} characters of each text. ` : '';
+  return `${scope}Every token but the first is scored once, in windows of ${formatCount(window)} tokens that advance by ${formatCount(stride)}; ${startWords(outcomes)}.`;
+}
+
+/** Which token stands in front: known once something was measured. */
+function startWords(outcomes: EvaluationSlice['outcomes']): string {
+  const found = new Set<number | null>();
+  for (const outcome of outcomes.values()) if ('report' in outcome) found.add(outcome.report.protocol.bos);
+  if (found.size === 0) return 'in front stands the tokenizer’s own start token, if it has one';
+  const words = [...found].map((id) => (id === null ? 'no start token' : `start token ${id}`));
+  return `in front of the text stands ${words.join(' or ')}`;
+}

@@ -1,0 +1,111 @@
+/** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serialisable facts. */
+import type { EvaluateReport, GenerateReport, RunningProgress, RunTarget } from '../../engine/protocol';
+import type { ErrorFacts } from '../../errors';
+
+export interface EvaluationSlice {
+  texts: readonly EvaluationText[];
+  /** The sample texts are opened when the tab is first shown. */
+  opening: 'not yet' | 'opening' | 'done' | 'failed';
+  openError: ErrorFacts | null;
+  /** `quick`: only the beginning of each text is scored. */
+  amount: 'quick' | 'full';
+  /** Tokens a model sees at once, and by which windows advance. */
+  window: number;
+  stride: number;
+  /** By `outcomeKey`: measured once, kept until the page closes. */
+  outcomes: ReadonlyMap<string, Outcome>;
+  /** Row → what was measured in it last: shown dimmed once the recipe has moved on. */
+  lastOf: ReadonlyMap<string, MeasuredTarget>;
+  job: EvaluationJob | null;
+}
+
+/** A text to measure on. Its content never changes under its id. */
+export interface EvaluationText {
+  id: string;
+  name: string;
+  text: string;
+  origin: 'sample' | 'own';
+  /** Is it a column? */
+  chosen: boolean;
+}
+
+export type Outcome = { report: EvaluateReport } | { error: ErrorFacts };
+
+export interface MeasuredTarget {
+  /** As `targetKey` has it. */
+  target: string;
+  title: string;
+}
+
+/** Measuring at work: one cell of the table after the other. */
+export interface EvaluationJob {
+  cells: readonly PlannedCell[];
+  /** Index of the cell at work. */
+  at: number;
+  progress: RunningProgress | null;
+  /** Seconds from the start to the last message. */
+  elapsed: number;
+  cancelling: boolean;
+}
+
+export interface PlannedCell {
+  key: string;
+  rowId: string;
+  rowLabel: string;
+  textId: string;
+  textName: string;
+  target: RunTarget;
+  /** Characters to score: what the remaining time is estimated by. */
+  characters: number;
+}
+
+export interface GenerationSlice {
+  settings: GenerationSettings;
+  /** What was written last, one column per model. */
+  columns: readonly GenerationColumn[];
+  /** With which settings; null before the first time. */
+  written: GenerationSettings | null;
+  status: 'idle' | 'writing' | 'cancelling';
+}
+
+export interface GenerationSettings {
+  prompt: string;
+  maxTokens: number;
+  /** 0 takes the most probable token always. */
+  temperature: number;
+  topP: number;
+  seed: number;
+}
+
+export interface GenerationColumn {
+  /** Id of the row of the table that is the same model. */
+  id: string;
+  label: string;
+  /** Index of the contributor's colour; null for base and merge. */
+  colour: number | null;
+  target: RunTarget;
+  status: 'waiting' | 'writing' | 'done' | 'failed' | 'cancelled';
+  text: string;
+  progress: { done: number; rate: number } | null;
+  report: GenerateReport | null;
+  error: ErrorFacts | null;
+}
+
+export const initialEvaluation: EvaluationSlice = {
+  texts: [],
+  opening: 'not yet',
+  openError: null,
+  amount: 'quick',
+  window: 256,
+  stride: 128,
+  outcomes: new Map(),
+  lastOf: new Map(),
+  job: null,
+};
+
+export const initialGeneration: GenerationSlice = {
+  settings: { prompt: 'Recipe:', maxTokens: 60, temperature: 0.4, topP: 0.95, seed: 0 },
+  columns: [],
+  written: null,
+  status: 'idle',
+};

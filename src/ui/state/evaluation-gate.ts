@@ -1,0 +1,48 @@
+/** May a model be run now, and if not, why. Pure; one answer for every button of the Evaluate tab. */
+import type { StudioFacts } from './facts';
+
+/** Why nothing can be measured or written now, or null. */
+export function whyNotRun(facts: StudioFacts): string | null {
+  const { engine, run, evaluation, generation } = facts;
+  if (engine.status === 'failed') return 'The engine did not start.';
+  if (engine.status === 'starting') return 'Starting the engine…';
+  if (run?.status === 'running' || run?.status === 'cancelling') {
+    return 'A merge is running; the engine does one thing at a time.';
+  }
+  if (evaluation.job) return 'Measuring; the engine does one thing at a time.';
+  if (generation.status !== 'idle') return 'Writing; the engine does one thing at a time.';
+  const opening = facts.opening.at(-1);
+  if (opening !== undefined) return `Opening ${opening}…`;
+  if (facts.recipe.base === null && !facts.recipe.contributors.some((c) => c.enabled)) {
+    return 'The recipe has no models yet.';
+  }
+  return null;
+}
+
+/** Why nothing can be measured now, or null. */
+export function whyNotMeasure(facts: StudioFacts): string | null {
+  const { evaluation } = facts;
+  if (evaluation.opening === 'opening') return 'Opening the sample texts…';
+  if (!evaluation.texts.some((t) => t.chosen)) return 'Choose a text first.';
+  return protocolProblem(evaluation) ?? whyNotRun(facts);
+}
+
+/** Why the windows would not score every token, or null. */
+export function protocolProblem({ window, stride }: { window: number; stride: number }): string | null {
+  const whole = Number.isInteger(window) && Number.isInteger(stride);
+  return whole && stride >= 1 && stride < window
+    ? null
+    : 'Window and stride are whole numbers, the stride at least 1 and below the window.';
+}
+
+/** Why nothing can be written now, or null. */
+export function whyNotWrite(facts: StudioFacts): string | null {
+  const { prompt, maxTokens, temperature, topP, seed } = facts.generation.settings;
+  if (prompt.trim() === '') return 'Write a prompt first.';
+  if (!Number.isInteger(maxTokens) || maxTokens < 1) return 'Tokens: a whole number from 1.';
+  if (!(temperature >= 0)) return 'Temperature: 0 or more.';
+  if (!(topP > 0 && topP <= 1)) return 'Top-p: above 0, up to 1.';
+  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
+    return 'Seed: a whole number from 0 to 4294967295.';
+  return whyNotRun(facts);
+}

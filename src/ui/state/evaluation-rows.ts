@@ -1,0 +1,76 @@
+/** Who is measured: base, contributors, the recipe's merge, and the merge by every other method that fits. Pure. */
+import type { ModelFacts, RunTarget } from '../../engine/protocol';
+import type { MergeMethod } from '../../merge/method';
+import { methodById, methods } from '../../merge/methods/index';
+import { buildRecipe, contributorId, methodTitle, shortName } from './recipe-build';
+import { type RecipeFacts, setMethod } from './recipe-facts';
+import { recipeProblems } from './recipe-validation';
+
+export interface EvaluationRow {
+  /** `base`, `model <ref>` or `method <id>`. */
+  id: string;
+  group: 'models' | 'merges';
+  label: string;
+  /** What the recipe calls it, or the method in full. */
+  title: string;
+  /** Index of the contributor's colour. */
+  colour: number | null;
+  target: RunTarget;
+  /** For a merge: its method. */
+  method: MergeMethod | null;
+  /** The merge of the recipe as it stands. */
+  current: boolean;
+}
+
+/**
+ * Every row the table can have, in order. A method fits when choosing it in the recipe would leave nothing to fix; it
+ * takes weights and densities from the recipe as the method picker would.
+ */
+export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[]): EvaluationRow[] {
+  const rows: EvaluationRow[] = [];
+  if (recipe.base !== null) {
+    rows.push(modelRow('base', shortName(recipe.base), recipe.base, null));
+  }
+  for (const { ref, colour } of recipe.contributors.filter((c) => c.enabled)) {
+    rows.push(modelRow(`model ${ref}`, shortName(ref), contributorId(recipe.base, ref, models), colour));
+  }
+  for (const method of methods) {
+    const facts = recipeByMethod(recipe, method);
+    if (recipeProblems(facts, models, method).length > 0) continue;
+    rows.push({
+      id: `method ${method.id}`,
+      group: 'merges',
+      label: methodTitle(facts, method),
+      title: method.title,
+      colour: null,
+      target: { recipe: buildRecipe(facts, models, method) },
+      method,
+      current: method.id === recipe.method,
+    });
+  }
+  return rows;
+}
+
+/** The recipe by another method, as the method picker makes it; by its own method, the recipe itself. */
+export function recipeByMethod(recipe: RecipeFacts, method: MergeMethod): RecipeFacts {
+  return method.id === recipe.method ? recipe : setMethod(recipe, methodById.get(recipe.method), method);
+}
+
+/** Tells targets apart: recipes that merge the same are the same target. */
+export function targetKey(target: RunTarget): string {
+  // Both come from buildRecipe, which writes keys in one order.
+  return 'model' in target ? `model ${target.model}` : `recipe ${JSON.stringify(target.recipe)}`;
+}
+
+function modelRow(id: string, label: string, model: string, colour: number | null): EvaluationRow {
+  return {
+    id,
+    group: 'models',
+    label,
+    title: model,
+    colour,
+    target: { model },
+    method: null,
+    current: false,
+  };
+}

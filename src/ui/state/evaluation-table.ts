@@ -1,0 +1,195 @@
+/** The table of perplexities as it is drawn: cells, means, the best of each column. Pure. */
+import type { EvaluateReport } from '../../engine/protocol';
+import type { ErrorFacts } from '../../errors';
+import type {
+  EvaluationJob,
+  EvaluationSlice,
+  EvaluationText,
+  Outcome,
+  PlannedCell,
+} from './evaluation-facts';
+import { type EvaluationRow, targetKey } from './evaluation-rows';
+import { scoredText } from './evaluation-texts';
+
+export type Protocol = Pick<EvaluationSlice, 'amount' | 'window' | 'stride'>;
+
+export interface TableColumn {
+  id: string;
+  name: string;
+  /** Characters scored, and how many the text has. */
+  scored: number;
+  characters: number;
+  /** The largest mean loss of the column: the full length of a bar. */
+  longest: number;
+}
+
+export interface TableRow {
+  row: EvaluationRow;
+  cells: TableCell[];
+  mean: { perplexity: number; best: boolean } | null;
+  /** Seconds that the cells of this row took together; null before the first. */
+  seconds: number | null;
+  /** The recipe was another one when the dimmed cells were measured. */
+  staleTitle: string | null;
+}
+
+export type TableCell =
+  | { state: 'none' | 'queued' | 'running' }
+  | { state: 'done'; report: EvaluateReport; stale: boolean; best: boolean }
+  | { state: 'failed'; error: ErrorFacts; stale: boolean };
+
+/** What an outcome is kept under: the same target, text and protocol are measured once. */
+export function outcomeKey(
+  target: string,
+  text: EvaluationText,
+  { amount, window, stride }: Protocol,
+): string {
+  const whole = scoredText(text.text, amount).length === text.text.length;
+  return JSON.stringify([target, text.id, whole ? 'full' : amount, window, stride]);
+}
+
+/** The rows that are shown: all models, the recipe's merge, and every method that was or will be measured. */
+export function shownRows(rows: readonly EvaluationRow[], evaluation: EvaluationSlice): EvaluationRow[] {
+  const planned = new Set(evaluation.job?.cells.map((c) => c.rowId));
+  return rows.filter(
+    (r) => r.group === 'models' || r.current || evaluation.lastOf.has(r.id) || planned.has(r.id),
+  );
+}
+
+/** The cells of these rows and the chosen texts that have no number yet, text by text. */
+export function missingCells(rows: readonly EvaluationRow[], evaluation: EvaluationSlice): PlannedCell[] {
+  return evaluation.texts
+    .filter((t) => t.chosen)
+    .flatMap((text) =>
+      rows.flatMap((row): PlannedCell[] => {
+        const key = outcomeKey(targetKey(row.target), text, evaluation);
+        const known = evaluation.outcomes.get(key);
+        if (known && 'report' in known) return [];
+        return [
+          {
+            key,
+            rowId: row.id,
+            rowLabel: row.label,
+            textId: text.id,
+            textName: text.name,
+            target: row.target,
+            characters: scoredText(text.text, evaluation.amount).length,
+          },
+        ];
+      }),
+    );
+}
+
+export function evaluationTable(
+  rows: readonly EvaluationRow[],
+  evaluation: EvaluationSlice,
+): { columns: TableColumn[]; rows: TableRow[] } {
+  const texts = evaluation.texts.filter((t) => t.chosen);
+  const table = shownRows(rows, evaluation).map((row) => tableRow(row, texts, evaluation));
+  for (const group of ['models', 'merges'] as const) {
+    const members = table.filter((r) => r.row.group === group);
+    texts.forEach((_, c) => {
+      markBest(
+        members.flatMap(({ cells }) => {
+          const cell = cells[c];
+          return cell?.state === 'done' && !cell.stale ? [cell] : [];
+        }),
+        (cell) => cell.report.perplexity,
+      );
+    });
+    markBest(
+      members.flatMap(({ mean, staleTitle }) => (mean && staleTitle === null ? [mean] : [])),
+      (mean) => mean.perplexity,
+    );
+  }
+  const columns = texts.map((text, c) => ({
+    id: text.id,
+    name: text.name,
+    scored: scoredText(text.text, evaluation.amount).length,
+    characters: text.text.length,
+    longest: Math.max(
+      0,
+      ...table.map(({ cells }) => (cells[c]?.state === 'done' ? (cells[c].report.meanNll ?? 0) : 0)),
+    ),
+  }));
+  return { columns, rows: table };
+}
+
+/** Merges by their mean, the best first, those without one last; models keep their order before them. */
+export function rankRows(rows: readonly TableRow[]): TableRow[] {
+  const models = rows.filter((r) => r.row.group === 'models');
+  const merges = rows.filter((r) => r.row.group === 'merges');
+  const value = (r: TableRow) => r.mean?.perplexity ?? Number.POSITIVE_INFINITY;
+  return [...models, ...merges.sort((a, b) => (value(a) === value(b) ? 0 : value(a) - value(b)))];
+}
+
+/** Different errors of the table, each with the rows it befell. */
+export function tableErrors(rows: readonly TableRow[]): { rows: string[]; error: ErrorFacts }[] {
+  const found = new Map<string, { rows: string[]; error: ErrorFacts }>();
+  for (const { row, cells } of rows) {
+    for (const cell of cells) {
+      if (cell.state !== 'failed' || cell.stale) continue;
+      const key = `${cell.error.code} ${cell.error.message}`;
+      const entry = found.get(key) ?? { rows: [], error: cell.error };
+      if (!entry.rows.includes(row.label)) entry.rows.push(row.label);
+      found.set(key, entry);
+    }
+  }
+  return [...found.values()];
+}
+
+/** Share of the job's characters that are scored, in [0, 1], and the seconds left at the pace so far. */
+export function jobProgress(job: EvaluationJob): { share: number; secondsLeft: number | null } {
+  const total = job.cells.reduce((sum, c) => sum + c.characters, 0);
+  const before = job.cells.slice(0, job.at).reduce((sum, c) => sum + c.characters, 0);
+  const running = job.progress?.stage === 'running' ? job.progress : null;
+  const part = running && running.total > 0 ? running.done / running.total : 0;
+  const done = before + part * (job.cells[job.at]?.characters ?? 0);
+  const share = total > 0 ? done / total : 0;
+  return { share, secondsLeft: share > 0.005 ? (job.elapsed * (1 - share)) / share : null };
+}
+
+function tableRow(
+  row: EvaluationRow,
+  texts: readonly EvaluationText[],
+  evaluation: EvaluationSlice,
+): TableRow {
+  const target = targetKey(row.target);
+  const last = evaluation.lastOf.get(row.id);
+  const of = (key: string, text: EvaluationText): Outcome | undefined =>
+    evaluation.outcomes.get(outcomeKey(key, text, evaluation));
+  // A row shows the past only as a whole: numbers of two recipes never stand side by side.
+  const fresh = texts.some((t) => of(target, t)) || evaluation.job?.cells.some((c) => c.rowId === row.id);
+  const stale =
+    !fresh && last !== undefined && last.target !== target && texts.some((t) => of(last.target, t));
+  const cells = texts.map((text): TableCell => {
+    const key = outcomeKey(stale ? last.target : target, text, evaluation);
+    const planned = evaluation.job?.cells.findIndex((c) => c.key === key) ?? -1;
+    const at = evaluation.job?.at ?? -1;
+    if (planned >= 0 && planned === at) return { state: 'running' };
+    if (planned > at) return { state: 'queued' };
+    const outcome = evaluation.outcomes.get(key);
+    if (!outcome) return { state: 'none' };
+    return 'report' in outcome
+      ? { state: 'done', report: outcome.report, stale, best: false }
+      : { state: 'failed', error: outcome.error, stale };
+  });
+  const reports = cells.flatMap((c) => (c.state === 'done' ? [c.report] : []));
+  const whole = reports.length === cells.length && reports.length > 0;
+  return {
+    row,
+    cells,
+    // Every text counts the same: e to the mean of the texts' mean losses.
+    mean: whole
+      ? { perplexity: Math.exp(reports.reduce((s, r) => s + r.meanNll, 0) / reports.length), best: false }
+      : null,
+    seconds: reports.length > 0 ? reports.reduce((s, r) => s + r.seconds, 0) : null,
+    staleTitle: stale ? last.title : null,
+  };
+}
+
+function markBest<T extends { best: boolean }>(items: readonly T[], value: (item: T) => number): void {
+  if (items.length < 2) return;
+  const least = Math.min(...items.map(value));
+  for (const item of items) item.best = value(item) === least;
+}

@@ -1,0 +1,189 @@
+/** Actions of the Evaluate tab's table: texts, protocol, measuring. */
+import type { RunningProgress } from '../../engine/protocol';
+import { AmalgamError, type ErrorFacts, errorFacts } from '../../errors';
+import { formatBytes } from '../format/quantity';
+import type {
+  EvaluationJob,
+  EvaluationSlice,
+  EvaluationText,
+  Outcome,
+  PlannedCell,
+} from './evaluation-facts';
+import { whyNotMeasure } from './evaluation-gate';
+import { type EvaluationRow, recipeByMethod, targetKey } from './evaluation-rows';
+import { missingCells } from './evaluation-table';
+import { MAX_TEXT_BYTES, scoredText, textOfFile } from './evaluation-texts';
+import { stayAwake } from './stay-awake';
+import { editRecipe, notifyError, type Studio } from './studio';
+
+export function editEvaluation(studio: Studio, change: Partial<EvaluationSlice>): void {
+  studio.store.setState((s) => ({ evaluation: { ...s.evaluation, ...change } }));
+}
+
+/** Opens the sample texts, once. A failure is shown in the tab, which offers to try again. */
+export async function openSampleTexts(studio: Studio): Promise<void> {
+  const { opening } = studio.store.getState().evaluation;
+  if (opening === 'opening' || opening === 'done') return;
+  editEvaluation(studio, { opening: 'opening', openError: null });
+  try {
+    const opened = (await studio.engine.sampleTexts()).map(
+      ({ name, text }): EvaluationText => ({
+        id: `sample ${name}`,
+        name,
+        text,
+        origin: 'sample',
+        chosen: true,
+      }),
+    );
+    studio.store.setState(({ evaluation: e }) => ({
+      evaluation: { ...e, opening: 'done', texts: [...opened, ...e.texts] },
+    }));
+  } catch (thrown) {
+    editEvaluation(studio, { opening: 'failed', openError: errorFacts(thrown) });
+  }
+}
+
+/** Adds a text as a chosen column, under a name that no other has. */
+export function addText(studio: Studio, name: string, text: string): void {
+  studio.store.setState(({ evaluation: e }) => {
+    const own = e.texts.filter((t) => t.origin === 'own').map((t) => Number(t.id.split(' ')[1]));
+    const id = `own ${Math.max(0, ...own) + 1}`;
+    return { evaluation: { ...e, texts: [...e.texts, { id, name, text, origin: 'own', chosen: true }] } };
+  });
+}
+
+/** Adds text files as columns; what is not text says so and is left out. */
+export async function addTextFiles(studio: Studio, files: readonly File[]): Promise<void> {
+  for (const file of files) {
+    try {
+      addText(studio, file.name, await readTextFile(file));
+    } catch (thrown) {
+      notifyError(studio, thrown);
+    }
+  }
+}
+
+export function removeText(studio: Studio, id: string): void {
+  const { texts } = studio.store.getState().evaluation;
+  editEvaluation(studio, { texts: texts.filter((t) => t.id !== id) });
+}
+
+export function chooseText(studio: Studio, id: string, chosen: boolean): void {
+  const { texts } = studio.store.getState().evaluation;
+  editEvaluation(studio, { texts: texts.map((t) => (t.id === id ? { ...t, chosen } : t)) });
+}
+
+/** Puts a method into the recipe, as the method picker does. */
+export function takeMethod(studio: Studio, row: EvaluationRow): void {
+  const { method } = row;
+  if (method) editRecipe(studio, (recipe) => recipeByMethod(recipe, method));
+}
+
+/**
+ * Measures the cells of these rows that have no number yet, one after the other; each number is in the table as soon
+ * as it is known. A row whose model cannot be run is given up, the others go on. Never rejects.
+ */
+export async function measure(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
+  const before = studio.store.getState();
+  const cells = missingCells(rows, before.evaluation);
+  if (cells.length === 0 || whyNotMeasure(before) !== null) return;
+  const { amount, window, stride, texts } = before.evaluation;
+  const { choice } = before.engine;
+  const begun = performance.now();
+  const secondsSince = () => (performance.now() - begun) / 1000;
+  editEvaluation(studio, { job: { cells, at: 0, progress: null, elapsed: 0, cancelling: false } });
+  const release = stayAwake();
+  const failed = new Map<string, ErrorFacts>();
+  try {
+    for (const [at, cell] of cells.entries()) {
+      if (studio.store.getState().evaluation.job?.cancelling) return;
+      editJob(studio, (job) => ({ ...job, at, progress: null, elapsed: secondsSince() }));
+      const given = failed.get(cell.rowId);
+      if (given) {
+        keep(studio, cell, { error: given });
+        continue;
+      }
+      const text = texts.find((t) => t.id === cell.textId)?.text ?? '';
+      try {
+        const report = await studio.engine.evaluate(
+          { target: cell.target, input: { text: scoredText(text, amount) }, window, stride, engine: choice },
+          (progress) => follow(studio, at, progress, secondsSince()),
+        );
+        keep(studio, cell, { report });
+      } catch (thrown) {
+        const error = errorFacts(thrown);
+        if (error.code === 'Cancelled') return;
+        if (STOPS_ALL.has(error.code)) return notifyError(studio, thrown);
+        if (!CONCERNS_TEXT.has(error.code)) failed.set(cell.rowId, error);
+        keep(studio, cell, { error });
+      }
+    }
+  } finally {
+    editEvaluation(studio, { job: null });
+    release();
+  }
+}
+
+/** Asks the engine to stop measuring; what is measured stays. */
+export async function cancelMeasuring(studio: Studio): Promise<void> {
+  editJob(studio, (job) => ({ ...job, cancelling: true }));
+  try {
+    await studio.engine.cancel();
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** These say something about one text; the row's other texts are still worth a try. */
+const CONCERNS_TEXT: ReadonlySet<string> = new Set([
+  'TextEmpty',
+  'TextTooShort',
+  'TokenOutOfRange',
+  'ContextTooLong',
+  'Usage',
+]);
+/** After these no other cell would fare better. */
+const STOPS_ALL: ReadonlySet<string> = new Set(['WorkerDied', 'Busy']);
+
+function follow(studio: Studio, at: number, progress: RunningProgress, elapsed: number): void {
+  editJob(studio, (job) => (job.at === at ? { ...job, progress, elapsed } : job));
+}
+
+function editJob(studio: Studio, edit: (job: EvaluationJob) => EvaluationJob): void {
+  studio.store.setState(({ evaluation: e }) => (e.job ? { evaluation: { ...e, job: edit(e.job) } } : {}));
+}
+
+function keep(studio: Studio, cell: PlannedCell, outcome: Outcome): void {
+  studio.store.setState(({ evaluation: e }) => ({
+    evaluation: {
+      ...e,
+      outcomes: new Map(e.outcomes).set(cell.key, outcome),
+      lastOf: new Map(e.lastOf).set(cell.rowId, {
+        target: targetKey(cell.target),
+        title: cell.rowLabel,
+      }),
+    },
+  }));
+}
+
+async function readTextFile(file: File): Promise<string> {
+  if (file.size > MAX_TEXT_BYTES) {
+    throw new AmalgamError(
+      'LimitExceeded',
+      `${file.name} has ${formatBytes(file.size)}; the studio takes texts up to ${formatBytes(MAX_TEXT_BYTES)}.`,
+      'Cut out a part of it: a few thousand words already tell models apart.',
+    );
+  }
+  const bytes = await file.arrayBuffer();
+  try {
+    return textOfFile(file.name, new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (thrown) {
+    if (!(thrown instanceof TypeError)) throw thrown;
+    throw new AmalgamError(
+      'TextEmpty',
+      `${file.name} is not a UTF-8 text.`,
+      'Save it as UTF-8 text, or choose a .txt or .jsonl file.',
+      { cause: thrown },
+    );
+  }
+}

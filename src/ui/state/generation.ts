@@ -1,0 +1,98 @@
+/** Actions of the Evaluate tab's second half: the same prompt continued by base, contributors and merge. */
+import type { GenerateReport, RunningProgress } from '../../engine/protocol';
+import { errorFacts } from '../../errors';
+import type { GenerationColumn, GenerationSettings, GenerationSlice } from './evaluation-facts';
+import { whyNotWrite } from './evaluation-gate';
+import type { EvaluationRow } from './evaluation-rows';
+import { stayAwake } from './stay-awake';
+import { notifyError, type Studio } from './studio';
+
+export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
+  editGeneration(studio, (g) => ({ ...g, settings: { ...g.settings, ...change } }));
+}
+
+/** The columns of these rows, empty: the models and the recipe's own merge. */
+export function emptyColumns(rows: readonly EvaluationRow[]): GenerationColumn[] {
+  return rows
+    .filter((r) => r.group === 'models' || r.current)
+    .map(({ id, label, colour, target, method }) => ({
+      id,
+      label: method ? `merge, ${label}` : label,
+      colour,
+      target,
+      status: 'waiting',
+      text: '',
+      progress: null,
+      report: null,
+      error: null,
+    }));
+}
+
+/** Continues the prompt by every model, one after the other; a model that cannot says why. Never rejects. */
+export async function write(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
+  const before = studio.store.getState();
+  if (whyNotWrite(before) !== null) return;
+  const { settings } = before.generation;
+  const columns = emptyColumns(rows);
+  editGeneration(studio, (g) => ({ ...g, columns, written: settings, status: 'writing' }));
+  const release = stayAwake();
+  try {
+    for (const { id, target } of columns) {
+      if (studio.store.getState().generation.status === 'cancelling') break;
+      editColumn(studio, id, () => ({ status: 'writing' }));
+      try {
+        const report: GenerateReport = await studio.engine.generate(
+          { target, ...settings, engine: before.engine.choice },
+          (progress) => follow(studio, id, progress),
+        );
+        editColumn(studio, id, () => ({ status: 'done', report, text: report.text }));
+      } catch (thrown) {
+        const error = errorFacts(thrown);
+        if (error.code === 'Cancelled') break;
+        editColumn(studio, id, () => ({ status: 'failed', error }));
+      }
+    }
+  } finally {
+    editGeneration(studio, (g) => ({
+      ...g,
+      status: 'idle',
+      columns: g.columns.map((c) =>
+        c.status === 'waiting' || c.status === 'writing' ? { ...c, status: 'cancelled' } : c,
+      ),
+    }));
+    release();
+  }
+}
+
+/** Asks the engine to stop writing; what is written stays. */
+export async function cancelWriting(studio: Studio): Promise<void> {
+  editGeneration(studio, (g) => ({ ...g, status: 'cancelling' }));
+  try {
+    await studio.engine.cancel();
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+function follow(studio: Studio, id: string, { stage, done, rate, text }: RunningProgress): void {
+  if (stage !== 'running') return;
+  editColumn(studio, id, (c) =>
+    // Messages may arrive after the report, which has the whole text.
+    c.status === 'writing' ? { text: c.text + (text ?? ''), progress: { done, rate } } : {},
+  );
+}
+
+function editColumn(
+  studio: Studio,
+  id: string,
+  edit: (column: GenerationColumn) => Partial<GenerationColumn>,
+): void {
+  editGeneration(studio, (g) => ({
+    ...g,
+    columns: g.columns.map((c) => (c.id === id ? { ...c, ...edit(c) } : c)),
+  }));
+}
+
+function editGeneration(studio: Studio, edit: (generation: GenerationSlice) => GenerationSlice): void {
+  studio.store.setState((s) => ({ generation: edit(s.generation) }));
+}
