@@ -1,0 +1,173 @@
+import { expect, test } from 'vitest';
+import type { EvaluateReport } from '../../engine/protocol';
+import { methodById } from '../../merge/methods/index';
+import { sampleModels } from '../engine-fixture';
+import {
+  type EvaluationSlice,
+  type EvaluationText,
+  initialEvaluation,
+  type Outcome,
+} from './evaluation-facts';
+import { type EvaluationRow, evaluationRows, recipeByMethod, targetKey } from './evaluation-rows';
+import {
+  evaluationTable,
+  jobProgress,
+  missingCells,
+  outcomeKey,
+  rankRows,
+  tableErrors,
+} from './evaluation-table';
+import { sampleRecipe } from './models';
+import { setContributorParameter, setEnabled } from './recipe-facts';
+
+const recipe = sampleRecipe(sampleModels);
+const rows = evaluationRows(recipe, sampleModels);
+const texts: EvaluationText[] = ['tales', 'recipes'].map((name) => ({
+  id: `own ${name}`,
+  name,
+  text: `${name} `.repeat(1000),
+  origin: 'own',
+  chosen: true,
+}));
+const empty: EvaluationSlice = { ...initialEvaluation, texts };
+const row = (id: string) => rows.find((r) => r.id === id) as EvaluationRow;
+
+const report = (meanNll: number): EvaluateReport => ({
+  perplexity: Math.exp(meanNll),
+  meanNll,
+  tokens: 10,
+  bitsPerByte: 1,
+  protocol: { window: 256, stride: 128, bos: 0 },
+  engine: 'cpu',
+  adapter: '',
+  seconds: 2,
+  peakBytes: 0,
+});
+
+/** The table's facts after these losses, row by row and text by text, were measured. */
+function measured(losses: Record<string, (number | Outcome)[]>, slice = empty): EvaluationSlice {
+  const outcomes = new Map(slice.outcomes);
+  const lastOf = new Map(slice.lastOf);
+  for (const [id, values] of Object.entries(losses)) {
+    const target = targetKey(row(id).target);
+    lastOf.set(id, { target, title: row(id).label });
+    values.forEach((value, i) => {
+      const outcome = typeof value === 'number' ? { report: report(value) } : value;
+      outcomes.set(outcomeKey(target, texts[i] as EvaluationText, slice), outcome);
+    });
+  }
+  return { ...slice, outcomes, lastOf };
+}
+
+test('rows are base, contributors as the recipe names them, and every method that fits them', () => {
+  expect(rows.slice(0, 4).map((r) => r.target)).toEqual([
+    { model: 'samples/base' },
+    { model: 'samples/base+samples/kitchen' },
+    { model: 'samples/base+samples/harbour' },
+    { model: 'samples/workshop' },
+  ]);
+  const merges = rows.filter((r) => r.group === 'merges').map((r) => r.method?.id);
+  expect(merges).toContain('ties');
+  expect(merges).toContain('linear');
+  // three contributors are too many for these
+  expect(merges).not.toContain('slerp');
+  expect(merges).not.toContain('passthrough');
+  expect(rows.filter((r) => r.current).map((r) => r.id)).toEqual(['method ties']);
+  const two = evaluationRows(setEnabled(recipe, 'samples/workshop', false), sampleModels);
+  expect(two.map((r) => r.id)).not.toContain('model samples/workshop');
+});
+
+test('another method takes the densities of the recipe, as choosing it in the picker does', () => {
+  const dare = row('method dare_linear').target;
+  expect('recipe' in dare && dare.recipe.models?.map((m) => m.parameters.density)).toEqual([0.2, 0.2, 0.2]);
+  expect(recipeByMethod(recipe, methodById.get('ties')!)).toBe(recipe);
+});
+
+test('methods are rows only once they are measured or planned', () => {
+  const shown = (slice: EvaluationSlice) => evaluationTable(rows, slice).rows.map((r) => r.row.id);
+  const own = [
+    'base',
+    'model samples/kitchen',
+    'model samples/harbour',
+    'model samples/workshop',
+    'method ties',
+  ];
+  expect(shown(empty)).toEqual(own);
+  expect(shown(measured({ 'method linear': [0.5] }))).toEqual([...own, 'method linear']);
+});
+
+test('the least of each column and of the mean is marked among models and among merges', () => {
+  const { rows: table } = evaluationTable(
+    rows,
+    measured({
+      base: [0.4, 0.9],
+      'model samples/kitchen': [0.5, 0.5],
+      'method ties': [0.6, 0.7],
+      'method linear': [0.45, 0.8],
+    }),
+  );
+  const best = Object.fromEntries(
+    table.map((r) => [r.row.id, [...r.cells.map((c) => c.state === 'done' && c.best), r.mean?.best]]),
+  );
+  expect(best.base).toEqual([true, false, false]);
+  expect(best['model samples/kitchen']).toEqual([false, true, true]);
+  expect(best['method ties']).toEqual([false, true, false]);
+  expect(best['method linear']).toEqual([true, false, true]);
+  const linear = table.find((r) => r.row.id === 'method linear');
+  expect(linear?.mean?.perplexity).toBeCloseTo(Math.exp(0.625), 12);
+  expect(linear?.seconds).toBe(4);
+  expect(
+    rankRows(table)
+      .map((r) => r.row.id)
+      .slice(-2),
+  ).toEqual(['method linear', 'method ties']);
+});
+
+test('no mean before every text is measured', () => {
+  const { rows: table } = evaluationTable(rows, measured({ base: [0.4] }));
+  expect(table[0]?.mean).toBeNull();
+  expect(table[0]?.cells.map((c) => c.state)).toEqual(['done', 'none']);
+});
+
+test('after an edit the merge shows its past dimmed, and takes part in no comparison', () => {
+  const before = measured({ 'method ties': [0.6, 0.7], 'method linear': [0.65, 0.8] });
+  const edited = setContributorParameter(recipe, 'samples/kitchen', 'density', 0.5);
+  const { rows: table } = evaluationTable(evaluationRows(edited, sampleModels), before);
+  const ties = table.find((r) => r.row.id === 'method ties');
+  expect(ties?.staleTitle).toBe('TIES 0.20');
+  expect(ties?.cells.every((c) => c.state === 'done' && c.stale && !c.best)).toBe(true);
+  // back to the recipe that was measured: its numbers are still there
+  expect(evaluationTable(rows, before).rows.find((r) => r.row.id === 'method ties')?.staleTitle).toBeNull();
+});
+
+test('the same model, text and protocol are measured once; failures are tried again', () => {
+  const error = { code: 'TextTooShort', message: 'Too short.', hint: 'Longer.' } as const;
+  const slice = measured({ base: [0.4, { error }] });
+  expect(missingCells([row('base')], slice).map((c) => c.textName)).toEqual(['recipes']);
+  expect(missingCells([row('base')], { ...slice, window: 64, stride: 32 })).toHaveLength(2);
+  expect(missingCells([row('base')], { ...slice, amount: 'full' })).toHaveLength(2);
+  const { rows: table } = evaluationTable(rows, slice);
+  expect(tableErrors(table)).toEqual([{ rows: ['base'], error }]);
+});
+
+test('a text shorter than the quick part is the same measurement either way', () => {
+  const short = { ...(texts[0] as EvaluationText), text: 'a few words' };
+  expect(outcomeKey('model m', short, { ...empty, amount: 'quick' })).toBe(
+    outcomeKey('model m', short, { ...empty, amount: 'full' }),
+  );
+});
+
+test('cells are measured text by text, and the time left follows the characters', () => {
+  const cells = missingCells(rows.slice(0, 2), { ...empty, amount: 'full' });
+  expect(cells.map((c) => `${c.rowLabel} ${c.textName}`)).toEqual([
+    'base tales',
+    'kitchen tales',
+    'base recipes',
+    'kitchen recipes',
+  ]);
+  const progress = { stage: 'running', done: 50, total: 100, rate: 1, secondsLeft: 1 } as const;
+  // 6000, 6000, 8000 and 8000 characters; 1.5 cells are done
+  const { share, secondsLeft } = jobProgress({ cells, at: 1, progress, elapsed: 9, cancelling: false });
+  expect(share).toBeCloseTo(9000 / 28_000, 12);
+  expect(secondsLeft).toBeCloseTo(19, 12);
+});
