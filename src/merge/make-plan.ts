@@ -8,6 +8,7 @@ import type { MergeMethod } from './method';
 import type { Model } from './model-tensors';
 import type { OpenModel } from './open-model';
 import { unfitModels } from './pairing';
+import { checkWholeModel } from './parameter-conflicts';
 import type { Plan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
 import { planScope } from './plan-tensors';
@@ -76,6 +77,7 @@ export async function makePlan(
   const context = { recipe, method, contributors, unfit, problems };
   const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
   if (tensors.length === 0) refuseNothing(problems);
+  checkWholeModel(method, tensors, problems);
 
   const donors = {
     config: configDonor(recipe, reference, opened),

@@ -5,6 +5,7 @@ import { isBuffer, tensorRole } from '../models/tensor-role';
 import type { MergeMethod } from './method';
 import type { Model, ModelTensor } from './model-tensors';
 import { elementCount } from './open-model';
+import { checkTogether } from './parameter-conflicts';
 import { resolveParameters } from './parameters';
 import type { ResolvedParameters, TensorPlan, TensorRef, TensorView } from './plan';
 import type { Problems } from './problems';
@@ -80,6 +81,7 @@ function planTensor(
   }
   const parameters = resolve(method.parameters, name, name, undefined, scope, context);
   checkWeights(name, method, models, parameters, context);
+  checkTogether(name, method, models, parameters, problems);
 
   const copy = copiedTensor(method, base, models, parameters);
   const dtype = outputDtype(recipe, reference.dtype);
@@ -217,8 +219,10 @@ function checkWeights(
   if (weights.length < models.length) return;
   const sum = weights.reduce((total, w) => total + w, 0);
   // Where every weight is 0 a method on differences leaves the base as it is.
-  const idle = method.compute.kind === 'delta' && weights.every((w) => w === 0);
-  if (idle || Math.abs(sum) >= LEAST_WEIGHT_SUM) return;
+  const { compute } = method;
+  const idle = compute.kind === 'delta' && weights.every((w) => w === 0);
+  const byCount = compute.kind === 'delta' && compute.preset(parameters).divisor === 'count';
+  if (idle || byCount || Math.abs(sum) >= LEAST_WEIGHT_SUM) return;
   problems.add({
     severity: 'error',
     code: 'WeightsCancel',
