@@ -1,0 +1,29 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ComputeEngine } from '../compute/engine';
+import { createCpuEngine } from '../cpu/cpu-engine';
+import { createGpuEngine } from '../gpu/gpu-engine';
+import { decompose } from './decompose';
+import { matrixOf, onEngine } from './delta.test.support';
+
+let gpu: ComputeEngine;
+beforeAll(async () => {
+  gpu = await createGpuEngine();
+});
+afterAll(() => gpu.close());
+
+test.each(['exact', 'randomised'] as const)(
+  '%s: both engines give the same factors to the bit',
+  async (way) => {
+    const a = matrixOf(
+      130,
+      90,
+      Array.from({ length: 90 }, (_, i) => (i + 1) ** -0.5),
+    );
+    const options = { count: 6, seed: 3, name: 'w', way };
+    const one = await decompose(onEngine(createCpuEngine(), a), options);
+    const two = await decompose(onEngine(gpu, a), options);
+    expect(two.s).toEqual(one.s);
+    expect(two.u.data).toEqual(one.u.data);
+    expect(two.v.data).toEqual(one.v.data);
+  },
+);
