@@ -1,15 +1,14 @@
-// scores[r, h, j] = cap(scale · q[r, h] · k[first + j, h / group]) + slope[h] · (first + j) for the keys a row may see:
-// first = max(0, position + 1 − window) … position. cap(x) = c · tanh(x / c), none for c = 0.
-// Row r of the dispatch is row row_begin + r of q and places; its keys begin at row places[2r] − position of k.
-// Shapes: q [·, heads · 4·dim4], k [·, (heads / group) · 4·dim4], slopes [heads], scores [rows, heads, span]. All f32.
-// One invocation makes four scores. Tolerance: 1e-6 of the largest value.
+// scores of row r and key j: cap(scale · q[r, h] · k[j, h / share]) + slope[h] · j, cap(x) = c · tanh(x / c), none for c = 0.
+// Groups and layout: lib/attention.wgsl. Columns that a row must not see are filled all the same; the softmax drops them.
+// Shapes: q [·, heads · 4·dim4], k [·, (heads / share) · 4·dim4], slopes [heads], f32.
+// One invocation makes four columns of a group. Tolerance: 1e-6 of the largest value.
 
 struct Params {
   stamp: vec4<u32>,
-  rows: u32,
-  row_begin: u32,
+  groups: u32,
+  group_begin: u32,
   heads: u32,
-  group: u32,
+  share: u32,
   dim4: u32,
   span: u32,
   window: u32,
@@ -20,38 +19,60 @@ struct Params {
 
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> places: array<u32>;
+@group(0) @binding(3) var<storage, read> groups: array<u32>;
 @group(0) @binding(4) var<storage, read> slopes: array<f32>;
-@group(0) @binding(5) var<storage, read_write> scores: array<f32>;
+@group(0) @binding(5) var<storage, read_write> scores: array<vec4<f32>>;
+
+fn store(at: u32, sums: vec4<f32>, slant: vec4<f32>) {
+  var s = sums * params.scale;
+  if (params.cap > 0.0) {
+    let x = s / params.cap;
+    s = params.cap * vec4<f32>(tanh_f32(x.x), tanh_f32(x.y), tanh_f32(x.z), tanh_f32(x.w));
+  }
+  scores[at] = s + slant;
+}
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let quads = (params.span + 3u) / 4u;
-  let all = params.rows * params.heads * quads;
+  let quads = params.span / 4u;
+  let all = params.groups * params.heads * quads;
   let first_item = group_index(group) * 64u;
   if (lane == 0u && first_item < all) { stamp(min(64u, all - first_item)); }
   let item = first_item + lane;
   if (item >= all) { return; }
-  let line = item / quads;
-  let head = line % params.heads;
-  let row = params.row_begin + line / params.heads;
-  let position = places[2u * row + 1u];
-  let first = max(position + 1u, params.window) - params.window;
-  let begin = first + (item % quads) * 4u;
-  if (begin > position) { return; }
-  let key_heads = params.heads / params.group;
-  let stride = key_heads * params.dim4;
-  let query = (row * params.heads + head) * params.dim4;
-  let key_row = places[2u * row] - position + min(vec4<u32>(begin, begin + 1u, begin + 2u, begin + 3u), vec4<u32>(position));
-  let key = key_row * stride + (head / params.group) * params.dim4;
-  var sums = vec4<f32>();
+  let quad = item % quads;
+  let head = (item / quads) % params.heads;
+  let index = item / quads / params.heads;
+  let g = group_at(params.group_begin + index);
+  if (quad >= column_quads(g)) { return; }
+  let columns = four(first_column(g) + 4u * quad);
+  let last = g.position + g.rows - 1u;
+  let key = (g.origin + min(columns, vec4<u32>(last))) * (params.heads / params.share) * params.dim4
+    + (head / params.share) * params.dim4;
+  var slant = vec4<f32>();
+  if (params.sloped == 1u) { slant = slopes[head] * vec4<f32>(columns); }
+  let out = (index * params.heads + head) * 4u * quads + quad;
+  let query = ((g.row + min(four(0u), vec4<u32>(g.rows - 1u))) * params.heads + head) * params.dim4;
+  var s0 = vec4<f32>();
+  if (g.rows == 1u) {
+    for (var i = 0u; i < params.dim4; i++) {
+      s0 += q[query.x + i] * mat4x4<f32>(k[key.x + i], k[key.y + i], k[key.z + i], k[key.w + i]);
+    }
+    store(out, s0, slant);
+    return;
+  }
+  var s1 = vec4<f32>();
+  var s2 = vec4<f32>();
+  var s3 = vec4<f32>();
   for (var i = 0u; i < params.dim4; i++) {
-    sums += q[query + i] * mat4x4<f32>(k[key.x + i], k[key.y + i], k[key.z + i], k[key.w + i]);
+    let m = mat4x4<f32>(k[key.x + i], k[key.y + i], k[key.z + i], k[key.w + i]);
+    s0 += q[query.x + i] * m;
+    s1 += q[query.y + i] * m;
+    s2 += q[query.z + i] * m;
+    s3 += q[query.w + i] * m;
   }
-  for (var j = 0u; j < 4u && begin + j <= position; j++) {
-    var s = sums[j] * params.scale;
-    if (params.cap > 0.0) { s = params.cap * tanh_f32(s / params.cap); }
-    if (params.sloped == 1u) { s += slopes[head] * f32(begin + j); }
-    scores[line * params.span + begin + j - first] = s;
-  }
+  store(out, s0, slant);
+  store(out + quads, s1, slant);
+  if (g.rows > 2u) { store(out + 2u * quads, s2, slant); }
+  if (g.rows > 3u) { store(out + 3u * quads, s3, slant); }
 }

@@ -1,14 +1,29 @@
+import attention from '../../shaders/lib/attention.wgsl?raw';
 import exact4 from '../../shaders/lib/exact4.wgsl?raw';
 import half from '../../shaders/lib/half.wgsl?raw';
 import matmul from '../../shaders/lib/matmul.wgsl?raw';
+import norm from '../../shaders/lib/norm.wgsl?raw';
 import philox from '../../shaders/lib/philox.wgsl?raw';
+import softmax from '../../shaders/lib/softmax.wgsl?raw';
 import special from '../../shaders/lib/special.wgsl?raw';
 import stamp from '../../shaders/lib/stamp.wgsl?raw';
 import weightBf16 from '../../shaders/lib/weight-bf16.wgsl?raw';
 import weightF16 from '../../shaders/lib/weight-f16.wgsl?raw';
 import weightF32 from '../../shaders/lib/weight-f32.wgsl?raw';
 
-const LIBRARIES = { exact4, half, matmul, philox, special, weightF32, weightF16, weightBf16 };
+const LIBRARIES = {
+  exact4,
+  half,
+  matmul,
+  philox,
+  special,
+  weightF32,
+  weightF16,
+  weightBf16,
+  attention,
+  norm,
+  softmax,
+};
 
 /** A kernel's complete source: its own file after the stamp library and the libraries it names. */
 export function composeWgsl(own: string, ...libraries: (keyof typeof LIBRARIES)[]): string {

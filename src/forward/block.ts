@@ -1,8 +1,15 @@
 /** One block over one chunk of rows: attention and MLP join the residual stream. */
 import type { EngineBuffer } from '../compute/engine';
+import {
+  columnCount,
+  GROUP_ROWS,
+  GROUP_WORDS,
+  groupAt,
+  NO_WINDOW,
+} from '../compute/kernels/attention-groups';
 import { attentionMix } from '../compute/kernels/attention-mix';
 import { attentionScores } from '../compute/kernels/attention-scores';
-import { attentionSoftmax } from '../compute/kernels/attention-softmax';
+import { attentionSoftmax, attentionSoftmaxLine } from '../compute/kernels/attention-softmax';
 import { placeHeads } from '../compute/kernels/place-heads';
 import type { Attention, Block } from '../models/architecture';
 import type { LinearSite } from '../models/claim';
@@ -46,6 +53,8 @@ export interface Passage {
   stream: string;
   /** Per row of the chunk: row among the keys, position. */
   places: EngineBuffer;
+  /** The chunk's groups. */
+  groups: EngineBuffer;
   keys: EngineBuffer;
   values: EngineBuffer;
   /** Called with the rows that enter linear layers, when they are on the device. */
@@ -54,8 +63,6 @@ export interface Passage {
 
 /** Bytes of attention scores at a time. */
 const SCORE_BYTES = 32 << 20;
-/** A window for layers that see everything. */
-const NO_WINDOW = 0x7fffffff;
 
 /** Runs the block; the stream of the chunk is replaced by what leaves it. */
 export async function runBlock(weights: BlockWeights, passage: Passage): Promise<void> {
@@ -115,20 +122,22 @@ async function attend(weights: BlockWeights, passage: Passage, x: RowBuffer): Pr
   const window = attention.window ?? NO_WINDOW;
   const shape = {
     heads: attention.heads,
-    group: attention.heads / attention.keyValueHeads,
+    share: attention.heads / attention.keyValueHeads,
     dim4: attention.headDim / 4,
     window,
   };
-  for (const { begin, count, span } of rowTiles(chunk, attention)) {
-    const scores = workspace.take('scores', count * attention.heads * span * 4);
-    const shared = { rows: count, row_begin: begin, heads: attention.heads, span, window };
-    const lines = count * attention.heads;
-    const quads = lines * Math.ceil(span / 4);
+  const softmax = queue.engine.software ? attentionSoftmaxLine : attentionSoftmax;
+  for (const { begin, count, span } of groupTiles(chunk, attention)) {
+    const lines = count * attention.heads * GROUP_ROWS;
+    const scores = workspace.take('scores', lines * span * 4);
+    const part = { groups: count, group_begin: begin, span };
+    const items = count * attention.heads * (span / 4);
+    const work = lines * span * attention.headDim;
     queue.run(
       attentionScores,
       {
         params: {
-          ...shared,
+          ...part,
           ...shape,
           sloped: attention.alibi ? 1 : 0,
           scale: attention.scale,
@@ -137,30 +146,31 @@ async function attend(weights: BlockWeights, passage: Passage, x: RowBuffer): Pr
         buffers: {
           q: queries,
           k: passage.keys,
-          places: passage.places,
+          groups: passage.groups,
           slopes: attention.alibi ? workspace.slopes(attention.alibi) : op.nothing,
           scores,
         },
-        groups: Math.ceil(quads / 64),
-        elements: quads,
+        groups: Math.ceil(items / 64),
+        elements: items,
       },
-      lines * span * attention.headDim,
+      work,
     );
-    queue.run(attentionSoftmax, {
-      params: shared,
-      buffers: { places: passage.places, scores },
-      groups: lines,
+    queue.run(softmax, {
+      params: { ...part, heads: attention.heads, window },
+      buffers: { groups: passage.groups, scores },
+      groups: queue.engine.software ? Math.ceil(lines / 64) : lines,
       elements: lines,
     });
+    const mixes = count * attention.heads * shape.dim4;
     queue.run(
       attentionMix,
       {
-        params: { ...shared, ...shape },
-        buffers: { shares: scores, v: passage.values, places: passage.places, y: mixed.buffer },
-        groups: Math.ceil((lines * shape.dim4) / 64),
-        elements: lines * shape.dim4,
+        params: { ...part, ...shape },
+        buffers: { shares: scores, v: passage.values, groups: passage.groups, y: mixed.buffer },
+        groups: Math.ceil(mixes / 64),
+        elements: mixes,
       },
-      lines * span * attention.headDim,
+      work,
     );
     await queue.breathe();
   }
@@ -254,17 +264,20 @@ function place(
   });
 }
 
-/** Row ranges whose scores fit the room for them, with the most keys a row of the range sees. */
-function rowTiles(
-  { rows, positions }: Chunk,
-  { heads, window }: Attention,
+/** Ranges of groups whose scores fit the room for them, with the most columns a group of the range has. */
+function groupTiles(
+  { groups }: Chunk,
+  { heads, window = NO_WINDOW }: Attention,
 ): { begin: number; count: number; span: number }[] {
-  const seen = (from: number, to: number) =>
-    Math.min(window ?? NO_WINDOW, 1 + positions.subarray(from, to).reduce((a, b) => Math.max(a, b), 0));
-  const count = Math.max(1, Math.floor(SCORE_BYTES / (heads * seen(0, rows) * 4)));
-  return Array.from({ length: Math.ceil(rows / count) }, (_, i) => {
+  const columns = Array.from({ length: groups.length / GROUP_WORDS }, (_, g) =>
+    columnCount(groupAt(groups, g), window),
+  );
+  const widest = (from: number, to: number) => columns.slice(from, to).reduce((a, b) => Math.max(a, b), 0);
+  const lineBytes = heads * GROUP_ROWS * widest(0, columns.length) * 4;
+  const count = Math.max(1, Math.floor(SCORE_BYTES / lineBytes));
+  return Array.from({ length: Math.ceil(columns.length / count) }, (_, i) => {
     const begin = i * count;
-    const end = Math.min(begin + count, rows);
-    return { begin, count: end - begin, span: seen(begin, end) };
+    const end = Math.min(begin + count, columns.length);
+    return { begin, count: end - begin, span: widest(begin, end) };
   });
 }

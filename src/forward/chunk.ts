@@ -1,5 +1,6 @@
 /** Sequences cut into chunks of rows: what goes through a block at once. */
 
+import { GROUP_ROWS } from '../compute/kernels/attention-groups';
 import { AmalgamError } from '../errors';
 import type { Architecture } from '../models/architecture';
 
@@ -33,6 +34,8 @@ export interface Chunk {
   positions: Uint32Array<ArrayBuffer>;
   /** Per row: the row of the keys and values it is stored in, and its position. */
   places: Uint32Array<ArrayBuffer>;
+  /** Rows in fours that share a sequence: shaders/lib/attention.wgsl. */
+  groups: Uint32Array<ArrayBuffer>;
   /** Rows of keys and values that the chunk uses when there is no cache. */
   keyRows: number;
 }
@@ -74,6 +77,7 @@ function makeChunk(
   const ids = new Uint32Array(rows);
   const positions = new Uint32Array(rows);
   const places = new Uint32Array(2 * rows);
+  const groups: number[] = [];
   const longest = Math.max(...pieces.map((p) => sequences[p.sequence]!.ids.length));
   const slotRows = capacity ?? longest;
   for (const [i, { sequence, row, begin, count }] of pieces.entries()) {
@@ -85,9 +89,19 @@ function makeChunk(
       positions[row + r] = start + begin + r;
       places[2 * (row + r)] = base + start + begin + r;
       places[2 * (row + r) + 1] = start + begin + r;
+      if (r % GROUP_ROWS === 0)
+        groups.push(row + r, Math.min(GROUP_ROWS, count - r), base, start + begin + r);
     }
   }
-  return { pieces, rows, ids, positions, places, keyRows: (shared ? pieces.length : 1) * longest };
+  return {
+    pieces,
+    rows,
+    ids,
+    positions,
+    places,
+    groups: Uint32Array.from(groups),
+    keyRows: (shared ? pieces.length : 1) * longest,
+  };
 }
 
 /** Whole sequences fit the model: ids within the vocabulary, positions within its table and the cache. */

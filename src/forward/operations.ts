@@ -4,7 +4,7 @@ import { ACTIVATION_CODE, activate } from '../compute/kernels/activate';
 import { addScaled } from '../compute/kernels/add-scaled';
 import { countNonFinite } from '../compute/kernels/count-non-finite';
 import { matmul, matmulForm, matmulWork } from '../compute/kernels/matmul';
-import { NORM_CODE, norm } from '../compute/kernels/norm';
+import { NORM_CODE, norm, normLine } from '../compute/kernels/norm';
 import type { WeightDtype } from '../formats/dtype';
 import type { Mlp, Norm } from '../models/architecture';
 import type { DeviceLinear } from './device-weights';
@@ -129,22 +129,24 @@ export function createOperations(queue: Queue): Operations {
     },
     product: (weights, x, y, rows) => multiply(weights, x, y, rows),
     norm(n, x, y, rows, heads = { begin: 0, groups: 1, stride: 0 }) {
-      queue.run(norm, {
+      const all = rows * heads.groups;
+      const { software } = queue.engine;
+      queue.run(software ? normLine : norm, {
         params: {
           rows,
           groups: heads.groups,
-          group_stride: heads.stride,
-          width: n.norm.width,
-          x_begin: heads.begin,
-          x_stride: x.stride,
-          y_stride: y.stride,
+          group_stride4: heads.stride / 4,
+          width4: n.norm.width / 4,
+          x_begin4: heads.begin / 4,
+          x_stride4: x.stride / 4,
+          y_stride4: y.stride / 4,
           kind: NORM_CODE[n.norm.kind],
           biased: n.bias ? 1 : 0,
           epsilon: n.norm.epsilon,
         },
         buffers: { x: x.buffer, weight: n.weight, bias: n.bias ?? nothing, y: y.buffer },
-        groups: rows * heads.groups,
-        elements: rows * heads.groups,
+        groups: software ? Math.ceil(all / 64) : all,
+        elements: all,
       });
     },
     activate(mlp, x, y, rows) {

@@ -1,7 +1,10 @@
+import { expect, test } from 'vitest';
 import type { ComputeEngine } from '../compute/engine';
 import { createGpuEngine } from '../gpu/gpu-engine';
-import { GOLDEN_NAMES } from './golden.test.fixture';
-import { describeGoldens, TIGHT } from './runner.test.cases';
+import { resolveArchitecture } from '../models/resolve';
+import { GOLDEN_NAMES, loadGolden } from './golden.test.fixture';
+import { openRunner } from './runner';
+import { describeGoldens, sourceOf, TIGHT } from './runner.test.cases';
 
 const read = async (path: string) => {
   const response = await fetch(`/${path}`);
@@ -22,3 +25,22 @@ describeGoldens(
 const asHardware = async () =>
   Object.create(await createGpuEngine(), { software: { value: false } }) as ComputeEngine;
 describeGoldens('webgpu engine, kernels of real GPUs', ['llama', 'gpt_neox'], read, asHardware, {});
+
+test('NaN in a weight is told on the graphics device too', async () => {
+  const { config, weights, ids } = await loadGolden('llama', read);
+  const key = 'model.layers.1.self_attn.q_proj.weight';
+  const bytes = weights.get(key)!.bytes.slice();
+  new Float32Array(bytes.buffer)[7] = Number.NaN;
+  const engine = await createGpuEngine();
+  for (const own of [engine, Object.create(engine, { software: { value: false } }) as ComputeEngine]) {
+    const source = sourceOf(new Map([...weights, [key, { ...weights.get(key)!, bytes }]]));
+    const runner = openRunner(own, resolveArchitecture(config), source);
+    const run = runner.sweep({ sequences: [{ ids, from: 1 }], output: 'loss' });
+    await expect(run).rejects.toMatchObject({
+      code: 'NonFinite',
+      message: expect.stringContaining('layer 1'),
+    });
+    runner.close();
+  }
+  engine.close();
+});

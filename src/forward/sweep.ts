@@ -105,11 +105,15 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
   const embedStep = async () => {
     queue.engine.clear(counts);
     await model.ready(signal);
-    for (const [k, chunk] of chunks.entries()) queue.write(placesOf(k, chunk), 0, chunk.places);
+    for (const [k, chunk] of chunks.entries()) {
+      queue.write(placesOf(k, chunk), 0, chunk.places);
+      queue.write(groupsOf(k, chunk), 0, chunk.groups);
+    }
     await embedChunks(model, chunks, signal);
     await arrive(0);
   };
   const placesOf = (k: number, chunk: Chunk) => workspace.take(`places ${k}`, chunk.places.byteLength);
+  const groupsOf = (k: number, chunk: Chunk) => workspace.take(`groups ${k}`, chunk.groups.byteLength);
 
   const blockStep = async (layer: Extract<ModelLayer, { kind: 'block' }>) => {
     const { index } = layer.block;
@@ -122,6 +126,7 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
         chunk,
         stream: streamName(k),
         places: placesOf(k, chunk),
+        groups: groupsOf(k, chunk),
         keys: kept?.keys ?? workspace.take('keys', chunk.keyRows * widths.keys * 4),
         values: kept?.values ?? workspace.take('values', chunk.keyRows * widths.keys * 4),
         ...(taps?.site && {

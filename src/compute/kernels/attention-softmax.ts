@@ -1,30 +1,44 @@
 import attentionSoftmaxWgsl from '../../../shaders/attention-softmax.wgsl?raw';
+import attentionSoftmaxLineWgsl from '../../../shaders/attention-softmax-line.wgsl?raw';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
+import { columnCount, firstColumn, firstKey, groupAt } from './attention-groups';
 
-/** Softmax over the keys each row may see, in place. See shaders/attention-softmax.wgsl. */
-export const attentionSoftmax = defineKernel({
-  id: 'attention-softmax',
-  wgsl: composeWgsl(attentionSoftmaxWgsl),
-  params: { rows: 'u32', row_begin: 'u32', heads: 'u32', span: 'u32', window: 'u32' },
-  buffers: { places: 'read', scores: 'read_write' },
-  cpu({ params, f32, u32 }) {
-    const { rows, heads, span, window } = params;
-    const places = u32('places');
-    const scores = f32('scores');
-    for (let line = 0; line < rows * heads; line++) {
-      const position = places[2 * (params.row_begin + Math.floor(line / heads)) + 1]!;
-      const begin = line * span;
-      const end = begin + Math.min(position + 1, window);
-      let top = Number.NEGATIVE_INFINITY;
-      for (let at = begin; at < end; at++) if (!(scores[at]! <= top)) top = scores[at]!;
-      let sum = 0;
-      for (let at = begin; at < end; at++) {
-        const share = Math.exp(scores[at]! - top);
-        scores[at] = share;
-        sum += share;
+const define = (id: string, wgsl: string) =>
+  defineKernel({
+    id,
+    wgsl: composeWgsl(wgsl, 'attention', 'softmax'),
+    params: { groups: 'u32', group_begin: 'u32', heads: 'u32', span: 'u32', window: 'u32' },
+    buffers: { groups: 'read', scores: 'read_write' },
+    cpu({ params, f32, u32 }) {
+      const { heads, span, window } = params;
+      const groups = u32('groups');
+      const scores = f32('scores');
+      for (let index = 0; index < params.groups * heads; index++) {
+        const g = groupAt(groups, params.group_begin + Math.floor(index / heads));
+        const base = firstColumn(g, window);
+        const columns = columnCount(g, window);
+        for (let i = 0; i < g.rows; i++) {
+          const line = (index * 4 + i) * span;
+          const begin = line + firstKey(g.position + i, window) - base;
+          const end = line + g.position + i - base + 1;
+          let top = Number.NEGATIVE_INFINITY;
+          for (let at = begin; at < end; at++) if (!(scores[at]! <= top)) top = scores[at]!;
+          let sum = 0;
+          for (let at = begin; at < end; at++) {
+            const share = Math.exp(scores[at]! - top);
+            scores[at] = share;
+            sum += share;
+          }
+          scores.fill(0, line, begin);
+          for (let at = begin; at < end; at++) scores[at] = scores[at]! / sum;
+          scores.fill(0, end, line + columns);
+        }
       }
-      for (let at = begin; at < end; at++) scores[at] = scores[at]! / sum;
-    }
-  },
-});
+    },
+  });
+
+/** Softmax over the columns each row may see, in place: a workgroup a line. See shaders/attention-softmax.wgsl. */
+export const attentionSoftmax = define('attention-softmax', attentionSoftmaxWgsl);
+/** The same, an invocation a line. See shaders/attention-softmax-line.wgsl. */
+export const attentionSoftmaxLine = define('attention-softmax-line', attentionSoftmaxLineWgsl);

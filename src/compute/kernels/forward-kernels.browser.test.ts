@@ -12,9 +12,10 @@ import type { Kernel } from '../kernel';
 import { philox } from '../philox';
 import { ACTIVATION_CODE, activate } from './activate';
 import { addScaled } from './add-scaled';
+import { NO_WINDOW } from './attention-groups';
 import { attentionMix } from './attention-mix';
 import { attentionScores } from './attention-scores';
-import { attentionSoftmax } from './attention-softmax';
+import { attentionSoftmax, attentionSoftmaxLine } from './attention-softmax';
 import { capLogits } from './cap-logits';
 import { countNonFinite } from './count-non-finite';
 import { DTYPE_CODE } from './decode';
@@ -22,7 +23,7 @@ import { embed } from './embed';
 import { gatherRows } from './gather-rows';
 import { LOG_SUM_SEGMENT, logSum } from './log-sum';
 import { type MatmulForm, matmul, matmulWork } from './matmul';
-import { NORM_CODE, norm } from './norm';
+import { NORM_CODE, norm, normLine } from './norm';
 import { placeHeads } from './place-heads';
 
 const FORMS = Object.keys(matmul) as MatmulForm[];
@@ -33,12 +34,14 @@ const kernels = [
   attentionMix,
   attentionScores,
   attentionSoftmax,
+  attentionSoftmaxLine,
   capLogits,
   countNonFinite,
   embed,
   gatherRows,
   logSum,
   norm,
+  normLine,
   placeHeads,
   ...FORMS.flatMap((form) => DTYPES.map((dtype) => matmul[form][dtype])),
 ] as unknown as Kernel[];
@@ -208,31 +211,37 @@ describe('rows', () => {
   it.each(Object.entries(NORM_CODE))('norm %s', async (_, kind) => {
     for (const [rows, groups, width] of [
       [5, 1, 200],
-      [3, 4, 16],
+      [33, 4, 16],
     ] as const) {
-      const stride = groups * width + 7;
-      await expectClose(
-        norm,
-        {
-          x: floats(rows * stride, 7),
-          weight: floats(width, 8),
-          bias: floats(width, 9),
-          y: new Float32Array(rows * groups * width),
-        },
-        {
-          rows,
-          groups,
-          group_stride: width,
-          width,
-          x_begin: 5,
-          x_stride: stride,
-          y_stride: groups * width,
-          kind,
-          biased: kind === NORM_CODE.layer ? 1 : 0,
-          epsilon: 1e-3,
-        },
-        each(rows * groups),
-      );
+      const stride = groups * width + 8;
+      const all = rows * groups;
+      for (const [kernel, work] of [
+        [norm, each(all)],
+        [normLine, inGroups(all, 64)],
+      ] as const) {
+        await expectClose(
+          kernel,
+          {
+            x: floats(rows * stride, 7),
+            weight: floats(width, 8),
+            bias: floats(width, 9),
+            y: new Float32Array(rows * groups * width),
+          },
+          {
+            rows,
+            groups,
+            group_stride4: width / 4,
+            width4: width / 4,
+            x_begin4: 1,
+            x_stride4: stride / 4,
+            y_stride4: (groups * width) / 4,
+            kind,
+            biased: kind === NORM_CODE.layer ? 1 : 0,
+            epsilon: 1e-3,
+          },
+          work,
+        );
+      }
     }
   });
 
@@ -329,52 +338,81 @@ describe('rows', () => {
 });
 
 describe('attention', () => {
-  const HUGE = 0x7fffffff;
   // heads, heads per key head, head_dim / 4, window, cap, slopes
   const cases = [
-    [6, 3, 2, HUGE, 0, 0],
-    [4, 1, 6, HUGE, 2, 0],
-    [10, 1, 1, HUGE, 0, 1],
+    [6, 3, 2, NO_WINDOW, 0, 0],
+    [4, 1, 6, NO_WINDOW, 2, 0],
+    [10, 1, 1, NO_WINDOW, 0, 1],
     [4, 2, 4, 5, 0, 0],
   ] as const;
 
   it.each(cases)(
     '%i heads, %i a key head, 4·%i dims, window %i, cap %f',
-    async (heads, group, dim4, window, cap, sloped) => {
-      // two sequences in one batch: 9 rows from position 0 in rows 0…, 3 rows from position 4 in rows 20…
-      const at = [...Array.from({ length: 9 }, (_, p) => [p, p]), ...[4, 5, 6].map((p) => [20 + p, p])];
-      const places = Uint32Array.from(at.flat());
-      const [rows, row_begin, dim] = [at.length - 2, 2, dim4 * 4];
-      const span = Math.min(9, window);
-      const q = floats(at.length * heads * dim, 20, 3);
-      const k = floats(30 * (heads / group) * dim, 21, 3);
-      const shared = { rows, row_begin, heads, span, window };
+    async (heads, share, dim4, window, cap, sloped) => {
+      // two sequences: 10 rows from position 0 with keys from row 0 on, 3 rows from position 6 with keys from row 14 on
+      const sequences = [
+        { row: 0, count: 10, origin: 0, position: 0 },
+        { row: 10, count: 3, origin: 14, position: 6 },
+      ];
+      const groups = sequences.flatMap(({ row, count, origin, position }) =>
+        Array.from({ length: Math.ceil(count / 4) }, (_, i) => [
+          row + 4 * i,
+          Math.min(4, count - 4 * i),
+          origin,
+          position + 4 * i,
+        ]),
+      );
+      const [rows, dim, span, skipped] = [13, dim4 * 4, 12, 1];
+      const lines = (groups.length - skipped) * heads * 4;
+      const shared = { groups: groups.length - skipped, group_begin: skipped, heads, span, window };
+      const table = Uint32Array.from(groups.flat());
+      const q = floats(rows * heads * dim, 20, 3);
+      const k = floats(24 * (heads / share) * dim, 21, 3);
+      const v = floats(k.length, 22);
       const slopes = floats(heads, 23);
       const scores = await expectClose(
         attentionScores,
-        { q, k, places, slopes, scores: new Float32Array(rows * heads * span) },
-        { ...shared, group, dim4, sloped, scale: 0.3, cap },
-        inGroups(rows * heads * Math.ceil(span / 4), 64),
+        { q, k, groups: table, slopes, scores: new Float32Array(lines * span) },
+        { ...shared, share, dim4, sloped, scale: 0.3, cap },
+        inGroups((lines / 4) * (span / 4), 64),
         'scores',
       );
-      const shares = await expectClose(
-        attentionSoftmax,
-        { places, scores: scores.slice() },
-        shared,
-        each(rows * heads),
-        'scores',
-      );
-      for (let line = 0; line < rows * heads; line++) {
-        const count = Math.min(at[row_begin + Math.floor(line / heads)]![1]! + 1, window);
-        const total = shares.slice(line * span, line * span + count).reduce((a, b) => a + b, 0);
-        expect(total).toBeCloseTo(1, 5);
-      }
-      await expectClose(
+      const before = { groups: table, scores: scores.slice() };
+      const shares = await expectClose(attentionSoftmax, before, shared, each(lines), 'scores');
+      const again = await expectClose(attentionSoftmaxLine, before, shared, inGroups(lines, 64), 'scores');
+      expect(again).toEqual(shares);
+      const y = await expectClose(
         attentionMix,
-        { shares: shares.slice(), v: floats(k.length, 22), places, y: new Float32Array(q.length) },
-        { ...shared, group, dim4 },
-        inGroups(rows * heads * dim4, 64),
+        { shares: shares.slice(), v, groups: table, y: new Float32Array(q.length) },
+        { ...shared, share, dim4 },
+        inGroups((lines / 4) * dim4, 64),
       );
+      // against the definition
+      for (const [row, rowsOfGroup, origin, position] of groups.slice(skipped) as [
+        number,
+        number,
+        number,
+        number,
+      ][]) {
+        for (let i = 0; i < rowsOfGroup; i++) {
+          for (const h of [0, heads - 1]) {
+            const keys = Array.from(
+              { length: Math.min(position + i + 1, window) },
+              (_, j) => position + i - j,
+            );
+            const at = (key: number) => ((origin + key) * (heads / share) + Math.floor(h / share)) * dim;
+            const weights = keys.map((key) => {
+              let sum = 0;
+              for (let d = 0; d < dim; d++) sum += q[((row + i) * heads + h) * dim + d]! * k[at(key) + d]!;
+              const capped = cap > 0 ? cap * Math.tanh((sum * 0.3) / cap) : sum * 0.3;
+              return Math.exp(capped + sloped * slopes[h]! * key);
+            });
+            const total = weights.reduce((a, b) => a + b, 0);
+            const wanted = keys.reduce((sum, key, j) => sum + (weights[j]! / total) * v[at(key) + 1]!, 0);
+            expect(y[((row + i) * heads + h) * dim + 1]).toBeCloseTo(wanted, 4);
+          }
+        }
+      }
     },
   );
 });

@@ -1,0 +1,45 @@
+// What both forms of the softmax share: a line is one row of one head of a group (lib/attention.wgsl).
+
+struct Params {
+  stamp: vec4<u32>,
+  groups: u32,
+  group_begin: u32,
+  heads: u32,
+  span: u32,
+  window: u32,
+}
+
+@group(0) @binding(1) var<storage, read> groups: array<u32>;
+@group(0) @binding(2) var<storage, read_write> scores: array<vec4<f32>>;
+
+struct Line {
+  // where it begins in scores, its columns in fours, and the columns its row may see: low … high
+  begin: u32,
+  quads: u32,
+  low: u32,
+  high: u32,
+  // the group has no such row: nothing to do
+  absent: bool,
+}
+
+fn line_at(index: u32) -> Line {
+  let g = group_at(params.group_begin + index / 4u / params.heads);
+  let position = g.position + min(index % 4u, g.rows - 1u);
+  let base = first_column(g);
+  return Line(
+    index * (params.span / 4u),
+    column_quads(g),
+    first_key(position) - base,
+    position - base,
+    index % 4u >= g.rows,
+  );
+}
+
+fn seen(line: Line, quad: u32) -> vec4<bool> {
+  let columns = four(4u * quad);
+  return (columns >= vec4<u32>(line.low)) & (columns <= vec4<u32>(line.high));
+}
+
+fn exponential(line: Line, quad: u32, top: f32) -> vec4<f32> {
+  return select(vec4<f32>(), exp(scores[line.begin + quad] - top), seen(line, quad));
+}

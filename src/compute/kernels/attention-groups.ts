@@ -1,0 +1,35 @@
+/** The layout that the attention kernels share. See shaders/lib/attention.wgsl. */
+
+/** Rows of a group at most. */
+export const GROUP_ROWS = 4;
+/** Words of a group: first row, rows, row of keys where its sequence begins, position of the first row. */
+export const GROUP_WORDS = 4;
+/** A window for layers that see everything. */
+export const NO_WINDOW = 0x7fffffff;
+
+export interface AttentionGroup {
+  row: number;
+  rows: number;
+  origin: number;
+  position: number;
+}
+
+export function groupAt(groups: Uint32Array, g: number): AttentionGroup {
+  const at = g * GROUP_WORDS;
+  return { row: groups[at]!, rows: groups[at + 1]!, origin: groups[at + 2]!, position: groups[at + 3]! };
+}
+
+/** First key that a row at this position may see. */
+export function firstKey(position: number, window: number): number {
+  return Math.max(0, position + 1 - window);
+}
+
+/** Key of a group's first column. */
+export function firstColumn({ position }: AttentionGroup, window: number): number {
+  return firstKey(position, window) & ~3;
+}
+
+/** Columns of a group, a multiple of 4. */
+export function columnCount(group: AttentionGroup, window: number): number {
+  return Math.ceil((group.position + group.rows - firstColumn(group, window)) / 4) * 4;
+}
