@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import type { MergeReport } from '../../src/engine/protocol';
+import type { EvaluateReport, MergeReport } from '../../src/engine/protocol';
 import { expectSampleTies, readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');
@@ -96,6 +96,54 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
   expect(readFileSync(join(out, 'tokenizer.json'))).toEqual(
     readFileSync(join(samples, 'base/tokenizer.json')),
   );
+});
+
+test('verify merges again and compares: it agrees, and it sees one flipped bit', async () => {
+  const out = join(work, 'merged');
+  expect((await amalgam('merge', recipe(TIES), '--out', out, '--engine', 'cpu')).code).toBe(0);
+  const same = await amalgam('verify', out, '--engine', 'webgpu');
+  expect(same.stdout).toContain('The bytes agree');
+  expect(same.code).toBe(0);
+  const bytes = readFileSync(join(out, 'model.safetensors'));
+  bytes[bytes.length - 7]! ^= 1;
+  writeFileSync(join(out, 'model.safetensors'), bytes);
+  const differs = await amalgam('verify', out, '--engine', 'cpu');
+  expect(differs.stdout).toContain('The bytes differ');
+  expect(differs.code).toBe(1);
+});
+
+test('evaluate: base, adapter and a merge that is never written, alike on both engines', async () => {
+  const expected = JSON.parse(readFileSync(join(samples, 'expected.json'), 'utf8')) as {
+    texts: { kitchen: { first_64_ids: number[] } };
+  };
+  const ids = join(work, 'ids.json');
+  writeFileSync(ids, JSON.stringify(expected.texts.kitchen.first_64_ids));
+  const file = recipe(TIES);
+  const perplexities: number[][] = [];
+  for (const model of [`${samples}/base`, `${samples}/base+${samples}/kitchen`, file]) {
+    const found: number[] = [];
+    for (const engine of ['cpu', 'webgpu']) {
+      const report = join(work, 'evaluate.json');
+      const { code, stderr } = await amalgam(
+        'evaluate',
+        model,
+        '--tokens',
+        ids,
+        '--engine',
+        engine,
+        '--report',
+        report,
+      );
+      expect(code, stderr).toBe(0);
+      found.push((JSON.parse(readFileSync(report, 'utf8')) as EvaluateReport).perplexity);
+    }
+    expect(Math.abs(found[0]! / found[1]! - 1)).toBeLessThan(1e-4);
+    perplexities.push(found);
+  }
+  // the specialist knows its own text better than the base does; the merge lies between
+  const [base, adapter, merged] = perplexities.map((p) => p[0]!);
+  expect(adapter!).toBeLessThan(merged!);
+  expect(merged!).toBeLessThan(base!);
 });
 
 test('writes shards with an index that names every tensor', async () => {

@@ -45,6 +45,9 @@ export async function cancelMerge(studio: Studio): Promise<void> {
   }
 }
 
+/** Where the studio writes to. */
+type NamedDestination = Extract<DestinationSpec, { name: string }>;
+
 /** Lets the person pick the folder that outputs go into; false when they dismissed the picker. */
 export async function chooseFolder(studio: Studio): Promise<boolean> {
   const handle = await pickOutputFolder();
@@ -54,7 +57,7 @@ export async function chooseFolder(studio: Studio): Promise<boolean> {
   return true;
 }
 
-async function chooseDestination(studio: Studio): Promise<DestinationSpec | null> {
+async function chooseDestination(studio: Studio): Promise<NamedDestination | null> {
   const { output, recipe } = studio.store.getState();
   const name = output.name ?? outputName(recipe);
   if (output.kind === 'folder') {
@@ -72,7 +75,7 @@ async function chooseDestination(studio: Studio): Promise<DestinationSpec | null
   };
 }
 
-async function run(studio: Studio, destination: DestinationSpec): Promise<void> {
+async function run(studio: Studio, destination: NamedDestination): Promise<void> {
   const started = beginRun(studio, destination);
   const release = stayAwake();
   try {
@@ -97,10 +100,10 @@ async function run(studio: Studio, destination: DestinationSpec): Promise<void> 
   }
 }
 
-function beginRun(studio: Studio, destination: DestinationSpec): RunFacts {
+function beginRun(studio: Studio, destination: NamedDestination): RunFacts {
   const { recipe, models, plan, run: last, output } = studio.store.getState();
   const method = methodOf(recipe);
-  const name = destination.kind === 'served' ? destination.url : destination.name;
+  const { name } = destination;
   const started: RunFacts = {
     id: (last?.id ?? 0) + 1,
     status: 'running',
