@@ -86,6 +86,29 @@ describe('generation', { timeout: 60_000 }, () => {
     expect(other).not.toEqual([three[0]]);
   });
 
+  it('runs equal prompts once', async () => {
+    const { runner, ids } = await openGolden('gemma3', TIGHT);
+    const [one, other] = [ids.slice(0, 30), ids.slice(4, 25)];
+    const tokens: number[] = [];
+    const counted: Runner = {
+      ...runner,
+      sweep(request, onStep) {
+        tokens.push(request.sequences.reduce((sum, s) => sum + s.ids.length, 0));
+        return runner.sweep(request, onStep);
+      },
+    };
+    const sampling = { temperature: 1.2, topP: 1, seed: 3 };
+    const got = await generate(counted, [one, other, one, one, other], { maxTokens: 10, sampling });
+    expect(tokens[0]).toBe(one.length + other.length);
+    expect(tokens[1]).toBe(5);
+    expect(new Set(got.map((g) => g.ids.join())).size).toBe(5);
+    // each as it would be at its place in a batch of prompts that differ
+    for (const [i, prompt] of [one, other, one, one, other].entries()) {
+      const others = Array.from({ length: 5 }, (_, j) => (j === i ? prompt : [j]));
+      expect((await generate(runner, others, { maxTokens: 10, sampling }))[i]).toEqual(got[i]);
+    }
+  });
+
   it('tells every token as it comes, and ends at a stop token without it', async () => {
     const runner = openSample('base');
     const told: GeneratedToken[] = [];

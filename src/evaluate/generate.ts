@@ -67,7 +67,8 @@ export async function generate(
   const cache = runner.openCache(prompts.length, capacity);
   try {
     for (let open = sequences; open.length > 0; open = open.filter((s) => s.ended === undefined)) {
-      const logits = await step(runner, open, cache, options.signal);
+      const first = open[0]!.start === 0;
+      const logits = await (first ? begin : step)(runner, open, cache, options.signal);
       for (const [i, sequence] of open.entries()) {
         const index = sequence.generated.length;
         const id = sample(logits[i]!, sampling, sequence.slot, index);
@@ -88,10 +89,39 @@ export async function generate(
   return sequences.map(({ generated, ended }) => ({ ids: generated, ended: ended! }));
 }
 
+interface OpenSequence {
+  next: readonly number[];
+  start: number;
+  slot: number;
+}
+
+/** The first step: equal prompts are run once, and what is kept of them is copied. */
+async function begin(
+  runner: Runner,
+  open: readonly OpenSequence[],
+  cache: KvCache,
+  signal?: AbortSignal,
+): Promise<Float32Array[]> {
+  const alike = new Map<string, OpenSequence[]>();
+  for (const sequence of open) {
+    const key = sequence.next.join();
+    alike.set(key, [...(alike.get(key) ?? []), sequence]);
+  }
+  const leaders = [...alike.values()].map((sequences) => sequences[0]!);
+  const logits = await step(runner, leaders, cache, signal);
+  const bySlot = new Map<number, Float32Array>();
+  for (const [i, [leader, ...others]] of [...alike.values()].entries()) {
+    const slots = others.map((other) => other.slot);
+    if (slots.length > 0) await cache.copy(leader!.slot, slots, leader!.next.length);
+    for (const slot of [leader!.slot, ...slots]) bySlot.set(slot, logits[i]!);
+  }
+  return open.map(({ slot }) => bySlot.get(slot)!);
+}
+
 /** Runs what is next of every sequence; the logits of each one's last token. */
 async function step(
   runner: Runner,
-  open: readonly { next: readonly number[]; start: number; slot: number }[],
+  open: readonly OpenSequence[],
   cache: KvCache,
   signal?: AbortSignal,
 ): Promise<Float32Array[]> {

@@ -1,5 +1,7 @@
 /** Keys and values of earlier tokens, kept on the device between sweeps. */
 import type { EngineBuffer } from '../compute/engine';
+import { gatherRows } from '../compute/kernels/gather-rows';
+import { placeHeads } from '../compute/kernels/place-heads';
 import { AmalgamError } from '../errors';
 import type { Architecture } from '../models/architecture';
 import type { Queue } from './queue';
@@ -9,9 +11,20 @@ export interface KvCache {
   /** Positions of a slot. */
   readonly capacity: number;
   readonly byteLength: number;
-  /** Per block: [slots · capacity, keyValueHeads · headDim] f32 each. */
-  readonly layers: readonly { keys: EngineBuffer; values: EngineBuffer }[];
+  /** Per block: [slots · capacity, width] f32 each, width = keyValueHeads · headDim. */
+  readonly layers: readonly CachedLayer[];
+  /**
+   * Copies the first `positions` of a slot into other slots: what begins alike is run once.
+   * @throws what `Queue.breathe` throws
+   */
+  copy(from: number, to: readonly number[], positions: number): Promise<void>;
   close(): void;
+}
+
+export interface CachedLayer {
+  keys: EngineBuffer;
+  values: EngineBuffer;
+  width: number;
 }
 
 /**
@@ -24,10 +37,9 @@ export function createKvCache(
   slots: number,
   capacity: number,
 ): KvCache {
-  const sizes = architecture.blocks.map(
-    ({ attention }) => slots * capacity * attention.keyValueHeads * attention.headDim * 4,
-  );
-  const largest = Math.max(...sizes);
+  const widths = architecture.blocks.map(({ attention }) => attention.keyValueHeads * attention.headDim);
+  const bytes = (width: number) => slots * capacity * width * 4;
+  const largest = bytes(Math.max(...widths));
   if (largest > queue.engine.maxBufferBytes) {
     throw new AmalgamError(
       'ContextTooLong',
@@ -35,7 +47,7 @@ export function createKvCache(
       'Generate fewer sequences at once, or shorter ones.',
     );
   }
-  const layers: { keys: EngineBuffer; values: EngineBuffer }[] = [];
+  const layers: CachedLayer[] = [];
   const close = () => {
     for (const { keys, values } of layers.splice(0)) {
       queue.free(keys);
@@ -43,15 +55,83 @@ export function createKvCache(
     }
   };
   try {
-    for (const [i, size] of sizes.entries()) {
+    for (const [i, width] of widths.entries()) {
       layers.push({
-        keys: queue.allocate(size, `keys of layer ${i}`),
-        values: queue.allocate(size, `values of layer ${i}`),
+        keys: queue.allocate(bytes(width), `keys of layer ${i}`),
+        values: queue.allocate(bytes(width), `values of layer ${i}`),
+        width,
       });
     }
   } catch (error) {
     close();
     throw error;
   }
-  return { slots, capacity, byteLength: 2 * sizes.reduce((a, b) => a + b, 0), layers, close };
+  return {
+    slots,
+    capacity,
+    byteLength: 2 * widths.reduce((sum, width) => sum + bytes(width), 0),
+    layers,
+    copy: (from, to, positions) => copySlot(queue, layers, capacity, from, to, positions),
+    close,
+  };
+}
+
+/** A kernel cannot read and write one buffer, so rows go by way of another. */
+async function copySlot(
+  queue: Queue,
+  layers: readonly CachedLayer[],
+  capacity: number,
+  from: number,
+  to: readonly number[],
+  positions: number,
+): Promise<void> {
+  const upload = (words: number[], label: string) => {
+    const buffer = queue.allocate(words.length * 4, label);
+    queue.write(buffer, 0, Uint32Array.from(words));
+    return buffer;
+  };
+  const each = Array.from({ length: positions }, (_, p) => p);
+  const rows = queue.allocate(positions * Math.max(...layers.map((l) => l.width)) * 4, 'rows to copy');
+  const picks = upload(
+    each.map((p) => from * capacity + p),
+    'rows of the slot',
+  );
+  const places = to.map((slot) =>
+    upload(
+      each.flatMap((p) => [slot * capacity + p, 0]),
+      'rows of the copy',
+    ),
+  );
+  const work = { groups: positions, elements: positions };
+  try {
+    for (const { keys, values, width } of layers) {
+      for (const buffer of [keys, values]) {
+        queue.run(gatherRows, {
+          params: { rows: positions, width },
+          buffers: { x: buffer, picks, y: rows },
+          ...work,
+        });
+        for (const place of places) {
+          queue.run(placeHeads, {
+            params: {
+              rows: positions,
+              heads: 1,
+              head_dim: width,
+              half: 0,
+              x_begin: 0,
+              x_stride: width,
+              head_stride: width,
+              keep_rows: 0,
+            },
+            // without rotation no angle is read
+            buffers: { x: rows, places: place, angles: picks, y: buffer },
+            ...work,
+          });
+          await queue.breathe();
+        }
+      }
+    }
+  } finally {
+    for (const buffer of [rows, picks, ...places]) queue.free(buffer);
+  }
 }
