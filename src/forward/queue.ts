@@ -12,6 +12,8 @@ const WORK_UNDER_WAY = { software: 1e9, gpu: 1e11 };
 const DISPATCH_WORK = { software: 5e8, gpu: 1e10 };
 /** Dispatches under way before it waits; the GPU engine can prove 1024. */
 const DISPATCHES_UNDER_WAY = 512;
+/** Bytes written before it waits: what is written is held twice until the device has taken it. */
+const BYTES_UNDER_WAY = 256 << 20;
 
 export interface Queue {
   readonly engine: ComputeEngine;
@@ -42,9 +44,11 @@ export function createQueue(engine: ComputeEngine): Queue {
   let peakBytes = 0;
   let work = 0;
   let dispatches = 0;
+  let written = 0;
   const read = (ranges: readonly BufferRange[]) => {
     work = 0;
     dispatches = 0;
+    written = 0;
     return engine.read(ranges);
   };
   return {
@@ -69,6 +73,7 @@ export function createQueue(engine: ComputeEngine): Queue {
     },
     write(buffer, byteOffset, data) {
       const { byteLength } = data;
+      written += byteLength;
       const whole = new Uint8Array(data.buffer, data.byteOffset, byteLength);
       if (byteLength % 4 === 0) return engine.write(buffer, byteOffset, whole);
       const padded = new Uint8Array(Math.ceil(byteLength / 4) * 4);
@@ -81,7 +86,7 @@ export function createQueue(engine: ComputeEngine): Queue {
       engine.run(kernel, dispatch);
     },
     async breathe() {
-      if (work > limit || dispatches > DISPATCHES_UNDER_WAY) await read([]);
+      if (work > limit || dispatches > DISPATCHES_UNDER_WAY || written > BYTES_UNDER_WAY) await read([]);
     },
     read,
   };
