@@ -7,6 +7,8 @@ import { inTensorOrder } from '../models/tensor-role';
 export interface TensorPair {
   /** Name in the base. */
   name: string;
+  /** Name in both models' tables: without the family's prefix. */
+  key: string;
   base: ModelTensor;
   tuned: ModelTensor;
 }
@@ -27,7 +29,7 @@ export function pairTensors(base: Model, tuned: Model): TensorPairs {
   const alone: { name: string }[] = [];
   for (const [key, tensor] of base.tensors) {
     const other = tuned.tensors.get(key);
-    if (other) pairs.push({ name: tensor.name, base: tensor, tuned: other });
+    if (other) pairs.push({ name: tensor.name, key, base: tensor, tuned: other });
     else alone.push({ name: tensor.name });
   }
   const added = [...tuned.tensors]

@@ -213,7 +213,7 @@ export interface ExtractLoraRequest {
   rank: RankChoice;
   /** Most singular values of one module, for energy, cutoff and bytes. Default 128. */
   maxRank?: number;
-  /** Parts of module paths: those with any of `include` (default all) and none of `exclude` become LoRA. */
+  /** Parts of module paths: modules with any of `include` (default all) and none of `exclude` are carried. */
   include?: string[];
   exclude?: string[];
   /** Changed embeddings and heads: whole (`modules_to_save`), as factors, or left out. Default `save`. */

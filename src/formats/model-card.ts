@@ -76,7 +76,7 @@ function link(label: string, url: string): string {
  * A model's name as a code span, in which Markdown knows no markup, no HTML and no addresses. Invisible characters and
  * angle brackets are spelled out, so that not even the source has a tag in it.
  */
-function nameCode(name: string): string {
+export function nameCode(name: string): string {
   const shown = displayName(name).replace(/[<>]/g, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
   const fence = longerThanRuns(shown, 1);
   // One space at each end is taken off again.
@@ -85,7 +85,7 @@ function nameCode(name: string): string {
 }
 
 /** Backticks: more than any run of them in the text, and at least `least`. */
-function longerThanRuns(text: string, least: number): string {
+export function longerThanRuns(text: string, least: number): string {
   return '`'.repeat(Math.max(least, ...[...text.matchAll(/`+/g)].map(([run]) => run.length + 1)));
 }
 
@@ -93,7 +93,7 @@ function longerThanRuns(text: string, least: number): string {
  * Running text as Markdown that renders to the text itself (CommonMark and GitHub's dialect): invisible characters
  * spelled out, HTML as entities, everything with a meaning escaped.
  */
-function markdownText(text: string): string {
+export function markdownText(text: string): string {
   return displayName(text)
     .replace(/[\\`*_{}[\]()#!|~:@$^]/g, '\\$&')
     .replace(/&/g, '&amp;')

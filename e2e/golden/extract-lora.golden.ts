@@ -1,0 +1,79 @@
+/** LoRA extraction from a real fine-tune: errors against the optimal ones, a full-rank adapter against the fine-tune. */
+import { describe, expect, it } from 'vitest';
+import { decompose } from '../../src/compare/decompose';
+import { residual } from '../../src/compare/delta.test.support';
+import { deltaMatrix, measurePair, openPair, openPairWorkspace } from '../../src/compare/pair-task';
+import { readDelta } from '../../src/compare/panel-products';
+import { pairElements, pairTensors } from '../../src/compare/tensor-pairs';
+import { createCpuEngine } from '../../src/cpu/cpu-engine';
+import { sidesInNode } from '../compare-in-node';
+import { extractInNode } from '../extract-in-node';
+import { readText, real } from './reference';
+
+interface Golden {
+  tensors: Record<
+    string,
+    { norm_delta: number; svd?: { singular_values_top16: number[]; rel_error_rank8_optimal: number } }
+  >;
+}
+const golden = JSON.parse(readText(real, 'golden/diff/base_vs_shakespeare_f32.json')) as Golden;
+
+describe('decompositions at rank 8', () => {
+  it.each([
+    ['exact', 1e-5],
+    ['randomised', 0.01],
+  ] as const)('%s: within %d of the optimal error', async (way, limit) => {
+    const { base, tuned, read } = await sidesInNode(real, 'f32/base', 'f32/shakespeare');
+    const { shared } = pairTensors(base, tuned);
+    const engine = createCpuEngine();
+    const work = openPairWorkspace(engine, Math.max(...shared.map(pairElements)));
+    for (const pair of shared) {
+      const { svd: theirs, norm_delta } = golden.tensors[pair.name]!;
+      if (!theirs) continue;
+      const open = openPair(pair, work, read);
+      await measurePair(open, 0);
+      const delta = deltaMatrix(open);
+      const svd = await decompose(delta, { count: 8, seed: 1, name: pair.name, way });
+      const error = residual(await readDelta(delta), svd, 8) / norm_delta;
+      const optimal = theirs.rel_error_rank8_optimal;
+      expect(Math.abs(error / optimal - 1), pair.name).toBeLessThan(limit);
+      for (const [i, s] of theirs.singular_values_top16.slice(0, 8).entries()) {
+        // a sketch finds values near the cut less well than the subspace they span
+        const apart = Math.abs(svd.s[i]! / s - 1);
+        expect(apart, `${pair.name} σ${i + 1}`).toBeLessThan(way === 'exact' ? 1e-5 : 0.05);
+      }
+      open.close();
+    }
+  });
+});
+
+describe('the fine-tune as an adapter', () => {
+  it('of full rank gives the fine-tune again, to f32 rounding', async () => {
+    const { report } = await extractInNode(real, 'f32/base', 'f32/shakespeare', {
+      rank: { kind: 'rank', rank: 64 },
+    });
+    expect(report.modules).toHaveLength(35);
+    expect(report.left).toEqual([]);
+    // weights reach 4, whose last place is 2.4e-7
+    expect(report.merged.maxError).toBeLessThan(1e-6);
+    expect(report.merged.error).toBeLessThan(1e-5);
+  });
+
+  it('of rank 8 comes as near as the optimum of every matrix', async () => {
+    const { report } = await extractInNode(real, 'f32/base', 'f32/shakespeare', {
+      rank: { kind: 'rank', rank: 8 },
+    });
+    for (const { module, error } of report.modules) {
+      const optimal = golden.tensors[`${module}.weight`]!.svd!.rel_error_rank8_optimal;
+      expect(Math.abs(error / optimal - 1), module).toBeLessThan(1e-5);
+    }
+  });
+
+  it('a real LoRA is found again: rank 8 of its merged weights', async () => {
+    const { report } = await extractInNode(real, 'f32/base', 'f32/base+shakespeare-lora', {
+      rank: { kind: 'cutoff', ratio: 1e-3 },
+    });
+    expect(report.modules.map(({ rank }) => rank)).toEqual(report.modules.map(() => 8));
+    expect(report.merged.error).toBeLessThan(1e-5);
+  });
+});

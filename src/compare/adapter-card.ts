@@ -1,0 +1,47 @@
+import type { ExtractLoraReport } from '../engine/protocol-compare';
+import { isRepoId } from '../formats/hub-id';
+import { markdownText, nameCode } from '../formats/model-card';
+import { parseModelRef } from '../formats/recipe';
+import { yamlText } from '../formats/yaml-text';
+import { percent, real } from './number-text';
+
+/** The README.md of an extracted adapter: what it is, how near it comes, and what it does not carry. */
+export function adapterCard(
+  report: Pick<
+    ExtractLoraReport,
+    'base' | 'finetuned' | 'modules' | 'saved' | 'left' | 'merged' | 'notes' | 'parameters' | 'version'
+  >,
+  rankWords: string,
+): string {
+  const { base, finetuned, modules, saved, left, merged, notes } = report;
+  const { path } = parseModelRef(base).model;
+  const front = yamlText({
+    ...(isRepoId(path) ? { base_model: path } : {}),
+    library_name: 'peft',
+    tags: ['lora', 'amalgam'],
+  });
+  const ranks = modules.map((m) => m.rank);
+  const lines = [
+    `A LoRA adapter extracted from ${nameCode(finetuned)} on the base ${nameCode(base)}, made with Amalgam ${markdownText(report.version)}.`,
+    '',
+    `* ${modules.length} modules with factors, ${rankWords}: ranks ${Math.min(...ranks)} to ${Math.max(...ranks)}, ${report.parameters} parameters`,
+    `* merged into the base it comes within ${percent(merged.error)} of the difference (Frobenius norm; largest single error ${real(merged.maxError)})`,
+    ...(saved.length > 0 ? [`* ${saved.length} tensors are carried whole (modules\\_to\\_save)`] : []),
+    ...(left.length > 0 ? [`* ${left.length} changes are not carried, see below`] : []),
+    ...notes.map((note) => `* ${markdownText(note)}`),
+  ];
+  const missing = left.map(
+    ({ name, normDelta, why }) =>
+      `* ${nameCode(name)}: ${markdownText(why)}${normDelta === null ? '' : ` (norm of the change ${real(normDelta)})`}`,
+  );
+  return `---
+${front}---
+
+# LoRA adapter
+
+${lines.join('\n')}
+
+    from peft import PeftModel
+    model = PeftModel.from_pretrained(base_model, "this folder")
+${missing.length > 0 ? `\n## What it does not carry\n\n${missing.join('\n')}\n` : ''}`;
+}

@@ -1,0 +1,64 @@
+/** `adapter_config.json` of an extracted LoRA, in PEFT's own terms (its `tuners/lora/config.py`). */
+
+export interface PeftConfigFacts {
+  /** Name of the base, and its commit where it is on the Hub. */
+  base: string;
+  revision?: string;
+  /** Modules with factors, with their ranks; at least one. */
+  modules: readonly { module: string; rank: number }[];
+  /** Every module of the base with a matrix. */
+  all: readonly string[];
+  saved: readonly string[];
+  /** lora_B has biases. */
+  loraBias: boolean;
+  /** Weights of the targets are stored as [in, out]. */
+  fanInFanOut: boolean;
+}
+
+/**
+ * The text of the config. α is the rank of every module, so that the factors act unscaled. Targets are named by the
+ * last part of their path where every module of that name is one, else by the whole path; saved modules always by the
+ * whole path, since PEFT matches the ends of paths and `norm` would be every norm.
+ */
+export function peftConfigText(facts: PeftConfigFacts): string {
+  const { modules } = facts;
+  const rank = modules.reduce((most, m) => Math.max(most, m.rank), 1);
+  const others = Object.fromEntries(modules.filter((m) => m.rank !== rank).map((m) => [m.module, m.rank]));
+  const config = {
+    alpha_pattern: others,
+    auto_mapping: null,
+    base_model_name_or_path: facts.base,
+    bias: 'none',
+    fan_in_fan_out: facts.fanInFanOut,
+    inference_mode: true,
+    init_lora_weights: true,
+    layers_pattern: null,
+    layers_to_transform: null,
+    lora_alpha: rank,
+    ...(facts.loraBias ? { lora_bias: true } : {}),
+    lora_dropout: 0,
+    modules_to_save: facts.saved.length > 0 ? facts.saved : null,
+    peft_type: 'LORA',
+    r: rank,
+    rank_pattern: others,
+    revision: facts.revision ?? null,
+    target_modules: targetNames(
+      modules.map((m) => m.module),
+      facts.all,
+    ),
+    task_type: 'CAUSAL_LM',
+    use_rslora: false,
+  };
+  return `${JSON.stringify(config, null, 2)}\n`;
+}
+
+function targetNames(targets: readonly string[], all: readonly string[]): string[] {
+  const chosen = new Set(targets);
+  const isWhole = (last: string) => all.every((module) => lastPart(module) !== last || chosen.has(module));
+  const names = targets.map((module) => (isWhole(lastPart(module)) ? lastPart(module) : module));
+  return [...new Set(names)];
+}
+
+function lastPart(module: string): string {
+  return module.slice(module.lastIndexOf('.') + 1);
+}
