@@ -107,7 +107,7 @@ test('a model that cannot be run says why, once, and the others are measured', a
 
 test('a pasted text becomes a column; windows that leave tokens out are refused', async () => {
   await open();
-  await page.getByRole('button', { name: 'Paste a text' }).click();
+  await page.getByRole('button', { name: 'Paste text' }).click();
   await page.getByLabelText('Text', { exact: true }).fill('The tide turns at noon.');
   await page.getByLabelText('Name of the text').fill('tides');
   await page.getByRole('button', { name: 'Add text' }).click();

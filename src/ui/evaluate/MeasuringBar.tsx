@@ -1,14 +1,38 @@
 import { formatClock, formatCount } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { cancelMeasuring } from '../state/evaluation';
+import type { EvaluationJob } from '../state/evaluation-facts';
 import { jobProgress } from '../state/evaluation-table';
 import { useFacts, useStudio } from '../studio-context';
 
 /** What is being measured, how fast, how long it will take, and the way to stop it. */
 export function MeasuringBar() {
-  const studio = useStudio();
   const job = useFacts((s) => s.evaluation.job);
-  if (!job) return null;
+  return (
+    <>
+      {job ? <Bar job={job} /> : null}
+      <Spoken />
+    </>
+  );
+}
+
+/** For those who hear the page: which text is at work, and that it is over. Single numbers would be too much. */
+function Spoken() {
+  const measured = useFacts((s) => s.evaluation.outcomes.size > 0);
+  const text = useFacts(({ evaluation: { job } }) => job?.cells[job.at]?.textName);
+  return (
+    <span className="visually-hidden" role="status">
+      {text !== undefined
+        ? `Measuring on ${text}.`
+        : measured
+          ? 'Not measuring. The table has the numbers.'
+          : ''}
+    </span>
+  );
+}
+
+function Bar({ job }: { job: EvaluationJob }) {
+  const studio = useStudio();
   const { share, secondsLeft } = jobProgress(job);
   const cell = job.cells[job.at];
   return (

@@ -1,3 +1,4 @@
+import { Popover } from 'radix-ui';
 import { useMemo } from 'react';
 import { formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
@@ -18,7 +19,7 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
   const evaluation = useFacts((s) => s.evaluation);
   const table = useMemo(() => evaluationTable(rows, evaluation), [rows, evaluation]);
   return (
-    <Section title="Perplexity" className="evaluate-section">
+    <Section title="Perplexity" className="evaluate-section" aside={<PerplexityHelp />}>
       <TextChoice />
       <ProtocolFields />
       <Actions rows={rows} />
@@ -38,6 +39,38 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
         <PerplexityTable {...table} />
       )}
     </Section>
+  );
+}
+
+function PerplexityHelp() {
+  return (
+    <Popover.Root>
+      <Popover.Trigger asChild>
+        <button type="button" className="link">
+          what is this?
+        </button>
+      </Popover.Trigger>
+      <Popover.Portal>
+        <Popover.Content
+          className="popover stack"
+          align="end"
+          sideOffset={6}
+          collisionPadding={12}
+          aria-label="About perplexity"
+        >
+          <h3>Perplexity</h3>
+          <p>
+            How surprised a model is by a text: e to the mean of −ln p over its tokens, p being the
+            probability the model gave to the token that came. 1 means never surprised; lower is better.
+          </p>
+          <p className="small quiet">
+            Compare numbers of one column only: every text has its own level. Models with different tokenizers
+            are compared by bits per byte (bits/B). The percentage is the difference to the base; the bar is
+            the mean loss, from 0.
+          </p>
+        </Popover.Content>
+      </Popover.Portal>
+    </Popover.Root>
   );
 }
 

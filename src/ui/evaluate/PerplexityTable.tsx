@@ -170,8 +170,9 @@ function Cell({ cell, longest, base }: CellProps) {
           ? perplexity / base.report.perplexity - 1
           : null;
       const share = longest > 0 ? meanNll / longest : 0;
+      const bits = bitsPerByte === null ? '' : `, ${bitsPerByte.toFixed(4)} bits per byte`;
       return (
-        <div title={`mean loss ${meanNll.toFixed(4)} nats over ${formatCount(tokens)}${NBSP}tokens`}>
+        <div title={`mean loss ${meanNll.toFixed(4)} nats over ${formatCount(tokens)} tokens${bits}`}>
           <div className="perplexity-value" data-best={cell.best || undefined}>
             {perplexity.toFixed(3)}
             {cell.best ? <Best /> : null}

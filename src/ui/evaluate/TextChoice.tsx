@@ -1,4 +1,4 @@
-import { useRef, useState } from 'react';
+import { useMemo, useRef, useState } from 'react';
 import { formatBytes } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
@@ -25,10 +25,10 @@ export function TextChoice() {
         ))}
         {opening === 'opening' ? <span className="small quiet">Opening the sample texts…</span> : null}
         <Button variant="quiet" aria-expanded={pasting} onClick={() => setPasting(!pasting)}>
-          <PlusIcon /> Paste a text
+          <PlusIcon /> Paste text
         </Button>
         <Button variant="quiet" onClick={() => files.current?.click()}>
-          <FolderIcon /> Open a file
+          <FolderIcon /> Open file
         </Button>
         <input
           ref={files}
@@ -59,6 +59,7 @@ export function TextChoice() {
 
 function TextToggle({ text, busy }: { text: EvaluationText; busy: boolean }) {
   const studio = useStudio();
+  const bytes = useMemo(() => new TextEncoder().encode(text.text).length, [text.text]);
   return (
     <span className="text-toggle" data-on={text.chosen || undefined}>
       <button
@@ -68,7 +69,7 @@ function TextToggle({ text, busy }: { text: EvaluationText; busy: boolean }) {
       >
         <span className="text-check">{text.chosen ? <CheckIcon /> : null}</span>
         <span className="truncate">{text.name}</span>
-        <span className="faint">{formatBytes(text.text.length)}</span>
+        <span className="faint">{formatBytes(bytes)}</span>
       </button>
       {text.origin === 'own' ? (
         <Button

@@ -28,19 +28,24 @@ export interface EvaluationRow {
  */
 export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[]): EvaluationRow[] {
   const rows: EvaluationRow[] = [];
+  const fitting = methods
+    .map((method) => ({ method, facts: recipeByMethod(recipe, method) }))
+    .filter(({ method, facts }) => recipeProblems(facts, models, method).length === 0)
+    .map((fit) => ({ ...fit, label: methodTitle(fit.facts, fit.method) }));
+  const labels = fitting.map((fit) => fit.label);
   if (recipe.base !== null) {
     rows.push(modelRow('base', shortName(recipe.base), recipe.base, null));
   }
   for (const { ref, colour } of recipe.contributors.filter((c) => c.enabled)) {
     rows.push(modelRow(`model ${ref}`, shortName(ref), contributorId(recipe.base, ref, models), colour));
   }
-  for (const method of methods) {
-    const facts = recipeByMethod(recipe, method);
-    if (recipeProblems(facts, models, method).length > 0) continue;
+  for (const { method, facts, label } of fitting) {
+    // Some methods share the name of their paper; the recipe's word for them tells them apart.
+    const alone = labels.indexOf(label) === labels.lastIndexOf(label);
     rows.push({
       id: `method ${method.id}`,
       group: 'merges',
-      label: methodTitle(facts, method),
+      label: alone ? label : `${label}, ${method.id}`,
       title: method.title,
       colour: null,
       target: { recipe: buildRecipe(facts, models, method) },

@@ -77,6 +77,10 @@ test('rows are base, contributors as the recipe names them, and every method tha
   expect(two.map((r) => r.id)).not.toContain('model samples/workshop');
 });
 
+test('no two rows have the same name', () => {
+  expect(new Set(rows.map((r) => r.label)).size).toBe(rows.length);
+});
+
 test('another method takes the densities of the recipe, as choosing it in the picker does', () => {
   const dare = row('method dare_linear').target;
   expect('recipe' in dare && dare.recipe.models?.map((m) => m.parameters.density)).toEqual([0.2, 0.2, 0.2]);
