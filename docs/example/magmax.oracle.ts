@@ -1,0 +1,9 @@
+import { byMagnitude, changes, type Oracle } from '../../src/merge/methods/oracle';
+
+export const oracle: Oracle = (tensor) => {
+  const taus = changes(tensor);
+  return tensor.base!.map((w, e) => {
+    const at = taus.map((t) => t[e]!);
+    return w + Number(tensor.parameters.lambda) * at[byMagnitude(at)[0]!]!;
+  });
+};

@@ -1,0 +1,165 @@
+/** The contract of a merge method as tests on typed arrays, derived from its file (docs/adding-a-method.md). */
+import { expect, it } from 'vitest';
+import type { Kernel } from '../../compute/kernel';
+import { expectDeclared } from '../../compute/kernels/kernels.test.support';
+import { createCpuEngine } from '../../cpu/cpu-engine';
+import type { WeightDtype } from '../../formats/dtype';
+import type { MergeMethod } from '../method';
+import type { TensorPlan } from '../plan';
+import { contractModel, DTYPES, mergedValues, mergeModel, variantsOf } from './contract.cases';
+import type { Oracle, OracleTensor } from './oracle';
+
+const engine = createCpuEngine();
+
+/** Half a unit in the last place of the output dtype, and f32 arithmetic on the way, relative to the inputs' size. */
+const ROUNDING: Record<WeightDtype, number> = { F32: 2 ** -24, F16: 2 ** -11, BF16: 2 ** -8 };
+const ARITHMETIC = 1e-6;
+/** Half the distance of the smallest numbers. */
+const SMALLEST: Record<WeightDtype, number> = { F32: 1e-9, F16: 2 ** -25, BF16: 1e-9 };
+const SHAPES = [[96, 64], [31, 17], [257], [255], [3], [1], [4, 6, 10]];
+
+/** Largest of the inputs at an element, base and contributors. */
+function sizeAt({ base, models }: OracleTensor, e: number): number {
+  return Math.max(Math.abs(base?.[e] ?? 0), ...models.map((m) => Math.abs(m.weights[e]!)));
+}
+
+/** Declares the tests of one method. */
+export function contractTests(method: MergeMethod, oracle: Oracle): void {
+  const variants = variantsOf(method);
+
+  it.each(variants.map((v) => [v.name, v] as const))('agrees with its f64 oracle: %s', async (_, variant) => {
+    for (const dtype of DTYPES) {
+      const model = contractModel(method, variant, dtype, SHAPES);
+      const merged = await mergeModel(engine, method, model);
+      for (const [t, tensor] of model.tensors.entries()) {
+        const known = model.oracle[t]!;
+        const result = oracle(known, model.oracle);
+        const expected = result instanceof Float64Array ? result : result.values;
+        const open = result instanceof Float64Array ? new Set<number>() : result.open;
+        expect(open.size).toBeLessThan(Math.max(2, tensor.elements / 100));
+        const off = [...mergedValues(merged, tensor)].findIndex((v, e) => {
+          const size = Math.max(sizeAt(known, e), Math.abs(expected[e]!));
+          return (
+            !open.has(e) &&
+            !(Math.abs(v - expected[e]!) <= size * (ROUNDING[dtype] * 1.01 + ARITHMETIC) + SMALLEST[dtype])
+          );
+        });
+        expect(
+          off,
+          `${dtype} [${tensor.shape}] element ${off}: ${mergedValues(merged, tensor)[off]} ${expected[off]}`,
+        ).toBe(-1);
+      }
+    }
+  });
+
+  it.each(DTYPES)('equal inputs give their own bytes: %s', async (dtype) => {
+    for (const variant of variants.filter((v) => v.name.endsWith('defaults'))) {
+      const model = contractModel(method, variant, dtype, SHAPES, 'equal');
+      const merged = await mergeModel(engine, method, model);
+      for (const { name, models } of model.tensors) {
+        expect(merged.bytes.get(name)).toEqual(model.bytes.get(models[0]!.view.origin));
+      }
+    }
+  });
+
+  it('gives the same bytes and report for any tile size', async () => {
+    const matrices = [
+      [300, 64],
+      [63, 64],
+      [65, 64],
+    ];
+    for (const variant of variants) {
+      for (const shapes of [matrices, [[4095], [4096], [4097]]]) {
+        const model = contractModel(method, variant, 'BF16', shapes);
+        const whole = await mergeModel(engine, method, model, 65_536);
+        for (const tile of [4096, 8192]) expect(await mergeModel(engine, method, model, tile)).toEqual(whole);
+      }
+    }
+  });
+
+  const { compute } = method;
+  if (compute.kind === 'elementwise') {
+    it('WGSL declares the same parameters and buffers', () => expectDeclared(compute.kernel as Kernel));
+  }
+
+  it('handles a tensor without elements', async () => {
+    const model = contractModel(method, variants[0]!, 'F32', [[4], [0], [0, 8]]);
+    const merged = await mergeModel(engine, method, model);
+    expect([...merged.bytes.values()].map((b) => b.length)).toEqual([16, 0, 0]);
+  });
+
+  const many = method.models.max > 1;
+  it(
+    many ? `is ${method.contract.permutation} under a swap of contributors` : 'has one contributor',
+    async () => {
+      if (!many) return expect(method.contract.permutation).toBe('ordered');
+      let moved = 0;
+      for (const variant of variants) {
+        const model = contractModel(method, variant, 'F32', [[40, 64], [257]]);
+        const swapped = {
+          ...model,
+          tensors: model.tensors.map((t) => ({ ...t, models: t.models.toReversed() })),
+        };
+        const [a, b] = [await mergeModel(engine, method, model), await mergeModel(engine, method, swapped)];
+        for (const [t, tensor] of model.tensors.entries()) {
+          const [x, y] = [mergedValues(a, tensor), mergedValues(b, tensor)];
+          moved = Math.max(
+            moved,
+            ...x.map((v, e) => Math.abs(v - y[e]!) / (sizeAt(model.oracle[t]!, e) || 1)),
+          );
+        }
+      }
+      if (method.contract.permutation === 'invariant') expect(moved).toBeLessThan(ARITHMETIC);
+      else expect(moved).toBeGreaterThan(1e-3);
+    },
+  );
+
+  const { single } = method.contract;
+  it(
+    single === 'none' ? 'has no weights' : `weight 1 for one model, 0 for the others: ${single}`,
+    async () => {
+      if (single === 'none') return expect(method.modelParameters).not.toHaveProperty('weight');
+      for (const variant of variants.filter((v) => v.name.endsWith('defaults'))) {
+        for (const chosen of variant.models.keys()) {
+          const models = variant.models.map((m, i) => ({ ...m, weight: i === chosen ? 1 : 0 }));
+          const model = contractModel(method, { ...variant, models }, 'F32', SHAPES);
+          const merged = await mergeModel(engine, method, model);
+          for (const [t, tensor] of model.tensors.entries()) {
+            const ref = tensor.models[chosen]!.view.origin;
+            const known = model.oracle[t]!;
+            if (single === 'bytes' && !variant.base)
+              expect(merged.bytes.get(tensor.name)).toEqual(model.bytes.get(ref));
+            else
+              mergedValues(merged, tensor).forEach((v, e) => {
+                const off = Math.abs(v - known.models[chosen]!.weights[e]!);
+                expect(off).toBeLessThanOrEqual(2 ** -23 * sizeAt(known, e));
+              });
+          }
+        }
+      }
+    },
+  );
+
+  it(`NaN stops the merge, or is carried no further than its ${method.contract.spread}`, async () => {
+    for (const variant of variants) {
+      const model = contractModel(method, variant, 'F32', [[8, 16], [40]]);
+      const [tensor, other] = model.tensors as [TensorPlan, TensorPlan];
+      const bad = 37;
+      new Uint32Array(model.bytes.get(tensor.models[0]!.view.origin)!.buffer)[bad] = 0x7fc00001;
+      await expect(mergeModel(engine, method, model)).rejects.toMatchObject({
+        code: 'NonFinite',
+        message: expect.stringMatching(/layers\.0.*1 values of m1/),
+      });
+      const merged = await mergeModel(engine, method, model, 65_536, 'carry');
+      expect(mergedValues(merged, other).every(Number.isFinite)).toBe(true);
+      const values = mergedValues(merged, tensor);
+      const { spread } = method.contract;
+      values.forEach((v, e) => {
+        const near = spread === 'tensor' || (spread === 'row' ? e >> 4 === bad >> 4 : e === bad);
+        expect(near || Number.isFinite(v), `element ${e} of ${variant.name}`).toBe(true);
+      });
+      if (spread === 'element' && variant.name === 'defaults') expect(values[bad]).toBeNaN();
+      expect(merged.reports[0]!.nonFinite).toBeGreaterThan(0);
+    }
+  });
+}

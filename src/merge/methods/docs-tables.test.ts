@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { withTables } from './docs-tables';
+import { methods } from './index';
+
+const page = readFileSync(new URL('../../../docs/methods.md', import.meta.url), 'utf8');
+
+it('docs/methods.md says what the method files say (npm run docs:methods writes it)', () => {
+  expect(withTables(page, methods)).toBe(page);
+});
+
+it('every parameter has its row', () => {
+  for (const method of methods) {
+    const section = page.slice(page.indexOf(`### ${method.id}\n`)).split('\n### ')[0]!;
+    for (const name of Object.keys({ ...method.parameters, ...method.modelParameters })) {
+      expect(section).toContain(`| \`${name}\` |`);
+    }
+  }
+});

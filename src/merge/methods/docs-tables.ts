@@ -1,0 +1,132 @@
+/** The tables of docs/methods.md, written from the method files (`npm run docs:methods`). */
+import type { DeltaPreset, MergeMethod, ParameterSpec } from '../method';
+import type { ResolvedParameters } from '../plan';
+
+/** Everything between the markers of docs/methods.md, as Markdown. */
+export function methodTables(methods: readonly MergeMethod[]): string {
+  return [overview(methods), presets(methods), ...methods.map(section)].join('\n\n');
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((c) => c.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+}
+
+function overview(methods: readonly MergeMethod[]): string {
+  const rows = methods.map((m) => [
+    `[\`${m.id}\`](#${m.id})`,
+    m.summary,
+    { required: 'yes', optional: 'may have', none: '–' }[m.base],
+    m.models.min === m.models.max ? `${m.models.min}` : `${m.models.min}–${m.models.max}`,
+    m.compute.kind,
+    { element: 'its element', row: 'its row', tensor: 'its tensor' }[m.contract.spread],
+  ]);
+  return `## All methods\n\n${table(
+    ['method', 'what it does', 'base', 'models', 'kind', 'a carried NaN reaches'],
+    rows,
+  )}`;
+}
+
+/** Presets of the delta pipeline with default parameters, one row for each named semantics. */
+function presets(methods: readonly MergeMethod[]): string {
+  const rows = methods.flatMap(({ id, compute, parameters }) => {
+    if (compute.kind !== 'delta') return [];
+    const { semantics } = parameters;
+    const names = semantics?.kind === 'choice' ? semantics.choices.map((c) => c.value) : [undefined];
+    return names.map((name) => {
+      const preset = compute.preset({ ...defaultsOf(parameters), ...(name ? { semantics: name } : {}) });
+      return [
+        `\`${id}\`${name ? ` · ${name}` : ''}`,
+        selects(preset),
+        rescales(preset),
+        elects(preset),
+        divides(preset),
+      ];
+    });
+  });
+  return `## Presets of the delta pipeline\n\nWith default parameters.\n\n${table(
+    ['method · semantics', 'keeps', 'rescales', 'elects a sign by', 'divides by'],
+    rows,
+  )}`;
+}
+
+/** The defaults of parameters that have one. */
+function defaultsOf(specs: Readonly<Record<string, ParameterSpec>>): ResolvedParameters {
+  return Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, spec.default ?? 0]));
+}
+
+function selects({ select, scope }: DeltaPreset): string {
+  return {
+    all: 'everything',
+    'top-k': scope === 'model' ? 'largest, one threshold per model' : 'largest ⌊ρn⌋ of the tensor',
+    random: 'each with probability ρ',
+    rank: 'each with probability ρ ± ε by rank in its row',
+    band: '⌊ρn⌋ below the ⌊γn⌋ largest',
+    variance: 'where the models differ most',
+    fusion: 'importance above the fence',
+  }[select];
+}
+
+function rescales({ rescale }: DeltaPreset): string {
+  return { none: '–', '1/density': '1/ρ', '1/probability': '1/own probability', l1: '‖τ‖₁ matched' }[rescale];
+}
+
+function elects({ consensus, ballots, zeroVote }: DeltaPreset): string {
+  if (consensus === 'none') return '–';
+  const what = consensus === 'count' ? 'signs' : ballots === 'unweighted' ? 'changes' : 'weighted changes';
+  return `${what}; 0 elects ${zeroVote === 'majority' ? 'the majority sign of the model' : '+'}`;
+}
+
+function divides({ normalize, divisor, weights }: DeltaPreset): string {
+  if (!normalize) return '–';
+  return divisor === 'count'
+    ? 'number of agreeing models'
+    : weights === 'energy'
+      ? 'Σ energies'
+      : 'Σ weights';
+}
+
+function section(method: MergeMethod): string {
+  const { id, title, summary, formula, reference, parameters, modelParameters } = method;
+  const rows = [
+    ...Object.entries(modelParameters).map(([name, spec]) => parameterRow(name, 'each model', spec)),
+    ...Object.entries(parameters).map(([name, spec]) => parameterRow(name, 'all', spec)),
+  ];
+  const head = `### ${id}\n\n${title}. ${summary}\n\n    ${formula}\n\n[${reference.label}](${reference.url})`;
+  return rows.length === 0
+    ? `${head} · no parameters`
+    : `${head}\n\n${table(['parameter', 'given for', 'values', 'default', 'meaning'], rows)}`;
+}
+
+function parameterRow(name: string, where: string, spec: ParameterSpec): string[] {
+  const byDefault = spec.default === undefined ? 'none: must be given' : `${spec.default}`;
+  const notes = [
+    spec.inert ? 'Accepted without effect.' : '',
+    spec.extension ? 'Amalgam’s own: mergekit does not know it.' : '',
+  ];
+  return [`\`${name}\``, where, valuesOf(spec), byDefault, [spec.help, ...notes].filter(Boolean).join(' ')];
+}
+
+function valuesOf(spec: ParameterSpec): string {
+  switch (spec.kind) {
+    case 'number':
+      return `${spec.integer ? 'whole number ' : ''}${spec.min} … ${spec.max}`;
+    case 'boolean':
+      return 'true, false';
+    case 'choice': {
+      const yes = spec.booleans ? `; true = ${spec.booleans.true}, false = ${spec.booleans.false}` : '';
+      return `${spec.choices.map((c) => c.value).join(', ')}${yes}`;
+    }
+  }
+}
+
+const BEGIN = '<!-- written by `npm run docs:methods`: begin -->';
+const END = '<!-- written by `npm run docs:methods`: end -->';
+
+/** docs/methods.md with its tables written anew. @throws Error where the markers are missing */
+export function withTables(page: string, methods: readonly MergeMethod[]): string {
+  const begin = page.indexOf(BEGIN);
+  const end = page.indexOf(END);
+  if (begin < 0 || end < begin) throw new Error('docs/methods.md has lost its markers');
+  return `${page.slice(0, begin + BEGIN.length)}\n\n${methodTables(methods)}\n\n${page.slice(end)}`;
+}
