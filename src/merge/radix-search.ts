@@ -2,7 +2,7 @@
 import type { EngineBuffer } from '../compute/engine';
 import { blockCount } from '../compute/kernel';
 import { countEqual } from '../compute/kernels/count-equal';
-import { HISTOGRAM_BINS, HISTOGRAM_ELEMENTS, histogram } from '../compute/kernels/histogram';
+import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from '../compute/kernels/histogram';
 import { DIGITS, findCut, NO_CUT, narrow, type Search, type Threshold } from './radix-select';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
@@ -36,7 +36,7 @@ export function countDigit(
         bins,
         prefix_shift: prefixShift,
         prefix: search.prefix,
-        out: i * HISTOGRAM_BINS,
+        out: i * HISTOGRAM_WORDS,
       },
       buffers: { values: buffer, bins: work.bins },
       groups: Math.ceil(elements / HISTOGRAM_ELEMENTS),
@@ -47,10 +47,10 @@ export function countDigit(
 
 /** The histograms of a digit, one per search. */
 export async function readDigit(work: Workspace, searches: number): Promise<Uint32Array[]> {
-  const [bytes] = await work.engine.read([{ buffer: work.bins, byteLength: searches * HISTOGRAM_BINS * 4 }]);
+  const [bytes] = await work.engine.read([{ buffer: work.bins, byteLength: searches * HISTOGRAM_WORDS * 4 }]);
   const counts = new Uint32Array(bytes!.buffer);
   return Array.from({ length: searches }, (_, i) =>
-    counts.subarray(i * HISTOGRAM_BINS, (i + 1) * HISTOGRAM_BINS),
+    sumCopies(counts.subarray(i * HISTOGRAM_WORDS, (i + 1) * HISTOGRAM_WORDS)),
   );
 }
 

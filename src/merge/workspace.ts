@@ -2,7 +2,7 @@ import type { ComputeEngine, EngineBuffer } from '../compute/engine';
 import { BLOCK, blockCount } from '../compute/kernel';
 import { COMBINE_STATS } from '../compute/kernels/combine';
 import { pairCount } from '../compute/kernels/gram';
-import { HISTOGRAM_BINS } from '../compute/kernels/histogram';
+import { HISTOGRAM_WORDS } from '../compute/kernels/histogram';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
 
 /**
@@ -74,7 +74,7 @@ export function openWorkspace(engine: ComputeEngine, models: number, tileElement
     packed: make(stride * 4, 'packed'),
     status: make((slots + 1) * 4, 'status'),
     kept: make(models * 4, 'kept'),
-    bins: make(Math.max(2 * models, 3) * HISTOGRAM_BINS * 4, 'bins'),
+    bins: make(Math.max(2 * models, 3) * HISTOGRAM_WORDS * 4, 'bins'),
     sums: make(blocks * pairCount(slots) * 4, 'sums'),
     stats: make(blocks * COMBINE_STATS * 4, 'stats'),
     coefficients: make((2 * models + 2 ** models) * 4, 'coefficients'),

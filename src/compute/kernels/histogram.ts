@@ -2,9 +2,19 @@ import histogramWgsl from '../../../shaders/histogram.wgsl?raw';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
-/** Blocks one workgroup counts, and the most bins it has room for; as in shaders/histogram.wgsl. */
+/** Elements one workgroup counts, the most bins, and the copies that share the traffic; as in shaders/histogram.wgsl. */
 export const HISTOGRAM_ELEMENTS = 32768;
 export const HISTOGRAM_BINS = 2048;
+export const HISTOGRAM_COPIES = 8;
+/** Words a histogram takes in the buffer. */
+export const HISTOGRAM_WORDS = HISTOGRAM_BINS * HISTOGRAM_COPIES;
+
+/** The histogram of {@link HISTOGRAM_WORDS} words: its copies added up. */
+export function sumCopies(words: Uint32Array): Uint32Array {
+  const bins = words.slice(0, HISTOGRAM_BINS);
+  for (let w = HISTOGRAM_BINS; w < HISTOGRAM_WORDS; w++) bins[w % HISTOGRAM_BINS]! += words[w]!;
+  return bins;
+}
 
 /** One digit of the radix select over bits(|τ|). See shaders/histogram.wgsl. */
 export const histogram = defineKernel({
@@ -25,9 +35,13 @@ export const histogram = defineKernel({
     const mask = params.bins - 1;
     const values = u32('values');
     const bins = u32('bins');
-    for (let e = slot; e < slot + elements; e++) {
-      const key = values[e]! & 0x7fffffff;
-      if (key >>> prefix_shift === prefix) bins[out + ((key >>> shift) & mask)]!++;
+    for (let begin = 0, group = 0; begin < elements; begin += HISTOGRAM_ELEMENTS, group++) {
+      const end = slot + Math.min(begin + HISTOGRAM_ELEMENTS, elements);
+      const copy = out + (group % HISTOGRAM_COPIES) * HISTOGRAM_BINS;
+      for (let e = slot + begin; e < end; e++) {
+        const key = values[e]! & 0x7fffffff;
+        if (key >>> prefix_shift === prefix) bins[copy + ((key >>> shift) & mask)]!++;
+      }
     }
   },
 });
