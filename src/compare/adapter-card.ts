@@ -1,22 +1,25 @@
 import type { ExtractLoraReport } from '../engine/protocol-compare';
-import { isRepoId } from '../formats/hub-id';
 import { markdownText, nameCode } from '../formats/model-card';
-import { parseModelRef } from '../formats/recipe';
 import { yamlText } from '../formats/yaml-text';
+import { count } from './findings';
 import { percent, real } from './number-text';
 
-/** The README.md of an extracted adapter: what it is, how near it comes, and what it does not carry. */
+/**
+ * The README.md of an extracted adapter: what it is, how near it comes, and what it does not carry.
+ *
+ * @param hubBase id of the base where it is on the Hub
+ */
 export function adapterCard(
   report: Pick<
     ExtractLoraReport,
     'base' | 'finetuned' | 'modules' | 'saved' | 'left' | 'merged' | 'notes' | 'parameters' | 'version'
   >,
   rankWords: string,
+  hubBase: string | undefined,
 ): string {
   const { base, finetuned, modules, saved, left, merged, notes } = report;
-  const { path } = parseModelRef(base).model;
   const front = yamlText({
-    ...(isRepoId(path) ? { base_model: path } : {}),
+    ...(hubBase === undefined ? {} : { base_model: hubBase }),
     library_name: 'peft',
     tags: ['lora', 'amalgam'],
   });
@@ -24,10 +27,10 @@ export function adapterCard(
   const lines = [
     `A LoRA adapter extracted from ${nameCode(finetuned)} on the base ${nameCode(base)}, made with Amalgam ${markdownText(report.version)}.`,
     '',
-    `* ${modules.length} modules with factors, ${rankWords}: ranks ${Math.min(...ranks)} to ${Math.max(...ranks)}, ${report.parameters} parameters`,
+    `* ${count(modules.length, 'module')} with factors, ${rankWords}: ranks ${Math.min(...ranks)} to ${Math.max(...ranks)}, ${report.parameters} parameters`,
     `* merged into the base it comes within ${percent(merged.error)} of the difference (Frobenius norm; largest single error ${real(merged.maxError)})`,
-    ...(saved.length > 0 ? [`* ${saved.length} tensors are carried whole (modules\\_to\\_save)`] : []),
-    ...(left.length > 0 ? [`* ${left.length} changes are not carried, see below`] : []),
+    ...(saved.length > 0 ? [`* ${count(saved.length, 'tensor')} carried whole (modules\\_to\\_save)`] : []),
+    ...(left.length > 0 ? [`* ${count(left.length, 'change')} not carried, see below`] : []),
     ...notes.map((note) => `* ${markdownText(note)}`),
   ];
   const missing = left.map(

@@ -10,6 +10,7 @@ import { biasEntries, canCarryBiases, factorEntries, savedEntries } from './adap
 import { type AdapterEntry, type AdapterFile, adapterFile } from './adapter-file';
 import { bytesToCompare } from './compare-tensors';
 import { refuseUnrelated, requireChange } from './extract-refusals';
+import { count } from './findings';
 import { SPECTRUM_VALUES } from './likeness';
 import { type ChangedTensors, changedTensors, type ExtractOptions } from './lora-modules';
 import { matrixModules, targetOf } from './lora-targets';
@@ -80,7 +81,7 @@ export async function extractLora(options: ExtractOptions, notes: readonly strin
     parameters: entries.reduce((sum, { shape }) => sum + shape.reduce((n, extent) => n * extent, 1), 0),
     notes: [...notes, ...notesOf(changed, ranks, options)],
   };
-  return { file, config, card: adapterCard(report, rankWords(choice)), report };
+  return { file, config, card: adapterCard(report, rankWords(choice), hubId(options)), report };
 }
 
 /** What stands on one side only or has two shapes: a resized embedding or a head of its own is carried whole. */
@@ -120,9 +121,10 @@ function ranksOf(
     })),
   );
   if (ranks.some((rank) => rank > 0)) return ranks;
+  const whole = wholes.length + (carriesBiases ? biases.size : 0);
   throw new AmalgamError(
     'LimitExceeded',
-    `${choice.bytes} bytes leave no room for factors${fixed > 0 ? `: ${wholes.length + (carriesBiases ? biases.size : 0)} tensors that are carried whole need ${fixed} bytes` : ''}.`,
+    `${choice.bytes} bytes leave no room for factors${fixed > 0 ? `: ${count(whole, 'tensor')} carried whole ${whole === 1 ? 'takes' : 'take'} ${fixed} bytes` : ''}.`,
     'Allow more bytes, or leave embeddings and vectors out.',
   );
 }
@@ -152,6 +154,11 @@ function baseName({ base }: ExtractOptions): { base: string; revision?: string }
   return origin.kind === 'hub'
     ? { base: origin.repo, revision: origin.commit }
     : { base: parseModelRef(base.ref).model.path };
+}
+
+function hubId({ base }: ExtractOptions): string | undefined {
+  const { origin } = base.checkpoint.folder;
+  return origin.kind === 'hub' ? origin.repo : undefined;
 }
 
 function describeModule(
@@ -199,19 +206,19 @@ function notesOf(
     const narrow = modules.filter((m) => sideOf(m) < choice.rank);
     if (narrow.length > 0) {
       notes.push(
-        `Rank ${choice.rank} is above the smaller side of ${narrow.length} of ${modules.length} modules, which get their full rank: ${names(narrow)}.`,
+        `Rank ${choice.rank} is above the smaller side of ${narrow.length} of ${count(modules.length, 'module')}; those get their full rank: ${names(narrow)}.`,
       );
     }
     const poor = modules.filter((m, i) => ranks[i]! < Math.min(choice.rank, sideOf(m)));
     if (poor.length > 0)
       notes.push(
-        `${poor.length} modules differ in fewer directions than rank ${choice.rank}: ${names(poor)}.`,
+        `${count(poor.length, 'module')} ${poor.length === 1 ? 'differs' : 'differ'} in fewer directions than rank ${choice.rank}: ${names(poor)}.`,
       );
   }
   const short = modules.filter(({ reached }) => !reached);
   if (short.length > 0) {
     notes.push(
-      `${short.length} of ${modules.length} modules would need more than rank ${maxRank}, the largest allowed: ${names(short)}.`,
+      `${short.length} of ${count(modules.length, 'module')} would need more than rank ${maxRank}, the largest allowed: ${names(short)}.`,
     );
   }
   if (base.tied && tuned.tied && modules.some(({ kind }) => kind === 'embedding')) {

@@ -29,7 +29,7 @@ export function refuseUnrelated({ base, tuned, settings }: ExtractOptions, pairs
   if (other.length > 0) {
     const names = nameSome(other.map(({ name, base: x, finetuned: y }) => `${name} [${x}] and [${y}]`));
     throw unrelated(
-      `${other.length} matrices have other shapes in ${tuned.ref} than in ${base.ref}: ${names}.`,
+      `${other.length === 1 ? '1 matrix has another shape' : `${other.length} matrices have other shapes`} in ${tuned.ref} than in ${base.ref}: ${names}.`,
     );
   }
 }
