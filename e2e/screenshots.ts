@@ -16,7 +16,7 @@ const SIZES = [
   { width: 1024, height: 768 },
   { width: 390, height: 844 },
 ];
-const TABS = ['Plan', 'Layers', 'Run', 'Output'];
+const TABS = ['Plan', 'Layers', 'Run', 'Evaluate', 'Output'];
 
 const outDir = mkdtempSync(join(tmpdir(), 'amalgam-screenshots-'));
 await build({ logLevel: 'warn', build: { outDir } });
@@ -37,6 +37,17 @@ try {
     await page.getByText('The models fit together').waitFor();
     await page.getByRole('button', { name: 'Merge', exact: true }).click();
     await page.getByText(/^Merged in/).waitFor({ timeout: 60_000 });
+    await page.getByRole('tab', { name: /^Evaluate/ }).click();
+    await page.getByRole('button', { name: 'Measure', exact: true }).click();
+    await page.getByRole('button', { name: 'Stop measuring' }).waitFor();
+    await page
+      .getByRole('button', { name: 'Stop measuring' })
+      .waitFor({ state: 'detached', timeout: 180_000 });
+    await page.getByRole('button', { name: 'Write', exact: true }).click();
+    await page
+      .getByText(/^60 tokens in/)
+      .nth(4)
+      .waitFor({ timeout: 120_000 });
     for (const size of SIZES) {
       await page.setViewportSize(size);
       for (const tab of TABS) {

@@ -26,7 +26,8 @@ async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> 
   return running.studio;
 }
 
-const text = (name: string) => page.getByRole('button', { name: new RegExp(`^${name} .*B$`) });
+const text = (name: string) =>
+  page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button', { name, exact: true });
 const measureButton = () => page.getByRole('button', { name: 'Measure', exact: true });
 const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) });
 const idle = (studio: Studio) =>
@@ -72,6 +73,7 @@ test('all methods are compared, and a click takes one into the recipe', async ()
     id.startsWith('method'),
   );
   expect(merges.length).toBeGreaterThan(5);
+  await expect.element(page.getByText(/^Best of \d+ merges/)).toBeVisible();
   await page.getByRole('button', { name: /^Take into the recipe: Linear/ }).click();
   expect(studio.store.getState().recipe.method).toBe('linear');
   await expect.element(row('Linear').getByText('this recipe')).toBeVisible();

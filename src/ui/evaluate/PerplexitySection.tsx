@@ -4,10 +4,16 @@ import { formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Section } from '../parts/Section';
-import { measure } from '../state/evaluation';
+import { measure, takeMethod } from '../state/evaluation';
 import { whyNotMeasure } from '../state/evaluation-gate';
 import type { EvaluationRow } from '../state/evaluation-rows';
-import { evaluationTable, missingCells, tableErrors } from '../state/evaluation-table';
+import {
+  bestMerge,
+  evaluationTable,
+  missingCells,
+  type TableRow,
+  tableErrors,
+} from '../state/evaluation-table';
 import { useFacts, useStudio } from '../studio-context';
 import { MeasuringBar } from './MeasuringBar';
 import { PerplexityTable } from './PerplexityTable';
@@ -24,6 +30,7 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
       <ProtocolFields />
       <Actions rows={rows} />
       <MeasuringBar />
+      <Verdict rows={table.rows} texts={table.columns.length} />
       {tableErrors(table.rows).map(({ rows: names, error }) => (
         <ErrorCard
           key={`${error.code} ${error.message}`}
@@ -39,6 +46,29 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
         <PerplexityTable {...table} />
       )}
     </Section>
+  );
+}
+
+/** The answer to “which method was best?”, once there are merges to choose from. */
+function Verdict({ rows, texts }: { rows: readonly TableRow[]; texts: number }) {
+  const studio = useStudio();
+  const busy = useFacts((s) => s.evaluation.job !== null);
+  const found = bestMerge(rows);
+  if (busy || !found?.best.mean) return null;
+  const { best, of, base } = found;
+  const what = texts > 1 ? `mean perplexity on ${texts} texts` : 'perplexity';
+  return (
+    <p className="verdict">
+      Best of {of} merges: <strong>{best.row.label}</strong>, {what} {best.mean?.perplexity.toFixed(3)}
+      {base === null ? '' : ` (base ${base.toFixed(3)})`}.
+      {best.row.current ? (
+        ' It is this recipe.'
+      ) : (
+        <button type="button" className="link" onClick={() => takeMethod(studio, best.row)}>
+          Take it into the recipe
+        </button>
+      )}
+    </p>
   );
 }
 

@@ -1,5 +1,5 @@
 import type { CSSProperties } from 'react';
-import { formatCount, formatPercent, formatSeconds, NBSP } from '../format/quantity';
+import { formatCount, formatPercent, formatReal, formatSeconds, NBSP } from '../format/quantity';
 import { Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
 import { takeMethod } from '../state/evaluation';
@@ -184,8 +184,7 @@ function Cell({ cell, longest, base }: CellProps) {
             <span>{bitsPerByte === null ? '' : `${bitsPerByte.toFixed(3)}${NBSP}bits/B`}</span>
             {than === null ? null : (
               <span className="perplexity-than">
-                {than > 0 ? '+' : ''}
-                {formatPercent(than)}
+                {changeWords(than)}
                 <span className="visually-hidden"> against the base</span>
               </span>
             )}
@@ -194,6 +193,12 @@ function Cell({ cell, longest, base }: CellProps) {
       );
     }
   }
+}
+
+/** `−18.7 %`, `+3.4 %`; what is at least doubled as a factor, `×2.40`. */
+function changeWords(change: number): string {
+  if (change >= 1) return `×${formatReal(1 + change)}`;
+  return `${change > 0 ? '+' : ''}${formatPercent(change)}`;
 }
 
 function Running() {

@@ -65,11 +65,11 @@ function TextToggle({ text, busy }: { text: EvaluationText; busy: boolean }) {
       <button
         type="button"
         aria-pressed={text.chosen}
+        title={formatBytes(bytes)}
         onClick={() => chooseText(studio, text.id, !text.chosen)}
       >
         <span className="text-check">{text.chosen ? <CheckIcon /> : null}</span>
         <span className="truncate">{text.name}</span>
-        <span className="faint">{formatBytes(bytes)}</span>
       </button>
       {text.origin === 'own' ? (
         <Button

@@ -45,7 +45,7 @@ export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[
     rows.push({
       id: `method ${method.id}`,
       group: 'merges',
-      label: alone ? label : `${label}, ${method.id}`,
+      label: alone ? label : `${label} (${method.id})`,
       title: method.title,
       colour: null,
       target: { recipe: buildRecipe(facts, models, method) },

@@ -10,6 +10,7 @@ import {
 } from './evaluation-facts';
 import { type EvaluationRow, evaluationRows, recipeByMethod, targetKey } from './evaluation-rows';
 import {
+  bestMerge,
   evaluationTable,
   jobProgress,
   missingCells,
@@ -120,6 +121,9 @@ test('the least of each column and of the mean is marked among models and among 
   const linear = table.find((r) => r.row.id === 'method linear');
   expect(linear?.mean?.perplexity).toBeCloseTo(Math.exp(0.625), 12);
   expect(linear?.seconds).toBe(4);
+  expect(bestMerge(table)).toMatchObject({ best: { row: { id: 'method linear' } }, of: 2 });
+  expect(bestMerge(table)?.base).toBeCloseTo(Math.exp(0.65), 12);
+  expect(bestMerge(table.filter((r) => r.row.id !== 'method ties'))).toBeNull();
   expect(
     rankRows(table)
       .map((r) => r.row.id)

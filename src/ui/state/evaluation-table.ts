@@ -123,6 +123,17 @@ export function rankRows(rows: readonly TableRow[]): TableRow[] {
   return [...models, ...merges.sort((a, b) => (value(a) === value(b) ? 0 : value(a) - value(b)))];
 }
 
+/** The merge with the least mean (of one text: its number) among at least two that can be compared, or null. */
+export function bestMerge(
+  rows: readonly TableRow[],
+): { best: TableRow; of: number; base: number | null } | null {
+  const merges = rows.filter((r) => r.row.group === 'merges' && r.mean && r.staleTitle === null);
+  const [best] = rankRows(merges);
+  if (!best || merges.length < 2) return null;
+  const base = rows.find((r) => r.row.id === 'base')?.mean?.perplexity ?? null;
+  return { best, of: merges.length, base };
+}
+
 /** Different errors of the table, each with the rows it befell. */
 export function tableErrors(rows: readonly TableRow[]): { rows: string[]; error: ErrorFacts }[] {
   const found = new Map<string, { rows: string[]; error: ErrorFacts }>();
