@@ -1,4 +1,4 @@
-// One digit of the ranks inside rows: a stable counting pass over 5 bits of bits(|τ|), row by row, never over a tensor.
+// One digit of the ranks inside rows: a stable counting pass over 4 bits of bits(|τ|), row by row, never over a tensor.
 // order_in holds the indices of a row as the digits so far order them (`first`: from the last index to the first, so
 // that among equals the lowest index comes out highest); order_out the same after this digit, or with `last` the rank
 // 0 … cols − 1 of every element, smallest |τ| first. A workgroup handles a row; lane l counts and moves the l-th of 64
@@ -18,7 +18,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> order_in: array<u32>;
 @group(0) @binding(3) var<storage, read_write> order_out: array<u32>;
 
-var<workgroup> places: array<u32, 2048>; // [digit][lane]: how many, then where the next one goes
+var<workgroup> places: array<u32, 1024>; // [digit][lane]: how many, then where the next one goes
 var<workgroup> totals: array<u32, 64>;
 
 fn index_at(row: u32, position: u32) -> u32 {
@@ -27,7 +27,7 @@ fn index_at(row: u32, position: u32) -> u32 {
 }
 
 fn digit_of(row: u32, index: u32) -> u32 {
-  return ((values[params.slot + row + index] & 0x7fffffffu) >> params.shift) & 31u;
+  return ((values[params.slot + row + index] & 0x7fffffffu) >> params.shift) & 15u;
 }
 
 @compute @workgroup_size(64)
@@ -42,7 +42,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   workgroupBarrier();
   var sum = 0u;
-  for (var i = lane * 32u; i < lane * 32u + 32u; i++) { sum += places[i]; }
+  for (var i = lane * 16u; i < lane * 16u + 16u; i++) { sum += places[i]; }
   totals[lane] = sum;
   workgroupBarrier();
   if (lane == 0u) {
@@ -55,7 +55,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   workgroupBarrier();
   var next = totals[lane];
-  for (var i = lane * 32u; i < lane * 32u + 32u; i++) {
+  for (var i = lane * 16u; i < lane * 16u + 16u; i++) {
     let n = places[i];
     places[i] = next;
     next += n;

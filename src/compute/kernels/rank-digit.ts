@@ -2,8 +2,8 @@ import rankDigitWgsl from '../../../shaders/rank-digit.wgsl?raw';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
-/** Shifts of the digits, lowest first: 7 × 5 bits cover the 31 bits of |τ|. */
-export const RANK_SHIFTS = [0, 5, 10, 15, 20, 25, 30] as const;
+/** Shifts of the digits, lowest first: 8 × 4 bits cover the 31 bits of |τ|. */
+export const RANK_SHIFTS = [0, 4, 8, 12, 16, 20, 24, 28] as const;
 
 /** One digit of the ranks of |τ| inside rows. See shaders/rank-digit.wgsl. */
 export const rankDigit = defineKernel({
@@ -16,14 +16,14 @@ export const rankDigit = defineKernel({
     const values = u32('values');
     const orderIn = u32('order_in');
     const orderOut = u32('order_out');
-    const places = new Uint32Array(32);
+    const places = new Uint32Array(16);
     for (let row = 0; row < elements; row += cols) {
       const indexAt = (p: number) => (first === 1 ? cols - 1 - p : orderIn[row + p]!);
-      const digitOf = (index: number) => ((values[slot + row + index]! & 0x7fffffff) >>> shift) & 31;
+      const digitOf = (index: number) => ((values[slot + row + index]! & 0x7fffffff) >>> shift) & 15;
       places.fill(0);
       for (let index = 0; index < cols; index++) places[digitOf(index)]!++;
       let next = 0;
-      for (let digit = 0; digit < 32; digit++) {
+      for (let digit = 0; digit < 16; digit++) {
         const n = places[digit]!;
         places[digit] = next;
         next += n;
