@@ -2,7 +2,7 @@
  * Memory does not grow with the model: merges a synthetic 4 GB checkpoint (a LLaMA shape with right headers and sparse
  * data) through the headless command and prints the peak memory of all browser processes above an idle studio.
  *
- *     npx tsx e2e/large-checkpoint.ts [--engine cpu|webgpu] [--gigabytes 4]
+ *     npx tsx e2e/large-checkpoint.ts [--engine cpu|webgpu] [--gigabytes 4] [--method ties]
  *
  * Linux only: proportional set sizes are read from /proc.
  */
@@ -16,7 +16,11 @@ import { parseArgs } from 'node:util';
 import { buildSafetensorsHeader } from '../src/formats/safetensors-write';
 
 const { values: options } = parseArgs({
-  options: { engine: { type: 'string', default: 'cpu' }, gigabytes: { type: 'string', default: '4' } },
+  options: {
+    engine: { type: 'string', default: 'cpu' },
+    gigabytes: { type: 'string', default: '4' },
+    method: { type: 'string', default: 'ties' },
+  },
 });
 
 const HIDDEN = 2048;
@@ -131,7 +135,7 @@ try {
   const recipe = join(work, 'recipe.yml');
   writeFileSync(
     recipe,
-    'merge_method: ties\nbase_model: base\nmodels:\n  - model: tuned\n    parameters: { weight: 1.0, density: 0.2 }\n',
+    `merge_method: ${options.method}\nbase_model: base\nmodels:\n  - model: tuned\n    parameters: { weight: 1.0, density: 0.2 }\n`,
   );
   const idle = await peakOf(['plan', recipe]);
   const merge = await peakOf(['merge', recipe, '--out', join(work, 'merged'), '--engine', options.engine]);
@@ -141,7 +145,7 @@ try {
     .reduce((sum, file) => sum + statSync(join(work, 'merged', file)).size, 0);
   const mib = (n: number) => `${(n / 2 ** 20).toFixed(0)} MiB`;
   console.log(
-    `checkpoint ${mib(bytes)}, written ${mib(written)}, engine ${options.engine}, ${merge.seconds.toFixed(0)} s`,
+    `checkpoint ${mib(bytes)}, written ${mib(written)}, ${options.method} on ${options.engine}, ${merge.seconds.toFixed(0)} s`,
   );
   console.log(`browser memory: planning ${mib(idle.peak)}, merging ${mib(merge.peak)}, above ${mib(above)}`);
   if (above > LIMIT_BYTES) process.exitCode = 1;
