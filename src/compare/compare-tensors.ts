@@ -76,9 +76,7 @@ export function bytesToCompare({ shared, raw }: Pick<TensorPairs, 'shared' | 'ra
 export async function compareTensors(options: CompareOptions): Promise<ComparedTensors> {
   const { base, tuned, engine, other, tileElements } = options;
   const pairs = pairTensors(base, tuned);
-  if (pairs.shared.length + pairs.raw.length + pairs.shapeMismatches.length === 0) {
-    throw nothingShared(base, tuned);
-  }
+  requireShared(base, tuned, pairs);
   const largest = pairs.shared.reduce((most, pair) => Math.max(most, pairElements(pair)), 1);
   const tables = emptyTables(other !== undefined);
   let work: Workspace | undefined;
@@ -314,11 +312,13 @@ function noSums(): PairSums {
   return { elements: 0, ...zero, changed: 0, flipped: 0, different: 0, rowSquares: new Float64Array(0) };
 }
 
-function nothingShared(base: Model, tuned: Model): AmalgamError {
+/** @throws AmalgamError `NothingToCompare` when two models have no tensor in common */
+export function requireShared(base: Model, tuned: Model, pairs: TensorPairs): void {
+  if (pairs.shared.length + pairs.raw.length + pairs.shapeMismatches.length > 0) return;
   const kind = ({ checkpoint }: Model) => checkpoint.config?.modelType ?? 'of unknown kind';
   const [example] = base.tensors.keys();
   const [other] = tuned.tensors.keys();
-  return new AmalgamError(
+  throw new AmalgamError(
     'NothingToCompare',
     `${base.ref} (${kind(base)}) and ${tuned.ref} (${kind(tuned)}) have no tensor in common: one has ${example ?? 'no tensors'}, the other ${other ?? 'no tensors'}.`,
     'Compare a model with one that was made from it.',

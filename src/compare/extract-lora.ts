@@ -9,7 +9,7 @@ import { adapterCard } from './adapter-card';
 import { biasEntries, canCarryBiases, factorEntries, savedEntries } from './adapter-entries';
 import { type AdapterEntry, type AdapterFile, adapterFile } from './adapter-file';
 import { bytesToCompare } from './compare-tensors';
-import { refuseUnrelated, requireChange } from './extract-refusals';
+import { checkExtraction, requireChange } from './extract-refusals';
 import { count } from './findings';
 import { SPECTRUM_VALUES } from './likeness';
 import { type ChangedTensors, changedTensors, type ExtractOptions } from './lora-modules';
@@ -17,8 +17,8 @@ import { matrixModules, targetOf } from './lora-targets';
 import { checkMerged, type MergeCheck } from './merge-check';
 import { percent, real } from './number-text';
 import { peftConfigText } from './peft-config';
-import { checkRankChoice, ranksWithin } from './rank-choice';
-import { pairTensors, type TensorPairs } from './tensor-pairs';
+import { ranksWithin } from './rank-choice';
+import type { TensorPairs } from './tensor-pairs';
 
 export interface ExtractedLora {
   file: AdapterFile;
@@ -36,10 +36,8 @@ export interface ExtractedLora {
  *   what reading and the engine throw
  */
 export async function extractLora(options: ExtractOptions, notes: readonly string[]): Promise<ExtractedLora> {
-  const { base, tuned, rank: choice, maxRank, engine } = options;
-  checkRankChoice(choice, maxRank);
-  const pairs = pairTensors(base, tuned);
-  refuseUnrelated(options, pairs);
+  const { base, tuned, rank: choice, engine } = options;
+  const pairs = checkExtraction(options);
   options.onStage?.('extracting', bytesToCompare({ shared: pairs.shared, raw: [] }), pairs.shared.length);
   const changed = await changedTensors(pairs.shared, options);
   addUnpaired(changed, pairs, options);

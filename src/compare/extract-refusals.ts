@@ -3,10 +3,25 @@ import { AmalgamError } from '../errors';
 import { nameSome } from '../merge/problems';
 import type { ChangedTensors, ExtractOptions } from './lora-modules';
 import { targetOf } from './lora-targets';
-import type { TensorPairs } from './tensor-pairs';
+import { checkRankChoice } from './rank-choice';
+import { pairTensors, type TensorPairs } from './tensor-pairs';
 
-/** @throws AmalgamError `NothingToExtract`, `Usage` when the models cannot be a base and its fine-tune */
-export function refuseUnrelated({ base, tuned, settings }: ExtractOptions, pairs: TensorPairs): void {
+/** What can be checked before anything is read. */
+export type ExtractChoices = Pick<ExtractOptions, 'base' | 'tuned' | 'rank' | 'maxRank' | 'settings'>;
+
+/**
+ * Checks a request from configs and headers alone.
+ * @returns the tensors in pairs
+ * @throws AmalgamError `Usage`, or `NothingToExtract` when the models cannot be a base and its fine-tune
+ */
+export function checkExtraction(choices: ExtractChoices): TensorPairs {
+  checkRankChoice(choices.rank, choices.maxRank);
+  const pairs = pairTensors(choices.base, choices.tuned);
+  refuseUnrelated(choices, pairs);
+  return pairs;
+}
+
+function refuseUnrelated({ base, tuned, settings }: ExtractChoices, pairs: TensorPairs): void {
   if (base.adapter) {
     throw new AmalgamError(
       'Usage',

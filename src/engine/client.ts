@@ -70,6 +70,8 @@ export function connectEngine(): EngineClient {
     verify: (request, onProgress) => callWithProgress('verify', request, onProgress),
     evaluate: (request, onProgress) => callWithProgress('evaluate', request, onProgress),
     generate: (request, onProgress) => callWithProgress('generate', request, onProgress),
+    compare: (request, onProgress) => callWithProgress('compare', request, onProgress),
+    extractLora: (request, onProgress) => callWithProgress('extractLora', request, onProgress),
     sampleTexts: () => call('sampleTexts', []),
     cancel: () => call('cancel', []),
     outputFile: (name, file) => call('outputFile', [name, file]),

@@ -1,5 +1,4 @@
-/** The weight files a plan reads: downloaded where they are on the Hub, opened, closed together. */
-import type { Plan } from '../merge/plan';
+/** The weight files a job reads: downloaded where they are on the Hub, opened, closed together. */
 import { inputName } from '../merge/shards';
 import type { ReadTensor } from '../merge/tensor-task';
 import type { OpenSource } from '../store/blob-source';
@@ -20,7 +19,7 @@ export interface Inputs {
  * @throws what the store and the sources throw
  */
 export async function openInputs(
-  plan: Plan,
+  plan: { inputs: readonly { folder: string; file: string }[] },
   models: OpenModels,
   signal: AbortSignal,
   onDownload: (bytes: number, name: string) => void,

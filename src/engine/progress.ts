@@ -1,17 +1,21 @@
 import type { ComputeEngine } from '../compute/engine';
-import type { Progress, StageSeconds, TensorReport } from './protocol';
+import type { Progress, StageSeconds } from './protocol';
 
 /** Messages go out at most this often; finished tensors wait for the next one. */
 const INTERVAL_MS = 100;
 /** The rate is taken over this much of the recent past, so that ETA follows a change of speed. */
 const WINDOW_MS = 5000;
 
+/** Progress of any job that goes through tensors: its stages, and what it reports of a finished tensor. */
+type AnyProgress = Omit<Progress, 'stage' | 'finished'> & { stage: string; finished: unknown[] };
+
 /** Collects what a job has done and reports it a few times a second. */
-export interface ProgressMeter {
+export interface ProgressMeter<P extends AnyProgress = Progress> {
   /** Begins a stage with its total of bytes and tensors. */
-  begin(stage: Progress['stage'], bytes: number, tensors: number): void;
+  begin(stage: P['stage'], bytes: number, tensors: number): void;
   advance(bytes: number, item: string): void;
-  finishTensor(report: TensorReport): void;
+  /** One more tensor is done; `reports` go out with the next message. */
+  finishTensor(...reports: P['finished']): void;
   /** Adds seconds to a stage the job times itself. */
   spend(stage: 'read' | 'write', seconds: number): void;
   stages(): StageSeconds;
@@ -20,21 +24,21 @@ export interface ProgressMeter {
 }
 
 /** A meter that sends to `send`; compute stages are read off the engine, once there is one. */
-export function progressMeter(
-  send: (progress: Progress) => void,
+export function progressMeter<P extends AnyProgress = Progress>(
+  send: (progress: P) => void,
   engine: () => ComputeEngine | undefined,
   now: () => number = () => performance.now(),
-): ProgressMeter {
+): ProgressMeter<P> {
   const own = { read: 0, write: 0 };
   let state = {
-    stage: 'planning' as Progress['stage'],
+    stage: 'planning' as P['stage'],
     item: '',
     bytesDone: 0,
     bytes: 0,
     tensorsDone: 0,
     tensors: 0,
   };
-  let finished: TensorReport[] = [];
+  let finished: unknown[] = [];
   let samples: { at: number; bytes: number }[] = [];
   let sentAt = Number.NEGATIVE_INFINITY;
 
@@ -57,7 +61,7 @@ export function progressMeter(
       secondsLeft: rate > 0 ? left / rate : null,
       stages: stages(),
       finished,
-    });
+    } as AnyProgress as P);
     finished = [];
   };
   const tick = () => {
@@ -74,9 +78,9 @@ export function progressMeter(
       state.item = item;
       tick();
     },
-    finishTensor(report) {
+    finishTensor(...reports) {
       state.tensorsDone++;
-      finished.push(report);
+      finished.push(...reports);
       tick();
     },
     spend(stage, seconds) {

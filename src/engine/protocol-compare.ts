@@ -1,7 +1,14 @@
 /** What crosses the worker boundary for comparing two models and for extracting a LoRA, as plain serialisable data. */
 import type { EngineChoice, EngineKind } from '../compute/engine';
 import type { ErrorCode } from '../errors';
-import type { DestinationSpec, StageSeconds } from './protocol';
+import type { DestinationSpec, Progress, StageSeconds } from './protocol';
+
+/** Progress of comparing and extracting. */
+export interface CompareProgress extends Omit<Progress, 'stage' | 'finished'> {
+  stage: 'downloading' | 'comparing' | 'extracting' | 'checking';
+  /** Tensors compared since the last message; empty while extracting. */
+  finished: TensorDifference[];
+}
 
 // ---------------------------------------------------------------- compare
 

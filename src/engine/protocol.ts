@@ -6,6 +6,13 @@ import type { EngineChoice, EngineKind } from '../compute/engine';
 import type { ErrorFacts } from '../errors';
 import type { Dtype } from '../formats/dtype';
 import type { Recipe } from '../formats/recipe';
+import type {
+  CompareProgress,
+  CompareReport,
+  CompareRequest,
+  ExtractLoraReport,
+  ExtractLoraRequest,
+} from './protocol-compare';
 
 // ---------------------------------------------------------------- engine
 
@@ -322,6 +329,13 @@ export interface EngineApi {
     request: GenerateRequest,
     onProgress: (progress: RunningProgress) => void,
   ): Promise<GenerateReport>;
+  /** How two models differ, tensor by tensor. */
+  compare(request: CompareRequest, onProgress: (progress: CompareProgress) => void): Promise<CompareReport>;
+  /** The difference of two models as a LoRA adapter in PEFT's format. */
+  extractLora(
+    request: ExtractLoraRequest,
+    onProgress: (progress: CompareProgress) => void,
+  ): Promise<ExtractLoraReport>;
   /** The evaluation texts of the sample family. */
   sampleTexts(): Promise<{ name: string; text: string }[]>;
   /** Cancels the running job; it rejects with `Cancelled` and leaves nothing that looks complete. */

@@ -16,7 +16,9 @@ import { openServedFolder } from '../sources/served-folder';
 import { deleteBlob, listBlobs } from '../store/blobs';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { engineFacts } from './choose-engine';
+import { runCompare } from './compare-job';
 import { runEvaluation } from './evaluate-job';
+import { runExtractLora } from './extract-lora-job';
 import { runGeneration } from './generate-job';
 import { requireClean, runMerge } from './merge-job';
 import { openModels } from './models';
@@ -120,6 +122,9 @@ export function createSession(): EngineApi {
       alone(async (signal) => runEvaluation(request, await running(request, signal, onProgress))),
     generate: (request, onProgress) =>
       alone(async (signal) => runGeneration(request, await running(request, signal, onProgress))),
+    compare: (request, onProgress) => alone((signal) => runCompare(request, models, signal, onProgress)),
+    extractLora: (request, onProgress) =>
+      alone((signal) => runExtractLora(request, models, signal, onProgress)),
     sampleTexts: () => sampleTexts(),
     async cancel() {
       job?.abort();

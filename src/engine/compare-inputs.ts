@@ -1,0 +1,43 @@
+/** What comparing and extracting have in common: the two models, their files, and the progress of going through them. */
+import { openSides, type Sides, weightFiles } from '../compare/sides';
+import type { ReadTensor } from '../merge/tensor-task';
+import { bytesToDownload } from '../store/cached-source';
+import { type Inputs, openInputs } from './inputs';
+import type { OpenModels } from './models';
+import type { ProgressMeter } from './progress';
+import type { CompareProgress } from './protocol-compare';
+
+/** Opens both models, those of the Hub pinned to a commit. Only headers and configs are read. */
+export async function openBoth(
+  { base, finetuned }: { base: string; finetuned: string },
+  models: OpenModels,
+): Promise<Sides> {
+  return openSides(await models.pin(base), await models.pin(finetuned), (path) => models.open(path));
+}
+
+/** Opens the weight files of both models, downloading what is on the Hub; reading is timed. Close the inputs. */
+export async function openBothFiles(
+  sides: Sides,
+  models: OpenModels,
+  meter: ProgressMeter<CompareProgress>,
+  signal: AbortSignal,
+): Promise<{ inputs: Inputs; read: ReadTensor }> {
+  const files = weightFiles(sides);
+  const missing = await Promise.all(
+    files.map(({ folder, file }) => bytesToDownload(models.file(folder, file).file)),
+  );
+  const bytes = missing.reduce((sum, length) => sum + length, 0);
+  if (bytes > 0) meter.begin('downloading', bytes, 0);
+  const inputs = await openInputs({ inputs: files }, models, signal, (came, name) =>
+    meter.advance(came, name),
+  );
+  return {
+    inputs,
+    async read(ref, begin, end) {
+      const started = performance.now();
+      const content = await inputs.read(ref, begin, end);
+      meter.spend('read', (performance.now() - started) / 1000);
+      return content;
+    },
+  };
+}

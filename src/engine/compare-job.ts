@@ -1,0 +1,94 @@
+/** One comparison from two references to a report and, where there is a destination, its files. */
+import { compareModels } from '../compare/compare-models';
+import { bytesToCompare, requireShared } from '../compare/compare-tensors';
+import { reportFiles } from '../compare/report-files';
+import { DEFAULT_THRESHOLD } from '../compare/tensor-difference';
+import { pairTensors } from '../compare/tensor-pairs';
+import type { ComputeEngine } from '../compute/engine';
+import { AmalgamError } from '../errors';
+import type { Destination } from '../write/destination';
+import { openDestination } from '../write/open-destination';
+import { writeText } from '../write/write-text';
+import { openEngine } from './choose-engine';
+import { openBoth, openBothFiles } from './compare-inputs';
+import type { Inputs } from './inputs';
+import type { OpenModels } from './models';
+import { progressMeter } from './progress';
+import type { CompareProgress, CompareReport, CompareRequest } from './protocol-compare';
+
+const DEFAULT_TOP = 20;
+
+/**
+ * Compares two models. Whatever fails, the destination is discarded.
+ * @throws AmalgamError `Usage`, `NothingToCompare`, `Cancelled`, and what sources, engine and destination throw
+ */
+export async function runCompare(
+  request: CompareRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CompareProgress) => void,
+): Promise<CompareReport> {
+  const { threshold = DEFAULT_THRESHOLD, top = DEFAULT_TOP, loraAnalysis = true, seed = 0 } = request;
+  checkNumbers(threshold, top);
+  const sides = await openBoth(request, models);
+  const pairs = pairTensors(sides.base, sides.tuned);
+  requireShared(sides.base, sides.tuned, pairs);
+  let engine: ComputeEngine | undefined;
+  let other: ComputeEngine | undefined;
+  let inputs: Inputs | undefined;
+  let destination: Destination | undefined;
+  const meter = progressMeter<CompareProgress>(onProgress, () => engine);
+  try {
+    // what can refuse does so before anything is downloaded
+    engine = await openEngine(request.engine);
+    if (request.timeEngines) other = await openEngine(engine.kind === 'cpu' ? 'webgpu' : 'cpu');
+    destination = request.destination && (await openDestination(request.destination));
+    const opened = await openBothFiles(sides, models, meter, signal);
+    inputs = opened.inputs;
+    meter.begin('comparing', bytesToCompare(pairs), pairs.shared.length);
+    const comparison = await compareModels(
+      {
+        base: sides.base,
+        tuned: sides.tuned,
+        engine,
+        ...(other ? { other } : {}),
+        read: opened.read,
+        threshold,
+        loraAnalysis,
+        seed,
+        ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
+        signal,
+        onTensor: (difference) => meter.finishTensor(difference),
+        onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
+      },
+      sides.notes,
+      top,
+    );
+    const files: string[] = [];
+    if (destination) {
+      for (const { path, text } of reportFiles(comparison)) {
+        await writeText(destination, path, text());
+        files.push(path);
+      }
+      await destination.commit();
+    }
+    meter.flush();
+    return { ...comparison.report, stages: meter.stages(), files };
+  } catch (error) {
+    await destination?.discard();
+    throw error;
+  } finally {
+    inputs?.close();
+    engine?.close();
+    other?.close();
+  }
+}
+
+function checkNumbers(threshold: number, top: number): void {
+  if (threshold >= 0 && Number.isFinite(threshold) && Number.isSafeInteger(top) && top >= 0) return;
+  throw new AmalgamError(
+    'Usage',
+    `A threshold of ${threshold} and a table of ${top} rows cannot be meant.`,
+    'Give a threshold from 0 and a whole number of rows.',
+  );
+}

@@ -1,0 +1,120 @@
+/** One extraction from two references to a committed adapter: weights, card, and the config last. */
+import { type AdapterFile, readEntry } from '../compare/adapter-file';
+import { extractLora } from '../compare/extract-lora';
+import { checkExtraction } from '../compare/extract-refusals';
+import { DEFAULT_MAX_RANK } from '../compare/rank-choice';
+import type { ComputeEngine } from '../compute/engine';
+import type { ReadTensor } from '../merge/tensor-task';
+import type { Destination } from '../write/destination';
+import { openDestination } from '../write/open-destination';
+import { ShardWriter, type WrittenShard } from '../write/shard-writer';
+import { writeText } from '../write/write-text';
+import { openEngine } from './choose-engine';
+import { openBoth, openBothFiles } from './compare-inputs';
+import type { Inputs } from './inputs';
+import type { OpenModels } from './models';
+import { progressMeter } from './progress';
+import type { CompareProgress, ExtractLoraReport, ExtractLoraRequest } from './protocol-compare';
+
+/** Whole tensors are copied in pieces of this size. */
+const COPY_BYTES = 8 * 2 ** 20;
+
+/**
+ * Extracts an adapter. Whatever fails, the destination is discarded: nothing that looks complete is left.
+ * @throws AmalgamError see {@link extractLora}; `Cancelled`, and what sources, engine and destination throw
+ */
+export async function runExtractLora(
+  request: ExtractLoraRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CompareProgress) => void,
+): Promise<ExtractLoraReport> {
+  const begin = performance.now();
+  const { base, tuned, notes } = await openBoth(request, models);
+  const choices = {
+    base,
+    tuned,
+    rank: request.rank,
+    maxRank: request.maxRank ?? DEFAULT_MAX_RANK,
+    settings: {
+      include: request.include ?? [],
+      exclude: request.exclude ?? [],
+      embeddings: request.embeddings ?? 'save',
+      vectors: request.vectors ?? 'save',
+    },
+    dtype: request.dtype ?? 'F32',
+    seed: request.seed ?? 0,
+    ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
+  } as const;
+  checkExtraction(choices);
+  let engine: ComputeEngine | undefined;
+  let inputs: Inputs | undefined;
+  let destination: Destination | undefined;
+  const meter = progressMeter<CompareProgress>(onProgress, () => engine);
+  try {
+    // what can refuse does so before anything is downloaded
+    engine = await openEngine(request.engine);
+    destination = await openDestination(request.destination);
+    const opened = await openBothFiles({ base, tuned, notes }, models, meter, signal);
+    inputs = opened.inputs;
+    const { file, card, config, report } = await extractLora(
+      {
+        ...choices,
+        engine,
+        read: opened.read,
+        signal,
+        onStage: (stage, bytes, tensors) => meter.begin(stage, bytes, tensors),
+        onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
+        onTensor: () => meter.finishTensor(),
+      },
+      notes,
+    );
+    const weights = await writeWeights(file, destination, opened.read);
+    const texts = [
+      { file: 'README.md', text: card },
+      { file: 'adapter_config.json', text: config },
+    ];
+    for (const { file: path, text } of texts) await writeText(destination, path, text);
+    await destination.commit();
+    meter.flush();
+    return {
+      ...report,
+      seconds: (performance.now() - begin) / 1000,
+      stages: meter.stages(),
+      files: [
+        weights,
+        ...texts.map(({ file: path, text }) => ({
+          file: path,
+          bytes: new TextEncoder().encode(text).length,
+        })),
+      ],
+    };
+  } catch (error) {
+    await destination?.discard();
+    throw error;
+  } finally {
+    inputs?.close();
+    engine?.close();
+  }
+}
+
+async function writeWeights(
+  file: AdapterFile,
+  destination: Destination,
+  read: ReadTensor,
+): Promise<WrittenShard> {
+  const writer = await ShardWriter.open(destination, file.plan);
+  try {
+    for (const entry of file.entries) {
+      // factors are made anew at each read, so they go out whole; copies may be large
+      const piece = typeof entry.content === 'function' ? entry.byteLength : COPY_BYTES;
+      for (let begin = 0; begin < entry.byteLength; begin += piece) {
+        await writer.append(await readEntry(entry, begin, Math.min(begin + piece, entry.byteLength), read));
+      }
+    }
+    return await writer.finish();
+  } catch (error) {
+    writer.abort();
+    throw error;
+  }
+}
