@@ -56,6 +56,8 @@ describe('the sample tokenizer', () => {
   it('a stream tells the whole text and never half a character', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 40 }), (text) => {
+        // a text may hold the replacement character itself
+        fc.pre(!text.includes('\ufffd'));
         const stream = sample.stream();
         const parts = sample.encode(text).map((id) => stream.push(id));
         expect(parts.some((part) => part.includes('\ufffd'))).toBe(false);
