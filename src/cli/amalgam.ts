@@ -1,18 +1,19 @@
 /** The headless command: the studio's own engine in the installed Chromium, driven from a terminal. */
-import { randomBytes } from 'node:crypto';
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import process from 'node:process';
 import type { MergeReport, RunTarget } from '../engine/protocol';
 import { AmalgamError, errorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import { parseJson } from '../formats/strict-json';
 import { type Command, type EvaluateCommand, type GenerateCommand, parseCommand, USAGE } from './command';
+import { compareVerb, extractLoraVerb } from './compare-verbs';
 import { type Job, openJob, readRecipe, type Undo } from './job';
 import { readMergedMetadata } from './merged-metadata';
 import { beginOutputFolder } from './output-folder';
 import { evaluateText, mergeText, planText, problemLines, verifyText } from './print';
 import { progressPrinter } from './progress-printer';
+import { checkReportPlace, writeWhole } from './report-file';
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
@@ -173,35 +174,6 @@ async function generate(command: GenerateCommand, undo: Undo): Promise<number> {
   return 0;
 }
 
-/** A merge may take an hour; a report that could not be written afterwards is found out before. */
-async function checkReportPlace(file: string): Promise<void> {
-  const folder = await stat(dirname(file)).catch(() => undefined);
-  const existing = await stat(file).catch(() => undefined);
-  if (folder?.isDirectory() && !existing?.isDirectory()) return;
-  throw new AmalgamError(
-    'Usage',
-    `The report cannot be written to ${file}.`,
-    'Give --report a file name in a folder that exists.',
-  );
-}
-
-/** Writes a file beside its name and swaps, so that half a file never has the name. */
-async function writeWhole(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${randomBytes(4).toString('hex')}`;
-  try {
-    await writeFile(temporary, text);
-    await rename(temporary, file);
-  } catch (thrown) {
-    await rm(temporary, { force: true });
-    throw new AmalgamError(
-      'DestinationFailed',
-      `The report ${file} could not be written: ${(thrown as Error).message}.`,
-      'The merged model itself was written. Check the path and its disk.',
-      { cause: thrown },
-    );
-  }
-}
-
 /** Waits until a pipe has taken it all: the process ends right after. */
 async function write(text: string): Promise<void> {
   await new Promise<void>((done, failed) =>
@@ -225,6 +197,10 @@ async function run(undo: Undo): Promise<number> {
       return evaluate(command, undo);
     case 'generate':
       return generate(command, undo);
+    case 'compare':
+      return compareVerb(command, { workingFolder, undo, say, write });
+    case 'extract-lora':
+      return extractLoraVerb(command, { workingFolder, undo, say, write });
   }
 }
 

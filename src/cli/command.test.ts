@@ -45,7 +45,10 @@ describe('parseCommand', () => {
 
   test.each([
     [[], 'A verb is missing'],
-    [['levitate', 'm'], 'There is no verb levitate; there are plan, merge, verify, evaluate and generate.'],
+    [
+      ['levitate', 'm'],
+      'There is no verb levitate; there are plan, merge, verify, evaluate, generate, compare and extract-lora.',
+    ],
     [['plan'], 'plan needs a recipe file.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],
     [['plan', 'a.yml', '--out', 'x'], "Unknown option '--out'"],

@@ -1,6 +1,12 @@
-import { parseArgs } from 'node:util';
 import type { EngineChoice } from '../compute/engine';
-import { AmalgamError } from '../errors';
+import { engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
+import {
+  COMPARE_USAGE,
+  type CompareCommand,
+  type ExtractLoraCommand,
+  parseCompare,
+  parseExtractLora,
+} from './compare-command';
 
 /** What the command line asks for. Paths are as typed. */
 export type Command =
@@ -9,7 +15,9 @@ export type Command =
   | { verb: 'merge'; recipe: string; hub?: string; out: string; engine: EngineChoice; report?: string }
   | { verb: 'verify'; merged: string; hub?: string; engine: EngineChoice }
   | EvaluateCommand
-  | GenerateCommand;
+  | GenerateCommand
+  | CompareCommand
+  | ExtractLoraCommand;
 
 interface RunCommand {
   /** A model reference, or the path of a recipe whose merge is run without being written. */
@@ -55,13 +63,13 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
            [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
       Continues a text.
 
+${COMPARE_USAGE}
 <model> is a folder, a Hub id, or model+adapter; a recipe file in its place runs the merge without writing it.
 A model in the recipe is a folder beside the recipe, else a folder in the working directory, else a Hub id.
 HF_TOKEN in the environment gives access to private and gated models. CHROMIUM_PATH chooses the browser.
 `;
 
-const VERBS = 'plan, merge, verify, evaluate and generate';
-const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies EngineChoice[];
+const VERBS = 'plan, merge, verify, evaluate, generate, compare and extract-lora';
 
 /**
  * Reads the command line (without `node` and the script).
@@ -73,14 +81,14 @@ export function parseCommand(args: string[]): Command {
   if (verb === 'help' || args.includes('--help') || args.includes('-h')) return { verb: 'help' };
   switch (verb) {
     case 'plan': {
-      const { subject: recipe, options } = parse(verb, 'recipe file', rest, {
+      const { subject: recipe, options } = parseOne(verb, 'recipe file', rest, {
         json: { type: 'boolean' },
         hub: { type: 'string' },
       });
       return { verb, recipe, json: options.json === true, ...hubOption(options.hub) };
     }
     case 'merge': {
-      const { subject: recipe, options } = parse(verb, 'recipe file', rest, {
+      const { subject: recipe, options } = parseOne(verb, 'recipe file', rest, {
         out: { type: 'string' },
         engine: { type: 'string' },
         report: { type: 'string' },
@@ -98,7 +106,7 @@ export function parseCommand(args: string[]): Command {
       };
     }
     case 'verify': {
-      const { subject: merged, options } = parse(verb, 'merged folder', rest, {
+      const { subject: merged, options } = parseOne(verb, 'merged folder', rest, {
         engine: { type: 'string' },
         hub: { type: 'string' },
       });
@@ -109,6 +117,10 @@ export function parseCommand(args: string[]): Command {
       return parseEvaluate(rest);
     case 'generate':
       return parseGenerate(rest);
+    case 'compare':
+      return parseCompare(rest);
+    case 'extract-lora':
+      return parseExtractLora(rest);
     default:
       throw usage(`There is no verb ${verb}; there are ${VERBS}.`);
   }
@@ -121,7 +133,7 @@ const RUN_OPTIONS = {
 } as const;
 
 function parseEvaluate(args: string[]): EvaluateCommand {
-  const { subject: model, options } = parse('evaluate', 'model', args, {
+  const { subject: model, options } = parseOne('evaluate', 'model', args, {
     ...RUN_OPTIONS,
     text: { type: 'string' },
     tokens: { type: 'string' },
@@ -145,7 +157,7 @@ function parseEvaluate(args: string[]): EvaluateCommand {
 }
 
 function parseGenerate(args: string[]): GenerateCommand {
-  const { subject: model, options } = parse('generate', 'model', args, {
+  const { subject: model, options } = parseOne('generate', 'model', args, {
     ...RUN_OPTIONS,
     prompt: { type: 'string' },
     'max-tokens': { type: 'string' },
@@ -173,47 +185,4 @@ function runOptions(options: Record<string, unknown>) {
     ...(typeof report === 'string' ? { report } : {}),
     ...hubOption(options.hub),
   };
-}
-
-function engineOption(engine: unknown): EngineChoice {
-  if (isEngine(engine)) return engine;
-  throw usage(`--engine is ${String(engine)}; it is one of auto, webgpu and cpu.`);
-}
-
-function numberOption(name: string, text: unknown, otherwise: number, least: number, whole: boolean): number {
-  if (text === undefined) return otherwise;
-  const value = typeof text === 'string' && text.trim() !== '' ? Number(text) : Number.NaN;
-  if (value >= least && (!whole || Number.isSafeInteger(value))) return value;
-  throw usage(`--${name} is ${String(text)}; it is ${whole ? 'a whole number' : 'a number'} from ${least}.`);
-}
-
-type Options = Record<string, { type: 'string' | 'boolean' }>;
-
-function parse(verb: string, what: string, args: string[], options: Options) {
-  let parsed: ReturnType<typeof parseArgs>;
-  try {
-    parsed = parseArgs({ args, options, allowPositionals: true, strict: true });
-  } catch (thrown) {
-    throw usage(`${verb}: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
-  }
-  const [subject, ...more] = parsed.positionals;
-  if (subject === undefined) throw usage(`${verb} needs a ${what}.`);
-  if (more.length > 0) throw usage(`${verb} takes one ${what}; ${more.join(' ')} is too much.`);
-  return { subject, options: parsed.values };
-}
-
-function hubOption(hub: unknown): { hub?: string } {
-  if (typeof hub !== 'string') return {};
-  if (!URL.canParse(hub) || !/^https?:$/.test(new URL(hub).protocol)) {
-    throw usage(`--hub is ${hub}; it is an address such as https://huggingface.co.`);
-  }
-  return { hub };
-}
-
-function isEngine(name: unknown): name is EngineChoice {
-  return typeof name === 'string' && ENGINES.includes(name);
-}
-
-function usage(message: string): AmalgamError {
-  return new AmalgamError('Usage', message, 'Run it with --help to see how it is used.');
 }

@@ -14,6 +14,13 @@ import type {
   VerifyReport,
   VerifyRequest,
 } from '../engine/protocol';
+import type {
+  CompareProgress,
+  CompareReport,
+  CompareRequest,
+  ExtractLoraReport,
+  ExtractLoraRequest,
+} from '../engine/protocol-compare';
 import type { ErrorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';
 
@@ -42,10 +49,16 @@ export interface HeadlessCalls {
   verify(request: VerifyRequest & { url: string }): Promise<Outcome<VerifyReport>>;
   evaluate(request: EvaluateRequest): Promise<Outcome<EvaluateReport>>;
   generate(request: GenerateRequest): Promise<Outcome<GenerateReport>>;
+  compare(
+    request: Omit<CompareRequest, 'destination'> & { outputUrl: string },
+  ): Promise<Outcome<CompareReport>>;
+  extractLora(
+    request: Omit<ExtractLoraRequest, 'destination'> & { outputUrl: string },
+  ): Promise<Outcome<ExtractLoraReport>>;
 }
 
 /** Progress as the command prints it: the tensors' reports come with the final report. */
-export type ProgressLine = Omit<Progress, 'finished'>;
+export type ProgressLine = Omit<Progress, 'finished'> | Omit<CompareProgress, 'finished'>;
 
 /** What a job tells while it runs. */
 export type AnyProgress = ProgressLine | RunningProgress;

@@ -45,6 +45,22 @@ export function exposeHeadless(): void {
     evaluate: (request) => outcome(() => engine.evaluate(request, tell)),
 
     generate: (request) => outcome(() => engine.generate(request, tell)),
+
+    compare: ({ outputUrl, ...request }) =>
+      outcome(() =>
+        engine.compare(
+          { ...request, destination: { kind: 'served', url: outputUrl } },
+          ({ finished: _, ...line }) => tell(line),
+        ),
+      ),
+
+    extractLora: ({ outputUrl, ...request }) =>
+      outcome(() =>
+        engine.extractLora(
+          { ...request, destination: { kind: 'served', url: outputUrl } },
+          ({ finished: _, ...line }) => tell(line),
+        ),
+      ),
   };
   window.amalgamHeadless = calls;
 }

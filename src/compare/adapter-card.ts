@@ -2,7 +2,7 @@ import type { ExtractLoraReport } from '../engine/protocol-compare';
 import { markdownText, nameCode } from '../formats/model-card';
 import { yamlText } from '../formats/yaml-text';
 import { count } from './findings';
-import { percent, real } from './number-text';
+import { real } from './number-text';
 
 /**
  * The README.md of an extracted adapter: what it is, how near it comes, and what it does not carry.
@@ -27,8 +27,8 @@ export function adapterCard(
   const lines = [
     `A LoRA adapter extracted from ${nameCode(finetuned)} on the base ${nameCode(base)}, made with Amalgam ${markdownText(report.version)}.`,
     '',
-    `* ${count(modules.length, 'module')} with factors, ${rankWords}: ranks ${Math.min(...ranks)} to ${Math.max(...ranks)}, ${report.parameters} parameters`,
-    `* merged into the base it comes within ${percent(merged.error)} of the difference (Frobenius norm; largest single error ${real(merged.maxError)})`,
+    `* ${count(modules.length, 'module')} with factors, ${rankWords}: smallest ${Math.min(...ranks)}, largest ${Math.max(...ranks)}, ${report.parameters} parameters`,
+    `* merged into the base it leaves ${real(merged.error)} of the difference (Frobenius norm; largest single error ${real(merged.maxError)})`,
     ...(saved.length > 0 ? [`* ${count(saved.length, 'tensor')} carried whole (modules\\_to\\_save)`] : []),
     ...(left.length > 0 ? [`* ${count(left.length, 'change')} not carried, see below`] : []),
     ...notes.map((note) => `* ${markdownText(note)}`),

@@ -1,0 +1,134 @@
+/** Comparing and extracting from a terminal: files, both engines, an adapter found again, and what is refused. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from '@playwright/test';
+import type { ExtractLoraReport } from '../../src/engine/protocol-compare';
+import { readSafetensors } from './merged-folder';
+
+const root = join(import.meta.dirname, '../..');
+const samples = join(root, 'public/samples');
+let work: string;
+test.beforeEach(() => {
+  work = mkdtempSync(join(tmpdir(), 'amalgam-compare-'));
+});
+test.afterEach(() => rmSync(work, { recursive: true, force: true }));
+
+function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      ['--import', 'tsx', 'src/cli/amalgam.ts', ...args],
+      { cwd: root },
+      (error, stdout, stderr) => resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    );
+  });
+}
+
+const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
+const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
+
+test('finds the kitchen LoRA again in the model it was merged into, to the same bytes on both engines', async () => {
+  const recipe = join(work, 'recipe.yml');
+  const merged = join(work, 'merged');
+  writeFileSync(
+    recipe,
+    `merge_method: passthrough\nmodels:\n  - model: ${samples}/base+${samples}/kitchen\ndtype: float32\n`,
+  );
+  expect((await amalgam('merge', recipe, '--out', merged, '--engine', 'cpu')).code).toBe(0);
+
+  const hashes: string[] = [];
+  for (const engine of ['cpu', 'webgpu']) {
+    const out = join(work, engine);
+    const reportFile = join(work, `${engine}.json`);
+    const { code, stdout } = await amalgam(
+      ...['extract-lora', `${samples}/base`, merged, '--rank', '8', '--out', out],
+      ...['--engine', engine, '--report', reportFile],
+    );
+    expect(code).toBe(0);
+    expect(stdout).toContain('Extracted 42');
+    const report = json(reportFile) as ExtractLoraReport;
+    expect(report.engine).toBe(engine);
+    expect(report.modules).toHaveLength(42);
+    for (const module of report.modules) expect(module.error, module.module).toBeLessThanOrEqual(1e-5);
+    expect(report.merged.error).toBeLessThanOrEqual(1e-5);
+    expect(readdirSync(out).sort()).toEqual([
+      'README.md',
+      'adapter_config.json',
+      'adapter_model.safetensors',
+    ]);
+    hashes.push(sha256(join(out, 'adapter_model.safetensors')));
+    expect(report.files[0]!.sha256).toBe(hashes.at(-1));
+  }
+  expect(hashes[0]).toBe(hashes[1]);
+
+  const config = json(work, 'cpu', 'adapter_config.json');
+  expect(config).toMatchObject({ peft_type: 'LORA', r: 8, lora_alpha: 8, rank_pattern: {} });
+  expect(config.target_modules.sort()).toEqual(
+    json(samples, 'kitchen/adapter_config.json').target_modules.sort(),
+  );
+  const found = readSafetensors(readFileSync(join(work, 'cpu/adapter_model.safetensors')));
+  const original = readSafetensors(readFileSync(join(samples, 'kitchen/adapter_model.safetensors')));
+  const shapes = ({ tensors }: typeof found) =>
+    [...tensors].map(([name, { shape }]) => `${name} [${shape}]`).sort();
+  expect(shapes(found)).toEqual(shapes(original));
+
+  // what was written is an adapter like any other
+  writeFileSync(
+    recipe,
+    `merge_method: passthrough\nmodels:\n  - model: ${samples}/base+${work}/cpu\ndtype: float32\n`,
+  );
+  expect((await amalgam('plan', recipe)).code).toBe(0);
+});
+
+test('compares on both engines, which agree to the bit, and writes every file', async () => {
+  const out = join(work, 'compared');
+  const { code, stdout } = await amalgam(
+    ...['compare', `${samples}/base`, `${samples}/workshop`, '--out', out],
+    ...['--engine', 'webgpu', '--time-engines', '--no-lora-analysis'],
+  );
+  expect(code).toBe(0);
+  expect(stdout).toContain('56 tensors compared: 56 modified, 0 identical.');
+  expect(stdout).toContain('Both give the same bits.');
+  expect(readdirSync(out).sort()).toEqual([
+    'architecture_comparison.json',
+    'comparison_report.html',
+    'comparison_report.txt',
+    'config_comparison.json',
+    'difference.txt',
+    'lora_analysis.json',
+    'weight_differences.json',
+  ]);
+  const { total, tensors, engine_timing } = json(out, 'weight_differences.json');
+  expect(engine_timing).toMatchObject({ maxDisagreement: 0 });
+  expect(Object.keys(tensors)).toHaveLength(56);
+  expect(total.relative_diff).toBeGreaterThan(0.01);
+});
+
+test('says what is wrong, ends with a code, and writes nothing', async () => {
+  const out = join(work, 'never');
+  const same = await amalgam(
+    'extract-lora',
+    `${samples}/base`,
+    `${samples}/base`,
+    '--rank',
+    '8',
+    '--out',
+    out,
+  );
+  expect(same.code).toBe(1);
+  expect(same.stderr).toMatch(/are identical in all 56 tensors: the difference is zero and has rank 0/);
+  const other = await amalgam(
+    'compare',
+    `${samples}/base`,
+    join(root, 'e2e/fixtures/golden/forward/gpt2'),
+    '--out',
+    out,
+  );
+  expect(other.code).toBe(1);
+  expect(other.stderr).toMatch(/\(llama\) and .* \(gpt2\) have no tensor in common/);
+  expect(existsSync(out)).toBe(false);
+  expect(readdirSync(work)).toEqual([]);
+});

@@ -1,0 +1,75 @@
+/** Reading options of the command line. */
+import { parseArgs } from 'node:util';
+import type { EngineChoice } from '../compute/engine';
+import { AmalgamError } from '../errors';
+
+const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies EngineChoice[];
+
+/** @throws Usage */
+export function engineOption(engine: unknown): EngineChoice {
+  if (isEngine(engine)) return engine;
+  throw usage(`--engine is ${String(engine)}; it is one of auto, webgpu and cpu.`);
+}
+
+/** A number of at least `least`. @throws Usage */
+export function numberOption(
+  name: string,
+  text: unknown,
+  otherwise: number,
+  least: number,
+  whole: boolean,
+): number {
+  if (text === undefined) return otherwise;
+  const value = typeof text === 'string' && text.trim() !== '' ? Number(text) : Number.NaN;
+  if (value >= least && (!whole || Number.isSafeInteger(value))) return value;
+  throw usage(`--${name} is ${String(text)}; it is ${whole ? 'a whole number' : 'a number'} from ${least}.`);
+}
+
+/** Options of a verb as `parseArgs` takes them. */
+export type Options = Record<string, { type: 'string' | 'boolean'; multiple?: boolean }>;
+
+/** The one thing a verb is about, and its options. @throws Usage */
+export function parseOne(verb: string, what: string, args: string[], options: Options) {
+  const { subjects, values } = parseArguments(verb, args, options);
+  const [subject, ...more] = subjects;
+  if (subject === undefined) throw usage(`${verb} needs a ${what}.`);
+  if (more.length > 0) throw usage(`${verb} takes one ${what}; ${more.join(' ')} is too much.`);
+  return { subject, options: values };
+}
+
+/** The two models a verb is about, and its options. @throws Usage */
+export function parseTwo(verb: string, args: string[], options: Options) {
+  const { subjects, values } = parseArguments(verb, args, options);
+  const [base, finetuned, ...more] = subjects;
+  if (base === undefined || finetuned === undefined) {
+    throw usage(`${verb} needs two models, the base and the fine-tune.`);
+  }
+  if (more.length > 0) throw usage(`${verb} takes two models; ${more.join(' ')} is too much.`);
+  return { base, finetuned, options: values };
+}
+
+function parseArguments(verb: string, args: string[], options: Options) {
+  try {
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true, strict: true });
+    return { subjects: positionals, values: values as Record<string, unknown> };
+  } catch (thrown) {
+    throw usage(`${verb}: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+  }
+}
+
+/** @throws Usage for what is no http address */
+export function hubOption(hub: unknown): { hub?: string } {
+  if (typeof hub !== 'string') return {};
+  if (!URL.canParse(hub) || !/^https?:$/.test(new URL(hub).protocol)) {
+    throw usage(`--hub is ${hub}; it is an address such as https://huggingface.co.`);
+  }
+  return { hub };
+}
+
+function isEngine(name: unknown): name is EngineChoice {
+  return typeof name === 'string' && ENGINES.includes(name);
+}
+
+export function usage(message: string): AmalgamError {
+  return new AmalgamError('Usage', message, 'Run it with --help to see how it is used.');
+}

@@ -1,0 +1,140 @@
+/** The verbs `compare` and `extract-lora` as they are typed. */
+import type { CompareRequest, ExtractLoraRequest, RankChoice } from '../engine/protocol-compare';
+import { engineOption, hubOption, numberOption, type Options, parseTwo, usage } from './arguments';
+
+export interface CompareCommand {
+  verb: 'compare';
+  out: string;
+  hub?: string;
+  request: Omit<CompareRequest, 'destination'>;
+}
+
+export interface ExtractLoraCommand {
+  verb: 'extract-lora';
+  out: string;
+  hub?: string;
+  report?: string;
+  request: Omit<ExtractLoraRequest, 'destination'>;
+}
+
+export const COMPARE_USAGE = `  compare <base> <finetuned> --out DIR [--threshold 1e-6] [--top 20] [--no-lora-analysis] [--time-engines]
+           [--engine auto|webgpu|cpu] [--hub URL]
+      How two models differ, tensor by tensor, as text, JSON and a page. --no-lora-analysis leaves out the spectra of
+      modified matrices, --time-engines measures everything on both engines.
+
+  extract-lora <base> <finetuned> --out DIR (--rank R | --energy SHARE | --cutoff RATIO | --budget BYTES)
+           [--max-rank 128] [--include PART]… [--exclude PART]… [--embeddings save|lora|skip] [--vectors save|skip]
+           [--dtype float32|float16|bfloat16] [--seed 0] [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
+      The difference as a LoRA adapter for PEFT. --energy keeps this share of each change, --cutoff singular values
+      down to this share of the largest, --budget what captures most in so many bytes (a number, or such as 20MB).
+      --include and --exclude choose modules by a part of their path.
+`;
+
+/** @throws Usage */
+export function parseCompare(args: string[]): CompareCommand {
+  const { base, finetuned, options } = parseTwo('compare', args, {
+    ...COMMON,
+    threshold: { type: 'string' },
+    top: { type: 'string' },
+    'no-lora-analysis': { type: 'boolean' },
+    'time-engines': { type: 'boolean' },
+  });
+  return {
+    verb: 'compare',
+    out: outOption('compare', options.out),
+    ...hubOption(options.hub),
+    request: {
+      base,
+      finetuned,
+      engine: engineOption(options.engine ?? 'auto'),
+      threshold: numberOption('threshold', options.threshold, 1e-6, 0, false),
+      top: numberOption('top', options.top, 20, 0, true),
+      loraAnalysis: options['no-lora-analysis'] !== true,
+      timeEngines: options['time-engines'] === true,
+    },
+  };
+}
+
+/** @throws Usage */
+export function parseExtractLora(args: string[]): ExtractLoraCommand {
+  const { base, finetuned, options } = parseTwo('extract-lora', args, {
+    ...COMMON,
+    rank: { type: 'string' },
+    energy: { type: 'string' },
+    cutoff: { type: 'string' },
+    budget: { type: 'string' },
+    'max-rank': { type: 'string' },
+    include: { type: 'string', multiple: true },
+    exclude: { type: 'string', multiple: true },
+    embeddings: { type: 'string' },
+    vectors: { type: 'string' },
+    dtype: { type: 'string' },
+    seed: { type: 'string' },
+    report: { type: 'string' },
+  });
+  const { report } = options;
+  return {
+    verb: 'extract-lora',
+    out: outOption('extract-lora', options.out),
+    ...hubOption(options.hub),
+    ...(typeof report === 'string' ? { report } : {}),
+    request: {
+      base,
+      finetuned,
+      engine: engineOption(options.engine ?? 'auto'),
+      rank: rankOption(options),
+      maxRank: numberOption('max-rank', options['max-rank'], 128, 1, true),
+      include: listOption(options.include),
+      exclude: listOption(options.exclude),
+      embeddings: choiceOption('embeddings', options.embeddings, ['save', 'lora', 'skip']),
+      vectors: choiceOption('vectors', options.vectors, ['save', 'skip']),
+      dtype: DTYPES[choiceOption('dtype', options.dtype, ['float32', 'float16', 'bfloat16'])],
+      seed: numberOption('seed', options.seed, 0, 0, true),
+    },
+  };
+}
+
+const COMMON: Options = { out: { type: 'string' }, engine: { type: 'string' }, hub: { type: 'string' } };
+const DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
+const UNITS: Readonly<Record<string, number>> = { kb: 1e3, mb: 1e6, gb: 1e9 };
+
+function outOption(verb: string, out: unknown): string {
+  if (typeof out === 'string' && out !== '') return out;
+  throw usage(`${verb} needs --out DIR, the folder to write.`);
+}
+
+function rankOption(options: Record<string, unknown>): RankChoice {
+  const given = ['rank', 'energy', 'cutoff', 'budget'].filter((name) => options[name] !== undefined);
+  if (given.length !== 1) {
+    throw usage('extract-lora needs exactly one of --rank, --energy, --cutoff and --budget.');
+  }
+  switch (given[0]) {
+    case 'rank':
+      return { kind: 'rank', rank: numberOption('rank', options.rank, 0, 1, true) };
+    case 'energy':
+      return { kind: 'energy', share: numberOption('energy', options.energy, 0, 0, false) };
+    case 'cutoff':
+      return { kind: 'cutoff', ratio: numberOption('cutoff', options.cutoff, 0, 0, false) };
+    default: {
+      const [, digits, unit = ''] = /^([\d.]+) ?([kmg]b)?$/i.exec(String(options.budget)) ?? [];
+      const bytes = Math.floor(Number(digits ?? 'none') * (UNITS[unit.toLowerCase()] ?? 1));
+      return {
+        kind: 'bytes',
+        bytes: numberOption('budget', Number.isNaN(bytes) ? options.budget : String(bytes), 0, 1, true),
+      };
+    }
+  }
+}
+
+function listOption(given: unknown): string[] {
+  const parts = Array.isArray(given) ? given : [];
+  return parts.flatMap((part) => String(part).split(',')).filter((part) => part !== '');
+}
+
+/** One of a few words; the first where none is given. */
+function choiceOption<const T extends string>(name: string, given: unknown, words: readonly [T, ...T[]]): T {
+  if (given === undefined) return words[0];
+  const found = words.find((word) => word === given);
+  if (found !== undefined) return found;
+  throw usage(`--${name} is ${String(given)}; it is one of ${words.join(', ')}.`);
+}

@@ -1,0 +1,70 @@
+/** What `compare` and `extract-lora` do: open both models in the studio's page, run the job, print what it found. */
+import { resolve } from 'node:path';
+import process from 'node:process';
+import { AmalgamError } from '../errors';
+import type { CompareCommand, ExtractLoraCommand } from './compare-command';
+import { compareText, extractText } from './compare-print';
+import { type Job, openJob, type Undo } from './job';
+import { beginOutputFolder, type OutputFolder } from './output-folder';
+import { progressPrinter } from './progress-printer';
+import { checkReportPlace, writeWhole } from './report-file';
+
+/** Where a verb runs and where it prints. */
+export interface Place {
+  workingFolder: string;
+  undo: Undo;
+  say(line: string): void;
+  write(text: string): Promise<void>;
+}
+
+export async function compareVerb(command: CompareCommand, place: Place): Promise<number> {
+  const out = resolve(place.workingFolder, command.out);
+  const report = await withBoth(command, out, place, (job, models, outputUrl) =>
+    job.page.call('compare', { ...command.request, ...models, outputUrl }),
+  );
+  await place.write(`${compareText(report, out)}\n`);
+  return 0;
+}
+
+export async function extractLoraVerb(command: ExtractLoraCommand, place: Place): Promise<number> {
+  const out = resolve(place.workingFolder, command.out);
+  const reportFile = command.report === undefined ? undefined : resolve(place.workingFolder, command.report);
+  if (reportFile !== undefined) await checkReportPlace(reportFile);
+  const report = await withBoth(command, out, place, (job, models, outputUrl) =>
+    job.page.call('extractLora', { ...command.request, ...models, outputUrl }),
+  );
+  if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
+  await place.write(`${extractText(report, out)}\n`);
+  return 0;
+}
+
+/** Opens both models and the output folder, runs the job with progress, and sees that its folder is there. */
+async function withBoth<T>(
+  { request, hub }: CompareCommand | ExtractLoraCommand,
+  out: string,
+  { workingFolder, undo, say }: Place,
+  run: (job: Job, models: { base: string; finetuned: string }, outputUrl: string) => Promise<T>,
+): Promise<T> {
+  const output: OutputFolder = await beginOutputFolder(out);
+  undo.push(() => output.discard());
+  // both models as a recipe names them: looked up, served and pinned like those of a merge
+  const recipe = {
+    mergeMethod: 'passthrough',
+    models: [request.base, request.finetuned].map((model) => ({ model, parameters: {} })),
+    parameters: {},
+    amalgam: {},
+  };
+  const job = await openJob(recipe, resolve(workingFolder, 'models'), workingFolder, hub, undo, say);
+  const [base, finetuned] = job.recipe.models!.map(({ model }) => model);
+  const printer = progressPrinter(process.stderr);
+  await job.page.onProgress(printer.print);
+  const result = await run(
+    job,
+    { base: base!, finetuned: finetuned! },
+    job.server.receiveOutput(output),
+  ).finally(() => printer.end());
+  if (!output.isCommitted) {
+    throw new AmalgamError('Internal', 'The job ended without an output folder.', 'Please report this.');
+  }
+  return result;
+}

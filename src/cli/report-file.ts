@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { AmalgamError } from '../errors';
+
+/** A job may take an hour; a report that could not be written afterwards is found out before. */
+export async function checkReportPlace(file: string): Promise<void> {
+  const folder = await stat(dirname(file)).catch(() => undefined);
+  const existing = await stat(file).catch(() => undefined);
+  if (folder?.isDirectory() && !existing?.isDirectory()) return;
+  throw new AmalgamError(
+    'Usage',
+    `The report cannot be written to ${file}.`,
+    'Give --report a file name in a folder that exists.',
+  );
+}
+
+/** Writes a file beside its name and swaps, so that half a file never has the name. */
+export async function writeWhole(file: string, text: string): Promise<void> {
+  const temporary = `${file}.${randomBytes(4).toString('hex')}`;
+  try {
+    await writeFile(temporary, text);
+    await rename(temporary, file);
+  } catch (thrown) {
+    await rm(temporary, { force: true });
+    throw new AmalgamError(
+      'DestinationFailed',
+      `The report ${file} could not be written: ${(thrown as Error).message}.`,
+      'The output itself was written. Check the path and its disk.',
+      { cause: thrown },
+    );
+  }
+}
