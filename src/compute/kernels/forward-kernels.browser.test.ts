@@ -5,14 +5,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCpuEngine } from '../../cpu/cpu-engine';
 import type { WeightDtype } from '../../formats/dtype';
-import { decodeToF32, encodeFromF32 } from '../../formats/half';
+import { decodeToF32 } from '../../formats/half';
 import { createGpuEngine } from '../../gpu/gpu-engine';
 import type { ComputeEngine } from '../engine';
 import type { Kernel } from '../kernel';
-import { philox } from '../philox';
 import { ACTIVATION_CODE, activate } from './activate';
 import { addScaled } from './add-scaled';
-import { NO_WINDOW } from './attention-groups';
 import { attentionMix } from './attention-mix';
 import { attentionScores } from './attention-scores';
 import { attentionSoftmax, attentionSoftmaxLine } from './attention-softmax';
@@ -20,6 +18,7 @@ import { capLogits } from './cap-logits';
 import { countNonFinite } from './count-non-finite';
 import { DTYPE_CODE } from './decode';
 import { embed } from './embed';
+import { after, comparison, each, floats, inGroups, packed, tolerance } from './forward-kernels.test.fixture';
 import { gatherRows } from './gather-rows';
 import { LOG_SUM_SEGMENT, logSum } from './log-sum';
 import { type MatmulForm, matmul, matmulWork } from './matmul';
@@ -52,76 +51,7 @@ beforeAll(async () => {
   gpu = await createGpuEngine();
 });
 afterAll(() => gpu.close());
-
-/** Uniform in (−size, size). */
-function floats(n: number, seed: number, size = 1): Float32Array<ArrayBuffer> {
-  const words = new Uint32Array(4);
-  return Float32Array.from({ length: n }, (_, i) => {
-    philox(i, 0, seed, 3, words);
-    return (words[0]! / 2 ** 31 - 1) * size;
-  });
-}
-
-function packed(values: Float32Array, dtype: WeightDtype): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(values.length * (dtype === 'F32' ? 4 : 2));
-  encodeFromF32(values, dtype, bytes);
-  return bytes;
-}
-
-type Contents = Record<
-  string,
-  Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>
->;
-
-async function after(
-  engine: ComputeEngine,
-  kernel: Kernel,
-  contents: Contents,
-  params: Record<string, number>,
-  work: { groups: number; elements: number },
-  output: string,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const buffers = Object.fromEntries(
-    Object.entries(contents).map(([name, data]) => {
-      const buffer = engine.allocate(Math.ceil(data.byteLength / 16) * 16, name);
-      const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-      const even = new Uint8Array(Math.ceil(bytes.length / 4) * 4);
-      even.set(bytes);
-      engine.write(buffer, 0, even);
-      return [name, buffer];
-    }),
-  );
-  engine.run(kernel, { params, buffers, ...work });
-  const [bytes] = await engine.read([{ buffer: buffers[output]!, byteLength: contents[output]!.byteLength }]);
-  for (const b of Object.values(buffers)) engine.free(b);
-  return bytes!;
-}
-
-/** Runs on both engines and compares one buffer; returns the CPU's. */
-async function expectClose(
-  kernel: object,
-  contents: Contents,
-  params: Record<string, number>,
-  work: { groups: number; elements: number },
-  output = 'y',
-): Promise<Float32Array> {
-  const k = kernel as Kernel;
-  const a = new Float32Array((await after(cpu, k, contents, params, work, output)).buffer);
-  const b = new Float32Array((await after(gpu, k, contents, params, work, output)).buffer);
-  const largest = a.reduce((m, v) => Math.max(m, Math.abs(v)), 0);
-  const worst = a.reduce((m, v, i) => Math.max(m, Math.abs(v - b[i]!)), 0);
-  expect(largest).toBeGreaterThan(0);
-  expect(worst / largest, `${k.id}: ${worst} of ${largest}`).toBeLessThanOrEqual(tolerance(k));
-  expect(b.every(Number.isFinite)).toBe(true);
-  return a;
-}
-
-function tolerance(kernel: Kernel): number {
-  return Number(/Tolerance: ([\d.e-]+)/.exec(kernel.wgsl)![1]!.replace(/\.$/, ''));
-}
-
-const each = (n: number) => ({ groups: n, elements: n });
-const inGroups = (n: number, size: number) => ({ groups: Math.ceil(n / size), elements: n });
+const expectClose = comparison(cpu, () => gpu);
 
 describe.each(kernels.map((k) => [k.id, k] as const))('%s', (_, kernel) => {
   it('declares the same parameters and buffers twice, and its tolerance', () => {
@@ -335,84 +265,4 @@ describe('rows', () => {
     const picked = await expectClose(logSum, contents, params, work, 'picked');
     expect([...picked]).toEqual([contents.logits[0], contents.logits[stride + columns - 1], -1]);
   });
-});
-
-describe('attention', () => {
-  // heads, heads per key head, head_dim / 4, window, cap, slopes
-  const cases = [
-    [6, 3, 2, NO_WINDOW, 0, 0],
-    [4, 1, 6, NO_WINDOW, 2, 0],
-    [10, 1, 1, NO_WINDOW, 0, 1],
-    [4, 2, 4, 5, 0, 0],
-  ] as const;
-
-  it.each(cases)(
-    '%i heads, %i a key head, 4·%i dims, window %i, cap %f',
-    async (heads, share, dim4, window, cap, sloped) => {
-      // two sequences: 10 rows from position 0 with keys from row 0 on, 3 rows from position 6 with keys from row 14 on
-      const sequences = [
-        { row: 0, count: 10, origin: 0, position: 0 },
-        { row: 10, count: 3, origin: 14, position: 6 },
-      ];
-      const groups = sequences.flatMap(({ row, count, origin, position }) =>
-        Array.from({ length: Math.ceil(count / 4) }, (_, i) => [
-          row + 4 * i,
-          Math.min(4, count - 4 * i),
-          origin,
-          position + 4 * i,
-        ]),
-      );
-      const [rows, dim, span, skipped] = [13, dim4 * 4, 12, 1];
-      const lines = (groups.length - skipped) * heads * 4;
-      const shared = { groups: groups.length - skipped, group_begin: skipped, heads, span, window };
-      const table = Uint32Array.from(groups.flat());
-      const q = floats(rows * heads * dim, 20, 3);
-      const k = floats(24 * (heads / share) * dim, 21, 3);
-      const v = floats(k.length, 22);
-      const slopes = floats(heads, 23);
-      const scores = await expectClose(
-        attentionScores,
-        { q, k, groups: table, slopes, scores: new Float32Array(lines * span) },
-        { ...shared, share, dim4, sloped, scale: 0.3, cap },
-        inGroups((lines / 4) * (span / 4), 64),
-        'scores',
-      );
-      const before = { groups: table, scores: scores.slice() };
-      const shares = await expectClose(attentionSoftmax, before, shared, each(lines), 'scores');
-      const again = await expectClose(attentionSoftmaxLine, before, shared, inGroups(lines, 64), 'scores');
-      expect(again).toEqual(shares);
-      const y = await expectClose(
-        attentionMix,
-        { shares: shares.slice(), v, groups: table, y: new Float32Array(q.length) },
-        { ...shared, share, dim4 },
-        inGroups((lines / 4) * dim4, 64),
-      );
-      // against the definition
-      for (const [row, rowsOfGroup, origin, position] of groups.slice(skipped) as [
-        number,
-        number,
-        number,
-        number,
-      ][]) {
-        for (let i = 0; i < rowsOfGroup; i++) {
-          for (const h of [0, heads - 1]) {
-            const keys = Array.from(
-              { length: Math.min(position + i + 1, window) },
-              (_, j) => position + i - j,
-            );
-            const at = (key: number) => ((origin + key) * (heads / share) + Math.floor(h / share)) * dim;
-            const weights = keys.map((key) => {
-              let sum = 0;
-              for (let d = 0; d < dim; d++) sum += q[((row + i) * heads + h) * dim + d]! * k[at(key) + d]!;
-              const capped = cap > 0 ? cap * Math.tanh((sum * 0.3) / cap) : sum * 0.3;
-              return Math.exp(capped + sloped * slopes[h]! * key);
-            });
-            const total = weights.reduce((a, b) => a + b, 0);
-            const wanted = keys.reduce((sum, key, j) => sum + (weights[j]! / total) * v[at(key) + 1]!, 0);
-            expect(y[((row + i) * heads + h) * dim + 1]).toBeCloseTo(wanted, 4);
-          }
-        }
-      }
-    },
-  );
 });
