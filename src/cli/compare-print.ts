@@ -24,16 +24,17 @@ export function extractText(report: ExtractLoraReport, folder: string): string {
   const ranks = modules.map(({ rank }) => rank);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const whole = saved.length > 0 ? `, ${formatCounted(saved.length, 'tensor')} carried whole` : '';
-  const worst = modules.reduce((most, module) => (module.error > most.error ? module : most), modules[0]!);
+  const errors = modules.map(({ error }) => error ?? 0);
+  const worst = errors.indexOf(Math.max(...errors));
   const leftOut = left.map(
     ({ name, normDelta, why }) =>
       `not carried: ${displayName(name)}, ${why}${normDelta === null ? '' : ` (norm of the change ${formatReal(normDelta)})`}`,
   );
   return [
     `Extracted ${formatCounted(modules.length, 'module')} of rank ${span(ranks)}${whole}: ${formatBytes(bytes)}`,
-    `Merged back, ${formatReal(merged.error)} of the difference is left (largest single error ${formatReal(merged.maxError)}; worst module ${displayName(worst.module)}: ${formatReal(worst.error)})`,
-    ...merged.failed.map(({ name, message }) => `could not be checked: ${displayName(name)}, ${message}`),
-    ...notes,
+    `Merged back, ${formatReal(merged.error)} of the difference is left (largest single error ${formatReal(merged.maxError)}; worst module ${displayName(modules[worst]!.module)}: ${formatReal(errors[worst]!)})`,
+    ...merged.failed.map(({ name, message }) => `not finite when merged: ${displayName(name)}, ${message}`),
+    ...notes.map((note) => displayName(note, 2000)),
     ...leftOut.slice(0, MOST_LINES),
     ...(leftOut.length > MOST_LINES
       ? [`and ${leftOut.length - MOST_LINES} more; README.md names them all`]

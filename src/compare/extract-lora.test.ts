@@ -98,7 +98,7 @@ describe('ranks', () => {
     const kept = (k: number) => singularValues.slice(0, k).reduce((sum, s) => sum + s * s, 0) / all;
     expect(kept(rank)).toBeGreaterThanOrEqual(0.9);
     expect(kept(rank - 1)).toBeLessThan(0.9);
-    expect(error ** 2).toBeCloseTo(1 - kept(rank), 5);
+    expect(error! ** 2).toBeCloseTo(1 - kept(rank), 5);
   });
 
   test('an energy that the largest rank does not reach is said', async () => {
@@ -198,4 +198,11 @@ test('the card names models as text and says what is missing', async () => {
     '`model.embed_tokens.weight`: embeddings and heads are left out on request (norm of the change',
   );
   expect(lora.card).toContain('3 modules with factors, rank 64');
+});
+
+test('factors that do not fit their dtype are found by merging them', async () => {
+  const far = changed({ [Q]: random([24, 24], 1e10, 60) });
+  const { report } = await extract(base, far, { dtype: 'F16' });
+  expect(report.modules[0]!.error).toBeNull();
+  expect(report.merged.failed).toMatchObject([{ name: Q }]);
 });

@@ -175,8 +175,8 @@ function describeModule(
     normDelta,
     singularValues: [...values.slice(0, SPECTRUM_VALUES)],
     exact,
-    error: found ? Math.sqrt(found.squares) / normDelta : 0,
-    maxError: found?.largest ?? 0,
+    error: found ? Math.sqrt(found.squares) / normDelta : null,
+    maxError: found?.largest ?? null,
   };
 }
 

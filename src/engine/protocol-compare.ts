@@ -249,10 +249,10 @@ export interface ExtractedModule {
   singularValues: number[];
   /** Decomposed exactly, not by a random sketch. */
   exact: boolean;
-  /** ‖finetuned − (base + B·A)‖ / ‖Δ‖ after merging what was written, in f32. */
-  error: number;
-  /** Largest |finetuned − (base + B·A)|. */
-  maxError: number;
+  /** ‖finetuned − (base + B·A)‖ / ‖Δ‖ after merging what is written, in f32; null where the merge is not finite. */
+  error: number | null;
+  /** Largest |finetuned − (base + B·A)|, null likewise. */
+  maxError: number | null;
 }
 
 export interface ExtractLoraReport {
@@ -276,7 +276,7 @@ export interface ExtractLoraReport {
     /** ‖finetuned − merged‖ / ‖finetuned‖ */
     relative: number;
     maxError: number;
-    /** Names of tensors that could not be checked. */
+    /** Tensors whose merge is not finite, which count in none of these. */
     failed: { name: string; message: string }[];
   };
   parameters: number;
