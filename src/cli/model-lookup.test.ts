@@ -9,25 +9,25 @@ let places: string[];
 
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'amalgam-lookup-'));
-  places = [join(root, 'recipes'), join(root, 'work')];
+  places = [join(root, 'recipes'), join(root, 'inner')];
   await mkdir(join(root, 'recipes', 'both'), { recursive: true });
-  await mkdir(join(root, 'work', 'both'), { recursive: true });
-  await mkdir(join(root, 'work', 'owner', 'name'), { recursive: true });
-  await mkdir(join(root, 'work', 'odd@name'), { recursive: true });
-  await writeFile(join(root, 'work', 'file'), '');
+  await mkdir(join(root, 'inner', 'both'), { recursive: true });
+  await mkdir(join(root, 'inner', 'owner', 'name'), { recursive: true });
+  await mkdir(join(root, 'inner', 'odd@name'), { recursive: true });
+  await writeFile(join(root, 'inner', 'file'), '');
 });
 
 afterAll(() => rm(root, { recursive: true }));
 
 test('a folder beside the recipe comes before one in the working directory, and both before the Hub', async () => {
   expect(
-    await lookUpModels(['both', 'owner/name', 'odd@name', 'other/name', '../work/both'], places),
+    await lookUpModels(['both', 'owner/name', 'odd@name', 'other/name', '../inner/both'], places),
   ).toEqual([
     { name: 'both', folder: join(root, 'recipes', 'both') },
-    { name: 'owner/name', folder: join(root, 'work', 'owner', 'name') },
-    { name: 'odd@name', folder: join(root, 'work', 'odd@name') },
+    { name: 'owner/name', folder: join(root, 'inner', 'owner', 'name') },
+    { name: 'odd@name', folder: join(root, 'inner', 'odd@name') },
     { name: 'other/name' },
-    { name: '../work/both', folder: join(root, 'work', 'both') },
+    { name: '../inner/both', folder: join(root, 'inner', 'both') },
   ]);
 });
 
