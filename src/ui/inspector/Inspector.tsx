@@ -12,8 +12,14 @@ export function Inspector() {
   const selected = useFacts((s) => s.view.selected);
   const source = useLayersSource();
   const tensor = source.tensors.find((t) => t.name === selected);
+  // as a drawer on narrow screens it would hide half of a tab that has nothing to do with tensors
+  const fits = useFacts((s) => s.view.tab === 'plan' || s.view.tab === 'layers');
   return (
-    <aside className="inspector" aria-label="Inspector" data-open={tensor !== undefined || undefined}>
+    <aside
+      className="inspector"
+      aria-label="Inspector"
+      data-open={(tensor !== undefined && fits) || undefined}
+    >
       {tensor ? (
         <>
           <Button
