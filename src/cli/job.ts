@@ -6,13 +6,13 @@ import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import type { Recipe } from '../formats/recipe';
+import { recipeRepositories } from '../formats/recipe-models';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { type AppServer, startAppServer } from './app-server';
 import { openStudioPage, type StudioPage } from './browser';
 import { ensureBuilt } from './build';
 import { HUB_ORIGINS } from './content-security-policy';
 import { lookUpModels } from './model-lookup';
-import { recipeRepositories } from './recipe-models';
 
 /** A recipe opened in a running studio: everything `plan` and `merge` have in common. */
 export interface Job {

@@ -1,8 +1,8 @@
 import { connectEngine } from '../engine/client';
 import type { ModelFacts } from '../engine/protocol';
 import { errorFacts } from '../errors';
+import { renameRepositories } from '../formats/recipe-models';
 import type { AnyProgress, HeadlessCalls, Outcome } from './headless-calls';
-import { renameRepositories } from './recipe-models';
 
 /** The page's half of the headless command: the same engine as a person's tab, called from Node. */
 export function exposeHeadless(): void {

@@ -2,7 +2,7 @@
 import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL, parseHubId } from '../formats/hub-id';
 import type { Recipe } from '../formats/recipe';
-import { mapRecipeModels } from '../formats/recipe';
+import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import { makePlan } from '../merge/make-plan';
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan';
@@ -36,12 +36,15 @@ export function createSession(): EngineApi {
   /** The plan of a recipe whose Hub models are pinned to commits. */
   const plan = async (recipe: Recipe): Promise<Plan> => {
     const pins = new Map<string, string>();
-    const pinned = await mapRecipeModels(recipe, async (ref) => {
-      const pin = pins.get(ref) ?? (await models.pin(ref));
-      pins.set(ref, pin);
-      return pin;
-    });
-    return makePlan(pinned, (ref) => models.open(ref), methodById, await cachedHashes());
+    for (const repository of recipeRepositories(recipe)) {
+      pins.set(repository, await models.pin(repository));
+    }
+    return makePlan(
+      renameRepositories(recipe, pins),
+      (ref) => models.open(ref),
+      methodById,
+      await cachedHashes(),
+    );
   };
 
   /** One job at a time: they share the device and the storage. */

@@ -4,6 +4,13 @@
  * the same output bytes.
  */
 export interface Recipe {
+  /** What the recipe is called; mergekit reads it in recipes of several documents only. */
+  name?: string;
+  /**
+   * Recipes merged before this one, each after those it needs: their names stand for their outputs wherever a model is
+   * named (documents of one file, as mergekit-multi reads them). None of them has stages of its own.
+   */
+  stages?: RecipeStage[];
   /** Method name as mergekit spells it, e.g. `ties`. */
   mergeMethod: string;
   /** Model reference of the base, `path[@revision][+adapter[@revision]]`. */
@@ -18,6 +25,8 @@ export interface Recipe {
   tokenizerSource?: string;
   amalgam: RecipeExtensions;
 }
+
+export type RecipeStage = Omit<Recipe, 'stages'> & { name: string };
 
 export interface RecipeModel {
   model: string;
@@ -40,14 +49,18 @@ export interface RecipeExtensions {
   shardBytes?: number;
   /** What to do with NaN and Inf in the inputs or the result. Default `stop`. */
   nonFinite?: 'stop' | 'carry';
+  /** Only tensors that one of these patterns means are merged; the others keep the base's bytes. Default: all. */
+  include?: string[];
+  /** Tensors that one of these patterns means keep the base's bytes, also where `include` names them. */
+  exclude?: string[];
 }
 
 export type RecipeParameters = Record<string, ParameterSetting>;
 export type ParameterScalar = number | boolean | string;
-/** A scalar, a gradient over the layers, or filters (substring of the tensor name, first match wins). */
+/** A scalar, a gradient over the layers, or filters by tensor name (the first that matches holds). */
 export type ParameterSetting = ParameterScalar | number[] | ParameterFilter[];
 export interface ParameterFilter {
-  /** Substring of the tensor name; absent or `*` matches every tensor. */
+  /** Part of the tensor name, or a glob for all of it (formats/tensor-pattern.ts); absent or `*` means every tensor. */
   filter?: string;
   value: ParameterScalar | number[];
 }
@@ -80,34 +93,4 @@ function parseRepoRef(text: string): RepoRef {
 export function formatModelRef(ref: ModelRef): string {
   const repo = (r: RepoRef) => (r.revision === undefined ? r.path : `${r.path}@${r.revision}`);
   return ref.adapter ? `${repo(ref.model)}+${repo(ref.adapter)}` : repo(ref.model);
-}
-
-/** The distinct model references a recipe names, base first, in the order they appear. */
-export function recipeModels(recipe: Recipe): string[] {
-  const names = new Set<string>();
-  if (recipe.baseModel !== undefined) names.add(recipe.baseModel);
-  for (const m of recipe.models ?? []) names.add(m.model);
-  for (const s of recipe.slices ?? []) {
-    if (s.baseModel !== undefined) names.add(s.baseModel);
-    for (const source of s.sources) names.add(source.model);
-  }
-  return [...names];
-}
-
-/** The recipe with every model reference replaced by what `rename` makes of it. */
-export async function mapRecipeModels(
-  recipe: Recipe,
-  rename: (ref: string) => Promise<string>,
-): Promise<Recipe> {
-  const renamed = structuredClone(recipe);
-  if (renamed.baseModel !== undefined) renamed.baseModel = await rename(renamed.baseModel);
-  for (const m of renamed.models ?? []) m.model = await rename(m.model);
-  for (const s of renamed.slices ?? []) {
-    if (s.baseModel !== undefined) s.baseModel = await rename(s.baseModel);
-    for (const source of s.sources) source.model = await rename(source.model);
-  }
-  if (renamed.tokenizerSource !== undefined && renamed.tokenizerSource !== 'base') {
-    renamed.tokenizerSource = await rename(renamed.tokenizerSource);
-  }
-  return renamed;
 }

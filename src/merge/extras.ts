@@ -2,7 +2,8 @@
 
 import { modelCard } from '../formats/model-card';
 import { editConfig } from '../formats/model-config';
-import { parseModelRef, type Recipe, recipeModels } from '../formats/recipe';
+import { parseModelRef, type Recipe } from '../formats/recipe';
+import { recipeModels } from '../formats/recipe-models';
 import { formatRecipe } from '../formats/recipe-yaml';
 import { findFile } from '../sources/model-folder';
 import type { Checkpoint } from './checkpoint';

@@ -3,6 +3,7 @@
  * semantics of mergekit 0.1.4 (`config.py`: evaluate_setting, ConfigReader.parameter).
  */
 import type { ParameterScalar, ParameterSetting, RecipeParameters } from '../formats/recipe';
+import { matchesTensor } from '../formats/tensor-pattern';
 import type { Place } from '../models/tensor-role';
 import type { ParameterSpec } from './method';
 import type { ResolvedParameters } from './plan';
@@ -40,7 +41,7 @@ export function evaluateSetting(
   if (setting.every((entry) => typeof entry === 'number')) return interpolate(setting, t);
   for (const entry of setting) {
     if (typeof entry === 'number') continue;
-    if (entry.filter === undefined || entry.filter === '*' || tensorName.includes(entry.filter)) {
+    if (entry.filter === undefined || matchesTensor(entry.filter, tensorName)) {
       return evaluateSetting(entry.value, tensorName, t);
     }
   }
@@ -55,6 +56,9 @@ function interpolate(points: readonly number[], t: number): number {
   const fraction = scaled - left;
   return (1 - fraction) * (points[left] ?? Number.NaN) + fraction * (points[right] ?? Number.NaN);
 }
+
+/** Stands for a number that is searched for before the merge (`NumberSpec.auto`). */
+export const AUTO = 'auto';
 
 /** A parameter that has no usable value for a tensor. */
 export interface ParameterFault {
@@ -111,6 +115,8 @@ function defaultOf(spec: ParameterSpec): Checked {
 function checkValue(spec: ParameterSpec, given: ParameterScalar): Checked {
   switch (spec.kind) {
     case 'number': {
+      // the plan is made with the default, until the value is found
+      if (given === AUTO && spec.auto && spec.default !== undefined) return { value: spec.default };
       if (typeof given !== 'number' || Number.isNaN(given))
         return { reason: `must be a number, not ${show(given)}` };
       if (spec.integer && !Number.isInteger(given)) return { reason: `must be a whole number, not ${given}` };
@@ -126,10 +132,16 @@ function checkValue(spec: ParameterSpec, given: ParameterScalar): Checked {
     case 'choice': {
       const value = typeof given === 'boolean' ? spec.booleans?.[`${given}`] : given;
       const values = spec.choices.map((c) => c.value);
+      const refused = typeof value === 'string' ? spec.refused?.[value] : undefined;
+      if (refused !== undefined) return { reason: refused };
       return typeof value === 'string' && values.includes(value)
         ? { value }
         : { reason: `must be one of ${values.join(', ')}, not ${show(given)}` };
     }
+    case 'text':
+      return typeof given === 'string' && given !== ''
+        ? { value: given }
+        : { reason: `must be ${spec.values}, not ${show(given)}` };
   }
 }
 

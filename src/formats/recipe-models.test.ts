@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Recipe } from '../formats/recipe';
-import { recipeRepositories, renameRepositories } from './recipe-models';
+import type { Recipe } from './recipe';
+import { recipeModels, recipeRepositories, renameRepositories, stagesNamed } from './recipe-models';
 
 const recipe: Recipe = {
   mergeMethod: 'ties',
@@ -42,4 +42,44 @@ test('renaming pins exactly the repositories it is told to', () => {
     tokenizerSource: 'owner/base@aaa',
   });
   expect(renameRepositories({ ...recipe, tokenizerSource: 'base' }, renamed).tokenizerSource).toBe('base');
+});
+
+test('the name of a stage is no model: it is neither looked up nor renamed', () => {
+  const staged: Recipe = {
+    name: 'last',
+    mergeMethod: 'linear',
+    models: [
+      { model: 'first', parameters: {} },
+      { model: 'first+./adapter', parameters: {} },
+      { model: 'owner/other', parameters: {} },
+    ],
+    parameters: {},
+    amalgam: {},
+    stages: [{ ...recipe, name: 'first' }],
+  };
+  expect(recipeRepositories(staged)).toEqual([
+    'owner/base',
+    './adapter',
+    'owner/base@v1',
+    'owner/lora@main',
+    'owner/other',
+  ]);
+  expect(recipeModels(staged)).toEqual([
+    'owner/base',
+    'owner/base+./adapter',
+    'owner/base@v1+owner/lora@main',
+    'owner/other',
+  ]);
+  expect(stagesNamed(staged, new Set(['first', 'unused']))).toEqual(['first']);
+  const renamed = renameRepositories(
+    staged,
+    new Map([
+      ['first', 'wrong'],
+      ['owner/base', 'owner/base@aaa'],
+      ['./adapter', './b'],
+    ]),
+  );
+  expect(renamed.models?.map((m) => m.model)).toEqual(['first', 'first+./b', 'owner/other']);
+  expect(renamed.stages?.[0]?.baseModel).toBe('owner/base@aaa');
+  expect(staged.stages?.[0]?.baseModel).toBe('owner/base');
 });

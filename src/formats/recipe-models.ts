@@ -1,0 +1,88 @@
+/** The models a recipe names, its stages' included. The name of a stage is no model: it stands for that stage's output. */
+import { formatModelRef, parseModelRef, type Recipe, type RepoRef } from './recipe';
+
+type OneRecipe = Omit<Recipe, 'stages'>;
+
+/** The distinct model references a recipe and its stages name, base first, in the order they appear. */
+export function recipeModels(recipe: Recipe): string[] {
+  const stages = stageNames(recipe);
+  const named = parts(recipe).flatMap((part) => places({ ...part, tokenizerSource: 'base' }));
+  return [...new Set(named)].filter((ref) => !stages.has(parseModelRef(ref).model.path));
+}
+
+/**
+ * The distinct repositories a recipe names, `path[@revision]` as written, in the order they appear: bases, models, the
+ * adapters behind a `+`, and the tokenizer's.
+ */
+export function recipeRepositories(recipe: Recipe): string[] {
+  const stages = stageNames(recipe);
+  const names = new Set<string>();
+  for (const text of parts(recipe).flatMap(places)) {
+    const { model, adapter } = parseModelRef(text);
+    if (!stages.has(model.path)) names.add(formatModelRef({ model }));
+    if (adapter) names.add(formatModelRef({ model: adapter }));
+  }
+  return [...names];
+}
+
+/** Names of the stages that one recipe of several takes its models from. */
+export function stagesNamed(recipe: OneRecipe, stages: ReadonlySet<string>): string[] {
+  return [...new Set(places(recipe).map((ref) => parseModelRef(ref).model.path))].filter((name) =>
+    stages.has(name),
+  );
+}
+
+/** The same recipe with repositories renamed, e.g. a Hub id to the commit it was pinned at. Names of stages stay. */
+export function renameRepositories(recipe: Recipe, renamed: ReadonlyMap<string, string>): Recipe {
+  const stages = stageNames(recipe);
+  const repo = (ref: RepoRef): RepoRef => {
+    const name = stages.has(ref.path) ? undefined : renamed.get(formatModelRef({ model: ref }));
+    return name === undefined ? ref : parseModelRef(name).model;
+  };
+  const rename = (text: string): string => {
+    const { model, adapter } = parseModelRef(text);
+    return formatModelRef(adapter ? { model: repo(model), adapter: repo(adapter) } : { model: repo(model) });
+  };
+  const copy = structuredClone(recipe);
+  for (const part of parts(copy)) {
+    const tokenizer = tokenizerModel(part);
+    if (part.baseModel !== undefined) part.baseModel = rename(part.baseModel);
+    for (const m of part.models ?? []) m.model = rename(m.model);
+    for (const slice of part.slices ?? []) {
+      if (slice.baseModel !== undefined) slice.baseModel = rename(slice.baseModel);
+      for (const source of slice.sources) source.model = rename(source.model);
+    }
+    if (tokenizer !== undefined) part.tokenizerSource = rename(tokenizer);
+  }
+  return copy;
+}
+
+/** The stages in their order, the recipe itself last. */
+function parts(recipe: Recipe): OneRecipe[] {
+  return [...(recipe.stages ?? []), recipe];
+}
+
+function stageNames(recipe: Recipe): ReadonlySet<string> {
+  return new Set(recipe.stages?.map((stage) => stage.name));
+}
+
+/** Every place of one recipe that names a model. */
+function places(recipe: OneRecipe): string[] {
+  const tokenizer = tokenizerModel(recipe);
+  return [
+    ...(recipe.baseModel === undefined ? [] : [recipe.baseModel]),
+    ...(recipe.models ?? []).map((m) => m.model),
+    ...(recipe.slices ?? []).flatMap((slice) => [
+      ...(slice.baseModel === undefined ? [] : [slice.baseModel]),
+      ...slice.sources.map((source) => source.model),
+    ]),
+    ...(tokenizer === undefined ? [] : [tokenizer]),
+  ];
+}
+
+/** `tokenizer_source` where it names a model; `base` and `union` are words. */
+function tokenizerModel({ tokenizerSource }: OneRecipe): string | undefined {
+  return tokenizerSource === undefined || ['base', 'union'].includes(tokenizerSource)
+    ? undefined
+    : tokenizerSource;
+}
