@@ -23,6 +23,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   write: ['formats', 'sources', 'merge'],
   forward: ['formats', 'sources', 'models', 'compute'],
   evaluate: ['formats', 'sources', 'models', 'compute', 'forward'],
+  importance: ['formats', 'sources', 'store', 'models', 'compute', 'forward', 'merge'],
   compare: ['formats', 'sources', 'models', 'compute', 'merge'],
   engine: [
     'formats',
@@ -37,6 +38,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'compare',
     'forward',
     'evaluate',
+    'importance',
   ],
   ui: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'merge/method', 'merge/methods'],
   cli: ['engine/client', 'formats', 'ui/format'],
