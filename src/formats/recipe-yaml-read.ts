@@ -23,6 +23,7 @@ import {
 } from './recipe-yaml-nodes';
 
 const ROOT = [
+  'name',
   'merge_method',
   'base_model',
   'models',
@@ -34,11 +35,15 @@ const ROOT = [
   'amalgam',
 ];
 const NOT_YET = new Map([
-  ['modules', 'Merge models with one tower, or give “models” or “slices”.'],
+  [
+    'modules',
+    'Models of several towers cannot be merged tower by tower; give “models” or “slices” in its place.',
+  ],
   ['tokenizer', 'Use tokenizer_source: base, or the name of one of the models.'],
   ['chat_template', 'Remove it: the chat template comes with the tokenizer files.'],
 ]);
 const DTYPES = ['float32', 'float16', 'bfloat16'] as const;
+const EXTENSIONS = ['seed', 'gradient_ends', 'shard_bytes', 'non_finite', 'include', 'exclude'];
 const MAX_LAYERS = 100_000;
 
 /**
@@ -64,6 +69,8 @@ export function readRecipe(reader: RecipeReader, root: Field): Recipe | undefine
     parameters: readParameters(reader, fields.get('parameters')),
     amalgam: readExtensions(reader, fields.get('amalgam')),
   };
+  const name = fields.get('name');
+  assign(recipe, 'name', name && readText(reader, name));
   assign(recipe, 'baseModel', readModelRef(reader, fields.get('base_model')));
   if (models) recipe.models = readEntries(reader, models, readModel);
   if (slices) recipe.slices = readEntries(reader, slices, readSlice);
@@ -227,7 +234,7 @@ function readFilter(reader: RecipeReader, item: Field): ParameterFilter | undefi
 
 function readExtensions(reader: RecipeReader, field: Field | undefined): RecipeExtensions {
   const extensions: RecipeExtensions = {};
-  const fields = field && readMapping(reader, field, ['seed', 'gradient_ends', 'shard_bytes', 'non_finite']);
+  const fields = field && readMapping(reader, field, EXTENSIONS);
   if (!fields) return extensions;
   const read = <T>(name: string, reading: (field: Field) => T): T | undefined => {
     const found = fields.get(name);
@@ -253,7 +260,23 @@ function readExtensions(reader: RecipeReader, field: Field | undefined): RecipeE
     'nonFinite',
     read('non_finite', (f) => readChoice(reader, f, ['stop', 'carry'])),
   );
+  for (const key of ['include', 'exclude'] as const) {
+    assign(
+      extensions,
+      key,
+      read(key, (f) => readPatterns(reader, f)),
+    );
+  }
   return extensions;
+}
+
+/** Patterns of tensor names: at least one, each a text. */
+function readPatterns(reader: RecipeReader, field: Field): string[] | undefined {
+  const items = readList(reader, field);
+  if (items?.length === 0) {
+    return complain(reader, field, `${field.where} is empty.`, 'Name at least one tensor, or remove it.');
+  }
+  return items?.map((item) => readText(reader, item)).filter((text) => text !== undefined);
 }
 
 function need(

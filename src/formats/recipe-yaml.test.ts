@@ -43,7 +43,8 @@ parameters: {normalize: false, lambda: 0.9}
 dtype: float32
 out_dtype: bfloat16
 tokenizer_source: base
-amalgam: {seed: 7, gradient_ends: nearest, shard_bytes: 1000000, non_finite: carry}
+name: a recipe
+amalgam: {seed: 7, gradient_ends: nearest, shard_bytes: 1000000, non_finite: carry, include: [mlp], exclude: ["*.bias"]}
 `);
     expect(recipe).toEqual({
       mergeMethod: 'ties',
@@ -58,7 +59,15 @@ amalgam: {seed: 7, gradient_ends: nearest, shard_bytes: 1000000, non_finite: car
       parameters: { normalize: false, lambda: 0.9 },
       outDtype: 'bfloat16',
       tokenizerSource: 'base',
-      amalgam: { seed: 7, gradientEnds: 'nearest', shardBytes: 1e6, nonFinite: 'carry' },
+      name: 'a recipe',
+      amalgam: {
+        seed: 7,
+        gradientEnds: 'nearest',
+        shardBytes: 1e6,
+        nonFinite: 'carry',
+        include: ['mlp'],
+        exclude: ['*.bias'],
+      },
     } satisfies Recipe);
   });
 
@@ -223,9 +232,10 @@ describe('problems', () => {
       17,
       /^amalgam\.seed is not an integer/,
     ],
+    ['no patterns', `${head}amalgam: {exclude: []}\n`, 4, 20, /^amalgam\.exclude is empty/],
+    ['a pattern that is no text', `${head}amalgam: {include: [1]}\n`, 4, 21, /include\[0\] is not a text/],
     ['an own tag', `${head}dtype: !!python/object:os.system x\n`, 4, 8, /not plain YAML: Unresolved tag/],
     ['broken YAML', `${head}dtype: "float32\n`, 5, 1, /not plain YAML/],
-    ['two documents', `${head}---\n${head}`, 4, 1, /multiple documents/],
     ['a list at the root', '- a\n', 1, 1, /^The recipe is not a mapping/],
     ['nothing', '', 1, 1, /^The recipe is not a mapping/],
   ])('%s', (_, text, line, column, message) => {
@@ -324,6 +334,8 @@ describe('round trip', { timeout: 60_000 }, () => {
       gradientEnds: fc.constantFrom('mergekit' as const, 'nearest' as const),
       shardBytes: fc.integer({ min: 1 }),
       nonFinite: fc.constantFrom('stop' as const, 'carry' as const),
+      include: fc.array(text, { minLength: 1, maxLength: 2 }),
+      exclude: fc.array(text, { minLength: 1, maxLength: 2 }),
     },
     { requiredKeys: [], noNullPrototype: true },
   );

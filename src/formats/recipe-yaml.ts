@@ -1,13 +1,16 @@
 /** Recipes as YAML: mergekit's schema (its `config.py`, version 0.1.4), and our extensions under `amalgam`. */
-import { LineCounter, parseDocument } from 'yaml';
+import { type Document, LineCounter, parseAllDocuments } from 'yaml';
 import { AmalgamError } from '../errors';
 import type { ParameterFilter, Recipe, RecipeParameters } from './recipe';
-import type { RecipeProblem, RecipeReader } from './recipe-yaml-nodes';
+import type { Field, RecipeProblem, RecipeReader } from './recipe-yaml-nodes';
 import { readRecipe } from './recipe-yaml-read';
+import { joinStages, type ReadDocument } from './recipe-yaml-stages';
 import { type YamlData, yamlText } from './yaml-text';
 
 /** Longest recipe text; a stack of a hundred slices with filters everywhere is a tenth of it. */
 const MAX_RECIPE_LENGTH = 1_000_000;
+/** Most documents: recipes in several steps have a handful. */
+const MAX_DOCUMENTS = 100;
 /** Problems reported at once: after that many, the rest are consequences. */
 const MAX_PROBLEMS = 50;
 
@@ -19,7 +22,7 @@ export interface ParsedRecipe {
 }
 
 /**
- * Parses a recipe. Every key that is not understood is named as a problem; none is dropped. Whether the method and its
+ * Parses a recipe; of several documents each but the result is a stage. Every key that is not understood is named as a problem; none is dropped. Whether the method and its
  * parameters exist is not checked here. `dtype` is what mergekit computes and writes; Amalgam always computes in
  * float32, so it only says what is written, and `out_dtype` overrides it.
  */
@@ -30,7 +33,7 @@ export function parseRecipe(text: string): ParsedRecipe {
     return fault(`The recipe is ${text.length} characters long.`, `At most ${MAX_RECIPE_LENGTH} are read.`);
   }
   try {
-    const document = parseDocument(text, {
+    const documents = parseAllDocuments(text, {
       schema: 'core',
       lineCounter: lines,
       merge: false,
@@ -39,7 +42,10 @@ export function parseRecipe(text: string): ParsedRecipe {
       // Checked by the reader: the parser compares every pair of keys.
       uniqueKeys: false,
     });
-    const faults = [...document.errors, ...document.warnings];
+    if (documents.length > MAX_DOCUMENTS) {
+      return fault(`The recipe has ${documents.length} documents.`, `At most ${MAX_DOCUMENTS} are read.`);
+    }
+    const faults = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]);
     if (faults.some(({ code }) => code === 'RESOURCE_EXHAUSTION')) {
       return fault('The recipe is nested too deep.', 'Write it in the usual form.');
     }
@@ -48,8 +54,7 @@ export function parseRecipe(text: string): ParsedRecipe {
       return { line, column: col, message: `This is not plain YAML: ${message}.`, hint: 'Correct it here.' };
     });
     if (problems.length > 0) return { problems };
-    const reader: RecipeReader = { document, lines, problems, nodes: 0, aliases: 0 };
-    const recipe = readRecipe(reader, { node: document.contents, at: null, where: 'The recipe' });
+    const recipe = readDocuments(documents, lines, problems);
     return recipe && problems.length === 0
       ? { recipe, problems }
       : { problems: problems.slice(0, MAX_PROBLEMS) };
@@ -59,15 +64,46 @@ export function parseRecipe(text: string): ParsedRecipe {
   }
 }
 
+/** A line of dashes at the end begins one more document, with nothing in it. */
+function readDocuments(
+  documents: readonly Document[],
+  lines: LineCounter,
+  problems: RecipeProblem[],
+): Recipe | undefined {
+  const filled = documents.filter(({ contents }) => contents !== null);
+  const read: ReadDocument[] = [];
+  for (const document of filled) {
+    const reader: RecipeReader = { document, lines, problems, nodes: 0, aliases: 0 };
+    const root: Field = { node: document.contents, at: null, where: 'The recipe' };
+    const recipe = readRecipe(reader, root);
+    if (recipe) read.push({ reader, root, recipe });
+  }
+  if (filled.length > 1) return problems.length === 0 ? joinStages(read) : undefined;
+  if (filled.length === 0) {
+    problems.push({
+      line: 1,
+      column: 1,
+      message: 'The recipe is not a mapping.',
+      hint: 'Write “name: value” lines, beginning with merge_method.',
+    });
+  }
+  return read[0]?.recipe;
+}
+
 /**
  * The recipe as YAML that mergekit reads too (but for `amalgam`, which it ignores): it computes in float32, as we do,
- * and writes the recipe's dtype.
+ * and writes the recipe's dtype. A recipe with stages becomes several documents, for mergekit-multi.
  *
  * @throws AmalgamError `RecipeInvalid` for a parameter that is not finite
  */
 export function formatRecipe(recipe: Recipe): string {
+  return [...(recipe.stages ?? []), recipe].map(formatOne).join('---\n');
+}
+
+function formatOne(recipe: Omit<Recipe, 'stages'>): string {
   const { outDtype, amalgam } = recipe;
   return yamlText({
+    name: recipe.name,
     merge_method: recipe.mergeMethod,
     base_model: recipe.baseModel,
     models: recipe.models?.map(({ model, parameters }) => ({
@@ -92,6 +128,8 @@ export function formatRecipe(recipe: Recipe): string {
       gradient_ends: amalgam.gradientEnds,
       shard_bytes: amalgam.shardBytes,
       non_finite: amalgam.nonFinite,
+      include: amalgam.include,
+      exclude: amalgam.exclude,
     }),
   });
 }
