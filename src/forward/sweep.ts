@@ -32,6 +32,16 @@ export interface Taps {
   residual?(layer: number, rows: TappedRows): void | Promise<void>;
   /** The input of the linear layers of a site, with the stored names of their weights. */
   site?(layer: number, site: LinearSite, weights: readonly string[], rows: TappedRows): void | Promise<void>;
+  /** The stream behind the last block after the final norm, or the stream itself where there is none. */
+  normed?(rows: TappedRows): void | Promise<void>;
+}
+
+/** Where a sweep begins when it is not at the embedding. */
+export interface Entry {
+  /** The first block that is run. */
+  layer: number;
+  /** The stream as it enters that block, [rows · hidden] per chunk, in the order a `residual` tap saw them. */
+  streams: readonly Float32Array<ArrayBuffer>[];
 }
 
 export interface SweepRequest {
@@ -39,6 +49,8 @@ export interface SweepRequest {
   output: Output;
   cache?: KvCache;
   taps?: Taps;
+  /** Begins in the middle, with what an earlier sweep of the same sequences saw there. */
+  enter?: Entry;
   /** Most rows that go through a block at once. */
   chunkRows: number;
   signal?: AbortSignal;
@@ -72,9 +84,10 @@ export interface Sweep {
 
 /** @throws AmalgamError `TextEmpty`, `TokenOutOfRange`, `ContextTooLong` */
 export function startSweep(model: Model, request: SweepRequest): Sweep {
-  const { architecture, operations: op, workspace, layers, widths } = model;
+  const { architecture, operations: op, workspace, layers, widths, outer } = model;
   const { queue } = op;
-  const { sequences, output, cache, taps, signal } = request;
+  const { sequences, output, cache, taps, enter, signal } = request;
+  const first = enter?.layer ?? 0;
   checkSequences(sequences, architecture, cache);
   const chunks = cutChunks(sequences, request.chunkRows, cache?.capacity);
   const wanted = chunks.map((chunk) => wantedRows(chunk, sequences, output));
@@ -102,15 +115,39 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
     }
   };
 
-  const embedStep = async () => {
+  const beginStep = async () => {
     queue.engine.clear(counts);
     await model.ready(signal);
     for (const [k, chunk] of chunks.entries()) {
       queue.write(placesOf(k, chunk), 0, chunk.places);
       queue.write(groupsOf(k, chunk), 0, chunk.groups);
     }
-    await embedChunks(model, chunks, signal);
-    await arrive(0);
+    if (enter) for (const [k, chunk] of chunks.entries()) writeStream(k, chunk, enter.streams[k]);
+    else await embedChunks(model, chunks, signal);
+    await arrive(first);
+  };
+  const writeStream = (k: number, chunk: Chunk, stream: Float32Array<ArrayBuffer> | undefined) => {
+    const elements = chunk.rows * widths.hidden;
+    if (stream?.length !== elements) {
+      throw new AmalgamError(
+        'Internal',
+        'A sweep begins with the stream of other sequences.',
+        'Please report this.',
+      );
+    }
+    queue.write(workspace.take(streamName(k), elements * 4), 0, stream);
+  };
+  /** The final norm of every chunk, for the tap. */
+  const norm = async () => {
+    if (!taps?.normed) return;
+    for (const [k, chunk] of chunks.entries()) {
+      const bytes = chunk.rows * widths.hidden * 4;
+      const stream = { buffer: workspace.take(streamName(k), bytes), stride: widths.hidden };
+      const normed = { buffer: workspace.take('normed stream', bytes), stride: widths.hidden };
+      if (outer.finalNorm) op.norm(outer.finalNorm, stream, normed, chunk.rows);
+      const { buffer } = outer.finalNorm ? normed : stream;
+      await taps.normed(tapped(chunk, buffer, widths.hidden, widths.hidden));
+    }
   };
   const placesOf = (k: number, chunk: Chunk) => workspace.take(`places ${k}`, chunk.places.byteLength);
   const groupsOf = (k: number, chunk: Chunk) => workspace.take(`groups ${k}`, chunk.groups.byteLength);
@@ -142,28 +179,31 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
       await queue.breathe();
     }
     await arrive(index + 1);
-    if (index + 1 === architecture.blocks.length) for (const head of heads) head.begin();
+    if (index + 1 < architecture.blocks.length) return;
+    await norm();
+    for (const head of heads) head.begin();
   };
 
   return {
-    steps: used + 1,
+    steps: used - first + 1,
     get stepsDone() {
       return done;
     },
     tokens: chunks.reduce((sum, chunk) => sum + chunk.rows, 0),
     async step() {
-      if (done > used) return false;
+      if (done > used - first) return false;
       throwIfCancelled(signal);
-      if (done === 0) await embedStep();
+      if (done === 0) await beginStep();
       else {
-        const layer = await layers.take(done - 1, signal);
+        const index = first + done - 1;
+        const layer = await layers.take(index, signal);
         if (layer.kind === 'block') await blockStep(layer);
         else for (const head of heads) await head.tile(layer);
-        layers.release(done - 1);
+        layers.release(index);
       }
       await queue.breathe();
       done++;
-      return done <= used;
+      return done <= used - first;
     },
     async result() {
       const collected = heads.map((head) => head.losses());

@@ -1,0 +1,116 @@
+/**
+ * Depth edits: the config of a model that keeps only some of its layers, in order. Which fields depend on the index of a
+ * layer is in the wirings (`window`, `position.skip`); what cannot be said of the new depth is refused.
+ */
+
+import { editJsonObject, type JsonValue } from '../formats/edit-json';
+import { editConfig, type ModelConfig, parseModelConfig } from '../formats/model-config';
+import { displayName } from '../formats/names';
+import type { Architecture, Attention, Block } from './architecture';
+import { linearSites } from './claim';
+import { readNumber, unsupported, valueAt } from './config-reader';
+import { familyOf } from './families';
+import { resolveArchitecture } from './resolve';
+import { splitLayer } from './tensor-role';
+import type { Wiring } from './wiring';
+
+/** The parts of a block that can be collapsed apart: linear layers of attention and MLP with their biases, and norms. */
+export type BlockPart = 'attention' | 'mlp' | 'norm';
+
+/** Name within a block (`self_attn.q_proj.weight`) → the part it belongs to; names that are not in it are norms. */
+export function blockParts(block: Block): Map<string, Exclude<BlockPart, 'norm'>> {
+  const parts = new Map<string, Exclude<BlockPart, 'norm'>>();
+  for (const { site, linears } of linearSites(block)) {
+    const part = site === 'attention_in' || site === 'attention_out' ? 'attention' : 'mlp';
+    for (const { weight, bias } of linears) {
+      for (const name of [weight, bias]) if (name !== undefined) parts.set(splitLayer(name)!.rest, part);
+    }
+  }
+  return parts;
+}
+
+export interface DepthConfig {
+  /** config.json of the shallower model. */
+  text: string;
+  config: ModelConfig;
+  architecture: Architecture;
+  /** Fields that were written because the kind of a layer no longer follows from its index. */
+  spelledOut: string[];
+}
+
+/**
+ * The config of a model made of some layers of another: their number in every spelling, lists with one entry per layer,
+ * `max_window_layers`, and, where the kinds of layers followed from their index, the lists that say them.
+ *
+ * @param order for every layer of the new model the layer whose place it takes, ascending
+ * @throws AmalgamError `ArchitectureUnsupported` for an unknown architecture, and where a layer would not compute as it
+ *   did at its old index (GPT-2's `scale_attn_by_inverse_layer_idx`); `ConfigInvalid`
+ */
+export function depthConfig(config: ModelConfig, order: readonly number[]): DepthConfig {
+  const before = resolveArchitecture(config);
+  const wiring = familyOf(before.modelType)!.modelTypes[before.modelType]!.wiring!;
+  const lists = kindLists(config, wiring, before, order);
+  const edits = new Map<string, JsonValue>([...lists, ...windowStart(config, wiring, before, order)]);
+  const text = editJsonObject(editConfig(config, { layerOrder: order }), edits);
+  const after = parseModelConfig(text, config.fileName);
+  const architecture = resolveArchitecture(after);
+  for (const [index, layer] of order.entries()) {
+    const changed = changedKind(before.blocks[layer]!.attention, architecture.blocks[index]!.attention);
+    if (changed === undefined) continue;
+    throw unsupported(
+      `${displayName(config.fileName)}: the ${changed} of layer ${layer} of this ${before.modelType} ${changed === 'score scale' ? 'follows' : 'follow'} from its index, which would be ${index}; no config says otherwise.`,
+    );
+  }
+  return { text, config: after, architecture, spelledOut: [...lists.keys()] };
+}
+
+/** Lists that a config does without, because its class derives them from the index. */
+function kindLists(
+  config: ModelConfig,
+  { attention }: Wiring,
+  { blocks }: Architecture,
+  order: readonly number[],
+): Map<string, JsonValue> {
+  const lists = new Map<string, JsonValue>();
+  const isMissing = (field: string) => !Array.isArray(valueAt(config, field));
+  const { window, position } = attention;
+  const windows = blocks.map((block) => block.attention.window !== undefined);
+  if (window && window.layers !== 'all' && windows.includes(true) && isMissing('layer_types')) {
+    lists.set(
+      'layer_types',
+      order.map((layer) => (windows[layer] ? 'sliding_attention' : 'full_attention')),
+    );
+  }
+  const skip = typeof position === 'object' ? position.skip : undefined;
+  if (skip && isMissing(skip.list)) {
+    lists.set(
+      skip.list,
+      order.map((layer) => (blocks[layer]!.attention.rope ? 1 : 0)),
+    );
+  }
+  return lists;
+}
+
+/** The layer from which on windows apply counts the layers kept before it. */
+function windowStart(
+  config: ModelConfig,
+  { attention: { window } }: Wiring,
+  { blocks }: Architecture,
+  order: readonly number[],
+): [string, JsonValue][] {
+  if (!window || window.layers === 'all' || typeof window.layers.orElse !== 'object') return [];
+  if (!('from' in window.layers.orElse)) return [];
+  const { from } = window.layers.orElse;
+  const field = from.fields[0]!;
+  const start = readNumber(config, from);
+  const isUsed = blocks.some((block) => block.attention.window !== undefined);
+  if (typeof start !== 'number' || (valueAt(config, field) === undefined && !isUsed)) return [];
+  return [[field, order.filter((layer) => layer < start).length]];
+}
+
+/** What of an attention depends on the layer's index and differs; undefined where both compute alike. */
+function changedKind(a: Attention, b: Attention): string | undefined {
+  if (a.window !== b.window) return 'windows';
+  if (JSON.stringify(a.rope) !== JSON.stringify(b.rope)) return 'rotary positions';
+  return a.scale === b.scale ? undefined : 'score scale';
+}
