@@ -2,14 +2,9 @@
 import type { TokenizerComparison, TokenSample } from '../engine/protocol-compare';
 import { errorFacts } from '../errors';
 import { displayName } from '../formats/names';
-import {
-  isJsonNumber,
-  type JsonObject,
-  type JsonRules,
-  type JsonValue,
-  MAX_JSON_LENGTH,
-  parseStrictJson,
-} from '../formats/strict-json';
+import { MAX_JSON_LENGTH, parseStrictJson } from '../formats/strict-json';
+import { tokenDifference, tokenDifferenceWords } from '../formats/token-difference';
+import { readTokenizerJson, TOKENIZER_JSON_RULES, type TokenizerTokens } from '../formats/tokenizer-json';
 import type { Checkpoint } from '../merge/checkpoint';
 import { readSmallText } from '../merge/header';
 import { findFile, type ModelFolder } from '../sources/model-folder';
@@ -18,8 +13,6 @@ import { jsonText } from './config-difference';
 const TOKENIZER = 'tokenizer.json';
 const SETTINGS = 'tokenizer_config.json';
 const MAX_BYTES = MAX_JSON_LENGTH;
-const EXAMPLES = 8;
-const RULES: JsonRules = { code: 'JsonInvalid', maxLength: MAX_BYTES, maxString: MAX_BYTES };
 
 /** Members of tokenizer.json beside the vocabulary that decide which ids a text becomes. */
 const SPLITTING = ['normalizer', 'pre_tokenizer'] as const;
@@ -36,12 +29,6 @@ const NAMED_SETTINGS = [
   'model_max_length',
   'chat_template',
 ] as const;
-
-interface Tokens {
-  ids: Map<string, number>;
-  merges: string[];
-  json: JsonObject;
-}
 
 /**
  * Compares the tokenizers of two checkpoints. A file that cannot be read makes the verdict `unknown` and is said in
@@ -74,7 +61,7 @@ async function compareTokens(
     const which = a === b ? 'neither model has' : a === undefined ? 'the base has' : 'the fine-tune has';
     return unknown(`The tokenizers cannot be compared: ${which} no ${TOKENIZER}.`);
   }
-  const one = readTokens(a, `${base.path}/${TOKENIZER}`);
+  const one = readTokenizerJson(a, `${base.path}/${TOKENIZER}`);
   if (a === b) {
     const size = one.ids.size;
     return {
@@ -84,7 +71,7 @@ async function compareTokens(
       words: ['Both have the same tokenizer.'],
     };
   }
-  return differencesOf(one, readTokens(b, `${tuned.path}/${TOKENIZER}`));
+  return differencesOf(one, readTokenizerJson(b, `${tuned.path}/${TOKENIZER}`));
 }
 
 const none: TokenSample = { count: 0, examples: [] };
@@ -94,54 +81,9 @@ function unknown(words: string): TokenizerComparison {
   return { ...nothing, verdict: 'unknown', words: [words] };
 }
 
-function readTokens(text: string, fileName: string): Tokens {
-  const json = parseStrictJson(text, fileName, RULES);
-  const model = json instanceof Map ? json.get('model') : undefined;
-  const ids = new Map<string, number>();
-  if (!(json instanceof Map) || !(model instanceof Map)) return { ids, merges: [], json: new Map() };
-  const vocabulary = model.get('vocab');
-  if (vocabulary instanceof Map) {
-    for (const [token, id] of vocabulary) if (isJsonNumber(id)) ids.set(token, Number(id.text));
-  } else if (Array.isArray(vocabulary)) {
-    // Unigram: [token, score] in the order of the ids
-    for (const [id, entry] of vocabulary.entries()) {
-      if (Array.isArray(entry) && typeof entry[0] === 'string') ids.set(entry[0], id);
-    }
-  }
-  for (const token of listOf(json.get('added_tokens'))) {
-    if (!(token instanceof Map)) continue;
-    const content = token.get('content');
-    const id = token.get('id');
-    if (typeof content === 'string' && isJsonNumber(id)) ids.set(content, Number(id.text));
-  }
-  // newer files write a merge as a pair, older ones as a text
-  const merges = listOf(model.get('merges')).map((merge) =>
-    Array.isArray(merge) ? merge.join(' ') : String(merge),
-  );
-  return { ids, merges, json };
-}
-
-function listOf(value: JsonValue | undefined): JsonValue[] {
-  return Array.isArray(value) ? value : [];
-}
-
-function differencesOf(a: Tokens, b: Tokens): TokenizerComparison {
-  const onlyInBase = sample([...a.ids.keys()].filter((token) => !b.ids.has(token)));
-  const onlyInFinetuned = sample([...b.ids.keys()].filter((token) => !a.ids.has(token)));
-  const moved = sample(
-    [...a.ids].filter(([token, id]) => (b.ids.get(token) ?? id) !== id).map(([token]) => token),
-  );
-  const words: string[] = [];
-  const say = ({ count, examples }: TokenSample, one: string, many: string) => {
-    if (count === 0) return;
-    const more = count > examples.length ? ' …' : '';
-    words.push(
-      `${count === 1 ? one : `${count} ${many}`}: ${examples.map((t) => `“${displayName(t, 40)}”`).join(', ')}${more}.`,
-    );
-  };
-  say(onlyInBase, 'One token is in the base only', 'tokens are in the base only');
-  say(onlyInFinetuned, 'One token is in the fine-tune only', 'tokens are in the fine-tune only');
-  say(moved, 'One token has another id in the fine-tune', 'tokens have another id in the fine-tune');
+function differencesOf(a: TokenizerTokens, b: TokenizerTokens): TokenizerComparison {
+  const tokens = tokenDifference(a.ids, b.ids);
+  const words = tokenDifferenceWords(tokens, 'the base', 'the fine-tune');
   const sameIds = words.length === 0;
   const merge = a.merges.findIndex((pair, i) => pair !== b.merges[i]);
   const sameMerges = merge < 0 && a.merges.length === b.merges.length;
@@ -151,7 +93,7 @@ function differencesOf(a: Tokens, b: Tokens): TokenizerComparison {
       `The lists of merges differ, ${a.merges.length} and ${b.merges.length} long, from number ${at + 1} on: text is split in another way.`,
     );
   }
-  const other = (key: string) => jsonText(a.json.get(key) ?? null) !== jsonText(b.json.get(key) ?? null);
+  const other = (key: string) => jsonText(a.rest.get(key) ?? null) !== jsonText(b.rest.get(key) ?? null);
   const splitting = SPLITTING.filter(other);
   const framing = FRAMING.filter(other);
   if (splitting.length > 0) words.push(`Text is prepared in another way: ${splitting.join(' and ')} differ.`);
@@ -162,15 +104,11 @@ function differencesOf(a: Tokens, b: Tokens): TokenizerComparison {
   return {
     verdict: same ? 'same-tokens' : 'different',
     vocabulary: { base: a.ids.size, finetuned: b.ids.size },
-    onlyInBase,
-    onlyInFinetuned,
-    moved,
+    onlyInBase: tokens.onlyInFirst,
+    onlyInFinetuned: tokens.onlyInSecond,
+    moved: tokens.moved,
     words,
   };
-}
-
-function sample(tokens: string[]): TokenSample {
-  return { count: tokens.length, examples: tokens.slice(0, EXAMPLES) };
 }
 
 /** Special tokens and the chat template, in words; nothing where both say the same. */
@@ -194,7 +132,10 @@ function said(value: string | undefined): string {
 /** Setting → its text; a token given as an object counts by its content. */
 async function settingsOf(folder: ModelFolder, signal?: AbortSignal): Promise<Map<string, string>> {
   const text = await readIf(folder, SETTINGS, signal);
-  const json = text === undefined ? undefined : parseStrictJson(text, `${folder.path}/${SETTINGS}`, RULES);
+  const json =
+    text === undefined
+      ? undefined
+      : parseStrictJson(text, `${folder.path}/${SETTINGS}`, TOKENIZER_JSON_RULES);
   const found = new Map<string, string>();
   for (const key of NAMED_SETTINGS) {
     const value = json instanceof Map ? json.get(key) : undefined;

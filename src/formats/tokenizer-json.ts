@@ -1,0 +1,113 @@
+/** What a tokenizer.json says about its tokens: which id each has, which are added, and how text is split into them. */
+import { AmalgamError } from '../errors';
+import { displayName } from './names';
+import {
+  isJsonNumber,
+  type JsonObject,
+  type JsonRules,
+  type JsonValue,
+  MAX_JSON_LENGTH,
+  parseStrictJson,
+  strictInteger,
+} from './strict-json';
+
+export const TOKENIZER_JSON_RULES: JsonRules = {
+  code: 'JsonInvalid',
+  maxLength: MAX_JSON_LENGTH,
+  maxString: MAX_JSON_LENGTH,
+};
+
+/** A token beside the model's own: never split, found in the text before anything else happens to it. */
+export interface AddedToken {
+  id: number;
+  content: string;
+  singleWord: boolean;
+  lstrip: boolean;
+  rstrip: boolean;
+  normalized: boolean;
+  special: boolean;
+}
+
+export interface TokenizerTokens {
+  /** `BPE`, `Unigram`, `WordPiece`, `WordLevel`; the form of its vocabulary where the file does not say. */
+  type: string;
+  /** Every token, added ones included → id. */
+  ids: ReadonlyMap<string, number>;
+  /** Tokens of the model itself, in the order of the file. */
+  own: ReadonlySet<string>;
+  /** Added tokens by their text. */
+  added: ReadonlyMap<string, AddedToken>;
+  /** BPE: pairs in order of precedence, `a b`. */
+  merges: readonly string[];
+  /** Unigram: token → log probability, as written. */
+  scores: ReadonlyMap<string, string>;
+  /** Everything else at the top: normalizer, pre_tokenizer, post_processor, decoder, … */
+  rest: JsonObject;
+}
+
+/**
+ * Reads a tokenizer.json. A file without a model has no tokens.
+ * @throws AmalgamError `JsonInvalid`, `DuplicateKey`, `LimitExceeded`, `TokenizerInvalid` (an id that is no integer)
+ */
+export function readTokenizerJson(text: string, fileName: string): TokenizerTokens {
+  const json = parseStrictJson(text, fileName, TOKENIZER_JSON_RULES);
+  const top: JsonObject = json instanceof Map ? json : new Map();
+  const model = top.get('model');
+  const fields: JsonObject = model instanceof Map ? model : new Map();
+  const ids = new Map<string, number>();
+  const scores = new Map<string, string>();
+  const vocabulary = fields.get('vocab');
+  if (vocabulary instanceof Map) {
+    for (const [token, id] of vocabulary) ids.set(token, idOf(id, token, fileName));
+  } else if (Array.isArray(vocabulary)) {
+    for (const [id, entry] of vocabulary.entries()) {
+      if (!Array.isArray(entry) || typeof entry[0] !== 'string') continue;
+      ids.set(entry[0], id);
+      if (isJsonNumber(entry[1])) scores.set(entry[0], entry[1].text);
+    }
+  }
+  const own = new Set(ids.keys());
+  const added = new Map<string, AddedToken>();
+  for (const entry of listOf(top.get('added_tokens'))) {
+    if (!(entry instanceof Map)) continue;
+    const content = entry.get('content');
+    if (typeof content !== 'string') continue;
+    const id = idOf(entry.get('id'), content, fileName);
+    ids.set(content, id);
+    const flag = (name: string) => entry.get(name) === true;
+    added.set(content, {
+      id,
+      content,
+      singleWord: flag('single_word'),
+      lstrip: flag('lstrip'),
+      rstrip: flag('rstrip'),
+      normalized: flag('normalized'),
+      special: flag('special'),
+    });
+  }
+  const type = fields.get('type');
+  return {
+    type: typeof type === 'string' ? type : Array.isArray(vocabulary) ? 'Unigram' : 'BPE',
+    ids,
+    own,
+    added,
+    // newer files write a merge as a pair, older ones as a text
+    merges: listOf(fields.get('merges')).map((m) => (Array.isArray(m) ? m.join(' ') : String(m))),
+    scores,
+    rest: new Map([...top].filter(([key]) => key !== 'model' && key !== 'added_tokens')),
+  };
+}
+
+function idOf(value: JsonValue | undefined, token: string, fileName: string): number {
+  const id = isJsonNumber(value) ? strictInteger(value.text) : undefined;
+  if (id !== undefined && id < 2 ** 31) return id;
+  throw new AmalgamError(
+    'TokenizerInvalid',
+    `${displayName(fileName)}: the token “${displayName(token, 40)}” has no id that is a whole number.`,
+    'Get the file again, or use the tokenizer of the base model.',
+  );
+}
+
+function listOf(value: JsonValue | undefined): JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
