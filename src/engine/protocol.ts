@@ -109,6 +109,8 @@ export interface PlanTensorFacts {
   dtype: string;
   elements: number;
   copied: boolean;
+  /** The recipe's include and exclude leave it as the base has it. */
+  leftOut?: boolean;
   /** Indices into `contributors` of the models that change this tensor. */
   contributors: number[];
 }

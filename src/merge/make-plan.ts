@@ -26,6 +26,7 @@ import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
 import { finishShards, inputName } from './shards';
 import { stackedLayers, warnOfLayerKinds } from './stacked-layers';
+import { checkPatterns } from './tensor-choice';
 import { settleHeads } from './tied-heads';
 import { compareTokenizers } from './tokenizers';
 
@@ -77,6 +78,7 @@ export async function makePlan(
   const context = { recipe, method, contributors, unfit, problems };
   const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
   if (tensors.length === 0) refuseNothing(problems);
+  checkPatterns(recipe, tensors, models.values(), problems);
   checkWholeModel(method, tensors, problems);
 
   const donors = {

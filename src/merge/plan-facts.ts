@@ -40,6 +40,7 @@ function tensorFacts(tensor: TensorPlan, contributors: readonly string[]): PlanT
     dtype: tensor.dtype,
     elements: tensor.elements,
     copied: tensor.copy !== undefined,
+    ...(tensor.leftOut ? { leftOut: true } : {}),
     contributors: changing.map(({ id }) => contributors.indexOf(id)),
   };
 }

@@ -9,7 +9,9 @@ import { checkTogether } from './parameter-conflicts';
 import { resolveParameters } from './parameters';
 import type { ResolvedParameters, TensorPlan, TensorRef, TensorView } from './plan';
 import type { Problems } from './problems';
+import { canonicalRef } from './recipe-slices';
 import type { Participant, Scope } from './scopes';
+import { leftOut } from './tensor-choice';
 import { copiedTensor, isOnBase } from './untouched';
 
 export interface TensorContext {
@@ -32,6 +34,7 @@ export function planScope(scope: Scope, context: TensorContext): TensorPlan[] {
   for (const source of sources) if (source !== reference) compareNames(reference, source, context);
   return [...reference.tensors].flatMap(([local, tensor]) => {
     const name = scope.outputName(tensor.name);
+    if (leftOut(context.recipe, name)) return keepBase(name, local, scope, context);
     return isBuffer(tensor.name)
       ? [copyPlan(name, tensor, tensor.view.origin, [], {}, context)]
       : planTensor(name, local, tensor, { ...scope, sources }, context);
@@ -114,6 +117,30 @@ function planTensor(
       method: method.id,
     },
   ];
+}
+
+/** A tensor that the recipe leaves out: the base's bytes, whatever the method and the dtype of the output. */
+function keepBase(name: string, local: string, scope: Scope, context: TensorContext): TensorPlan[] {
+  const { recipe, method, problems } = context;
+  const wanted = recipe.baseModel === undefined ? undefined : canonicalRef(recipe.baseModel);
+  const base = scope.base ?? scope.sources.find(({ model }) => model.ref === wanted);
+  const tensor = base?.tensors.get(local);
+  if (tensor) {
+    const { origin } = tensor.view;
+    const plan = copyPlan(name, tensor, origin, [], {}, context, { ...tensor.view, onBase: true });
+    return [{ ...plan, leftOut: true }];
+  }
+  problems.add({
+    severity: 'error',
+    code: 'NoBaseToKeep',
+    message: `include and exclude keep tensors of the base, and this recipe gives ${method.id} no base that has them.`,
+    remedy:
+      method.base === 'none'
+        ? 'Give the base as base_model and list it among the models, or choose a method that works from a base.'
+        : 'Give the base as base_model.',
+    tensors: [name],
+  });
+  return [];
 }
 
 function copyPlan(

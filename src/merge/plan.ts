@@ -63,6 +63,8 @@ export interface TensorPlan {
   base?: TensorView;
   /** One entry per contributor of this tensor, in recipe order, with its resolved parameters. */
   models: { id: string; ordinal: number; view: TensorView; parameters: ResolvedParameters }[];
+  /** True where `include` and `exclude` leave the tensor as the base has it. */
+  leftOut?: boolean;
   /** Method-wide parameters resolved for this tensor. */
   parameters: ResolvedParameters;
   /** Method of this tensor: the recipe's. */
