@@ -53,6 +53,9 @@ export function renameRepositories(recipe: Recipe, renamed: ReadonlyMap<string, 
       for (const source of slice.sources) source.model = rename(source.model);
     }
     if (tokenizer !== undefined) part.tokenizerSource = rename(tokenizer);
+    for (const { source } of part.tokenizer?.tokens ?? []) {
+      if (source.kind !== 'zero') source.model = rename(source.model);
+    }
   }
   return copy;
 }

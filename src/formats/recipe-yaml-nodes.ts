@@ -177,3 +177,42 @@ export function isMapping(reader: RecipeReader, field: Field): boolean {
 export function isList(reader: RecipeReader, field: Field): boolean {
   return isSeq(follow(reader, field.node));
 }
+
+/** A model reference, `path[@revision][+adapter[@revision]]`, kept as written. */
+export function readModelRef(reader: RecipeReader, field: Field | undefined): string | undefined {
+  if (!field) return undefined;
+  if (isMapping(reader, field)) {
+    return complain(
+      reader,
+      field,
+      `${field.where} is a mapping.`,
+      'Write the model as one text: path@revision+adapter.',
+    );
+  }
+  const text = readText(reader, field);
+  if (text === undefined) return undefined;
+  const parts = text.split('+');
+  if (parts.length <= 2 && parts.every((part) => /^[^@]+(@[^@]+)?$/.test(part))) return text;
+  return complain(
+    reader,
+    field,
+    `${field.where} is not a model: it has an empty part, or more than one adapter.`,
+    'Write path, path@revision or path+adapter.',
+  );
+}
+
+/** A field that must be there. */
+export function need(
+  reader: RecipeReader,
+  fields: Map<string, Field>,
+  parent: Field,
+  name: string,
+): Field | undefined {
+  const field = fields.get(name);
+  return field ?? complain(reader, parent, `${parent.where} has no ${name}.`, `Add “${name}: …”.`);
+}
+
+/** Sets what is there. */
+export function assign<T, K extends keyof T>(target: T, key: K, value: T[K] | undefined): void {
+  if (value !== undefined) target[key] = value;
+}

@@ -9,18 +9,22 @@ import type {
   RecipeSlice,
 } from './recipe';
 import {
+  assign,
   complain,
   type Field,
   isList,
   isMapping,
+  need,
   type RecipeReader,
   readChoice,
   readInteger,
   readList,
   readMapping,
+  readModelRef,
   readScalar,
   readText,
 } from './recipe-yaml-nodes';
+import { readTokenizer } from './recipe-yaml-tokenizer';
 
 const ROOT = [
   'name',
@@ -32,6 +36,7 @@ const ROOT = [
   'dtype',
   'out_dtype',
   'tokenizer_source',
+  'tokenizer',
   'amalgam',
 ];
 const NOT_YET = new Map([
@@ -39,7 +44,6 @@ const NOT_YET = new Map([
     'modules',
     'Models of several towers cannot be merged tower by tower; give “models” or “slices” in its place.',
   ],
-  ['tokenizer', 'Use tokenizer_source: base, or the name of one of the models.'],
   ['chat_template', 'Remove it: the chat template comes with the tokenizer files.'],
 ]);
 const DTYPES = ['float32', 'float16', 'bfloat16'] as const;
@@ -79,21 +83,8 @@ export function readRecipe(reader: RecipeReader, root: Field): Recipe | undefine
     return field && readChoice(reader, field, DTYPES);
   });
   assign(recipe, 'outDtype', outDtype ?? dtype);
-  assign(recipe, 'tokenizerSource', readTokenizerSource(reader, fields.get('tokenizer_source')));
+  Object.assign(recipe, readTokenizer(reader, fields.get('tokenizer_source'), fields.get('tokenizer')));
   return recipe;
-}
-
-function readTokenizerSource(reader: RecipeReader, field: Field | undefined): string | undefined {
-  const source = readModelRef(reader, field);
-  if (field && source === 'union') {
-    return complain(
-      reader,
-      field,
-      'tokenizer_source: union is not supported by Amalgam yet.',
-      NOT_YET.get('tokenizer')!,
-    );
-  }
-  return source;
 }
 
 function readModel(reader: RecipeReader, entry: Field): RecipeModel | undefined {
@@ -146,29 +137,6 @@ function readEntries<T>(
   const entries = readList(reader, field);
   if (entries?.length === 0) complain(reader, field, `${field.where} is empty.`, 'List at least one model.');
   return (entries ?? []).map((entry) => read(reader, entry)).filter((entry) => entry !== undefined);
-}
-
-/** `path[@revision][+adapter[@revision]]`, kept as written. */
-function readModelRef(reader: RecipeReader, field: Field | undefined): string | undefined {
-  if (!field) return undefined;
-  if (isMapping(reader, field)) {
-    return complain(
-      reader,
-      field,
-      `${field.where} is a mapping.`,
-      'Write the model as one text: path@revision+adapter.',
-    );
-  }
-  const text = readText(reader, field);
-  if (text === undefined) return undefined;
-  const parts = text.split('+');
-  if (parts.length <= 2 && parts.every((part) => /^[^@]+(@[^@]+)?$/.test(part))) return text;
-  return complain(
-    reader,
-    field,
-    `${field.where} is not a model: it has an empty part, or more than one adapter.`,
-    'Write path, path@revision or path+adapter.',
-  );
 }
 
 /** Parameters by name; a name that is absent has no entry. */
@@ -277,18 +245,4 @@ function readPatterns(reader: RecipeReader, field: Field): string[] | undefined 
     return complain(reader, field, `${field.where} is empty.`, 'Name at least one tensor, or remove it.');
   }
   return items?.map((item) => readText(reader, item)).filter((text) => text !== undefined);
-}
-
-function need(
-  reader: RecipeReader,
-  fields: Map<string, Field>,
-  parent: Field,
-  name: string,
-): Field | undefined {
-  const field = fields.get(name);
-  return field ?? complain(reader, parent, `${parent.where} has no ${name}.`, `Add “${name}: …”.`);
-}
-
-function assign<T, K extends keyof T>(target: T, key: K, value: T[K] | undefined): void {
-  if (value !== undefined) target[key] = value;
 }

@@ -5,6 +5,7 @@ import type { ParameterFilter, Recipe, RecipeParameters } from './recipe';
 import type { Field, RecipeProblem, RecipeReader } from './recipe-yaml-nodes';
 import { readRecipe } from './recipe-yaml-read';
 import { joinStages, type ReadDocument } from './recipe-yaml-stages';
+import { tokenizerData } from './recipe-yaml-tokenizer';
 import { type YamlData, yamlText } from './yaml-text';
 
 /** Longest recipe text; a stack of a hundred slices with filters everywhere is a tenth of it. */
@@ -122,7 +123,7 @@ function formatOne(recipe: Omit<Recipe, 'stages'>): string {
     parameters: parametersData(recipe.parameters),
     dtype: outDtype && 'float32',
     out_dtype: outDtype === 'float32' ? undefined : outDtype,
-    tokenizer_source: recipe.tokenizerSource,
+    ...tokenizerData(recipe),
     amalgam: nonEmpty({
       seed: amalgam.seed,
       gradient_ends: amalgam.gradientEnds,

@@ -21,8 +21,10 @@ export interface Recipe {
   parameters: RecipeParameters;
   /** Output dtype; mergekit's `dtype`/`out_dtype`. Absent: the base's (else the first model's) own dtype per tensor. */
   outDtype?: 'float32' | 'float16' | 'bfloat16';
-  /** Where tokenizer files come from: `base` or a model reference. */
+  /** The vocabulary of the output: `base`, `union`, or the model that has it. Absent: all models share one. */
   tokenizerSource?: string;
+  /** What else is said about the vocabulary; only beside `tokenizerSource`. */
+  tokenizer?: RecipeTokenizer;
   amalgam: RecipeExtensions;
 }
 
@@ -54,6 +56,27 @@ export interface RecipeExtensions {
   /** Tensors that one of these patterns means keep the base's bytes, also where `include` names them. */
   exclude?: string[];
 }
+
+/** The rest of mergekit's `tokenizer` (its `tokenizer/config.py`, version 0.1.4); `source` is `tokenizerSource`. */
+export interface RecipeTokenizer {
+  /** Tokens whose embedding is chosen; those that the vocabulary lacks are added to it, in this order. */
+  tokens?: RecipeToken[];
+  /** Embedding and head are filled up to a multiple of so many rows. */
+  padToMultipleOf?: number;
+}
+
+export interface RecipeToken {
+  token: string;
+  source: TokenSource;
+  /** True: every model takes the embedding of the source; else only those that do not have the token. */
+  force?: boolean;
+}
+
+export type TokenSource =
+  | { kind: 'zero' }
+  | { kind: 'model'; model: string }
+  | { kind: 'model_token'; model: string; token: string }
+  | { kind: 'model_token'; model: string; tokenId: number };
 
 export type RecipeParameters = Record<string, ParameterSetting>;
 export type ParameterScalar = number | boolean | string;

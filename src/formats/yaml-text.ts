@@ -11,7 +11,9 @@ export type YamlData =
   | number
   | boolean
   | readonly YamlData[]
-  | { readonly [key: string]: YamlData | undefined };
+  | { readonly [key: string]: YamlData | undefined }
+  /** A mapping whose keys come from elsewhere, in its order. */
+  | ReadonlyMap<string, YamlData>;
 
 /** Words that some YAML reader takes for something other than text. */
 const RESERVED = /^(?:null|true|false|yes|no|on|off|y|n|nan|inf|infinity|e\d+)$/i;

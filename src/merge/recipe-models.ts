@@ -93,9 +93,9 @@ export function tokenizerDonor(
   return ref === undefined ? configDonor(recipe, reference, opened) : checkpointOf(ref, opened);
 }
 
-/** The model that `tokenizer_source` names, or undefined where it is the base or is not said. */
+/** The model that `tokenizer_source` names, or undefined where it is the base, the union or not said. */
 function tokenizerRef({ tokenizerSource }: Recipe): string | undefined {
-  return tokenizerSource === 'base' ? undefined : tokenizerSource;
+  return tokenizerSource === 'base' || tokenizerSource === 'union' ? undefined : tokenizerSource;
 }
 
 function checkpointOf(ref: string, opened: ReadonlyMap<string, OpenModel>): Checkpoint {
