@@ -11,6 +11,8 @@ export interface GenerateOptions {
   sampling: Sampling;
   /** Ids that end a sequence; they are not part of it. */
   stop?: readonly number[];
+  /** Number of the first prompt among all that are drawn with this seed: its random stream. Default 0. */
+  firstSequence?: number;
   /** Called for every token as it is chosen. */
   onToken?: (token: GeneratedToken) => void;
   signal?: AbortSignal;
@@ -42,7 +44,7 @@ export async function generate(
   prompts: readonly (readonly number[])[],
   options: GenerateOptions,
 ): Promise<Generated[]> {
-  const { maxTokens, sampling } = options;
+  const { maxTokens, sampling, firstSequence = 0 } = options;
   if (!(sampling.temperature >= 0) || !(sampling.topP > 0 && sampling.topP <= 1)) {
     throw new AmalgamError(
       'Usage',
@@ -71,7 +73,7 @@ export async function generate(
       const logits = await (first ? begin : step)(runner, open, cache, options.signal);
       for (const [i, sequence] of open.entries()) {
         const index = sequence.generated.length;
-        const id = sample(logits[i]!, sampling, sequence.slot, index);
+        const id = sample(logits[i]!, sampling, firstSequence + sequence.slot, index);
         sequence.start += sequence.next.length;
         sequence.next = [id];
         if (stops.has(id)) {

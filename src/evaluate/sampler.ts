@@ -37,8 +37,12 @@ function uniform(seed: number, sequence: number, step: number): number {
 
 function draw(logits: Float32Array, { temperature, topP }: Sampling, u: number): number {
   const top = logits[argmax(logits)]!;
-  const weights = Float64Array.from(logits, (x) => Math.exp((x - top) / temperature));
-  const total = weights.reduce((a, b) => a + b, 0);
+  const weights = new Float64Array(logits.length);
+  let total = 0;
+  for (let i = 0; i < weights.length; i++) {
+    weights[i] = Math.exp((logits[i]! - top) / temperature);
+    total += weights[i]!;
+  }
   // those below together weigh less than what topP leaves out, so the wanted set lies above
   const least = ((1 - topP) * total) / weights.length;
   const candidates: number[] = [];
