@@ -7,13 +7,14 @@
  * Linux only: proportional set sizes are read from /proc.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { buildSafetensorsHeader } from '../src/formats/safetensors-write';
+import { watchMemory } from './browser-memory';
 
 const { values: options } = parseArgs({
   options: {
@@ -82,48 +83,15 @@ async function writeSparse(folder: string, bytes: number): Promise<number> {
   return total;
 }
 
-/** Proportional set size in bytes of every browser process below `root`. */
-function browserBytes(root: number): number {
-  const parents = new Map<number, number>();
-  for (const pid of readdirSync('/proc').map(Number).filter(Number.isInteger)) {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-      parents.set(pid, Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
-    } catch {
-      // the process ended while the list was read
-    }
-  }
-  const isBelow = (pid: number): boolean => {
-    for (let p: number | undefined = pid; p !== undefined && p > 1; p = parents.get(p))
-      if (p === root) return true;
-    return false;
-  };
-  let total = 0;
-  for (const pid of parents.keys()) {
-    if (!isBelow(pid)) continue;
-    try {
-      if (!/chrom/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))) continue;
-      const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-      total += Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0) * 1024;
-    } catch {
-      // as above
-    }
-  }
-  return total;
-}
-
 /** Runs the headless command and returns the peak of its browser's memory. */
 async function peakOf(args: string[]): Promise<{ peak: number; seconds: number }> {
   const begin = performance.now();
   const child: ChildProcess = spawn('npx', ['tsx', 'src/cli/amalgam.ts', ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  let peak = 0;
-  const timer = setInterval(() => {
-    peak = Math.max(peak, browserBytes(child.pid!));
-  }, 200);
+  const memory = watchMemory(child.pid!, 200);
   const code = await new Promise((resolve) => child.on('exit', resolve));
-  clearInterval(timer);
+  const peak = memory.stop();
   if (code !== 0) throw new Error(`amalgam ${args[0]} ended with ${code}`);
   return { peak, seconds: (performance.now() - begin) / 1000 };
 }

@@ -60,7 +60,7 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
     report = await job.page.call('merge', {
       recipe: job.recipe,
       engine: command.engine,
-      outputUrl: job.server.receiveOutput(output),
+      destination: { kind: 'served', url: job.server.receiveOutput(output) },
     });
   } finally {
     printer.end();

@@ -33,13 +33,13 @@ const TYPES: Record<string, string> = {
 };
 
 /**
- * Serves the built studio at the root, and models and the output under a path nobody can guess, on a random port of
- * 127.0.0.1.
+ * Serves the built studio at the root, and models and the output under a path nobody can guess, on 127.0.0.1.
  *
  * @param dist folder of the built studio
  * @param connect origins besides its own that the page may talk to
+ * @param port 0 for any free one
  */
-export async function startAppServer(dist: string, connect: readonly string[]): Promise<AppServer> {
+export async function startAppServer(dist: string, connect: readonly string[], port = 0): Promise<AppServer> {
   const pageFiles = await listFolder(dist);
   const secret = `/${randomBytes(16).toString('hex')}`;
   const folders: Map<string, ServedFile>[] = [];
@@ -155,7 +155,7 @@ export async function startAppServer(dist: string, connect: readonly string[]): 
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(port, '127.0.0.1', resolve);
   });
   host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
 

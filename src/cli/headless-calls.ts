@@ -1,5 +1,4 @@
 /** What crosses between the command in Node and its page in Chromium: plain data, errors as facts. */
-import type { EngineChoice } from '../compute/engine';
 import type {
   EngineFacts,
   EvaluateReport,
@@ -7,6 +6,7 @@ import type {
   GenerateReport,
   GenerateRequest,
   MergeReport,
+  MergeRequest,
   ModelFacts,
   PlanFacts,
   Progress,
@@ -44,7 +44,7 @@ export interface HeadlessCalls {
   facts(): Promise<Outcome<EngineFacts>>;
   open(request: OpenRequest): Promise<Outcome<Opened>>;
   plan(recipe: Recipe): Promise<Outcome<PlanFacts>>;
-  merge(request: { recipe: Recipe; engine: EngineChoice; outputUrl: string }): Promise<Outcome<MergeReport>>;
+  merge(request: MergeRequest): Promise<Outcome<MergeReport>>;
   /** `url` serves the merged folder. */
   verify(request: VerifyRequest & { url: string }): Promise<Outcome<VerifyReport>>;
   evaluate(request: EvaluateRequest): Promise<Outcome<EvaluateReport>>;

@@ -25,16 +25,7 @@ export function exposeHeadless(): void {
 
     plan: (recipe) => outcome(() => engine.plan(recipe)),
 
-    merge: ({ recipe, engine: choice, outputUrl }) =>
-      outcome(() =>
-        engine.merge(
-          { recipe, engine: choice, destination: { kind: 'served', url: outputUrl } },
-          (progress) => {
-            const { finished: _, ...line } = progress;
-            tell(line);
-          },
-        ),
-      ),
+    merge: (request) => outcome(() => engine.merge(request, ({ finished: _, ...line }) => tell(line))),
 
     verify: ({ url, ...request }) =>
       outcome(async () => {

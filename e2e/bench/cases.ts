@@ -1,0 +1,87 @@
+/** What the benchmark merges: each case is a recipe over generated checkpoints. */
+import type { Recipe, RecipeParameters } from '../../src/formats/recipe';
+import { LLAMA_1B, LLAMA_3B, QWEN_05B, QWEN_SLICE, type Shape } from './shapes';
+
+export interface Case {
+  name: string;
+  shape: Shape | 'sample';
+  method: string;
+  /** Full fine-tunes, or LoRA adapters on the base. */
+  contributors: { kind: 'tuned' | 'lora'; count: number };
+  parameters: RecipeParameters;
+  modelParameters: RecipeParameters;
+  engines: readonly ('cpu' | 'webgpu')[];
+}
+
+const tuned = (count: number) => ({ kind: 'tuned', count }) as const;
+const both = ['cpu', 'webgpu'] as const;
+const cpu = ['cpu'] as const;
+
+type Method = Pick<Case, 'method' | 'parameters' | 'modelParameters'>;
+
+const LINEAR: Method = { method: 'linear', parameters: {}, modelParameters: { weight: 0.5 } };
+const TASK: Method = { method: 'task_arithmetic', parameters: {}, modelParameters: { weight: 0.5 } };
+const TIES: Method = { method: 'ties', parameters: {}, modelParameters: { weight: 0.5, density: 0.2 } };
+const DARE: Method = { method: 'dare_ties', parameters: {}, modelParameters: { weight: 0.5, density: 0.5 } };
+const DELLA: Method = {
+  method: 'della',
+  parameters: {},
+  modelParameters: { weight: 0.5, density: 0.5, epsilon: 0.1 },
+};
+const SLERP: Method = { method: 'slerp', parameters: { t: 0.5 }, modelParameters: {} };
+
+function merge(
+  shape: Case['shape'],
+  method: Method,
+  contributors: Case['contributors'],
+  engines: Case['engines'],
+) {
+  const name = shape === 'sample' ? 'sample' : shape.name;
+  const what = contributors.kind === 'lora' ? 'LoRA' : 'models';
+  return {
+    ...method,
+    name: `${name}, ${method.method}, ${contributors.count} ${what}`,
+    shape,
+    contributors,
+    engines,
+  };
+}
+
+/** Cases of the whole benchmark. The software adapter takes minutes for them, so webgpu is for `--engine webgpu`. */
+export const CASES: readonly Case[] = [
+  merge('sample', TIES, { kind: 'lora', count: 2 }, both),
+  merge(QWEN_05B, LINEAR, tuned(2), cpu),
+  merge(QWEN_05B, TASK, tuned(2), cpu),
+  merge(QWEN_05B, TIES, tuned(2), cpu),
+  merge(QWEN_05B, DARE, tuned(2), cpu),
+  merge(QWEN_05B, DELLA, tuned(2), cpu),
+  merge(QWEN_05B, SLERP, tuned(1), cpu),
+  merge(QWEN_05B, TIES, tuned(4), cpu),
+  merge(QWEN_05B, LINEAR, tuned(4), cpu),
+  merge(LLAMA_1B, TASK, { kind: 'lora', count: 3 }, cpu),
+  merge(LLAMA_3B, TASK, tuned(1), cpu),
+];
+
+/** The short version: the sample family, and two layers of the 0.5 B shape. */
+export const QUICK_CASES: readonly Case[] = [
+  merge('sample', TIES, { kind: 'lora', count: 2 }, both),
+  merge(QWEN_SLICE, LINEAR, tuned(2), both),
+  merge(QWEN_SLICE, TASK, tuned(2), cpu),
+  merge(QWEN_SLICE, TIES, tuned(2), both),
+  merge(QWEN_SLICE, DARE, tuned(2), cpu),
+  merge(QWEN_SLICE, SLERP, tuned(1), cpu),
+  merge(QWEN_SLICE, TASK, { kind: 'lora', count: 3 }, cpu),
+];
+
+/** The recipe of a case over models with the given names. */
+export function recipeOf(c: Case, base: string, contributors: readonly string[]): Recipe {
+  // slerp is the path from its base to one other model
+  const listed = c.method === 'slerp' ? [base, ...contributors] : contributors;
+  return {
+    mergeMethod: c.method,
+    ...(c.method === 'linear' ? {} : { baseModel: base }),
+    models: listed.map((model) => ({ model, parameters: c.modelParameters })),
+    parameters: c.parameters,
+    amalgam: {},
+  };
+}

@@ -1,0 +1,117 @@
+/** Seeded checkpoints: a base with bell-shaped BF16 weights, fine-tunes of it, and LoRA adapters. */
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { f32ToBf16 } from '../../src/formats/half';
+import { buildSafetensorsHeader } from '../../src/formats/safetensors-write';
+import { configOf, linears, type Shape, tensorsOf } from './shapes';
+
+/** Values are drawn once; every block of a file starts at a place of its own in them. */
+const POOL = 1 << 21;
+const BLOCK = 1 << 15;
+const BASE_SCALE = 0.02;
+const CHANGE_SCALE = 0.002;
+
+let pool: Float32Array | undefined;
+
+/** Sums of four uniforms: bell-shaped, variance 1. */
+function bellPool(): Float32Array {
+  let state = 0x9e3779b9;
+  const uniform = () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) / 2 ** 32;
+  };
+  pool ??= Float32Array.from(
+    { length: POOL + BLOCK },
+    () => (uniform() + uniform() + uniform() + uniform() - 2) * Math.sqrt(3),
+  );
+  return pool;
+}
+
+/** BF16 of block `block`: base values, and for a fine-tune (model > 0) a change to every one of them. */
+function fillBlock(out: Uint16Array, block: number, model: number): void {
+  const values = bellPool();
+  const bits = new Uint32Array(1);
+  const float = new Float32Array(bits.buffer);
+  const at = (seed: number) => (Math.imul(block + 1, 0x85ebca6b + 0x27d4eb2f * seed) >>> 0) % POOL;
+  const base = at(0);
+  const change = at(model);
+  for (let e = 0; e < out.length; e++) {
+    float[0] = values[base + e]! * BASE_SCALE;
+    let half = f32ToBf16(bits[0]!);
+    if (model > 0) {
+      bits[0] = half << 16;
+      float[0] = float[0]! + values[change + e]! * CHANGE_SCALE;
+      half = f32ToBf16(bits[0]!);
+    }
+    out[e] = half;
+  }
+}
+
+interface Entry {
+  name: string;
+  dtype: 'BF16';
+  shape: number[];
+  byteLength: number;
+}
+
+async function writeTensors(file: string, entries: Entry[], model: number): Promise<void> {
+  const out = await open(`${file}.part`, 'w');
+  await out.write(buildSafetensorsHeader(entries, { format: 'pt' }));
+  const total = entries.reduce((sum, e) => sum + e.byteLength, 0) / 2;
+  const piece = new Uint16Array(BLOCK * 256);
+  for (let begin = 0; begin < total; begin += piece.length) {
+    const n = Math.min(piece.length, total - begin);
+    for (let at = 0; at < n; at += BLOCK) {
+      fillBlock(piece.subarray(at, Math.min(at + BLOCK, n)), (begin + at) / BLOCK, model);
+    }
+    await out.write(new Uint8Array(piece.buffer, 0, n * 2));
+  }
+  await out.close();
+  renameSync(`${file}.part`, file);
+}
+
+const entry = (name: string, shape: number[]): Entry => ({
+  name,
+  dtype: 'BF16',
+  shape,
+  byteLength: 2 * shape.reduce((a, b) => a * b, 1),
+});
+
+/** Makes the checkpoint unless it is there: model 0 is the base, others are its fine-tunes. Returns its folder. */
+export async function checkpoint(cache: string, shape: Shape, model: number): Promise<string> {
+  const folder = join(cache, `${shape.name}-${model === 0 ? 'base' : `tuned-${model}`}`);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(configOf(shape)));
+  const file = join(folder, 'model.safetensors');
+  const entries = tensorsOf(shape).map(([name, dims]) => entry(name, dims));
+  if (!existsSync(file)) await writeTensors(file, entries, model);
+  return folder;
+}
+
+/** Makes a LoRA adapter on all linear modules unless it is there. Returns its folder. */
+export async function adapter(cache: string, shape: Shape, rank: number, number: number): Promise<string> {
+  const folder = join(cache, `${shape.name}-lora-${rank}-${number}`);
+  mkdirSync(folder, { recursive: true });
+  const config = {
+    peft_type: 'LORA',
+    task_type: 'CAUSAL_LM',
+    r: rank,
+    lora_alpha: 2 * rank,
+    target_modules: linears(shape).map(([module]) => module.split('.').at(-1)),
+    bias: 'none',
+    fan_in_fan_out: false,
+  };
+  writeFileSync(join(folder, 'adapter_config.json'), JSON.stringify(config));
+  const file = join(folder, 'adapter_model.safetensors');
+  const entries = Array.from({ length: shape.layers }, (_, layer) =>
+    linears(shape).flatMap(([module, rows, cols]) => [
+      entry(`base_model.model.model.layers.${layer}.${module}.lora_A.weight`, [rank, cols]),
+      entry(`base_model.model.model.layers.${layer}.${module}.lora_B.weight`, [rows, rank]),
+    ]),
+  ).flat();
+  if (!existsSync(file)) await writeTensors(file, entries, 100 + number);
+  return folder;
+}
