@@ -8,9 +8,10 @@ import { headerLength, parseSafetensorsHeader } from '../src/formats/safetensors
 import { makePlan } from '../src/merge/make-plan';
 import { methodById } from '../src/merge/methods';
 import { openModel } from '../src/merge/open-model';
-import type { TensorRef } from '../src/merge/plan';
+import type { Plan } from '../src/merge/plan';
 import { runPlan } from '../src/merge/run';
 import { finishShards, inputName } from '../src/merge/shards';
+import type { ReadTensor } from '../src/merge/tensor-task';
 import type { ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';
 
@@ -33,16 +34,15 @@ export function readTensors(file: Uint8Array<ArrayBuffer>, name: string): Tensor
   );
 }
 
-/**
- * Runs a recipe on the typed-array engine in Node, with models taken from `folders` (name → path under `root`):
- * plan and run are the studio's own; only the files around them are this machine's.
- */
-export async function mergeInNode(
+/** Models of a recipe by name: a path under `root`, or a folder that is open already. */
+export type NamedFolders = Readonly<Record<string, string | ModelFolder>>;
+
+/** The plan of a recipe over folders of this machine, and how its tensors are read. */
+export async function planInNode(
   recipeText: string,
   root: string,
-  folders: Readonly<Record<string, string | ModelFolder>>,
-  tileElements?: number,
-): Promise<{ tensors: Tensors; reports: TensorReport[]; shards: Uint8Array[]; config: string | undefined }> {
+  folders: NamedFolders,
+): Promise<{ plan: Plan; read: ReadTensor }> {
   const { recipe, problems } = parseRecipe(recipeText);
   if (!recipe) throw new Error(problems.map((p) => `${p.line}: ${p.message}`).join('\n'));
   const opened = new Map<string, ModelFolder>();
@@ -58,6 +58,26 @@ export async function mergeInNode(
   const plan = await makePlan(recipe, async (name) => openModel(await folderOf(name), name), methodById);
   const errors = plan.problems.filter((p) => p.severity === 'error');
   if (errors.length > 0) throw new Error(errors.map((p) => p.message).join('\n'));
+  const read: ReadTensor = (ref, begin, end) =>
+    opened
+      .get(ref.folder)!
+      .files.find((f) => f.path === ref.file)!
+      .open()
+      .read(ref.begin + begin, ref.begin + end);
+  return { plan, read };
+}
+
+/**
+ * Runs a recipe on the typed-array engine in Node, with models taken from `folders` (name → path under `root`):
+ * plan and run are the studio's own; only the files around them are this machine's.
+ */
+export async function mergeInNode(
+  recipeText: string,
+  root: string,
+  folders: NamedFolders,
+  tileElements?: number,
+): Promise<{ tensors: Tensors; reports: TensorReport[]; shards: Uint8Array[]; config: string | undefined }> {
+  const { plan, read } = await planInNode(recipeText, root, folders);
   const shards = finishShards(
     plan,
     new Map(plan.inputs.map((i) => [inputName(i.folder, i.file), 'f'.repeat(64)])),
@@ -68,12 +88,7 @@ export async function mergeInNode(
     engine: createCpuEngine(),
     methods: methodById,
     ...(tileElements === undefined ? {} : { tileElements }),
-    read: (ref: TensorRef, begin, end) =>
-      opened
-        .get(ref.folder)!
-        .files.find((f) => f.path === ref.file)!
-        .open()
-        .read(ref.begin + begin, ref.begin + end),
+    read,
     openShard: async (shard) => {
       const bytes = new Uint8Array(shard.byteLength);
       bytes.set(shard.header);

@@ -67,6 +67,7 @@ export function connectEngine(): EngineClient {
     searchHub: (query) => call('searchHub', [query]),
     plan: (recipe) => call('plan', [recipe]),
     merge: (request, onProgress) => callWithProgress('merge', request, onProgress),
+    profile: (request, onProgress) => callWithProgress('profile', request, onProgress),
     verify: (request, onProgress) => callWithProgress('verify', request, onProgress),
     evaluate: (request, onProgress) => callWithProgress('evaluate', request, onProgress),
     generate: (request, onProgress) => callWithProgress('generate', request, onProgress),

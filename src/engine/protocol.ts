@@ -13,6 +13,7 @@ import type {
   ExtractLoraReport,
   ExtractLoraRequest,
 } from './protocol-compare';
+import type { ProfileProgress, ProfileReport, ProfileRequest } from './protocol-profile';
 
 // ---------------------------------------------------------------- engine
 
@@ -123,6 +124,25 @@ export interface MergeRequest {
   destination: DestinationSpec;
   /** Elements of one tile; tests vary it. Default: from the memory budget. */
   tileElements?: number;
+  /** Goes on with what an interrupted merge of this recipe left at the destination; begins where there is nothing. */
+  resume?: boolean;
+}
+
+/** A merge that was cut off and can go on. */
+export interface InterruptedRun {
+  destination: { kind: 'downloads' | 'folder'; name: string };
+  recipe: Recipe;
+  /** It goes on with the engine it was begun on: others may differ in the last bit. */
+  engine: EngineKind;
+  adapter: string;
+  /** ISO 8601. */
+  startedAt: string;
+  /** All 0 where it was cut off while downloading. */
+  tensorsDone: number;
+  tensors: number;
+  /** Bytes of files that are written. */
+  bytesDone: number;
+  bytes: number;
 }
 
 export type DestinationSpec =
@@ -136,7 +156,8 @@ export type DestinationSpec =
   | { kind: 'nowhere' };
 
 export interface Progress {
-  stage: 'planning' | 'downloading' | 'hashing' | 'merging';
+  /** `checking`: what an interrupted merge left is read again and hashed. */
+  stage: 'planning' | 'downloading' | 'hashing' | 'checking' | 'merging';
   /** Tensor or file at work. */
   item: string;
   tensorsDone: number;
@@ -148,6 +169,8 @@ export interface Progress {
   stages: StageSeconds;
   /** Reports of tensors finished since the last progress message. */
   finished: TensorReport[];
+  /** Something the person should know, said once: a device was lost and replaced. */
+  note?: string;
 }
 
 export interface StageSeconds {
@@ -320,6 +343,8 @@ export interface EngineApi {
   searchHub(query: HubQuery): Promise<HubHit[]>;
   plan(recipe: Recipe): Promise<PlanFacts>;
   merge(request: MergeRequest, onProgress: (progress: Progress) => void): Promise<MergeReport>;
+  /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Cancelled`). */
+  profile(request: ProfileRequest, onProgress: (progress: ProfileProgress) => void): Promise<ProfileReport>;
   /** Merges again what a merged model's metadata says, keeps nothing, and compares the bytes. */
   verify(request: VerifyRequest, onProgress: (progress: Progress) => void): Promise<VerifyReport>;
   /** Perplexity of a model or of a merge that is not written. */
@@ -340,8 +365,15 @@ export interface EngineApi {
   ): Promise<ExtractLoraReport>;
   /** The evaluation texts of the sample family. */
   sampleTexts(): Promise<{ name: string; text: string }[]>;
-  /** Cancels the running job; it rejects with `Cancelled` and leaves nothing that looks complete. */
+  /**
+   * Cancels the running job; it rejects with `Cancelled` and leaves nothing that looks complete. What a merge has
+   * written stays to be resumed where its destination can keep it, and can be discarded.
+   */
   cancel(): Promise<void>;
+  /** Merges that were cut off and can go on, none of them running, the newest first. */
+  interrupted(): Promise<InterruptedRun[]>;
+  /** Forgets an interrupted merge. Files in a picked folder stay. */
+  discardInterrupted(destination: InterruptedRun['destination']): Promise<void>;
   /** A finished output file of a `downloads` merge, disk-backed. */
   outputFile(name: string, file: string): Promise<File>;
   cache(): Promise<CacheFacts>;

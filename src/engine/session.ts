@@ -22,6 +22,8 @@ import { runExtractLora } from './extract-lora-job';
 import { runGeneration } from './generate-job';
 import { requireClean, runMerge } from './merge-job';
 import { openModels } from './models';
+import { oneJob } from './one-job';
+import { runProfile } from './profile-job';
 import type { EngineApi, EvaluateRequest, ModelFacts, RunningProgress } from './protocol';
 import type { RunningOptions } from './running-model';
 import { cachedHashes, storageFacts, sweepStorage } from './storage-facts';
@@ -29,7 +31,7 @@ import { runVerify } from './verify-job';
 
 export function createSession(): EngineApi {
   let hub: Hub = { url: DEFAULT_HUB_URL };
-  let job: AbortController | undefined;
+  const job = oneJob();
   const models = openModels(() => hub);
   const swept = sweepStorage();
 
@@ -45,25 +47,6 @@ export function createSession(): EngineApi {
       methodById,
       await cachedHashes(),
     );
-  };
-
-  /** One job at a time: they share the device and the storage. */
-  const alone = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
-    if (job) {
-      throw new AmalgamError('Busy', 'Another job is still running.', 'Wait for it, or cancel it first.');
-    }
-    const controller = new AbortController();
-    job = controller;
-    try {
-      return await work(controller.signal);
-    } catch (thrown) {
-      if (!controller.signal.aborted) throw thrown;
-      throw new AmalgamError('Cancelled', 'Cancelled.', 'Nothing was saved. Start again when you like.', {
-        cause: thrown,
-      });
-    } finally {
-      job = undefined;
-    }
   };
 
   /** What running a target takes: a single model is the plan of copying it. */
@@ -118,19 +101,23 @@ export function createSession(): EngineApi {
     searchHub: (query) => searchModels(hub, query),
     plan: async (recipe) => planFacts(await plan(recipe)),
     merge: (request, onProgress) =>
-      alone(async (signal) => runMerge(await plan(request.recipe), request, models, signal, onProgress)),
+      job.run(async (signal) => runMerge(await plan(request.recipe), request, models, signal, onProgress)),
+    profile: (request, onProgress) =>
+      job.run(async (signal) => runProfile(await plan(request.recipe), request, models, signal, onProgress), {
+        yields: true,
+      }),
     verify: (request, onProgress) =>
-      alone(async (signal) => runVerify(request, await plan(request.recipe), models, signal, onProgress)),
+      job.run(async (signal) => runVerify(request, await plan(request.recipe), models, signal, onProgress)),
     evaluate: (request, onProgress) =>
-      alone(async (signal) => runEvaluation(request, await running(request, signal, onProgress))),
+      job.run(async (signal) => runEvaluation(request, await running(request, signal, onProgress))),
     generate: (request, onProgress) =>
-      alone(async (signal) => runGeneration(request, await running(request, signal, onProgress))),
-    compare: (request, onProgress) => alone((signal) => runCompare(request, models, signal, onProgress)),
+      job.run(async (signal) => runGeneration(request, await running(request, signal, onProgress))),
+    compare: (request, onProgress) => job.run((signal) => runCompare(request, models, signal, onProgress)),
     extractLora: (request, onProgress) =>
-      alone((signal) => runExtractLora(request, models, signal, onProgress)),
+      job.run((signal) => runExtractLora(request, models, signal, onProgress)),
     sampleTexts: () => sampleTexts(),
     async cancel() {
-      job?.abort();
+      job.cancel();
     },
     outputFile: (name, file) => openOutputFile(name, file),
     async cache() {

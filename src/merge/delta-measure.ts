@@ -4,6 +4,7 @@ import { BLOCK, blockCount } from '../compute/kernel';
 import { absoluteSum } from '../compute/kernels/absolute-sum';
 import { gram, pairCount } from '../compute/kernels/gram';
 import { densityOf, type Selector, trims } from './delta-selectors';
+import { reciprocal } from './divisor';
 import type { DeltaPreset } from './method';
 import type { GramSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
@@ -116,14 +117,4 @@ export function writeCoefficients(
     table[2 * n + set] = preset.normalize ? reciprocal(preset, agreeing) : 1;
   }
   work.engine.write(work.coefficients, 0, new Uint8Array(exactFloats(table).buffer));
-}
-
-/** 1 / divisor of a set of agreeing models. */
-function reciprocal(preset: DeltaPreset, agreeing: readonly number[]): number {
-  if (preset.divisor === 'count') return 1 / Math.max(1, agreeing.length);
-  const sum = agreeing.reduce((a, b) => a + b, 0);
-  if (preset.floor !== undefined) return 1 / (sum === 0 ? 1 : Math.max(sum, preset.floor));
-  // mergekit: an exact 0 (consensus) or |Σw| < 1e-8 (plain sum) counts as 1
-  const vanishes = preset.consensus === 'none' ? Math.abs(sum) < 1e-8 : sum === 0;
-  return vanishes ? 1 : 1 / sum;
 }

@@ -19,6 +19,7 @@ import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from './his
 import { expectDeclared, floats, sameOnBoth, words } from './kernels.test.support';
 import { lowRank } from './low-rank';
 import { maskByScore } from './mask-by-score';
+import { PICKS_PER_GROUP, pickValues } from './pick-values';
 import { RANK_SHIFTS, rankDigit } from './rank-digit';
 import { rowScale } from './row-scale';
 import { rowScore } from './row-score';
@@ -43,6 +44,7 @@ const kernels: Kernel[] = [
   histogram,
   lowRank,
   maskByScore,
+  pickValues,
   rankDigit,
   rowScale,
   rowScore,
@@ -333,5 +335,25 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       blocks,
       n,
     );
+  });
+
+  it('pick-values copies the picks of the tile and leaves the others', async () => {
+    const values = floats(n + 2, 22);
+    const picks = Uint32Array.from({ length: 77 }, (_, i) => (i * 131) % (2 * n));
+    const after = await expectSame(
+      pickValues as Kernel,
+      { values, picks, picked: new Float32Array(80).fill(7) },
+      { count: 77, first: 5, elements: n, slot: 2, out: 3 },
+      Math.ceil(77 / PICKS_PER_GROUP),
+      77,
+    );
+    const bits = new Uint32Array(values.buffer);
+    const seven = new Uint32Array(new Float32Array([7]).buffer)[0];
+    expect([...after.picked!]).toEqual([
+      seven,
+      seven,
+      seven,
+      ...Array.from(picks, (at) => (at >= 5 && at < 5 + n ? bits[2 + at - 5] : seven)),
+    ]);
   });
 });

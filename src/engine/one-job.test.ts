@@ -1,0 +1,67 @@
+import { expect, it } from 'vitest';
+import { oneJob } from './one-job';
+
+/** Work that ends when told to, or when its signal fires. */
+function held() {
+  let finish = (_: string) => {};
+  const work = (signal: AbortSignal) =>
+    new Promise<string>((resolve, reject) => {
+      finish = resolve;
+      signal.addEventListener('abort', () => reject(new Error('stopped inside')));
+    });
+  return { work, finish: (value: string) => finish(value) };
+}
+
+it('refuses a second job while one runs, and runs the next one after it', async () => {
+  const job = oneJob();
+  const first = held();
+  const running = job.run(first.work);
+  await expect(job.run(async () => 'second')).rejects.toMatchObject({ code: 'Busy' });
+  first.finish('first');
+  expect(await running).toBe('first');
+  expect(await job.run(async () => 'third')).toBe('third');
+});
+
+it('a job that yields stops for another, which waits for its end', async () => {
+  const job = oneJob();
+  const order: string[] = [];
+  const first = job
+    .run(
+      async (signal) => {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        order.push('first ended');
+        throw new Error('stopped');
+      },
+      { yields: true },
+    )
+    .catch((error) => error);
+  const second = job.run(async () => {
+    order.push('second began');
+    return 2;
+  });
+  expect(await second).toBe(2);
+  expect(await first).toMatchObject({ code: 'Cancelled' });
+  expect(order).toEqual(['first ended', 'second began']);
+});
+
+it('a job that yields does not push aside one that runs, not even its like', async () => {
+  const job = oneJob();
+  const first = held();
+  const running = job.run(first.work, { yields: true });
+  await expect(job.run(async () => 1, { yields: true })).rejects.toMatchObject({ code: 'Busy' });
+  first.finish('done');
+  expect(await running).toBe('done');
+});
+
+it('cancel stops the job with a code, and failures of its own pass through', async () => {
+  const job = oneJob();
+  const running = job.run(held().work);
+  job.cancel();
+  await expect(running).rejects.toMatchObject({ code: 'Cancelled' });
+  await expect(
+    job.run(async () => {
+      throw new TypeError('own');
+    }),
+  ).rejects.toThrow(TypeError);
+});

@@ -1,0 +1,242 @@
+/**
+ * What a merge would report, from profiles alone: thresholds and kept shares from histograms, what depends on several
+ * models from the samples, norms and cosines from the exact products. Pure and quick, so that a slider can redraw
+ * every chart while it moves (docs/profiles.md says how close it comes).
+ */
+import type { ContributorReport, TensorReport } from '../engine/protocol';
+import type { TensorProfile } from '../engine/protocol-profile';
+import { judgeSample, type SampleSelection } from './foretell-sample';
+import type { DeltaPreset, MergeMethod } from './method';
+import type { ResolvedParameters } from './plan';
+import { above, largest, type MagnitudeCurve, magnitudeCurve, mergeCurves } from './profile-curve';
+import { keptCount } from './radix-select';
+
+/** A profile made ready: do it once, foretell often. */
+export interface PreparedProfile {
+  profile: TensorProfile;
+  curves: MagnitudeCurve[];
+}
+
+/** Values for one tensor, as resolved from the recipe; models in the profile's order. */
+export interface ForetoldSettings {
+  parameters: ResolvedParameters;
+  models: readonly ResolvedParameters[];
+}
+
+/** A report of a merge that was not run. */
+export interface ForetoldReport extends TensorReport {
+  /** `merge`: all of it. `changes`: only norms and cosines; what this method does to them shows when it runs. */
+  foretold: 'merge' | 'changes';
+}
+
+export function prepareProfile(profile: TensorProfile): PreparedProfile {
+  return { profile, curves: profile.contributors.map((_, i) => magnitudeCurve(profile, i)) };
+}
+
+/**
+ * Foretells every tensor.
+ * @param settingsOf resolved values of a tensor
+ */
+export function foretell(
+  prepared: readonly PreparedProfile[],
+  method: MergeMethod,
+  settingsOf: (profile: TensorProfile) => ForetoldSettings,
+): ForetoldReport[] {
+  const settings = prepared.map(({ profile }) => settingsOf(profile));
+  const { compute } = method;
+  if (compute.kind === 'weights') {
+    return prepared.map((p, t) =>
+      foretoldSum(p, compute.coefficients(settings[t]!.models, settings[t]!.parameters)),
+    );
+  }
+  if (compute.kind !== 'delta') return prepared.map(foretoldChanges);
+  const presets = settings.map((s) => compute.preset(s.parameters));
+  const wholeModel = presets.some((p) => p.scope === 'model')
+    ? modelThresholds(prepared, settings)
+    : undefined;
+  return prepared.map((p, t) =>
+    presets[t]!.select === 'fusion' || presets[t]!.select === 'variance'
+      ? foretoldChanges(p)
+      : foretoldDelta(p, presets[t]!, settings[t]!, wholeModel),
+  );
+}
+
+/** The threshold of every contributor over all tensors, at its density in the first of them. */
+function modelThresholds(
+  prepared: readonly PreparedProfile[],
+  settings: readonly ForetoldSettings[],
+): ReadonlyMap<string, number> {
+  const curves = new Map<string, { all: MagnitudeCurve[]; density: number }>();
+  for (const [t, { profile, curves: own }] of prepared.entries()) {
+    for (const [i, { id }] of profile.contributors.entries()) {
+      const known = curves.get(id);
+      if (known) known.all.push(own[i]!);
+      else curves.set(id, { all: [own[i]!], density: Number(settings[t]!.models[i]!.density ?? 1) });
+    }
+  }
+  return new Map(
+    [...curves].map(([id, { all, density }]) => {
+      const curve = mergeCurves(all);
+      return [id, largest(curve, Math.floor(density * curve.elements) + 1).threshold];
+    }),
+  );
+}
+
+function foretoldDelta(
+  { profile, curves }: PreparedProfile,
+  preset: DeltaPreset,
+  settings: ForetoldSettings,
+  wholeModel: ReadonlyMap<string, number> | undefined,
+): ForetoldReport {
+  const kept = profile.contributors.map(({ id }, i) =>
+    selectionOf(preset, curves[i]!, settings.models[i]!, wholeModel?.get(id)),
+  );
+  const judged = judgeSample(
+    profile,
+    preset,
+    kept.map(({ kept: count, sample }, i) => ({
+      selection: sample,
+      share: count / profile.elements,
+      weight: Number(settings.models[i]!.weight ?? 1),
+    })),
+  );
+  const contributors = profile.contributors.map(
+    ({ id }, i): ContributorReport => ({
+      id,
+      kept: kept[i]!.kept,
+      threshold: kept[i]!.threshold,
+      norm: curves[i]!.norm,
+      keptNorm: Math.sqrt(kept[i]!.energy),
+    }),
+  );
+  return report(profile, contributors, judged.signConflict, judged.change, 'merge');
+}
+
+interface Selection {
+  kept: number;
+  threshold: number;
+  energy: number;
+  sample: SampleSelection;
+}
+
+function selectionOf(
+  preset: DeltaPreset,
+  curve: MagnitudeCurve,
+  model: ResolvedParameters,
+  modelThreshold: number | undefined,
+): Selection {
+  const { elements } = curve;
+  const density = Number(model.density ?? 1);
+  const all = curve.norm ** 2;
+  if (preset.select === 'all' || density >= 1) {
+    return { kept: elements, threshold: 0, energy: all, sample: { kind: 'all' } };
+  }
+  if (density <= 0 || elements === 0) {
+    return { kept: 0, threshold: 0, energy: 0, sample: { kind: 'random', probability: () => 0 } };
+  }
+  if (preset.select === 'random') {
+    const probability = () => density;
+    return {
+      kept: Math.round(density * elements),
+      threshold: 0,
+      energy: density * all,
+      sample: { kind: 'random', probability },
+    };
+  }
+  if (preset.select === 'rank') return rankSelection(curve, density, Number(model.epsilon));
+  if (preset.scope === 'model' && modelThreshold !== undefined) {
+    const { count, energy } = above(curve, modelThreshold);
+    const sample = { kind: 'band', from: modelThreshold, below: Number.POSITIVE_INFINITY } as const;
+    return { kept: count, threshold: modelThreshold, energy, sample };
+  }
+  const k = keptCount(density, elements);
+  const dropped =
+    preset.select === 'band' ? Math.min(Math.floor(Number(model.gamma) * elements), elements - k) : 0;
+  const outer = largest(curve, dropped + k);
+  const inner = largest(curve, dropped);
+  return {
+    kept: k,
+    threshold: outer.threshold,
+    energy: outer.energy - inner.energy,
+    sample: {
+      kind: 'band',
+      from: outer.threshold,
+      below: dropped > 0 ? inner.threshold : Number.POSITIVE_INFINITY,
+    },
+  };
+}
+
+/** MagPrune's chance grows with the rank; ranks in the tensor stand in for ranks in the row. */
+function rankSelection(curve: MagnitudeCurve, density: number, epsilon: number): Selection {
+  const { elements, counts, energies } = curve;
+  const chance = (count: number) => density + epsilon - (2 * epsilon * count) / elements;
+  let energy = 0;
+  for (let j = 1; j < counts.length; j++) {
+    energy += (energies[j]! - energies[j - 1]!) * chance((counts[j]! + counts[j - 1]!) / 2);
+  }
+  const probability = (magnitude: number) => chance(above(curve, magnitude).count);
+  return {
+    kept: Math.round(density * elements),
+    threshold: 0,
+    energy,
+    sample: { kind: 'random', probability },
+  };
+}
+
+/** Σ cᵢWᵢ = W₀ + (Σcᵢ − 1)·W₀ + Σ cᵢτᵢ: the change is known exactly. */
+function foretoldSum({ profile, curves }: PreparedProfile, coefficients: readonly number[]): ForetoldReport {
+  const sum = coefficients.reduce((a, b) => a + b, 0);
+  const vector = [sum - 1, ...coefficients];
+  const contributors = profile.contributors.map(({ id }, i) => whole(id, profile, curves[i]!));
+  return report(profile, contributors, 0, changeOf(profile, vector), 'merge');
+}
+
+function foretoldChanges({ profile, curves }: PreparedProfile): ForetoldReport {
+  const contributors = profile.contributors.map(({ id }, i) => whole(id, profile, curves[i]!));
+  return report(profile, contributors, 0, 0, 'changes');
+}
+
+function whole(id: string, profile: TensorProfile, curve: MagnitudeCurve): ContributorReport {
+  return { id, kept: profile.elements, threshold: 0, norm: curve.norm, keptNorm: curve.norm };
+}
+
+/** ‖Σ cᵢvᵢ‖ / ‖W₀‖ by the products of the vectors. */
+function changeOf({ products }: TensorProfile, c: readonly number[]): number {
+  let square = 0;
+  for (const [i, row] of products.entries()) {
+    for (const [j, product] of row.entries()) square += c[i]! * c[j]! * product;
+  }
+  const base = products[0]![0]!;
+  return base > 0 ? Math.sqrt(Math.max(0, square) / base) : 0;
+}
+
+function report(
+  profile: TensorProfile,
+  contributors: ContributorReport[],
+  signConflict: number,
+  outputChange: number,
+  foretold: ForetoldReport['foretold'],
+): ForetoldReport {
+  const { name, layer, module, shape, dtype, elements, products, nonFinite } = profile;
+  const cosine = contributors.map((a, i) =>
+    contributors.map((b, j) => {
+      const scale = a.norm * b.norm;
+      return scale > 0 ? Math.max(-1, Math.min(1, products[i + 1]![j + 1]! / scale)) : 0;
+    }),
+  );
+  return {
+    name,
+    layer,
+    module,
+    shape,
+    dtype,
+    elements,
+    copied: false,
+    contributors,
+    signConflict,
+    cosine,
+    outputChange,
+    nonFinite,
+    foretold,
+  };
+}
