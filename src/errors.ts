@@ -71,14 +71,22 @@ export type ErrorCode =
   | 'TextTooShort'
   | 'TokenOutOfRange'
   | 'ContextTooLong'
+  // dataset: a file of a dataset repo cannot be read as text
+  | 'DatasetInvalid'
+  | 'DatasetUnsupported'
+  | 'ColumnMissing'
+  | 'NotUtf8'
   // compare: the models do not belong together, or there is nothing to do
   | 'NothingToCompare'
   | 'NothingToExtract'
+  // collapse: there is nothing to do
+  | 'NothingToCollapse'
   // run and output
   | 'Cancelled'
   | 'Busy'
   | 'DestinationNotEmpty'
   | 'DestinationFailed'
+  | 'RunChanged'
   | 'WorkerDied'
   | 'Usage'
   | 'Internal';
