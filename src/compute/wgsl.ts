@@ -1,12 +1,16 @@
 import attention from '../../shaders/lib/attention.wgsl?raw';
 import exact4 from '../../shaders/lib/exact4.wgsl?raw';
+import factorOther from '../../shaders/lib/factor-other.wgsl?raw';
+import factorOwn from '../../shaders/lib/factor-own.wgsl?raw';
 import half from '../../shaders/lib/half.wgsl?raw';
+import inputGram from '../../shaders/lib/input-gram.wgsl?raw';
 import matmul from '../../shaders/lib/matmul.wgsl?raw';
 import norm from '../../shaders/lib/norm.wgsl?raw';
 import philox from '../../shaders/lib/philox.wgsl?raw';
 import softmax from '../../shaders/lib/softmax.wgsl?raw';
 import special from '../../shaders/lib/special.wgsl?raw';
 import stamp from '../../shaders/lib/stamp.wgsl?raw';
+import triangular from '../../shaders/lib/triangular.wgsl?raw';
 import weightBf16 from '../../shaders/lib/weight-bf16.wgsl?raw';
 import weightF16 from '../../shaders/lib/weight-f16.wgsl?raw';
 import weightF32 from '../../shaders/lib/weight-f32.wgsl?raw';
@@ -23,6 +27,10 @@ const LIBRARIES = {
   attention,
   norm,
   softmax,
+  inputGram,
+  triangular,
+  factorOwn,
+  factorOther,
 };
 
 /** A kernel's complete source: its own file after the stamp library and the libraries it names. */

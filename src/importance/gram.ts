@@ -3,6 +3,9 @@
  * is computed from it.
  */
 import type { ComputeEngine, EngineBuffer } from '../compute/engine';
+import { GRAM_ROWS, inputGram, inputGramForm } from '../compute/kernels/input-gram';
+import { inputSquares } from '../compute/kernels/input-squares';
+import { matrixDiagonal } from '../compute/kernels/matrix-diagonal';
 import type { TappedRows } from '../forward/sweep';
 
 /** How much of S is kept: all of it, square blocks along its diagonal (the last may be narrower), or the diagonal. */
@@ -33,9 +36,108 @@ export interface Gram {
   close(): void;
 }
 
-/** A Gram matrix of zeros. @throws AmalgamError `GpuOutOfMemory` */
+/**
+ * A Gram matrix of zeros.
+ * @throws RangeError when the width is no multiple of 4; AmalgamError `GpuOutOfMemory`
+ */
 export function openGram(engine: ComputeEngine, width: number, form: GramForm): Gram {
-  throw new Error(`not yet: ${engine.kind} ${width} ${form.kind}`);
+  if (width % 4 !== 0)
+    throw new RangeError(`a Gram matrix needs a width that is a multiple of 4, not ${width}`);
+  const squares = form.kind === 'diagonal' ? engine.allocate(width * 4, 'input squares') : undefined;
+  const blocks: GramBlock[] = [];
+  if (form.kind !== 'diagonal') {
+    let begin = 0;
+    for (const w of blockWidths(width, form)) {
+      blocks.push({ begin, width: w, buffer: engine.allocate(w * w * 4, 'gram') });
+      begin += w;
+    }
+  }
+  let tokens = 0;
+  const diagonal = async () => {
+    const out = squares ?? engine.allocate(width * 4, 'gram diagonal');
+    for (const { begin, width: w, buffer } of blocks) {
+      const groups = Math.ceil(w / 64);
+      const params = { width: w, out: begin };
+      engine.run(matrixDiagonal, { params, buffers: { m: buffer, diagonal: out }, groups, elements: w });
+    }
+    const [bytes] = await engine.read([{ buffer: out, byteLength: width * 4 }]);
+    if (out !== squares) engine.free(out);
+    return new Float32Array(bytes!.buffer);
+  };
+  return {
+    engine,
+    width,
+    form,
+    blocks,
+    get tokens() {
+      return tokens;
+    },
+    add(rows) {
+      if (rows.width !== width) throw new RangeError(`rows of ${rows.width} for a Gram matrix of ${width}`);
+      for (let first = 0; first < rows.rows; first += GRAM_ROWS) {
+        const count = Math.min(GRAM_ROWS, rows.rows - first);
+        if (squares) addSquares(rows, first, count, squares);
+        for (const block of blocks) addProducts(rows, first, count, block);
+      }
+      tokens += rows.rows;
+    },
+    diagonal,
+    async read() {
+      if (squares) return diagonal();
+      const bytes = await engine.read(
+        blocks.map((b) => ({ buffer: b.buffer, byteLength: b.width ** 2 * 4 })),
+      );
+      const out = new Float32Array(blocks.reduce((sum, b) => sum + b.width ** 2, 0));
+      let at = 0;
+      for (const b of bytes) {
+        out.set(new Float32Array(b.buffer), at);
+        at += b.length / 4;
+      }
+      return out;
+    },
+    close() {
+      if (squares) engine.free(squares);
+      for (const { buffer } of blocks) engine.free(buffer);
+    },
+  };
+}
+
+function addSquares(
+  { buffer, stride, width, queue }: TappedRows,
+  first: number,
+  rows: number,
+  squares: EngineBuffer,
+) {
+  const width4 = width / 4;
+  queue.run(inputSquares, {
+    params: { rows, first, stride4: stride / 4, width4 },
+    buffers: { x: buffer, squares },
+    groups: Math.ceil(width4 / 64),
+    elements: width4,
+  });
+}
+
+/** The tiles of one block, in as many dispatches as keep each short. */
+function addProducts({ buffer, stride, queue }: TappedRows, first: number, rows: number, block: GramBlock) {
+  const { form, side4, perGroup } = inputGramForm(queue.engine);
+  const width4 = block.width / 4;
+  const side = Math.ceil(width4 / side4);
+  const tiles = (side * (side + 1)) / 2;
+  const tileWork = rows * (4 * side4) ** 2;
+  const most = Math.max(1, Math.floor(queue.dispatchWork / tileWork / perGroup)) * perGroup;
+  for (let firstTile = 0; firstTile < tiles; firstTile += most) {
+    const count = Math.min(most, tiles - firstTile);
+    queue.run(
+      inputGram[form],
+      {
+        params: { rows, first, stride4: stride / 4, begin4: block.begin / 4, width4, first_tile: firstTile },
+        buffers: { x: buffer, s: block.buffer },
+        groups: Math.ceil(count / perGroup),
+        elements: count,
+      },
+      count * tileWork,
+    );
+  }
 }
 
 /** Bytes a Gram matrix takes on the device. */

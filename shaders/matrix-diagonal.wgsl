@@ -1,0 +1,18 @@
+// diagonal[j] = m[j, j]. Tolerance: 0. Shapes: m [width, width] f32; diagonal [width] f32.
+
+struct Params {
+  stamp: vec4<u32>,
+  width: u32,
+  out: u32,
+}
+
+@group(0) @binding(1) var<storage, read> m: array<f32>;
+@group(0) @binding(2) var<storage, read_write> diagonal: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let first = group_index(group) * 64u;
+  if (lane == 0u && first < params.width) { stamp(min(64u, params.width - first)); }
+  let j = first + lane;
+  if (j < params.width) { diagonal[params.out + j] = m[j * (params.width + 1u)]; }
+}
