@@ -5,6 +5,8 @@ import { mergeElementwise } from './elementwise';
 import { gramForm, gramGroups, mergeGram } from './gram-merge';
 import type { MergeMethod } from './method';
 import type { TensorPlan } from './plan';
+import { type Prepared, requirePrepared } from './prepared';
+import { mergeSolved, solvedPlan } from './solved';
 import type { Emit, TensorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type ReadTensor, type SlotForm, type TensorTask } from './tensor-task';
 import { leastTile } from './tiles';
@@ -16,6 +18,17 @@ export interface ComputeSettings {
   seed: number;
   nonFinite: 'stop' | 'carry';
   wholeModel?: WholeModel;
+  /** For plans that `needsPrepared`. */
+  prepared?: Prepared;
+}
+
+/** Whether tensors of this method are computed with what was worked out ahead of the run. */
+export function needsPrepared(
+  { compute }: MergeMethod,
+  { parameters }: Pick<TensorPlan, 'parameters'>,
+): boolean {
+  if (compute.kind === 'delta') return compute.preset(parameters).select === 'prepared';
+  return compute.kind === 'solved';
 }
 
 /** The workspace for a set of tensors: room for all contributors, and for whole rows where a method works on them. */
@@ -39,7 +52,11 @@ export function openComputed(
   method: MergeMethod,
   work: Workspace,
   read: ReadTensor,
+  prepared?: Prepared,
 ): TensorTask {
+  if (method.compute.kind === 'solved' && prepared?.solution(plan.name)) {
+    return openTask(solvedPlan(plan), 'delta', work, read);
+  }
   return openTask(plan, slotForm(plan, method), work, read, tileUnit(plan, method));
 }
 
@@ -52,11 +69,18 @@ function slotForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {
       return gramForm(compute, plan.base !== undefined);
     case 'elementwise':
       return compute.form;
+    case 'solved':
+      return 'delta';
   }
 }
 
 /** Elements that must not be cut apart: rows for what looks at rows. */
-export function tileUnit(plan: Pick<TensorPlan, 'shape' | 'parameters'>, { compute }: MergeMethod): number {
+export function tileUnit(
+  plan: Pick<TensorPlan, 'shape' | 'parameters' | 'role'>,
+  { compute }: MergeMethod,
+): number {
+  // the rows of an embedding may have weights of their own
+  if (compute.kind === 'solved' && plan.role.kind === 'embedding') return groupElements('rows', plan.shape);
   if (compute.kind === 'gram') return groupElements(gramGroups(compute, plan), plan.shape);
   if (compute.kind !== 'delta') return 1;
   const { select } = compute.preset(plan.parameters);
@@ -85,5 +109,9 @@ export function computeTensor(
       return mergeGram(task, compute, settings.nonFinite, emit);
     case 'elementwise':
       return mergeElementwise(task, compute, settings.nonFinite, emit);
+    case 'solved': {
+      const prepared = requirePrepared(settings.prepared, plan.name);
+      return mergeSolved(task, compute, { ...settings, prepared }, emit);
+    }
   }
 }

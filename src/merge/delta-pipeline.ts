@@ -19,6 +19,7 @@ import {
 } from './delta-selectors';
 import { encodeTile, requireFinite } from './encode-tile';
 import type { DeltaPreset } from './method';
+import type { Prepared } from './prepared';
 import { countDigit, finishSearches, type KeySearch, takeDigit } from './radix-search';
 import { type Emit, GramSums, ratio, type TensorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
@@ -30,6 +31,8 @@ export interface DeltaSettings {
   nonFinite: 'stop' | 'carry';
   /** What was measured on the whole model, where the preset asks for it (whole-model.ts). */
   wholeModel?: WholeModel;
+  /** What was chosen ahead of the run, where the preset takes it (prepared.ts). */
+  prepared?: Prepared;
 }
 
 export interface WholeModel {
@@ -45,7 +48,7 @@ interface Settled {
   /** Products of all slots before trimming, where they have been measured. */
   full: GramSums | undefined;
   /** Trims the tile, unless it was left trimmed by an earlier sweep; counts go to `work.kept`. */
-  trim(tile: Tile, elements: number): void;
+  trim(tile: Tile, elements: number): Promise<void>;
 }
 
 /** Merges one tensor and hands its bytes to `emit`. @throws AmalgamError `NonFinite` */
@@ -71,7 +74,7 @@ export async function countVotes(
   const { work } = task;
   const votes = { positive: 0, negative: 0 };
   await task.sweep(async (tile, elements) => {
-    settled.trim(tile, elements);
+    await settled.trim(tile, elements);
     runCombine(task, settings, elements);
     const [bytes] = await work.engine.read([
       { buffer: work.stats, byteLength: blockCount(elements) * COMBINE_STATS * 4 },
@@ -91,7 +94,13 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
   const { plan, work } = task;
   const { preset } = settings;
   const models = plan.models.length;
-  const selectors = openSelectors(task, preset, settings.seed, settings.wholeModel?.thresholds);
+  const selectors = openSelectors(
+    task,
+    preset,
+    settings.seed,
+    settings.wholeModel?.thresholds,
+    settings.prepared,
+  );
   const score = scoreOf(task, preset);
   const matchesL1 = preset.rescale === 'l1' && selectors.some(trims);
   const needsEnergy = preset.weights === 'energy';
@@ -100,12 +109,12 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
     selectors,
     score,
     full: undefined,
-    trim(tile, elements) {
+    async trim(tile, elements) {
       if (trimmed) return;
       work.engine.clear(work.kept);
       score?.fill(tile, elements);
       score?.apply(tile, elements);
-      applySelectors(task, selectors, tile, elements);
+      await applySelectors(task, selectors, tile, elements);
       // a tensor of one tile stays on the device as it is left: trimming it again would trim what is left
       trimmed = task.tiles.length === 1;
     },
@@ -127,7 +136,7 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
   const keptL1 = new Array<number>(models).fill(0);
   const kept = new GramSums(models + 1);
   await task.sweep(async (tile, elements) => {
-    settled.trim(tile, elements);
+    await settled.trim(tile, elements);
     const sums = await measureTile(task, elements, matchesL1);
     kept.add(sums.gram);
     for (let i = 0; i < models; i++) keptL1[i]! += sums.l1[i] ?? 0;
@@ -224,7 +233,7 @@ async function lastSweep(
       full.add(sums.gram);
     }
     const blocks = blockCount(elements);
-    settled.trim(tile, elements);
+    await settled.trim(tile, elements);
     const gramBytes = runGram(task, elements);
     runCombine(task, settings, elements);
     const [bytes, status, gramData, keptData, statsData] = await encodeTile(task, work.merged, elements, [
@@ -236,7 +245,8 @@ async function lastSweep(
     keptSums.add(new Float32Array(gramData!.buffer));
     const counts = new Uint32Array(keptData!.buffer);
     for (const [i, s] of selectors.entries()) {
-      kept[i]! += trims(s) ? counts[s.kind === 'score' ? 0 : i]! : elements;
+      if (s.kind === 'prepared') kept[i] = s.selection.kept;
+      else kept[i]! += trims(s) ? counts[s.kind === 'score' ? 0 : i]! : elements;
     }
     const stats = new Uint32Array(statsData!.buffer);
     const squares = new Float32Array(statsData!.buffer);
@@ -256,6 +266,7 @@ async function lastSweep(
     })),
     signConflict: ratio(conflicts, plan.elements),
     cosine: full.cosines(1),
+    baseNorm: full.norm(0),
     outputChange: ratio(Math.sqrt(change), full.norm(0)),
     nonFinite,
   };

@@ -3,12 +3,14 @@ import type { EngineBuffer } from '../compute/engine';
 import { exact } from '../compute/exact';
 import { blockCount } from '../compute/kernel';
 import { RANK_SHIFTS, rankDigit } from '../compute/kernels/rank-digit';
+import { selectMask } from '../compute/kernels/select-mask';
 import { selectRandom } from '../compute/kernels/select-random';
 import { selectRank } from '../compute/kernels/select-rank';
 import { selectThreshold } from '../compute/kernels/select-threshold';
 import { maskKey } from '../compute/philox';
 import type { DeltaPreset } from './method';
 import type { ResolvedParameters } from './plan';
+import { type Prepared, type PreparedSelection, requirePrepared } from './prepared';
 import type { KeySearch } from './radix-search';
 import { beginSearch, KEEP_NONE, keptCount, keyToMagnitude, NO_CUT, type Threshold } from './radix-select';
 import type { TensorTask } from './tensor-task';
@@ -23,7 +25,9 @@ export type Selector =
   | { kind: 'random'; below: number; key: [number, number] }
   | { kind: 'rank'; table: EngineBuffer; key: [number, number] }
   /** By the score of the tensor (delta-score.ts). */
-  | { kind: 'score' };
+  | { kind: 'score' }
+  /** Chosen ahead of the run. */
+  | { kind: 'prepared'; selection: PreparedSelection };
 
 /** The threshold of a model that is trimmed as a whole, by its id. */
 export type ModelThresholds = ReadonlyMap<string, Threshold>;
@@ -34,6 +38,7 @@ export function openSelectors(
   preset: DeltaPreset,
   seed: number,
   thresholds: ModelThresholds | undefined,
+  prepared: Prepared | undefined,
 ): Selector[] {
   const { plan, work } = task;
   return plan.models.map(({ id, parameters }, i) => {
@@ -42,6 +47,10 @@ export function openSelectors(
     const density = densityOf(parameters);
     if (preset.select === 'all' || density >= 1) return { kind: 'all' };
     if (density <= 0) return { kind: 'threshold', outer: KEEP_NONE, inner: KEEP_NONE };
+    if (preset.select === 'prepared') {
+      const selection = requirePrepared(prepared, plan.name).selection(plan.name, id);
+      if (selection) return { kind: 'prepared', selection };
+    }
     const key = maskKey(seed, id, plan.name);
     if (preset.select === 'random') {
       return { kind: 'random', below: Math.floor(density * 2 ** 32), key };
@@ -115,13 +124,16 @@ export function openSearches(selectors: readonly Selector[]): KeySearch[] {
   );
 }
 
-/** Trims every task vector of the tile in place; the numbers kept go to `work.kept`, which was cleared. */
-export function applySelectors(
+/**
+ * Trims every task vector of the tile in place. The numbers kept go to `work.kept`, which was cleared, but for what was
+ * prepared: that knows its number itself.
+ */
+export async function applySelectors(
   task: TensorTask,
   selectors: readonly Selector[],
   tile: Tile,
   elements: number,
-): void {
+): Promise<void> {
   const { work } = task;
   const groups = blockCount(elements);
   for (const [i, s] of selectors.entries()) {
@@ -154,8 +166,33 @@ export function applySelectors(
         groups,
         elements,
       });
-    }
+    } else if (s.kind === 'prepared') await applyPrepared(task, s.selection, i + 1, tile, elements);
   }
+}
+
+async function applyPrepared(
+  { work }: TensorTask,
+  selection: PreparedSelection,
+  slot: number,
+  { begin, end }: Tile,
+  elements: number,
+): Promise<void> {
+  const { engine, values, stride } = work;
+  if (selection.kind === 'values') {
+    const chosen = await selection.values(begin, end);
+    engine.write(values, slot * stride * 4, new Uint8Array(chosen.buffer, chosen.byteOffset, elements * 4));
+    return;
+  }
+  const words = await selection.mask(begin, end);
+  const mask = engine.allocate(words.byteLength, 'mask');
+  engine.write(mask, 0, new Uint8Array(words.buffer, words.byteOffset, words.byteLength));
+  engine.run(selectMask, {
+    params: { elements, slot: slot * stride },
+    buffers: { mask, values },
+    groups: blockCount(elements),
+    elements,
+  });
+  engine.free(mask);
 }
 
 function thresholdOf(t: KeySearch | Threshold): Threshold {

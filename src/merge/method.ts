@@ -72,6 +72,8 @@ export interface MethodSettings {
  * `weights`: out = Σ cᵢ·Wᵢ over full weights, with coefficients known before any data is read (merge/weights-sum.ts).
  * `gram`: the same, or W₀ + Σ cᵢ·τᵢ, with coefficients from all scalar products of the vectors (merge/gram-merge.ts).
  * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/elementwise.ts).
+ * `solved`: W₀ + λ·τ, where the τ of linear layers was solved ahead of the run by what the models make of their inputs
+ * (src/importance); embedding rows are weighted by how often each model used them, all else is averaged (merge/solved.ts).
  */
 export type MethodCompute =
   | { kind: 'delta'; preset(parameters: ResolvedParameters): DeltaPreset }
@@ -80,7 +82,13 @@ export type MethodCompute =
       coefficients(models: readonly ResolvedParameters[], parameters: ResolvedParameters): number[];
     }
   | GramCompute
-  | ElementwiseCompute;
+  | ElementwiseCompute
+  | SolvedCompute;
+
+export interface SolvedCompute {
+  kind: 'solved';
+  lambda(parameters: ResolvedParameters): number;
+}
 
 export interface GramCompute {
   kind: 'gram';
@@ -117,9 +125,10 @@ export interface DeltaPreset {
    * Which elements stay; ρ is the model's `density`. `top-k`: the ⌊ρn⌋ largest |τ|. `random`: each with probability ρ.
    * `rank`: each with a probability between ρ − ε and ρ + ε by its rank in the row (`epsilon`). `band`: ⌊ρn⌋ below the
    * ⌊γn⌋ largest (`gamma`). `variance`: `share` of the places where the models differ, those where they differ most.
-   * `fusion`: what stands out by |τ| times the divergence of its row.
+   * `fusion`: what stands out by |τ| times the divergence of its row. `prepared`: what was chosen ahead of the run by its
+   * importance (merge/prepared.ts); where nothing was (embeddings, norms), as `top-k`.
    */
-  select: 'all' | 'top-k' | 'random' | 'rank' | 'band' | 'variance' | 'fusion';
+  select: 'all' | 'top-k' | 'random' | 'rank' | 'band' | 'variance' | 'fusion' | 'prepared';
   /** `model`: one top-k threshold for all tensors of a model together. Default `tensor`. */
   scope?: 'tensor' | 'model';
   share?: number;
@@ -146,7 +155,7 @@ export function drawsRandomly(preset: DeltaPreset): boolean {
   return preset.select === 'random' || preset.select === 'rank';
 }
 
-export type ParameterSpec = NumberSpec | BooleanSpec | ChoiceSpec;
+export type ParameterSpec = NumberSpec | BooleanSpec | ChoiceSpec | TextSpec;
 
 interface SpecBase {
   label: string;
@@ -155,9 +164,15 @@ interface SpecBase {
   inert?: boolean;
   /** Unknown to mergekit: an export with another value than the default means something else there. */
   extension?: boolean;
+  /** Other values than the default need work ahead of the run (merge/prepared.ts). */
+  ahead?: boolean;
+  /** Has an effect only where a parameter of the method has one of these values: a form need not show it otherwise. */
+  when?: readonly { parameter: string; is: string }[];
 }
 export interface NumberSpec extends SpecBase {
   kind: 'number';
+  /** `auto` may stand in its place among the parameters of the whole recipe: the best is then searched for. */
+  auto?: boolean;
   /** Absent: the recipe must give a value. */
   default?: number;
   /** Hard bounds; outside is an error. */
@@ -177,4 +192,13 @@ export interface ChoiceSpec extends SpecBase {
   choices: readonly { value: string; label: string }[];
   /** mergekit spells this parameter as a boolean: what `true` and `false` mean here. */
   booleans?: { true: string; false: string };
+  /** Values that are refused with words of their own, as a sentence's end after the parameter's name. */
+  refused?: Readonly<Record<string, string>>;
+}
+/** A word or a name. */
+export interface TextSpec extends SpecBase {
+  kind: 'text';
+  default: string;
+  /** What it may be, in words. */
+  values: string;
 }

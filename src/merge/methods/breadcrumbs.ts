@@ -1,4 +1,5 @@
 import type { MergeMethod } from '../method';
+import { calibration, calibrationSize } from './importance-parameters';
 import { density, gamma, int8Mask, lambda, normalize, rescale, weight } from './parameters';
 
 /**
@@ -18,8 +19,9 @@ export const breadcrumbs: MergeMethod = {
     lambda,
     rescale: rescale('none', 'l1', ['none', '1/density', 'l1']),
     int8_mask: int8Mask,
+    ...calibrationSize,
   },
-  modelParameters: { weight, density, gamma },
+  modelParameters: { weight, density, gamma, calibration },
   contract: {
     permutation: 'invariant',
     single: 'rounded',

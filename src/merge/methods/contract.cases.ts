@@ -10,6 +10,7 @@ import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import type { MergeMethod, MethodSettings, ParameterSpec } from '../method';
 import type { Plan, ResolvedParameters, TensorPlan, TensorRef } from '../plan';
+import type { Prepared } from '../prepared';
 import { runPlan } from '../run';
 import type { OracleTensor } from './oracle';
 
@@ -49,7 +50,8 @@ export function variantsOf(method: MergeMethod): Variant[] {
     })),
   });
   const others = Object.entries(method.parameters).flatMap(([name, spec]): MethodSettings[] => {
-    if (spec.inert) return [];
+    // what needs work ahead of the run is tested where that work is done (src/importance)
+    if (spec.inert || spec.kind === 'text' || spec.ahead) return [];
     if (spec.kind === 'boolean') return [{ parameters: { [name]: !spec.default } }];
     if (spec.kind === 'number') return [];
     return spec.choices
@@ -180,6 +182,13 @@ export function contractModel(
   };
 }
 
+/** Nothing is worked out ahead: every tensor is merged as those that no model runs through. */
+const NOTHING: Prepared = {
+  selection: () => undefined,
+  solution: () => undefined,
+  rowWeights: () => undefined,
+};
+
 export interface Merged {
   bytes: Map<string, Uint8Array>;
   reports: TensorReport[];
@@ -219,6 +228,7 @@ export async function mergeModel(
     methods: new Map([[method.id, method]]),
     read,
     tileElements,
+    prepared: NOTHING,
     async openShard(shard) {
       const out = new Uint8Array(shard.byteLength);
       let at = 0;

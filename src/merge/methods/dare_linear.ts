@@ -1,5 +1,12 @@
 import type { MergeMethod } from '../method';
 import {
+  byImportance,
+  calibration,
+  checkImportance,
+  importance,
+  wholeCalibration,
+} from './importance-parameters';
+import {
   density,
   int8Mask,
   lambda,
@@ -28,8 +35,11 @@ export const dareLinear: MergeMethod = {
     rescale: rescaleByName('on'),
     int8_mask: int8Mask,
     semantics,
+    ...importance,
   },
-  modelParameters: { weight, density },
+  modelParameters: { weight, density, calibration },
+  validate: (p) => checkImportance(p, 'on'),
+  wholeModel: wholeCalibration,
   contract: {
     permutation: 'invariant',
     single: 'rounded',
@@ -44,8 +54,7 @@ export const dareLinear: MergeMethod = {
   compute: {
     kind: 'delta',
     preset: (p) => ({
-      select: 'random',
-      rescale: rescaleOf(p),
+      ...byImportance(p, { select: 'random', rescale: rescaleOf(p) }),
       consensus: 'none',
       normalize: p.normalize === true,
       lambda: Number(p.lambda),

@@ -1,5 +1,13 @@
 import type { MergeMethod } from '../method';
 import {
+  byImportance,
+  calibration,
+  checkImportance,
+  checkPaper,
+  importance,
+  wholeCalibration,
+} from './importance-parameters';
+import {
   checkMajoritySign,
   consensusOf,
   density,
@@ -34,9 +42,11 @@ export const dareTies: MergeMethod = {
     int8_mask: int8Mask,
     semantics,
     majority_sign_method: majoritySign,
+    ...importance,
   },
-  modelParameters: { weight, density },
-  validate: checkMajoritySign,
+  modelParameters: { weight, density, calibration },
+  validate: (p) => checkMajoritySign(p) ?? checkPaper(p) ?? checkImportance(p, 'on'),
+  wholeModel: wholeCalibration,
   contract: {
     permutation: 'invariant',
     single: 'rounded',
@@ -51,8 +61,7 @@ export const dareTies: MergeMethod = {
   compute: {
     kind: 'delta',
     preset: (p) => ({
-      select: 'random',
-      rescale: rescaleOf(p),
+      ...byImportance(p, { select: 'random', rescale: rescaleOf(p) }),
       ...consensusOf(p),
       lambda: Number(p.lambda),
     }),

@@ -1,4 +1,5 @@
 import type { MergeMethod } from '../method';
+import { calibration, calibrationSize } from './importance-parameters';
 import { checkEpsilon, density, epsilon, int8Mask, lambda, normalize, rescale, weight } from './parameters';
 
 /**
@@ -19,8 +20,9 @@ export const della: MergeMethod = {
     lambda,
     rescale: rescale('l1', 'l1', ['none', 'l1', '1/probability']),
     int8_mask: int8Mask,
+    ...calibrationSize,
   },
-  modelParameters: { weight, density, epsilon },
+  modelParameters: { weight, density, epsilon, calibration },
   validate: checkEpsilon,
   contract: {
     permutation: 'invariant',

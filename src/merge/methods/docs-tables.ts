@@ -64,6 +64,7 @@ function selects({ select, scope }: DeltaPreset): string {
     band: '⌊ρn⌋ below the ⌊γn⌋ largest',
     variance: 'where the models differ most',
     fusion: 'importance above the fence',
+    prepared: 'what importance chose',
   }[select];
 }
 
@@ -102,6 +103,7 @@ function parameterRow(name: string, where: string, spec: ParameterSpec): string[
   const byDefault = spec.default === undefined ? 'none: must be given' : `${spec.default}`;
   const notes = [
     spec.inert ? 'Accepted without effect.' : '',
+    spec.when ? `With ${spec.when.map((w) => `${w.parameter}: ${w.is}`).join(' or ')} only.` : '',
     spec.extension ? 'Amalgam’s own: mergekit does not know it.' : '',
   ];
   return [`\`${name}\``, where, valuesOf(spec), byDefault, [spec.help, ...notes].filter(Boolean).join(' ')];
@@ -110,7 +112,9 @@ function parameterRow(name: string, where: string, spec: ParameterSpec): string[
 function valuesOf(spec: ParameterSpec): string {
   switch (spec.kind) {
     case 'number':
-      return `${spec.integer ? 'whole number ' : ''}${spec.min} … ${spec.max}`;
+      return `${spec.integer ? 'whole number ' : ''}${spec.min} … ${spec.max}${spec.auto ? ', auto' : ''}`;
+    case 'text':
+      return spec.values;
     case 'boolean':
       return 'true, false';
     case 'choice': {

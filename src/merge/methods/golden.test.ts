@@ -49,9 +49,11 @@ const OTHER = /seed7|bf16/;
 const EMPTY_SLICE = /^breadcrumbs/;
 
 describe('mergekit goldens', () => {
-  it('there is one for every method', () => {
+  it('there is one for every method that mergekit has', () => {
     const covered = new Set(recipes.map((name) => parseRecipe(recipeText(name)).recipe!.mergeMethod));
-    expect(methods.map((m) => m.id).filter((id) => !covered.has(id))).toEqual([]);
+    expect(methods.filter((m) => m.compute.kind !== 'solved' && !covered.has(m.id)).map((m) => m.id)).toEqual(
+      [],
+    );
   });
 
   it.each(recipes.filter((name) => !OTHER.test(name)))('%s', async (name) => {

@@ -6,6 +6,7 @@ import { dareLinear } from './dare_linear';
 import { dareTies } from './dare_ties';
 import { della } from './della';
 import { dellaLinear } from './della_linear';
+import { gram } from './gram';
 import { karcher } from './karcher';
 import { linear } from './linear';
 import { modelStock } from './model_stock';
@@ -24,6 +25,7 @@ import { ties } from './ties';
 export const methods: readonly MergeMethod[] = [
   ties,
   taskArithmetic,
+  gram,
   linear,
   slerp,
   nuslerp,

@@ -44,8 +44,9 @@ export const epsilon: NumberSpec = {
 export const lambda: NumberSpec = {
   kind: 'number',
   label: 'λ',
-  help: 'Scales the merged change before it is added to the base.',
+  help: 'Scales the merged change before it is added to the base. auto: the best on calibration text, by perplexity.',
   default: 1,
+  auto: true,
   min: -100,
   max: 100,
   slider: { min: 0, max: 2, step: 0.01 },

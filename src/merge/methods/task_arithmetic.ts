@@ -1,4 +1,12 @@
 import type { MergeMethod } from '../method';
+import {
+  byImportance,
+  calibration,
+  checkImportance,
+  importance,
+  WITH_IMPORTANCE,
+  wholeCalibration,
+} from './importance-parameters';
 import { density, int8Mask, lambda, normalize, rescale, weight } from './parameters';
 
 /** Task arithmetic, Ilharco et al. 2022; mergekit 0.1.4 `generalized_task_arithmetic.py` without selection or consensus. */
@@ -15,8 +23,15 @@ export const taskArithmetic: MergeMethod = {
     lambda,
     rescale: { ...rescale('none', 'l1', ['none', 'l1']), inert: true },
     int8_mask: int8Mask,
+    ...importance,
   },
-  modelParameters: { weight, density: { ...density, inert: true } },
+  modelParameters: {
+    weight,
+    density: { ...density, when: WITH_IMPORTANCE },
+    calibration,
+  },
+  validate: (p) => checkImportance(p, 'none'),
+  wholeModel: wholeCalibration,
   contract: {
     permutation: 'invariant',
     single: 'rounded',
@@ -26,8 +41,7 @@ export const taskArithmetic: MergeMethod = {
   compute: {
     kind: 'delta',
     preset: (p) => ({
-      select: 'all',
-      rescale: 'none',
+      ...byImportance(p, { select: 'all', rescale: 'none' }),
       consensus: 'none',
       normalize: p.normalize === true,
       lambda: Number(p.lambda),

@@ -1,5 +1,13 @@
 import type { MergeMethod } from '../method';
 import {
+  byImportance,
+  calibration,
+  checkImportance,
+  checkPaper,
+  importance,
+  wholeCalibration,
+} from './importance-parameters';
+import {
   checkMajoritySign,
   consensusOf,
   density,
@@ -35,10 +43,11 @@ export const ties: MergeMethod = {
     int8_mask: int8Mask,
     semantics,
     majority_sign_method: majoritySign,
+    ...importance,
   },
-  modelParameters: { weight, density },
-  validate: checkMajoritySign,
-  wholeModel: (p) => (p.semantics === 'paper' ? ['density'] : []),
+  modelParameters: { weight, density, calibration },
+  validate: (p) => checkMajoritySign(p) ?? checkPaper(p) ?? checkImportance(p, 'none'),
+  wholeModel: (p) => [...(p.semantics === 'paper' ? ['density'] : []), ...wholeCalibration(p)],
   contract: {
     permutation: 'invariant',
     single: 'rounded',
@@ -62,9 +71,8 @@ export const ties: MergeMethod = {
   compute: {
     kind: 'delta',
     preset: (p) => ({
-      select: 'top-k',
+      ...byImportance(p, { select: 'top-k', rescale: rescaleOf(p) }),
       scope: p.semantics === 'paper' ? 'model' : 'tensor',
-      rescale: rescaleOf(p),
       ...consensusOf(p),
       lambda: Number(p.lambda),
     }),

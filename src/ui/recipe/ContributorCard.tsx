@@ -13,6 +13,7 @@ import {
   type ContributorFacts,
   effectiveSpecs,
   removeContributor,
+  type Settings,
   setContributorParameter,
   setEnabled,
   settingValue,
@@ -26,11 +27,13 @@ interface ContributorCardProps {
   model: ModelFacts | undefined;
   base: ModelFacts | undefined;
   method: MergeMethod;
+  /** Settings of the method. */
+  chosen: Settings;
 }
 
 /** A contributor: what it is, how it is related to the base, and its parameters under the current method. */
 export const ContributorCard = memo(function ContributorCard(props: ContributorCardProps) {
-  const { contributor, model, base, method } = props;
+  const { contributor, model, base, method, chosen } = props;
   const studio = useStudio();
   const { ref, enabled, colour, parameters } = contributor;
   const name = shortName(ref);
@@ -76,7 +79,7 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
         </ModelMeta>
       ) : null}
       {enabled
-        ? effectiveSpecs(method.modelParameters).map(({ name: parameter, spec }) => (
+        ? effectiveSpecs(method.modelParameters, chosen).map(({ name: parameter, spec }) => (
             <ParameterField
               key={parameter}
               spec={spec}

@@ -38,7 +38,7 @@ export function MethodSection() {
       <code className="formula" tabIndex={0} role="math" aria-label={`Formula: ${method.formula}`}>
         {method.formula}
       </code>
-      {effectiveSpecs(method.parameters).map(({ name, spec }) => (
+      {effectiveSpecs(method.parameters, recipe.parameters).map(({ name, spec }) => (
         <ParameterField
           key={name}
           spec={spec}

@@ -33,7 +33,9 @@ export function ParameterField({ spec, value, of, colour, onChange }: ParameterF
       </Tip>
       {spec.kind === 'number' ? (
         <>
-          {spec.slider ? (
+          {value === 'auto' ? (
+            <span className="faint">searched for on the calibration text</span>
+          ) : spec.slider ? (
             <NumberSlider
               {...spec.slider}
               value={Number(value)}
@@ -44,16 +46,27 @@ export function ParameterField({ spec, value, of, colour, onChange }: ParameterF
           ) : (
             <span />
           )}
-          <NumberField
-            value={Number(value)}
-            min={spec.min}
-            max={spec.max}
-            step={spec.slider?.step}
-            label={`${label}, number`}
-            describedBy={helpId}
-            invalid={problem !== null}
-            onChange={onChange}
-          />
+          {value === 'auto' ? null : (
+            <NumberField
+              value={Number(value)}
+              min={spec.min}
+              max={spec.max}
+              step={spec.slider?.step}
+              label={`${label}, number`}
+              describedBy={helpId}
+              invalid={problem !== null}
+              onChange={onChange}
+            />
+          )}
+          {spec.auto ? (
+            <button
+              type="button"
+              className="link parameter-wide"
+              onClick={() => onChange(value === 'auto' ? (spec.default ?? 1) : 'auto')}
+            >
+              {value === 'auto' ? `set ${spec.label} by hand` : `search for the best ${spec.label}`}
+            </button>
+          ) : null}
         </>
       ) : spec.kind === 'boolean' ? (
         <span className="parameter-wide">
@@ -68,6 +81,15 @@ export function ParameterField({ spec, value, of, colour, onChange }: ParameterF
           </Switch.Root>
           <span className="faint">{value === true ? 'on' : 'off'}</span>
         </span>
+      ) : spec.kind === 'text' ? (
+        <input
+          className="field parameter-wide"
+          value={String(value)}
+          aria-label={label}
+          aria-describedby={helpId}
+          aria-invalid={problem !== null}
+          onChange={(event) => onChange(event.target.value)}
+        />
       ) : (
         <select
           className="select parameter-wide"

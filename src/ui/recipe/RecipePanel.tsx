@@ -61,6 +61,7 @@ function ContributorsSection() {
   const models = useFacts((s) => s.models);
   const baseRef = useFacts((s) => s.recipe.base);
   const method = useFacts((s) => methodOf(s.recipe));
+  const chosen = useFacts((s) => s.recipe.parameters);
   const problem = useProblem('contributors');
   const add = () => setView(studio, { adding: 'contributor' });
   const byRef = new Map(models.map((m) => [m.ref, m]));
@@ -81,6 +82,7 @@ function ContributorsSection() {
             model={byRef.get(c.ref)}
             base={baseRef === null ? undefined : byRef.get(baseRef)}
             method={method}
+            chosen={chosen}
           />
         ))}
       </ul>

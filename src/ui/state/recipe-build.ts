@@ -27,9 +27,9 @@ export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], m
       .filter((c) => c.enabled)
       .map((c) => ({
         model: contributorId(facts.base, c.ref, models),
-        parameters: written(method.modelParameters, c.parameters),
+        parameters: written(method.modelParameters, c.parameters, facts.parameters),
       })),
-    parameters: written(method.parameters, facts.parameters),
+    parameters: written(method.parameters, facts.parameters, facts.parameters),
     ...(facts.outDtype === null ? {} : { outDtype: facts.outDtype }),
     amalgam,
   };
@@ -92,12 +92,16 @@ export function freeName(name: string, taken: readonly string[]): string {
   return `${name}-${n}`;
 }
 
-/** Numbers and switches are written out, also at their default; choices where they differ from it. */
-function written(specs: Readonly<Record<string, ParameterSpec>>, settings: Settings): RecipeParameters {
+/** Numbers and switches are written out, also at their default; choices and words where they differ from it. */
+function written(
+  specs: Readonly<Record<string, ParameterSpec>>,
+  settings: Settings,
+  chosen: Settings,
+): RecipeParameters {
   return Object.fromEntries(
-    effectiveSpecs(specs)
+    effectiveSpecs(specs, chosen)
       .map(({ name, spec }) => ({ name, spec, value: settingValue(settings, name, spec) }))
-      .filter(({ spec, value }) => spec.kind !== 'choice' || value !== spec.default)
+      .filter(({ spec, value }) => (spec.kind !== 'choice' && spec.kind !== 'text') || value !== spec.default)
       .map(({ name, value }) => [name, value]),
   );
 }

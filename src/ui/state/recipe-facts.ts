@@ -101,12 +101,17 @@ export function settingValue(settings: Settings, name: string, spec: ParameterSp
   return spec.kind === 'number' ? Math.min(Math.max(1, spec.min), spec.max) : false;
 }
 
-/** The parameters a form shows: those with an effect. */
+/**
+ * The parameters a form shows: those with an effect.
+ * @param chosen settings of the method: what they switch off is left out. Default: everything that may have an effect
+ */
 export function effectiveSpecs(
   specs: Readonly<Record<string, ParameterSpec>>,
+  chosen?: Settings,
 ): { name: string; spec: ParameterSpec }[] {
   return Object.entries(specs)
     .filter(([, spec]) => spec.inert !== true)
+    .filter(([, { when }]) => !chosen || !when || when.some((w) => chosen[w.parameter] === w.is))
     .map(([name, spec]) => ({ name, spec }));
 }
 

@@ -47,6 +47,10 @@ export function settingProblem(spec: ParameterSpec, value: ParameterScalar): str
       ? null
       : `Choose one of: ${spec.choices.map((c) => c.value).join(', ')}.`;
   }
+  if (spec.kind === 'text') {
+    return typeof value === 'string' && value !== '' ? null : `This is ${spec.values}.`;
+  }
+  if (spec.auto && value === 'auto') return null;
   if (typeof value !== 'number' || !Number.isFinite(value)) return 'This is not a number.';
   if (value < spec.min || value > spec.max) return `Goes from ${spec.min} to ${spec.max}.`;
   if (spec.integer && !Number.isInteger(value)) return 'A whole number.';
@@ -111,7 +115,7 @@ function contributorProblems(facts: RecipeFacts, method: MergeMethod): RecipePro
     });
   }
   for (const { ref, parameters } of enabled) {
-    for (const { name, spec } of effectiveSpecs(method.modelParameters)) {
+    for (const { name, spec } of effectiveSpecs(method.modelParameters, facts.parameters)) {
       const wrong = settingProblem(spec, settingValue(parameters, name, spec));
       if (wrong === null) continue;
       problems.push({
@@ -125,7 +129,7 @@ function contributorProblems(facts: RecipeFacts, method: MergeMethod): RecipePro
 }
 
 function parameterProblems(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
-  return effectiveSpecs(method.parameters).flatMap(({ name, spec }) => {
+  return effectiveSpecs(method.parameters, facts.parameters).flatMap(({ name, spec }) => {
     const wrong = settingProblem(spec, settingValue(facts.parameters, name, spec));
     return wrong === null
       ? []

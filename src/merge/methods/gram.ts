@@ -1,0 +1,63 @@
+import type { MergeMethod } from '../method';
+import { calibrationAlways, importanceAlways } from './importance-parameters';
+import { density, lambda } from './parameters';
+
+/**
+ * Gram merge: RegMean's closed form (Jin et al. 2023) on task vectors. Every linear layer takes the τ whose outputs are,
+ * on each model's own text, nearest to that model's: τ = (ΣGᵢ)⁻¹ΣGᵢτᵢ per output row, Gᵢ = the products of the layer's
+ * inputs plus 0.01 of their mean diagonal. Embedding rows count by how often a model used the token, everything else is
+ * averaged. With a density below 1 the linear changes are trimmed by importance first.
+ */
+export const gram: MergeMethod = {
+  id: 'gram',
+  title: 'Gram merge — combine where inputs are active',
+  summary:
+    'Runs every model on its own text and combines the changes of each layer where that model’s inputs are active.',
+  formula: 'W = W₀ + λ · (Σ Gᵢ)⁻¹ Σ Gᵢ τ̂ᵢ,  Gᵢ = 2/n · Σ x xᵀ + 0.01 · mean diag · I',
+  reference: { label: 'Jin et al. 2023', url: 'https://arxiv.org/abs/2212.09849' },
+  base: 'required',
+  models: { min: 1, max: 16 },
+  parameters: {
+    lambda,
+    gram: {
+      kind: 'choice',
+      label: 'Gram matrices',
+      help: 'full: all products of a layer’s inputs (in blocks where they do not fit). diagonal: a few kB, about 4 % better than plain averaging.',
+      default: 'full',
+      extension: true,
+      ahead: true,
+      choices: [
+        { value: 'full', label: 'full' },
+        { value: 'diagonal', label: 'diagonal' },
+      ],
+    },
+    embedding: {
+      kind: 'choice',
+      label: 'embedding',
+      help: 'tokens: each row counts by how often a model’s text used its token. average: all alike.',
+      default: 'tokens',
+      extension: true,
+      ahead: true,
+      choices: [
+        { value: 'tokens', label: 'by tokens' },
+        { value: 'average', label: 'average' },
+      ],
+    },
+    ...importanceAlways,
+  },
+  modelParameters: {
+    density: {
+      ...density,
+      help: 'Share of this model’s changes that is kept in its linear layers, by importance.',
+    },
+    calibration: calibrationAlways,
+  },
+  wholeModel: () => ['calibration'],
+  contract: {
+    permutation: 'invariant',
+    single: 'none',
+    spread: 'element',
+    settings: [{ parameters: { lambda: 1.3 } }],
+  },
+  compute: { kind: 'solved', lambda: (p) => Number(p.lambda) },
+};
