@@ -90,6 +90,8 @@ export interface PlanFacts {
   shards: number;
   outputFiles: string[];
   layers: number;
+  /** Of a recipe with stages: their plans, in order. `problems` and the numbers of bytes above include them. */
+  stages?: { name: string; facts: PlanFacts }[];
 }
 
 export interface PlanProblem {
@@ -124,6 +126,8 @@ export interface MergeRequest {
   destination: DestinationSpec;
   /** Elements of one tile; tests vary it. Default: from the memory budget. */
   tileElements?: number;
+  /** Leaves the outputs of stages in the browser's storage, as `<output>-<stage>`. */
+  keepStages?: boolean;
   /** Goes on with what an interrupted merge of this recipe left at the destination; begins where there is nothing. */
   resume?: boolean;
 }
@@ -176,6 +180,8 @@ export interface Progress {
 export interface StageSeconds {
   read: number;
   upload: number;
+  /** Which stage of a recipe of several is merged. */
+  step?: { name: string; at: number; of: number };
   compute: number;
   readback: number;
   write: number;
@@ -201,6 +207,8 @@ export interface TensorReport {
   layer: number | null;
   module: string;
   shape: number[];
+  /** Of a recipe with stages: what was merged before, in order. */
+  stagesMerged?: (MergeReport & { name: string })[];
   dtype: string;
   elements: number;
   /** True when the bytes were copied without any arithmetic. */

@@ -2,11 +2,6 @@
 import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL, parseHubId } from '../formats/hub-id';
 import type { Recipe } from '../formats/recipe';
-import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
-import { makePlan } from '../merge/make-plan';
-import { methodById } from '../merge/methods';
-import type { Plan } from '../merge/plan';
-import { planFacts } from '../merge/plan-facts';
 import { AMALGAM_VERSION } from '../merge/version';
 import { searchModels } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';
@@ -26,28 +21,19 @@ import { oneJob } from './one-job';
 import { runProfile } from './profile-job';
 import type { EngineApi, EvaluateRequest, ModelFacts, RunningProgress } from './protocol';
 import type { RunningOptions } from './running-model';
+import { mergeRecipe, planRecipe, recipeFacts } from './recipe-jobs';
+import { followOtherTabs, takeOver, withRunLock } from './run-lock';
 import { cachedHashes, storageFacts, sweepStorage } from './storage-facts';
+import { sweepStages } from './stages-job';
 import { runVerify } from './verify-job';
 
 export function createSession(): EngineApi {
   let hub: Hub = { url: DEFAULT_HUB_URL };
   const job = oneJob();
   const models = openModels(() => hub);
-  const swept = sweepStorage();
+  const swept = sweepStorage().then(sweepStages);
 
-  /** The plan of a recipe whose Hub models are pinned to commits. */
-  const plan = async (recipe: Recipe): Promise<Plan> => {
-    const pins = new Map<string, string>();
-    for (const repository of recipeRepositories(recipe)) {
-      pins.set(repository, await models.pin(repository));
-    }
-    return makePlan(
-      renameRepositories(recipe, pins),
-      (ref) => models.open(ref),
-      methodById,
-      await cachedHashes(),
-    );
-  };
+  const plan = (recipe: Recipe) => planRecipe(recipe, models);
 
   /** What running a target takes: a single model is the plan of copying it. */
   const running = async (
@@ -99,15 +85,19 @@ export function createSession(): EngineApi {
       hub = { url: next, ...(kept ? { token: kept } : {}) };
     },
     searchHub: (query) => searchModels(hub, query),
-    plan: async (recipe) => planFacts(await plan(recipe)),
+    plan: (recipe) => recipeFacts(recipe, models),
     merge: (request, onProgress) =>
-      job.run(async (signal) => runMerge(await plan(request.recipe), request, models, signal, onProgress)),
+      job.run(async (signal) =>
+        withRunLock(request, job.cancel, onProgress, (tell) => mergeRecipe(request, models, signal, tell)),
+      ),
     profile: (request, onProgress) =>
       job.run(async (signal) => runProfile(await plan(request.recipe), request, models, signal, onProgress), {
         yields: true,
       }),
     verify: (request, onProgress) =>
-      job.run(async (signal) => runVerify(request, await plan(request.recipe), models, signal, onProgress)),
+      job.run(async (signal) =>
+        runVerify(request, (again) => mergeRecipe(again, models, signal, onProgress), models, signal),
+      ),
     evaluate: (request, onProgress) =>
       job.run(async (signal) => runEvaluation(request, await running(request, signal, onProgress))),
     generate: (request, onProgress) =>

@@ -1,31 +1,22 @@
 import { AmalgamError } from '../errors';
-import type { Plan } from '../merge/plan';
 import { inputName } from '../merge/shards';
 import { sha256Of } from '../sources/sha256';
-import { runMerge } from './merge-job';
 import type { OpenModels } from './models';
-import type { Progress, VerifyReport, VerifyRequest } from './protocol';
+import type { MergeReport, MergeRequest, VerifyReport, VerifyRequest } from './protocol';
 
 /**
- * Merges again and compares shard by shard.
+ * Merges again, by `merge`, and compares shard by shard.
  * @throws AmalgamError `NotFound` when the model has no shards of those names, and what the merge throws
  */
 export async function runVerify(
   request: VerifyRequest,
-  plan: Plan,
+  merge: (request: MergeRequest) => Promise<MergeReport>,
   models: OpenModels,
   signal: AbortSignal,
-  onProgress: (progress: Progress) => void,
 ): Promise<VerifyReport> {
   const begun = performance.now();
   const { recipe, engine } = request;
-  const again = await runMerge(
-    plan,
-    { recipe, engine, destination: { kind: 'nowhere' } },
-    models,
-    signal,
-    onProgress,
-  );
+  const again = await merge({ recipe, engine, destination: { kind: 'nowhere' } });
   const shards = [];
   for (const { file, sha256: merged } of again.shards) {
     const stored = await sha256Of(storedShard(models, request.merged, file), signal);
