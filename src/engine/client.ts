@@ -75,6 +75,14 @@ export function connectEngine(): EngineClient {
     extractLora: (request, onProgress) => callWithProgress('extractLora', request, onProgress),
     sampleTexts: () => call('sampleTexts', []),
     cancel: () => call('cancel', []),
+    interrupted: () => call('interrupted', []),
+    discardInterrupted: (destination) => call('discardInterrupted', [destination]),
+    follow(onRun) {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = ({ data }: MessageEvent<Parameters<typeof onRun>[0]>) => onRun(data);
+      return call('follow', [], port2);
+    },
+    takeOver: () => call('takeOver', []),
     outputFile: (name, file) => call('outputFile', [name, file]),
     cache: () => call('cache', []),
     deleteCached: (kind, id) => call('deleteCached', [kind, id]),

@@ -1,6 +1,6 @@
 /** One merge from a clean plan to a committed output: download, hash, run, small files, index last. */
 import type { ComputeEngine } from '../compute/engine';
-import { AmalgamError } from '../errors';
+import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
 import { buildShardIndex } from '../formats/shard-index';
 import { methodById } from '../merge/methods';
@@ -12,16 +12,24 @@ import { sha256Of } from '../sources/sha256';
 import { openCached } from '../store/cached-source';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
-import { ShardWriter, type WrittenShard } from '../write/shard-writer';
+import type { ResumePoint } from '../write/resume-point';
+import type { RunJournal } from '../write/run-journal';
+import type { WrittenShard } from '../write/shard-writer';
 import { openEngine } from './choose-engine';
+import { deviceRecovery } from './device-recovery';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
 import { type ProgressMeter, progressMeter } from './progress';
 import type { MergeReport, MergeRequest, Progress } from './protocol';
+import { openRunRecord, type RunRecord } from './run-record';
+
+/** Failures that would come again: what is written is of no use then. */
+const FUTILE: ReadonlySet<ErrorCode> = new Set(['NonFinite', 'MergeUndefined', 'Internal']);
 
 /**
- * Runs a merge. Whatever fails, the destination is discarded: nothing that looks complete is left.
- * @throws AmalgamError `PlanHasErrors`, `Cancelled`, and what sources, engine and destination throw
+ * Runs a merge, or goes on with an interrupted one. Whatever fails, nothing that looks complete is left: what was
+ * written is kept to be resumed where the destination can do that, else it is discarded.
+ * @throws AmalgamError `PlanHasErrors`, `Cancelled`, `RunChanged`, and what sources, engine and destination throw
  */
 export async function runMerge(
   plan: Plan,
@@ -38,18 +46,28 @@ export async function runMerge(
   let destination: Destination | undefined;
   try {
     // what can refuse does so before anything is downloaded
-    engine = await openEngine(request.engine);
-    destination = await openDestination(request.destination);
+    destination = await openDestination(request.destination, request.resume);
+    const record = await openRunRecord(destination, request.resume ?? false);
+    const begun = record.found?.begun.engine;
+    engine = await openEngine(request.engine === 'auto' && begun ? begun : request.engine);
+    await record.begin(plan, engine);
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
     inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
     const hashes = await hashInputs(plan, models, inputs, meter, signal);
     const shardPlans = finishShards(plan, hashes);
+    if (record.found) meter.begin('checking', bytesLeft(record.found), 0);
+    const done = await record.point(shardPlans, signal, (bytes, file) => meter.advance(bytes, file));
     const { tensors, shards } = await mergeShards({
       plan,
       shardPlans,
       request,
       engine,
-      destination,
+      replaceEngine: (fresh) => {
+        engine?.close();
+        engine = fresh;
+      },
+      record,
+      done,
       inputs,
       meter,
       signal,
@@ -76,12 +94,21 @@ export async function runMerge(
       tensors,
     };
   } catch (error) {
-    await destination?.discard();
+    const keep = destination?.remains?.keep;
+    await (keep && !FUTILE.has(errorFacts(error).code) ? keep() : destination?.discard());
     throw error;
   } finally {
     inputs?.close();
     engine?.close();
   }
+}
+
+/** Bytes of files that an interrupted run says it has written. */
+function bytesLeft({ checkpoints }: RunJournal): number {
+  return [...new Map(checkpoints.map(({ file, bytes }) => [file, bytes])).values()].reduce(
+    (a, b) => a + b,
+    0,
+  );
 }
 
 /** @throws AmalgamError `PlanHasErrors` with the first error's words and remedy */
@@ -126,15 +153,24 @@ interface ShardWork {
   shardPlans: readonly ShardPlan[];
   request: MergeRequest;
   engine: ComputeEngine;
-  destination: Destination;
+  replaceEngine(fresh: ComputeEngine): void;
+  record: RunRecord;
+  done: ResumePoint;
   inputs: Inputs;
   meter: ProgressMeter;
   signal: AbortSignal;
 }
 
 async function mergeShards(work: ShardWork) {
-  const { plan, shardPlans, request, engine, destination, inputs, meter, signal } = work;
-  meter.begin('merging', dataBytes(shardPlans), plan.tensors.length);
+  const { plan, shardPlans, request, engine, record, done, inputs, meter, signal } = work;
+  const bytesDone = shardPlans
+    .flatMap((shard) => shard.tensors)
+    .slice(0, done.tensors.length)
+    .reduce((sum, { byteLength }) => sum + byteLength, 0);
+  meter.begin('merging', dataBytes(shardPlans), plan.tensors.length, {
+    bytes: bytesDone,
+    reports: done.tensors,
+  });
   return runPlan<WrittenShard>({
     plan,
     shards: shardPlans,
@@ -143,16 +179,21 @@ async function mergeShards(work: ShardWork) {
     read: inputs.read,
     signal,
     ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
-    openShard: async (shard) => {
-      const writer = await ShardWriter.open(destination, shard);
+    done,
+    recover: deviceRecovery({
+      reopen: () => openEngine(engine.kind),
+      replace: work.replaceEngine,
+      tell: (note) => meter.tell(note),
+    }),
+    openShard: async (shard, skipped) => {
+      const sink = await record.openShard(shard, skipped);
       return {
+        ...sink,
         async append(bytes) {
           const started = performance.now();
-          await writer.append(bytes);
+          await sink.append(bytes);
           meter.spend('write', (performance.now() - started) / 1000);
         },
-        finish: () => writer.finish(),
-        abort: () => writer.abort(),
       };
     },
     onWait: (seconds) => meter.spend('read', seconds),

@@ -11,14 +11,24 @@ type AnyProgress = Omit<Progress, 'stage' | 'finished'> & { stage: string; finis
 
 /** Collects what a job has done and reports it a few times a second. */
 export interface ProgressMeter<P extends AnyProgress = Progress> {
-  /** Begins a stage with its total of bytes and tensors. */
-  begin(stage: P['stage'], bytes: number, tensors: number): void;
+  /**
+   * Begins a stage with its total of bytes and tensors.
+   * @param done what an earlier attempt has done of it
+   */
+  begin(
+    stage: P['stage'],
+    bytes: number,
+    tensors: number,
+    done?: { bytes: number; reports: P['finished'] },
+  ): void;
   advance(bytes: number, item: string): void;
   /** One more tensor is done; `reports` go out with the next message. */
   finishTensor(...reports: P['finished']): void;
   /** Adds seconds to a stage the job times itself. */
   spend(stage: 'read' | 'write', seconds: number): void;
   stages(): StageSeconds;
+  /** Says something the person should know, at once. */
+  tell(note: string): void;
   /** Sends what is still waiting. */
   flush(): void;
 }
@@ -46,7 +56,7 @@ export function progressMeter<P extends AnyProgress = Progress>(
     const { upload, compute, readback } = engine()?.seconds ?? { upload: 0, compute: 0, readback: 0 };
     return { read: own.read, upload, compute, readback, write: own.write };
   };
-  const flush = () => {
+  const flush = (note?: string) => {
     const at = now();
     samples.push({ at, bytes: state.bytesDone });
     samples = samples.filter((s) => at - s.at <= WINDOW_MS);
@@ -61,6 +71,7 @@ export function progressMeter<P extends AnyProgress = Progress>(
       secondsLeft: rate > 0 ? left / rate : null,
       stages: stages(),
       finished,
+      ...(note === undefined ? {} : { note }),
     } as AnyProgress as P);
     finished = [];
   };
@@ -68,8 +79,10 @@ export function progressMeter<P extends AnyProgress = Progress>(
     if (now() - sentAt >= INTERVAL_MS) flush();
   };
   return {
-    begin(stage, bytes, tensors) {
-      state = { stage, item: '', bytesDone: 0, bytes, tensorsDone: 0, tensors };
+    begin(stage, bytes, tensors, done = { bytes: 0, reports: [] }) {
+      const { bytes: bytesDone, reports } = done;
+      state = { stage, item: '', bytesDone, bytes, tensorsDone: reports.length, tensors };
+      finished.push(...reports);
       samples = [];
       flush();
     },
@@ -87,6 +100,7 @@ export function progressMeter<P extends AnyProgress = Progress>(
       own[stage] += seconds;
     },
     stages,
-    flush,
+    tell: (note) => flush(note),
+    flush: () => flush(),
   };
 }

@@ -149,6 +149,13 @@ export interface InterruptedRun {
   bytes: number;
 }
 
+/** A merge at work in another tab. */
+export interface RunElsewhere {
+  /** Of the output; empty while it is not known. */
+  name: string;
+  progress: Omit<Progress, 'finished'> | null;
+}
+
 export type DestinationSpec =
   /** A folder the person picked; a new sub-folder `name` is created in it. */
   | { kind: 'folder'; handle: FileSystemDirectoryHandle; name: string }
@@ -173,6 +180,8 @@ export interface Progress {
   stages: StageSeconds;
   /** Reports of tensors finished since the last progress message. */
   finished: TensorReport[];
+  /** Which stage of a recipe of several is merged. */
+  step?: { name: string; at: number; of: number };
   /** Something the person should know, said once: a device was lost and replaced. */
   note?: string;
 }
@@ -180,8 +189,6 @@ export interface Progress {
 export interface StageSeconds {
   read: number;
   upload: number;
-  /** Which stage of a recipe of several is merged. */
-  step?: { name: string; at: number; of: number };
   compute: number;
   readback: number;
   write: number;
@@ -200,6 +207,8 @@ export interface MergeReport {
   inputs: { id: string; file: string; sha256: string }[];
   shards: { file: string; bytes: number; sha256: string }[];
   tensors: TensorReport[];
+  /** Of a recipe with stages: what was merged before, in order. */
+  stagesMerged?: (MergeReport & { name: string })[];
 }
 
 export interface TensorReport {
@@ -207,8 +216,6 @@ export interface TensorReport {
   layer: number | null;
   module: string;
   shape: number[];
-  /** Of a recipe with stages: what was merged before, in order. */
-  stagesMerged?: (MergeReport & { name: string })[];
   dtype: string;
   elements: number;
   /** True when the bytes were copied without any arithmetic. */
@@ -218,6 +225,8 @@ export interface TensorReport {
   signConflict: number;
   /** Pairwise cosine of the task vectors; NaN-free, 0 where a vector is zero. */
   cosine: number[][];
+  /** ‖W₀‖₂ where the contributors' norms are those of changes to it, else 0. */
+  baseNorm: number;
   /** ‖output − base‖ / ‖base‖. */
   outputChange: number;
   /** NaN and Inf counted in inputs and output. */
@@ -382,6 +391,10 @@ export interface EngineApi {
   interrupted(): Promise<InterruptedRun[]>;
   /** Forgets an interrupted merge. Files in a picked folder stay. */
   discardInterrupted(destination: InterruptedRun['destination']): Promise<void>;
+  /** Follows the merge of another tab: what it does, and null when there is none. Never resolves. */
+  follow(onRun: (run: RunElsewhere | null) => void): Promise<never>;
+  /** Makes the tab that merges stop; its merge can then be resumed here. @throws Busy when it does not */
+  takeOver(): Promise<void>;
   /** A finished output file of a `downloads` merge, disk-backed. */
   outputFile(name: string, file: string): Promise<File>;
   cache(): Promise<CacheFacts>;

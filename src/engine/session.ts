@@ -15,16 +15,17 @@ import { runCompare } from './compare-job';
 import { runEvaluation } from './evaluate-job';
 import { runExtractLora } from './extract-lora-job';
 import { runGeneration } from './generate-job';
-import { requireClean, runMerge } from './merge-job';
+import { forgetInterrupted, interruptedRuns } from './interrupted';
+import { requireClean } from './merge-job';
 import { openModels } from './models';
 import { oneJob } from './one-job';
 import { runProfile } from './profile-job';
 import type { EngineApi, EvaluateRequest, ModelFacts, RunningProgress } from './protocol';
-import type { RunningOptions } from './running-model';
 import { mergeRecipe, planRecipe, recipeFacts } from './recipe-jobs';
 import { followOtherTabs, takeOver, withRunLock } from './run-lock';
-import { cachedHashes, storageFacts, sweepStorage } from './storage-facts';
+import type { RunningOptions } from './running-model';
 import { sweepStages } from './stages-job';
+import { storageFacts, sweepStorage } from './storage-facts';
 import { runVerify } from './verify-job';
 
 export function createSession(): EngineApi {
@@ -51,6 +52,13 @@ export function createSession(): EngineApi {
             parameters: {},
             amalgam: {},
           };
+    if (recipe.stages) {
+      throw new AmalgamError(
+        'RecipeInvalid',
+        'A recipe of several stages cannot be run before it is merged.',
+        'Merge it, and open the result as a model.',
+      );
+    }
     const made = await plan(recipe);
     requireClean(made);
     return { plan: made, models, engine, exact, signal, onProgress };
@@ -109,6 +117,13 @@ export function createSession(): EngineApi {
     async cancel() {
       job.cancel();
     },
+    async interrupted() {
+      await swept;
+      return interruptedRuns();
+    },
+    discardInterrupted: (destination) => forgetInterrupted(destination),
+    follow: (onRun) => followOtherTabs(onRun),
+    takeOver: () => takeOver(),
     outputFile: (name, file) => openOutputFile(name, file),
     async cache() {
       const [blobs, outputs] = await Promise.all([listBlobs(), listOutputs()]);

@@ -5,18 +5,22 @@
 import type { ComputeEngine } from '../compute/engine';
 import type { TensorReport } from '../engine/protocol';
 import { AmalgamError } from '../errors';
-import { computeTensor, openComputed, openWorkspaceFor } from './compute';
+import { computeTensor, openComputed } from './compute';
 import type { WholeModel } from './delta-pipeline';
 import type { MergeMethod } from './method';
 import type { Plan, ShardPlan, TensorPlan } from './plan';
+import type { Prepared } from './prepared';
+import { replayable } from './replayable';
+import { openRunWorkspace, type Recover, type RunWorkspace } from './run-workspace';
 import type { Emit, TensorStatistics } from './tensor-outcome';
 import type { ReadTensor, TensorTask } from './tensor-task';
 import { measuredTensors, measureWholeModel } from './whole-model';
-import type { Workspace } from './workspace';
 
 /** Where a shard's bytes go; ShardWriter of the write room is one. */
 export interface ShardSink<Written> {
   append(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** All bytes of a tensor have been appended. */
+  finishTensor?(report: TensorReport): Promise<void>;
   finish(): Promise<Written>;
   abort(): void;
 }
@@ -27,7 +31,14 @@ export interface RunOptions<Written> {
   engine: ComputeEngine;
   methods: ReadonlyMap<string, MergeMethod>;
   read: ReadTensor;
-  openShard(shard: ShardPlan): Promise<ShardSink<Written>>;
+  /** @param skipped tensors of the shard that are there already */
+  openShard(shard: ShardPlan, skipped: number): Promise<ShardSink<Written>>;
+  /** What an interrupted run of this plan has left: whole shards, and the tensors that are written, from the first on. */
+  done?: { shards: readonly Written[]; tensors: readonly TensorReport[] };
+  /** Another engine for one whose device failed: the tensor at work is then computed anew. Default: the run fails. */
+  recover?: Recover;
+  /** What was worked out ahead, for methods that need it (`needsPrepared`). */
+  prepared?: Prepared;
   /** Elements of one tile; the result does not depend on it. */
   tileElements?: number;
   signal?: AbortSignal;
@@ -48,47 +59,60 @@ const COPY_BYTES = 8 * 1024 * 1024;
 export async function runPlan<Written>(
   options: RunOptions<Written>,
 ): Promise<{ tensors: TensorReport[]; shards: Written[] }> {
-  const { plan, engine } = options;
+  const { plan } = options;
   const byName = new Map(plan.tensors.map((t) => [t.name, t]));
   const swept = [
     ...plan.tensors.filter((t) => t.copy === undefined && t.elements > 0),
     ...measuredTensors(plan, options.methods),
   ];
-  const work = openWorkspaceFor(swept, options.methods, engine, options.tileElements);
-  if (options.onWait) work.onWait = options.onWait;
-  const reports: TensorReport[] = [];
-  const written: Written[] = [];
+  const run = openRunWorkspace(swept, options);
+  const reports: TensorReport[] = [...(options.done?.tensors ?? [])];
+  const written: Written[] = [...(options.done?.shards ?? [])];
   const order = options.shards.flatMap((s) => s.tensors.map((t) => byName.get(t.name)!));
   const open = (t: TensorPlan | undefined): TensorTask | undefined =>
     t && t.copy === undefined && t.elements > 0
-      ? openComputed(t, methodOf(t, options.methods), work, options.read)
+      ? openComputed(t, methodOf(t, options.methods), run.work, options.read, options.prepared)
       : undefined;
-  let index = 0;
+  let index = reports.length;
   let next: TensorTask | undefined;
-  try {
-    const wholeModel = await prepare(options, work);
-    next = open(order[0]);
+  /** Opens the tensor after the one at work, and begins to read it. */
+  const lookAhead = () => {
+    next?.close();
+    next = open(order[index]);
     next?.prefetch();
-    for (const shard of options.shards) {
-      const sink = await options.openShard(shard);
+  };
+  try {
+    const wholeModel = index < order.length ? await run.retrying(() => prepare(options, run)) : undefined;
+    lookAhead();
+    let first = written.reduce((sum, _, i) => sum + options.shards[i]!.tensors.length, 0);
+    for (const shard of options.shards.slice(written.length)) {
+      const skipped = index - first;
+      const sink = await options.openShard(shard, skipped);
+      first += shard.tensors.length;
       try {
-        for (const { name } of shard.tensors) {
+        for (const { name } of shard.tensors.slice(skipped)) {
           const tensor = byName.get(name)!;
-          const task = next;
-          next = open(order[++index]);
-          next?.prefetch();
-          const emit: Emit = async (bytes) => {
+          const { emit, restart } = replayable(async (bytes) => {
             throwIfCancelled(options.signal);
             await sink.append(bytes);
             options.onBytes?.(bytes.byteLength, name);
-          };
+          });
+          let task = next;
+          next = undefined;
+          index++;
+          lookAhead();
           throwIfCancelled(options.signal);
-          const statistics = await (task
-            ? compute(task, options, wholeModel, emit)
-            : copy(tensor, options.read, emit)
-          ).finally(() => task?.close());
+          const statistics = task
+            ? await run.retrying(async () => {
+                restart();
+                const attempt = task ?? open(tensor)!;
+                task = undefined;
+                return compute(attempt, options, wholeModel, emit).finally(() => attempt.close());
+              }, lookAhead)
+            : await copy(tensor, options.read, emit);
           const report = tensorReport(tensor, statistics);
           reports.push(report);
+          await sink.finishTensor?.(report);
           options.onTensor?.(report);
         }
         written.push(await sink.finish());
@@ -99,7 +123,7 @@ export async function runPlan<Written>(
     }
   } finally {
     next?.close();
-    work.close();
+    run.close();
   }
   return { tensors: reports, shards: written };
 }
@@ -111,8 +135,10 @@ function methodOf(tensor: TensorPlan, methods: ReadonlyMap<string, MergeMethod>)
 }
 
 /** What has to be known of whole models before the first tensor is merged; sweeps them where the method asks for it. */
-function prepare(options: RunOptions<unknown>, work: Workspace): Promise<WholeModel | undefined> {
-  const { plan, methods, engine, read, signal } = options;
+function prepare(options: RunOptions<unknown>, run: RunWorkspace): Promise<WholeModel | undefined> {
+  const { plan, methods, read, signal } = options;
+  const { work } = run;
+  const { engine } = work;
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
   const onTensor = () => throwIfCancelled(signal);
   return measureWholeModel({ plan, methods, work, engine, read, seed, nonFinite, onTensor });
@@ -125,7 +151,13 @@ function compute(
   emit: Emit,
 ): Promise<TensorStatistics> {
   const { seed = 0, nonFinite = 'stop' } = options.plan.recipe.amalgam;
-  const settings = { seed, nonFinite, ...(wholeModel ? { wholeModel } : {}) };
+  const { prepared } = options;
+  const settings = {
+    seed,
+    nonFinite,
+    ...(wholeModel ? { wholeModel } : {}),
+    ...(prepared ? { prepared } : {}),
+  };
   return computeTensor(task, methodOf(task.plan, options.methods), settings, emit);
 }
 
@@ -149,16 +181,19 @@ function tensorReport(tensor: TensorPlan, statistics: TensorStatistics | undefin
     dtype: tensor.dtype,
     elements: tensor.elements,
     copied: statistics === undefined,
-    ...(statistics ?? { contributors: [], signConflict: 0, cosine: [], outputChange: 0, nonFinite: 0 }),
+    ...(statistics ?? {
+      contributors: [],
+      signConflict: 0,
+      cosine: [],
+      baseNorm: 0,
+      outputChange: 0,
+      nonFinite: 0,
+    }),
   };
 }
 
 function throwIfCancelled(signal: AbortSignal | undefined): void {
   if (signal?.aborted) {
-    throw new AmalgamError(
-      'Cancelled',
-      'The merge was cancelled.',
-      'Nothing was saved. Start it again when you like.',
-    );
+    throw new AmalgamError('Cancelled', 'The merge was cancelled.', 'Start it again when you like.');
   }
 }

@@ -6,16 +6,24 @@ export interface Sha256 {
   update(bytes: Uint8Array): void;
   /** Lower-case hex; ends the hash. */
   digest(): string;
+  /** Another hash that has taken the same bytes so far; the two go on apart. */
+  copy(): Promise<Sha256>;
 }
 
 /** Begins a sha256. Asynchronous because the hash is WebAssembly, twice as fast as JavaScript and compiled once. */
-export async function beginSha256(): Promise<Sha256> {
+export function beginSha256(): Promise<Sha256> {
+  return openSha256();
+}
+
+async function openSha256(state?: Uint8Array): Promise<Sha256> {
   const hash = (await createSHA256()).init();
+  if (state) hash.load(state);
   return {
     update: (bytes) => {
       hash.update(bytes);
     },
     digest: () => hash.digest('hex'),
+    copy: () => openSha256(hash.save()),
   };
 }
 

@@ -1,19 +1,41 @@
+import type { ByteSource } from '../sources/byte-source';
+
 /**
  * Where an output folder goes. Files are written one after the other, front to back. Nothing may look complete before
  * `commit`: the index (or the last file the loader needs) is written last by the caller, and `discard` removes
  * whatever was begun.
  */
 export interface Destination {
-  /** Begins a file. @throws DestinationFailed when it cannot be created. */
+  /** Begins a file; what an interrupted run left under that name goes. @throws DestinationFailed when it cannot be created. */
   create(path: string): Promise<FileSink>;
   /** All files are closed and whole. */
   commit(): Promise<void>;
   /** Removes every file this destination created. Safe to call twice. */
   discard(): Promise<void>;
+  /** What makes an interrupted run resumable; absent where nothing can be kept. */
+  readonly remains?: Remains;
+}
+
+/** What an interrupted run leaves at its destination, and how the next one goes on from it. */
+export interface Remains {
+  /** The journal as it is, torn end included; empty for a new run. */
+  readJournal(): Promise<Uint8Array<ArrayBuffer>>;
+  /** Appends to the first `at` bytes of the journal (what follows them is cut off); on the disk when it resolves. */
+  appendJournal(at: number, line: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** What is left of a file; undefined when there is nothing. */
+  left(path: string): Promise<ByteSource | undefined>;
+  /** Takes over a file that the interrupted run finished, of `bytes` bytes. */
+  adopt(path: string, bytes: number): Promise<void>;
+  /** Goes on writing a file after its first `bytes` bytes. Absent where files cannot be continued. */
+  reopen?(path: string, bytes: number): Promise<FileSink>;
+  /** Lets go of everything and leaves it as it is, for a later run. Safe to call twice. */
+  keep(): Promise<void>;
 }
 
 export interface FileSink {
   /** Appends. The array may be reused by the caller once the promise resolves. */
   write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** Has what was written on the disk when it resolves. Absent where a file is only kept once it is closed. */
+  flush?(): Promise<void>;
   close(): Promise<void>;
 }

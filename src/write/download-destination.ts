@@ -1,15 +1,10 @@
+import { fileSource } from '../sources/file-source';
 import type { Destination, FileSink } from './destination';
-import {
-  destinationError,
-  notEmpty,
-  outputName,
-  outputPathParts,
-  shortFile,
-  storageFull,
-} from './destination-error';
+import { destinationError, notEmpty, outputName, outputPathParts } from './destination-error';
 import {
   FILES_FOLDER,
   findOutput,
+  JOURNAL_FILE,
   type OutputFile,
   outputBusy,
   outputLock,
@@ -18,23 +13,23 @@ import {
   readOutput,
   removeOutput,
 } from './finished-outputs';
+import { findFile, openHandle, openJournal, opfsSink } from './opfs-sink';
 
 /**
  * An output in the browser's own storage, to be downloaded from there. For browsers without a folder picker. Runs in a
  * dedicated worker only: sync access handles exist nowhere else.
  *
- * The remains of a cut-off merge of the same name are removed first.
- *
+ * @param resume keeps what a cut-off merge of the same name left; else that is removed first
  * @throws DestinationNotEmpty when a complete output of that name waits, Busy when another merge is writing it,
  *   StorageUnavailable, UnsafePath
  */
-export async function openDownloadDestination(name: string): Promise<Destination> {
+export async function openDownloadDestination(name: string, resume = false): Promise<Destination> {
   outputName(name);
   const release = await takeOutputLock(name);
   try {
     const existing = await findOutput(name);
     if (existing && (await readOutput(existing)).complete) throw notEmpty(name);
-    await removeOutput(name);
+    if (!resume) await removeOutput(name);
     const folder = await (await outputsRoot()).getDirectoryHandle(name, { create: true });
     const files = await folder.getDirectoryHandle(FILES_FOLDER, { create: true });
     return downloadDestination(name, folder, files, release);
@@ -50,77 +45,71 @@ function downloadDestination(
   files: FileSystemDirectoryHandle,
   release: () => void,
 ): Destination {
-  const written: OutputFile[] = [];
+  const written = new Map<string, OutputFile>();
   const open = new Set<FileSystemSyncAccessHandle>();
+  const journal = openJournal(folder, JOURNAL_FILE);
   let isOver = false;
 
+  const begin = async (path: string, bytes: number): Promise<FileSink> => {
+    const parts = outputPathParts(path);
+    try {
+      const handle = await openHandle(files, parts);
+      open.add(handle);
+      return opfsSink(path, handle, bytes, (size) => {
+        open.delete(handle);
+        written.set(path, { path, bytes: size });
+      });
+    } catch (thrown) {
+      throw destinationError(thrown, path);
+    }
+  };
+  const letGo = () => {
+    for (const handle of open) handle.close();
+    open.clear();
+    journal.close();
+  };
+
   return {
-    async create(path) {
-      const parts = outputPathParts(path);
-      const fileName = parts.pop()!;
-      try {
-        let inside = files;
-        for (const part of parts) inside = await inside.getDirectoryHandle(part, { create: true });
-        const file = await inside.getFileHandle(fileName, { create: true });
-        const handle = await file.createSyncAccessHandle();
-        open.add(handle);
-        return sink(path, handle, (bytes) => {
-          open.delete(handle);
-          written.push({ path, bytes });
-        });
-      } catch (thrown) {
-        throw destinationError(thrown, path);
-      }
-    },
+    create: (path) => begin(path, 0),
     async commit() {
       if (open.size > 0) throw destinationError('a file was not finished', name);
       try {
-        const record = await folder.getFileHandle(RECORD_FILE, { create: true });
-        const out = sink(RECORD_FILE, await record.createSyncAccessHandle(), () => {});
-        await out.write(new TextEncoder().encode(JSON.stringify({ files: written })));
-        await out.close();
+        const handle = await openHandle(folder, [RECORD_FILE]);
+        const record = opfsSink(RECORD_FILE, handle, 0, () => {});
+        await record.write(new TextEncoder().encode(JSON.stringify({ files: [...written.values()] })));
+        await record.close();
       } catch (thrown) {
         throw destinationError(thrown, name);
       }
       isOver = true;
+      letGo();
+      await journal.remove();
       release();
     },
     async discard() {
       if (isOver) return;
-      for (const handle of open) handle.close();
-      open.clear();
+      letGo();
       await removeOutput(name);
       isOver = true;
       release();
     },
-  };
-}
-
-/** Every write is checked by its count and by the file's size: a full disk can show in a wrong count alone. */
-function sink(path: string, handle: FileSystemSyncAccessHandle, onClose: (bytes: number) => void): FileSink {
-  let at = 0;
-  handle.truncate(0);
-  return {
-    async write(bytes) {
-      try {
-        const count = handle.write(bytes, { at });
-        if (count !== bytes.byteLength) throw storageFull(path);
-        at += count;
-      } catch (thrown) {
-        throw destinationError(thrown, path);
-      }
-    },
-    async close() {
-      try {
-        handle.flush();
-        const size = handle.getSize();
-        if (size !== at) throw shortFile(path, at, size);
-      } catch (thrown) {
-        throw destinationError(thrown, path);
-      } finally {
-        handle.close();
-      }
-      onClose(at);
+    remains: {
+      readJournal: () => journal.read(),
+      appendJournal: (at, line) => journal.append(at, line),
+      async left(path) {
+        const file = await findFile(files, outputPathParts(path));
+        return file && fileSource(file, path);
+      },
+      async adopt(path, bytes) {
+        written.set(path, { path, bytes });
+      },
+      reopen: begin,
+      async keep() {
+        if (isOver) return;
+        isOver = true;
+        letGo();
+        release();
+      },
     },
   };
 }

@@ -1,9 +1,12 @@
 import { AmalgamError } from '../errors';
 import { destinationError, isDomException, outputName, outputPathParts } from './destination-error';
+import { readStored } from './opfs-sink';
+import { readJournal } from './run-journal';
 
 /**
  * Outputs that wait in the browser's own storage to be downloaded. Layout: `outputs/<name>/files/…` holds the files and
- * `outputs/<name>/complete.json`, written last, says which they are. Without that record an output does not exist.
+ * `outputs/<name>/complete.json`, written last, says which they are. Without that record an output does not exist;
+ * `outputs/<name>/run.jsonl` is the journal from which a cut-off merge goes on.
  */
 export interface FinishedOutput {
   name: string;
@@ -21,6 +24,7 @@ export interface OutputFile {
 }
 
 export const RECORD_FILE = 'complete.json';
+export const JOURNAL_FILE = 'run.jsonl';
 export const FILES_FOLDER = 'files';
 
 /** The lock held while `name` is written or removed, so that a second tab never sweeps away a running merge. */
@@ -80,7 +84,11 @@ export async function deleteOutput(name: string): Promise<void> {
   if (!removed) throw outputBusy(name);
 }
 
-/** Removes what cut-off merges left behind; outputs that are complete or being written stay. Returns the names removed. */
+/**
+ * Removes what cut-off merges left behind and cannot be resumed; outputs that are complete, being written or have a
+ * journal stay.
+ * @returns the names removed.
+ */
 export async function sweepOutputs(): Promise<string[]> {
   const swept: string[] = [];
   for (const { name, complete } of await listOutputs()) {
@@ -89,6 +97,7 @@ export async function sweepOutputs(): Promise<string[]> {
     await withOutputLock(name, async () => {
       const folder = await findOutput(name);
       if (!folder || (await readOutput(folder)).complete) return;
+      if (await readJournal(await readStored(folder, JOURNAL_FILE))) return;
       await removeOutput(name);
       swept.push(name);
     });

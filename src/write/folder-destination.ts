@@ -1,4 +1,5 @@
-import type { Destination, FileSink } from './destination';
+import { fileSource } from '../sources/file-source';
+import type { Destination, FileSink, Remains } from './destination';
 import {
   destinationError,
   isDomException,
@@ -7,21 +8,31 @@ import {
   outputPathParts,
   shortFile,
 } from './destination-error';
+import { folderJournals } from './folder-journals';
+import { findFile, openJournal } from './opfs-sink';
 
 /**
  * An output folder inside a folder that the person picked. Files are streamed by `createWritable`, which writes beside
- * the final name and swaps on close: a file under its final name is always whole.
+ * the final name and swaps on close: a file under its final name is whole, or empty where it was begun and cut off. A
+ * swap file cannot be continued, so a cut-off merge goes on at a shard. Its journal is in the browser's own storage;
+ * where there is none, nothing can be resumed.
  *
  * @param parent the picked folder, with permission to write
  * @param name of the new folder inside it
+ * @param resume goes on with what a cut-off merge of that name left in there
  * @throws DestinationNotEmpty when `name` exists with something in it, UnsafePath, DestinationFailed
  */
 export async function openFolderDestination(
   parent: FileSystemDirectoryHandle,
   name: string,
+  resume = false,
 ): Promise<Destination> {
   outputName(name);
-  const { folder, isNew } = await claimFolder(parent, name);
+  const { folder, isNew } = await claimFolder(parent, name, resume);
+  const journals = await folderJournals();
+  const journal = journals && openJournal(journals, `${name}.jsonl`);
+  if (resume) await sweepSwapFiles(folder);
+  else await journal?.remove();
   const files = new Map<string, { handle: FileSystemFileHandle; bytes: number; isWhole: boolean }>();
   /** Sub-folders of the output, outermost first. */
   const folders: { parent: FileSystemDirectoryHandle; name: string }[] = [];
@@ -81,28 +92,67 @@ export async function openFolderDestination(
         }
       }
       isCommitted = true;
+      await journal?.remove();
     },
     async discard() {
       if (isCommitted) return;
       try {
         await open?.stream.abort().catch(ignoreClosed);
         open = undefined;
+        await journal?.remove();
         for (const path of [...files.keys()].reverse()) await removeFile(folder, path);
         files.clear();
         for (const sub of folders.splice(0).reverse()) await removeEntry(sub.parent, sub.name);
-        if (isNew) await removeEntry(parent, name);
+        if (isNew || resume) await removeEntry(parent, name);
       } catch (thrown) {
         throw destinationError(thrown, name);
       }
     },
+    ...(journal ? { remains: remainsOf(journal) } : {}),
   };
+
+  function remainsOf(kept: ReturnType<typeof openJournal>): Remains {
+    return {
+      readJournal: () => kept.read(),
+      appendJournal: (at, line) => kept.append(at, line),
+      async left(path) {
+        const file = await findFile(folder, outputPathParts(path));
+        return file && fileSource(file, path);
+      },
+      async adopt(path, bytes) {
+        const parts = outputPathParts(path);
+        let inside = folder;
+        for (const part of parts.slice(0, -1)) inside = await inside.getDirectoryHandle(part);
+        files.set(path, { handle: await inside.getFileHandle(parts.at(-1)!), bytes, isWhole: true });
+      },
+      async keep() {
+        if (isCommitted) return;
+        await open?.stream.abort().catch(ignoreClosed);
+        open = undefined;
+        kept.close();
+      },
+    };
+  }
 }
 
-/** The empty folder `name`, made unless it is there already. */
-async function claimFolder(parent: FileSystemDirectoryHandle, name: string) {
+/** Removes what a killed browser leaves of files that were being written: swap files, and the empty file of that name. */
+async function sweepSwapFiles(folder: FileSystemDirectoryHandle): Promise<void> {
+  const left: string[] = [];
+  for await (const handle of folder.values()) {
+    if (handle.kind === 'directory') continue;
+    const { size } = await (handle as FileSystemFileHandle).getFile();
+    const isBegun = handle.name.endsWith('.safetensors') && size === 0;
+    if (handle.name.endsWith('.crswap') || isBegun) left.push(handle.name);
+  }
+  for (const name of left) await removeEntry(folder, name);
+}
+
+/** The empty folder `name`, made unless it is there already; when resuming it may have something in it. */
+async function claimFolder(parent: FileSystemDirectoryHandle, name: string, resume: boolean) {
   try {
     const existing = await childFolder(parent, name);
     if (!existing) return { folder: await parent.getDirectoryHandle(name, { create: true }), isNew: true };
+    if (resume) return { folder: existing, isNew: false };
     for await (const _ of existing.keys()) throw notEmpty(name);
     return { folder: existing, isNew: false };
   } catch (thrown) {

@@ -5,13 +5,16 @@ import { openFolderDestination } from './folder-destination';
 import { openNowhere } from './nowhere-destination';
 import { openServedDestination } from './served-destination';
 
-/** Opens the destination a merge request names. Throws what its kind throws, before anything is written. */
-export async function openDestination(spec: DestinationSpec): Promise<Destination> {
+/**
+ * Opens the destination a request names. Throws what its kind throws, before anything is written.
+ * @param resume keeps what an interrupted run left there
+ */
+export async function openDestination(spec: DestinationSpec, resume = false): Promise<Destination> {
   switch (spec.kind) {
     case 'folder':
-      return openFolderDestination(spec.handle, spec.name);
+      return openFolderDestination(spec.handle, spec.name, resume);
     case 'downloads':
-      return openDownloadDestination(spec.name);
+      return openDownloadDestination(spec.name, resume);
     case 'served':
       return openServedDestination(spec.url);
     case 'nowhere':

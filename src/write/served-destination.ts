@@ -1,4 +1,5 @@
 import { AmalgamError } from '../errors';
+import type { ByteSource } from '../sources/byte-source';
 import type { Destination, FileSink } from './destination';
 import { destinationError, outputPathParts } from './destination-error';
 
@@ -8,7 +9,8 @@ const PIECE_BYTES = 16 * 2 ** 20;
 /**
  * An output folder that the headless command's server keeps on this page's own origin: `PUT url/path?offset=n` appends a
  * piece and answers `{ "size": bytes so far }`, `POST url/commit` with `{ "files": [{ "path", "size" }] }` makes the
- * folder appear under its name, `DELETE url` removes what was sent.
+ * folder appear under its name, `DELETE url` removes what was sent. `GET url/path` reads what an interrupted run left,
+ * `GET url` and `PUT url?offset=n` its journal; a piece that does not begin at the end of a file cuts off what is there.
  *
  * @throws DestinationFailed when `url` is not on this page's origin
  */
@@ -21,9 +23,11 @@ export function openServedDestination(url: string): Destination {
   const files: { path: string; size: number }[] = [];
   let isOver = false;
 
-  async function create(path: string): Promise<FileSink> {
-    const target = `${address}/${outputPathParts(path).map(encodeURIComponent).join('/')}`;
-    const file = { path, size: 0 };
+  const addressOf = (path: string) => `${address}/${outputPathParts(path).map(encodeURIComponent).join('/')}`;
+
+  async function begin(path: string, bytes: number): Promise<FileSink> {
+    const target = addressOf(path);
+    const file = { path, size: bytes };
     const put = async (piece: Uint8Array<ArrayBuffer>): Promise<void> => {
       const reply = await request(`${target}?offset=${file.size}`, { method: 'PUT', body: piece }, path);
       const { size } = (await reply.json()) as { size: number };
@@ -45,7 +49,7 @@ export function openServedDestination(url: string): Destination {
   }
 
   return {
-    create,
+    create: (path) => begin(path, 0),
     async commit() {
       const body = JSON.stringify({ files });
       await request(`${address}/commit`, { method: 'POST', body }, 'the output folder');
@@ -55,6 +59,39 @@ export function openServedDestination(url: string): Destination {
       if (isOver) return;
       await request(address, { method: 'DELETE' }, 'the output folder');
       isOver = true;
+    },
+    remains: {
+      async readJournal() {
+        const reply = await request(address, {}, 'the journal');
+        return new Uint8Array(await reply.arrayBuffer());
+      },
+      async appendJournal(at, line) {
+        await request(`${address}?offset=${at}`, { method: 'PUT', body: line }, 'the journal');
+      },
+      left: (path) => leftSource(addressOf(path), path),
+      async adopt(path, bytes) {
+        files.push({ path, size: bytes });
+      },
+      reopen: begin,
+      async keep() {
+        isOver = true;
+      },
+    },
+  };
+}
+
+/** What the server has of a file. */
+async function leftSource(url: string, path: string): Promise<ByteSource | undefined> {
+  const head = await fetch(url, { method: 'HEAD' }).catch((thrown: unknown) => {
+    throw destinationError(thrown, path);
+  });
+  if (head.status === 404) return undefined;
+  return {
+    byteLength: Number(head.headers.get('Content-Length')),
+    async read(begin, end, signal) {
+      const headers = { Range: `bytes=${begin}-${end - 1}` };
+      const reply = await request(url, { headers, ...(signal ? { signal } : {}) }, path);
+      return new Uint8Array(await reply.arrayBuffer());
     },
   };
 }

@@ -2,6 +2,7 @@ import { AmalgamError } from '../errors';
 import type { ShardPlan } from '../merge/plan';
 import { beginSha256, type Sha256 } from '../sources/sha256';
 import type { Destination, FileSink } from './destination';
+import type { PartialShard } from './resume-point';
 
 /** A finished shard: what the run report says about it. */
 export interface WrittenShard {
@@ -51,6 +52,32 @@ export class ShardWriter {
     await writer.#exclusively(() => writer.#put(plan.header));
     writer.#skipFullTensors();
     return writer;
+  }
+
+  /**
+   * Goes on with a shard that an interrupted run left.
+   * @param sink stands after the bytes of `partial`
+   */
+  static resume(plan: ShardPlan, sink: FileSink, partial: PartialShard): ShardWriter {
+    const writer = new ShardWriter(plan, sink, partial.hash);
+    writer.#written = partial.bytes;
+    writer.#tensor = partial.tensors;
+    writer.#skipFullTensors();
+    return writer;
+  }
+
+  /**
+   * Has everything appended so far on the disk. Only between two tensors.
+   * @returns the length of the file, and the sha256 of its bytes.
+   * @throws Internal in the middle of a tensor; the destination's errors as they are.
+   */
+  async checkpoint(): Promise<{ bytes: number; sha256: string }> {
+    return this.#exclusively(async () => {
+      if (this.#filled > 0) throw fault(`${this.#plan.file} stands in the middle of a tensor.`);
+      await this.#flush();
+      await this.#sink.flush?.();
+      return { bytes: this.#written, sha256: (await this.#hash.copy()).digest() };
+    });
   }
 
   /**

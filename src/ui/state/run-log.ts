@@ -19,6 +19,7 @@ export function progressLog(
   const plain = (text: string) => lines.push({ at, tone: 'plain', text });
   if (before?.stage !== now.stage) plain(stageText(now));
   else if (now.stage !== 'merging' && now.item !== before.item && now.item !== '') plain(now.item);
+  if (now.note !== undefined) lines.push({ at, tone: 'bad', text: now.note });
   for (const tensor of now.finished) {
     if (tensor.nonFinite > 0) {
       const text = `${tensor.name}: ${formatCounted(tensor.nonFinite, 'value')} not finite`;
@@ -38,6 +39,7 @@ export const STAGE_TITLES: Readonly<Record<Progress['stage'], string>> = {
   planning: 'Planning',
   downloading: 'Downloading',
   hashing: 'Hashing inputs',
+  checking: 'Checking what is there',
   merging: 'Merging',
 };
 

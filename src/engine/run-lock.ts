@@ -1,0 +1,119 @@
+/**
+ * One merge at a time over all tabs: its worker holds a Web Lock (which also keeps browsers from freezing a hidden
+ * tab) and tells the others how far it is. They may ask it to let go.
+ */
+import { AmalgamError } from '../errors';
+import type { MergeRequest, Progress, RunElsewhere } from './protocol';
+
+const LOCK = 'amalgam-run';
+const CHANNEL = 'amalgam-run';
+/** A tab that dies lets go of its lock within this time, and one that is asked to stop has stopped. */
+const PATIENCE_MS = 5000;
+/** How often a tab looks whether the one at work is still there. */
+const LOOK_MS = 1000;
+
+type Message = { kind: 'progress'; run: RunElsewhere } | { kind: 'ended' } | { kind: 'yield' };
+
+/**
+ * Runs a merge while no other tab merges, and tells the others its progress.
+ * @param stop called when another tab wants to take over
+ * @param onProgress gets what `act` tells, in this tab
+ * @throws Busy when another tab keeps merging; one that is going is waited for when resuming
+ */
+export async function withRunLock<T>(
+  { destination, resume = false }: Pick<MergeRequest, 'destination' | 'resume'>,
+  stop: () => void,
+  onProgress: (progress: Progress) => void,
+  act: (tell: (progress: Progress) => void) => Promise<T>,
+): Promise<T> {
+  const name = 'name' in destination ? destination.name : destination.kind;
+  const release = await takeLock(resume ? PATIENCE_MS : 0);
+  const channel = new BroadcastChannel(CHANNEL);
+  const say = (message: Message) => channel.postMessage(message);
+  channel.onmessage = ({ data }: MessageEvent<Message>) => {
+    if (data.kind === 'yield') stop();
+  };
+  try {
+    say({ kind: 'progress', run: { name, progress: null } });
+    return await act((message) => {
+      onProgress(message);
+      const { finished: _, ...progress } = message;
+      say({ kind: 'progress', run: { name, progress } });
+    });
+  } finally {
+    release();
+    say({ kind: 'ended' });
+    channel.close();
+  }
+}
+
+/** Follows the merge of another tab for as long as this worker lives: what it does, and null when there is none. */
+export async function followOtherTabs(onRun: (run: RunElsewhere | null) => void): Promise<never> {
+  let known: RunElsewhere | null = null;
+  const tell = (run: RunElsewhere | null) => {
+    if (run === null && known === null) return;
+    known = run;
+    onRun(run);
+  };
+  new BroadcastChannel(CHANNEL).onmessage = ({ data }: MessageEvent<Message>) => {
+    if (data.kind === 'progress') tell(data.run);
+    if (data.kind === 'ended') tell(null);
+  };
+  for (;;) {
+    // a tab that was killed says nothing, but its lock goes; one that merges on quietly keeps it
+    const held = await isHeldElsewhere();
+    if (!held) tell(null);
+    else if (known === null) tell({ name: '', progress: null });
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
+
+/** Asks the tab that merges to stop and waits until it has. @throws Busy when it does not */
+export async function takeOver(): Promise<void> {
+  const channel = new BroadcastChannel(CHANNEL);
+  channel.postMessage({ kind: 'yield' } satisfies Message);
+  try {
+    (await takeLock(PATIENCE_MS))();
+  } finally {
+    channel.close();
+  }
+}
+
+/** Locks this worker holds are not another tab's. */
+let heldHere = false;
+
+/** Whether a merge runs in any tab. */
+export async function isRunHeld(): Promise<boolean> {
+  const { held } = await navigator.locks.query();
+  return held?.some(({ name }) => name === LOCK) ?? false;
+}
+
+async function isHeldElsewhere(): Promise<boolean> {
+  return !heldHere && isRunHeld();
+}
+
+function takeLock(waitMs: number): Promise<() => void> {
+  const options = waitMs > 0 ? { signal: AbortSignal.timeout(waitMs) } : { ifAvailable: true };
+  return new Promise((resolve, reject) => {
+    navigator.locks
+      .request(LOCK, options, (lock) => {
+        if (!lock) return reject(busy());
+        heldHere = true;
+        return new Promise<void>((release) =>
+          resolve(() => {
+            heldHere = false;
+            release();
+          }),
+        );
+      })
+      .catch(() => reject(busy()));
+  });
+}
+
+function busy(): AmalgamError {
+  return new AmalgamError(
+    'Busy',
+    'A merge is running in another tab.',
+    'Wait for it, or take it over in this one.',
+  );
+}

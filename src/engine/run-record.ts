@@ -1,0 +1,125 @@
+/** The journal of one merge: written as it goes, read when an interrupted one is resumed. */
+import type { EngineKind } from '../compute/engine';
+import { AmalgamError } from '../errors';
+import { formatRecipe } from '../formats/recipe-yaml';
+import type { Plan, ShardPlan } from '../merge/plan';
+import type { ShardSink } from '../merge/run';
+import { beginSha256 } from '../sources/sha256';
+import type { Destination } from '../write/destination';
+import { findResumePoint, type ResumePoint } from '../write/resume-point';
+import { type JournalEntry, journalLine, type RunJournal, readJournal } from '../write/run-journal';
+import { ShardWriter, type WrittenShard } from '../write/shard-writer';
+import type { TensorReport } from './protocol';
+
+/** A shard in the making is made durable at most this often: a kill loses no more work than that and one tensor. */
+const CHECKPOINT_MS = 500;
+
+export interface RunRecord {
+  /** What the journal of an interrupted run says; undefined for a new one. */
+  readonly found: RunJournal | undefined;
+  /** Notes what is merged and on what. @throws RunChanged when the interrupted run was of something else */
+  begin(plan: Plan, engine: { kind: EngineKind; adapter: string }): Promise<void>;
+  /**
+   * Notes the output that is written from here on, and finds what an interrupted run has done of it.
+   * @throws RunChanged when its headers were others: an input has changed
+   */
+  point(shards: readonly ShardPlan[], signal: AbortSignal, onBytes: OnBytes): Promise<ResumePoint>;
+  openShard(shard: ShardPlan, skipped: number): Promise<ShardSink<WrittenShard>>;
+}
+
+type OnBytes = (bytes: number, file: string) => void;
+
+/**
+ * Opens the record of a run at its destination. Where nothing can be kept it records nothing.
+ * @param resume reads what an interrupted run left; else the destination has been opened anew
+ */
+export async function openRunRecord(destination: Destination, resume: boolean): Promise<RunRecord> {
+  const { remains } = destination;
+  const found = resume && remains ? await readJournal(await remains.readJournal()) : undefined;
+  let length = found?.byteLength ?? 0;
+  let point: ResumePoint = { shards: [], tensors: [], checkpoints: 0 };
+
+  const note = async (entry: JournalEntry): Promise<void> => {
+    if (!remains) return;
+    const line = await journalLine(entry);
+    await remains.appendJournal(length, line);
+    length += line.byteLength;
+  };
+
+  return {
+    found,
+    async begin(plan, { kind: engine, adapter }) {
+      const recipe = formatRecipe(plan.recipe);
+      if (found) {
+        if (found.begun.recipe !== recipe) throw changed('its recipe was another one');
+        const { engine: kind, adapter: name } = found.begun;
+        if (kind !== engine || name !== adapter)
+          throw changed(`it was begun on ${name}, and this is ${adapter}`);
+        return;
+      }
+      const startedAt = new Date().toISOString();
+      await note({ kind: 'begun', version: 1, recipe, engine, adapter, startedAt });
+    },
+    async point(shards, signal, onBytes) {
+      const headersSha256 = await hashHeaders(shards);
+      if (found?.planned && found.planned.headersSha256 !== headersSha256) {
+        throw changed('its inputs, or the version of Amalgam, were others');
+      }
+      if (found?.planned) {
+        point = await findResumePoint(found, shards, remains!, signal, onBytes);
+        await note({ kind: 'resumed', checkpoints: point.checkpoints });
+        return point;
+      }
+      const tensors = shards.reduce((sum, s) => sum + s.tensors.length, 0);
+      const bytes = shards.reduce((sum, s) => sum + s.byteLength - s.header.byteLength, 0);
+      await note({ kind: 'planned', headersSha256, tensors, bytes });
+      return point;
+    },
+    async openShard(shard, skipped) {
+      const { partial } = point;
+      const writer =
+        skipped > 0 && partial
+          ? ShardWriter.resume(shard, await remains!.reopen!(shard.file, partial.bytes), partial)
+          : await ShardWriter.open(destination, shard);
+      const canContinue = remains?.reopen !== undefined;
+      let waiting: TensorReport[] = [];
+      let notedAt = performance.now();
+      return {
+        append: (bytes) => writer.append(bytes),
+        async finishTensor(report) {
+          waiting.push(report);
+          if (!canContinue || performance.now() - notedAt < CHECKPOINT_MS) return;
+          const { bytes, sha256 } = await writer.checkpoint();
+          const tensors = waiting;
+          waiting = [];
+          await note({ kind: 'checkpoint', file: shard.file, bytes, sha256, whole: false, tensors });
+          notedAt = performance.now();
+        },
+        async finish() {
+          const written = await writer.finish();
+          await note({ kind: 'checkpoint', ...written, whole: true, tensors: waiting });
+          return written;
+        },
+        abort: () => writer.abort(),
+      };
+    },
+  };
+}
+
+/** sha256 over all headers in order: names, dtypes and shapes of the tensors, recipe, version, hashes of the inputs. */
+async function hashHeaders(shards: readonly ShardPlan[]): Promise<string> {
+  const hash = await beginSha256();
+  for (const { file, header } of shards) {
+    hash.update(new TextEncoder().encode(`${file}\n`));
+    hash.update(header);
+  }
+  return hash.digest();
+}
+
+function changed(what: string): AmalgamError {
+  return new AmalgamError(
+    'RunChanged',
+    `The interrupted merge cannot go on: ${what}.`,
+    'Discard it and merge again; downloads are kept.',
+  );
+}

@@ -1,0 +1,137 @@
+/** Files of the browser's own storage, written front to back. For a dedicated worker: no other has such handles. */
+import type { FileSink } from './destination';
+import { destinationError, isDomException, shortFile, storageFull } from './destination-error';
+
+/** A crashed tab's handles take a moment to go: one second is enough. */
+const TRIES = 20;
+const WAIT_MS = 50;
+
+/** Opens the file below `folder`, making folders and file; waits a moment for a lock that is about to go. */
+export async function openHandle(
+  folder: FileSystemDirectoryHandle,
+  parts: readonly string[],
+): Promise<FileSystemSyncAccessHandle> {
+  let inside = folder;
+  for (const part of parts.slice(0, -1)) inside = await inside.getDirectoryHandle(part, { create: true });
+  const file = await inside.getFileHandle(parts.at(-1)!, { create: true });
+  for (let tried = 1; ; tried++) {
+    try {
+      return await file.createSyncAccessHandle();
+    } catch (thrown) {
+      if (!isDomException(thrown, 'NoModificationAllowedError') || tried === TRIES) throw thrown;
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+    }
+  }
+}
+
+/**
+ * Writes after the first `bytes` bytes, and cuts off what is beyond. Every write is checked by its count and by the
+ * file's size: a full disk can show in a wrong count alone.
+ * @throws StorageFull, DestinationFailed
+ */
+export function opfsSink(
+  path: string,
+  handle: FileSystemSyncAccessHandle,
+  bytes: number,
+  onClose: (bytes: number) => void,
+): FileSink {
+  let at = bytes;
+  const checked = (act: () => void) => {
+    try {
+      act();
+    } catch (thrown) {
+      throw destinationError(thrown, path);
+    }
+  };
+  const flush = () => {
+    handle.flush();
+    const size = handle.getSize();
+    if (size !== at) throw shortFile(path, at, size);
+  };
+  checked(() => {
+    handle.truncate(at);
+    const size = handle.getSize();
+    if (size !== at) throw shortFile(path, at, size);
+  });
+  return {
+    async write(piece) {
+      checked(() => {
+        const count = handle.write(piece, { at });
+        if (count !== piece.byteLength) throw storageFull(path);
+        at += count;
+      });
+    },
+    flush: async () => checked(flush),
+    async close() {
+      try {
+        checked(flush);
+      } finally {
+        handle.close();
+      }
+      onClose(at);
+    },
+  };
+}
+
+/** The content of a file, or nothing where there is none. */
+export async function readStored(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+): Promise<Uint8Array<ArrayBuffer>> {
+  for (let tried = 1; ; tried++) {
+    const file = await findFile(folder, [name]);
+    try {
+      return file ? new Uint8Array(await file.arrayBuffer()) : new Uint8Array(0);
+    } catch (thrown) {
+      // its writer changed it just then
+      if (!isDomException(thrown, 'NotReadableError') || tried === TRIES) throw thrown;
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+    }
+  }
+}
+
+/** A file below `folder`; undefined when it, or a folder on the way, is not there. */
+export async function findFile(
+  folder: FileSystemDirectoryHandle,
+  parts: readonly string[],
+): Promise<File | undefined> {
+  try {
+    let inside = folder;
+    for (const part of parts.slice(0, -1)) inside = await inside.getDirectoryHandle(part);
+    return await (await inside.getFileHandle(parts.at(-1)!)).getFile();
+  } catch (thrown) {
+    if (isDomException(thrown, 'NotFoundError')) return undefined;
+    throw thrown;
+  }
+}
+
+/** A journal file that is open for as long as its run. */
+export function openJournal(folder: FileSystemDirectoryHandle, name: string) {
+  let handle: FileSystemSyncAccessHandle | undefined;
+  return {
+    read: () => readStored(folder, name),
+    /** Appends to the first `at` bytes. @throws StorageFull, DestinationFailed */
+    async append(at: number, line: Uint8Array<ArrayBuffer>): Promise<void> {
+      try {
+        handle ??= await openHandle(folder, [name]);
+      } catch (thrown) {
+        throw destinationError(thrown, name);
+      }
+      const sink = opfsSink(name, handle, at, () => {});
+      await sink.write(line);
+      await sink.flush!();
+    },
+    close(): void {
+      handle?.close();
+      handle = undefined;
+    },
+    async remove(): Promise<void> {
+      this.close();
+      try {
+        await folder.removeEntry(name);
+      } catch (thrown) {
+        if (!isDomException(thrown, 'NotFoundError')) throw destinationError(thrown, name);
+      }
+    },
+  };
+}

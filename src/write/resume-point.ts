@@ -1,0 +1,104 @@
+/** Where an interrupted run goes on: everything its journal claims is read again and hashed before it is believed. */
+import type { TensorReport } from '../engine/protocol';
+import type { ShardPlan } from '../merge/plan';
+import type { ByteSource } from '../sources/byte-source';
+import { beginSha256, type Sha256 } from '../sources/sha256';
+import type { Remains } from './destination';
+import type { Checkpoint, RunJournal } from './run-journal';
+import type { WrittenShard } from './shard-writer';
+
+export interface ResumePoint {
+  /** Shards that are whole, from the first on. */
+  shards: WrittenShard[];
+  /** Reports of every tensor that is on the disk, from the first on. */
+  tensors: TensorReport[];
+  /** How many of the journal's checkpoints hold. */
+  checkpoints: number;
+  /** The shard after them, as far as it holds. */
+  partial?: PartialShard;
+}
+
+/** The beginning of a shard: header and whole tensors. */
+export interface PartialShard {
+  bytes: number;
+  tensors: number;
+  /** Has taken these bytes. */
+  hash: Sha256;
+}
+
+/** Bytes read at once while hashing. */
+const PIECE = 8 * 1024 * 1024;
+
+/**
+ * Follows the journal's checkpoints through the files that are left, shard by shard, up to the first that does not
+ * hold: its file shorter than it says, its hash another, its tensors not those of the plan. A shard that is not whole
+ * counts only where files can be continued.
+ *
+ * @param shards the plan of the same output; the caller has compared the headers
+ * @param onBytes called with the bytes hashed since the last call
+ * @throws what reading the files throws, and Cancelled
+ */
+export async function findResumePoint(
+  journal: RunJournal,
+  shards: readonly ShardPlan[],
+  remains: Remains,
+  signal?: AbortSignal,
+  onBytes?: (bytes: number, file: string) => void,
+): Promise<ResumePoint> {
+  const point: ResumePoint = { shards: [], tensors: [], checkpoints: 0 };
+  for (const shard of shards) {
+    const claimed = journal.checkpoints.slice(point.checkpoints);
+    const last = claimed.findIndex(({ file }) => file !== shard.file);
+    const own = last < 0 ? claimed : claimed.slice(0, last);
+    const source = own.length > 0 ? await remains.left(shard.file) : undefined;
+    if (!source) return point;
+    const found = await verifyShard(shard, own, source, signal, (bytes) => onBytes?.(bytes, shard.file));
+    const holds = own.slice(0, found.checkpoints);
+    const end = holds.at(-1);
+    if (!end || (!end.whole && !remains.reopen)) return point;
+    point.checkpoints += holds.length;
+    point.tensors.push(...holds.flatMap(({ tensors }) => tensors));
+    if (!end.whole) {
+      const tensors = holds.reduce((sum, checkpoint) => sum + checkpoint.tensors.length, 0);
+      point.partial = { bytes: end.bytes, tensors, hash: found.hash };
+      return point;
+    }
+    await remains.adopt(shard.file, end.bytes);
+    point.shards.push({ file: shard.file, bytes: end.bytes, sha256: end.sha256 });
+  }
+  return point;
+}
+
+/** How many of a shard's checkpoints hold, and the hash of the bytes up to the last of them. */
+async function verifyShard(
+  shard: ShardPlan,
+  checkpoints: readonly Checkpoint[],
+  source: ByteSource,
+  signal: AbortSignal | undefined,
+  onBytes: (bytes: number) => void,
+): Promise<{ checkpoints: number; hash: Sha256 }> {
+  let hash = await beginSha256();
+  let at = 0;
+  let tensors = 0;
+  let planned = shard.header.byteLength;
+  for (const [index, checkpoint] of checkpoints.entries()) {
+    const next = shard.tensors.slice(tensors, tensors + checkpoint.tensors.length);
+    planned = next.reduce((sum, { byteLength }) => sum + byteLength, planned);
+    const isPlanned =
+      next.every(({ name }, i) => name === checkpoint.tensors[i]!.name) &&
+      checkpoint.bytes === planned &&
+      (!checkpoint.whole || planned === shard.byteLength);
+    if (!isPlanned || checkpoint.bytes > source.byteLength) return { checkpoints: index, hash };
+    const further = await hash.copy();
+    while (at < checkpoint.bytes) {
+      const end = Math.min(at + PIECE, checkpoint.bytes);
+      further.update(await source.read(at, end, signal));
+      onBytes(end - at);
+      at = end;
+    }
+    if ((await further.copy()).digest() !== checkpoint.sha256) return { checkpoints: index, hash };
+    hash = further;
+    tensors += checkpoint.tensors.length;
+  }
+  return { checkpoints: checkpoints.length, hash };
+}

@@ -1,0 +1,81 @@
+/**
+ * The journal of a run, from which an interrupted one goes on. It is only ever appended to. A line is the first 16 hex
+ * digits of the sha256 of its JSON, a space, the JSON and a newline, so that a line torn or altered by a crash, and all
+ * that follows it, counts as not written.
+ */
+import type { EngineKind } from '../compute/engine';
+import type { TensorReport } from '../engine/protocol';
+
+export type JournalEntry =
+  /** The first line: what is merged, and on what. Bytes may differ in the last bit between engines. */
+  | { kind: 'begun'; version: 1; recipe: string; engine: EngineKind; adapter: string; startedAt: string }
+  /** The inputs are there and hashed: the sha256 of all shard headers, tensors and bytes of tensor data in all. */
+  | { kind: 'planned'; headersSha256: string; tensors: number; bytes: number }
+  /** A run that goes on from the first `checkpoints` of them; what later ones said is void. */
+  | { kind: 'resumed'; checkpoints: number }
+  | Checkpoint;
+
+/** The first `bytes` bytes of a shard are on the disk; they end at a tensor boundary. */
+export interface Checkpoint {
+  kind: 'checkpoint';
+  file: string;
+  bytes: number;
+  /** sha256 of these bytes, lower-case hex. */
+  sha256: string;
+  /** The shard is whole and closed. */
+  whole: boolean;
+  /** Reports of the tensors since the checkpoint before. */
+  tensors: TensorReport[];
+}
+
+export interface RunJournal {
+  begun: Extract<JournalEntry, { kind: 'begun' }>;
+  planned?: Extract<JournalEntry, { kind: 'planned' }>;
+  checkpoints: Checkpoint[];
+  /** Bytes of the lines that are sound. */
+  byteLength: number;
+}
+
+const DIGITS = 16;
+const NEWLINE = 10;
+
+/** One line, to be appended. */
+export async function journalLine(entry: JournalEntry): Promise<Uint8Array<ArrayBuffer>> {
+  const json = JSON.stringify(entry);
+  return new TextEncoder().encode(`${await check(new TextEncoder().encode(json))} ${json}\n`);
+}
+
+/**
+ * Reads a journal as far as it is sound.
+ * @returns undefined when not even its first line is, or it is of another version.
+ */
+export async function readJournal(bytes: Uint8Array<ArrayBuffer>): Promise<RunJournal | undefined> {
+  let journal: RunJournal | undefined;
+  for (let begin = 0; begin < bytes.length; ) {
+    const end = bytes.indexOf(NEWLINE, begin);
+    const entry = end < 0 ? undefined : await readLine(bytes.slice(begin, end));
+    if (!entry) break;
+    if (entry.kind === 'begun') {
+      if (journal || entry.version !== 1) break;
+      journal = { begun: entry, checkpoints: [], byteLength: 0 };
+    } else if (!journal) break;
+    else if (entry.kind === 'planned') journal.planned = entry;
+    else if (entry.kind === 'resumed') journal.checkpoints.length = entry.checkpoints;
+    else journal.checkpoints.push(entry);
+    begin = end + 1;
+    journal.byteLength = begin;
+  }
+  return journal;
+}
+
+async function readLine(line: Uint8Array<ArrayBuffer>): Promise<JournalEntry | undefined> {
+  const json = line.slice(DIGITS + 1);
+  const sum = new TextDecoder('latin1').decode(line.subarray(0, DIGITS + 1));
+  if (sum !== `${await check(json)} `) return undefined;
+  return JSON.parse(new TextDecoder().decode(json)) as JournalEntry;
+}
+
+async function check(json: Uint8Array<ArrayBuffer>): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', json));
+  return [...digest.subarray(0, DIGITS / 2)].map((b) => b.toString(16).padStart(2, '0')).join('');
+}
