@@ -1,13 +1,29 @@
 /** Keep-masks: which entries of a task vector matter most, one bit each. */
 import type { ComputeEngine, EngineBuffer } from '../compute/engine';
+import { blockCount } from '../compute/kernel';
+import { columnScore } from '../compute/kernels/column-score';
+import { countEqual } from '../compute/kernels/count-equal';
+import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from '../compute/kernels/histogram';
+import { maskRowWords, packMask } from '../compute/kernels/pack-mask';
+import { RANK_SHIFTS, rankDigit } from '../compute/kernels/rank-digit';
+import { selectThreshold } from '../compute/kernels/select-threshold';
+import {
+  beginSearch,
+  DIGITS,
+  findCut,
+  KEEP_NONE,
+  keptCount,
+  NO_CUT,
+  narrow,
+  type Search,
+  type Threshold,
+} from '../merge/radix-select';
 
 /** Entries that compete for a share ρ: the whole tensor, each row, or each block of 128 columns (all rows). */
 export type ScoreScope = 'tensor' | 'row' | 'block';
 
-/** Words of one row of a packed mask: bit c mod 32 of word ⌊c/32⌋ is column c. */
-export function maskRowWords(cols: number): number {
-  return Math.ceil(cols / 32);
-}
+/** Columns of a block (Frantar and Alistarh 2023). */
+const BLOCK_COLUMNS = 128;
 
 /**
  * The mask of the k = clamp(⌊ρn⌋, 1, n) largest |τ| · √c_j of every scope (none for ρ = 0), ties by lowest flat index.
@@ -15,6 +31,7 @@ export function maskRowWords(cols: number): number {
  * @param tau f32 [rows, cols]; unchanged
  * @param scale √c_j, f32 [cols], from `columnScores`
  * @returns u32 [rows, ⌈cols/32⌉], LSB first, the rest of a row's last word zero. The caller frees it.
+ * @throws what `ComputeEngine.allocate` and `read` throw
  */
 export async function keepMask(
   engine: ComputeEngine,
@@ -25,20 +42,168 @@ export async function keepMask(
   density: number,
   scope: ScoreScope,
 ): Promise<EngineBuffer> {
-  throw new Error(`not yet: ${engine.kind} ${tau.label} ${rows} ${cols} ${scale.label} ${density} ${scope}`);
+  const words = rows * maskRowWords(cols);
+  const mask = engine.allocate(words * 4, 'keep-mask');
+  if (density <= 0) return mask;
+  const elements = rows * cols;
+  const block = scope === 'block' ? Math.min(BLOCK_COLUMNS, cols) : cols;
+  const keys = engine.allocate(elements * 4, 'score keys');
+  engine.run(columnScore, {
+    params: { rows, cols, block },
+    buffers: { values: tau, scale, keys },
+    groups: Math.ceil(elements / 1024),
+    elements,
+  });
+  let source = keys;
+  let least = 1;
+  if (scope === 'row') {
+    source = rankRows(engine, keys, elements, cols);
+    least = cols - keptCount(density, cols);
+  } else {
+    await trim(engine, keys, stretches(rows, cols, block), density);
+  }
+  engine.run(packMask, {
+    params: { rows, cols, block, least },
+    buffers: { keys: source, mask },
+    groups: Math.ceil(words / 64),
+    elements: words,
+  });
+  if (source !== keys) engine.free(source);
+  engine.free(keys);
+  return mask;
 }
 
-/** τ[r, c] = 0 where the mask has no bit, in place. @param slot word of `values` at which row `firstRow` begins */
-export function applyMask(
+/** Keys that compete with each other: `count` words from `begin` on. */
+interface Stretch {
+  begin: number;
+  count: number;
+}
+
+function stretches(rows: number, cols: number, block: number): Stretch[] {
+  return Array.from({ length: Math.ceil(cols / block) }, (_, b) => ({
+    begin: b * block * rows,
+    count: Math.min(block, cols - b * block) * rows,
+  }));
+}
+
+/** Zeros all keys but the k largest of every stretch, by the radix select that trims task vectors. */
+async function trim(
   engine: ComputeEngine,
-  values: EngineBuffer,
-  mask: EngineBuffer,
-  rows: number,
-  cols: number,
-  slot = 0,
-  firstRow = 0,
-): void {
-  throw new Error(
-    `not yet: ${engine.kind} ${values.label} ${mask.label} ${rows} ${cols} ${slot} ${firstRow}`,
+  keys: EngineBuffer,
+  all: readonly Stretch[],
+  density: number,
+): Promise<void> {
+  const searches = all.map(({ count }) => beginSearch(keptCount(density, count), count));
+  await search(engine, keys, all, searches);
+  const thresholds = await cutTies(engine, keys, all, searches);
+  const kept = engine.allocate(4, 'kept');
+  for (const [i, { begin, count }] of all.entries()) {
+    const { key, cutBlock, cutQuota } = thresholds[i]!;
+    engine.run(selectThreshold, {
+      params: {
+        elements: count,
+        slot: begin,
+        first_block: 0,
+        key,
+        cut_block: cutBlock,
+        cut_quota: cutQuota,
+        inner_key: KEEP_NONE.key,
+        inner_cut_block: KEEP_NONE.cutBlock,
+        inner_cut_quota: KEEP_NONE.cutQuota,
+        out: 0,
+      },
+      buffers: { values: keys, kept },
+      groups: blockCount(count),
+      elements: count,
+    });
+  }
+  engine.free(kept);
+}
+
+/** Three digits: afterwards every search's prefix is its threshold. */
+async function search(
+  engine: ComputeEngine,
+  keys: EngineBuffer,
+  all: readonly Stretch[],
+  searches: Search[],
+): Promise<void> {
+  const bins = engine.allocate(all.length * HISTOGRAM_WORDS * 4, 'bins');
+  for (const [digit, { shift, bins: width, prefixShift }] of DIGITS.entries()) {
+    engine.clear(bins);
+    for (const [i, { begin, count }] of all.entries()) {
+      engine.run(histogram, {
+        params: {
+          elements: count,
+          slot: begin,
+          shift,
+          bins: width,
+          prefix_shift: prefixShift,
+          prefix: searches[i]!.prefix,
+          out: i * HISTOGRAM_WORDS,
+        },
+        buffers: { values: keys, bins },
+        groups: Math.ceil(count / HISTOGRAM_ELEMENTS),
+        elements: count,
+      });
+    }
+    const [bytes] = await engine.read([{ buffer: bins, byteLength: all.length * HISTOGRAM_WORDS * 4 }]);
+    const counts = new Uint32Array(bytes!.buffer);
+    for (const [i, s] of searches.entries()) {
+      searches[i] = narrow(
+        s,
+        digit,
+        sumCopies(counts.subarray(i * HISTOGRAM_WORDS, (i + 1) * HISTOGRAM_WORDS)),
+      );
+    }
+  }
+  engine.free(bins);
+}
+
+/** The thresholds, with the block in which the quota of equal keys runs out. */
+async function cutTies(
+  engine: ComputeEngine,
+  keys: EngineBuffer,
+  all: readonly Stretch[],
+  searches: readonly Search[],
+): Promise<Threshold[]> {
+  const tied = [...searches.keys()].filter((i) => searches[i]!.wanted < searches[i]!.available);
+  const most = blockCount(Math.max(...all.map(({ count }) => count)));
+  const counts = engine.allocate(Math.max(1, tied.length) * most * 4, 'equal keys');
+  for (const [t, i] of tied.entries()) {
+    const { begin, count } = all[i]!;
+    engine.run(countEqual, {
+      params: { elements: count, slot: begin, key: searches[i]!.prefix, out: t * most },
+      buffers: { values: keys, counts },
+      groups: blockCount(count),
+      elements: count,
+    });
+  }
+  const [bytes] = await engine.read([{ buffer: counts, byteLength: tied.length * most * 4 }]);
+  engine.free(counts);
+  const equal = new Uint32Array(bytes!.buffer);
+  const thresholds = searches.map(
+    ({ prefix }): Threshold => ({ key: prefix, cutBlock: NO_CUT, cutQuota: 0 }),
   );
+  for (const [t, i] of tied.entries()) {
+    const { prefix, wanted } = searches[i]!;
+    thresholds[i] = findCut(prefix, wanted, equal.subarray(t * most, (t + 1) * most));
+  }
+  return thresholds;
+}
+
+/** Ranks of the keys inside their rows, smallest first, the lowest index highest among equals. The caller frees it. */
+function rankRows(engine: ComputeEngine, keys: EngineBuffer, elements: number, cols: number): EngineBuffer {
+  let from = engine.allocate(elements * 4, 'ranks');
+  let to = engine.allocate(elements * 4, 'ranks');
+  for (const [i, shift] of RANK_SHIFTS.entries()) {
+    engine.run(rankDigit, {
+      params: { elements, slot: 0, cols, shift, first: +(i === 0), last: +(i === RANK_SHIFTS.length - 1) },
+      buffers: { values: keys, order_in: from, order_out: to },
+      groups: elements / cols,
+      elements,
+    });
+    [from, to] = [to, from];
+  }
+  engine.free(to);
+  return from;
 }

@@ -1,6 +1,7 @@
 import type { ComputeEngine } from '../compute/engine';
 import { createGpuEngine } from '../gpu/gpu-engine';
 import { describeGrams } from './gram.test.cases';
+import { describeMasks } from './keep.test.cases';
 
 /** The software adapter of the tests in the guise of a real one, so that the barrier forms of the kernels run. */
 const asHardware = async () =>
@@ -11,4 +12,5 @@ for (const [name, open] of [
   ['webgpu, kernels of real GPUs', asHardware],
 ] as const) {
   describeGrams(`Gram matrices, ${name}`, open);
+  describeMasks(`keep-masks, ${name}`, open);
 }

@@ -1,5 +1,7 @@
 import { createCpuEngine } from '../cpu/cpu-engine';
 import { describeGrams } from './gram.test.cases';
+import { describeMasks } from './keep.test.cases';
 
 const open = () => Promise.resolve(createCpuEngine());
 describeGrams('Gram matrices on typed arrays', open);
+describeMasks('keep-masks on typed arrays', open);

@@ -1,0 +1,32 @@
+// mask[r, w] bit b = 1 where keys of column 32w + b reach `least`: kept keys are not 0, kept ranks are high. Bits past the
+// last column are 0. Keys lie as column-score.wgsl leaves them. Integers only.
+// Shapes: keys rows·cols u32 → mask [rows, ⌈cols/32⌉] u32.
+
+struct Params {
+  stamp: vec4<u32>,
+  rows: u32,
+  cols: u32,
+  block: u32,
+  least: u32,
+}
+
+@group(0) @binding(1) var<storage, read> keys: array<u32>;
+@group(0) @binding(2) var<storage, read_write> mask: array<u32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let row_words = (params.cols + 31u) / 32u;
+  let words = params.rows * row_words;
+  let begin = group_index(group) * 64u;
+  if (lane == 0u && begin < words) { stamp(min(64u, words - begin)); }
+  if (begin + lane >= words) { return; }
+  let r = (begin + lane) / row_words;
+  let c0 = ((begin + lane) % row_words) * 32u;
+  var bits = 0u;
+  for (var c = c0; c < min(c0 + 32u, params.cols); c++) {
+    let first = c - c % params.block;
+    let width = min(params.block, params.cols - first);
+    if (keys[first * params.rows + r * width + c - first] >= params.least) { bits |= 1u << (c - c0); }
+  }
+  mask[begin + lane] = bits;
+}
