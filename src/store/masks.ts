@@ -1,0 +1,245 @@
+/**
+ * What importance found out about models, kept in the browser's storage: masks of one bit per weight, compensated values
+ * of what is kept, changes solved by a Gram merge. One folder per model and settings, one file per tensor, so that an
+ * interrupted computation goes on with the tensor it was at.
+ *
+ * A file is `AMALGAM1`, the length of its header (u32, then 0), the header as JSON filled up with spaces to a multiple
+ * of 8, the sections it names, and the sha256 of all that. A file that was torn has another sha256 or none, and counts
+ * as missing.
+ */
+import { AmalgamError } from '../errors';
+import { beginSha256 } from '../sources/sha256';
+import { digestOf, hex } from './blob-record';
+import { type OpfsFile, openOpfsFile, readWhole, removeStored, storageFolder, writeWhole } from './opfs-file';
+import { isNamed, storageError } from './storage-error';
+
+const MAGIC = 'AMALGAM1';
+const HEAD_BYTES = 16;
+const DIGEST_BYTES = 32;
+/** Read size while a file is checked. */
+const PIECE_BYTES = 4 << 20;
+const ABOUT = 'about.json';
+
+/** What every file says of itself; callers add fields of their own. */
+export interface RecordHeader {
+  /** What the record is found by: its tensor and everything else that distinguishes it within the folder. */
+  name: string;
+  /** Bytes of each section, in order. */
+  sections: number[];
+}
+
+/** A file that was found whole. Reading opens it for a moment. */
+export interface StoredRecord<H extends RecordHeader> {
+  header: H;
+  /** Bytes on the disk. */
+  bytes: number;
+  /** Bytes [begin, end) of a section. @throws AmalgamError `StorageFailed`, `Busy` */
+  read(section: number, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
+}
+
+/** One folder of the cache, as a person sees it. */
+export interface StoredMasks {
+  id: string;
+  /** Models and settings in words. */
+  title: string;
+  bytes: number;
+  /** Tensors that are there. */
+  tensors: number;
+}
+
+/** The records of one model and its settings, or of one Gram merge. */
+export interface RecordFolder {
+  readonly id: string;
+  /** The record of a name, checked from its first byte to its last; undefined when there is none, or it was torn. */
+  find<H extends RecordHeader>(name: string): Promise<StoredRecord<H> | undefined>;
+  /** Writes a record and has it on the disk when it returns. @throws AmalgamError `StorageFull`, `StorageFailed` */
+  write<H extends RecordHeader>(
+    header: Omit<H, 'sections'>,
+    sections: readonly Uint8Array<ArrayBuffer>[],
+  ): Promise<StoredRecord<H>>;
+}
+
+/**
+ * The folder for what is determined by `key`.
+ * @param key everything the contents depend on
+ * @param title models and settings in words
+ * @throws AmalgamError `StorageUnavailable`
+ */
+export async function openRecords(key: string, title: string): Promise<RecordFolder> {
+  const id = await digestOf(new TextEncoder().encode(key));
+  const top = await storageFolder('importance');
+  const folder = await top.getDirectoryHandle(id, { create: true }).catch((thrown: unknown) => {
+    throw storageError(thrown, title);
+  });
+  if (!(await readWhole(folder, ABOUT, title))) {
+    await writeWhole(folder, ABOUT, new TextEncoder().encode(JSON.stringify({ title })), title);
+  }
+  return {
+    id,
+    async find<H extends RecordHeader>(tensor: string) {
+      const name = await fileName(tensor);
+      const header = await checkedHeader<H>(folder, name, tensor);
+      return header && recordOf(folder, name, header);
+    },
+    async write<H extends RecordHeader>(
+      header: Omit<H, 'sections'>,
+      sections: readonly Uint8Array<ArrayBuffer>[],
+    ) {
+      const file = await fileName(header.name);
+      const whole = { ...header, sections: sections.map((s) => s.byteLength) } as H;
+      await writeRecord(folder, file, whole, sections);
+      return recordOf(folder, file, whole);
+    },
+  };
+}
+
+/** Everything that is kept, with what it takes. */
+export async function listMasks(): Promise<StoredMasks[]> {
+  const found: StoredMasks[] = [];
+  for await (const [id, handle] of (await storageFolder('importance')).entries()) {
+    if (handle.kind !== 'directory') continue;
+    const folder = handle as FileSystemDirectoryHandle;
+    let bytes = 0;
+    let tensors = 0;
+    for await (const [name, file] of folder.entries()) {
+      if (file.kind !== 'file' || name === ABOUT) continue;
+      bytes += (await (file as FileSystemFileHandle).getFile()).size;
+      tensors++;
+    }
+    found.push({ id, title: await titleOf(folder), bytes, tensors });
+  }
+  return found;
+}
+
+/** Removes a folder; nothing happens when it is not there. @throws AmalgamError `Busy` while it is read or written */
+export async function deleteMasks(id: string): Promise<void> {
+  await removeStored(await storageFolder('importance'), id, 'These masks');
+}
+
+/** Bytes of a record with such a header and sections on the disk. */
+export function recordBytes(header: RecordHeader): number {
+  return dataBegin(header) + header.sections.reduce((a, b) => a + b, 0) + DIGEST_BYTES;
+}
+
+function headerBytes(header: RecordHeader): Uint8Array<ArrayBuffer> {
+  const text = new TextEncoder().encode(JSON.stringify(header));
+  const padded = new Uint8Array(Math.ceil(text.length / 8) * 8).fill(0x20);
+  padded.set(text);
+  return padded;
+}
+
+function dataBegin(header: RecordHeader): number {
+  return HEAD_BYTES + headerBytes(header).length;
+}
+
+async function writeRecord(
+  folder: FileSystemDirectoryHandle,
+  fileName: string,
+  header: RecordHeader,
+  sections: readonly Uint8Array<ArrayBuffer>[],
+): Promise<void> {
+  const text = headerBytes(header);
+  const head = new Uint8Array(HEAD_BYTES);
+  head.set(new TextEncoder().encode(MAGIC));
+  new DataView(head.buffer).setUint32(8, text.length, true);
+  const hash = await beginSha256();
+  const file = await openOpfsFile(folder, fileName, header.name, 'create');
+  try {
+    file.resize(recordBytes(header));
+    let at = 0;
+    for (const part of [head, text, ...sections]) {
+      hash.update(part);
+      file.writeAll(part, at);
+      at += part.length;
+    }
+    file.writeAll(bytesOfHex(hash.digest()), at);
+    file.flush();
+  } finally {
+    file.close();
+  }
+}
+
+/** The header of a file whose every byte is as it was written; undefined for one that is not there or was torn. */
+async function checkedHeader<H extends RecordHeader>(
+  folder: FileSystemDirectoryHandle,
+  fileName: string,
+  name: string,
+): Promise<H | undefined> {
+  const file = await openIfThere(folder, fileName, name);
+  if (!file) return undefined;
+  try {
+    const size = file.size();
+    if (size < HEAD_BYTES + DIGEST_BYTES) return undefined;
+    const hash = await beginSha256();
+    const end = size - DIGEST_BYTES;
+    for (let at = 0; at < end; at += PIECE_BYTES) hash.update(file.read(at, Math.min(at + PIECE_BYTES, end)));
+    if (hash.digest() !== hex(file.read(end, size))) return undefined;
+    const head = file.read(0, HEAD_BYTES);
+    if (new TextDecoder().decode(head.subarray(0, 8)) !== MAGIC) return undefined;
+    const length = new DataView(head.buffer).getUint32(8, true);
+    const header = JSON.parse(new TextDecoder().decode(file.read(HEAD_BYTES, HEAD_BYTES + length))) as H;
+    return header.name === name ? header : undefined;
+  } finally {
+    file.close();
+  }
+}
+
+async function openIfThere(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  what: string,
+): Promise<OpfsFile | undefined> {
+  try {
+    await folder.getFileHandle(name);
+  } catch (thrown) {
+    if (isNamed(thrown, 'NotFoundError')) return undefined;
+    throw storageError(thrown, what);
+  }
+  return openOpfsFile(folder, name, what, 'read-only');
+}
+
+function recordOf<H extends RecordHeader>(
+  folder: FileSystemDirectoryHandle,
+  fileName: string,
+  header: H,
+): StoredRecord<H> {
+  const data = dataBegin(header);
+  return {
+    header,
+    bytes: recordBytes(header),
+    async read(section, begin, end) {
+      const before = header.sections.slice(0, section).reduce((a, b) => a + b, 0);
+      if (begin < 0 || end > header.sections[section]!) {
+        throw new AmalgamError(
+          'Internal',
+          `${header.name}: bytes ${begin} to ${end} of section ${section} do not exist.`,
+          'This is a fault in Amalgam. Copy the details into a bug report.',
+        );
+      }
+      const file = await openOpfsFile(folder, fileName, header.name, 'read-only');
+      try {
+        return file.read(data + before + begin, data + before + end);
+      } finally {
+        file.close();
+      }
+    },
+  };
+}
+
+async function titleOf(folder: FileSystemDirectoryHandle): Promise<string> {
+  const bytes = await readWhole(folder, ABOUT, folder.name);
+  try {
+    const { title } = JSON.parse(new TextDecoder().decode(bytes)) as { title?: unknown };
+    return typeof title === 'string' ? title : folder.name;
+  } catch {
+    return folder.name; // torn: what it belonged to is not known any more, but it can still be deleted
+  }
+}
+
+async function fileName(name: string): Promise<string> {
+  return (await digestOf(new TextEncoder().encode(name))).slice(0, 32);
+}
+
+function bytesOfHex(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+}
