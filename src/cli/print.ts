@@ -22,7 +22,11 @@ export function planText(plan: PlanFacts, method: string): string {
   const names = plan.contributors.map((name) => displayName(name));
   const copied = plan.tensors.filter((tensor) => tensor.copied).length;
   const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
+  const stages = plan.stages?.map(
+    ({ name, facts }) => `${name} (${formatCounted(facts.tensors.length, 'tensor')})`,
+  );
   const facts = [
+    ...(stages ? [['stages', stages.join(', ')]] : []),
     ['method', method],
     ['base', plan.base === undefined ? 'none' : displayName(plan.base)],
     ['models', names.join(', ')],
@@ -65,6 +69,7 @@ export function progressText(progress: AnyProgress): string {
   if (!('tensors' in progress)) return runningText(progress);
   const { stage, item, tensorsDone, tensors, bytesDone, bytes, bytesPerSecond, secondsLeft } = progress;
   const parts = [
+    ...(progress.step ? [`${displayName(progress.step.name)} ${progress.step.at}/${progress.step.of}`] : []),
     stage,
     ...(tensors > 0 ? [`${formatCount(tensorsDone)}/${formatCount(tensors)} tensors`] : []),
     ...(bytes > 0 ? [`${formatBytes(bytesDone)} of ${formatBytes(bytes)}`] : []),

@@ -34,7 +34,15 @@ export function createSession(): EngineApi {
   const models = openModels(() => hub);
   const swept = sweepStorage().then(sweepStages);
 
-  const plan = (recipe: Recipe) => planRecipe(recipe, models);
+  /** The plan of weights that are computed as they are read. @throws AmalgamError `RecipeInvalid` for several stages */
+  const plan = async (recipe: Recipe) => {
+    if (!recipe.stages) return planRecipe(recipe, models);
+    throw new AmalgamError(
+      'RecipeInvalid',
+      'A recipe of several stages cannot be run before it is merged.',
+      'Merge it, and open the result as a model.',
+    );
+  };
 
   /** What running a target takes: a single model is the plan of copying it. */
   const running = async (
@@ -52,13 +60,6 @@ export function createSession(): EngineApi {
             parameters: {},
             amalgam: {},
           };
-    if (recipe.stages) {
-      throw new AmalgamError(
-        'RecipeInvalid',
-        'A recipe of several stages cannot be run before it is merged.',
-        'Merge it, and open the result as a model.',
-      );
-    }
     const made = await plan(recipe);
     requireClean(made);
     return { plan: made, models, engine, exact, signal, onProgress };
