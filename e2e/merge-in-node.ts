@@ -9,6 +9,7 @@ import { makePlan } from '../src/merge/make-plan';
 import { methodById } from '../src/merge/methods';
 import { openModel } from '../src/merge/open-model';
 import type { Plan } from '../src/merge/plan';
+import { readingRows } from '../src/merge/read-rows';
 import { runPlan } from '../src/merge/run';
 import { finishShards, inputName } from '../src/merge/shards';
 import type { ReadTensor } from '../src/merge/tensor-task';
@@ -58,12 +59,13 @@ export async function planInNode(
   const plan = await makePlan(recipe, async (name) => openModel(await folderOf(name), name), methodById);
   const errors = plan.problems.filter((p) => p.severity === 'error');
   if (errors.length > 0) throw new Error(errors.map((p) => p.message).join('\n'));
-  const read: ReadTensor = (ref, begin, end) =>
+  const read: ReadTensor = readingRows((ref, begin, end) =>
     opened
       .get(ref.folder)!
       .files.find((f) => f.path === ref.file)!
       .open()
-      .read(ref.begin + begin, ref.begin + end);
+      .read(ref.begin + begin, ref.begin + end),
+  );
   return { plan, read };
 }
 

@@ -1,4 +1,5 @@
 /** The weight files a job reads: downloaded where they are on the Hub, opened, closed together. */
+import { readingRows } from '../merge/read-rows';
 import { inputName } from '../merge/shards';
 import type { ReadTensor } from '../merge/tensor-task';
 import type { OpenSource } from '../store/blob-source';
@@ -45,8 +46,9 @@ export async function openInputs(
   }
   return {
     source: (name) => sources.get(name)!,
-    read: (ref, begin, end) =>
+    read: readingRows((ref, begin, end) =>
       sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end, signal),
+    ),
     close,
   };
 }

@@ -92,6 +92,18 @@ export interface PlanFacts {
   layers: number;
   /** Of a recipe with stages: their plans, in order. `problems` and the numbers of bytes above include them. */
   stages?: { name: string; facts: PlanFacts }[];
+  /** Absent where the recipe cannot be planned that far. */
+  vocabulary?: VocabularyFacts;
+}
+
+/** The vocabularies of a plan: who has which, how they differ, what the output has. */
+export interface VocabularyFacts {
+  /** Rows of the embedding and tokens of the tokenizer, where they are known; the base first. */
+  models: { ref: string; rows: number | null; tokens: number | null }[];
+  /** How the others differ from the first, in sentences; empty where all agree. */
+  words: string[];
+  /** Whose tokenizer the output takes, and its size; `tokens` is null where nothing was changed. */
+  output: { from: string; tokens: number | null; rows: number | null };
 }
 
 export interface PlanProblem {

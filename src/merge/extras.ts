@@ -12,24 +12,8 @@ import { isTied } from './model-tensors';
 import type { OpenModel } from './open-model';
 import type { Plan, TensorPlan } from './plan';
 import type { Problems } from './problems';
+import { type TokenIds, withTokenIds } from './token-ids';
 import { AMALGAM_VERSION } from './version';
-
-/** Files that make up a tokenizer, in any of its forms. */
-const TOKENIZER_FILES = [
-  'tokenizer.json',
-  'tokenizer_config.json',
-  'special_tokens_map.json',
-  'added_tokens.json',
-  'tokenizer.model',
-  'spiece.model',
-  'sentencepiece.bpe.model',
-  'vocab.json',
-  'vocab.txt',
-  'merges.txt',
-  'tekken.json',
-  'chat_template.jinja',
-  'chat_template.json',
-];
 
 export interface OutputShape {
   /** Whether the output is tied; undefined when no model says. */
@@ -37,20 +21,33 @@ export interface OutputShape {
   /** For layers stacked anew: the layer of its origin that every output layer comes from. */
   layerOrder?: readonly number[];
   tensors: readonly TensorPlan[];
+  /** Rows of embedding and head, where they are not those that the config is written for. */
+  vocabSize?: number;
+}
+
+/** Files that depend on the vocabulary of the output. */
+export interface VocabularyFiles {
+  /** Tokenizer files; none where the model has none. */
+  tokenizer: Plan['extras'];
+  /** Model they come from. */
+  path: string;
+  /** What becomes of the ids that configs name; absent where all stay. */
+  ids?: TokenIds;
+  /** Text of generation_config.json, where ids in it change. */
+  generation?: string;
 }
 
 /**
  * The small files of an output.
  *
  * @param config checkpoint whose config and generation config the output takes over
- * @param tokenizer checkpoint whose tokenizer it takes over
  * @param opened every opened model, by its key in the recipe
  */
 export function planExtras(
   recipe: Recipe,
   method: MergeMethod,
   config: Checkpoint,
-  tokenizer: Checkpoint,
+  vocabulary: VocabularyFiles,
   opened: ReadonlyMap<string, OpenModel>,
   output: OutputShape,
   problems: Problems,
@@ -61,8 +58,13 @@ export function planExtras(
     for (const path of found) extras.push({ path, content: { folder: from.path, file: path } });
     return found.length > 0;
   };
-  if (config.config) extras.push({ path: 'config.json', content: { text: outputConfig(config, output) } });
-  else {
+  if (config.config) {
+    const text = outputConfig(config, output);
+    const { raw } = config.config;
+    const { ids } = vocabulary;
+    const written = ids ? withTokenIds(text, raw, ids, 'config.json', problems) : text;
+    extras.push({ path: 'config.json', content: { text: written } });
+  } else {
     problems.add({
       severity: 'warning',
       code: 'ConfigMissing',
@@ -70,12 +72,15 @@ export function planExtras(
       remedy: 'Add a config.json to the output before you load it.',
     });
   }
-  take(config, ['generation_config.json']);
-  if (!take(tokenizer, TOKENIZER_FILES)) {
+  const { generation } = vocabulary;
+  if (generation === undefined) take(config, ['generation_config.json']);
+  else extras.push({ path: 'generation_config.json', content: { text: generation } });
+  extras.push(...vocabulary.tokenizer);
+  if (vocabulary.tokenizer.length === 0) {
     problems.add({
       severity: 'warning',
       code: 'TokenizerMissing',
-      message: `${tokenizer.path} has no tokenizer files, so the output will have none either.`,
+      message: `${vocabulary.path} has no tokenizer files, so the output will have none either.`,
       remedy: 'Name a model that has them as tokenizer_source, or copy them to the output.',
     });
   }
@@ -121,12 +126,13 @@ function takeCode(
   });
 }
 
-function outputConfig(checkpoint: Checkpoint, { tied, layerOrder, tensors }: OutputShape): string {
+function outputConfig(checkpoint: Checkpoint, { tied, layerOrder, tensors, vocabSize }: OutputShape): string {
   const dtype = mainDtype(tensors);
   return editConfig(checkpoint.config!, {
     ...(dtype ? { dtype } : {}),
     ...(tied === undefined || tied === isTied(checkpoint) ? {} : { tieWordEmbeddings: tied }),
     ...(layerOrder ? { layerOrder } : {}),
+    ...(vocabSize === undefined ? {} : { vocabSize }),
   });
 }
 

@@ -3,9 +3,9 @@ import type { Recipe } from '../formats/recipe';
 import { inTensorOrder } from '../models/tensor-role';
 import { findFile, type ModelFile } from '../sources/model-folder';
 import type { Checkpoint } from './checkpoint';
-import { planExtras } from './extras';
+import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
 import type { MergeMethod } from './method';
-import type { Model } from './model-tensors';
+import { embeddingRows, type Model, storedEmbeddingRows } from './model-tensors';
 import type { OpenModel } from './open-model';
 import { unfitModels } from './pairing';
 import { checkWholeModel } from './parameter-conflicts';
@@ -13,22 +13,16 @@ import type { Plan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
 import { planScope } from './plan-tensors';
 import { collectProblems, type Problems } from './problems';
-import {
-  configDonor,
-  modelOf,
-  type OpenByPath,
-  openRecipeModels,
-  refsOf,
-  tokenizerDonor,
-} from './recipe-models';
+import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
 import { checkParameterNames } from './recipe-parameters';
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
+import { settleVocabulary } from './settle-vocabulary';
 import { finishShards, inputName } from './shards';
 import { stackedLayers, warnOfLayerKinds } from './stacked-layers';
 import { checkPatterns } from './tensor-choice';
 import { settleHeads } from './tied-heads';
-import { compareTokenizers } from './tokenizers';
+import { vocabularyFiles } from './vocabulary-files';
 
 /**
  * Makes the plan of a recipe. Mismatches do not throw: they are in `plan.problems`, each with its remedy, and then the
@@ -74,42 +68,51 @@ export async function makePlan(
     [...models.values()].filter((model) => !unfit.has(model)),
     problems,
   );
+  const donor = donorModels(recipe, reference, models, opened);
+  const storedRows = storedEmbeddingRows(donor.config);
+  const base = slices.find((slice) => slice.base)?.base?.ref;
+  const vocabulary = await settleVocabulary(
+    {
+      recipe,
+      models: [reference, ...[...models.values()].filter((m) => m !== reference && !unfit.has(m))],
+      base: base === undefined ? undefined : models.get(base),
+      ...donor,
+    },
+    problems,
+  );
+  const rows = embeddingRows(reference);
   const scopes = recipeScopes(recipe, slices, models, problems);
-  const context = { recipe, method, contributors, unfit, problems };
+  const context = { recipe, method, contributors, unfit, vocabularyAsked: vocabulary.asked, problems };
   const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
   if (tensors.length === 0) refuseNothing(problems);
   checkPatterns(recipe, tensors, models.values(), problems);
   checkWholeModel(method, tensors, problems);
 
-  const donors = {
-    config: configDonor(recipe, reference, opened),
-    tokenizer: tokenizerDonor(recipe, reference, opened),
-  };
-  await compareTokenizers(
-    donors.tokenizer,
-    [...models.values()].map((model) => model.checkpoint),
-    problems,
-  );
-  const base = slices.find((slice) => slice.base)?.base?.ref;
   const draft: Plan = {
     ...emptyPlan(recipe, problems),
     ...(base === undefined ? {} : { base }),
     contributors,
     tensors,
     layers: new Set(tensors.map((tensor) => tensor.role.layer).filter((layer) => layer !== null)).size,
+    vocabulary: vocabulary.facts,
   };
-  return problems.hasErrors()
-    ? draft
-    : finishPlan(draft, method, donors, opened, { tied, slices }, problems, cached);
+  if (problems.hasErrors()) return draft;
+  const files = await vocabularyFiles(vocabulary, donor.config.checkpoint, problems);
+  const resized = rows === undefined || rows === storedRows ? {} : { vocabSize: rows };
+  const output = { tied, slices, config: donor.config.checkpoint, files, ...resized };
+  return finishPlan(draft, method, opened, output, problems, cached);
 }
 
 /** Adds what only a clean plan has: small files, inputs, shards and the numbers of bytes. */
 function finishPlan(
   draft: Plan,
   method: MergeMethod,
-  donors: { config: Checkpoint; tokenizer: Checkpoint },
   opened: ReadonlyMap<string, OpenModel>,
-  output: { tied: boolean | undefined; slices: readonly SliceOutline[] },
+  output: Omit<OutputShape, 'tensors'> & {
+    slices: readonly SliceOutline[];
+    config: Checkpoint;
+    files: VocabularyFiles;
+  },
   problems: Problems,
   cached: ReadonlySet<string>,
 ): Plan {
@@ -120,13 +123,13 @@ function finishPlan(
   const extras = planExtras(
     recipe,
     method,
-    donors.config,
-    donors.tokenizer,
+    output.config,
+    output.files,
     opened,
-    { tied: output.tied, tensors, ...(layerOrder ? { layerOrder } : {}) },
+    { ...output, tensors, ...(layerOrder ? { layerOrder } : {}) },
     problems,
   );
-  warnOfLayerKinds(donors.config, layerOrder, problems);
+  warnOfLayerKinds(output.config, layerOrder, problems);
   const copied = extras.flatMap(({ content }) =>
     'folder' in content
       ? [[folders.get(content.folder)!, fileOf(content.folder, content.file)] as const]

@@ -96,3 +96,14 @@ export function isTied(checkpoint: Checkpoint): boolean {
     ([name, { shape }]) => tensorPlace(name) === 'after' && tensorRole(name, shape).kind === 'head',
   );
 }
+
+/** Rows of a model's embedding, one per token; undefined where it is not known which tensor that is. */
+export function embeddingRows({ embedding, tensors }: Model): number | undefined {
+  return embedding === undefined ? undefined : tensors.get(embedding)?.shape[0];
+}
+
+/** The same of the checkpoint alone, before an adapter or another vocabulary: what its config is written for. */
+export function storedEmbeddingRows({ embedding, tensors, checkpoint }: Model): number | undefined {
+  const name = embedding === undefined ? undefined : tensors.get(embedding)?.name;
+  return name === undefined ? undefined : checkpoint.tensors.get(name)?.shape[0];
+}

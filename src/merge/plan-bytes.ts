@@ -4,6 +4,7 @@ import type { ModelFile, ModelFolder } from '../sources/model-folder';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
 import { elementCount } from './open-model';
 import type { Plan, ShardPlan, TensorPlan, TensorRef, TensorView } from './plan';
+import { storedTensors } from './row-map';
 
 /** Buffers outside the tiles: the shard writer's and one piece of a copied tensor, 8 MiB each. */
 const FIXED_BYTES = 16 * 2 ** 20;
@@ -13,9 +14,9 @@ const FIXED_BYTES = 16 * 2 ** 20;
  * A contributor that only adds to the base needs nothing of its own but its factors.
  */
 export function storedInputs(tensor: TensorPlan): TensorRef[] {
-  if (tensor.copy) return [tensor.copy];
+  if (tensor.copy) return storedTensors(tensor.copy);
   const views: TensorView[] = [...(tensor.base ? [tensor.base] : []), ...tensor.models.map((m) => m.view)];
-  return [...new Set(views.flatMap((view) => [view.origin, ...factors(view)]))];
+  return [...new Set(views.flatMap((view) => [view.origin, ...factors(view)]).flatMap(storedTensors))];
 }
 
 function factors({ lowRank, addend }: TensorView): TensorRef[] {

@@ -23,6 +23,7 @@ export function planFacts(plan: Plan): PlanFacts {
       ...(shardFiles.length > 1 ? [SHARD_INDEX] : []),
     ],
     layers,
+    ...(plan.vocabulary ? { vocabulary: plan.vocabulary } : {}),
   };
 }
 

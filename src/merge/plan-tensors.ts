@@ -21,6 +21,8 @@ export interface TensorContext {
   contributors: readonly string[];
   /** Models that do not fit at all; they are not compared tensor by tensor. */
   unfit: ReadonlySet<Model>;
+  /** The plan asks for a vocabulary already: embeddings and heads of other sizes need not be named again. */
+  vocabularyAsked: boolean;
   problems: Problems;
 }
 
@@ -176,7 +178,7 @@ function sameShape(
   tensor: ModelTensor,
   scope: Scope,
   source: Participant,
-  { problems }: TensorContext,
+  { problems, vocabularyAsked }: TensorContext,
 ): boolean {
   const { shape } = reference;
   if (shape.length === tensor.shape.length && shape.every((n, i) => n === tensor.shape[i])) return true;
@@ -185,6 +187,7 @@ function sameShape(
   const { kind } = tensorRole(tensor.name, tensor.shape);
   const tensors = [`${tensor.name}: [${tensor.shape}] instead of [${shape}]`];
   const vocabulary = (kind === 'embedding' || kind === 'head') && shape[1] === tensor.shape[1];
+  if (vocabulary && vocabularyAsked) return false;
   problems.add(
     vocabulary
       ? {

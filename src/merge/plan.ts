@@ -3,10 +3,11 @@
  * how its values are obtained, the resolved parameters, the shards, the bytes, and every mismatch with its remedy.
  */
 
-import type { PlanProblem } from '../engine/protocol';
+import type { PlanProblem, VocabularyFacts } from '../engine/protocol';
 import type { Dtype, WeightDtype } from '../formats/dtype';
 import type { Recipe } from '../formats/recipe';
 import type { TensorRole } from '../models/tensor-role';
+import type { RowMap } from './row-map';
 
 /** Where the bytes of one stored tensor are. */
 export interface TensorRef {
@@ -20,6 +21,8 @@ export interface TensorRef {
   /** Absolute byte range in the file. */
   begin: number;
   end: number;
+  /** Set for a tensor of token rows seen in another vocabulary; then `begin` is 0, and dtype, shape and `end` are its. */
+  rows?: RowMap;
 }
 
 /**
@@ -60,11 +63,11 @@ export interface TensorPlan {
   role: TensorRole;
   /** Set when the bytes go through untouched. */
   copy?: TensorRef;
+  /** True where `include` and `exclude` leave the tensor as the base has it. */
+  leftOut?: boolean;
   base?: TensorView;
   /** One entry per contributor of this tensor, in recipe order, with its resolved parameters. */
   models: { id: string; ordinal: number; view: TensorView; parameters: ResolvedParameters }[];
-  /** True where `include` and `exclude` leave the tensor as the base has it. */
-  leftOut?: boolean;
   /** Method-wide parameters resolved for this tensor. */
   parameters: ResolvedParameters;
   /** Method of this tensor: the recipe's. */
@@ -96,6 +99,8 @@ export interface Plan {
   inputs: { folder: string; file: string; byteLength: number; readBytes: number }[];
   /** Layers of the output. */
   layers: number;
+  /** Who has which vocabulary, and what the output has. */
+  vocabulary?: VocabularyFacts;
   /** Bytes of Hub files that are not in the cache yet; files come whole. */
   bytesToDownload: number;
   bytesToRead: number;

@@ -7,8 +7,8 @@ import type { Adapter } from './adapter';
 import type { Checkpoint } from './checkpoint';
 import { type Model, modelTensors } from './model-tensors';
 import type { OpenModel } from './open-model';
-import type { Problems } from './problems';
-import type { SliceOutline } from './recipe-slices';
+import { collectProblems, type Problems } from './problems';
+import { canonicalRef, type SliceOutline } from './recipe-slices';
 
 /** Opens the model a recipe names: `path` or `path@revision`, never with an adapter behind it. */
 export type OpenByPath = (path: string) => Promise<OpenModel>;
@@ -75,31 +75,26 @@ export function modelOf(ref: string, opened: ReadonlyMap<string, OpenModel>, pro
   );
 }
 
-/** The checkpoint whose config the output takes: the base's, also of a method that computes without one. */
-export function configDonor(
+/**
+ * Models that give small files: `config` the base, also of a method that computes without one, and `source` the model
+ * that `tokenizer_source` names, else the same. Faults of one that is not merged are nobody's concern.
+ */
+export function donorModels(
   recipe: Recipe,
   reference: Model,
+  models: ReadonlyMap<string, Model>,
   opened: ReadonlyMap<string, OpenModel>,
-): Checkpoint {
-  return recipe.baseModel === undefined ? reference.checkpoint : checkpointOf(recipe.baseModel, opened);
-}
-
-export function tokenizerDonor(
-  recipe: Recipe,
-  reference: Model,
-  opened: ReadonlyMap<string, OpenModel>,
-): Checkpoint {
+): { config: Model; source: Model } {
+  const model = (ref: string) =>
+    models.get(canonicalRef(ref)) ?? modelOf(canonicalRef(ref), opened, collectProblems());
+  const config = recipe.baseModel === undefined ? reference : model(recipe.baseModel);
   const ref = tokenizerRef(recipe);
-  return ref === undefined ? configDonor(recipe, reference, opened) : checkpointOf(ref, opened);
+  return { config, source: ref === undefined ? config : model(ref) };
 }
 
 /** The model that `tokenizer_source` names, or undefined where it is the base, the union or not said. */
 function tokenizerRef({ tokenizerSource }: Recipe): string | undefined {
   return tokenizerSource === 'base' || tokenizerSource === 'union' ? undefined : tokenizerSource;
-}
-
-function checkpointOf(ref: string, opened: ReadonlyMap<string, OpenModel>): Checkpoint {
-  return opened.get(repoKey(parseModelRef(ref).model)) as Checkpoint;
 }
 
 function repoKey(repo: RepoRef): string {

@@ -1,6 +1,7 @@
 /** What needs no arithmetic: contributors that are the base itself, and tensors that can be copied byte for byte. */
 import type { MergeMethod } from './method';
 import type { ResolvedParameters, TensorPlan, TensorRef, TensorView } from './plan';
+import { sameTensor } from './row-map';
 
 /** True when a contributor starts from the very bytes the base is, and the base is nothing but them. */
 export function isOnBase(view: Omit<TensorView, 'onBase'>, base: TensorView | undefined): boolean {
@@ -44,9 +45,4 @@ export function copiedTensor(
   const sum = coefficients.reduce((total, c) => total + c, 0);
   const same = counting.every(({ view }) => sameTensor(view.origin, origin) && isPlain(view));
   return same && Math.abs(sum - 1) < 1e-12 ? origin : undefined;
-}
-
-/** Whether two references mean the same stored bytes. */
-function sameTensor(a: TensorRef, b: TensorRef | undefined): boolean {
-  return b !== undefined && a.folder === b.folder && a.file === b.file && a.key === b.key;
 }
