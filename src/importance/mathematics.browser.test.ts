@@ -2,6 +2,7 @@ import type { ComputeEngine } from '../compute/engine';
 import { createGpuEngine } from '../gpu/gpu-engine';
 import { describeGrams } from './gram.test.cases';
 import { describeMasks } from './keep.test.cases';
+import { describeSolve } from './solve.test.cases';
 
 /** The software adapter of the tests in the guise of a real one, so that the barrier forms of the kernels run. */
 const asHardware = async () =>
@@ -13,4 +14,5 @@ for (const [name, open] of [
 ] as const) {
   describeGrams(`Gram matrices, ${name}`, open);
   describeMasks(`keep-masks, ${name}`, open);
+  describeSolve(`the Gram merge, ${name}`, open);
 }

@@ -1,7 +1,9 @@
 import { createCpuEngine } from '../cpu/cpu-engine';
 import { describeGrams } from './gram.test.cases';
 import { describeMasks } from './keep.test.cases';
+import { describeSolve } from './solve.test.cases';
 
 const open = () => Promise.resolve(createCpuEngine());
 describeGrams('Gram matrices on typed arrays', open);
 describeMasks('keep-masks on typed arrays', open);
+describeSolve('the Gram merge on typed arrays', open);
