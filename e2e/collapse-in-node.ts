@@ -1,0 +1,111 @@
+import { join } from 'node:path';
+import { collapsePlan, type DepthModel, depthModel } from '../src/collapse/collapse-plan';
+import type { OpenedStack } from '../src/collapse/search';
+import type { Stack } from '../src/collapse/stack';
+import type { ComputeEngine } from '../src/compute/engine';
+import { createCpuEngine } from '../src/cpu/cpu-engine';
+import { openPlannedWeights } from '../src/engine/planned-weights';
+import { openRunner, type RunnerOptions } from '../src/forward/runner';
+import { makePlan } from '../src/merge/make-plan';
+import { methodById } from '../src/merge/methods';
+import { openModel } from '../src/merge/open-model';
+import { runPlan } from '../src/merge/run';
+import { planShards } from '../src/merge/shards';
+import type { ReadTensor } from '../src/merge/tensor-task';
+import { bufferSource } from '../src/sources/buffer-source';
+import { findFile, type ModelFolder } from '../src/sources/model-folder';
+import { diskFolder } from './disk-folder';
+
+export interface DepthInNode {
+  model: DepthModel;
+  /** Runs a stack whose weights are computed as they are read. */
+  open(stack: Stack): Promise<OpenedStack>;
+  /** Writes a stack to memory, as a folder that can be opened again. */
+  write(stack: Stack, name: string): Promise<ModelFolder>;
+}
+
+/** A model on this machine's disk or in memory, ready to be collapsed: what the studio's worker does, in Node. */
+export async function depthInNode(
+  root: string,
+  ref: string,
+  options: RunnerOptions = {},
+  engine: ComputeEngine = createCpuEngine(),
+  inMemory: Readonly<Record<string, ModelFolder>> = {},
+): Promise<DepthInNode> {
+  const folders = new Map<string, ModelFolder>(Object.entries(inMemory));
+  const recipe = {
+    mergeMethod: 'passthrough',
+    models: [{ model: ref, parameters: {} }],
+    parameters: {},
+    amalgam: {},
+  };
+  const plan = await makePlan(
+    recipe,
+    async (path) => {
+      const folder = folders.get(path) ?? (await diskFolder(path, join(root, path)));
+      folders.set(path, folder);
+      return openModel(folder, path);
+    },
+    methodById,
+  );
+  const errors = plan.problems.filter(({ severity }) => severity === 'error');
+  if (errors.length > 0) throw new Error(errors.map(({ message }) => message).join('\n'));
+  const fileOf = (folder: string, file: string) => findFile(folders.get(folder)!, file)!;
+  const model = depthModel(plan, fileOf);
+  const read: ReadTensor = (at, begin, end) =>
+    fileOf(at.folder, at.file)
+      .open()
+      .read(at.begin + begin, at.begin + end);
+  return {
+    model,
+    async open(stack) {
+      const { plan: candidate, config } = collapsePlan(model, stack);
+      const weights = await openPlannedWeights(candidate, engine, read, false);
+      const runner = openRunner(engine, config.architecture, weights, options);
+      return {
+        runner,
+        close() {
+          runner.close();
+          weights.close();
+        },
+      };
+    },
+    async write(stack, name) {
+      const { plan: candidate } = collapsePlan(model, stack);
+      const shards = planShards(candidate.tensors, { format: 'pt' }, 2e9);
+      const { shards: written } = await runPlan<Uint8Array<ArrayBuffer>>({
+        plan: candidate,
+        shards,
+        engine,
+        methods: methodById,
+        read,
+        openShard: async (shard) => {
+          const bytes = new Uint8Array(shard.byteLength);
+          bytes.set(shard.header);
+          let at = shard.header.length;
+          return {
+            async append(piece) {
+              bytes.set(piece, at);
+              at += piece.length;
+            },
+            finish: async () => bytes,
+            abort() {},
+          };
+        },
+      });
+      const texts = candidate.extras.flatMap(({ path, content }) =>
+        'text' in content ? [[path, new TextEncoder().encode(content.text)] as const] : [],
+      );
+      const contents = [...texts, ...written.map((bytes, i) => [shards[i]!.file, bytes] as const)];
+      return {
+        path: name,
+        origin: { kind: 'local' },
+        files: contents.map(([path, bytes]) => ({
+          path,
+          byteLength: bytes.length,
+          open: () => bufferSource(bytes, path),
+        })),
+      };
+    },
+  };
+}
