@@ -11,7 +11,7 @@ import { type JournalEntry, journalLine, type RunJournal, readJournal } from '..
 import { ShardWriter, type WrittenShard } from '../write/shard-writer';
 import type { TensorReport } from './protocol';
 
-/** A shard in the making is made durable at most this often: a kill loses no more work than that and one tensor. */
+/** A shard in the making is made durable at most this often: a kill loses that much work and a tensor, no more. */
 const CHECKPOINT_MS = 500;
 
 export interface RunRecord {
@@ -32,8 +32,13 @@ type OnBytes = (bytes: number, file: string) => void;
 /**
  * Opens the record of a run at its destination. Where nothing can be kept it records nothing.
  * @param resume reads what an interrupted run left; else the destination has been opened anew
+ * @param checkpointMs tests vary it
  */
-export async function openRunRecord(destination: Destination, resume: boolean): Promise<RunRecord> {
+export async function openRunRecord(
+  destination: Destination,
+  resume: boolean,
+  checkpointMs = CHECKPOINT_MS,
+): Promise<RunRecord> {
   const { remains } = destination;
   const found = resume && remains ? await readJournal(await remains.readJournal()) : undefined;
   let length = found?.byteLength ?? 0;
@@ -88,7 +93,7 @@ export async function openRunRecord(destination: Destination, resume: boolean): 
         append: (bytes) => writer.append(bytes),
         async finishTensor(report) {
           waiting.push(report);
-          if (!canContinue || performance.now() - notedAt < CHECKPOINT_MS) return;
+          if (!canContinue || performance.now() - notedAt < checkpointMs) return;
           const { bytes, sha256 } = await writer.checkpoint();
           const tensors = waiting;
           waiting = [];

@@ -8,8 +8,8 @@ import {
   outputPathParts,
   shortFile,
 } from './destination-error';
-import { folderJournals } from './folder-journals';
-import { findFile, openJournal } from './opfs-sink';
+import { type FolderJournal, foundFolderJournal, newFolderJournal } from './folder-journals';
+import { findFile } from './opfs-sink';
 
 /**
  * An output folder inside a folder that the person picked. Files are streamed by `createWritable`, which writes beside
@@ -20,7 +20,8 @@ import { findFile, openJournal } from './opfs-sink';
  * @param parent the picked folder, with permission to write
  * @param name of the new folder inside it
  * @param resume goes on with what a cut-off merge of that name left in there
- * @throws DestinationNotEmpty when `name` exists with something in it, UnsafePath, DestinationFailed
+ * @throws DestinationNotEmpty when `name` exists with something in it, UnsafePath, DestinationFailed, also when there is
+ *   nothing to resume
  */
 export async function openFolderDestination(
   parent: FileSystemDirectoryHandle,
@@ -29,10 +30,8 @@ export async function openFolderDestination(
 ): Promise<Destination> {
   outputName(name);
   const { folder, isNew } = await claimFolder(parent, name, resume);
-  const journals = await folderJournals();
-  const journal = journals && openJournal(journals, `${name}.jsonl`);
+  const journal = resume ? await foundFolderJournal(folder, name) : await newFolderJournal(folder, name);
   if (resume) await sweepSwapFiles(folder);
-  else await journal?.remove();
   const files = new Map<string, { handle: FileSystemFileHandle; bytes: number; isWhole: boolean }>();
   /** Sub-folders of the output, outermost first. */
   const folders: { parent: FileSystemDirectoryHandle; name: string }[] = [];
@@ -111,7 +110,7 @@ export async function openFolderDestination(
     ...(journal ? { remains: remainsOf(journal) } : {}),
   };
 
-  function remainsOf(kept: ReturnType<typeof openJournal>): Remains {
+  function remainsOf(kept: FolderJournal): Remains {
     return {
       readJournal: () => kept.read(),
       appendJournal: (at, line) => kept.append(at, line),
@@ -147,10 +146,11 @@ async function sweepSwapFiles(folder: FileSystemDirectoryHandle): Promise<void> 
   for (const name of left) await removeEntry(folder, name);
 }
 
-/** The empty folder `name`, made unless it is there already; when resuming it may have something in it. */
+/** The empty folder `name`, made unless it is there already; when resuming it has something in it. */
 async function claimFolder(parent: FileSystemDirectoryHandle, name: string, resume: boolean) {
   try {
     const existing = await childFolder(parent, name);
+    if (!existing && resume) throw new DOMException(name, 'NotFoundError');
     if (!existing) return { folder: await parent.getDirectoryHandle(name, { create: true }), isNew: true };
     if (resume) return { folder: existing, isNew: false };
     for await (const _ of existing.keys()) throw notEmpty(name);

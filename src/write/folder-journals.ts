@@ -1,8 +1,120 @@
-/** The journals of merges into picked folders: `folder-runs/<name>.jsonl` in the browser's own storage. */
-import { isDomException } from './destination-error';
+/**
+ * The journals of merges into picked folders. They are in the browser's own storage, `folder-runs/<name>.<id>.jsonl`,
+ * so that an interrupted merge is found without asking for the folder; a small file in the folder names the journal it
+ * belongs to, so that no other folder is ever taken for it.
+ */
+import { AmalgamError } from '../errors';
+import { destinationError, isDomException } from './destination-error';
+import { findFile, openJournal } from './opfs-sink';
 
-/** The folder that holds them; undefined where the browser gives this page no storage. */
-export async function folderJournals(): Promise<FileSystemDirectoryHandle | undefined> {
+/** In the picked folder while its merge is not finished. */
+export const MARKER = '.amalgam-run';
+const SUFFIX = '.jsonl';
+const ID = /^[0-9a-f-]{36}$/;
+
+export interface FolderJournal {
+  read(): Promise<Uint8Array<ArrayBuffer>>;
+  append(at: number, line: Uint8Array<ArrayBuffer>): Promise<void>;
+  close(): void;
+  /** Removes journal and marker. */
+  remove(): Promise<void>;
+}
+
+/**
+ * The journal of a new merge into `folder`; undefined where the browser gives this page no storage. Nothing is written
+ * before its first line.
+ */
+export async function newFolderJournal(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+): Promise<FolderJournal | undefined> {
+  const journals = await folderJournals();
+  return journals && folderJournal(journals, folder, name, crypto.randomUUID(), false);
+}
+
+/** The journal of the interrupted merge into `folder`. @throws DestinationFailed when there is none. */
+export async function foundFolderJournal(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+): Promise<FolderJournal> {
+  const journals = await folderJournals();
+  const id = (await (await findFile(folder, [MARKER]))?.text()) ?? '';
+  if (journals && ID.test(id) && (await findFile(journals, [fileName(name, id)]))) {
+    return folderJournal(journals, folder, name, id, true);
+  }
+  throw new AmalgamError(
+    'DestinationFailed',
+    `The folder ${name} is not where the interrupted merge was writing.`,
+    'Choose the folder that it was begun in, or discard the interrupted merge.',
+  );
+}
+
+/** Names and contents of all journals. */
+export async function listFolderJournals(): Promise<{ name: string; bytes: Uint8Array<ArrayBuffer> }[]> {
+  const journals = await folderJournals();
+  const found: { name: string; bytes: Uint8Array<ArrayBuffer> }[] = [];
+  for (const { file, name } of await filesOf(journals)) {
+    found.push({ name, bytes: await openJournal(journals!, file).read() });
+  }
+  return found;
+}
+
+/** Removes the journals of a name; the folders keep their files. */
+export async function removeFolderJournals(wanted: string): Promise<void> {
+  const journals = await folderJournals();
+  for (const { file, name } of await filesOf(journals)) {
+    if (name === wanted) await openJournal(journals!, file).remove();
+  }
+}
+
+async function filesOf(journals: FileSystemDirectoryHandle | undefined) {
+  const files: { file: string; name: string }[] = [];
+  for await (const file of journals?.keys() ?? []) {
+    const name = file.slice(0, -fileName('', '').length - 36);
+    if (file.endsWith(SUFFIX) && name !== '') files.push({ file, name });
+  }
+  return files;
+}
+
+function fileName(name: string, id: string): string {
+  return `${name}.${id}${SUFFIX}`;
+}
+
+function folderJournal(
+  journals: FileSystemDirectoryHandle,
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  id: string,
+  isMarked: boolean,
+): FolderJournal {
+  const journal = openJournal(journals, fileName(name, id));
+  let marked = isMarked;
+  return {
+    read: () => journal.read(),
+    async append(at, line) {
+      await journal.append(at, line);
+      if (marked) return;
+      try {
+        const stream = await (await folder.getFileHandle(MARKER, { create: true })).createWritable();
+        await stream.write(id);
+        await stream.close();
+      } catch (thrown) {
+        throw destinationError(thrown, name);
+      }
+      marked = true;
+    },
+    close: () => journal.close(),
+    async remove() {
+      await journal.remove();
+      await folder.removeEntry(MARKER).catch((thrown: unknown) => {
+        if (!isDomException(thrown, 'NotFoundError')) throw destinationError(thrown, name);
+      });
+      marked = false;
+    },
+  };
+}
+
+async function folderJournals(): Promise<FileSystemDirectoryHandle | undefined> {
   try {
     const root = await navigator.storage.getDirectory();
     return await root.getDirectoryHandle('folder-runs', { create: true });

@@ -1,7 +1,7 @@
 /** Merges that were cut off and can go on: found by their journals. */
-import { destinationError, isDomException, outputName } from './destination-error';
+import { outputName } from './destination-error';
 import { deleteOutput, findOutput, JOURNAL_FILE, listOutputs } from './finished-outputs';
-import { folderJournals } from './folder-journals';
+import { listFolderJournals, removeFolderJournals } from './folder-journals';
 import { readStored } from './opfs-sink';
 import { type RunJournal, readJournal } from './run-journal';
 
@@ -11,8 +11,6 @@ export interface InterruptedOutput {
   journal: RunJournal;
 }
 
-const SUFFIX = '.jsonl';
-
 /** Every merge with a journal and no end; one that runs right now, here or in another tab, is among them. */
 export async function listInterruptedOutputs(): Promise<InterruptedOutput[]> {
   const found: InterruptedOutput[] = [];
@@ -21,12 +19,9 @@ export async function listInterruptedOutputs(): Promise<InterruptedOutput[]> {
     const journal = folder && (await readJournal(await readStored(folder, JOURNAL_FILE)));
     if (journal) found.push({ kind: 'downloads', name, journal });
   }
-  const journals = await folderJournals();
-  const files: string[] = [];
-  for await (const file of journals?.keys() ?? []) if (file.endsWith(SUFFIX)) files.push(file);
-  for (const file of files) {
-    const journal = await readJournal(await readStored(journals!, file));
-    if (journal) found.push({ kind: 'folder', name: file.slice(0, -SUFFIX.length), journal });
+  for (const { name, bytes } of await listFolderJournals()) {
+    const journal = await readJournal(bytes);
+    if (journal) found.push({ kind: 'folder', name, journal });
   }
   return found;
 }
@@ -38,10 +33,5 @@ export async function listInterruptedOutputs(): Promise<InterruptedOutput[]> {
 export async function discardInterrupted(kind: 'downloads' | 'folder', name: string): Promise<void> {
   outputName(name);
   if (kind === 'downloads') return deleteOutput(name);
-  const journals = await folderJournals();
-  try {
-    await journals?.removeEntry(name + SUFFIX);
-  } catch (thrown) {
-    if (!isDomException(thrown, 'NotFoundError')) throw destinationError(thrown, name);
-  }
+  await removeFolderJournals(name);
 }

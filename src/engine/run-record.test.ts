@@ -1,0 +1,143 @@
+/** A merge that is killed anywhere goes on and gives the bytes of one that was not. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { createCpuEngine } from '../cpu/cpu-engine';
+import { parseRecipe } from '../formats/recipe-yaml';
+import { makePlan } from '../merge/make-plan';
+import { memoryFolder, openerOf } from '../merge/memory-models.test.support';
+import { methodById } from '../merge/methods';
+import type { Plan, ShardPlan } from '../merge/plan';
+import { runPlan } from '../merge/run';
+import { finishShards } from '../merge/shards';
+import { current, JOURNAL, type MemoryDisk, memoryDisk } from '../write/memory-destination.test.support';
+import type { WrittenShard } from '../write/shard-writer';
+import type { TensorReport } from './protocol';
+import { openRunRecord } from './run-record';
+
+const golden = join(import.meta.dirname, '../../e2e/fixtures/golden/mergekit');
+const file = (name: string) => Uint8Array.from(readFileSync(join(golden, name)));
+const folders = ['base', 'a', 'b', 'c'].map((name) =>
+  memoryFolder(name, {
+    'config.json': readFileSync(join(golden, 'config.json'), 'utf8'),
+    'model.safetensors': file(`in_${name}.safetensors`),
+  }),
+);
+const RECIPE = `${readFileSync(join(golden, 'ties.yml'), 'utf8')}\namalgam: { shard_bytes: 60000 }\n`;
+
+interface Merged {
+  tensors: TensorReport[];
+  shards: WrittenShard[];
+  /** Tensors that were computed, not taken over. */
+  computed: number;
+}
+
+/** One attempt at the merge, as the merge job makes it. */
+async function attempt(plan: Plan, shards: ShardPlan[], disk: MemoryDisk, continues = true): Promise<Merged> {
+  const destination = disk.open(continues);
+  const record = await openRunRecord(destination, true, 0);
+  const engine = createCpuEngine();
+  await record.begin(plan, engine);
+  const done = await record.point(shards, new AbortController().signal, () => {});
+  let computed = 0;
+  const merged = await runPlan<WrittenShard>({
+    plan,
+    shards,
+    engine,
+    methods: methodById,
+    done,
+    read: async (ref, begin, end) => {
+      const folder = folders.find(({ path }) => path === ref.folder)!;
+      const source = folder.files.find(({ path }) => path === ref.file)!.open();
+      return source.read(ref.begin + begin, ref.begin + end);
+    },
+    openShard: (shard, skipped) => record.openShard(shard, skipped),
+    onTensor: () => computed++,
+  });
+  await destination.commit();
+  return { ...merged, computed };
+}
+
+describe('a merge that is killed', () => {
+  let plan: Plan;
+  let shards: ShardPlan[];
+  let whole: { merged: Merged; files: Map<string, Uint8Array>; steps: number };
+
+  beforeAll(async () => {
+    const { recipe } = parseRecipe(RECIPE);
+    plan = await makePlan(recipe!, openerOf(...folders), methodById);
+    shards = finishShards(plan, new Map());
+    const disk = memoryDisk();
+    const merged = await attempt(plan, shards, disk);
+    whole = { merged, files: filesOf(disk), steps: disk.steps };
+    expect(shards.length).toBeGreaterThan(1);
+    expect(whole.steps).toBeGreaterThan(60);
+  });
+
+  const filesOf = (disk: MemoryDisk) =>
+    new Map([...disk.files].filter(([path]) => path !== JOURNAL).map(([path, f]) => [path, current(f)]));
+
+  test('R47: at any step, with what was not flushed lost, kept or torn, it goes on to the same bytes', async () => {
+    const fates = fc.array(fc.constantFrom('lost', 'kept', 'torn'), { minLength: 1, maxLength: 7 });
+    const kills = fc.array(fc.nat(whole.steps - 1), { minLength: 1, maxLength: 3 });
+    await fc.assert(
+      fc.asyncProperty(kills, fates, fc.boolean(), async (moments, fate, continues) => {
+        const disk = memoryDisk();
+        for (const moment of moments) {
+          disk.failAt = moment;
+          await attempt(plan, shards, disk, continues).catch((thrown: Error) => {
+            if (thrown.message !== 'killed') throw thrown;
+          });
+          if (disk.isCommitted) break;
+          disk.kill((change) => fate[change % fate.length] as 'lost' | 'kept' | 'torn');
+        }
+        const merged = disk.isCommitted ? undefined : await attempt(plan, shards, disk, continues);
+        expect(disk.isCommitted).toBe(true);
+        expect(filesOf(disk)).toEqual(whole.files);
+        if (!merged) return;
+        expect(merged.shards).toEqual(whole.merged.shards);
+        expect(merged.tensors).toEqual(whole.merged.tensors);
+      }),
+      { numRuns: 30 },
+    );
+  }, 60_000);
+
+  test('what was finished is not computed again', async () => {
+    const disk = memoryDisk();
+    disk.failAt = whole.steps - 4;
+    await expect(attempt(plan, shards, disk)).rejects.toThrow('killed');
+    disk.kill(() => 'kept');
+    const merged = await attempt(plan, shards, disk);
+    expect(merged.computed).toBeLessThan(3);
+    expect(filesOf(disk)).toEqual(whole.files);
+  });
+
+  test('R47: a finished shard that changed on the disk is made again', async () => {
+    const disk = memoryDisk();
+    disk.failAt = whole.steps - 4;
+    await expect(attempt(plan, shards, disk)).rejects.toThrow('killed');
+    disk.kill(() => 'kept');
+    disk.files.get(shards[0]!.file)!.disk[5000]! ^= 1;
+    await attempt(plan, shards, disk);
+    expect(filesOf(disk)).toEqual(whole.files);
+  });
+
+  test('another recipe, another engine or other inputs are refused, and nothing is touched', async () => {
+    const disk = memoryDisk();
+    disk.failAt = whole.steps - 4;
+    await expect(attempt(plan, shards, disk)).rejects.toThrow('killed');
+    disk.kill(() => 'kept');
+    const left = filesOf(disk);
+
+    const other = { ...plan, recipe: { ...plan.recipe, outDtype: 'bfloat16' as const } };
+    await expect(attempt(other, shards, disk)).rejects.toMatchObject({ code: 'RunChanged' });
+    const changedInput = finishShards(plan, new Map([['a/model.safetensors', 'f'.repeat(64)]]));
+    await expect(attempt(plan, changedInput, disk)).rejects.toMatchObject({ code: 'RunChanged' });
+    const record = await openRunRecord(disk.open(true), true);
+    await expect(record.begin(plan, { kind: 'webgpu', adapter: 'card' })).rejects.toMatchObject({
+      code: 'RunChanged',
+    });
+    expect(filesOf(disk)).toEqual(left);
+  });
+});

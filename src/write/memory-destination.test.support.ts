@@ -1,0 +1,113 @@
+/**
+ * A destination in memory that can be killed: what was written but not flushed is then lost, kept or torn, as the test
+ * says, and every handle is dead.
+ */
+import { bufferSource } from '../sources/buffer-source';
+import type { Destination, FileSink } from './destination';
+
+interface MemoryFile {
+  disk: Uint8Array<ArrayBuffer>;
+  pending: { at: number; bytes: Uint8Array<ArrayBuffer> }[];
+}
+
+export interface MemoryDisk {
+  files: Map<string, MemoryFile>;
+  isCommitted: boolean;
+  /** Writes and flushes so far, and the one that fails for good. */
+  steps: number;
+  failAt: number;
+  open(continues: boolean): Destination;
+  /** The machine comes back. */
+  kill(fate: (change: number) => 'lost' | 'kept' | 'torn'): void;
+}
+
+export const JOURNAL = 'run.jsonl';
+
+export function memoryDisk(): MemoryDisk {
+  const files: MemoryDisk['files'] = new Map();
+  const step = () => {
+    if (disk.steps++ >= disk.failAt) throw new Error('killed');
+  };
+  const fileAt = (path: string) => {
+    const file = files.get(path) ?? { disk: new Uint8Array(0), pending: [] };
+    files.set(path, file);
+    return file;
+  };
+  const sink = (path: string, bytes: number): FileSink => {
+    const file = fileAt(path);
+    let at = bytes;
+    file.disk = current(file).slice(0, bytes);
+    file.pending = [];
+    const flush = async () => {
+      step();
+      file.disk = current(file);
+      file.pending = [];
+    };
+    return {
+      async write(piece) {
+        step();
+        file.pending.push({ at, bytes: piece.slice() });
+        at += piece.length;
+      },
+      flush,
+      close: flush,
+    };
+  };
+  const disk: MemoryDisk = {
+    files,
+    isCommitted: false,
+    steps: 0,
+    failAt: Number.POSITIVE_INFINITY,
+    open: (continues) => ({
+      create: async (path) => sink(path, 0),
+      async commit() {
+        step();
+        disk.isCommitted = true;
+      },
+      async discard() {
+        files.clear();
+      },
+      remains: {
+        readJournal: async () => current(fileAt(JOURNAL)),
+        async appendJournal(at, line) {
+          const journal = sink(JOURNAL, at);
+          await journal.write(line);
+          await journal.close();
+        },
+        left: async (path) => {
+          const file = files.get(path);
+          return file && bufferSource(current(file), path);
+        },
+        adopt: async () => {},
+        ...(continues ? { reopen: async (path: string, bytes: number) => sink(path, bytes) } : {}),
+        keep: async () => {},
+      },
+    }),
+    kill(fate) {
+      let change = 0;
+      for (const file of files.values()) {
+        for (const { at, bytes } of file.pending) {
+          const how = fate(change++);
+          if (how === 'lost') continue;
+          const kept = how === 'torn' ? bytes.subarray(0, bytes.length >> 1) : bytes;
+          file.disk = written(file.disk, at, kept);
+        }
+        file.pending = [];
+      }
+      disk.failAt = Number.POSITIVE_INFINITY;
+      disk.steps = 0;
+    },
+  };
+  return disk;
+}
+
+export function current(file: MemoryFile): Uint8Array<ArrayBuffer> {
+  return file.pending.reduce((all, { at, bytes }) => written(all, at, bytes), file.disk);
+}
+
+function written(disk: Uint8Array<ArrayBuffer>, at: number, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const grown = new Uint8Array(Math.max(disk.length, at + bytes.length));
+  grown.set(disk);
+  grown.set(bytes, at);
+  return grown;
+}
