@@ -1,0 +1,188 @@
+/**
+ * What a recipe would mean elsewhere. mergekit 0.1.4 ignores keys it does not know (its `config.py` takes them and drops
+ * them), and so ours: what is lost or read otherwise there is named before a recipe is exported.
+ */
+import type { ParameterScalar, ParameterSetting, Recipe, RecipeExtensions } from '../formats/recipe';
+import { isGlob } from '../formats/tensor-pattern';
+import { drawsRandomly, type MergeMethod, type ParameterSpec } from './method';
+
+/** One thing that mergekit does otherwise. */
+export interface ExportWarning {
+  /** What of the recipe: `semantics: paper of the recipe`. */
+  setting: string;
+  /** What mergekit makes of it, as a sentence. */
+  consequence: string;
+}
+
+type OneRecipe = Omit<Recipe, 'stages'>;
+
+/** The methods mergekit 0.1.4 registers (its `merge_methods/registry.py`). */
+const MERGEKIT_METHODS: ReadonlySet<string> = new Set([
+  ...[
+    'linear',
+    'slerp',
+    'nuslerp',
+    'multislerp',
+    'karcher',
+    'task_arithmetic',
+    'ties',
+    'dare_linear',
+    'dare_ties',
+  ],
+  ...['della', 'della_linear', 'breadcrumbs', 'breadcrumbs_ties', 'sce', 'ram', 'ramplus_tl', 'model_stock'],
+  ...['nearswap', 'arcee_fusion', 'passthrough'],
+]);
+
+/** Everything of a recipe, its stages included, that means something else in mergekit 0.1.4; in reading order. */
+export function exportWarnings(recipe: Recipe, methods: ReadonlyMap<string, MergeMethod>): ExportWarning[] {
+  const warnings = [...(recipe.stages ?? []), recipe].flatMap((part) => {
+    const method = methods.get(part.mergeMethod);
+    const found = method ? [...ofMethod(part, method), ...ofExtensions(part, method)] : [];
+    const where = recipe.stages ? ` (${part.name ?? 'result'})` : '';
+    return [...found, ...ofFilters(part)].map((w) => ({ ...w, setting: w.setting + where }));
+  });
+  const stages: ExportWarning[] = recipe.stages
+    ? [
+        {
+          setting: 'several documents',
+          consequence: 'Only mergekit-multi reads them; mergekit-yaml refuses the file.',
+        },
+      ]
+    : [];
+  return [...stages, ...warnings];
+}
+
+function ofMethod(recipe: OneRecipe, method: MergeMethod): ExportWarning[] {
+  if (!MERGEKIT_METHODS.has(method.id)) {
+    return [{ setting: method.id, consequence: 'mergekit has no such method and refuses the recipe.' }];
+  }
+  const dtype: ExportWarning[] = recipe.outDtype
+    ? []
+    : [
+        {
+          setting: 'no dtype',
+          consequence:
+            'mergekit then computes in the dtype of the models, which for bfloat16 is coarser than here. With an output dtype the recipe asks it for float32.',
+        },
+      ];
+  return [...levels(recipe).flatMap((level) => ofParameters(level, method)), ...dtype];
+}
+
+interface Level {
+  parameters: Record<string, ParameterSetting>;
+  where: string;
+}
+
+function levels(recipe: OneRecipe): Level[] {
+  return [
+    { parameters: recipe.parameters, where: 'the recipe' },
+    ...(recipe.models ?? []).map(({ model, parameters }) => ({ parameters, where: model })),
+    ...(recipe.slices ?? []).flatMap((slice, i) => [
+      { parameters: slice.parameters, where: `slice ${i + 1}` },
+      ...slice.sources.map(({ model, parameters }) => ({ parameters, where: `${model} in slice ${i + 1}` })),
+    ]),
+  ];
+}
+
+function ofParameters({ parameters, where }: Level, method: MergeMethod): ExportWarning[] {
+  const specs = new Map([...Object.entries(method.parameters), ...Object.entries(method.modelParameters)]);
+  return Object.entries(parameters).flatMap(([name, setting]) => {
+    const spec = specs.get(name);
+    if (!spec) return [];
+    const values = valuesOf(setting).filter((value) => reading(spec, value) !== undefined);
+    return [...new Set(values)].map((value) => ({
+      setting: `${name}: ${value} of ${where}`,
+      consequence: reading(spec, value)!,
+    }));
+  });
+}
+
+/** What mergekit makes of a value, where that is not what it means here. */
+function reading(spec: ParameterSpec, value: ParameterScalar): string | undefined {
+  if (spec.extension) {
+    return value === spec.default
+      ? undefined
+      : 'mergekit does not know the parameter and goes on without it.';
+  }
+  if (spec.kind !== 'choice' || !spec.booleans || typeof value === 'boolean') return undefined;
+  const { true: yes, false: no } = spec.booleans;
+  if (value === yes) return undefined;
+  return value === no
+    ? 'mergekit takes any word for true. Write false.'
+    : `mergekit takes any word for true, which is ${yes} here.`;
+}
+
+function valuesOf(setting: ParameterSetting): ParameterScalar[] {
+  if (!Array.isArray(setting)) return [setting];
+  return setting.flatMap((entry) => (typeof entry === 'number' ? [entry] : valuesOf(entry.value)));
+}
+
+function ofFilters(recipe: OneRecipe): ExportWarning[] {
+  const globs = levels(recipe).flatMap(({ parameters }) =>
+    Object.values(parameters).flatMap((setting) =>
+      Array.isArray(setting)
+        ? setting.flatMap((entry) =>
+            typeof entry !== 'number' && entry.filter !== undefined && isGlob(entry.filter)
+              ? [entry.filter]
+              : [],
+          )
+        : [],
+    ),
+  );
+  return [...new Set(globs)].map((glob) => ({
+    setting: `filter: ${glob}`,
+    consequence: 'mergekit looks for these very characters, so the filter matches nothing there.',
+  }));
+}
+
+function ofExtensions(recipe: OneRecipe, method: MergeMethod): ExportWarning[] {
+  const { amalgam } = recipe;
+  const known: Partial<Record<keyof RecipeExtensions, string | undefined>> = {
+    seed: isRandom(recipe, method) ? undefined : '',
+    gradientEnds:
+      amalgam.gradientEnds === 'nearest' && hasGradient(recipe)
+        ? 'mergekit takes the first value of every gradient for embeddings, final norm and head.'
+        : '',
+    shardBytes: 'mergekit cuts shards by its option --out-shard-size.',
+    nonFinite: amalgam.nonFinite === 'carry' ? '' : undefined,
+    include: 'mergekit merges the other tensors too.',
+    exclude: 'mergekit merges these tensors too.',
+  };
+  const random: ExportWarning[] = isRandom(recipe, method)
+    ? [
+        {
+          setting: `seed ${amalgam.seed ?? 0}`,
+          consequence:
+            'mergekit draws other masks: it takes --random-seed, and they depend on the order of tensors.',
+        },
+      ]
+    : [];
+  const lost = (Object.keys(amalgam) as (keyof RecipeExtensions)[]).flatMap((key) => {
+    if (amalgam[key] === undefined || (key === 'seed' && known.seed === undefined)) return [];
+    const consequence = key in known ? known[key] : 'mergekit ignores it.';
+    return consequence === '' || consequence === undefined ? [] : [{ setting: yamlName(key), consequence }];
+  });
+  return [...random, ...lost];
+}
+
+function yamlName(key: string): string {
+  return `amalgam.${key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+}
+
+/** Whether any tensor's result depends on the seed, by the method-wide parameters of the recipe. */
+function isRandom({ parameters }: OneRecipe, method: MergeMethod): boolean {
+  const { compute } = method;
+  if (compute.kind !== 'delta') return false;
+  const values = Object.entries(method.parameters).map(([name, spec]) => {
+    const given = parameters[name];
+    return [name, given === undefined || Array.isArray(given) ? (spec.default ?? 0) : given] as const;
+  });
+  return drawsRandomly(compute.preset(Object.fromEntries(values)));
+}
+
+function hasGradient(recipe: OneRecipe): boolean {
+  const isGradient = (setting: ParameterSetting): boolean =>
+    Array.isArray(setting) &&
+    setting.some((entry) => (typeof entry === 'number' ? setting.length > 1 : isGradient(entry.value)));
+  return levels(recipe).some(({ parameters }) => Object.values(parameters).some(isGradient));
+}
