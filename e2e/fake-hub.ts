@@ -74,8 +74,9 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
   const requests: LoggedRequest[] = [];
 
   const push = async (model: FakeModel) => {
-    const repository = await commitModel(model, repositories.get(model.id));
-    repositories.set(model.id, repository);
+    const key = model.dataset ? `datasets/${model.id}` : model.id;
+    const repository = await commitModel(model, repositories.get(key));
+    repositories.set(key, repository);
     return repository.refs.get('main') ?? '';
   };
   for (const model of options.models) await push(model);
@@ -122,16 +123,20 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
     if (fault) return sendFaultStatus(response, fault);
 
     if (path === '/api/models') {
-      const found = searchRepositories(repositories.values(), asked.searchParams, (r) => canSee(r, reader));
+      const found = searchRepositories(modelsOf(repositories), asked.searchParams, (r) => canSee(r, reader));
       const expand = asked.searchParams.getAll('expand');
       const items = found.map((r) => modelFields(r, r.refs.get('main') ?? '', expand));
       const limit = Number(asked.searchParams.get('limit') ?? options.pageSize ?? 1000);
       return sendPage(request, response, url, items, limit);
     }
-    const cached = /^\/api\/resolve-cache\/models\/([^/]+\/[^/]+)\/([0-9a-f]{40})\/(.+)$/.exec(path);
-    const api = /^\/api\/models\/([^/]+\/[^/]+)\/(revision|tree)\/(.+)$/.exec(path);
-    const resolve = /^\/([^/]+\/[^/]+)\/resolve\/(.+)$/.exec(path);
-    const [, id = '', what = '', rest = ''] = api ?? cached ?? [null, resolve?.[1], 'resolve', resolve?.[2]];
+    const cached = /^\/api\/resolve-cache\/(models|datasets)\/([^/]+\/[^/]+)\/([0-9a-f]{40})\/(.+)$/.exec(
+      path,
+    );
+    const api = /^\/api\/(models|datasets)\/([^/]+\/[^/]+)\/(revision|tree)\/(.+)$/.exec(path);
+    const resolve = /^\/(?:(datasets)\/)?([^/]+\/[^/]+)\/resolve\/(.+)$/.exec(path);
+    const [, kind, name, what = '', rest = ''] = api ??
+      cached ?? [null, resolve?.[1], resolve?.[2], 'resolve', resolve?.[3]];
+    const id = kind === 'datasets' ? `datasets/${name}` : (name ?? '');
 
     const repository = repositories.get(id);
     if (!repository || !canSee(repository, reader)) {
@@ -159,7 +164,8 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
     reader: Reader,
     rest: string,
   ): Promise<void> {
-    const { id } = repository.model;
+    const { model } = repository;
+    const id = model.dataset ? `datasets/${model.id}` : model.id;
     if (repository.model.gated && reader !== 'reader') {
       const message = `Access to model ${id} is restricted.`;
       return sendError(response, reader === 'anonymous' ? 401 : 403, message, 'GatedRepo');
@@ -182,14 +188,15 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
     const where = path.split('/').map(encodeURIComponent).join('/');
     const location = file.lfs
       ? `${cdnUrl}/${id}/${commit}/${where}?Expires=3600&Signature=fake`
-      : `/api/resolve-cache/models/${id}/${commit}/${where}`;
+      : `/api/resolve-cache/${model.dataset ? 'datasets' : 'models'}/${model.id}/${commit}/${where}`;
     response.writeHead(file.lfs ? 302 : 307, { Location: location }).end();
   }
 
   /** The download host knows no tokens: the address itself is the permission. */
   async function answerCdn(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = decodeURIComponent(new URL(request.url ?? '/', cdnUrl).pathname);
-    const [, id = '', commit = '', file = ''] = /^\/([^/]+\/[^/]+)\/([0-9a-f]{40})\/(.+)$/.exec(path) ?? [];
+    const [, id = '', commit = '', file = ''] =
+      /^\/((?:datasets\/)?[^/]+\/[^/]+)\/([0-9a-f]{40})\/(.+)$/.exec(path) ?? [];
     return sendFile(request, response, id, repositories.get(id)?.commits.get(commit)?.get(file));
   }
 
@@ -257,6 +264,10 @@ function readerOf(request: IncomingMessage): Reader | undefined {
   if (authorization === undefined) return 'anonymous';
   if (authorization === `Bearer ${READER_TOKEN}`) return 'reader';
   return authorization === `Bearer ${STRANGER_TOKEN}` ? 'stranger' : undefined;
+}
+
+function modelsOf(repositories: ReadonlyMap<string, FakeRepository>): FakeRepository[] {
+  return [...repositories.values()].filter(({ model }) => !model.dataset);
 }
 
 function canSee(repository: FakeRepository, reader: Reader): boolean {

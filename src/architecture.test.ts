@@ -44,7 +44,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'evaluate',
     'importance',
   ],
-  ui: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'merge/method', 'merge/methods'],
+  ui: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'merge/method', 'merge/methods', 'merge/foretell', 'merge/profile-curve'],
   cli: ['engine/client', 'formats', 'ui/format'],
   main: ['ui', 'cli/page', 'engine/client'],
 };

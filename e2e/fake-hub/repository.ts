@@ -3,9 +3,11 @@ import { openAsBlob } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 
-/** A model to serve. Its files are a folder on disk or given by path; disk files are read as they are asked for. */
+/** A model, or a dataset, to serve. Its files are a folder on disk or given by path; disk files are read as they are asked for. */
 export interface FakeModel {
   id: string;
+  /** Served under `/datasets/…` and `/api/datasets/…`. */
+  dataset?: boolean;
   files: string | Record<string, Uint8Array<ArrayBuffer> | string>;
   tags?: string[];
   private?: boolean;
@@ -71,7 +73,7 @@ async function contents(files: FakeModel['files']): Promise<[path: string, conte
 }
 
 async function fakeFile(path: string, content: Blob): Promise<FakeFile> {
-  if (!/\.(safetensors|bin)$/.test(path) && content.size < LFS_BYTES) {
+  if (!/\.(safetensors|bin|parquet)$/.test(path) && content.size < LFS_BYTES) {
     return { path, content, oid: gitBlobSha1(Buffer.from(await content.arrayBuffer())) };
   }
   const hash = createHash('sha256');

@@ -13,6 +13,7 @@ import type {
   ExtractLoraReport,
   ExtractLoraRequest,
 } from './protocol-compare';
+import type { DatasetColumns, DatasetFacts, DatasetRequest, DatasetText } from './protocol-dataset';
 import type { ProfileProgress, ProfileReport, ProfileRequest } from './protocol-profile';
 
 // ---------------------------------------------------------------- engine
@@ -392,6 +393,12 @@ export interface EngineApi {
     request: ExtractLoraRequest,
     onProgress: (progress: CompareProgress) => void,
   ): Promise<ExtractLoraReport>;
+  /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
+  openDataset(idOrUrl: string): Promise<DatasetFacts>;
+  /** The text columns of a file of a dataset. */
+  datasetColumns(ref: string, path: string): Promise<DatasetColumns>;
+  /** Text out of a file of a dataset; of a large file only the parts that are needed are read. */
+  readDataset(request: DatasetRequest, onProgress: (progress: RunningProgress) => void): Promise<DatasetText>;
   /** The evaluation texts of the sample family. */
   sampleTexts(): Promise<{ name: string; text: string }[]>;
   /**

@@ -12,6 +12,7 @@ import { deleteBlob, listBlobs } from '../store/blobs';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { engineFacts } from './choose-engine';
 import { runCompare } from './compare-job';
+import { openDatasets } from './dataset-job';
 import { runEvaluation } from './evaluate-job';
 import { runExtractLora } from './extract-lora-job';
 import { runGeneration } from './generate-job';
@@ -32,6 +33,7 @@ export function createSession(): EngineApi {
   let hub: Hub = { url: DEFAULT_HUB_URL };
   const job = oneJob();
   const models = openModels(() => hub);
+  const datasets = openDatasets(() => hub);
   const swept = sweepStorage().then(sweepStages);
 
   /** The plan of weights that are computed as they are read. @throws AmalgamError `RecipeInvalid` for several stages */
@@ -114,6 +116,9 @@ export function createSession(): EngineApi {
     compare: (request, onProgress) => job.run((signal) => runCompare(request, models, signal, onProgress)),
     extractLora: (request, onProgress) =>
       job.run((signal) => runExtractLora(request, models, signal, onProgress)),
+    openDataset: (idOrUrl) => datasets.open(idOrUrl),
+    datasetColumns: (ref, path) => datasets.columns(ref, path),
+    readDataset: (request, onProgress) => job.run((signal) => datasets.read(request, signal, onProgress)),
     sampleTexts: () => sampleTexts(),
     async cancel() {
       job.cancel();

@@ -47,6 +47,24 @@ export function parseHubId(text: string, hubUrl = DEFAULT_HUB_URL): HubId {
   return address === undefined ? parsePlainId(trimmed) : parseAddress(address, trimmed, hubUrl);
 }
 
+/**
+ * The same for a dataset: `owner/name`, `owner/name@revision`, `datasets/owner/name`, or the address of its page.
+ * @throws AmalgamError `UnsafeName` when no dataset id can be read from the text
+ */
+export function parseDatasetId(text: string, hubUrl = DEFAULT_HUB_URL): HubId {
+  const address = /^(https?:\/\/[^/]+\/|[\w.-]+\.\w+\/)?datasets\/(.+)$/i.exec(text.trim());
+  try {
+    return parseHubId(address ? `${address[1] ?? ''}${address[2]}` : text, hubUrl);
+  } catch (cause) {
+    throw new AmalgamError(
+      'UnsafeName',
+      `“${displayName(text)}” does not name a dataset.`,
+      'Paste an id such as Salesforce/wikitext, or the address of the dataset’s page.',
+      { cause },
+    );
+  }
+}
+
 /** `huggingface.co/owner/name` without its scheme. */
 function bareAddress(text: string, hubUrl: string): string | undefined {
   const host = text.split('/', 1)[0]!.toLowerCase();

@@ -4,10 +4,9 @@ import type { HubHit, HubQuery } from '../engine/protocol';
 import { AmalgamError } from '../errors';
 import { parseHubId } from '../formats/hub-id';
 import type { RequestSubject } from './http-error';
-import { type Hub, hubFailure, hubFetch, hubHeaders } from './hub-request';
-import { checkListedPath } from './listed-path';
+import { type HubRepo, hubFile } from './hub-file';
+import { type Hub, hubFailure, hubFetch } from './hub-request';
 import type { ModelFile, ModelFolder } from './model-folder';
-import { rangeSource } from './range-source';
 
 /** A model opened on a hub, pinned to a commit. */
 export interface HubModel extends ModelFolder {
@@ -35,13 +34,6 @@ const infoSchema = v.object({
   name: v.string(),
   sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
   tags: v.optional(v.array(v.string()), []),
-});
-
-const fileSchema = v.object({
-  path: v.string(),
-  size: count,
-  oid: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
-  lfs: v.optional(v.object({ oid: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)), size: count })),
 });
 
 /**
@@ -92,7 +84,7 @@ export async function openHubModel(
   signal?: AbortSignal,
 ): Promise<HubModel> {
   const asked = parseHubId(revision === undefined ? id : `${id}@${revision}`, hub.url);
-  const subject = modelSubject(hub, asked.id);
+  const { subject } = repoOf(hub, asked.id);
   const shared = { hubUrl: hub.url, fetch: hubFetch(hub, subject, signal) };
   try {
     const info = v.parse(
@@ -105,17 +97,17 @@ export async function openHubModel(
       }),
     );
     // The Hub answers for a renamed model under its new name.
-    const repo = parseHubId(info.name, hub.url).id;
+    const repo = repoOf(hub, parseHubId(info.name, hub.url).id);
     const files: ModelFile[] = [];
-    for await (const entry of listFiles({ repo, revision: info.sha, recursive: true, ...shared })) {
+    for await (const entry of listFiles({ repo: repo.id, revision: info.sha, recursive: true, ...shared })) {
       if (entry.type !== 'file') continue;
-      if (files.length === MOST_FILES) throw tooManyFiles(repo);
+      if (files.length === MOST_FILES) throw tooManyFiles(repo.id);
       files.push(hubFile(hub, repo, info.sha, entry));
     }
     const license = info.tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
     return {
       path: asked.id,
-      origin: { kind: 'hub', repo, revision: asked.revision ?? 'main', commit: info.sha },
+      origin: { kind: 'hub', repo: repo.id, revision: asked.revision ?? 'main', commit: info.sha },
       files,
       ...(license === undefined ? {} : { license }),
     };
@@ -124,31 +116,9 @@ export async function openHubModel(
   }
 }
 
-function hubFile(hub: Hub, repo: string, commit: string, entry: unknown): ModelFile {
-  const { path, size, oid, lfs } = v.parse(fileSchema, entry);
-  checkListedPath(path, repo);
-  const url = `${hub.url}/${repo}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
-  const byteLength = lfs?.size ?? size;
-  const model = modelSubject(hub, repo);
-  return {
-    path,
-    byteLength,
-    ...(lfs ? { sha256: lfs.oid } : { gitSha1: oid }),
-    open: () =>
-      rangeSource(
-        {
-          url,
-          byteLength,
-          subject: { ...model, name: `${repo}: ${path}` },
-          headers: () => hubHeaders(hub, url),
-        },
-        hub,
-      ),
-  };
-}
-
-function modelSubject(hub: Hub, repo: string): RequestSubject & { page: string } {
-  return { name: repo, host: new URL(hub.url).host, page: `${hub.url}/${repo}` };
+function repoOf(hub: Hub, id: string): HubRepo {
+  const page = `${hub.url}/${id}`;
+  return { id, page, subject: { name: id, host: new URL(hub.url).host, page } };
 }
 
 function tooManyFiles(repo: string): AmalgamError {

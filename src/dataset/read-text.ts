@@ -1,0 +1,137 @@
+/** Text out of a file of a dataset, as much of it as is wanted, read from the front or by columns. */
+import { AmalgamError } from '../errors';
+import type { ByteSource } from '../sources/byte-source';
+import { lineColumns, readLines } from './read-lines';
+import { openParquet } from './read-parquet';
+import { textKind } from './text-kind';
+import { decodeText, openStream } from './text-stream';
+
+/** Where a text comes from and how much of it is wanted. */
+export interface TextRange {
+  /** Field of each row; default `text`, else the only one that holds text. Not for plain text files. */
+  column?: string;
+  /** Most rows. Not for plain text files. */
+  rows?: number;
+  /** Most characters (UTF-16 units); the text is cut there. */
+  characters: number;
+}
+
+export interface ReadText {
+  /** Rows are joined by blank lines (wikitext's "\n\n".join), empty rows included. */
+  text: string;
+  /** The column taken; null for plain text. */
+  column: string | null;
+  /** Rows taken, null ones not counted, and rows without a value that were left out; 0 for plain text. */
+  rows: number;
+  empty: number;
+  /** False when a limit was reached before the end of the file. */
+  whole: boolean;
+}
+
+/**
+ * Reads the beginning of a file as text; of a large file only the parts that are needed.
+ *
+ * @param name the file in messages
+ * @param path decides how it is read ({@link textKind})
+ * @throws AmalgamError `DatasetUnsupported` (no kind of text, an unknown codec, one JSON array), `DatasetInvalid`,
+ *   `ColumnMissing`, `NotUtf8`, `LfsPointer`, `JsonInvalid`, `TextEmpty`, `LimitExceeded`, and what the source throws
+ */
+export async function readText(
+  source: ByteSource,
+  name: string,
+  path: string,
+  range: TextRange,
+  signal?: AbortSignal,
+): Promise<ReadText> {
+  const kind = requireKind(name, path);
+  const read = await readKind();
+  if (read.text.trim() !== '') return read;
+  throw new AmalgamError(
+    'TextEmpty',
+    `${name} holds no text in what was read.`,
+    'Take more rows, or another file.',
+  );
+
+  async function readKind(): Promise<ReadText> {
+    if (kind.format === 'parquet') {
+      const parquet = await openParquet(source, name, signal);
+      return collect(parquet.column(range.column), parquet.read(range.column), range);
+    }
+    const stream = openStream(source, name, kind.gzip, signal);
+    if (kind.format === 'lines') {
+      const { column, values } = await readLines(stream, name, range.column);
+      return collect(column, values, range);
+    }
+    return collectText(decodeText(stream, name), range.characters);
+  }
+}
+
+/**
+ * The columns of a file that hold text, in the file's order; empty for plain text.
+ * @throws what {@link readText} throws
+ */
+export async function textColumns(
+  source: ByteSource,
+  name: string,
+  path: string,
+  signal?: AbortSignal,
+): Promise<{ columns: string[]; rows: number | null }> {
+  const kind = requireKind(name, path);
+  if (kind.format === 'text') return { columns: [], rows: null };
+  if (kind.format === 'parquet') {
+    const { columns, rows } = await openParquet(source, name, signal);
+    return { columns, rows };
+  }
+  return { columns: await lineColumns(openStream(source, name, kind.gzip, signal), name), rows: null };
+}
+
+function requireKind(name: string, path: string) {
+  const kind = textKind(path);
+  if (kind) return kind;
+  throw new AmalgamError(
+    'DatasetUnsupported',
+    `${name} is no file that is read as text here.`,
+    'Choose a .parquet, .jsonl, .json or .txt file; .gz of the last three is fine.',
+  );
+}
+
+async function collect(
+  column: string,
+  values: AsyncIterable<string | null>,
+  { rows = Number.POSITIVE_INFINITY, characters }: TextRange,
+): Promise<ReadText> {
+  const taken: string[] = [];
+  let length = 0;
+  let empty = 0;
+  for await (const value of values) {
+    if (taken.length === rows || length >= characters) return done(false);
+    if (value === null) {
+      empty++;
+      continue;
+    }
+    length += value.length + (taken.length > 0 ? 2 : 0);
+    taken.push(value);
+  }
+  return done(length <= characters);
+
+  function done(whole: boolean): ReadText {
+    return { text: cut(taken.join('\n\n'), characters), column, rows: taken.length, empty, whole };
+  }
+}
+
+async function collectText(pieces: AsyncIterable<string>, characters: number): Promise<ReadText> {
+  let text = '';
+  for await (const piece of pieces) {
+    text += piece;
+    if (text.length > characters) break;
+  }
+  const whole = text.length <= characters;
+  return { text: cut(text, characters), column: null, rows: 0, empty: 0, whole };
+}
+
+/** At most this many UTF-16 units, no pair of them torn. */
+function cut(text: string, characters: number): string {
+  if (text.length <= characters) return text;
+  const torn = /[\uD800-\uDBFF]/.test(text[characters - 1] ?? '');
+  return text.slice(0, torn ? characters - 1 : characters);
+}

@@ -1,0 +1,105 @@
+/** The bytes of a file from its front on, unpacked where they are packed, and as text. */
+import { AmalgamError } from '../errors';
+import type { ByteSource } from '../sources/byte-source';
+import { throwIfCancelled } from '../sources/cancel';
+
+/** Bytes asked for at once: the first piece is small, since a little text is often enough. */
+const FIRST_BYTES = 1 << 18;
+const NEXT_BYTES = 1 << 21;
+
+const LFS_POINTER = 'version https://git-lfs.github.com/spec/';
+
+/**
+ * Reads a file piece by piece; what is not asked for is not read.
+ * @throws AmalgamError `LfsPointer`, `DatasetInvalid` for what is no gzip, `Cancelled`, and what the source throws
+ */
+export async function* openStream(
+  source: ByteSource,
+  name: string,
+  gzip: boolean,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  if (!gzip) return yield* pieces(source, name, signal);
+  let failed: unknown;
+  const packed = pieces(source, name, signal);
+  const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      try {
+        const { done, value } = await packed.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch (thrown) {
+        failed = thrown;
+        controller.error(thrown);
+      }
+    },
+  });
+  const reader = stream.pipeThrough(new DecompressionStream('gzip')).getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } catch (cause) {
+    if (failed !== undefined) throw failed;
+    throw new AmalgamError(
+      'DatasetInvalid',
+      `${name} cannot be unpacked: it is not whole, or not gzip.`,
+      'Choose another file.',
+      { cause },
+    );
+  } finally {
+    // Nothing more is wanted; a stream that has failed has nothing left to end.
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+async function* pieces(source: ByteSource, name: string, signal?: AbortSignal) {
+  for (let begin = 0, size = FIRST_BYTES; begin < source.byteLength; begin += size, size = NEXT_BYTES) {
+    throwIfCancelled(signal);
+    const bytes = await source.read(begin, Math.min(begin + size, source.byteLength), signal);
+    if (begin === 0) refusePointer(bytes, name);
+    yield bytes;
+  }
+}
+
+/** @throws AmalgamError `LfsPointer` when a file is only the pointer to its content. */
+export function refusePointer(head: Uint8Array, name: string): void {
+  if (new TextDecoder().decode(head.subarray(0, LFS_POINTER.length)) !== LFS_POINTER) return;
+  throw new AmalgamError(
+    'LfsPointer',
+    `${name} is a Git LFS pointer, not the data itself.`,
+    'The repo was copied without its large files. Use the original, or run git lfs pull.',
+  );
+}
+
+/**
+ * Text of UTF-8 bytes, a mark at the front left out.
+ * @throws AmalgamError `NotUtf8`
+ */
+export async function* decodeText(
+  stream: AsyncIterable<Uint8Array<ArrayBuffer>>,
+  name: string,
+): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const decode = (bytes?: Uint8Array<ArrayBuffer>) => {
+    try {
+      return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode();
+    } catch (cause) {
+      throw notUtf8(name, cause);
+    }
+  };
+  for await (const bytes of stream) yield decode(bytes);
+  const rest = decode();
+  if (rest !== '') yield rest;
+}
+
+export function notUtf8(name: string, cause?: unknown): AmalgamError {
+  return new AmalgamError(
+    'NotUtf8',
+    `${name} is not UTF-8 text.`,
+    'Save it as UTF-8, or choose another file or column.',
+    { cause },
+  );
+}
