@@ -5,7 +5,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import type { EvaluateReport, MergeReport } from '../../src/engine/protocol';
+import type { MergeReport } from '../../src/engine/protocol';
+import type { EvaluateReport } from '../../src/engine/protocol-run';
 import { expectSampleTies, readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');

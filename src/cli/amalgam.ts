@@ -2,7 +2,8 @@
 import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import process from 'node:process';
-import type { MergeReport, RunTarget } from '../engine/protocol';
+import type { MergeReport } from '../engine/protocol';
+import type { RunTarget } from '../engine/protocol-run';
 import { AmalgamError, errorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import { parseJson } from '../formats/strict-json';

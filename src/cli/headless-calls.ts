@@ -1,16 +1,11 @@
 /** What crosses between the command in Node and its page in Chromium: plain data, errors as facts. */
 import type {
   EngineFacts,
-  EvaluateReport,
-  EvaluateRequest,
-  GenerateReport,
-  GenerateRequest,
   MergeReport,
   MergeRequest,
   ModelFacts,
   PlanFacts,
   Progress,
-  RunningProgress,
   VerifyReport,
   VerifyRequest,
 } from '../engine/protocol';
@@ -21,6 +16,13 @@ import type {
   ExtractLoraReport,
   ExtractLoraRequest,
 } from '../engine/protocol-compare';
+import type {
+  EvaluateReport,
+  EvaluateRequest,
+  GenerateReport,
+  GenerateRequest,
+  RunningProgress,
+} from '../engine/protocol-run';
 import type { ErrorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';
 

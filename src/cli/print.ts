@@ -1,11 +1,5 @@
-import type {
-  EvaluateReport,
-  MergeReport,
-  PlanFacts,
-  PlanProblem,
-  RunningProgress,
-  VerifyReport,
-} from '../engine/protocol';
+import type { MergeReport, PlanFacts, PlanProblem, VerifyReport } from '../engine/protocol';
+import type { EvaluateReport, RunningProgress } from '../engine/protocol-run';
 import { displayName } from '../formats/names';
 import {
   formatBytes,

@@ -7,8 +7,8 @@ import type { Hub } from '../sources/hub-request';
 import type { ModelFile, ModelFolder } from '../sources/model-folder';
 import type { OpenSource } from '../store/blob-source';
 import { openCached, openForHeader } from '../store/cached-source';
-import type { RunningProgress } from './protocol';
 import type { DatasetColumns, DatasetFacts, DatasetRequest, DatasetText } from './protocol-dataset';
+import type { RunningProgress } from './protocol-run';
 
 /** A file up to this size is downloaded whole, verified and kept; of a larger one the parts needed are read in place. */
 const KEPT_BYTES = 64 << 20;

@@ -1,5 +1,5 @@
 import { generate } from '../evaluate/generate';
-import type { GenerateReport, GenerateRequest } from './protocol';
+import type { GenerateReport, GenerateRequest } from './protocol-run';
 import { openRunningModel, type RunningOptions } from './running-model';
 
 /**

@@ -1,6 +1,7 @@
 /** What crosses the worker boundary for collapsing layers, as plain serialisable data. Layers are counted from 0. */
 import type { EngineChoice, EngineKind } from '../compute/engine';
-import type { DestinationSpec, EvaluateReport, MergeReport, Progress, StageSeconds } from './protocol';
+import type { DestinationSpec, MergeReport, Progress, StageSeconds } from './protocol';
+import type { EvaluateReport } from './protocol-run';
 
 /**
  * What becomes of a layer l and the m layers behind it, which are removed.

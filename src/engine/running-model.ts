@@ -12,7 +12,7 @@ import { openEngine } from './choose-engine';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
 import { openPlannedWeights, type PlannedWeights } from './planned-weights';
-import type { RunningProgress } from './protocol';
+import type { RunningProgress } from './protocol-run';
 
 export interface RunningModel {
   runner: Runner;
@@ -61,27 +61,36 @@ export async function openRunningModel(options: RunningOptions): Promise<Running
     return {
       runner,
       ends: endTokens(raw, config.raw),
-      async tokenizer() {
-        const read = (path: string) => smallText(plan, models, path, signal);
-        const [tokenizer, tokenizerConfig] = await Promise.all([
-          read('tokenizer.json'),
-          read('tokenizer_config.json'),
-        ]);
-        const files = {
-          ...(tokenizer === undefined ? {} : { tokenizer }),
-          ...(tokenizerConfig === undefined ? {} : { config: tokenizerConfig }),
-          hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),
-        };
-        const made = createTokenizer(files, plan.contributors[0] ?? 'the model');
-        checkVocabulary(made, architecture.vocab);
-        return made;
-      },
+      tokenizer: () => plannedTokenizer(plan, models, architecture.vocab, signal),
       close,
     };
   } catch (error) {
     close();
     throw error;
   }
+}
+
+/**
+ * The tokenizer of a planned model.
+ * @param vocab rows of its embedding
+ * @throws AmalgamError `TokenizerUnsupported`, `TokenizerInvalid`, `VocabularyMismatch`
+ */
+export async function plannedTokenizer(
+  plan: Plan,
+  models: OpenModels,
+  vocab: number,
+  signal: AbortSignal,
+): Promise<Tokenizer> {
+  const read = (path: string) => smallText(plan, models, path, signal);
+  const [tokenizer, config] = await Promise.all([read('tokenizer.json'), read('tokenizer_config.json')]);
+  const files = {
+    ...(tokenizer === undefined ? {} : { tokenizer }),
+    ...(config === undefined ? {} : { config }),
+    hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),
+  };
+  const made = createTokenizer(files, plan.contributors[0] ?? 'the model');
+  checkVocabulary(made, vocab);
+  return made;
 }
 
 async function plannedConfig(plan: Plan, models: OpenModels, signal: AbortSignal): Promise<ModelConfig> {

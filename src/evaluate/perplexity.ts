@@ -1,5 +1,5 @@
 /** Perplexity of a text: how surprised a model is by each token, given those before. */
-import type { EvaluateReport } from '../engine/protocol';
+import type { EvaluateReport } from '../engine/protocol-run';
 import type { Runner } from '../forward/runner';
 import type { Sweep } from '../forward/sweep';
 import { cutWindows, type Window } from './windows';

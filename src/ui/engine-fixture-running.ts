@@ -6,7 +6,7 @@ import type {
   GenerateRequest,
   RunningProgress,
   RunTarget,
-} from '../engine/protocol';
+} from '../engine/protocol-run';
 import { AmalgamError } from '../errors';
 
 export interface RunningFixtureOptions {

@@ -1,5 +1,5 @@
 /** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serialisable facts. */
-import type { EvaluateReport, GenerateReport, RunningProgress, RunTarget } from '../../engine/protocol';
+import type { EvaluateReport, GenerateReport, RunningProgress, RunTarget } from '../../engine/protocol-run';
 import type { ErrorFacts } from '../../errors';
 
 export interface EvaluationSlice {

@@ -1,5 +1,6 @@
 /** Who is measured: base, contributors, the recipe's merge, and the merge by every other method that fits. Pure. */
-import type { ModelFacts, RunTarget } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol';
+import type { RunTarget } from '../../engine/protocol-run';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import { buildRecipe, contributorId, methodTitle, shortName } from './recipe-build';

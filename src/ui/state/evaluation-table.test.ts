@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { EvaluateReport } from '../../engine/protocol';
+import type { EvaluateReport } from '../../engine/protocol-run';
 import { methodById } from '../../merge/methods/index';
 import { sampleModels } from '../engine-fixture';
 import {

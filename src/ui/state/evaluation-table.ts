@@ -1,5 +1,5 @@
 /** The table of perplexities as it is drawn: cells, means, the best of each column. Pure. */
-import type { EvaluateReport } from '../../engine/protocol';
+import type { EvaluateReport } from '../../engine/protocol-run';
 import type { ErrorFacts } from '../../errors';
 import type {
   EvaluationJob,

@@ -1,5 +1,5 @@
 /** Actions of the Evaluate tab's table: texts, protocol, measuring. */
-import type { RunningProgress } from '../../engine/protocol';
+import type { RunningProgress } from '../../engine/protocol-run';
 import { AmalgamError, type ErrorFacts, errorFacts } from '../../errors';
 import { formatBytes } from '../format/quantity';
 import type {

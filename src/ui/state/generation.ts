@@ -1,5 +1,5 @@
 /** Actions of the Evaluate tab's second half: the same prompt continued by base, contributors and merge. */
-import type { GenerateReport, RunningProgress } from '../../engine/protocol';
+import type { GenerateReport, RunningProgress } from '../../engine/protocol-run';
 import { errorFacts } from '../../errors';
 import type { GenerationColumn, GenerationSettings, GenerationSlice } from './evaluation-facts';
 import { whyNotWrite } from './evaluation-gate';

@@ -1,0 +1,73 @@
+/** Running models, as it crosses the worker boundary: perplexity and generated text. */
+import type { EngineChoice, EngineKind } from '../compute/engine';
+import type { Recipe } from '../formats/recipe';
+
+/** The evaluation report: one schema for command, studio and tests. */
+export interface EvaluateReport {
+  /** e^meanNll. */
+  perplexity: number;
+  /** Mean of −ln p over the scored tokens, in nats. */
+  meanNll: number;
+  /** Tokens scored: all but the first. */
+  tokens: number;
+  /** Total loss in bits per UTF-8 byte of the text: comparable across tokenizers. Null when only ids were given. */
+  bitsPerByte: number | null;
+  /** `bos`: the id put in front of the text, or null. */
+  protocol: { window: number; stride: number; bos: number | null };
+  /** −ln p of every scored token in nats, in order, on request. */
+  perToken?: number[];
+  engine: EngineKind;
+  adapter: string;
+  seconds: number;
+  /** Most bytes held on the device. */
+  peakBytes: number;
+}
+
+/** What is run: a model as a recipe names it, or the merge of a recipe, computed as it is read and never written. */
+export type RunTarget = { model: string } | { recipe: Recipe };
+
+export interface EvaluateRequest {
+  target: RunTarget;
+  input: { text: string } | { ids: number[] };
+  /** Tokens the model sees at once, default 256, and by which windows advance, default 128. */
+  window?: number;
+  stride?: number;
+  perToken?: boolean;
+  engine: EngineChoice;
+}
+
+export interface GenerateRequest {
+  target: RunTarget;
+  prompt: string;
+  maxTokens: number;
+  /** 0 takes the most probable token always. */
+  temperature: number;
+  topP: number;
+  seed: number;
+  engine: EngineChoice;
+}
+
+export interface GenerateReport {
+  /** What was generated, without the prompt. */
+  text: string;
+  ids: number[];
+  /** `stop`: the model ended its text. `length`: the limit was reached. */
+  ended: 'stop' | 'length';
+  tokensPerSecond: number;
+  engine: EngineKind;
+  adapter: string;
+  seconds: number;
+}
+
+/** Progress of running a model. */
+export interface RunningProgress {
+  stage: 'downloading' | 'running';
+  /** Bytes while downloading, tokens while running. */
+  done: number;
+  total: number;
+  /** Tokens a second; 0 while downloading. */
+  rate: number;
+  secondsLeft: number | null;
+  /** Generation: the text that came since the last message. */
+  text?: string;
+}
