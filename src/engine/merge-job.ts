@@ -2,14 +2,11 @@
 import type { ComputeEngine } from '../compute/engine';
 import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
-import { buildShardIndex } from '../formats/shard-index';
 import { methodById } from '../merge/methods';
 import type { Plan, ShardPlan } from '../merge/plan';
 import { runPlan } from '../merge/run';
-import { finishShards, inputName, SHARD_INDEX } from '../merge/shards';
+import { finishShards, inputName } from '../merge/shards';
 import { AMALGAM_VERSION } from '../merge/version';
-import { sha256Of } from '../sources/sha256';
-import { openCached } from '../store/cached-source';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import type { ResumePoint } from '../write/resume-point';
@@ -19,6 +16,7 @@ import { openEngine } from './choose-engine';
 import { deviceRecovery } from './device-recovery';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
+import { dataBytes, hashInputs, writeIndex, writeSmallFiles } from './output-files';
 import { type ProgressMeter, progressMeter } from './progress';
 import type { MergeReport, MergeRequest, Progress } from './protocol';
 import { openRunRecord, type RunRecord } from './run-record';
@@ -53,7 +51,10 @@ export async function runMerge(
     await record.begin(plan, engine);
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
     inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
-    const hashes = await hashInputs(plan, models, inputs, meter, signal);
+    const hashes = await hashInputs(plan.inputs, models, inputs, signal, {
+      begin: (bytes) => meter.begin('hashing', bytes, 0),
+      advance: (bytes, name) => meter.advance(bytes, name),
+    });
     const shardPlans = finishShards(plan, hashes);
     if (record.found) meter.begin('checking', bytesLeft(record.found), 0);
     const done = await record.point(shardPlans, signal, (bytes, file) => meter.advance(bytes, file));
@@ -72,7 +73,7 @@ export async function runMerge(
       meter,
       signal,
     });
-    await writeSmallFiles(plan, models, destination, signal);
+    await writeSmallFiles(plan.extras, models, destination, signal);
     if (shards.length > 1) await writeIndex(destination, shardPlans);
     await destination.commit();
     meter.flush();
@@ -118,34 +119,6 @@ export function requireClean(plan: Plan): void {
   if (!first) return;
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
   throw new AmalgamError('PlanHasErrors', `${first.message}${more}`, first.remedy);
-}
-
-/** sha256 of every input: the Hub's own (verified at download), else computed here. */
-async function hashInputs(
-  plan: Plan,
-  models: OpenModels,
-  inputs: Inputs,
-  meter: ProgressMeter,
-  signal: AbortSignal,
-): Promise<Map<string, string>> {
-  const hashes = new Map<string, string>();
-  const unknown = plan.inputs.filter((input) => {
-    const { sha256 } = models.file(input.folder, input.file).file;
-    if (sha256 !== undefined) hashes.set(inputName(input.folder, input.file), sha256);
-    return sha256 === undefined;
-  });
-  if (unknown.length > 0) {
-    meter.begin(
-      'hashing',
-      unknown.reduce((sum, input) => sum + input.byteLength, 0),
-      0,
-    );
-  }
-  for (const input of unknown) {
-    const name = inputName(input.folder, input.file);
-    hashes.set(name, await sha256Of(inputs.source(name), signal, (bytes) => meter.advance(bytes, name)));
-  }
-  return hashes;
 }
 
 interface ShardWork {
@@ -200,50 +173,6 @@ async function mergeShards(work: ShardWork) {
     onTensor: (report) => meter.finishTensor(report),
     onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
   });
-}
-
-/** Config, tokenizer, card and recipe. */
-async function writeSmallFiles(
-  plan: Plan,
-  models: OpenModels,
-  destination: Destination,
-  signal: AbortSignal,
-): Promise<void> {
-  for (const { path, content } of plan.extras) {
-    if ('text' in content) {
-      await writeFile(destination, path, new TextEncoder().encode(content.text));
-      continue;
-    }
-    const { folder, file } = models.file(content.folder, content.file);
-    const source = await openCached(folder, file, { signal });
-    try {
-      await writeFile(destination, path, await source.read(0, source.byteLength, signal));
-    } finally {
-      source.close();
-    }
-  }
-}
-
-/** The index of several shards comes last: without it the folder does not load. */
-async function writeIndex(destination: Destination, shards: readonly ShardPlan[]): Promise<void> {
-  const entries = shards.flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const));
-  const text = buildShardIndex(entries, dataBytes(shards));
-  await writeFile(destination, SHARD_INDEX, new TextEncoder().encode(text));
-}
-
-/** Bytes of tensor data, without the headers. */
-function dataBytes(shards: readonly ShardPlan[]): number {
-  return shards.reduce((sum, s) => sum + s.byteLength - s.header.byteLength, 0);
-}
-
-async function writeFile(
-  destination: Destination,
-  path: string,
-  bytes: Uint8Array<ArrayBuffer>,
-): Promise<void> {
-  const sink = await destination.create(path);
-  await sink.write(bytes);
-  await sink.close();
 }
 
 async function textSha256(text: string): Promise<string> {
