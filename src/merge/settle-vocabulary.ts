@@ -242,7 +242,7 @@ function sayOutput(
     problems.add({
       severity: 'note',
       code: 'TokensLeftOut',
-      message: `${lost.length} ${lost.length === 1 ? 'token' : 'tokens'} of ${model.ref} are not in the output: ${nameSome(lost)}.`,
+      message: `${lost.length} ${lost.length === 1 ? 'token' : 'tokens'} of ${model.ref} ${lost.length === 1 ? 'is' : 'are'} not in the output: ${nameSome(lost)}.`,
       remedy: 'To keep them, choose tokenizer_source: union.',
     });
   }
