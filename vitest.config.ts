@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { playwright } from '@vitest/browser-playwright';
 import { defineConfig } from 'vitest/config';
+import { cpuKernels } from './assembly/vite-plugin.ts';
 import './e2e/map-group-by';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './e2e/setup-chromium.mjs';
 
@@ -41,6 +42,7 @@ export default defineConfig({
     allowOnly: false,
     projects: [
       {
+        plugins: [cpuKernels()],
         test: {
           name: 'unit',
           environment: 'node',
@@ -49,7 +51,8 @@ export default defineConfig({
         },
       },
       {
-        worker: { format: 'es' },
+        plugins: [cpuKernels()],
+        worker: { format: 'es', plugins: () => [cpuKernels()] },
         // What workers import is not found by scanning; a dependency found late reloads the page in mid-test.
         optimizeDeps: {
           entries: ['src/**/*.browser.test.{ts,tsx}', 'src/**/*.worker.ts'],

@@ -1,16 +1,30 @@
 import type { BufferRange, ComputeEngine, Dispatch, EngineBuffer, EngineSeconds } from '../compute/engine';
 import type { Kernel } from '../compute/kernel';
 import { AmalgamError } from '../errors';
+import { CpuMemory, type Range } from './memory';
+import { instantiateKernels, STRIP, STRIP_KERNELS, type StripKernel } from './strips';
 
 interface CpuBuffer extends EngineBuffer {
-  words: Uint32Array<ArrayBuffer>;
-  floats: Float32Array<ArrayBuffer>;
+  range: Range | undefined;
 }
 
-/** Typed arrays of a JavaScript engine reach 2^33 bytes, but a single large allocation is the first thing to fail. */
+/** A dispatch that waits for the next read. */
+interface Queued {
+  buffers: readonly EngineBuffer[];
+  elements: number;
+  /** Absent where the kernel has no form in WebAssembly: then it is run whole. */
+  strip?: (begin: number, n: number) => void;
+  whole: () => void;
+}
+
+/** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
 const MAX_BUFFER_BYTES = 1 << 30;
 
-/** The engine on typed arrays: every kernel's twin, run at once on the calling thread. */
+/**
+ * The engine on the processor, on the calling thread: kernels in WebAssembly where there are, else their twins on typed
+ * arrays. Dispatches wait for the next read and then go strip by strip through all of them; the bits are those of one
+ * dispatch after the other.
+ */
 export function createCpuEngine(): ComputeEngine {
   const seconds: EngineSeconds = { upload: 0, compute: 0, readback: 0 };
   const spend = <T>(stage: keyof EngineSeconds, work: () => T): T => {
@@ -19,17 +33,49 @@ export function createCpuEngine(): ComputeEngine {
     seconds[stage] += (performance.now() - begin) / 1000;
     return result;
   };
+  const memory = new CpuMemory();
+  const kernels = instantiateKernels(memory.memory);
+  const bytesOf = (buffer: EngineBuffer): Uint8Array<ArrayBuffer> => {
+    const { range, label } = buffer as CpuBuffer;
+    if (!range) throw new Error(`${label} was freed`);
+    return memory.bytes(range);
+  };
+  let queue: Queued[] = [];
+  const flush = () => {
+    const waiting = queue;
+    queue = [];
+    if (waiting.length > 0) spend('compute', () => runAll(waiting));
+  };
+  /** Runs what waits, unless none of it uses the buffer: then the change cannot be seen by it. */
+  const before = (buffer: EngineBuffer) => {
+    if (queue.some(({ buffers }) => buffers.includes(buffer))) flush();
+  };
+
+  function stripOf<P extends string, B extends string>(
+    kernel: StripKernel,
+    { params, buffers }: Dispatch<P, B>,
+  ): Queued['strip'] {
+    const ranges = Object.values(buffers) as CpuBuffer[];
+    const isOwn = ranges.some(({ range }) => range?.own);
+    if (!kernels || isOwn || kernel.fits?.(params) === false) return undefined;
+    const at = (name: string) => (buffers[name as B] as CpuBuffer).range!.address;
+    return (begin, n) => {
+      const words = new Uint32Array(memory.memory.buffer);
+      const floats = new Float32Array(memory.memory.buffer);
+      kernel.run(kernels, { params, at, words, floats, begin, n });
+    };
+  }
+
   return {
     kind: 'cpu',
-    adapter: 'typed arrays',
+    adapter: kernels ? 'WebAssembly' : 'typed arrays',
     software: true,
     maxBufferBytes: MAX_BUFFER_BYTES,
     seconds,
     allocate(byteLength, label): CpuBuffer {
       const size = Math.max(4, Math.ceil(byteLength / 4) * 4);
       try {
-        const memory = new ArrayBuffer(size);
-        return { label, byteLength: size, words: new Uint32Array(memory), floats: new Float32Array(memory) };
+        return { label, byteLength: size, range: memory.take(size) };
       } catch (cause) {
         throw new AmalgamError(
           'GpuOutOfMemory',
@@ -40,39 +86,71 @@ export function createCpuEngine(): ComputeEngine {
       }
     },
     free(buffer) {
+      flush();
       const own = buffer as CpuBuffer;
-      own.words = new Uint32Array(0);
-      own.floats = new Float32Array(0);
+      if (own.range) memory.give(own.range);
+      own.range = undefined;
     },
     write(buffer, byteOffset, data) {
+      before(buffer);
       spend('upload', () => bytesOf(buffer).set(data, byteOffset));
     },
     clear(buffer, byteOffset = 0, byteLength = buffer.byteLength - byteOffset) {
+      before(buffer);
       bytesOf(buffer).fill(0, byteOffset, byteOffset + byteLength);
     },
-    run<P extends string, B extends string>(
-      kernel: Kernel<P, B>,
-      { params, buffers, groups }: Dispatch<P, B>,
-    ) {
-      spend('compute', () =>
-        kernel.cpu({
-          params,
-          groups,
-          u32: (name) => (buffers[name] as CpuBuffer).words,
-          f32: (name) => (buffers[name] as CpuBuffer).floats,
-        }),
-      );
+    run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>) {
+      const { params, buffers, groups } = dispatch;
+      const strips = STRIP_KERNELS.get(kernel.id);
+      const strip = strips && stripOf(strips, dispatch);
+      queue.push({
+        buffers: Object.values(buffers),
+        elements: dispatch.elements,
+        ...(strip ? { strip } : {}),
+        whole: () => {
+          const words = (name: B) => {
+            const bytes = bytesOf(buffers[name]);
+            return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+          };
+          kernel.cpu({
+            params,
+            groups,
+            u32: words,
+            f32: (name) => {
+              const { buffer, byteOffset, length } = words(name);
+              return new Float32Array(buffer, byteOffset, length);
+            },
+          });
+        },
+      });
     },
     read(ranges: readonly BufferRange[]) {
+      flush();
       const copy = ({ buffer, byteOffset = 0, byteLength }: BufferRange) =>
         bytesOf(buffer).slice(byteOffset, byteOffset + byteLength);
       return Promise.resolve(spend('readback', () => ranges.map(copy)));
     },
-    close() {},
+    close() {
+      queue = [];
+    },
   };
 }
 
-function bytesOf(buffer: EngineBuffer): Uint8Array<ArrayBuffer> {
-  const { words } = buffer as CpuBuffer;
-  return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+/** Runs dispatches in order; neighbours in strips of the same elements run strip by strip. */
+function runAll(queue: readonly Queued[]): void {
+  for (let i = 0; i < queue.length; ) {
+    const first = queue[i]!;
+    if (!first.strip) {
+      first.whole();
+      i++;
+      continue;
+    }
+    let end = i + 1;
+    while (end < queue.length && queue[end]!.strip && queue[end]!.elements === first.elements) end++;
+    for (let begin = 0; begin < first.elements; begin += STRIP) {
+      const n = Math.min(STRIP, first.elements - begin);
+      for (let q = i; q < end; q++) queue[q]!.strip!(begin, n);
+    }
+    i = end;
+  }
 }

@@ -1,0 +1,198 @@
+// Sums of vectors: τ = W − W₀, Σ c·v, and the elected sum of task vectors (shaders/subtract, weighted-sum, combine.wgsl).
+import { BLOCK, flush, flushOne, hasSmall, lanesSum, rounded } from './lanes';
+import { dotBlock } from './sums';
+
+/** τ ← τ − W₀. */
+export function subtract(values: usize, base: usize, n: i32): void {
+  let e: usize = 0;
+  const end = <usize>n << 2;
+  for (; e + 16 <= end; e += 16) {
+    v128.store(values + e, flush(f32x4.sub(v128.load(values + e), v128.load(base + e))));
+  }
+  for (; e < end; e += 4) {
+    store<f32>(values + e, flushOne(load<f32>(values + e) - load<f32>(base + e)));
+  }
+}
+
+/** δ + c·(v − a), or δ + c·v, as four lanes. */
+@inline
+function addScaled(delta: v128, v: v128, anchor: v128, c: f32, affine: bool): v128 {
+  const x = affine ? flush(f32x4.sub(v, anchor)) : v;
+  return flush(f32x4.add(delta, flush(f32x4.mul(x, f32x4.splat(c)))));
+}
+
+/**
+ * b·a + Σ cᵢ·(vᵢ − k·a) over `count` vectors `stride` bytes apart, the one numbered `anchor` being a.
+ * `table`: b, k, c₀, c₁, …
+ */
+export function weightedSum(
+  values: usize,
+  stride: usize,
+  count: i32,
+  anchor: i32,
+  table: usize,
+  out: usize,
+  n: i32,
+): void {
+  const b = load<f32>(table);
+  const affine = load<f32>(table, 4) == 1;
+  const a = values + <usize>anchor * stride;
+  const zero = f32x4.splat(0);
+  for (let e = 0; e < n; e += 4) {
+    const at = <usize>e << 2;
+    // the last vector may reach beyond n: a buffer has room for whole blocks
+    const base = v128.load(a + at);
+    let delta = zero;
+    for (let i = 0; i < count; i++) {
+      const c = load<f32>(table + (<usize>(i + 2) << 2));
+      if (i == anchor || c == 0) continue;
+      delta = addScaled(delta, v128.load(values + <usize>i * stride + at), base, c, affine);
+    }
+    const start = b == 1 ? base : b == 0 ? zero : flush(f32x4.mul(base, f32x4.splat(b)));
+    const sum = flush(f32x4.add(start, delta));
+    v128.store(out + at, v128.bitselect(start, sum, f32x4.eq(delta, zero)));
+  }
+}
+
+// Where the scratch of a block lies: 256 bytes of lane sums, then a block each of
+const DELTA: usize = 256;
+const CHANGES: usize = 256 + (<usize>BLOCK << 2);
+
+/** One block; `small` and `values` (votes without weights) are known when this is compiled. */
+@inline
+function combineBlock(
+  at: usize,
+  stride: usize,
+  models: i32,
+  n: i32,
+  coefficients: usize,
+  election: i32,
+  zeroNegative: bool,
+  lambda: f32,
+  out: usize,
+  stats: usize,
+  scratch: usize,
+  small: bool,
+): void {
+  const zero = f32x4.splat(0);
+  const one = f32x4.splat(1);
+  const reciprocals = coefficients + (<usize>models << 3);
+  const fixed = v128.load32_splat(reciprocals);
+  const scales = coefficients + (<usize>models << 2);
+  const changes = scratch + CHANGES;
+  const lambdas = f32x4.splat(lambda);
+  const zeroPlus = zeroNegative ? i32x4.splat(0) : i32x4.splat(-1);
+  let conflicts = i32x4.splat(0);
+  let above = conflicts;
+  let below = conflicts;
+  for (let e = 0; e < n; e += 4) {
+    const p = at + (<usize>e << 2);
+    let total = zero;
+    let ballots = zero;
+    let positive = zero;
+    let negative = zero;
+    let v = p + stride;
+    for (let i: usize = 0; i < <usize>models; i++) {
+      const s = rounded(f32x4.mul(v128.load(v), v128.load32_splat(scales + (i << 2))), small);
+      const d = rounded(f32x4.mul(s, v128.load32_splat(coefficients + (i << 2))), small);
+      const ballot = election >= 2 ? s : d;
+      const bit = i32x4.splat(1 << <i32>i);
+      const up = f32x4.gt(ballot, zero);
+      const down = f32x4.lt(ballot, zero);
+      positive = v128.or(positive, v128.and(up, bit));
+      negative = v128.or(negative, v128.and(down, bit));
+      total = rounded(f32x4.add(total, d), small);
+      if (election >= 2) {
+        const vote =
+          election == 3 ? f32x4.sub(v128.and(up, one), v128.and(down, one)) : ballot;
+        ballots = rounded(f32x4.add(ballots, vote), small);
+      }
+      v128.store(changes + (i << 4), d);
+      v += stride;
+    }
+    const votes = election >= 2 ? ballots : total;
+    const nobody = i32x4.splat(0);
+    const plus = v128.or(f32x4.gt(votes, zero), v128.and(f32x4.eq(votes, zero), zeroPlus));
+    let found = v128.andnot(
+      v128.not(i32x4.eq(positive, nobody)),
+      i32x4.eq(negative, nobody),
+    );
+    let up = f32x4.gt(votes, zero);
+    let down = f32x4.lt(votes, zero);
+    if (e + 4 > n) {
+      // the last vector reaches beyond the block's end
+      const inside = i32x4.lt_s(
+        i32x4(0, 1, 2, 3),
+        i32x4.splat(n - e),
+      );
+      found = v128.and(found, inside);
+      up = v128.and(up, inside);
+      down = v128.and(down, inside);
+    }
+    conflicts = i32x4.sub(conflicts, found);
+    above = i32x4.sub(above, up);
+    below = i32x4.sub(below, down);
+    let mixed = total;
+    let reciprocal = fixed;
+    if (election != 0) {
+      const agreeing = v128.bitselect(positive, negative, plus);
+      let sum = zero;
+      for (let i: usize = 0; i < <usize>models; i++) {
+        const bit = i32x4.splat(1 << <i32>i);
+        const agrees = i32x4.eq(v128.and(agreeing, bit), bit);
+        sum = v128.bitselect(rounded(f32x4.add(sum, v128.load(changes + (i << 4))), small), sum, agrees);
+      }
+      // NaN comes through whoever is elected
+      const special = f32x4.ne(total, total);
+      const set = v128.andnot(agreeing, special);
+      mixed = v128.bitselect(total, sum, special);
+      reciprocal = v128.load32_lane(reciprocals + (<usize>i32x4.extract_lane(set, 0) << 2), zero, 0);
+      reciprocal = v128.load32_lane(reciprocals + (<usize>i32x4.extract_lane(set, 1) << 2), reciprocal, 1);
+      reciprocal = v128.load32_lane(reciprocals + (<usize>i32x4.extract_lane(set, 2) << 2), reciprocal, 2);
+      reciprocal = v128.load32_lane(reciprocals + (<usize>i32x4.extract_lane(set, 3) << 2), reciprocal, 3);
+    }
+    const delta = rounded(f32x4.mul(rounded(f32x4.mul(mixed, reciprocal), small), lambdas), small);
+    v128.store(scratch + DELTA + (<usize>e << 2), delta);
+    const base = v128.load(p);
+    const sum = rounded(f32x4.add(base, delta), small);
+    v128.store(out + (<usize>e << 2), v128.bitselect(base, sum, f32x4.eq(delta, zero)));
+  }
+  store<i32>(stats, lanesSum(conflicts));
+  store<i32>(stats, lanesSum(above), 8);
+  store<i32>(stats, lanesSum(below), 12);
+}
+
+/**
+ * The elected, divided and scaled sum of task vectors on the base. `values`: the base, then the models, `stride` bytes
+ * apart; stats four words a block. `extreme`: a coefficient is small. `scratch`: CHANGES bytes and 16 bytes a model.
+ */
+export function combine(
+  values: usize,
+  stride: usize,
+  models: i32,
+  elements: i32,
+  coefficients: usize,
+  election: i32,
+  zeroNegative: bool,
+  lambda: f32,
+  extreme: bool,
+  out: usize,
+  stats: usize,
+  scratch: usize,
+): void {
+  for (let begin = 0; begin < elements; begin += BLOCK) {
+    const n = min(BLOCK, elements - begin);
+    const at = values + (<usize>begin << 2);
+    const to = out + (<usize>begin << 2);
+    let small = extreme;
+    for (let i = 0; i <= models && !small; i++) small = hasSmall(at + <usize>i * stride, n);
+    if (small) {
+      combineBlock(at, stride, models, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, true);
+    } else {
+      combineBlock(at, stride, models, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, false);
+    }
+    const delta = scratch + DELTA;
+    store<f32>(stats, dotBlock(delta, delta, n, hasSmall(delta, n), scratch), 4);
+    stats += 16;
+  }
+}

@@ -1,0 +1,211 @@
+/** Every kernel in WebAssembly gives the bits of its twin on typed arrays, whatever the sizes and the numbers. */
+import { describe, expect, it } from 'vitest';
+import type { Kernel } from '../compute/kernel';
+import { BLOCK, blockCount } from '../compute/kernel';
+import { absoluteSum } from '../compute/kernels/absolute-sum';
+import { changeSquares } from '../compute/kernels/change-squares';
+import { COMBINE_STATS, combine, ELECTION } from '../compute/kernels/combine';
+import { countEqual } from '../compute/kernels/count-equal';
+import { DTYPE_CODE, decode } from '../compute/kernels/decode';
+import { encode } from '../compute/kernels/encode';
+import { gram, pairCount } from '../compute/kernels/gram';
+import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram } from '../compute/kernels/histogram';
+import { bytesAfter, type Contents, floats, words } from '../compute/kernels/kernels.test.support';
+import { selectRandom } from '../compute/kernels/select-random';
+import { selectThreshold } from '../compute/kernels/select-threshold';
+import { subtract } from '../compute/kernels/subtract';
+import { weightedSum } from '../compute/kernels/weighted-sum';
+import { createCpuEngine } from './cpu-engine';
+import { STRIP, STRIP_KERNELS } from './strips';
+
+const SIZES = [1, 3, 4, 7, 63, 64, 255, 4095, 4096, 4097, STRIP + 5, 2 * STRIP];
+const engine = createCpuEngine();
+const tested = new Set<string>();
+
+/** Runs a kernel in WebAssembly and its twin over the same contents. */
+async function same(
+  declared: unknown,
+  contents: () => Contents,
+  params: Record<string, number>,
+  elements: number,
+  groups = blockCount(elements),
+): Promise<void> {
+  const kernel = declared as Kernel;
+  expect(STRIP_KERNELS.get(kernel.id)?.fits?.(params) ?? STRIP_KERNELS.has(kernel.id)).toBe(true);
+  tested.add(kernel.id);
+  const found = await bytesAfter(engine, kernel, contents(), params, groups, elements);
+  const twin = contents();
+  const view = (name: string) => twin[name]!;
+  kernel.cpu({
+    params,
+    groups,
+    u32: (name) => new Uint32Array(view(name).buffer),
+    f32: (name) => new Float32Array(view(name).buffer),
+  });
+  for (const name of Object.keys(twin)) {
+    const expected = new Uint32Array(view(name).buffer);
+    const at = found[name]!.findIndex((word, i) => word !== expected[i]);
+    const [a, b] = [found[name]![at], expected[at]].map((word) => word?.toString(16));
+    expect(at, `${kernel.id}.${name}[${at}] of ${elements}: WebAssembly ${a}, twin ${b}`).toBe(-1);
+  }
+}
+
+describe.each(SIZES)('%i elements', (n) => {
+  const blocks = blockCount(n);
+
+  it.each(Object.values(DTYPE_CODE))('decode and encode, dtype %i', async (dtype) => {
+    const raw = () => words(n + 4, 1);
+    await same(
+      decode,
+      () => ({ raw: raw(), values: new Uint32Array(n + 6), status: new Uint32Array(2) }),
+      { elements: n, dtype, raw_begin: 3, out: 5, status: 1 },
+      n,
+    );
+    await same(
+      encode,
+      () => ({ values: words(n + 3, 2), packed: new Uint32Array(n + 1), status: new Uint32Array(1) }),
+      { elements: n, dtype, values_begin: 3, status: 0 },
+      n,
+    );
+  });
+
+  it.each([3, 4])('subtract, seed %i', async (seed) => {
+    await same(subtract, () => ({ values: floats(2 * n, seed) }), { elements: n, slot: n }, n);
+  });
+
+  it.each([
+    [0, [1, 1, 0.3, 0.5, 0.2]],
+    [1, [0.7, 0, 0, 0.7, -0.4]],
+    [2, [0, 0, 0.25, 0, 0]],
+  ])('weighted sum, anchor %i', async (anchor, table) => {
+    for (const seed of [5, 6]) {
+      await same(
+        weightedSum,
+        () => ({
+          values: floats(3 * n + 2, seed),
+          coefficients: Float32Array.from(table),
+          out: new Uint32Array(n),
+        }),
+        { elements: n, slot: 2, stride: n, count: 3, anchor, per: 0xffffffff, groups: 1 },
+        n,
+      );
+    }
+  });
+
+  it.each(Object.entries(ELECTION))('combine, election %s', async (_, election) => {
+    for (const [seed, models, lambda, zero_negative] of [
+      [7, 1, 1, 0],
+      [8, 2, 0.5, 1],
+      [9, 3, 1e-4, 0],
+      [10, 5, -1.5, 1],
+    ] as const) {
+      const sets = election === 0 ? 1 : 2 ** models;
+      await same(
+        combine,
+        () => ({
+          values: floats((models + 1) * n, seed),
+          coefficients: floats(2 * models + sets, seed + 20).map((c) => c || 0.5),
+          out: new Uint32Array(n),
+          stats: new Uint32Array(blocks * COMBINE_STATS),
+        }),
+        { elements: n, stride: n, models, election, zero_negative, lambda },
+        n,
+      );
+    }
+  });
+
+  it('histogram, every digit', async () => {
+    for (const [shift, bins, prefix_shift, prefix] of [
+      [20, 2048, 31, 0],
+      [10, 1024, 20, 1000],
+      [0, 1024, 10, 1_024_000],
+    ] as const) {
+      await same(
+        histogram,
+        () => ({ values: floats(n + 1, 11), bins: new Uint32Array(2 * HISTOGRAM_WORDS) }),
+        { elements: n, slot: 1, shift, bins, prefix_shift, prefix, out: HISTOGRAM_WORDS },
+        n,
+        Math.ceil(n / HISTOGRAM_ELEMENTS),
+      );
+    }
+  });
+
+  it('count of equals', async () => {
+    await same(
+      countEqual,
+      () => ({ values: floats(n + 1, 12), counts: new Uint32Array(blocks + 1) }),
+      { elements: n, slot: 1, key: 0x3d000000, out: 1 },
+      n,
+    );
+  });
+
+  it('select by threshold', async () => {
+    for (const [key, cut_block, cut_quota, inner_key, inner_cut_block, inner_cut_quota] of [
+      [0x3d000000, 2, 5, 0x7fffffff, 0, 0],
+      [0x3c800000, 0xffffffff, 0, 0x3d000000, 3, 1],
+      [0x7fffffff, 0, 0, 0x7fffffff, 0, 0],
+      [0, 0xffffffff, 0, 0x3d000000, 0xffffffff, 0],
+      [0x3d000000, 3, BLOCK, 0x3d400000, 0, 0],
+    ] as const) {
+      await same(
+        selectThreshold,
+        () => ({ values: floats(n + 1, 13), kept: new Uint32Array(2) }),
+        {
+          elements: n,
+          slot: 1,
+          first_block: 2,
+          key,
+          cut_block,
+          cut_quota,
+          inner_key,
+          inner_cut_block,
+          inner_cut_quota,
+          out: 1,
+        },
+        n,
+      );
+    }
+  });
+
+  it('select at random', async () => {
+    await same(
+      selectRandom,
+      () => ({ values: floats(n + 1, 14), kept: new Uint32Array(1) }),
+      { elements: n, slot: 1, first: 8192, below: 0x60000000, key0: 77, key1: 0x80000001, out: 0 },
+      n,
+    );
+  });
+
+  it.each([1, 2, 4])('products of %i vectors', async (count) => {
+    for (const seed of [15, 16]) {
+      await same(
+        gram,
+        () => ({
+          values: floats(count * n + 1, seed),
+          sums: new Float32Array(blocks * pairCount(count)),
+        }),
+        { elements: n, slot: 1, stride: n, count, run: BLOCK },
+        n,
+      );
+    }
+  });
+
+  it.each([17, 18])('block sums, seed %i', async (seed) => {
+    await same(
+      absoluteSum,
+      () => ({ values: floats(n + 1, seed), sums: new Float32Array(blocks + 1) }),
+      { elements: n, slot: 1, out: 1 },
+      n,
+    );
+    await same(
+      changeSquares,
+      () => ({ values: floats(n, seed), out: floats(n, seed + 2), sums: new Float32Array(blocks) }),
+      { elements: n },
+      n,
+    );
+  });
+});
+
+it('every kernel in WebAssembly is among them', () => {
+  expect([...tested].sort()).toEqual([...STRIP_KERNELS.keys()].sort());
+});

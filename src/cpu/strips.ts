@@ -1,0 +1,267 @@
+/**
+ * Kernels in WebAssembly that can be run on a part of their elements: a tile goes through all of them strip by strip, so
+ * that what one writes is still in the cache when the next one reads it. Each is the twin of the kernel of the same id.
+ */
+import { CPU_KERNELS } from 'virtual:cpu-kernels';
+import { BLOCK } from '../compute/kernel';
+import { COMBINE_STATS } from '../compute/kernels/combine';
+import { DTYPE_CODE } from '../compute/kernels/decode';
+import { pairCount } from '../compute/kernels/gram';
+import { HISTOGRAM_BINS, HISTOGRAM_COPIES, HISTOGRAM_ELEMENTS } from '../compute/kernels/histogram';
+
+/** Elements of a strip: whole blocks, and one workgroup of the histogram. */
+export const STRIP = HISTOGRAM_ELEMENTS;
+
+type Address = number;
+
+/** What assembly/kernels exports. */
+export interface KernelExports {
+  decode(raw: Address, out: Address, n: number, dtype: number): number;
+  encode(values: Address, out: Address, n: number, dtype: number): number;
+  subtract(values: Address, base: Address, n: number): void;
+  weightedSum(
+    values: Address,
+    stride: number,
+    count: number,
+    anchor: number,
+    table: Address,
+    out: Address,
+    n: number,
+  ): void;
+  combine(
+    values: Address,
+    stride: number,
+    models: number,
+    elements: number,
+    coefficients: Address,
+    election: number,
+    zeroNegative: number,
+    lambda: number,
+    extreme: number,
+    out: Address,
+    stats: Address,
+    scratch: Address,
+  ): void;
+  histogram(
+    values: Address,
+    n: number,
+    shift: number,
+    mask: number,
+    prefixShift: number,
+    prefix: number,
+    bins: Address,
+  ): void;
+  countEqual(values: Address, elements: number, key: number, counts: Address): void;
+  selectThreshold(
+    values: Address,
+    elements: number,
+    firstBlock: number,
+    outerKey: number,
+    outerCut: number,
+    outerQuota: number,
+    innerKey: number,
+    innerCut: number,
+    innerQuota: number,
+  ): number;
+  selectRandom(values: Address, n: number, first: number, below: number, key0: number, key1: number): number;
+  gram(
+    values: Address,
+    stride: number,
+    count: number,
+    elements: number,
+    sums: Address,
+    scratch: Address,
+  ): void;
+  absoluteSum(values: Address, elements: number, sums: Address, scratch: Address): void;
+  changeSquares(base: Address, out: Address, elements: number, sums: Address, scratch: Address): void;
+}
+
+/** Scratch of the kernels, in the page of memory that is never given away. */
+const SCRATCH: Address = 64;
+
+/** One dispatch on elements [begin, begin + n). */
+export interface Strip {
+  params: Readonly<Record<string, number>>;
+  /** Address of a buffer. */
+  at(buffer: string): Address;
+  /** All of the memory as words and as floats. */
+  words: Uint32Array;
+  floats: Float32Array;
+  begin: number;
+  n: number;
+}
+
+export interface StripKernel {
+  /** False where the dispatch needs what only the twin can do. */
+  fits?(params: Readonly<Record<string, number>>): boolean;
+  run(kernels: KernelExports, strip: Strip): void;
+}
+
+/** Compiles the kernels over a memory; undefined where the browser has no WebAssembly with SIMD. */
+export function instantiateKernels(memory: WebAssembly.Memory): KernelExports | undefined {
+  const binary = Uint8Array.from(atob(CPU_KERNELS), (c) => c.charCodeAt(0));
+  if (!WebAssembly.validate(binary)) return undefined;
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory } });
+  return instance.exports as unknown as KernelExports;
+}
+
+const block = (begin: number) => begin / BLOCK;
+
+/** Adds to the counter at word `index` of a buffer. */
+function addTo({ words, at }: Strip, buffer: string, index: number, count: number): void {
+  words[at(buffer) / 4 + index]! += count;
+}
+
+const tiny = (c: number) => c !== 0 && Math.abs(c) < 2 ** -10;
+
+/** By kernel id. */
+export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, StripKernel>([
+  [
+    'decode',
+    {
+      run(k, s) {
+        const { dtype, raw_begin, out, status } = s.params as Record<string, number>;
+        const width = dtype === DTYPE_CODE.F32 ? 4 : 2;
+        const raw = s.at('raw') + raw_begin! * 4 + s.begin * width;
+        addTo(s, 'status', status!, k.decode(raw, s.at('values') + (out! + s.begin) * 4, s.n, dtype!));
+      },
+    },
+  ],
+  [
+    'encode',
+    {
+      run(k, s) {
+        const { dtype, values_begin, status } = s.params as Record<string, number>;
+        const width = dtype === DTYPE_CODE.F32 ? 4 : 2;
+        const values = s.at('values') + (values_begin! + s.begin) * 4;
+        addTo(s, 'status', status!, k.encode(values, s.at('packed') + s.begin * width, s.n, dtype!));
+      },
+    },
+  ],
+  [
+    'subtract',
+    {
+      run(k, s) {
+        k.subtract(s.at('values') + (s.params.slot! + s.begin) * 4, s.at('values') + s.begin * 4, s.n);
+      },
+    },
+  ],
+  [
+    'weighted-sum',
+    {
+      fits: ({ elements, per }) => per! >= elements!,
+      run(k, s) {
+        const { slot, stride, count, anchor } = s.params as Record<string, number>;
+        const values = s.at('values') + (slot! + s.begin) * 4;
+        const out = s.at('out') + s.begin * 4;
+        k.weightedSum(values, stride! * 4, count!, anchor!, s.at('coefficients'), out, s.n);
+      },
+    },
+  ],
+  [
+    'combine',
+    {
+      run(k, s) {
+        const { stride, models, election, zero_negative, lambda } = s.params as Record<string, number>;
+        const table = s.at('coefficients') / 4;
+        const sets = election === 0 ? 1 : 2 ** models!;
+        const extreme = tiny(lambda!) || s.floats.subarray(table, table + 2 * models! + sets).some(tiny);
+        k.combine(
+          s.at('values') + s.begin * 4,
+          stride! * 4,
+          models!,
+          s.n,
+          table * 4,
+          election!,
+          zero_negative!,
+          lambda!,
+          extreme ? 1 : 0,
+          s.at('out') + s.begin * 4,
+          s.at('stats') + block(s.begin) * COMBINE_STATS * 4,
+          SCRATCH,
+        );
+      },
+    },
+  ],
+  [
+    'histogram',
+    {
+      run(k, s) {
+        const { slot, shift, bins, prefix_shift, prefix, out } = s.params as Record<string, number>;
+        const copy = out! + ((s.begin / HISTOGRAM_ELEMENTS) % HISTOGRAM_COPIES) * HISTOGRAM_BINS;
+        const values = s.at('values') + (slot! + s.begin) * 4;
+        k.histogram(values, s.n, shift!, bins! - 1, prefix_shift!, prefix!, s.at('bins') + copy * 4);
+      },
+    },
+  ],
+  [
+    'count-equal',
+    {
+      run(k, s) {
+        const { slot, key, out } = s.params as Record<string, number>;
+        const values = s.at('values') + (slot! + s.begin) * 4;
+        k.countEqual(values, s.n, key!, s.at('counts') + (out! + block(s.begin)) * 4);
+      },
+    },
+  ],
+  [
+    'select-threshold',
+    {
+      run(k, s) {
+        const p = s.params as Record<string, number>;
+        const kept = k.selectThreshold(
+          s.at('values') + (p.slot! + s.begin) * 4,
+          s.n,
+          p.first_block! + block(s.begin),
+          p.key!,
+          p.cut_block!,
+          p.cut_quota!,
+          p.inner_key!,
+          p.inner_cut_block!,
+          p.inner_cut_quota!,
+        );
+        addTo(s, 'kept', p.out!, kept);
+      },
+    },
+  ],
+  [
+    'select-random',
+    {
+      run(k, s) {
+        const { slot, first, below, key0, key1, out } = s.params as Record<string, number>;
+        const values = s.at('values') + (slot! + s.begin) * 4;
+        addTo(s, 'kept', out!, k.selectRandom(values, s.n, first! + s.begin, below!, key0!, key1!));
+      },
+    },
+  ],
+  [
+    'gram',
+    {
+      fits: ({ run }) => run === BLOCK,
+      run(k, s) {
+        const { slot, stride, count } = s.params as Record<string, number>;
+        const sums = s.at('sums') + block(s.begin) * pairCount(count!) * 4;
+        k.gram(s.at('values') + (slot! + s.begin) * 4, stride! * 4, count!, s.n, sums, SCRATCH);
+      },
+    },
+  ],
+  [
+    'absolute-sum',
+    {
+      run(k, s) {
+        const { slot, out } = s.params as Record<string, number>;
+        const sums = s.at('sums') + (out! + block(s.begin)) * 4;
+        k.absoluteSum(s.at('values') + (slot! + s.begin) * 4, s.n, sums, SCRATCH);
+      },
+    },
+  ],
+  [
+    'change-squares',
+    {
+      run(k, s) {
+        const sums = s.at('sums') + block(s.begin) * 4;
+        k.changeSquares(s.at('values') + s.begin * 4, s.at('out') + s.begin * 4, s.n, sums, SCRATCH);
+      },
+    },
+  ],
+]);
