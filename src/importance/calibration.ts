@@ -1,0 +1,114 @@
+/** What a model reads while its inputs are measured: text of its own making, or a text it is given. */
+import { AmalgamError } from '../errors';
+import { generateMany } from '../evaluate/generate-many';
+import type { Runner } from '../forward/runner';
+import { beginSha256 } from '../sources/sha256';
+
+/** The word for text that the model writes itself. */
+export const SELF = 'self';
+/** Tokens per input of the widest layer below which a warning is due: 12 cost 1.3 % on the models measured. */
+export const TOKENS_PER_INPUT = 12;
+/** The last tenth of a given text is kept for choosing λ. */
+const HELD_OUT = 0.1;
+
+export interface CalibrationSize {
+  windows: number;
+  /** Tokens of a window. */
+  length: number;
+}
+
+/** What a model reads, as far as it is known before anything is run. */
+export type CalibrationSource = { kind: 'self'; seed: number } | { kind: 'text'; name: string; text: string };
+
+/** A model that can write and read. */
+export interface Reader {
+  runner: Runner;
+  /** Ids every text begins with. @throws AmalgamError what reading the tokenizer throws */
+  prefix(): Promise<readonly number[]>;
+  /** Ids of a text, without the prefix. */
+  encode(text: string): Promise<readonly number[]>;
+}
+
+/** sha256 of everything that determines what is read, the model apart. */
+export async function calibrationHash(source: CalibrationSource, size: CalibrationSize): Promise<string> {
+  const hash = await beginSha256();
+  const what = source.kind === 'self' ? ['self', source.seed] : ['text', source.text];
+  hash.update(new TextEncoder().encode(JSON.stringify([1, size.windows, size.length, ...what])));
+  return hash.digest();
+}
+
+/** In words, for reports and titles. */
+export function calibrationTitle(source: CalibrationSource, { windows, length }: CalibrationSize): string {
+  const what = source.kind === 'self' ? `text it wrote itself (seed ${source.seed})` : source.name;
+  return `${what}, ${windows} × ${length} tokens`;
+}
+
+export interface ReadingOptions {
+  /** `calibration`, or `held-out` for choosing λ: other text of the same kind. */
+  use: 'calibration' | 'held-out';
+  signal?: AbortSignal;
+  /** Tokens written so far, of all that are to be written; not called for a text that is given. */
+  onProgress?(tokensDone: number, tokens: number): void;
+}
+
+/**
+ * The sequences a model reads, each of `size.length` tokens: packed, nothing filled up.
+ *
+ * @throws AmalgamError `TextTooShort`, `ContextTooLong`, `TextEmpty` and whatever running the model throws
+ */
+export async function readingOf(
+  source: CalibrationSource,
+  size: CalibrationSize,
+  reader: Reader,
+  { use, signal, onProgress }: ReadingOptions,
+): Promise<number[][]> {
+  requirePositions(reader.runner, size.length);
+  if (source.kind === 'text') {
+    const ids = [...(await reader.prefix()), ...(await reader.encode(source.text))];
+    const cut = Math.floor(ids.length * (1 - HELD_OUT));
+    const part = use === 'calibration' ? ids.slice(0, cut) : ids.slice(cut);
+    return cutWindows(part, size, source.name);
+  }
+  return generateMany(reader.runner, {
+    count: size.windows,
+    length: size.length,
+    temperature: 1,
+    seed: use === 'calibration' ? source.seed : (source.seed + 1) >>> 0,
+    prefix: await reader.prefix(),
+    ...(signal && { signal }),
+    ...(onProgress && {
+      onProgress: (progress: { tokensDone: number; tokens: number }) =>
+        onProgress(progress.tokensDone, progress.tokens),
+    }),
+  });
+}
+
+/**
+ * Windows at even distances over a text; in a text shorter than all of them together they overlap.
+ * @throws AmalgamError `TextTooShort` for a text shorter than one window, or with fewer places than windows
+ */
+export function cutWindows(ids: readonly number[], size: CalibrationSize, name: string): number[][] {
+  const { windows, length } = size;
+  const places = ids.length - length + 1;
+  if (places < windows) {
+    throw new AmalgamError(
+      'TextTooShort',
+      `${name} has ${ids.length} tokens to read, too few for ${windows} windows of ${length}.`,
+      'Give a longer text, fewer or shorter windows, or let the model write its own (calibration: self).',
+    );
+  }
+  return Array.from({ length: windows }, (_, i) => {
+    const begin = windows === 1 ? 0 : Math.round((i * (places - 1)) / (windows - 1));
+    return ids.slice(begin, begin + length);
+  });
+}
+
+function requirePositions({ architecture }: Runner, length: number): void {
+  const { maxPositions } = architecture;
+  if (maxPositions === undefined || length <= maxPositions) return;
+  throw new AmalgamError(
+    'ContextTooLong',
+    `Windows of ${length} tokens exceed the ${maxPositions} positions of the model.`,
+    'Set a smaller calibration_window.',
+  );
+}
