@@ -35,14 +35,19 @@ export function prepareProfile(profile: TensorProfile): PreparedProfile {
 
 /**
  * Foretells every tensor.
- * @param settingsOf resolved values of a tensor
+ * @param settingsOf resolved values of a tensor; tensors without are left out
  */
 export function foretell(
-  prepared: readonly PreparedProfile[],
+  all: readonly PreparedProfile[],
   method: MergeMethod,
-  settingsOf: (profile: TensorProfile) => ForetoldSettings,
+  settingsOf: (profile: TensorProfile) => ForetoldSettings | undefined,
 ): ForetoldReport[] {
-  const settings = prepared.map(({ profile }) => settingsOf(profile));
+  const known = all.flatMap((p) => {
+    const settings = settingsOf(p.profile);
+    return settings ? [{ p, settings }] : [];
+  });
+  const prepared = known.map(({ p }) => p);
+  const settings = known.map((k) => k.settings);
   const { compute } = method;
   if (compute.kind === 'weights') {
     return prepared.map((p, t) =>
@@ -235,6 +240,7 @@ function report(
     contributors,
     signConflict,
     cosine,
+    baseNorm: Math.sqrt(products[0]![0]!),
     outputChange,
     nonFinite,
     foretold,

@@ -9,7 +9,7 @@ export type Emit = (bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
 /** What a tensor's computation reports beside its bytes. */
 export type TensorStatistics = Pick<
   TensorReport,
-  'contributors' | 'signConflict' | 'cosine' | 'outputChange' | 'nonFinite'
+  'contributors' | 'signConflict' | 'cosine' | 'baseNorm' | 'outputChange' | 'nonFinite'
 >;
 
 /** A symmetric matrix of products, summed in f64 from the block sums of the gram kernel. */
@@ -71,6 +71,7 @@ export function vectorStatistics(
     })),
     signConflict: 0,
     cosine: sums.cosines(1),
+    baseNorm: 0,
     outputChange: ratio(Math.sqrt(found.change), found.baseNorm),
     nonFinite: found.nonFinite,
   };

@@ -19,6 +19,7 @@ import type {
 } from '../engine/protocol';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
+import { pretendProfile } from './engine-fixture-profile';
 import {
   fixtureTexts,
   pretendEvaluation,
@@ -33,6 +34,8 @@ export interface FixtureOptions extends RunningFixtureOptions {
   layers?: number;
   engine?: Partial<EngineFacts>;
   problems?: PlanProblem[];
+  /** Bytes the plan would download first. */
+  download?: number;
   /** Fails at this share of the tensors. */
   failAt?: number;
   hubError?: AmalgamError;
@@ -61,7 +64,12 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
     },
     plan: async (recipe) => {
       await pause(10);
-      return planFor(recipe, layers, options.problems ?? []);
+      const planned = planFor(recipe, layers, options.problems ?? []);
+      return { ...planned, bytesToDownload: options.download ?? 0 };
+    },
+    profile: async (request, onProgress) => {
+      await pause(10);
+      return pretendProfile(planFor(request.recipe, layers, []), chance, onProgress);
     },
     merge: async (request, onProgress) => {
       cancelled = false;
@@ -303,6 +311,7 @@ function tensorReport(recipe: Recipe, plan: PlanFacts, planned: PlanTensorFacts)
         i === j ? 1 : 0.3 * chance([a.id, b.id].sort().join() + planned.name) - 0.1,
       ),
     ),
+    baseNorm: 40,
     outputChange: contributors.length === 0 ? 0 : 0.004 + 0.03 * chance(`change ${planned.name}`),
     nonFinite: 0,
   };

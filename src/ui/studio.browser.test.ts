@@ -41,12 +41,33 @@ test('a first-time visitor is one click from a merge, and sees it fill in', asyn
   await expect.element(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
 });
 
-test('before a merge the chart is honest: its structure is there, its numbers are not', async () => {
-  await open();
-  await page.getByRole('tab', { name: 'Layers' }).click();
-  await expect.element(page.getByText(/Not measured yet/)).toBeVisible();
+test('the chart is honest before anything is measured, and foretells once the changes are', async () => {
+  const { studio } = await open({ download: 3e9 });
+  const offer = page.getByRole('button', { name: 'Measure the changes now' });
+  await expect.element(offer).toBeVisible();
+  await expect.element(page.getByText(/downloads 3.00\sGB/)).toBeVisible();
   expect(cells()).toHaveLength(56 * 3);
   expect(cells().every((c) => c.ariaLabel?.endsWith('not measured yet'))).toBe(true);
+  await offer.click();
+  await expect.element(page.getByText(/move a slider and it redraws/)).toBeVisible();
+  const down = () => cell('model.layers.3.mlp.down_proj.weight')?.ariaLabel?.replace(/\s/g, ' ');
+  expect(down()).toBe('layer 3, mlp.down_proj, 80.0 % zero');
+  await page.getByLabelText('density of kitchen, number').fill('0.35');
+  await userEvent.keyboard('{Enter}');
+  expect(down()).toBe('layer 3, mlp.down_proj, 65.0 % zero');
+  expect(studio.store.getState().run).toBeNull();
+});
+
+test('where it costs little the changes are measured unasked; another method is foretold from the same pass', async () => {
+  const profile = vi.spyOn(fixtureEngine(), 'profile');
+  const { studio } = await open({}, { profile });
+  await vi.waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await page.getByLabelText('Merge method').selectOptions('karcher');
+  await vi.waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
+  expect(cells().every((c) => c.ariaLabel?.endsWith('not measured yet'))).toBe(true);
+  await page.getByRole('radio', { name: 'Cosine' }).click();
+  await vi.waitFor(() => expect(cells().some((c) => c.ariaLabel?.includes('cosine'))).toBe(true));
+  expect(profile).toHaveBeenCalledTimes(1);
 });
 
 test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {

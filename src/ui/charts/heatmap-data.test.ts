@@ -26,6 +26,7 @@ function report(t: ReturnType<typeof tensor>, kept: number, elements: number): T
       [1, 0],
       [0, 1],
     ],
+    baseNorm: 1,
     outputChange: 0.01,
     nonFinite: 0,
   };

@@ -1,6 +1,6 @@
 /** The layer × module grid of a checkpoint, and the values in it. Pure: from tensor facts and reports to rows of cells. */
 import type { TensorReport } from '../../engine/protocol';
-import { type Measured, type Metric, mean, measure, type Subject } from './metrics';
+import { awaitsMerge, type Measured, type Metric, mean, measure, type Subject } from './metrics';
 
 /** What the grid needs of a tensor; plan facts and reports both have it. */
 export interface GridTensor {
@@ -105,7 +105,9 @@ export function heatmap(
   const cell = (tensor: GridTensor): Cell => {
     const { name, layer, module } = tensor;
     const report = reports.get(name);
-    if (!report) return { name, layer, module, state: tensor.copied ? 'copied' : 'pending', measured: null };
+    if (!report || awaitsMerge(metric, report)) {
+      return { name, layer, module, state: tensor.copied ? 'copied' : 'pending', measured: null };
+    }
     const measured = measure(metric.id, report, subject);
     const state = measured ? 'measured' : report.copied ? 'copied' : 'unchanged';
     return { name, layer, module, state, measured };

@@ -3,9 +3,18 @@
  * has in a mean over several tensors, so that the mean of a layer is the value of the layer taken as one tensor.
  */
 import type { ContributorReport, TensorReport } from '../../engine/protocol';
-import { formatPercent, formatReal, NBSP } from '../format/quantity';
+import type { ForetoldReport } from '../../merge/foretell';
+import { formatCount, formatCounted, formatPercent, formatReal, NBSP } from '../format/quantity';
 
-export type MetricId = 'sparsity' | 'keptEnergy' | 'signConflict' | 'outputChange' | 'cosine';
+export type MetricId =
+  | 'sparsity'
+  | 'keptEnergy'
+  | 'threshold'
+  | 'size'
+  | 'signConflict'
+  | 'cosine'
+  | 'outputChange'
+  | 'nonFinite';
 
 export interface Metric {
   id: MetricId;
@@ -19,6 +28,8 @@ export interface Metric {
   full: { min: number; max: number | null };
   /** 0 is the middle, and the sign matters. */
   diverging: boolean;
+  /** Follows from the method: not known from the changes alone. */
+  ofMerge: boolean;
   /** The number with its unit. */
   format(value: number): string;
   /** The same for the ends of a scale, which are round. */
@@ -43,6 +54,7 @@ export const metrics: readonly Metric[] = [
     per: 'contributor',
     full: { min: 0, max: 1 },
     diverging: false,
+    ofMerge: true,
     format: formatPercent,
     tick: percentTick,
     phrase: (v) => `${formatPercent(v)} zero`,
@@ -55,9 +67,34 @@ export const metrics: readonly Metric[] = [
     per: 'contributor',
     full: { min: 0, max: 1 },
     diverging: false,
+    ofMerge: true,
     format: formatPercent,
     tick: percentTick,
     phrase: (v) => `${formatPercent(v)} of the energy kept`,
+  },
+  {
+    id: 'threshold',
+    label: 'Threshold',
+    meaning: 'Smallest change, as |τ|, that is kept; 0 where nothing is cut off by size.',
+    per: 'contributor',
+    full: { min: 0, max: null },
+    diverging: false,
+    ofMerge: true,
+    format: formatReal,
+    tick: realTick,
+    phrase: (v) => `threshold ${formatReal(v)}`,
+  },
+  {
+    id: 'size',
+    label: '‖τ‖ / ‖W‖',
+    meaning: 'Size of each model’s change, as a part of the base’s norm.',
+    per: 'contributor',
+    full: { min: 0, max: null },
+    diverging: false,
+    ofMerge: false,
+    format: formatReal,
+    tick: realTick,
+    phrase: (v) => `changed by ${formatReal(v)} of the base’s norm`,
   },
   {
     id: 'signConflict',
@@ -66,6 +103,7 @@ export const metrics: readonly Metric[] = [
     per: 'tensor',
     full: { min: 0, max: null },
     diverging: false,
+    ofMerge: true,
     format: formatPercent,
     tick: percentTick,
     phrase: (v) => `${formatPercent(v)} sign conflict`,
@@ -77,6 +115,7 @@ export const metrics: readonly Metric[] = [
     per: 'tensor',
     full: { min: 0, max: null },
     diverging: false,
+    ofMerge: true,
     format: formatReal,
     tick: realTick,
     phrase: (v) => `changed by ${formatReal(v)} of its norm`,
@@ -88,9 +127,22 @@ export const metrics: readonly Metric[] = [
     per: 'pair',
     full: { min: -1, max: 1 },
     diverging: true,
+    ofMerge: false,
     format: cosineText,
     tick: realTick,
     phrase: (v) => `cosine ${cosineText(v)}`,
+  },
+  {
+    id: 'nonFinite',
+    label: 'NaN, Inf',
+    meaning: 'Values that are not finite numbers, in the models and in the result.',
+    per: 'tensor',
+    full: { min: 0, max: null },
+    diverging: false,
+    ofMerge: false,
+    format: formatCount,
+    tick: realTick,
+    phrase: (v) => (v === 0 ? 'all values finite' : `${formatCounted(v, 'value')} not finite`),
   },
 ];
 
@@ -111,6 +163,16 @@ export function measure(metric: MetricId, report: TensorReport, subject: Subject
       const c = contributor(report, subject[0]);
       return c && { value: keptEnergy(c), weight: c.norm ** 2 };
     }
+    case 'threshold': {
+      const c = contributor(report, subject[0]);
+      return c && { value: c.threshold, weight: elements };
+    }
+    case 'size': {
+      const c = contributor(report, subject[0]);
+      return c && report.baseNorm > 0 ? { value: c.norm / report.baseNorm, weight: elements } : null;
+    }
+    case 'nonFinite':
+      return { value: report.nonFinite, weight: 1 };
     case 'signConflict':
       return changing(report).length < 2 ? null : { value: report.signConflict, weight: elements };
     case 'outputChange':
@@ -122,6 +184,11 @@ export function measure(metric: MetricId, report: TensorReport, subject: Subject
       return value === undefined ? null : { value, weight: elements };
     }
   }
+}
+
+/** Whether a report says nothing about a metric because the method has not run and cannot be foretold. */
+export function awaitsMerge(metric: Metric, report: TensorReport | ForetoldReport): boolean {
+  return metric.ofMerge && 'foretold' in report && report.foretold === 'changes';
 }
 
 /** ‖kept τ‖² / ‖τ‖², 0 for a zero task vector. */

@@ -74,7 +74,7 @@ function Merged({ source }: { source: LayersSource }) {
   );
   return (
     <>
-      <Section title="What was kept">
+      <Section title={source.state === 'foretold' ? 'What would be kept' : 'What was kept'}>
         <ul className="stack">
           {totals.map((t) => {
             const c = source.contributors.find((c) => c.id === t.id);

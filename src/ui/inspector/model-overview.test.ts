@@ -15,6 +15,7 @@ function report(name: string, elements: number, norm: number, keptNorm: number, 
     contributors,
     signConflict: norm / 10,
     cosine: [[1]],
+    baseNorm: 1,
     outputChange: 0,
     nonFinite: 0,
   };

@@ -3,10 +3,12 @@ import { colorScale, domain } from '../charts/color-scale';
 import { HeatmapFigure } from '../charts/HeatmapFigure';
 import { type Heatmap, heatmap, type LayerGrid, layerGrid, measuredValues } from '../charts/heatmap-data';
 import { type Metric, type MetricId, metricById, metrics, type Subject } from '../charts/metrics';
-import { formatCounted } from '../format/quantity';
+import { formatBytes, formatCounted } from '../format/quantity';
+import { Message } from '../parts/Message';
 import { Segmented } from '../parts/Segmented';
 import type { Contributor } from '../state/facts';
-import { setView } from '../state/studio';
+import { measureProfile } from '../state/profile';
+import { setView, showTab } from '../state/studio';
 import { useFacts, useShownTheme, useStudio } from '../studio-context';
 import { LayersTable } from './LayersTable';
 import { type LayersSource, useLayersSource } from './layers-source';
@@ -27,10 +29,26 @@ export function LayersTab() {
   }
   return (
     <div className="screen fill">
+      <FirstError />
       <Toolbar metric={metric} source={source} />
       <Charts metric={metric} source={source} />
       <LayersTable source={source} />
     </div>
+  );
+}
+
+/** What keeps the recipe from being merged, where the chart would be looked at in vain. */
+function FirstError() {
+  const studio = useStudio();
+  const problems = useFacts((s) => s.plan.facts?.problems);
+  const error = problems?.find((p) => p.severity === 'error');
+  if (!error) return null;
+  return (
+    <Message tone="error" title={error.message} hint={error.remedy}>
+      <button type="button" className="link" onClick={() => showTab(studio, 'plan')}>
+        See the plan
+      </button>
+    </Message>
   );
 }
 
@@ -65,7 +83,8 @@ function Toolbar({ metric, source }: { metric: Metric; source: LayersSource }) {
 
 function StatusText({ source }: { source: LayersSource }) {
   const { measured, expected, state } = source;
-  if (state === 'planned') return <em>Not measured yet: press Merge and it fills in, tensor by tensor.</em>;
+  if (state === 'planned') return <Unmeasured />;
+  if (state === 'foretold') return <Foretold measured={measured} expected={expected} />;
   if (state === 'outdated') return <em>From the last merge; the recipe has changed since.</em>;
   if (measured < expected) {
     return (
@@ -75,6 +94,43 @@ function StatusText({ source }: { source: LayersSource }) {
     );
   }
   return null;
+}
+
+/** Before anything is known: why, and what there is to do. */
+function Unmeasured() {
+  const studio = useStudio();
+  const profile = useFacts((s) => s.profile);
+  const plan = useFacts((s) => s.plan.facts);
+  if (profile.status === 'measuring') return <em>Measuring the changes…</em>;
+  if (profile.status === 'failed') return <em>{profile.error?.message}</em>;
+  if (profile.status !== 'offered' || !plan) {
+    return <em>Not measured yet: press Merge and it fills in, tensor by tensor.</em>;
+  }
+  const cost =
+    plan.bytesToDownload > 0
+      ? `downloads ${formatBytes(plan.bytesToDownload)}`
+      : `reads ${formatBytes(plan.bytesToRead)}`;
+  return (
+    <>
+      <button type="button" className="link" onClick={() => void measureProfile(studio)}>
+        Measure the changes now
+      </button>{' '}
+      ({cost}), or press Merge and it fills in, tensor by tensor.
+    </>
+  );
+}
+
+function Foretold({ measured, expected }: { measured: number; expected: number }) {
+  if (measured < expected) {
+    return (
+      <em>
+        {measured} of {formatCounted(expected, 'tensor')} measured.
+      </em>
+    );
+  }
+  return (
+    <em>Foretold from the models’ changes: move a slider and it redraws. A merge gives the exact figures.</em>
+  );
 }
 
 function Charts({ metric, source }: { metric: Metric; source: LayersSource }) {

@@ -1,5 +1,5 @@
 import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
-import { type MetricId, measure, metricById } from '../charts/metrics';
+import { awaitsMerge, type MetricId, measure, metricById } from '../charts/metrics';
 import { formatCount, formatPercent, formatReal } from '../format/quantity';
 import { Swatch } from '../parts/Swatch';
 import { TensorName } from '../parts/TensorName';
@@ -93,7 +93,7 @@ function contributorColumn(c: Contributor, metric: MetricId): TableColumn<Row> {
 }
 
 function value(row: Row, metric: 'sparsity' | 'keptEnergy' | 'signConflict' | 'outputChange', id?: string) {
-  if (!row.report) return null;
+  if (!row.report || awaitsMerge(metricById(metric), row.report)) return null;
   return measure(metric, row.report, id === undefined ? [] : [id])?.value ?? null;
 }
 

@@ -1,12 +1,16 @@
 import { useMemo } from 'react';
 import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
 import type { Contributor } from '../state/facts';
+import { foretoldReports } from '../state/foretold';
 import { isRecipeOf } from '../state/run-current';
 import { useFacts } from '../studio-context';
 
-/** What the charts show: the last or running merge where there is one, else the plan with nothing measured. */
+/**
+ * What the charts show: the running merge; else the last one while the recipe is still its own; else what the statistics
+ * pass foretells for the recipe as it is; else, with nothing measured, the last merge or the bare plan.
+ */
 export interface LayersSource {
-  state: 'planned' | 'running' | 'current' | 'outdated';
+  state: 'planned' | 'foretold' | 'running' | 'current' | 'outdated';
   contributors: readonly Contributor[];
   tensors: readonly PlanTensorFacts[];
   reports: ReadonlyMap<string, TensorReport>;
@@ -17,6 +21,7 @@ export interface LayersSource {
 export function useLayersSource(): LayersSource {
   const run = useFacts((s) => s.run);
   const plan = useFacts((s) => s.plan);
+  const profile = useFacts((s) => s.profile);
   const recipe = useFacts((s) => s.recipe);
   const models = useFacts((s) => s.models);
   const shown = run && run.tensors.length + (run.status === 'running' ? 1 : 0) > 0 ? run : null;
@@ -27,14 +32,16 @@ export function useLayersSource(): LayersSource {
   );
   const finished = shown?.tensors;
   const reports = useMemo(() => new Map((finished ?? []).map((t) => [t.name, t])), [finished]);
-  if (!shown) {
+  const live = shown?.status === 'running' || (shown !== null && !outdated);
+  const foretold = live ? NO_REPORTS : foretoldReports({ profile, plan, recipe, models });
+  if (!shown || (!live && foretold.size > 0)) {
     return {
-      state: 'planned',
+      state: foretold.size > 0 ? 'foretold' : 'planned',
       contributors: plan.contributors,
       tensors: plan.facts?.tensors ?? NONE,
-      reports,
-      measured: 0,
-      expected: plan.facts?.tensors.length ?? 0,
+      reports: foretold,
+      measured: profile.tensors.length,
+      expected: profile.expected,
     };
   }
   return {
@@ -48,3 +55,4 @@ export function useLayersSource(): LayersSource {
 }
 
 const NONE: readonly PlanTensorFacts[] = [];
+const NO_REPORTS: ReadonlyMap<string, TensorReport> = new Map();

@@ -3,12 +3,13 @@ import { errorFacts } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { openSample } from './models';
 import { watchPlan } from './plan';
+import { watchProfile } from './profile';
 import type { Studio } from './studio';
 import { watchTheme } from './theme';
 
 /** Starts everything; returns a function that stops watching. */
 export function bootStudio(studio: Studio): () => void {
-  const stops = [watchPlan(studio), watchTheme(studio), watchNetwork(studio)];
+  const stops = [watchPlan(studio), watchProfile(studio), watchTheme(studio), watchNetwork(studio)];
   void startEngine(studio);
   void openSample(studio);
   return () => {

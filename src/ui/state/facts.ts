@@ -23,6 +23,7 @@ import {
   initialEvaluation,
   initialGeneration,
 } from './evaluation-facts';
+import { noProfile, type ProfileSlice } from './profile';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
 import type { LogEntry } from './run-log';
 
@@ -34,6 +35,7 @@ export interface StudioFacts {
   opening: string[];
   recipe: RecipeFacts;
   plan: PlanSlice;
+  profile: ProfileSlice;
   output: OutputSlice;
   /** The run at work, else the last one. */
   run: RunFacts | null;
@@ -115,6 +117,8 @@ export interface ViewSlice {
   theme: Theme;
   /** The open dialog adds to this place. */
   adding: AddTarget | null;
+  /** The dialog of whole recipes shows examples, or a text. */
+  recipes: 'examples' | 'text' | null;
   metric: MetricId;
   scale: 'full' | 'fit';
   /** Name of the tensor in the inspector. */
@@ -136,15 +140,17 @@ export const initialFacts: StudioFacts = {
   opening: [],
   recipe: emptyRecipe,
   plan: { status: 'empty', facts: null, contributors: [], error: null },
+  profile: noProfile,
   output: { kind: 'downloads', folder: null, name: null },
   run: null,
   evaluation: initialEvaluation,
   generation: initialGeneration,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, online: true },
   view: {
-    tab: 'plan',
+    tab: 'layers',
     theme: 'system',
     adding: null,
+    recipes: null,
     metric: 'sparsity',
     scale: 'full',
     selected: null,

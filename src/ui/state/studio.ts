@@ -18,6 +18,7 @@ export type StudioEngine = Pick<
   | 'searchHub'
   | 'plan'
   | 'merge'
+  | 'profile'
   | 'evaluate'
   | 'generate'
   | 'sampleTexts'

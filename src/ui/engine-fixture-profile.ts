@@ -1,0 +1,72 @@
+/** The statistics pass of the pretended engine: task vectors drawn from a hash of names, in the shape of real ones. */
+import type { PlanFacts, PlanTensorFacts } from '../engine/protocol';
+import type { ProfileProgress, ProfileReport, TensorProfile } from '../engine/protocol-profile';
+
+const SAMPLE = 32;
+/** Bits of |τ| a bin stands for; as in the engine's histograms. */
+const BIN_SHIFT = 20;
+
+export function pretendProfile(
+  plan: PlanFacts,
+  chance: (key: string) => number,
+  onProgress: (progress: ProfileProgress) => void,
+): ProfileReport {
+  const tensors = plan.tensors
+    .filter((t) => t.contributors.length > 0)
+    .map((t) => profileOf(plan, t, chance));
+  onProgress({
+    stage: 'measuring',
+    item: tensors.at(-1)?.name ?? '',
+    tensorsDone: tensors.length,
+    tensors: tensors.length,
+    bytesDone: 1,
+    bytes: 1,
+    bytesPerSecond: 1,
+    secondsLeft: 0,
+    stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
+    finished: tensors,
+  });
+  return { tensors, engine: 'cpu', adapter: 'typed arrays', seconds: 0.1 };
+}
+
+function profileOf(plan: PlanFacts, tensor: PlanTensorFacts, chance: (key: string) => number): TensorProfile {
+  const size = Math.min(tensor.elements, SAMPLE * SAMPLE);
+  const changes = plan.contributors.map((id, index) => {
+    const scale = tensor.contributors.includes(index) ? 0.002 * (0.4 + chance(tensor.name + id)) : 0;
+    return Float32Array.from({ length: size }, (_, e) => scale * bell(e, index));
+  });
+  const base = Float32Array.from({ length: size }, (_, e) => 0.02 * bell(e, 99));
+  const vectors = [base, ...changes];
+  const times = tensor.elements / size;
+  const { name, layer, module, shape, dtype, elements } = tensor;
+  return {
+    name,
+    layer,
+    module,
+    shape,
+    dtype,
+    elements,
+    products: vectors.map((a) => vectors.map((b) => times * a.reduce((sum, v, e) => sum + v * b[e]!, 0))),
+    contributors: plan.contributors.map((id, index) => ({
+      id,
+      histogram: histogramOf(changes[index]!, times),
+    })),
+    sample: { rows: Math.ceil(size / SAMPLE), cols: Math.min(SAMPLE, size), base, changes },
+    nonFinite: 0,
+  };
+}
+
+/** Something like a normal distribution: the sum of a few even ones. */
+function bell(e: number, model: number): number {
+  let sum = 0;
+  for (let k = 1; k <= 6; k++) sum += (((e + 1) * Math.sqrt(2 + k * 3 + model * 7)) % 1) - 0.5;
+  return sum;
+}
+
+function histogramOf(values: Float32Array, times: number): { first: number; counts: Uint32Array } {
+  const keys = new Uint32Array(values.buffer).map((word) => (word & 0x7fffffff) >>> BIN_SHIFT);
+  const first = keys.reduce((a, b) => Math.min(a, b), 2047);
+  const counts = new Uint32Array(keys.reduce((a, b) => Math.max(a, b), 0) - first + 1);
+  for (const key of keys) counts[key - first]! += Math.round(times);
+  return { first, counts };
+}

@@ -1,0 +1,67 @@
+/** Reports foretold from the statistics pass for the recipe as it stands: what charts show before a merge has run. */
+import type { ModelFacts } from '../../engine/protocol';
+import type { TensorProfile } from '../../engine/protocol-profile';
+import { type ForetoldReport, foretell, type PreparedProfile, prepareProfile } from '../../merge/foretell';
+import { recipeSettings } from '../../merge/foretell-recipe';
+import type { PlanSlice } from './facts';
+import { type ProfileSlice, profileKey } from './profile';
+import { buildRecipe } from './recipe-build';
+import type { RecipeFacts } from './recipe-facts';
+import { methodOf } from './studio';
+
+export type ForetoldReports = ReadonlyMap<string, ForetoldReport>;
+
+interface Facts {
+  profile: ProfileSlice;
+  plan: PlanSlice;
+  recipe: RecipeFacts;
+  models: readonly ModelFacts[];
+}
+
+const NOTHING: ForetoldReports = new Map();
+const prepared = new WeakMap<TensorProfile, PreparedProfile>();
+let last: { facts: Facts; reports: ForetoldReports } | undefined;
+
+/**
+ * The foretold report of every measured tensor that the plan would compute, by name; empty while the profile is of other
+ * models. Several parts of the page ask for the same facts: the last answer is kept.
+ */
+export function foretoldReports(facts: Facts): ForetoldReports {
+  const known = last?.facts;
+  if (
+    last &&
+    known?.profile.tensors === facts.profile.tensors &&
+    known.profile.key === facts.profile.key &&
+    known.plan.facts === facts.plan.facts &&
+    known.recipe === facts.recipe &&
+    known.models === facts.models
+  ) {
+    return last.reports;
+  }
+  const reports = compute(facts);
+  last = { facts, reports };
+  return reports;
+}
+
+function compute({ profile, plan, recipe, models }: Facts): ForetoldReports {
+  const planned = plan.facts;
+  if (!planned || profile.tensors.length === 0 || profile.key !== profileKey({ recipe, models })) {
+    return NOTHING;
+  }
+  const merged = new Set(planned.tensors.filter((t) => !t.copied).map((t) => t.name));
+  const method = methodOf(recipe);
+  const reports = foretell(
+    profile.tensors.filter((t) => merged.has(t.name)).map(ready),
+    method,
+    recipeSettings(buildRecipe(recipe, models, method), method, planned.layers),
+  );
+  return new Map(reports.map((r) => [r.name, r]));
+}
+
+function ready(profile: TensorProfile): PreparedProfile {
+  const known = prepared.get(profile);
+  if (known) return known;
+  const made = prepareProfile(profile);
+  prepared.set(profile, made);
+  return made;
+}

@@ -1,0 +1,117 @@
+/**
+ * The statistics pass of the recipe's models: begun by itself where it costs little, on request where weights would
+ * have to be downloaded or much would be read. Any other job goes first; the pass begins again after it.
+ */
+import type { ModelFacts } from '../../engine/protocol';
+import type { TensorProfile } from '../../engine/protocol-profile';
+import { type ErrorFacts, errorFacts } from '../../errors';
+import type { Recipe } from '../../formats/recipe';
+import type { StudioFacts } from './facts';
+import { contributorId } from './recipe-build';
+import type { RecipeFacts } from './recipe-facts';
+import type { Studio } from './studio';
+
+export interface ProfileSlice {
+  /** `offered`: it would take a download or a while, so the person is asked first. */
+  status: 'none' | 'offered' | 'measuring' | 'ready' | 'failed';
+  /** Which models were measured: {@link profileKey}. */
+  key: string;
+  tensors: TensorProfile[];
+  /** Tensors there are to measure. */
+  expected: number;
+  secondsLeft: number | null;
+  error: ErrorFacts | null;
+}
+
+export const noProfile: ProfileSlice = {
+  status: 'none',
+  key: '',
+  tensors: [],
+  expected: 0,
+  secondsLeft: null,
+  error: null,
+};
+
+/** Bytes that are read without asking; about a second from a disk. */
+const UNASKED_BYTES = 512 * 1024 * 1024;
+
+interface RecipeModels {
+  recipe: RecipeFacts;
+  models: readonly ModelFacts[];
+}
+
+/** Base and enabled contributors: what the pass depends on. */
+export function profileKey({ recipe, models }: RecipeModels): string {
+  return JSON.stringify([
+    recipe.base,
+    ...recipe.contributors.filter((c) => c.enabled).map((c) => contributorId(recipe.base, c.ref, models)),
+  ]);
+}
+
+/** The recipe whose plan the pass follows: plain task vectors, whatever the method is. */
+export function profileRecipe({ recipe, models }: RecipeModels): Recipe | null {
+  const contributors = recipe.contributors.filter((c) => c.enabled);
+  if (recipe.base === null || contributors.length === 0) return null;
+  return {
+    mergeMethod: 'task_arithmetic',
+    baseModel: recipe.base,
+    models: contributors.map((c) => ({
+      model: contributorId(recipe.base, c.ref, models),
+      parameters: { weight: 1 },
+    })),
+    parameters: {},
+    amalgam: { nonFinite: 'carry' },
+  };
+}
+
+/** Watches the recipe's models; returns a function that stops watching. */
+export function watchProfile(studio: Studio): () => void {
+  return studio.store.subscribe((now, before) => {
+    const idle = !busy(now);
+    if (now.plan === before.plan && idle === !busy(before)) return;
+    if (!idle || now.plan.status !== 'ready' || !now.plan.facts?.clean) return;
+    const key = profileKey(now);
+    if (now.profile.key === key && now.profile.status !== 'none') return;
+    if (profileRecipe(now) === null) return;
+    const { bytesToDownload, bytesToRead } = now.plan.facts;
+    if (bytesToDownload === 0 && bytesToRead <= UNASKED_BYTES) void measureProfile(studio);
+    else studio.store.setState({ profile: { ...noProfile, status: 'offered', key } });
+  });
+}
+
+function busy({ run, evaluation, generation }: StudioFacts): boolean {
+  return (
+    run?.status === 'running' ||
+    run?.status === 'cancelling' ||
+    evaluation.job !== null ||
+    generation.status !== 'idle'
+  );
+}
+
+/** Runs the pass for the recipe as it is. Never rejects. */
+export async function measureProfile(studio: Studio): Promise<void> {
+  const facts = studio.store.getState();
+  const recipe = profileRecipe(facts);
+  if (!recipe) return;
+  const key = profileKey(facts);
+  const edit = (change: Partial<ProfileSlice>) =>
+    studio.store.setState((s) => (s.profile.key === key ? { profile: { ...s.profile, ...change } } : {}));
+  studio.store.setState({ profile: { ...noProfile, status: 'measuring', key } });
+  try {
+    const { tensors } = await studio.engine.profile({ recipe, engine: facts.engine.choice }, (progress) => {
+      const { profile } = studio.store.getState();
+      if (profile.key !== key) return;
+      edit({
+        expected: progress.tensors,
+        secondsLeft: progress.secondsLeft,
+        ...(progress.finished.length > 0 ? { tensors: [...profile.tensors, ...progress.finished] } : {}),
+      });
+    });
+    edit({ status: 'ready', tensors, expected: tensors.length, secondsLeft: null });
+  } catch (thrown) {
+    const error = errorFacts(thrown);
+    // pushed aside by another job: `none` lets the watcher begin again
+    if (error.code === 'Cancelled' || error.code === 'Busy') edit({ status: 'none' });
+    else edit({ status: 'failed', error });
+  }
+}
