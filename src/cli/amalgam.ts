@@ -43,8 +43,15 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
   const recipe = await readRecipe(file);
   if (reportFile !== undefined) await checkReportPlace(reportFile);
-  const output = await beginOutputFolder(out);
+  const output = await beginOutputFolder(out, command.resume);
   undo.push(() => output.discard());
+  if (command.resume) {
+    undo.push(async () => {
+      if (output.isCommitted || !(await output.find('journal'))) return;
+      output.keep();
+      say('What was written is kept: the same command goes on from there.');
+    });
+  }
 
   const job = await openJob(recipe, file, workingFolder, command.hub, undo, say);
   const facts = await job.page.call('plan', job.recipe);
@@ -62,6 +69,7 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
       recipe: job.recipe,
       engine: command.engine,
       destination: { kind: 'served', url: job.server.receiveOutput(output) },
+      resume: command.resume,
     });
   } finally {
     printer.end();

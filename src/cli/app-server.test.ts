@@ -145,6 +145,34 @@ describe('the output, written by the page’s destination', () => {
     expect((await readdir(root)).filter((name) => name.includes('merged'))).toEqual([]);
   });
 
+  test('what an interrupted run left is read back, continued and adopted; its journal is no part of the output', async () => {
+    const first = await beginOutputFolder(join(root, 'merged'));
+    const begun = openServedDestination(server.receiveOutput(first));
+    expect((await begun.remains!.readJournal()).length).toBe(0);
+    await begun.remains!.appendJournal(0, new TextEncoder().encode('one\ntorn'));
+    const shard = await begun.create('model.safetensors');
+    await shard.write(new Uint8Array([1, 2, 3, 4]));
+    await (await begun.create('stale.txt')).close();
+    first.keep();
+    await first.discard();
+
+    const second = await beginOutputFolder(join(root, 'merged'), true);
+    const destination = openServedDestination(server.receiveOutput(second));
+    const remains = destination.remains!;
+    expect(Buffer.from(await remains.readJournal()).toString()).toBe('one\ntorn');
+    await remains.appendJournal(4, new TextEncoder().encode('two\n'));
+    expect(Buffer.from(await remains.readJournal()).toString()).toBe('one\ntwo\n');
+    const left = await remains.left('model.safetensors');
+    expect([left?.byteLength, [...(await left!.read(1, 3))]]).toEqual([4, [2, 3]]);
+    expect(await remains.left('other.safetensors')).toBeUndefined();
+    const further = await remains.reopen!('model.safetensors', 2);
+    await further.write(new Uint8Array([9]));
+    await further.close();
+    await destination.commit();
+    expect(await readdir(join(root, 'merged'))).toEqual(['model.safetensors']);
+    expect([...(await readFile(join(root, 'merged', 'model.safetensors')))]).toEqual([1, 2, 9]);
+  });
+
   test('what the server refuses is an error in its words', async () => {
     const output = await beginOutputFolder(join(root, 'merged'));
     const url = server.receiveOutput(output);
@@ -168,7 +196,8 @@ describe('the output, written by the page’s destination', () => {
     expect((await fetch(at(`${url}/x?offset=a`), { method: 'PUT' })).status).toBe(400);
     expect((await fetch(at(`${url}/x?offset=1`), { method: 'PUT' })).status).toBe(409);
     expect((await fetch(at(`${url}/..%2fx?offset=0`), { method: 'PUT' })).status).toBe(409);
-    expect((await fetch(at(`${url}/x`))).status).toBe(405);
+    expect((await fetch(at(`${url}/x`))).status).toBe(404);
+    expect((await fetch(at(`${url}/x`), { method: 'POST' })).status).toBe(405);
     const large = new Uint8Array(16 * 2 ** 20 + 1);
     const reply = await fetch(at(`${url}/x?offset=0`), { method: 'PUT', body: large }).catch(() => undefined);
     expect(reply?.status ?? 413).toBe(413);

@@ -115,13 +115,23 @@ export async function startAppServer(dist: string, connect: readonly string[], p
     if (!output) return refuse(response, 404, 'no output is being written');
     const reply = (value: object) =>
       response.writeHead(200, { ...headers, 'Content-Type': 'application/json' }).end(JSON.stringify(value));
-    if (request.method === 'PUT' && path.startsWith('/')) {
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      const file = await output.find(path === '' ? 'journal' : path.slice(1));
+      // a run that begins has no journal yet
+      if (!file && path === '') return void response.writeHead(200, headers).end();
+      return sendListed(request, response, file, 'application/octet-stream');
+    }
+    if (request.method === 'PUT') {
       if (Number(request.headers['content-length'] ?? 0) > MAX_PIECE_BYTES) {
         return refuse(response, 413, 'the piece is too large');
       }
       const offset = query.get('offset') ?? '';
       if (!/^\d{1,15}$/.test(offset)) return refuse(response, 400, 'the offset is not a number');
-      reply({ size: await output.append(path.slice(1), Number(offset), request) });
+      const size =
+        path === ''
+          ? await output.appendJournal(Number(offset), request)
+          : await output.append(path.slice(1), Number(offset), request);
+      reply({ size });
     } else if (request.method === 'POST' && path === '/commit') {
       await output.commit(await readCommit(request));
       reply({});

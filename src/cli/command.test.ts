@@ -27,13 +27,17 @@ describe('parseCommand', () => {
       recipe: 'r.yml',
       out: 'o',
       engine: 'auto',
+      resume: false,
     });
-    expect(parseCommand(['merge', '--out=o', '--engine=cpu', '--report', 'x.json', 'r.yml'])).toEqual({
+    expect(
+      parseCommand(['merge', '--out=o', '--engine=cpu', '--report', 'x.json', '--resume', 'r.yml']),
+    ).toEqual({
       verb: 'merge',
       recipe: 'r.yml',
       out: 'o',
       engine: 'cpu',
       report: 'x.json',
+      resume: true,
     });
   });
 

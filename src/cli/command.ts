@@ -12,12 +12,23 @@ import {
 export type Command =
   | { verb: 'help' }
   | { verb: 'plan'; recipe: string; hub?: string; json: boolean }
-  | { verb: 'merge'; recipe: string; hub?: string; out: string; engine: EngineChoice; report?: string }
+  | MergeCommand
   | { verb: 'verify'; merged: string; hub?: string; engine: EngineChoice }
   | EvaluateCommand
   | GenerateCommand
   | CompareCommand
   | ExtractLoraCommand;
+
+export interface MergeCommand {
+  verb: 'merge';
+  recipe: string;
+  hub?: string;
+  out: string;
+  engine: EngineChoice;
+  report?: string;
+  /** Goes on with what an interrupted merge left, and leaves the like when interrupted. */
+  resume: boolean;
+}
 
 interface RunCommand {
   /** A model reference, or the path of a recipe whose merge is run without being written. */
@@ -49,8 +60,9 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
   plan <recipe.yml> [--json] [--hub URL]
       Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models.
 
-  merge <recipe.yml> --out DIR [--engine auto|webgpu|cpu] [--report FILE.json] [--hub URL]
-      Merges into DIR, which must not exist or be empty. --report writes every tensor's statistics.
+  merge <recipe.yml> --out DIR [--resume] [--engine auto|webgpu|cpu] [--report FILE.json] [--hub URL]
+      Merges into DIR, which must not exist or be empty. --report writes every tensor's statistics. With --resume an
+      interrupted merge leaves what it has written beside DIR, and the same command goes on from there.
 
   verify <merged> [--engine auto|webgpu|cpu] [--hub URL]
       Merges again what the metadata of a merged model says and compares the bytes. Exit code 1 when they differ.
@@ -90,6 +102,7 @@ export function parseCommand(args: string[]): Command {
     case 'merge': {
       const { subject: recipe, options } = parseOne(verb, 'recipe file', rest, {
         out: { type: 'string' },
+        resume: { type: 'boolean' },
         engine: { type: 'string' },
         report: { type: 'string' },
         hub: { type: 'string' },
@@ -100,6 +113,7 @@ export function parseCommand(args: string[]): Command {
         verb,
         recipe,
         out,
+        resume: options.resume === true,
         engine: engineOption(engine),
         ...(typeof report === 'string' ? { report } : {}),
         ...hubOption(options.hub),

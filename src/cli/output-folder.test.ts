@@ -95,4 +95,29 @@ describe('beginOutputFolder', () => {
     await output.discard();
     expect(await readdir(join(root, 'merged'))).toEqual(['mine']);
   });
+
+  test('R47: an interrupted output is found again, unless its process still writes it', async () => {
+    const out = join(root, 'merged');
+    const first = await beginOutputFolder(out);
+    await first.append('a', 0, body('123'));
+    // without a journal there is nothing to go on from
+    const other = await beginOutputFolder(out, true);
+    expect(await other.find('a')).toBeUndefined();
+    await other.discard();
+
+    await first.appendJournal(0, body('line'));
+    first.keep();
+    await first.discard();
+    const owner = (await readdir(root)).find((name) => name.startsWith('.merged'))!;
+    await writeFile(join(root, owner, '.amalgam-run.pid'), String(process.ppid));
+    await expect(beginOutputFolder(out, true)).rejects.toMatchObject({ code: 'Busy' });
+    await writeFile(join(root, owner, '.amalgam-run.pid'), '999999999');
+
+    const again = await beginOutputFolder(out, true);
+    expect((await again.find('a'))?.size).toBe(3);
+    expect((await again.find('journal'))?.size).toBe(4);
+    await again.commit([{ path: 'a', size: 3 }]);
+    expect(await readdir(root)).toEqual(['merged']);
+    expect(await readdir(out)).toEqual(['a']);
+  });
 });
