@@ -4,9 +4,12 @@ import factorOther from '../../shaders/lib/factor-other.wgsl?raw';
 import factorOwn from '../../shaders/lib/factor-own.wgsl?raw';
 import half from '../../shaders/lib/half.wgsl?raw';
 import inputGram from '../../shaders/lib/input-gram.wgsl?raw';
+import maskedRows from '../../shaders/lib/masked-rows.wgsl?raw';
 import matmul from '../../shaders/lib/matmul.wgsl?raw';
 import norm from '../../shaders/lib/norm.wgsl?raw';
 import philox from '../../shaders/lib/philox.wgsl?raw';
+import rowGroup from '../../shaders/lib/row-group.wgsl?raw';
+import rowLine from '../../shaders/lib/row-line.wgsl?raw';
 import softmax from '../../shaders/lib/softmax.wgsl?raw';
 import special from '../../shaders/lib/special.wgsl?raw';
 import stamp from '../../shaders/lib/stamp.wgsl?raw';
@@ -31,6 +34,9 @@ const LIBRARIES = {
   triangular,
   factorOwn,
   factorOther,
+  maskedRows,
+  rowGroup,
+  rowLine,
 };
 
 /** A kernel's complete source: its own file after the stamp library and the libraries it names. */

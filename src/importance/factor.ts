@@ -67,22 +67,23 @@ export interface DampedTerms {
  * Factors a damped matrix in place: A = L·Lᵀ. What lies above the diagonal tiles keeps A's values.
  *
  * @param fill enqueues A with the damping λ into the buffer, and returns what λ adds to the diagonal
- * @returns the λ that worked and the failures before it; undefined when none did
+ * @returns the λ that worked, or 0 when none did, and the failures
  */
 export async function factorDamped(
   queue: Queue,
   factor: EngineBuffer,
   width: number,
   fill: (damping: number) => number,
-): Promise<{ damping: number; retries: number } | undefined> {
+): Promise<Pick<FactorFacts, 'damping' | 'retries' | 'fellBackToDiagonal'>> {
   let retries = 0;
   for (let damping = DAMPING; damping <= MOST_DAMPING; damping *= 10) {
     const added = fill(damping);
     // in exact arithmetic no pivot is below what the damping adds: one far below it is rounding error
-    if (await cholesky(queue, factor, width, Math.max(added / 4, 2 ** -100))) return { damping, retries };
+    const floor = Math.max(added / 4, 2 ** -100);
+    if (await cholesky(queue, factor, width, floor)) return { damping, retries, fellBackToDiagonal: false };
     retries++;
   }
-  return undefined;
+  return { damping: 0, retries, fellBackToDiagonal: true };
 }
 
 /** Left-looking blocked Cholesky in place. False when a pivot fell below `floor` or was no number. */

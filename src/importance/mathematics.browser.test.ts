@@ -1,5 +1,6 @@
 import type { ComputeEngine } from '../compute/engine';
 import { createGpuEngine } from '../gpu/gpu-engine';
+import { describeCompensation } from './compensate.test.cases';
 import { describeGrams } from './gram.test.cases';
 import { describeMasks } from './keep.test.cases';
 import { describeSolve } from './solve.test.cases';
@@ -15,4 +16,5 @@ for (const [name, open] of [
   describeGrams(`Gram matrices, ${name}`, open);
   describeMasks(`keep-masks, ${name}`, open);
   describeSolve(`the Gram merge, ${name}`, open);
+  describeCompensation(`compensation, ${name}`, open);
 }

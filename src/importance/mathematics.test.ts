@@ -1,4 +1,5 @@
 import { createCpuEngine } from '../cpu/cpu-engine';
+import { describeCompensation } from './compensate.test.cases';
 import { describeGrams } from './gram.test.cases';
 import { describeMasks } from './keep.test.cases';
 import { describeSolve } from './solve.test.cases';
@@ -7,3 +8,4 @@ const open = () => Promise.resolve(createCpuEngine());
 describeGrams('Gram matrices on typed arrays', open);
 describeMasks('keep-masks on typed arrays', open);
 describeSolve('the Gram merge on typed arrays', open);
+describeCompensation('compensation on typed arrays', open);

@@ -50,13 +50,8 @@ async function columnRoots(
   const facts = [{ damping: hessian.damping, retries: 0, dead, fellBackToDiagonal: false }];
   for (const block of gram.blocks) {
     const found = await blockRoots(queue, block, hessian, score);
-    if (found) diagonal.set(found.roots, block.begin);
-    facts.push({
-      damping: found?.damping ?? 0,
-      retries: found?.retries ?? 0,
-      dead: 0,
-      fellBackToDiagonal: found === undefined,
-    });
+    if (found.roots) diagonal.set(found.roots, block.begin);
+    facts.push({ ...found.facts, dead: 0 });
   }
   return { roots: diagonal, facts: joinFacts(facts) };
 }
@@ -67,15 +62,19 @@ async function blockRoots(queue: Queue, block: GramBlock, hessian: Hessian, scor
   const factor = queue.allocate(width ** 2 * 4, 'factor');
   // reversed, A = P·Hd·P = L·Lᵀ gives Hd = R·Rᵀ with R = P·L·P upper triangular, hence U_jj = 1/R_jj (one factoring)
   const reversed = score === 'sparsegpt';
-  const factored = await factorDamped(queue, factor, width, (damping) => {
+  const facts = await factorDamped(queue, factor, width, (damping) => {
     const shift = hessian.shift(damping);
     enqueueDamped(queue, buffer, factor, width, { scale: hessian.scale, shift, reversed, dead: true });
     return shift;
   });
-  const values =
-    factored && (reversed ? await pivots(queue, factor, width) : await inverseRoots(queue, factor, width));
+  let roots: Float32Array | undefined;
+  if (!facts.fellBackToDiagonal) {
+    roots = reversed
+      ? (await pivots(queue, factor, width)).reverse()
+      : await inverseRoots(queue, factor, width);
+  }
   queue.free(factor);
-  return values && { roots: reversed ? values.reverse() : values, ...factored };
+  return { roots, facts };
 }
 
 /** L_jj. */

@@ -55,15 +55,24 @@ export async function gramSolve(
   const facts: FactorFacts[] = [];
   const spans = grams[0]!.blocks.length > 0 ? grams[0]!.blocks : [{ begin: 0, width: cols }];
   for (const [b, span] of spans.entries()) {
-    const found = form.kind === 'diagonal' ? undefined : await factorSum(queue, grams, hessians, b);
-    facts.push({
-      damping: found?.damping ?? DAMPING,
-      retries: found?.retries ?? 0,
-      dead: 0,
-      fellBackToDiagonal: form.kind !== 'diagonal' && found === undefined,
-    });
-    if (found) await solveSpan(queue, grams, hessians, taus, tau, rows, cols, { ...found, block: b, span });
-    else await mixSpan(queue, hessians, taus, tau, rows, cols, span);
+    if (form.kind === 'diagonal') {
+      facts.push({ damping: DAMPING, retries: 0, dead: 0, fellBackToDiagonal: false });
+      await mixSpan(queue, hessians, taus, tau, rows, cols, span);
+      continue;
+    }
+    const found = await factorSum(queue, grams, hessians, b);
+    facts.push({ ...found.facts, dead: 0 });
+    if (found.factored) {
+      const { damping } = found.facts;
+      await solveSpan(queue, grams, hessians, taus, tau, rows, cols, {
+        ...found.factored,
+        damping,
+        block: b,
+        span,
+      });
+    } else {
+      await mixSpan(queue, hessians, taus, tau, rows, cols, span);
+    }
   }
   const dead = Array.from({ length: cols }, (_, j) => hessians.every((h) => h.diagonal[j] === 0));
   return { tau, facts: { ...joinFacts(facts), dead: dead.filter(Boolean).length } };
@@ -74,24 +83,17 @@ function shiftOf({ diagonal }: Hessian, damping: number): number {
   return (damping * diagonal.reduce((sum, h) => sum + h, 0)) / diagonal.length;
 }
 
+/** N with (ΣG)⁻¹ = N·Nᵀ, and its transpose. */
 interface Factored {
-  damping: number;
-  retries: number;
-  /** N with (ΣG)⁻¹ = N·Nᵀ, and its transpose. */
   inverse: EngineBuffer;
   transposed: EngineBuffer;
 }
 
-/** The factored sum of one block of all Gram matrices; undefined when no damping gave a factor. */
-async function factorSum(
-  queue: Queue,
-  grams: readonly Gram[],
-  hessians: readonly Hessian[],
-  block: number,
-): Promise<Factored | undefined> {
+/** The factored sum of one block of all Gram matrices; nothing but the facts when no damping gave a factor. */
+async function factorSum(queue: Queue, grams: readonly Gram[], hessians: readonly Hessian[], block: number) {
   const { width } = grams[0]!.blocks[block]!;
   const factor = queue.allocate(width ** 2 * 4, 'factor');
-  const found = await factorDamped(queue, factor, width, (damping) => {
+  const facts = await factorDamped(queue, factor, width, (damping) => {
     for (const [i, gram] of grams.entries()) {
       const { scale } = hessians[i]!;
       const shift = shiftOf(hessians[i]!, damping);
@@ -99,9 +101,13 @@ async function factorSum(
     }
     return hessians.reduce((sum, h) => sum + shiftOf(h, damping), 0);
   });
-  const inverse = found && (await inverseTransposed(queue, factor, width));
+  let factored: Factored | undefined;
+  if (!facts.fellBackToDiagonal) {
+    const inverse = await inverseTransposed(queue, factor, width);
+    factored = { inverse, transposed: transpose(queue.engine, inverse, width, width) };
+  }
   queue.free(factor);
-  return inverse && { ...found, inverse, transposed: transpose(queue.engine, inverse, width, width) };
+  return { facts, factored };
 }
 
 /** mean + (Σ (τ̂ᵢ − mean) Gᵢ) · (ΣG)⁻¹, chunk by chunk. Lets go of the factors. */
@@ -113,7 +119,13 @@ async function solveSpan(
   out: EngineBuffer,
   rows: number,
   cols: number,
-  { damping, inverse, transposed, block, span: { begin, width } }: Factored & { block: number; span: Span },
+  {
+    damping,
+    inverse,
+    transposed,
+    block,
+    span: { begin, width },
+  }: Factored & { damping: number; block: number; span: Span },
 ): Promise<void> {
   const chunks = rowChunks(queue, rows, width);
   const take = (label: string) => queue.allocate(chunkRows(chunks) * width * 4, label);

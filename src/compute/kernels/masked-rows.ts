@@ -1,0 +1,166 @@
+import cgBeginWgsl from '../../../shaders/cg-begin.wgsl?raw';
+import cgStepWgsl from '../../../shaders/cg-step.wgsl?raw';
+import splitByMaskWgsl from '../../../shaders/split-by-mask.wgsl?raw';
+import sweepTileWgsl from '../../../shaders/sweep-tile.wgsl?raw';
+import type { ComputeEngine } from '../engine';
+import { type CpuRun, defineKernel } from '../kernel';
+import { composeWgsl } from '../wgsl';
+import { TRIANGULAR_TILE } from './triangular';
+
+const PARAMS = {
+  rows: 'u32',
+  width4: 'u32',
+  column4: 'u32',
+  mask_row: 'u32',
+  mask_words: 'u32',
+  mask_begin: 'u32',
+  shift: 'f32',
+} as const;
+type Params = keyof typeof PARAMS;
+
+const LIBRARY = { group: 'rowGroup', line: 'rowLine' } as const;
+export type RowForm = keyof typeof LIBRARY;
+
+/** The form for this engine, and the rows of one workgroup. */
+export function rowForm(engine: Pick<ComputeEngine, 'software'>): { form: RowForm; perGroup: number } {
+  return engine.software ? { form: 'line', perGroup: 64 } : { form: 'group', perGroup: 1 };
+}
+
+/** A chunk divided by its mask. See shaders/split-by-mask.wgsl. */
+export const splitByMask = defineKernel({
+  id: 'split-by-mask',
+  wgsl: composeWgsl(splitByMaskWgsl, 'maskedRows'),
+  params: PARAMS,
+  buffers: { mask: 'read', x: 'read_write', dropped: 'read_write' },
+  cpu(run) {
+    const width = 4 * run.params.width4;
+    const x = run.f32('x');
+    const dropped = run.f32('dropped');
+    const isKept = keeping(run);
+    for (let r = 0, e = 0; r < run.params.rows; r++) {
+      for (let c = 0; c < width; c++, e++) {
+        const keep = isKept(r, c);
+        dropped[e] = keep ? 0 : x[e]!;
+        if (!keep) x[e] = 0;
+      }
+    }
+  },
+});
+
+const BEGIN = {
+  mask: 'read',
+  inverse: 'read',
+  q: 'read',
+  p: 'read_write',
+  r: 'read_write',
+  rho: 'read_write',
+} as const;
+const STEP = {
+  mask: 'read',
+  inverse: 'read',
+  q: 'read',
+  p: 'read_write',
+  r: 'read_write',
+  x: 'read_write',
+  rho: 'read_write',
+} as const;
+
+const defineBegin = (form: RowForm) =>
+  defineKernel({
+    id: `cg-begin-${form}`,
+    wgsl: composeWgsl(cgBeginWgsl, 'maskedRows', LIBRARY[form]),
+    params: PARAMS,
+    buffers: BEGIN,
+    cpu: begin,
+  });
+
+const defineStep = (form: RowForm) =>
+  defineKernel({
+    id: `cg-step-${form}`,
+    wgsl: composeWgsl(cgStepWgsl, 'maskedRows', LIBRARY[form]),
+    params: PARAMS,
+    buffers: STEP,
+    cpu: step,
+  });
+
+/** Masked conjugate gradients. See shaders/cg-begin.wgsl and shaders/cg-step.wgsl. */
+export const cgBegin = { group: defineBegin('group'), line: defineBegin('line') };
+export const cgStep = { group: defineStep('group'), line: defineStep('line') };
+
+/** SparseGPT's sweep over 32 columns. See shaders/sweep-tile.wgsl. */
+export const sweepTile = defineKernel({
+  id: 'sweep-tile',
+  wgsl: composeWgsl(sweepTileWgsl, 'maskedRows'),
+  params: PARAMS,
+  buffers: { mask: 'read', factor: 'read', x: 'read_write', kept: 'read_write' },
+  cpu(run) {
+    const { rows, width4, column4 } = run.params;
+    const width = 4 * width4;
+    const factor = run.f32('factor');
+    const x = run.f32('x');
+    const kept = run.f32('kept');
+    const isKept = keeping(run);
+    for (let r = 0; r < rows; r++) {
+      const at = r * width;
+      for (let c = 4 * column4; c < Math.min(4 * column4 + TRIANGULAR_TILE, width); c++) {
+        let w = x[at + c]!;
+        for (let k = 4 * column4; k < c; k++) w -= x[at + k]! * factor[c * width + k]!;
+        const keep = isKept(r, c);
+        x[at + c] = keep ? 0 : w / factor[c * width + c]!;
+        kept[at + c] = keep ? w : 0;
+      }
+    }
+  },
+});
+
+/** Whether the mask keeps an entry of the chunk. */
+function keeping({ params, u32 }: CpuRun<Params, 'mask'>): (row: number, column: number) => boolean {
+  const { mask_row, mask_words, mask_begin } = params;
+  const mask = u32('mask');
+  return (row, column) => {
+    const c = mask_begin + column;
+    return ((mask[(mask_row + row) * mask_words + (c >>> 5)]! >>> (c & 31)) & 1) === 1;
+  };
+}
+
+function begin(run: CpuRun<Params, keyof typeof BEGIN>): void {
+  const width = 4 * run.params.width4;
+  const [inverse, q, p, r] = [run.f32('inverse'), run.f32('q'), run.f32('p'), run.f32('r')];
+  const rho = run.f32('rho');
+  const isKept = keeping(run);
+  for (let row = 0, e = 0; row < run.params.rows; row++) {
+    let sum = 0;
+    for (let c = 0; c < width; c++, e++) {
+      r[e] = isKept(row, c) ? q[e]! : 0;
+      p[e] = inverse[c]! * r[e]!;
+      sum += r[e]! * p[e]!;
+    }
+    rho[row] = sum;
+  }
+}
+
+function step(run: CpuRun<Params, keyof typeof STEP>): void {
+  const { rows, shift } = run.params;
+  const width = 4 * run.params.width4;
+  const [inverse, q, p, r, x] = [run.f32('inverse'), run.f32('q'), run.f32('p'), run.f32('r'), run.f32('x')];
+  const rho = run.f32('rho');
+  const isKept = keeping(run);
+  for (let row = 0; row < rows; row++) {
+    const at = row * width;
+    let energy = 0;
+    for (let e = at; e < at + width; e++) energy += p[e]! * (q[e]! + shift * p[e]!);
+    const before = rho[row]!;
+    const alpha = energy > 0 ? before / energy : 0;
+    let after = 0;
+    for (let c = 0; c < width; c++) {
+      const e = at + c;
+      const v = p[e]!;
+      x[e]! += alpha * v;
+      if (isKept(row, c)) r[e]! -= alpha * (q[e]! + shift * v);
+      after += r[e]! * inverse[c]! * r[e]!;
+    }
+    const beta = before > 0 ? after / before : 0;
+    for (let c = 0; c < width; c++) p[at + c] = inverse[c]! * r[at + c]! + beta * p[at + c]!;
+    rho[row] = after;
+  }
+}
