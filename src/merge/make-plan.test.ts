@@ -121,7 +121,7 @@ describe('makePlan', () => {
   it('takes config and tokenizer from the base also for a method without base, and the tokenizer from where it is told', async () => {
     const recipe: Recipe = { ...recipeOf(['a', 'b']), mergeMethod: 'linear', tokenizerSource: 'b' };
     const plan = await planOf(recipe, tinyModel('base'), tinyModel('a'), tinyModel('b'));
-    expect(plan.problems).toEqual([]);
+    expect(codes(plan.problems)).toEqual(['BaseIgnored']);
     expect(plan.contributors).toEqual(['a', 'b']);
     expect(plan.extras.find((e) => e.path === 'tokenizer.json')!.content).toEqual({
       folder: 'b',

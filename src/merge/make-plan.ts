@@ -61,7 +61,6 @@ export async function makePlan(
     if (!models.has(ref)) models.set(ref, modelOf(ref, opened, problems));
   }
   const contributors = [...new Set(slices.flatMap((slice) => slice.sources.map((source) => source.ref)))];
-  refuseAdaptedBase(slices, models, problems);
   const reference = referenceOf(slices[0]!, models);
   const unfit = unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
   const tied = settleHeads(
@@ -176,24 +175,6 @@ function emptyPlan(recipe: Recipe, problems: Problems): Plan {
     bytesToWrite: 0,
     peakBytes: 0,
   };
-}
-
-/** The run takes the base as it is stored. */
-function refuseAdaptedBase(
-  slices: readonly SliceOutline[],
-  models: ReadonlyMap<string, Model>,
-  problems: Problems,
-): void {
-  for (const ref of new Set(slices.flatMap((slice) => (slice.base ? [slice.base.ref] : [])))) {
-    if (!models.get(ref)!.adapter) continue;
-    problems.add({
-      severity: 'error',
-      code: 'BaseWithAdapter',
-      message: `The base ${ref} is a model with an adapter, which Amalgam does not take as a base.`,
-      remedy:
-        'Merge the adapter into its model first (passthrough of this one model), and use the result as base.',
-    });
-  }
 }
 
 function refuseNothing(problems: Problems): void {

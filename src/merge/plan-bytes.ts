@@ -85,8 +85,8 @@ export function peakBytes(tensors: readonly TensorPlan[]): number {
   const largest = Math.ceil(most((tensor) => tensor.elements) / BLOCK) * BLOCK;
   const tile = Math.min(largest, Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(models)));
   const factorBytes = most((tensor) =>
-    tensor.models
-      .flatMap(({ view }) => factors(view))
+    [...(tensor.base ? [tensor.base] : []), ...tensor.models.map(({ view }) => view)]
+      .flatMap(factors)
       .reduce((sum, ref) => sum + ref.end - ref.begin + 4 * elementCount(ref.shape), 0),
   );
   return tile * bytesPerElement(models) + 2 * tile * 4 * (models + 1) + factorBytes + FIXED_BYTES;

@@ -225,13 +225,6 @@ describe('mismatches', () => {
       'AdapterModuleMissing',
       /q_proj\.bias/,
     ],
-    [
-      'an adapter on the base itself',
-      recipeOf(['m'], { baseModel: 'base+lora' }),
-      [tinyModel('m'), tinyAdapter('lora', factors(q0, 4, 4))],
-      'BaseWithAdapter',
-      /base\+lora/,
-    ],
   ];
   it.each(cases)('%s', async (_, recipe, folders, code, message) => {
     const plan = await planOf(recipe, base, ...folders);

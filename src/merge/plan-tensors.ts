@@ -12,7 +12,7 @@ import type { Problems } from './problems';
 import { canonicalRef } from './recipe-slices';
 import type { Participant, Scope } from './scopes';
 import { leftOut } from './tensor-choice';
-import { copiedTensor, isOnBase } from './untouched';
+import { copiedTensor, isOnBase, isPlain } from './untouched';
 
 export interface TensorContext {
   recipe: Recipe;
@@ -127,6 +127,7 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
   const wanted = recipe.baseModel === undefined ? undefined : canonicalRef(recipe.baseModel);
   const base = scope.base ?? scope.sources.find(({ model }) => model.ref === wanted);
   const tensor = base?.tensors.get(local);
+  if (base && tensor && !isPlain(tensor.view)) return [adaptedBase(name, tensor, base, context)];
   if (tensor) {
     const { origin } = tensor.view;
     const plan = copyPlan(name, tensor, origin, [], {}, context, { ...tensor.view, onBase: true });
@@ -143,6 +144,28 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
     tensors: [name],
   });
   return [];
+}
+
+/** A tensor of a base with an adapter, as it is. */
+function adaptedBase(
+  name: string,
+  tensor: ModelTensor,
+  { model }: Participant,
+  { contributors }: TensorContext,
+): TensorPlan {
+  const { shape, dtype } = tensor;
+  const source = { id: model.ref, ordinal: contributors.indexOf(model.ref), parameters: { scale: 1 } };
+  return {
+    name,
+    shape,
+    elements: elementCount(shape),
+    dtype,
+    role: tensorRole(name, shape),
+    leftOut: true,
+    models: [{ ...source, view: { ...tensor.view, onBase: false } }],
+    parameters: {},
+    method: 'passthrough',
+  };
 }
 
 function copyPlan(

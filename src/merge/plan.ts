@@ -32,7 +32,7 @@ export interface TensorRef {
 export interface TensorView {
   /** Stored weights this version starts from. */
   origin: TensorRef;
-  /** True when `origin` is the very tensor the base uses: τ then needs no subtraction. */
+  /** True when `origin` is the very tensor the base uses, and the base is nothing but it: τ needs no subtraction. */
   onBase: boolean;
   lowRank?: LowRank;
   /** `lora_bias`: adds `scale` × the stored vector. */

@@ -74,6 +74,8 @@ function outlineSlice(
   checkTwice(slice.sources, where, problems);
   checkLengths(slice.sources, where, problems);
   const { parameters, sources } = slice;
+  if (method.base === 'none' && slice.base !== undefined)
+    noteIgnoredBase(slice.base, sources, method, problems);
   if (method.base === 'none' || slice.base === undefined) {
     if (method.base === 'required') {
       problems.add({
@@ -100,6 +102,23 @@ function outlineSlice(
     sources: sources.filter((source) => source !== listed),
     parameters,
   };
+}
+
+function noteIgnoredBase(
+  base: string,
+  sources: readonly SliceSource[],
+  method: MergeMethod,
+  problems: Problems,
+): void {
+  const listed = sources.some(({ ref }) => ref === canonicalRef(base));
+  problems.add({
+    severity: 'note',
+    code: 'BaseIgnored',
+    message: `${method.id} works without a base: ${base} gives the config and the tokenizer, ${listed ? 'and its weights count as those of any other model' : 'but none of its weights'}.`,
+    remedy: listed
+      ? 'Nothing to do.'
+      : 'List it among the models if its weights are to count, or choose another method.',
+  });
 }
 
 /** A base that a slice does not list gives the layers that all its sources give. */

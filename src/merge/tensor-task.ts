@@ -13,7 +13,7 @@ import { subtract } from '../compute/kernels/subtract';
 import { AmalgamError } from '../errors';
 import { isWeightDtype, type WeightDtype, weightBytes } from '../formats/dtype';
 import { type Factors, loadFactors } from './factors';
-import type { TensorPlan, TensorRef } from './plan';
+import type { TensorPlan, TensorRef, TensorView } from './plan';
 import { cutTiles, type Tile } from './tiles';
 import type { Workspace } from './workspace';
 
@@ -50,9 +50,9 @@ export function openTask(
   groupElements = 1,
   cut?: readonly Tile[],
 ): TensorTask {
-  const views = plan.models.map((m) => m.view);
+  const views = viewsOf(plan);
   const tiles = cut ?? cutTiles(plan.elements, work.stride, doraUnit(plan), groupElements);
-  const origins = [...(plan.base ? [plan.base] : []), ...views].map((v) => v.origin);
+  const origins = views.flatMap((view) => (view ? [view.origin] : []));
   let factors: Promise<(Factors | undefined)[]> | undefined;
   let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
   let resident = false;
@@ -68,7 +68,7 @@ export function openTask(
     return new Map(wanted.map((ref, i) => [ref, bytes[i]!]));
   };
   const prefetch = () => {
-    factors ??= Promise.all(views.map((view) => loadFactors(view, plan, work.engine, read)));
+    factors ??= Promise.all(views.map((view) => view && loadFactors(view, plan, work.engine, read)));
     first ??= fetchTile(tiles[0]!);
     // the failure is reported when the sweep awaits it, not as an unhandled rejection
     factors.catch(() => {});
@@ -149,12 +149,14 @@ async function stage(
       elements,
     });
 
-  if (plan.base) decodeInto(plan.base.origin, 0);
-  else engine.clear(values, 0, elements * 4);
-  for (const [i, { view }] of plan.models.entries()) {
-    const slot = i + 1;
-    const update = factors[i];
-    const startsFromZero = form === 'delta' && view.onBase && !view.lowRank?.magnitude;
+  for (const [slot, view] of viewsOf(plan).entries()) {
+    const update = factors[slot];
+    if (!view) {
+      engine.clear(values, 0, elements * 4);
+      continue;
+    }
+    const isDelta = slot > 0 && form === 'delta';
+    const startsFromZero = isDelta && view.onBase && !view.lowRank?.magnitude;
     if (startsFromZero && !update) {
       engine.clear(values, slot * stride * 4, elements * 4);
       continue;
@@ -177,7 +179,7 @@ async function stage(
       });
       if (update.magnitude) await scaleRows(work, tile, slot, update.cols, update.magnitude);
     }
-    if (form === 'delta' && !startsFromZero) {
+    if (isDelta && !startsFromZero) {
       engine.run(subtract, {
         params: { elements, slot: slot * stride },
         buffers: { values },
@@ -186,6 +188,11 @@ async function stage(
       });
     }
   }
+}
+
+/** What every slot is made from: the base in slot 0, where there is one, then the contributors. */
+function viewsOf({ base, models }: TensorPlan): (TensorView | undefined)[] {
+  return [base, ...models.map(({ view }) => view)];
 }
 
 /** DoRA: V ← m / ‖V‖ · V per row; the norm is finished on the host so that both engines round alike. */
@@ -220,9 +227,9 @@ async function scaleRows(
   engine.free(squares);
 }
 
-/** Rows must stay whole where a contributor has DoRA, which scales them by their norms. */
+/** Rows must stay whole where a model has DoRA, which scales them by their norms. */
 export function doraUnit(plan: TensorPlan): number {
-  return plan.models.some((m) => m.view.lowRank?.magnitude !== undefined) ? columns(plan) : 1;
+  return viewsOf(plan).some((view) => view?.lowRank?.magnitude !== undefined) ? columns(plan) : 1;
 }
 
 /** Columns of a tensor seen as a matrix: its last dimension. */
