@@ -1,34 +1,52 @@
-/** Memory of the browser processes below a process; Linux only, from /proc. */
+/** What the browser processes below a process take; Linux only, from /proc. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Proportional set size in bytes of every browser process below `root`. */
-export function browserBytes(root: number): number {
+/** Every browser process below `root`. */
+function browsers(root: number): number[] {
   const parents = new Map<number, number>();
   for (const pid of readdirSync('/proc').map(Number).filter(Number.isInteger)) {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-      parents.set(pid, Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
-    } catch {
-      // the process ended while the list was read
-    }
+    const stat = readStat(pid);
+    if (stat) parents.set(pid, Number(stat[1]));
   }
   const isBelow = (pid: number): boolean => {
     for (let p: number | undefined = pid; p !== undefined && p > 1; p = parents.get(p))
       if (p === root) return true;
     return false;
   };
-  let total = 0;
-  for (const pid of parents.keys()) {
-    if (!isBelow(pid)) continue;
-    try {
-      if (!/chrom/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))) continue;
-      const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-      total += Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0) * 1024;
-    } catch {
-      // as above
-    }
+  return [...parents.keys()].filter(
+    (pid) => isBelow(pid) && /chrom/.test(readOf(`/proc/${pid}/cmdline`) ?? ''),
+  );
+}
+
+/** A file of a process, or undefined when the process ended while it was read. */
+function readOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
   }
-  return total;
+}
+
+/** The fields of /proc/PID/stat from the state on, which is number 0. */
+function readStat(pid: number): string[] | undefined {
+  const stat = readOf(`/proc/${pid}/stat`);
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+/** Proportional set size in bytes of every browser process below `root`. */
+export function browserBytes(root: number): number {
+  return browsers(root).reduce((sum, pid) => {
+    const rollup = readOf(`/proc/${pid}/smaps_rollup`) ?? '';
+    return sum + Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0) * 1024;
+  }, 0);
+}
+
+/** Seconds of processor time that the browser processes below `root` have used, at 100 ticks a second. */
+export function browserSeconds(root: number): number {
+  return browsers(root).reduce((sum, pid) => {
+    const stat = readStat(pid);
+    return sum + (stat ? Number(stat[11]) + Number(stat[12]) : 0) / 100;
+  }, 0);
 }
 
 /** Samples {@link browserBytes} until it is stopped; `stop` returns the peak. */

@@ -44,7 +44,16 @@ const MAY_IMPORT: Record<string, string[]> = {
     'evaluate',
     'importance',
   ],
-  ui: ['engine/client', 'formats/recipe', 'formats/names', 'formats/hub-id', 'merge/method', 'merge/methods', 'merge/foretell', 'merge/profile-curve'],
+  ui: [
+    'engine/client',
+    'formats/recipe',
+    'formats/names',
+    'formats/hub-id',
+    'merge/method',
+    'merge/methods',
+    'merge/foretell',
+    'merge/profile-curve',
+  ],
   cli: ['engine/client', 'formats', 'ui/format'],
   main: ['ui', 'cli/page', 'engine/client'],
 };
@@ -138,7 +147,9 @@ describe('rooms', () => {
       .flatMap((source) =>
         source.imports
           .map(({ specifier }) => specifier)
-          .filter((name) => !/^[./]/.test(name) && !RUNTIME_DEPENDENCIES.includes(packageOf(name)))
+          .filter(
+            (name) => !/^(\.|\/|virtual:)/.test(name) && !RUNTIME_DEPENDENCIES.includes(packageOf(name)),
+          )
           .map((name) => `${source.path} imports ${name}`),
       );
     expect(wrong).toEqual([]);

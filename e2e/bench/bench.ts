@@ -18,7 +18,7 @@ import { startAppServer } from '../../src/cli/app-server';
 import { ensureBuilt } from '../../src/cli/build';
 import type { MergeReport } from '../../src/engine/protocol';
 import type { Recipe } from '../../src/formats/recipe';
-import { browserBytes, watchMemory } from '../browser-memory';
+import { browserBytes, browserSeconds, watchMemory } from '../browser-memory';
 import { startFakeHub } from '../fake-hub';
 import type { FakeModel } from '../fake-hub/repository';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
@@ -47,6 +47,8 @@ interface Row {
   floor: number;
   report: MergeReport;
   bytes: number;
+  /** Processor time of all browser processes. */
+  processor: number;
   aboveIdle: number;
 }
 
@@ -131,18 +133,20 @@ async function measure(context: BrowserContext, url: string, c: Case, engine: st
         await call(page, 'plan', opened.recipe);
         const idle = browserBytes(process.pid);
         const memory = watchMemory(process.pid);
+        const before = browserSeconds(process.pid);
         const report = await call<MergeReport>(page, 'merge', {
           recipe: opened.recipe,
           engine,
           destination,
         });
+        const processor = browserSeconds(process.pid) - before;
         const peak = memory.stop();
         await removeOutput(page);
         const written = report.shards.reduce((sum, s) => sum + s.bytes, 0);
         const blobs = report.inputs.map((input) => input.sha256);
         const floor = await copyFloor(context, url, blobs, written);
         const bytes = written + (await blobBytes(page, blobs));
-        rows.push({ name: c.name, engine, floor, report, bytes, aboveIdle: peak - idle });
+        rows.push({ name: c.name, engine, floor, report, bytes, processor, aboveIdle: peak - idle });
       } finally {
         await page.close();
       }
@@ -170,7 +174,7 @@ async function blobBytes(page: Page, blobs: readonly string[]): Promise<number> 
   }, blobs);
 }
 
-function print({ name, engine, floor, report, bytes, aboveIdle }: Row): void {
+function print({ name, engine, floor, report, bytes, processor, aboveIdle }: Row): void {
   const { seconds, stages } = report;
   const sum = Object.values(stages).reduce((a, b) => a + b, 0);
   const s = (x: number) => (x < 0.995 ? x.toFixed(3) : x.toFixed(2));
@@ -183,6 +187,7 @@ function print({ name, engine, floor, report, bytes, aboveIdle }: Row): void {
     (bytes / seconds / 1e6).toFixed(0),
     ...(['read', 'upload', 'compute', 'readback', 'write'] as const).map((stage) => s(stages[stage])),
     `${((100 * sum) / seconds).toFixed(0)} %`,
+    s(processor),
     (aboveIdle / 2 ** 20).toFixed(0),
   ];
   console.log(`| ${cells.join(' | ')} |`);
@@ -204,9 +209,9 @@ const context = await chromium.launchPersistentContext(join(CACHE, 'profile'), {
 });
 try {
   console.log(
-    '| case | engine | floor s | merge s | ratio | MB/s | read | upload | compute | readback | write | stages / wall | MiB above idle |',
+    '| case | engine | floor s | merge s | ratio | MB/s | read | upload | compute | readback | write | stages / wall | processor s | MiB above idle |',
   );
-  console.log(`|${' --- |'.repeat(2)}${' ---: |'.repeat(11)}`);
+  console.log(`|${' --- |'.repeat(2)}${' ---: |'.repeat(12)}`);
   for (const c of cases) {
     for (const engine of c.engines) {
       if (options.engine === undefined || options.engine === engine) {
