@@ -1,0 +1,10 @@
+import { GOLDEN_NAMES } from '../forward/golden.test.fixture';
+import { createGpuEngine } from '../gpu/gpu-engine';
+import { describeGoldenGrams } from './golden.test.cases';
+
+const read = async (path: string) => {
+  const response = await fetch(`/${path}`);
+  if (!response.ok) throw new Error(`${path}: ${response.status}`);
+  return new Uint8Array(await response.arrayBuffer());
+};
+describeGoldenGrams('golden Gram matrices, webgpu', GOLDEN_NAMES, read, createGpuEngine);
