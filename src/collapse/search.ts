@@ -44,9 +44,13 @@ export interface FoundStack {
 const LACO_DEFAULTS = { block: 3, lowest: 0, interval: 2, threshold: 0.75 };
 
 function lacoSettings(planner: CollapsePlanner & { kind: 'laco' }, layers: number): LacoSettings {
-  const { kind: _, target, ...given } = planner;
-  const least = target ? layers - layersToRemove(target, layers) : 1;
-  return { highest: layers - 1, ...LACO_DEFAULTS, ...given, least };
+  const { kind: _, target: __, ...given } = planner;
+  return { highest: layers - 1, ...LACO_DEFAULTS, ...given, least: leastLayers(planner, layers) };
+}
+
+/** Layers that the greedy loop leaves in any case. @throws AmalgamError `Usage` for a target that cannot be meant */
+export function leastLayers(planner: CollapsePlanner, layers: number): number {
+  return planner.kind === 'laco' && planner.target ? layers - layersToRemove(planner.target, layers) : 1;
 }
 
 /**

@@ -73,6 +73,8 @@ export function connectEngine(): EngineClient {
     generate: (request, onProgress) => callWithProgress('generate', request, onProgress),
     compare: (request, onProgress) => callWithProgress('compare', request, onProgress),
     extractLora: (request, onProgress) => callWithProgress('extractLora', request, onProgress),
+    measureDepth: (request, onProgress) => callWithProgress('measureDepth', request, onProgress),
+    collapse: (request, onProgress) => callWithProgress('collapse', request, onProgress),
     openDataset: (idOrUrl) => call('openDataset', [idOrUrl]),
     datasetColumns: (ref, path) => call('datasetColumns', [ref, path]),
     readDataset: (request, onProgress) => callWithProgress('readDataset', request, onProgress),

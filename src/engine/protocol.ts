@@ -7,6 +7,13 @@ import type { ErrorFacts } from '../errors';
 import type { Dtype } from '../formats/dtype';
 import type { Recipe } from '../formats/recipe';
 import type {
+  CollapseProgress,
+  CollapseReport,
+  CollapseRequest,
+  MeasureDepthReport,
+  MeasureDepthRequest,
+} from './protocol-collapse';
+import type {
   CompareProgress,
   CompareReport,
   CompareRequest,
@@ -328,6 +335,16 @@ export interface EngineApi {
     request: ExtractLoraRequest,
     onProgress: (progress: CompareProgress) => void,
   ): Promise<ExtractLoraReport>;
+  /** Which layers could go: block influence, angular distances, similarity curve. Nothing is written. */
+  measureDepth(
+    request: MeasureDepthRequest,
+    onProgress: (progress: CollapseProgress) => void,
+  ): Promise<MeasureDepthReport>;
+  /** A shallower model: layers collapsed, measured, and written as a checkpoint. */
+  collapse(
+    request: CollapseRequest,
+    onProgress: (progress: CollapseProgress) => void,
+  ): Promise<CollapseReport>;
   /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
   openDataset(idOrUrl: string): Promise<DatasetFacts>;
   /** The text columns of a file of a dataset. */

@@ -11,6 +11,7 @@ import { openServedFolder } from '../sources/served-folder';
 import { deleteBlob, listBlobs } from '../store/blobs';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { engineFacts } from './choose-engine';
+import { runCollapse, runMeasureDepth } from './collapse-job';
 import { runCompare } from './compare-job';
 import { openDatasets } from './dataset-job';
 import { runEvaluation } from './evaluate-job';
@@ -54,16 +55,7 @@ export function createSession(): EngineApi {
     onProgress: (progress: RunningProgress) => void,
   ): Promise<RunningOptions> => {
     const exact = 'model' in target;
-    const recipe: Recipe =
-      'recipe' in target
-        ? target.recipe
-        : {
-            mergeMethod: 'passthrough',
-            models: [{ model: target.model, parameters: {} }],
-            parameters: {},
-            amalgam: {},
-          };
-    const made = await plan(recipe);
+    const made = await plan('recipe' in target ? target.recipe : copyOf(target.model));
     requireClean(made);
     return { plan: made, models, engine, exact, signal, onProgress };
   };
@@ -117,6 +109,14 @@ export function createSession(): EngineApi {
     compare: (request, onProgress) => job.run((signal) => runCompare(request, models, signal, onProgress)),
     extractLora: (request, onProgress) =>
       job.run((signal) => runExtractLora(request, models, signal, onProgress)),
+    measureDepth: (request, onProgress) =>
+      job.run(async (signal) =>
+        runMeasureDepth(request, await plan(copyOf(request.model)), models, signal, onProgress),
+      ),
+    collapse: (request, onProgress) =>
+      job.run(async (signal) =>
+        runCollapse(request, await plan(copyOf(request.model)), models, signal, onProgress),
+      ),
     openDataset: (idOrUrl) => datasets.open(idOrUrl),
     datasetColumns: (ref, path) => datasets.columns(ref, path),
     readDataset: (request, onProgress) => job.run((signal) => datasets.read(request, signal, onProgress)),
@@ -149,4 +149,14 @@ export function createSession(): EngineApi {
     for (const folder of folders) facts.push(await models.add(folder));
     return facts;
   }
+}
+
+/** The recipe of a model as it is. */
+function copyOf(model: string): Recipe {
+  return {
+    mergeMethod: 'passthrough',
+    models: [{ model, parameters: {} }],
+    parameters: {},
+    amalgam: {},
+  };
 }
