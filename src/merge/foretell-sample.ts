@@ -88,7 +88,8 @@ function divisorsOf(preset: DeltaPreset, weights: readonly number[]): (agreeing:
   };
 }
 
-function keptValues(values: Float32Array, selection: SampleSelection, model: number): Float32Array {
+/** The sample of contributor `model` with what is not kept set to 0. */
+export function keptValues(values: Float32Array, selection: SampleSelection, model: number): Float32Array {
   if (selection.kind === 'all') return values;
   const out = new Float32Array(values.length);
   for (let e = 0; e < values.length; e++) {

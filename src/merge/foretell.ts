@@ -5,7 +5,7 @@
  */
 import type { ContributorReport, TensorReport } from '../engine/protocol';
 import type { TensorProfile } from '../engine/protocol-profile';
-import { judgeSample, type SampleSelection } from './foretell-sample';
+import { judgeSample, keptValues, type SampleSelection } from './foretell-sample';
 import type { DeltaPreset, MergeMethod } from './method';
 import type { ResolvedParameters } from './plan';
 import { above, largest, type MagnitudeCurve, magnitudeCurve, mergeCurves } from './profile-curve';
@@ -64,6 +64,25 @@ export function foretell(
       ? foretoldChanges(p)
       : foretoldDelta(p, presets[t]!, settings[t]!, wholeModel),
   );
+}
+
+/**
+ * Which elements of the sample a contributor keeps: 1 or 0 in the sample's order. Undefined where the method does not
+ * select by contributor, or by a threshold of the whole model.
+ */
+export function foretellMask(
+  { profile, curves }: PreparedProfile,
+  method: MergeMethod,
+  settings: ForetoldSettings,
+  index: number,
+): Uint8Array | undefined {
+  if (method.compute.kind !== 'delta') return undefined;
+  const preset = method.compute.preset(settings.parameters);
+  if (preset.select === 'fusion' || preset.select === 'variance' || preset.scope === 'model')
+    return undefined;
+  const { sample } = selectionOf(preset, curves[index]!, settings.models[index]!, undefined);
+  const values = profile.sample.changes[index]!;
+  return Uint8Array.from(keptValues(values, sample, index), (v) => (v === 0 ? 0 : 1));
 }
 
 /** The threshold of every contributor over all tensors, at its density in the first of them. */

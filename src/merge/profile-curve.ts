@@ -7,6 +7,8 @@ import { keyToMagnitude } from './radix-select';
 
 /** Keys of the histogram's bins are the upper 11 of 31 bits: see DIGITS in radix-select. */
 const BIN_SHIFT = 20;
+/** The first bin of infinities and NaN, which have no size; profiles count them apart. */
+const NON_FINITE_BIN = 0xff << 3;
 
 /** One contributor's |τ| in one tensor, from the largest down. */
 export interface MagnitudeCurve {
@@ -24,7 +26,7 @@ export interface MagnitudeCurve {
 /** The curve of contributor `index`. */
 export function magnitudeCurve(profile: TensorProfile, index: number): MagnitudeCurve {
   const { first, counts } = profile.contributors[index]!.histogram;
-  const bins = counts.length;
+  const bins = Math.max(0, Math.min(counts.length, NON_FINITE_BIN - first));
   const edges = new Float64Array(bins + 1);
   const above = new Float64Array(bins + 1);
   const energies = new Float64Array(bins + 1);

@@ -1,11 +1,15 @@
-import { Fragment } from 'react';
+import { Fragment, lazy, Suspense } from 'react';
 import type { ContributorReport, PlanTensorFacts, TensorReport } from '../../engine/protocol';
+import type { TensorProfile } from '../../engine/protocol-profile';
 import { CosineMatrix } from '../charts/CosineMatrix';
 import { changing, keptEnergy } from '../charts/metrics';
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
 import type { Contributor } from '../state/facts';
+import { useForetoldMasks, useProfileOf } from './profile-of';
+
+const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));
 
 interface TensorDetailProps {
   tensor: PlanTensorFacts;
@@ -52,6 +56,8 @@ export function TensorDetail({ tensor, report, contributors }: TensorDetailProps
 }
 
 function Measured({ report, contributors }: { report: TensorReport; contributors: readonly Contributor[] }) {
+  const profile = useProfileOf(report.name);
+  const masks = useForetoldMasks(profile);
   const byId = new Map(contributors.map((c) => [c.id, c]));
   const named = (id: string) => byId.get(id) ?? { id, label: id, colour: 0 };
   const changed = changing(report);
@@ -67,6 +73,8 @@ function Measured({ report, contributors }: { report: TensorReport; contributors
             numbers={c}
             elements={report.elements}
             largest={largest}
+            profile={profile}
+            mask={masks.get(c.id)}
           />
         );
       })}
@@ -99,10 +107,13 @@ interface ContributorNumbersProps {
   elements: number;
   /** Largest ‖τ‖ among the contributors: the bars' common scale. */
   largest: number;
+  profile: TensorProfile | undefined;
+  mask: Uint8Array | undefined;
 }
 
 /** One contributor: ‖τ‖ as a bar, the kept part of it solid, and its numbers. */
-function ContributorNumbers({ contributor, numbers, elements, largest }: ContributorNumbersProps) {
+function ContributorNumbers(props: ContributorNumbersProps) {
+  const { contributor, numbers, elements, largest, profile, mask } = props;
   const { kept, threshold, norm, keptNorm } = numbers;
   const width = (value: number) => `${largest > 0 ? (value / largest) * 100 : 0}%`;
   const hue = modelColour(contributor.colour);
@@ -121,6 +132,11 @@ function ContributorNumbers({ contributor, numbers, elements, largest }: Contrib
         <span className="bar-fill pale" style={{ width: width(norm), background: hue }} />
         <span className="bar-fill" style={{ width: width(keptNorm), background: hue }} />
       </div>
+      {profile ? (
+        <Suspense>
+          <ChangeCharts profile={profile} numbers={numbers} contributor={contributor} mask={mask} />
+        </Suspense>
+      ) : null}
       <dl className="facts">
         <Fact label="Kept" value={`${formatCount(kept)} of ${formatCount(elements)}`} />
         {threshold > 0 ? <Fact label="Threshold |τ|" value={formatReal(threshold)} /> : null}

@@ -1,7 +1,13 @@
 /** Reports foretold from the statistics pass for the recipe as it stands: what charts show before a merge has run. */
 import type { ModelFacts } from '../../engine/protocol';
 import type { TensorProfile } from '../../engine/protocol-profile';
-import { type ForetoldReport, foretell, type PreparedProfile, prepareProfile } from '../../merge/foretell';
+import {
+  type ForetoldReport,
+  foretell,
+  foretellMask,
+  type PreparedProfile,
+  prepareProfile,
+} from '../../merge/foretell';
 import { recipeSettings } from '../../merge/foretell-recipe';
 import type { PlanSlice } from './facts';
 import { type ProfileSlice, profileKey } from './profile';
@@ -56,6 +62,23 @@ function compute({ profile, plan, recipe, models }: Facts): ForetoldReports {
     recipeSettings(buildRecipe(recipe, models, method), method, planned.layers),
   );
   return new Map(reports.map((r) => [r.name, r]));
+}
+
+/** The sampled masks of a tensor's contributors, by id; those that are not known are left out. */
+export function foretoldMasks(
+  profile: TensorProfile,
+  { plan, recipe, models }: Omit<Facts, 'profile'>,
+): ReadonlyMap<string, Uint8Array> {
+  const method = methodOf(recipe);
+  const layers = plan.facts?.layers ?? 0;
+  const settings = recipeSettings(buildRecipe(recipe, models, method), method, layers)(profile);
+  const masks = new Map<string, Uint8Array>();
+  if (!settings) return masks;
+  for (const [i, { id }] of profile.contributors.entries()) {
+    const mask = foretellMask(ready(profile), method, settings, i);
+    if (mask) masks.set(id, mask);
+  }
+  return masks;
 }
 
 function ready(profile: TensorProfile): PreparedProfile {

@@ -1,0 +1,141 @@
+import { scaleLinear, scaleLog } from 'd3-scale';
+import { useEffect, useRef } from 'react';
+import type { ContributorReport } from '../../engine/protocol';
+import type { TensorProfile } from '../../engine/protocol-profile';
+import { curveOf, energyCurve, magnitudeBars, shareAbove } from '../charts/magnitudes';
+import { keptEnergy } from '../charts/metrics';
+import { formatPercent, formatReal } from '../format/quantity';
+import { modelColour } from '../parts/Swatch';
+import type { Contributor } from '../state/facts';
+import { useShownTheme } from '../studio-context';
+
+const WIDTH = 256;
+const HEIGHT = 52;
+const STEPS = 40;
+
+interface ChangeChartsProps {
+  profile: TensorProfile;
+  numbers: ContributorReport;
+  contributor: Contributor;
+  /** Which elements of the sample are kept, where that is known. */
+  mask: Uint8Array | undefined;
+}
+
+/** One contributor's change in one tensor: how large its values are, what a density keeps of them, and where it keeps. */
+export function ChangeCharts({ profile, numbers, contributor, mask }: ChangeChartsProps) {
+  const curve = curveOf(profile, numbers.id);
+  if (!curve) return null;
+  const hue = modelColour(contributor.colour);
+  const density = numbers.kept / profile.elements;
+  const { bars } = magnitudeBars(curve);
+  const first = bars[0];
+  const last = bars.at(-1);
+  if (!first || !last) return null;
+  const x = scaleLog().domain([first.low, last.high]).range([0, WIDTH]);
+  const y = scaleLinear()
+    .domain([0, Math.max(...bars.map((b) => b.count))])
+    .range([0, HEIGHT]);
+  const { threshold } = numbers;
+  const energies = energyCurve(curve, STEPS);
+  const path = energies.map(({ density: d, energy }) => `${d * WIDTH},${HEIGHT - energy * HEIGHT}`).join(' ');
+  const energy = keptEnergy(numbers);
+  return (
+    <div className="change-charts">
+      <figure>
+        <figcaption className="small quiet">Size of its changes, |τ|</figcaption>
+        <svg
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          role="img"
+          aria-label={`Histogram of the changes of ${contributor.label}, from ${formatReal(first.low)} to ${formatReal(last.high)}${threshold > 0 ? `; what is below ${formatReal(threshold)} is dropped` : ''}`}
+        >
+          {bars.map((bar) => {
+            const left = x(bar.low);
+            const width = Math.max(0.5, x(bar.high) - left - 0.8);
+            const height = y(bar.count);
+            const keptShare = threshold > 0 ? shareAbove(bar, threshold) : 1;
+            return (
+              <g key={bar.low} fill={hue}>
+                <rect x={left} y={HEIGHT - height} width={width} height={height} opacity={0.3} />
+                <rect
+                  x={left + width * (1 - keptShare)}
+                  y={HEIGHT - height}
+                  width={width * keptShare}
+                  height={height}
+                />
+              </g>
+            );
+          })}
+          {threshold > 0 ? (
+            <line className="chart-cut" x1={x(threshold)} x2={x(threshold)} y1={0} y2={HEIGHT} />
+          ) : null}
+        </svg>
+        <div className="axis">
+          <span>{formatReal(first.low)}</span>
+          <span>{formatReal(last.high)}</span>
+        </div>
+      </figure>
+      <div className="change-pair">
+        <figure>
+          <figcaption className="small quiet">Energy by density</figcaption>
+          <svg
+            viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+            preserveAspectRatio="none"
+            role="img"
+            aria-label={`Keeping the largest: ${[0.1, 0.2, 0.5].map((d) => `${formatPercent(d)} of the values hold ${formatPercent(energies[Math.round(d * STEPS)]!.energy)} of the energy`).join(', ')}. Now ${formatPercent(density)} and ${formatPercent(energy)}.`}
+          >
+            <polyline className="chart-line" points={path} stroke={hue} />
+            <line className="chart-cut" x1={density * WIDTH} x2={density * WIDTH} y1={0} y2={HEIGHT} />
+            <ellipse cx={density * WIDTH} cy={HEIGHT - energy * HEIGHT} rx={5} ry={3} fill={hue} />
+          </svg>
+          <div className="axis">
+            <span>0</span>
+            <span>density</span>
+            <span>1</span>
+          </div>
+        </figure>
+        {mask ? <MaskThumbnail profile={profile} mask={mask} contributor={contributor} /> : null}
+      </div>
+    </div>
+  );
+}
+
+/** A regular sample of the mask as a picture: a dot where the change is kept. */
+function MaskThumbnail({
+  profile,
+  mask,
+  contributor,
+}: {
+  profile: TensorProfile;
+  mask: Uint8Array;
+  contributor: Contributor;
+}) {
+  const ref = useRef<HTMLCanvasElement>(null);
+  const theme = useShownTheme();
+  const { rows, cols } = profile.sample;
+  useEffect(() => {
+    const canvas = ref.current;
+    const context = canvas?.getContext('2d');
+    if (!canvas || !context) return;
+    canvas.dataset.theme = theme; // colours below follow the theme
+    context.clearRect(0, 0, cols, rows);
+    context.fillStyle = getComputedStyle(canvas).color;
+    for (let e = 0; e < mask.length; e++) {
+      if (mask[e]) context.fillRect(e % cols, Math.floor(e / cols), 1, 1);
+    }
+  }, [mask, rows, cols, theme]);
+  const kept = mask.reduce((sum, v) => sum + v, 0) / mask.length;
+  return (
+    <figure>
+      <figcaption className="small quiet">Mask, sampled</figcaption>
+      <canvas
+        ref={ref}
+        className="mask"
+        width={cols}
+        height={rows}
+        style={{ color: modelColour(contributor.colour) }}
+        role="img"
+        aria-label={`Kept places of ${contributor.label} among ${mask.length} sampled ones: ${formatPercent(kept)}`}
+      />
+    </figure>
+  );
+}
