@@ -67,6 +67,7 @@ export function describeGoldenGrams(
         for (const [weight, layer] of layers) {
           await compareImportance(engine, grams.get(gram_alias[weight]!)!, golden, importance, weight, layer);
         }
+        await compareTies(engine, importance);
       }
       for (const gram of grams.values()) gram.close();
     });
@@ -140,4 +141,24 @@ async function compareImportance(
     engine.free(scale);
   }
   engine.free(tau);
+}
+
+/** Small whole scores with many ties. */
+async function compareTies(
+  engine: ComputeEngine,
+  importance: ReadonlyMap<string, FileTensor>,
+): Promise<void> {
+  const { shape, ...tensor } = importance.get('tie_case.score')!;
+  const [rows, cols] = shape as [number, number];
+  const tau = upload(engine, Float32Array.from(values({ shape, ...tensor })));
+  const ones = upload(engine, new Float32Array(cols).fill(1));
+  for (const density of [0.2, 0.5]) {
+    const mask = await keepMask(engine, tau, rows, cols, ones, density, 'tensor');
+    const words = new Uint32Array((await download(engine, mask, rows)).buffer);
+    const kept = Uint8Array.from(
+      { length: rows * cols },
+      (_, e) => (words[Math.floor(e / cols)]! >> (e % cols)) & 1,
+    );
+    expect(kept).toEqual(importance.get(`tie_case.keep.d${density}`)!.bytes);
+  }
 }

@@ -1,6 +1,7 @@
 import type { ComputeEngine } from '../compute/engine';
 import { createGpuEngine } from '../gpu/gpu-engine';
 import { describeCompensation } from './compensate.test.cases';
+import { describeFactors } from './factor.test.cases';
 import { describeGrams } from './gram.test.cases';
 import { describeMasks } from './keep.test.cases';
 import { describeSolve } from './solve.test.cases';
@@ -15,6 +16,7 @@ for (const [name, open] of [
 ] as const) {
   describeGrams(`Gram matrices, ${name}`, open);
   describeMasks(`keep-masks, ${name}`, open);
+  describeFactors(`factors, ${name}`, open);
   describeSolve(`the Gram merge, ${name}`, open);
   describeCompensation(`compensation, ${name}`, open);
 }
