@@ -6,6 +6,7 @@ import { methodOf, setView, showTab } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
+import { VocabularySection } from './VocabularySection';
 
 /** The recipe as a form: base, contributors, method, output. */
 export function RecipePanel() {
@@ -14,6 +15,7 @@ export function RecipePanel() {
       <BaseSection />
       <ContributorsSection />
       <MethodSection />
+      <VocabularySection />
       <OutputSummary />
     </>
   );

@@ -31,8 +31,17 @@ export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], m
       })),
     parameters: written(method.parameters, facts.parameters, facts.parameters),
     ...(facts.outDtype === null ? {} : { outDtype: facts.outDtype }),
+    ...vocabularyChoice(facts),
     amalgam,
   };
+}
+
+function vocabularyChoice({
+  tokenizerSource,
+  padToMultipleOf,
+}: RecipeFacts): Pick<Recipe, 'tokenizerSource' | 'tokenizer'> {
+  if (tokenizerSource === null) return {};
+  return { tokenizerSource, ...(padToMultipleOf > 1 ? { tokenizer: { padToMultipleOf } } : {}) };
 }
 
 /** What the recipe, the plan and the report call a contributor: an adapter is `base+adapter`. */

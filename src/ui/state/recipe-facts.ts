@@ -19,6 +19,10 @@ export interface RecipeFacts {
   shardBytes: number;
   /** Seed of methods that draw random numbers. */
   seed: number;
+  /** Whose tokens the output has: `base`, `union` or a model; null where nothing was chosen. */
+  tokenizerSource: string | null;
+  /** Rows of the vocabulary are a multiple of this, once one is chosen; 1 adds none. */
+  padToMultipleOf: number;
 }
 
 export interface ContributorFacts {
@@ -44,6 +48,8 @@ export const emptyRecipe: RecipeFacts = {
   outDtype: null,
   shardBytes: DEFAULT_SHARD_BYTES,
   seed: 0,
+  tokenizerSource: null,
+  padToMultipleOf: 1,
 };
 
 /** Makes `ref` the base. A model cannot be base and contributor at once: it leaves the contributors. */

@@ -1,0 +1,105 @@
+import { formatCount } from '../format/quantity';
+import { NumberField } from '../parts/NumberField';
+import { Section } from '../parts/Section';
+import { shortName } from '../state/recipe-build';
+import { editRecipe } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+
+/** Largest multiple a vocabulary is filled up to. */
+const MAX_MULTIPLE = 65_536;
+/** Sentences shown at once; the rest opens. */
+const SHOWN = 3;
+
+/**
+ * Which tokens the output has. Shown only where it matters: the models' vocabularies differ, or the person has chosen
+ * one already.
+ */
+export function VocabularySection() {
+  const studio = useStudio();
+  const source = useFacts((s) => s.recipe.tokenizerSource);
+  const multiple = useFacts((s) => s.recipe.padToMultipleOf);
+  const facts = useFacts((s) => s.plan.facts?.vocabulary);
+  if (!facts || (facts.words.length === 0 && source === null)) return null;
+  const [first, ...others] = facts.models;
+  const choices = [
+    ...(source === null ? [{ value: '', label: 'choose…' }] : []),
+    { value: 'base', label: first ? `${shortName(first.ref)}, the first` : 'the base' },
+    ...others.map(({ ref }) => ({ value: ref, label: modelLabel(ref) })),
+    { value: 'union', label: 'all of them (union)' },
+  ];
+  const unlisted = source !== null && !choices.some(({ value }) => value === source);
+  return (
+    <Section title="Vocabulary">
+      {facts.words.length > 0 ? <Differences words={facts.words} /> : null}
+      <label className="labelled">
+        <span>Tokens of the output</span>
+        <select
+          className="select"
+          value={source ?? ''}
+          onChange={({ target: { value } }) =>
+            editRecipe(studio, (r) => ({ ...r, tokenizerSource: value === '' ? null : value }))
+          }
+        >
+          {unlisted ? <option value={source}>{shortName(source)}</option> : null}
+          {choices.map(({ value, label }) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      {source === null ? null : (
+        <div className="labelled">
+          <span>Rows in multiples of</span>
+          <span className="row">
+            <NumberField
+              className="field mono vocabulary-multiple"
+              label="Rows in multiples of"
+              value={multiple}
+              min={1}
+              max={MAX_MULTIPLE}
+              onChange={(value) =>
+                editRecipe(studio, (r) => ({
+                  ...r,
+                  padToMultipleOf: Math.min(MAX_MULTIPLE, Math.max(1, Math.round(value))),
+                }))
+              }
+            />
+            <span className="small quiet">{multiple === 1 ? 'no padding' : 'padded with the mean row'}</span>
+          </span>
+        </div>
+      )}
+      {facts.output.tokens === null || facts.output.rows === null ? null : (
+        <p className="small quiet" role="status">
+          {formatCount(facts.output.tokens)} tokens in {formatCount(facts.output.rows)} rows. Rows follow
+          their tokens, whatever ids the models have for them.
+        </p>
+      )}
+    </Section>
+  );
+}
+
+function Differences({ words }: { words: readonly string[] }) {
+  const rest = words.slice(SHOWN);
+  return (
+    <div className="small vocabulary-words">
+      {words.slice(0, SHOWN).map((sentence) => (
+        <p key={sentence}>{sentence}</p>
+      ))}
+      {rest.length > 0 ? (
+        <details>
+          <summary>{rest.length} more</summary>
+          {rest.map((sentence) => (
+            <p key={sentence}>{sentence}</p>
+          ))}
+        </details>
+      ) : null}
+    </div>
+  );
+}
+
+/** `base + kitchen` for a model with an adapter. */
+function modelLabel(ref: string): string {
+  const [model = '', adapter] = ref.split('+');
+  return adapter === undefined ? shortName(model) : `${shortName(model)} + ${shortName(adapter)}`;
+}
