@@ -34,7 +34,7 @@ export function magnitudeCurve(profile: TensorProfile, index: number): Magnitude
   for (let j = 0; j < bins; j++) {
     const count = counts[bins - 1 - j]!;
     above[j + 1] = above[j]! + count;
-    energies[j + 1] = energies[j]! + count * meanSquare(edges[j + 1]!, edges[j]!);
+    energies[j + 1] = energies[j]! + (count > 0 ? count * meanSquare(edges[j + 1]!, edges[j]!) : 0);
   }
   const square = profile.products[index + 1]![index + 1]!;
   const sum = energies[bins]!;
