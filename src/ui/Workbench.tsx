@@ -20,6 +20,10 @@ const AddModelDialog = lazy(() =>
   import('./add-model/AddModelDialog').then((m) => ({ default: m.AddModelDialog })),
 );
 
+const RecipesDialog = lazy(() =>
+  import('./gallery/RecipesDialog').then((m) => ({ default: m.RecipesDialog })),
+);
+
 const EvaluateTab = lazy(() => import('./evaluate/EvaluateTab').then((m) => ({ default: m.EvaluateTab })));
 
 /** The one screen: recipe left, tabs in the middle, inspector right, run bar below. */
@@ -28,6 +32,7 @@ export function Workbench() {
   const narrow = useNarrow();
   const chosen = useFacts((s) => s.view.tab);
   const adding = useFacts((s) => s.view.adding);
+  const recipes = useFacts((s) => s.view.recipes);
   const tab: Tab = chosen === 'recipe' && !narrow ? 'plan' : chosen;
   return (
     <div className="workbench">
@@ -92,6 +97,7 @@ export function Workbench() {
       <Notices />
       <DropZone />
       <Suspense>{adding ? <AddModelDialog target={adding} /> : null}</Suspense>
+      <Suspense>{recipes ? <RecipesDialog tab={recipes} /> : null}</Suspense>
     </div>
   );
 }

@@ -1,3 +1,4 @@
+import { lazy, Suspense } from 'react';
 import { formatBytes } from '../format/quantity';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Section } from '../parts/Section';
@@ -6,12 +7,25 @@ import { methodOf, setView, showTab } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
+import { RecipeLinks } from './RecipeLinks';
 import { VocabularySection } from './VocabularySection';
+
+// It shows YAML, which the form does without.
+const WrittenRecipe = lazy(() => import('./WrittenRecipe').then((m) => ({ default: m.WrittenRecipe })));
 
 /** The recipe as a form: base, contributors, method, output. */
 export function RecipePanel() {
+  const written = useFacts((s) => s.recipe.asWritten);
+  if (written) {
+    return (
+      <Suspense>
+        <WrittenRecipe recipe={written} />
+      </Suspense>
+    );
+  }
   return (
     <>
+      <RecipeLinks />
       <BaseSection />
       <ContributorsSection />
       <MethodSection />

@@ -18,11 +18,13 @@ const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.R
 /** Where the result goes and in which form; its files once there are any; the recipe as text. */
 export function OutputTab() {
   const done = useFacts((s) => s.run?.status === 'done');
+  // a recipe as it is written says itself in which form its output comes
+  const written = useFacts((s) => s.recipe.asWritten !== null);
   return (
     <div className="screen output-screen" data-done={done || undefined}>
       <div className="stack output-column">
         <Destination />
-        <Form />
+        {written ? null : <Form />}
         <Suspense fallback={<div className="yaml-space" />}>
           <RecipeYaml />
         </Suspense>

@@ -1,8 +1,11 @@
 import { formatRecipe } from '../../formats/recipe-yaml';
+import { exportWarnings } from '../../merge/method-export';
+import { methodById } from '../../merge/methods/index';
 import { saveText } from '../local/save-file';
 import { Button } from '../parts/Button';
 import { CopyButton } from '../parts/CopyButton';
 import { DownloadIcon } from '../parts/icons';
+import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { buildRecipe, outputName } from '../state/recipe-build';
 import { methodOf } from '../state/studio';
@@ -12,7 +15,9 @@ import { useFacts } from '../studio-context';
 export function RecipeYaml() {
   const recipe = useFacts((s) => s.recipe);
   const models = useFacts((s) => s.models);
-  const yaml = formatRecipe(buildRecipe(recipe, models, methodOf(recipe)));
+  const built = buildRecipe(recipe, models, methodOf(recipe));
+  const yaml = formatRecipe(built);
+  const warnings = exportWarnings(built, methodById);
   return (
     <Section title="Recipe">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
@@ -27,6 +32,18 @@ export function RecipeYaml() {
         </Button>
         <span className="small quiet">The same merge from a terminal; mergekit reads it too.</span>
       </div>
+      {warnings.length > 0 ? (
+        <Message tone="warning" title="In mergekit it is not quite the same merge">
+          <dl className="terms">
+            {warnings.map(({ setting, consequence }) => (
+              <div key={setting}>
+                <dt>{setting}</dt>
+                <dd>{consequence}</dd>
+              </div>
+            ))}
+          </dl>
+        </Message>
+      ) : null}
     </Section>
   );
 }

@@ -3,6 +3,7 @@ import type { ModelFacts } from '../../engine/protocol';
 import {
   DEFAULT_SHARD_BYTES,
   formatModelRef,
+  type ParameterScalar,
   parseModelRef,
   type Recipe,
   type RecipeExtensions,
@@ -17,6 +18,7 @@ import { effectiveSpecs, type RecipeFacts, type Settings, settingValue } from '.
  * `written` puts them. Facts that do not make a recipe yet are found by `recipeProblems`, not here.
  */
 export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], method: MergeMethod): Recipe {
+  if (facts.asWritten) return facts.asWritten;
   const amalgam: RecipeExtensions = {};
   if (usesSeed(method, facts.parameters) && facts.seed !== 0) amalgam.seed = facts.seed;
   if (facts.shardBytes !== DEFAULT_SHARD_BYTES) amalgam.shardBytes = facts.shardBytes;
@@ -68,6 +70,7 @@ export function shortName(ref: string): string {
 
 /** The recipe's title: `kitchen + harbour + workshop`. */
 export function recipeTitle(facts: RecipeFacts): string {
+  if (facts.asWritten?.name !== undefined) return facts.asWritten.name;
   const names = facts.contributors.filter((c) => c.enabled).map((c) => shortName(c.ref));
   return names.length === 0 ? 'New merge' : names.join(' + ');
 }
@@ -101,6 +104,12 @@ export function freeName(name: string, taken: readonly string[]): string {
   return `${name}-${n}`;
 }
 
+/** mergekit spells some choices as a boolean, and takes any word for true. */
+function asSpelled(spec: ParameterSpec, value: ParameterScalar): ParameterScalar {
+  if (spec.kind !== 'choice' || !spec.booleans) return value;
+  return value === spec.booleans.true ? true : value === spec.booleans.false ? false : value;
+}
+
 /** Numbers and switches are written out, also at their default; choices and words where they differ from it. */
 function written(
   specs: Readonly<Record<string, ParameterSpec>>,
@@ -111,6 +120,6 @@ function written(
     effectiveSpecs(specs, chosen)
       .map(({ name, spec }) => ({ name, spec, value: settingValue(settings, name, spec) }))
       .filter(({ spec, value }) => (spec.kind !== 'choice' && spec.kind !== 'text') || value !== spec.default)
-      .map(({ name, value }) => [name, value]),
+      .map(({ name, spec, value }) => [name, asSpelled(spec, value)]),
   );
 }

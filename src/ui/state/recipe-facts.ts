@@ -23,6 +23,8 @@ export interface RecipeFacts {
   tokenizerSource: string | null;
   /** Rows of the vocabulary are a multiple of this, once one is chosen; 1 adds none. */
   padToMultipleOf: number;
+  /** A recipe that says more than the fields above can; while it is there, it is what is merged, as it stands. */
+  asWritten: Recipe | null;
 }
 
 export interface ContributorFacts {
@@ -50,6 +52,7 @@ export const emptyRecipe: RecipeFacts = {
   seed: 0,
   tokenizerSource: null,
   padToMultipleOf: 1,
+  asWritten: null,
 };
 
 /** Makes `ref` the base. A model cannot be base and contributor at once: it leaves the contributors. */

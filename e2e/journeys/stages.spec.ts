@@ -1,0 +1,142 @@
+/** A recipe of several stages: the same bytes as merging step by step, nothing left in between, nothing half-written. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from '@playwright/test';
+import type { MergeReport, PlanFacts } from '../../src/engine/protocol';
+import { readSafetensors } from './merged-folder';
+
+const root = join(import.meta.dirname, '../..');
+const samples = join(root, 'public/samples');
+let work: string;
+test.beforeEach(() => {
+  work = mkdtempSync(join(tmpdir(), 'amalgam-stages-'));
+});
+test.afterEach(() => rmSync(work, { recursive: true, force: true }));
+
+const FIRST = `merge_method: linear
+models:
+  - model: ${samples}/base+${samples}/kitchen
+    parameters: { weight: 0.5 }
+  - model: ${samples}/base+${samples}/harbour
+    parameters: { weight: 0.5 }
+`;
+const last = (first: string) => `merge_method: slerp
+base_model: ${first}
+models:
+  - model: ${samples}/workshop
+parameters: { t: 0.4 }
+`;
+
+function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      ['--import', 'tsx', 'src/cli/amalgam.ts', ...args],
+      { cwd: root },
+      (error, stdout, stderr) => resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    );
+  });
+}
+
+function recipe(text: string, name = 'recipe.yml'): string {
+  const file = join(work, name);
+  writeFileSync(file, text);
+  return file;
+}
+
+const tensorsOf = (folder: string) => {
+  const { tensors } = readSafetensors(readFileSync(join(folder, 'model.safetensors')));
+  return new Map(
+    [...tensors].map(([name, { values }]) => [
+      name,
+      createHash('sha256').update(Buffer.from(values.buffer)).digest('hex'),
+    ]),
+  );
+};
+
+test('stages give what merging step by step gives, on both engines, and can be verified', async () => {
+  const apart = join(work, 'first');
+  expect((await amalgam('merge', recipe(FIRST), '--out', apart, '--engine', 'cpu')).code).toBe(0);
+  const stepwise = join(work, 'stepwise');
+  expect((await amalgam('merge', recipe(last(apart)), '--out', stepwise, '--engine', 'cpu')).code).toBe(0);
+
+  const file = recipe(`name: half\n${FIRST}---\n${last('half')}`, 'staged.yml');
+  for (const engine of ['cpu', 'webgpu']) {
+    const out = join(work, engine);
+    const report = join(work, `${engine}.json`);
+    const { code, stderr } = await amalgam(
+      'merge',
+      file,
+      '--out',
+      out,
+      '--engine',
+      engine,
+      '--report',
+      report,
+    );
+    expect(code, stderr).toBe(0);
+    expect(tensorsOf(out)).toEqual(tensorsOf(stepwise));
+    const facts = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
+    expect(facts.stagesMerged?.map((stage) => stage.name)).toEqual(['half']);
+    expect(facts.stagesMerged?.[0]?.inputs).toHaveLength(3);
+    expect(facts.stagesMerged?.[0]?.tensors).toHaveLength(facts.tensors.length);
+    // what the result was made of is what the stage wrote
+    const read = facts.inputs.find((input) => input.id === 'half');
+    expect(read?.sha256).toBe(facts.stagesMerged?.[0]?.shards[0]?.sha256);
+    expect(readFileSync(join(out, 'mergekit_config.yml'), 'utf8')).toMatch(
+      /^name: half\n[\s\S]*\n---\nmerge_method: slerp/,
+    );
+  }
+  const verified = await amalgam('verify', join(work, 'cpu'), '--engine', 'cpu');
+  expect(verified.stdout).toContain('The bytes agree');
+});
+
+test('a fault in the second stage is found before the first is merged, and nothing is written', async () => {
+  const out = join(work, 'out');
+  const wrong = recipe(`name: half\n${FIRST}---\n${last('half').replace('0.4', '1.4')}`);
+  const plan = await amalgam('plan', wrong, '--json');
+  expect(plan.code).toBe(1);
+  const facts = JSON.parse(plan.stdout) as PlanFacts;
+  expect(facts.stages?.[0]?.facts.clean).toBe(true);
+  expect(facts.problems.filter((p) => p.severity === 'error')).toHaveLength(1);
+  const merge = await amalgam('merge', wrong, '--out', out);
+  expect(merge.code).toBe(1);
+  expect(merge.stderr).toMatch(/t must lie between 0 and 1/);
+  expect(existsSync(out)).toBe(false);
+});
+
+test('a second stage that fails while it is merged leaves nothing half-written', async () => {
+  const out = join(work, 'out');
+  // NaN in the weights shows only when they are read
+  const damaged = join(work, 'damaged');
+  mkdirSync(damaged);
+  for (const name of readdirSync(join(samples, 'workshop'))) {
+    const bytes = readFileSync(join(samples, 'workshop', name));
+    if (name === 'model.safetensors') bytes.fill(0xff, bytes.length - 2);
+    writeFileSync(join(damaged, name), bytes);
+  }
+  const text = `name: half\n${FIRST}---\n${last('half').replace(`${samples}/workshop`, damaged)}`;
+  const merge = await amalgam('merge', recipe(text), '--out', out, '--engine', 'cpu');
+  expect(merge.code).toBe(1);
+  expect(merge.stderr).toMatch(/half 1\/2/);
+  expect(merge.stderr).toMatch(/NaN|not finite|infinite/i);
+  expect(existsSync(out)).toBe(false);
+});
+
+test('names that cannot be resolved are told with their line', async () => {
+  const circle = await amalgam('plan', recipe(`name: a\n${last('b')}---\nname: b\n${last('a')}`));
+  expect(circle.stderr).toMatch(/recipe\.yml:1:7: a needs itself: a → b → a/);
+  const unused = await amalgam('plan', recipe(`name: half\n${FIRST}---\n${last(`${samples}/base`)}`));
+  expect(unused.stderr).toMatch(/recipe\.yml:1:7: No other document uses half/);
+});

@@ -1,0 +1,90 @@
+import { Dialog, Tabs } from 'radix-ui';
+import { parseRecipe } from '../../formats/recipe-yaml';
+import { Button } from '../parts/Button';
+import { CloseIcon } from '../parts/icons';
+import { TabLabel, TabList } from '../parts/TabList';
+import type { ViewSlice } from '../state/facts';
+import { openRecipe } from '../state/recipe-open';
+import { notify, setView } from '../state/studio';
+import { useStudio } from '../studio-context';
+import '../styles/add-model.css';
+import '../styles/gallery.css';
+import { gallery } from './gallery';
+import { RecipeText } from './RecipeText';
+
+/** Whole recipes: the examples that ship with the studio, and a text. The backdrop is our own, as for adding models. */
+export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> }) {
+  const studio = useStudio();
+  const close = () => setView(studio, { recipes: null });
+  return (
+    <Dialog.Root open onOpenChange={(open) => !open && close()}>
+      <Dialog.Portal>
+        <div className="backdrop" />
+        <Dialog.Content className="dialog">
+          <div className="dialog-head">
+            <div>
+              <Dialog.Title className="dialog-title">Open a recipe</Dialog.Title>
+              <Dialog.Description className="small quiet">
+                It takes the place of the one that is there.
+              </Dialog.Description>
+            </div>
+            <Dialog.Close asChild>
+              <Button variant="quiet" iconOnly aria-label="Close">
+                <CloseIcon />
+              </Button>
+            </Dialog.Close>
+          </div>
+          <Tabs.Root
+            className="dialog-tabs"
+            value={tab}
+            onValueChange={(next) => setView(studio, { recipes: next as typeof tab })}
+          >
+            <TabList label="Where recipes come from">
+              <Tabs.Trigger className="tab" value="examples">
+                <TabLabel text="Examples" />
+              </Tabs.Trigger>
+              <Tabs.Trigger className="tab" value="text">
+                <TabLabel text="YAML" />
+              </Tabs.Trigger>
+            </TabList>
+            <Tabs.Content className="dialog-body" value="examples">
+              <Examples />
+            </Tabs.Content>
+            <Tabs.Content className="dialog-body" value="text">
+              <RecipeText />
+            </Tabs.Content>
+          </Tabs.Root>
+          <div className="dialog-foot">
+            <p className="small quiet">
+              {tab === 'examples'
+                ? 'Every example runs on the sample models.'
+                : 'Recipes of mergekit and mergekit-multi are understood.'}
+            </p>
+          </div>
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+/** The gallery: one click opens an example. */
+function Examples() {
+  const studio = useStudio();
+  const open = (yaml: string) => {
+    const { recipe, problems } = parseRecipe(yaml);
+    if (recipe) openRecipe(studio, recipe);
+    else notify(studio, 'error', problems[0]!.message, problems[0]!.hint);
+  };
+  return (
+    <ul className="examples">
+      {gallery.map(({ id, title, shows, yaml }) => (
+        <li key={id}>
+          <button type="button" className="example" onClick={() => open(yaml)}>
+            <strong>{title}</strong>
+            <span className="small quiet">{shows}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

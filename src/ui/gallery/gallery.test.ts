@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { mergeInNode } from '../../../e2e/merge-in-node';
+import type { ParameterSetting, Recipe } from '../../formats/recipe';
+import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import { memoryFolder } from '../../merge/memory-models.test.support';
+import { methods } from '../../merge/methods';
+import { gallery } from './gallery';
+
+const samples = join(fileURLToPath(new URL('../../..', import.meta.url)), 'public/samples');
+const folders = Object.fromEntries(
+  ['base', 'kitchen', 'harbour', 'workshop'].map((name) => [`samples/${name}`, join(samples, name)]),
+);
+const read = (yaml: string): Recipe => {
+  const { recipe, problems } = parseRecipe(yaml);
+  expect(problems).toEqual([]);
+  return recipe!;
+};
+const settings = ({ parameters, models = [], slices = [] }: Recipe): ParameterSetting[] =>
+  [parameters, ...models.map((m) => m.parameters), ...slices.map((s) => s.parameters)].flatMap((level) =>
+    Object.values(level),
+  );
+
+/** Merges a recipe and the stages before it, each output the next one's input. */
+async function merge(recipe: Recipe) {
+  const known: Parameters<typeof mergeInNode>[2] = { ...folders };
+  for (const stage of recipe.stages ?? []) {
+    const { shards, config } = await mergeInNode(formatRecipe(stage), samples, known);
+    Object.assign(known, {
+      [stage.name]: memoryFolder(stage.name, {
+        'config.json': config!,
+        'model.safetensors': shards[0] as Uint8Array<ArrayBuffer>,
+        'tokenizer.json': readFileSync(join(samples, 'base/tokenizer.json'), 'utf8'),
+      }),
+    });
+  }
+  const { stages: _, ...last } = recipe;
+  return mergeInNode(formatRecipe(last), samples, known);
+}
+
+describe('the gallery', () => {
+  it('has an example of every method that needs no text', () => {
+    const shown = new Set(gallery.map(({ yaml }) => read(yaml).mergeMethod));
+    const wanted = methods.filter((m) => m.compute.kind !== 'solved').map((m) => m.id);
+    expect(wanted.filter((id) => !shown.has(id))).toEqual([]);
+  });
+
+  it('has examples of everything a recipe can say', () => {
+    const recipes = gallery.map(({ yaml }) => read(yaml));
+    const filters = recipes.flatMap(settings).filter(Array.isArray);
+    expect(recipes.some((r) => r.stages)).toBe(true);
+    expect(recipes.some((r) => r.slices && r.mergeMethod === 'passthrough')).toBe(true);
+    expect(recipes.some((r) => r.slices && r.mergeMethod !== 'passthrough')).toBe(true);
+    expect(filters.some((f) => f.every((e) => typeof e === 'number'))).toBe(true);
+    expect(filters.some((f) => f.some((e) => typeof e === 'object' && e.filter?.includes('*')))).toBe(true);
+    expect(recipes.some((r) => r.amalgam.include && r.amalgam.exclude)).toBe(true);
+    expect(new Set(recipes.map((r) => r.parameters.semantics))).toEqual(
+      new Set([undefined, 'paper', 'peft']),
+    );
+  });
+
+  it('says of each in a title and one line what it shows', () => {
+    expect(new Set(gallery.map((example) => example.title)).size).toBe(gallery.length);
+    for (const { title, shows, yaml } of gallery) {
+      expect(yaml).toMatch(/^# .+\n# .+\.\n[^#]/);
+      expect(title.length).toBeLessThan(40);
+      expect(shows.length).toBeLessThan(120);
+    }
+  });
+});
+
+describe.each(gallery)('$id', ({ yaml }) => {
+  it('goes from YAML to a recipe and back unchanged', () => {
+    const recipe = read(yaml);
+    const written = formatRecipe(recipe);
+    expect(read(written)).toEqual(recipe);
+    expect(formatRecipe(read(written))).toBe(written);
+  });
+
+  it('runs on the sample', { timeout: 60_000 }, async () => {
+    const { tensors, reports } = await merge(read(yaml));
+    expect(tensors.size).toBeGreaterThanOrEqual(56);
+    expect(reports.every((report) => report.nonFinite === 0)).toBe(true);
+    const base = new Map(
+      (await mergeInNode('merge_method: passthrough\nmodels: [{model: samples/base}]\n', samples, folders))
+        .tensors,
+    );
+    const changed = [...tensors].filter(
+      ([name, { bytes }]) => !Buffer.from(bytes).equals(base.get(name)?.bytes ?? new Uint8Array()),
+    );
+    expect(changed.length).toBeGreaterThan(0);
+  });
+});

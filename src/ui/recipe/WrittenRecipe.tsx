@@ -1,0 +1,82 @@
+import type { Recipe } from '../../formats/recipe';
+import { recipeModels } from '../../formats/recipe-models';
+import { formatRecipe } from '../../formats/recipe-yaml';
+import { methodById } from '../../merge/methods/index';
+import { formatCounted } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { Section } from '../parts/Section';
+import { shortName } from '../state/recipe-build';
+import { editRecipe, setView } from '../state/studio';
+import { useStudio } from '../studio-context';
+import { RecipeLinks } from './RecipeLinks';
+
+/** A recipe that says more than the form has fields for: what it is, and its text. */
+export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
+  const studio = useStudio();
+  const method = methodById.get(recipe.mergeMethod);
+  return (
+    <>
+      <RecipeLinks />
+      <Section title="Recipe">
+        <p className="small quiet">
+          {reasons(recipe).join(', ')}: more than the form has fields for, so it is merged as it is written.
+        </p>
+        <dl className="terms">
+          {recipe.stages?.map((stage) => (
+            <div key={stage.name}>
+              <dt>{stage.name}</dt>
+              <dd>
+                {stage.mergeMethod} of {names(stage)}
+              </dd>
+            </div>
+          ))}
+          <div>
+            <dt>{recipe.stages ? (recipe.name ?? 'result') : 'method'}</dt>
+            <dd>
+              {method?.title ?? recipe.mergeMethod}
+              {recipe.stages ? ` of ${names(recipe)}` : ''}
+            </dd>
+          </div>
+          {recipe.stages ? null : (
+            <div>
+              <dt>models</dt>
+              <dd>{names(recipe)}</dd>
+            </div>
+          )}
+        </dl>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
+        <section className="yaml" tabIndex={0} aria-label="Recipe as it is written">
+          <pre>{formatRecipe(recipe)}</pre>
+        </section>
+        <div className="row wrap">
+          <Button onClick={() => setView(studio, { recipes: 'text' })}>Edit</Button>
+          <Button onClick={() => editRecipe(studio, (r) => ({ ...r, asWritten: null }))}>
+            Back to the form
+          </Button>
+        </div>
+        <p className="small quiet">The form keeps base, models and method; the rest of this recipe goes.</p>
+      </Section>
+    </>
+  );
+}
+
+/** What the form has no field for. */
+function reasons(recipe: Recipe): string[] {
+  const { slices, stages, amalgam, parameters, models = [] } = recipe;
+  const settings = [parameters, ...models.map((m) => m.parameters)].flatMap((level) => Object.values(level));
+  const lists = settings.filter(Array.isArray);
+  const found = [
+    stages && formatCounted(stages.length + 1, 'stage'),
+    slices && formatCounted(slices.length, 'slice'),
+    lists.some((list) => typeof list[0] === 'number') && 'gradients',
+    lists.some((list) => typeof list[0] === 'object') && 'filters',
+    (amalgam.include || amalgam.exclude) && 'tensors left out',
+  ].filter((reason) => typeof reason === 'string');
+  return found.length > 0 ? found : ['settings of its own'];
+}
+
+function names(recipe: Omit<Recipe, 'stages'>): string {
+  return recipeModels(recipe)
+    .map((ref) => (ref.includes('+') ? shortName(ref.split('+')[1]!) : shortName(ref)))
+    .join(', ');
+}

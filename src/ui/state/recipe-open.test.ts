@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import type { ModelFacts } from '../../engine/protocol';
+import { parseRecipe } from '../../formats/recipe-yaml';
+import { methodById } from '../../merge/methods/index';
+import { gallery } from '../gallery/gallery';
+import { buildRecipe } from './recipe-build';
+import { recipeFacts } from './recipe-open';
+
+const model = (ref: string, kind: ModelFacts['kind']): ModelFacts => ({
+  ref,
+  title: ref,
+  origin: 'sample',
+  kind,
+  parameters: 1,
+  bytes: 1,
+  dtypes: {},
+});
+const models = [
+  model('samples/base', 'checkpoint'),
+  model('samples/kitchen', 'adapter'),
+  model('samples/harbour', 'adapter'),
+  model('samples/workshop', 'checkpoint'),
+];
+const read = (text: string) => parseRecipe(text).recipe!;
+const built = (text: string) => {
+  const facts = recipeFacts(read(text), models);
+  return { facts, recipe: buildRecipe(facts, models, methodById.get(facts.method)!) };
+};
+
+/** Examples that say what the form has no field for. */
+const AS_WRITTEN = ['stages', 'gradient', 'filters', 'exclude', 'stack', 'slices-slerp'];
+
+describe('recipeFacts', () => {
+  test.each(gallery)('$id fills the form, or is kept as it is written', ({ id, yaml }) => {
+    const { facts, recipe } = built(yaml);
+    expect(facts.asWritten !== null).toBe(AS_WRITTEN.includes(id));
+    if (facts.asWritten) expect(recipe).toEqual(read(yaml));
+    expect(facts.contributors.length).toBeGreaterThan(0);
+    expect(facts.base).toBe(id === 'stack' ? null : 'samples/base');
+    const adapters = facts.contributors.filter((c) => /kitchen|harbour/.test(c.ref));
+    for (const { ref } of adapters) expect(models.some((m) => m.ref === ref)).toBe(true);
+  });
+
+  test('what the form writes, it reads again', () => {
+    for (const { yaml } of gallery.filter(({ id }) => !AS_WRITTEN.includes(id))) {
+      const { facts, recipe } = built(yaml);
+      expect(buildRecipe(recipeFacts(recipe, models), models, methodById.get(facts.method)!)).toEqual(recipe);
+    }
+  });
+
+  test.each([
+    [
+      'a value that no form field has',
+      'merge_method: linear\nmodels: [{model: a, parameters: {wieght: 1, weight: 1}}]\n',
+    ],
+    [
+      'a model listed twice',
+      'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}, {model: a, parameters: {weight: 2}}]\n',
+    ],
+    [
+      'a tokenizer',
+      'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}]\ntokenizer_source: a\n',
+    ],
+    ['a method that does not exist', 'merge_method: dare-ties\nmodels: [{model: a}]\n'],
+    [
+      'carried NaN',
+      'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}]\namalgam: {non_finite: carry}\n',
+    ],
+  ])('%s is kept as it is written', (_, yaml) => {
+    expect(recipeFacts(read(yaml), models).asWritten).toEqual(read(yaml));
+  });
+
+  test('mergekit’s true and false become the words of the form, and go out as they came', () => {
+    const yaml =
+      'merge_method: ties\nbase_model: b\nmodels: [{model: a, parameters: {weight: 1}}]\nparameters: {rescale: true}\n';
+    const { facts, recipe } = built(yaml);
+    expect(facts.asWritten).toBeNull();
+    expect(facts.parameters.rescale).toBe('on');
+    expect(recipe.parameters.rescale).toBe(true);
+  });
+});
