@@ -59,10 +59,12 @@ export function createCpuEngine(): ComputeEngine {
     const isOwn = ranges.some(({ range }) => range?.own);
     if (!kernels || isOwn || kernel.fits?.(params) === false) return undefined;
     const at = (name: string) => (buffers[name as B] as CpuBuffer).range!.address;
+    const size = (name: string) => buffers[name as B].byteLength;
+    const memo = {};
     return (begin, n) => {
       const words = new Uint32Array(memory.memory.buffer);
       const floats = new Float32Array(memory.memory.buffer);
-      kernel.run(kernels, { params, at, words, floats, begin, n });
+      kernel.run(kernels, { params, at, size, memo, words, floats, begin, n });
     };
   }
 

@@ -11,6 +11,7 @@ import { encode } from '../compute/kernels/encode';
 import { gram, pairCount } from '../compute/kernels/gram';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram } from '../compute/kernels/histogram';
 import { bytesAfter, type Contents, floats, words } from '../compute/kernels/kernels.test.support';
+import { lowRank } from '../compute/kernels/low-rank';
 import { selectRandom } from '../compute/kernels/select-random';
 import { selectThreshold } from '../compute/kernels/select-threshold';
 import { subtract } from '../compute/kernels/subtract';
@@ -185,6 +186,26 @@ describe.each(SIZES)('%i elements', (n) => {
           sums: new Float32Array(blocks * pairCount(count)),
         }),
         { elements: n, slot: 1, stride: n, count, run: BLOCK },
+        n,
+      );
+    }
+  });
+
+  it.each([0, 1])('low rank, add %i', async (add) => {
+    for (const [seed, cols] of [
+      [21, Math.min(n, 37)],
+      [22, Math.min(n, 130)],
+      [24, n],
+    ] as const) {
+      const rank = 5;
+      await same(
+        lowRank,
+        () => ({
+          left: floats((Math.ceil(n / cols) + 2) * rank, seed),
+          right: floats(rank * cols, seed + 2),
+          values: floats(n + 2, seed + 4),
+        }),
+        { elements: n, first: Math.min(cols - 1, 9), cols, rank, slot: 2, add, scale: 0.75 },
         n,
       );
     }

@@ -73,6 +73,19 @@ export interface KernelExports {
     scratch: Address,
   ): void;
   absoluteSum(values: Address, elements: number, sums: Address, scratch: Address): void;
+  hasSmall(values: Address, n: number): number;
+  lowRank(
+    left: Address,
+    right: Address,
+    cols: number,
+    rank: number,
+    out: Address,
+    first: number,
+    n: number,
+    scale: number,
+    add: number,
+    small: number,
+  ): void;
   changeSquares(base: Address, out: Address, elements: number, sums: Address, scratch: Address): void;
 }
 
@@ -84,6 +97,10 @@ export interface Strip {
   params: Readonly<Record<string, number>>;
   /** Address of a buffer. */
   at(buffer: string): Address;
+  /** Bytes of a buffer. */
+  size(buffer: string): number;
+  /** What a dispatch finds out at its first strip. */
+  memo: { small?: number };
   /** All of the memory as words and as floats. */
   words: Uint32Array;
   floats: Float32Array;
@@ -261,6 +278,18 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
       run(k, s) {
         const sums = s.at('sums') + block(s.begin) * 4;
         k.changeSquares(s.at('values') + s.begin * 4, s.at('out') + s.begin * 4, s.n, sums, SCRATCH);
+      },
+    },
+  ],
+  [
+    'low-rank',
+    {
+      run(k, s) {
+        const { first, cols, rank, slot, add, scale } = s.params as Record<string, number>;
+        const [left, right] = [s.at('left'), s.at('right')];
+        s.memo.small ??= k.hasSmall(left, s.size('left') / 4) || k.hasSmall(right, s.size('right') / 4);
+        const out = s.at('values') + (slot! + s.begin) * 4;
+        k.lowRank(left, right, cols!, rank!, out, first! + s.begin, s.n, scale!, add!, s.memo.small);
       },
     },
   ],
