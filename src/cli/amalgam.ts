@@ -1,14 +1,15 @@
 /** The headless command: the studio's own engine in the installed Chromium, driven from a terminal. */
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import process from 'node:process';
 import type { MergeReport } from '../engine/protocol';
 import type { RunTarget } from '../engine/protocol-run';
 import { AmalgamError, errorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';
-import { parseJson } from '../formats/strict-json';
+import { collapseVerb } from './collapse-verb';
 import { type Command, type EvaluateCommand, type GenerateCommand, parseCommand, USAGE } from './command';
 import { compareVerb, extractLoraVerb } from './compare-verbs';
+import { readInput } from './input-files';
 import { type Job, openJob, readRecipe, type Undo } from './job';
 import { readMergedMetadata } from './merged-metadata';
 import { beginOutputFolder } from './output-folder';
@@ -132,7 +133,7 @@ async function evaluate(command: EvaluateCommand, undo: Undo): Promise<number> {
   const { window, stride, perToken, engine } = command;
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
   if (reportFile !== undefined) await checkReportPlace(reportFile);
-  const input = await readInput(command.input);
+  const input = await readInput(command.input, workingFolder);
   const { job, target } = await openTarget(command, undo);
   const printer = progressPrinter(process.stderr);
   await job.page.onProgress(printer.print);
@@ -141,21 +142,6 @@ async function evaluate(command: EvaluateCommand, undo: Undo): Promise<number> {
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
   await write(`${evaluateText(report)}\n`);
   return 0;
-}
-
-async function readInput(input: EvaluateCommand['input']): Promise<{ text: string } | { ids: number[] }> {
-  const name = 'textFile' in input ? input.textFile : input.tokensFile;
-  const text = await readFile(resolve(workingFolder, name), 'utf8').catch((thrown: Error) => {
-    throw new AmalgamError(
-      'NotFound',
-      `${name} cannot be read: ${thrown.message}.`,
-      'Give the path of a file.',
-    );
-  });
-  if ('textFile' in input) return { text };
-  const ids = parseJson(text, name);
-  if (Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id) && id >= 0)) return { ids };
-  throw new AmalgamError('Usage', `${name} is not an array of token ids.`, 'Write it as [1, 403, 407, …].');
 }
 
 async function generate(command: GenerateCommand, undo: Undo): Promise<number> {
@@ -210,6 +196,8 @@ async function run(undo: Undo): Promise<number> {
       return compareVerb(command, { workingFolder, undo, say, write });
     case 'extract-lora':
       return extractLoraVerb(command, { workingFolder, undo, say, write });
+    case 'collapse':
+      return collapseVerb(command, { workingFolder, undo, say, write });
   }
 }
 

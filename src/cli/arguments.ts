@@ -73,3 +73,15 @@ function isEngine(name: unknown): name is EngineChoice {
 export function usage(message: string): AmalgamError {
   return new AmalgamError('Usage', message, 'Run it with --help to see how it is used.');
 }
+
+/** One of a few words; the first where none is given. @throws Usage */
+export function choiceOption<const T extends string>(
+  name: string,
+  given: unknown,
+  words: readonly [T, ...T[]],
+): T {
+  if (given === undefined) return words[0];
+  const found = words.find((word) => word === given);
+  if (found !== undefined) return found;
+  throw usage(`--${name} is ${String(given)}; it is one of ${words.join(', ')}.`);
+}

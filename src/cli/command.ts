@@ -1,5 +1,6 @@
 import type { EngineChoice } from '../compute/engine';
 import { engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
+import { COLLAPSE_USAGE, type CollapseCommand, parseCollapse } from './collapse-command';
 import {
   COMPARE_USAGE,
   type CompareCommand,
@@ -17,7 +18,8 @@ export type Command =
   | EvaluateCommand
   | GenerateCommand
   | CompareCommand
-  | ExtractLoraCommand;
+  | ExtractLoraCommand
+  | CollapseCommand;
 
 export interface MergeCommand {
   verb: 'merge';
@@ -76,12 +78,13 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
       Continues a text.
 
 ${COMPARE_USAGE}
+${COLLAPSE_USAGE}
 <model> is a folder, a Hub id, or model+adapter; a recipe file in its place runs the merge without writing it.
 A model in the recipe is a folder beside the recipe, else a folder in the working directory, else a Hub id.
 HF_TOKEN in the environment gives access to private and gated models. CHROMIUM_PATH chooses the browser.
 `;
 
-const VERBS = 'plan, merge, verify, evaluate, generate, compare and extract-lora';
+const VERBS = 'plan, merge, verify, evaluate, generate, compare, extract-lora and collapse';
 
 /**
  * Reads the command line (without `node` and the script).
@@ -135,6 +138,8 @@ export function parseCommand(args: string[]): Command {
       return parseCompare(rest);
     case 'extract-lora':
       return parseExtractLora(rest);
+    case 'collapse':
+      return parseCollapse(rest);
     default:
       throw usage(`There is no verb ${verb}; there are ${VERBS}.`);
   }

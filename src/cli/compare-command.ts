@@ -1,6 +1,14 @@
 /** The verbs `compare` and `extract-lora` as they are typed. */
 import type { CompareRequest, ExtractLoraRequest, RankChoice } from '../engine/protocol-compare';
-import { engineOption, hubOption, numberOption, type Options, parseTwo, usage } from './arguments';
+import {
+  choiceOption,
+  engineOption,
+  hubOption,
+  numberOption,
+  type Options,
+  parseTwo,
+  usage,
+} from './arguments';
 
 export interface CompareCommand {
   verb: 'compare';
@@ -129,12 +137,4 @@ function rankOption(options: Record<string, unknown>): RankChoice {
 function listOption(given: unknown): string[] {
   const parts = Array.isArray(given) ? given : [];
   return parts.flatMap((part) => String(part).split(',')).filter((part) => part !== '');
-}
-
-/** One of a few words; the first where none is given. */
-function choiceOption<const T extends string>(name: string, given: unknown, words: readonly [T, ...T[]]): T {
-  if (given === undefined) return words[0];
-  const found = words.find((word) => word === given);
-  if (found !== undefined) return found;
-  throw usage(`--${name} is ${String(given)}; it is one of ${words.join(', ')}.`);
 }

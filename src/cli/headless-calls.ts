@@ -10,6 +10,13 @@ import type {
   VerifyRequest,
 } from '../engine/protocol';
 import type {
+  CollapseProgress,
+  CollapseReport,
+  CollapseRequest,
+  MeasureDepthReport,
+  MeasureDepthRequest,
+} from '../engine/protocol-collapse';
+import type {
   CompareProgress,
   CompareReport,
   CompareRequest,
@@ -57,10 +64,17 @@ export interface HeadlessCalls {
   extractLora(
     request: Omit<ExtractLoraRequest, 'destination'> & { outputUrl: string },
   ): Promise<Outcome<ExtractLoraReport>>;
+  measureDepth(request: MeasureDepthRequest): Promise<Outcome<MeasureDepthReport>>;
+  collapse(
+    request: Omit<CollapseRequest, 'destination'> & { outputUrl: string },
+  ): Promise<Outcome<CollapseReport>>;
 }
 
 /** Progress as the command prints it: the tensors' reports come with the final report. */
-export type ProgressLine = Omit<Progress, 'finished'> | Omit<CompareProgress, 'finished'>;
+export type ProgressLine =
+  | Omit<Progress, 'finished'>
+  | Omit<CompareProgress, 'finished'>
+  | Omit<CollapseProgress, 'finished'>;
 
 /** What a job tells while it runs. */
 export type AnyProgress = ProgressLine | RunningProgress;

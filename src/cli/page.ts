@@ -52,6 +52,17 @@ export function exposeHeadless(): void {
           ({ finished: _, ...line }) => tell(line),
         ),
       ),
+
+    measureDepth: (request) =>
+      outcome(() => engine.measureDepth(request, ({ finished: _, ...line }) => tell(line))),
+
+    collapse: ({ outputUrl, ...request }) =>
+      outcome(() =>
+        engine.collapse(
+          { ...request, destination: { kind: 'served', url: outputUrl } },
+          ({ finished: _, ...line }) => tell(line),
+        ),
+      ),
   };
   window.amalgamHeadless = calls;
 }

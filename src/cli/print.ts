@@ -58,6 +58,9 @@ export function problemLines(problems: readonly PlanProblem[]): string[] {
   return lines.length > 0 ? ['', ...lines] : [];
 }
 
+/** Stages that count layers run, not tensors. */
+const PASSES: ReadonlySet<string> = new Set(['measuring', 'searching']);
+
 /** One line of progress without an end of line. */
 export function progressText(progress: AnyProgress): string {
   if (!('tensors' in progress)) return runningText(progress);
@@ -65,7 +68,9 @@ export function progressText(progress: AnyProgress): string {
   const parts = [
     ...(progress.step ? [`${displayName(progress.step.name)} ${progress.step.at}/${progress.step.of}`] : []),
     stage,
-    ...(tensors > 0 ? [`${formatCount(tensorsDone)}/${formatCount(tensors)} tensors`] : []),
+    ...(tensors > 0
+      ? [`${formatCount(tensorsDone)}/${formatCount(tensors)} ${PASSES.has(stage) ? 'layers' : 'tensors'}`]
+      : []),
     ...(bytes > 0 ? [`${formatBytes(bytesDone)} of ${formatBytes(bytes)}`] : []),
     ...(bytesPerSecond > 0 ? [formatRate(bytesPerSecond)] : []),
     ...(secondsLeft === null ? [] : [`${formatSeconds(secondsLeft)} left`]),

@@ -1,0 +1,47 @@
+/** Texts and token ids that verbs read from files. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { AmalgamError } from '../errors';
+import { parseJson } from '../formats/strict-json';
+import { usage } from './arguments';
+
+/** A file of text, or of token ids; the path as typed. */
+export type InputFile = { textFile: string } | { tokensFile: string };
+
+/** @throws NotFound */
+export async function readTextFile(name: string, workingFolder: string): Promise<string> {
+  return readFile(resolve(workingFolder, name), 'utf8').catch((thrown: Error) => {
+    throw new AmalgamError(
+      'NotFound',
+      `${name} cannot be read: ${thrown.message}.`,
+      'Give the path of a file.',
+    );
+  });
+}
+
+/** @throws NotFound; Usage for what is no array of token ids */
+export async function readInput(
+  input: InputFile,
+  workingFolder: string,
+): Promise<{ text: string } | { ids: number[] }> {
+  if ('textFile' in input) return { text: await readTextFile(input.textFile, workingFolder) };
+  const name = input.tokensFile;
+  const ids = parseJson(await readTextFile(name, workingFolder), name);
+  if (Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id) && id >= 0)) return { ids };
+  throw new AmalgamError('Usage', `${name} is not an array of token ids.`, 'Write it as [1, 403, 407, …].');
+}
+
+/** `--<prefix>text FILE` or `--<prefix>tokens IDS.json`, or neither. @throws Usage for both */
+export function inputOption(
+  verb: string,
+  options: Record<string, unknown>,
+  prefix: string,
+): InputFile | undefined {
+  const text = options[`${prefix}text`];
+  const tokens = options[`${prefix}tokens`];
+  if (typeof text === 'string' && typeof tokens === 'string') {
+    throw usage(`${verb} takes either --${prefix}text FILE or --${prefix}tokens IDS.json, not both.`);
+  }
+  if (typeof text === 'string') return { textFile: text };
+  return typeof tokens === 'string' ? { tokensFile: tokens } : undefined;
+}
