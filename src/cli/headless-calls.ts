@@ -1,6 +1,7 @@
 /** What crosses between the command in Node and its page in Chromium: plain data, errors as facts. */
 import type {
   EngineFacts,
+  InterruptedRun,
   MergeReport,
   MergeRequest,
   ModelFacts,
@@ -54,6 +55,8 @@ export interface HeadlessCalls {
   open(request: OpenRequest): Promise<Outcome<Opened>>;
   plan(recipe: Recipe): Promise<Outcome<PlanFacts>>;
   merge(request: MergeRequest): Promise<Outcome<MergeReport>>;
+  /** Merges that were cut off in this browser's profile. */
+  interrupted(): Promise<Outcome<InterruptedRun[]>>;
   /** `url` serves the merged folder. */
   verify(request: VerifyRequest & { url: string }): Promise<Outcome<VerifyReport>>;
   evaluate(request: EvaluateRequest): Promise<Outcome<EvaluateReport>>;

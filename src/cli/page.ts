@@ -25,6 +25,8 @@ export function exposeHeadless(): void {
 
     plan: (recipe) => outcome(() => engine.plan(recipe)),
 
+    interrupted: () => outcome(() => engine.interrupted()),
+
     merge: (request) => outcome(() => engine.merge(request, ({ finished: _, ...line }) => tell(line))),
 
     verify: ({ url, ...request }) =>

@@ -8,7 +8,7 @@ import {
   outputPathParts,
   shortFile,
 } from './destination-error';
-import { type FolderJournal, foundFolderJournal, newFolderJournal } from './folder-journals';
+import { type FolderJournal, foundFolderJournal, MARKER, newFolderJournal } from './folder-journals';
 import { findFile } from './opfs-sink';
 
 /**
@@ -153,7 +153,8 @@ async function claimFolder(parent: FileSystemDirectoryHandle, name: string, resu
     if (!existing && resume) throw new DOMException(name, 'NotFoundError');
     if (!existing) return { folder: await parent.getDirectoryHandle(name, { create: true }), isNew: true };
     if (resume) return { folder: existing, isNew: false };
-    for await (const _ of existing.keys()) throw notEmpty(name);
+    // a merge that was cut off before its first file leaves its mark
+    for await (const key of existing.keys()) if (!key.startsWith(MARKER)) throw notEmpty(name);
     return { folder: existing, isNew: false };
   } catch (thrown) {
     // A plain file of that name.

@@ -22,14 +22,17 @@ export interface FolderJournal {
 
 /**
  * The journal of a new merge into `folder`; undefined where the browser gives this page no storage. Nothing is written
- * before its first line.
+ * before its first line. A journal that the folder belonged to goes: nothing else is in the folder.
  */
 export async function newFolderJournal(
   folder: FileSystemDirectoryHandle,
   name: string,
 ): Promise<FolderJournal | undefined> {
   const journals = await folderJournals();
-  return journals && folderJournal(journals, folder, name, crypto.randomUUID(), false);
+  if (!journals) return undefined;
+  const old = await markedId(folder);
+  if (old !== undefined) await openJournal(journals, fileName(name, old)).remove();
+  return folderJournal(journals, folder, name, crypto.randomUUID(), false);
 }
 
 /** The journal of the interrupted merge into `folder`. @throws DestinationFailed when there is none. */
@@ -38,8 +41,8 @@ export async function foundFolderJournal(
   name: string,
 ): Promise<FolderJournal> {
   const journals = await folderJournals();
-  const id = (await (await findFile(folder, [MARKER]))?.text()) ?? '';
-  if (journals && ID.test(id) && (await findFile(journals, [fileName(name, id)]))) {
+  const id = await markedId(folder);
+  if (journals && id !== undefined && (await findFile(journals, [fileName(name, id)]))) {
     return folderJournal(journals, folder, name, id, true);
   }
   throw new AmalgamError(
@@ -47,6 +50,11 @@ export async function foundFolderJournal(
     `The folder ${name} is not where the interrupted merge was writing.`,
     'Choose the folder that it was begun in, or discard the interrupted merge.',
   );
+}
+
+async function markedId(folder: FileSystemDirectoryHandle): Promise<string | undefined> {
+  const id = (await (await findFile(folder, [MARKER]))?.text()) ?? '';
+  return ID.test(id) ? id : undefined;
 }
 
 /** Names and contents of all journals. */
@@ -92,16 +100,9 @@ function folderJournal(
   return {
     read: () => journal.read(),
     async append(at, line) {
-      await journal.append(at, line);
-      if (marked) return;
-      try {
-        const stream = await (await folder.getFileHandle(MARKER, { create: true })).createWritable();
-        await stream.write(id);
-        await stream.close();
-      } catch (thrown) {
-        throw destinationError(thrown, name);
-      }
+      if (!marked) await mark(folder, name, id);
       marked = true;
+      await journal.append(at, line);
     },
     close: () => journal.close(),
     async remove() {
@@ -112,6 +113,16 @@ function folderJournal(
       marked = false;
     },
   };
+}
+
+async function mark(folder: FileSystemDirectoryHandle, name: string, id: string): Promise<void> {
+  try {
+    const stream = await (await folder.getFileHandle(MARKER, { create: true })).createWritable();
+    await stream.write(id);
+    await stream.close();
+  } catch (thrown) {
+    throw destinationError(thrown, name);
+  }
 }
 
 async function folderJournals(): Promise<FileSystemDirectoryHandle | undefined> {
