@@ -1,6 +1,7 @@
 // What the kernels of the compensation share: a chunk of rows of a task vector, `rows` × 4·width4, beside the packed mask of the
 // whole tensor, [·, mask_words] u32. The chunk begins at row mask_row and column mask_begin (a multiple of 4) of the mask.
-// `column4` is where a step of the sweep begins; `shift` what the damping adds to the diagonal of H.
+// `column4` is where a step of the sweep begins; `shift` what the damping adds to the diagonal of H; `settle` lets rows of the
+// conjugate gradients come to rest.
 
 struct Params {
   stamp: vec4<u32>,
@@ -10,6 +11,7 @@ struct Params {
   mask_row: u32,
   mask_words: u32,
   mask_begin: u32,
+  settle: u32,
   shift: f32,
 }
 

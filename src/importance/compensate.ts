@@ -17,11 +17,11 @@ import { type Hessian, hessianOf } from './hessian';
 import { chunkRows, enqueueCopy, enqueueProduct, type RowChunk, rowChunks } from './row-chunks';
 import { reversed } from './transpose';
 
-/** `cg`: four masked conjugate-gradient steps per row, all rows at once. `sweep`: SparseGPT's pass over the columns. */
+/** `cg`: at least four masked conjugate-gradient steps per row, all rows at once. `sweep`: SparseGPT's pass over the columns. */
 export type Compensation = 'cg' | 'sweep';
 
-/** Steps after which the error is within 0.5 % of the least one (docs/importance.md). */
-const CG_STEPS = 4;
+/** Steps that every row takes; then those go on whose error still falls (shaders/cg-step.wgsl), up to the most. */
+const CG_STEPS = { least: 4, most: 32 };
 
 export interface Compensated {
   /** τ̂, f32 [rows, cols], 0 where the mask has no bit. The caller frees it. */
@@ -40,7 +40,7 @@ interface Work {
 }
 
 /**
- * τ̂ on the kept entries with a small (τ̂ − τ) Hd (τ̂ − τ)ᵀ per row, Hd = H + 0.01·mean(diag H)·I: the least up to the stated
+ * τ̂ on the kept entries with a small (τ̂ − τ) Hd (τ̂ − τ)ᵀ per row, Hd = H + 0.01·mean(diag H)·I: the least within
  * 0.5 % with `cg`; what one pass from left to right finds with `sweep`. Blocks of a Gram matrix are compensated each by
  * itself; a diagonal one has nothing to make up with, nor has a block that could not be factored for the sweep (the
  * facts say so): there τ̂ is the masked τ.
@@ -81,6 +81,7 @@ function maskedParams({ cols }: Work, { begin, width }: Span, { first, rows }: R
     mask_row: first,
     mask_words: maskRowWords(cols),
     mask_begin: begin,
+    settle: 0,
     shift: 0,
   };
 }
@@ -146,7 +147,7 @@ async function conjugateGradients(work: Work, block: GramBlock, hessian: Hessian
     0,
     Float32Array.from(diagonal, (v) => 1 / ((v === 0 ? 1 : v) + shift)),
   );
-  const rho = queue.allocate(rows * 4, 'squared residuals');
+  const rho = queue.allocate(rows * 8, 'squared residuals');
   await eachChunk(work, block, ['direction', 'product', 'residual'], async (chunk, x, [p, q, r]) => {
     const params = { ...maskedParams(work, block, chunk), shift };
     const size = { groups: Math.ceil(chunk.rows / perGroup), elements: chunk.rows };
@@ -154,15 +155,26 @@ async function conjugateGradients(work: Work, block: GramBlock, hessian: Hessian
     // the damping adds nothing here: what was dropped has no entry that is kept
     enqueueProduct(queue, p!, h, q!, chunk.rows, width, { scale });
     queue.run(cgBegin[form], { params, buffers: { mask, inverse, q: q!, p: p!, r: r!, rho }, ...size });
-    for (let step = 0; step < CG_STEPS; step++) {
+    for (let step = 1; step <= CG_STEPS.most; step++) {
+      const settle = +(step >= CG_STEPS.least);
       enqueueProduct(queue, p!, h, q!, chunk.rows, width, { scale });
-      queue.run(cgStep[form], { params, buffers: { mask, inverse, q: q!, p: p!, r: r!, x, rho }, ...size });
+      queue.run(cgStep[form], {
+        params: { ...params, settle },
+        buffers: { mask, inverse, q: q!, p: p!, r: r!, x, rho },
+        ...size,
+      });
+      if (settle === 1 && (await allRest(queue, rho, chunk.rows))) break;
       await queue.breathe();
     }
     return x;
   });
   queue.free(inverse);
   queue.free(rho);
+}
+
+async function allRest(queue: Queue, rho: EngineBuffer, rows: number): Promise<boolean> {
+  const [bytes] = await queue.read([{ buffer: rho, byteLength: rows * 8 }]);
+  return new Float32Array(bytes!.buffer).every((v, i) => i % 2 === 1 || v === 0);
 }
 
 /** SparseGPT's sweep with Uᵀ, U = R⁻¹ and Hd = R·Rᵀ, R upper triangular: one factoring in reversed order and its inverse. */

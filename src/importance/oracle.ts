@@ -137,42 +137,6 @@ export function lossOracle(
   return d.reduce((sum, v, i) => sum + v * rowTimes(d, a, i, width), 0);
 }
 
-/** The same by conjugate gradients preconditioned with the diagonal, some steps from x = τ_K. */
-export function conjugateGradientsOracle(
-  tau: ArrayLike<number>,
-  kept: readonly number[],
-  a: Float64Array,
-  width: number,
-  steps: number,
-): Float64Array {
-  const masked = (v: (c: number) => number) => {
-    const out = new Float64Array(width);
-    for (const c of kept) out[c] = v(c);
-    return out;
-  };
-  const dot = (x: Float64Array, y: Float64Array) => x.reduce((sum, v, c) => sum + v * y[c]!, 0);
-  const inverse = diagonalOf(a, width).map((v) => 1 / v);
-  const x = masked((c) => tau[c]!);
-  const dropped = x.map((v, c) => tau[c]! - v);
-  const r = masked((c) => rowTimes(dropped, a, c, width));
-  let p = r.map((v, c) => v * inverse[c]!);
-  let rho = dot(r, p);
-  for (let step = 0; step < steps && rho > 0; step++) {
-    const q = masked((c) => rowTimes(p, a, c, width));
-    const alpha = rho / dot(p, q);
-    for (const c of kept) {
-      x[c]! += alpha * p[c]!;
-      r[c]! -= alpha * q[c]!;
-    }
-    const z = r.map((v, c) => v * inverse[c]!);
-    const after = dot(r, z);
-    const beta = after / rho;
-    p = p.map((v, c) => z[c]! + beta * v);
-    rho = after;
-  }
-  return x;
-}
-
 /** SparseGPT's sweep over the columns of one row with a fixed mask (Frantar and Alistarh 2023, algorithm 1). */
 export function sweepOracle(
   tau: ArrayLike<number>,

@@ -14,6 +14,7 @@ const PARAMS = {
   mask_row: 'u32',
   mask_words: 'u32',
   mask_begin: 'u32',
+  settle: 'u32',
   shift: 'f32',
 } as const;
 type Params = keyof typeof PARAMS;
@@ -25,6 +26,9 @@ export type RowForm = keyof typeof LIBRARY;
 export function rowForm(engine: Pick<ComputeEngine, 'software'>): { form: RowForm; perGroup: number } {
   return engine.software ? { form: 'line', perGroup: 64 } : { form: 'group', perGroup: 1 };
 }
+
+/** A row rests once a step lowered its error by no more than this share; as in shaders/cg-step.wgsl. */
+const SETTLED = 0.0005;
 
 /** A chunk divided by its mask. See shaders/split-by-mask.wgsl. */
 export const splitByMask = defineKernel({
@@ -124,23 +128,27 @@ function keeping({ params, u32 }: CpuRun<Params, 'mask'>): (row: number, column:
 }
 
 function begin(run: CpuRun<Params, keyof typeof BEGIN>): void {
+  const { rows, shift } = run.params;
   const width = 4 * run.params.width4;
   const [inverse, q, p, r] = [run.f32('inverse'), run.f32('q'), run.f32('p'), run.f32('r')];
   const rho = run.f32('rho');
   const isKept = keeping(run);
-  for (let row = 0, e = 0; row < run.params.rows; row++) {
+  for (let row = 0, e = 0; row < rows; row++) {
     let sum = 0;
+    let error = 0;
     for (let c = 0; c < width; c++, e++) {
+      error += p[e]! * (q[e]! + shift * p[e]!);
       r[e] = isKept(row, c) ? q[e]! : 0;
       p[e] = inverse[c]! * r[e]!;
       sum += r[e]! * p[e]!;
     }
-    rho[row] = sum;
+    rho[2 * row] = sum;
+    rho[2 * row + 1] = error;
   }
 }
 
 function step(run: CpuRun<Params, keyof typeof STEP>): void {
-  const { rows, shift } = run.params;
+  const { rows, shift, settle } = run.params;
   const width = 4 * run.params.width4;
   const [inverse, q, p, r, x] = [run.f32('inverse'), run.f32('q'), run.f32('p'), run.f32('r'), run.f32('x')];
   const rho = run.f32('rho');
@@ -149,7 +157,7 @@ function step(run: CpuRun<Params, keyof typeof STEP>): void {
     const at = row * width;
     let energy = 0;
     for (let e = at; e < at + width; e++) energy += p[e]! * (q[e]! + shift * p[e]!);
-    const before = rho[row]!;
+    const before = rho[2 * row]!;
     const alpha = energy > 0 ? before / energy : 0;
     let after = 0;
     for (let c = 0; c < width; c++) {
@@ -161,6 +169,9 @@ function step(run: CpuRun<Params, keyof typeof STEP>): void {
     }
     const beta = before > 0 ? after / before : 0;
     for (let c = 0; c < width; c++) p[at + c] = inverse[c]! * r[at + c]! + beta * p[at + c]!;
-    rho[row] = after;
+    const error = Math.max(rho[2 * row + 1]! - alpha * before, 0);
+    const rests = before === 0 || (settle === 1 && alpha * before <= SETTLED * error);
+    rho[2 * row] = rests ? 0 : after;
+    rho[2 * row + 1] = error;
   }
 }
