@@ -8,6 +8,7 @@ import type {
   EngineFacts,
   HubHit,
   HubQuery,
+  InterruptedRun,
   MergeReport,
   MergeRequest,
   ModelFacts,
@@ -15,6 +16,7 @@ import type {
   PlanProblem,
   PlanTensorFacts,
   Progress,
+  RunElsewhere,
   TensorReport,
 } from '../engine/protocol';
 import { AmalgamError } from '../errors';
@@ -39,11 +41,14 @@ export interface FixtureOptions extends RunningFixtureOptions {
   /** Fails at this share of the tensors. */
   failAt?: number;
   hubError?: AmalgamError;
+  interrupted?: InterruptedRun[];
+  elsewhere?: RunElsewhere;
 }
 
 export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
   const layers = options.layers ?? 6;
   let cancelled = false;
+  const interrupted = [...(options.interrupted ?? [])];
   const outputs: { name: string; bytes: number; complete: boolean }[] = [];
   return {
     facts: async () => ({ ...engineFacts, ...options.engine }),
@@ -91,6 +96,16 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
     cancel: async () => {
       cancelled = true;
     },
+    interrupted: async () => [...interrupted],
+    discardInterrupted: async ({ name }) => {
+      const at = interrupted.findIndex(({ destination }) => destination.name === name);
+      if (at >= 0) interrupted.splice(at, 1);
+    },
+    follow: (onRun) => {
+      if (options.elsewhere) onRun(options.elsewhere);
+      return new Promise(() => {});
+    },
+    takeOver: async () => undefined,
     outputFile: async (_name, file) => new File([`{"file": "${file}"}`], file),
     cache: async () => ({ blobs: [], outputs: [...outputs] }),
     deleteCached: async (_kind, id) => {

@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
+import type { InterruptedRun, RunElsewhere } from '../engine/protocol';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
@@ -147,6 +148,55 @@ test('a merge can be cancelled, and says that nothing was kept', async () => {
   await page.getByRole('button', { name: 'Cancel' }).click();
   await expect.element(page.getByText(/^Cancelled. Nothing was kept/)).toBeVisible();
   await expect.element(merge()).not.toHaveAttribute('aria-disabled');
+});
+
+const cutOff: InterruptedRun = {
+  destination: { kind: 'downloads', name: 'kitchen-ties' },
+  recipe: { mergeMethod: 'ties', baseModel: 'samples/base', models: [], parameters: {}, amalgam: {} },
+  engine: 'cpu',
+  adapter: 'typed arrays',
+  startedAt: '2026-11-20T00:00:00.000Z',
+  tensorsDone: 20,
+  tensors: 56,
+  bytesDone: 1_000_000,
+  bytes: 2_480_000,
+};
+
+test('R47: an interrupted merge is offered at the start, and is resumed with its engine and its place', async () => {
+  const merged = vi.fn<StudioEngine['merge']>(() => new Promise(() => {}));
+  const element = document.createElement('div');
+  document.body.append(element);
+  await page.viewport(1440, 900);
+  const engine = { ...fixtureEngine({ interrupted: [cutOff] }), merge: merged };
+  running = { ...startStudio(engine, element), element };
+  await expect.element(page.getByText('20 of 56 tensors, 1.00 MB written.')).toBeVisible();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await expect
+    .poll(() => merged.mock.calls[0]?.[0])
+    .toEqual({
+      recipe: cutOff.recipe,
+      engine: 'cpu',
+      destination: cutOff.destination,
+      resume: true,
+    });
+});
+
+test('R47: an interrupted merge can be discarded', async () => {
+  await open({ interrupted: [cutOff] });
+  await page.getByRole('button', { name: 'Discard' }).click();
+  await expect.element(page.getByText('is not finished')).not.toBeInTheDocument();
+});
+
+test('R39: while another tab merges, this one shows it, does not merge, and can take over', async () => {
+  const progress = { tensorsDone: 3, tensors: 56 } as NonNullable<RunElsewhere['progress']>;
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  const engine = fixtureEngine({ elsewhere: { name: 'kitchen-ties', progress } });
+  running = { ...startStudio(engine, element), element };
+  await expect.element(page.getByText(/3 of 56 tensors. This tab can plan/)).toBeVisible();
+  await expect.element(merge()).toHaveAccessibleDescription(/another tab/);
+  await expect.element(page.getByRole('button', { name: 'Take over' })).toBeVisible();
 });
 
 test('a failed merge says what, what to do, and gives the details', async () => {

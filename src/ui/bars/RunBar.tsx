@@ -12,6 +12,7 @@ import {
 } from '../format/quantity';
 import { Button } from '../parts/Button';
 import type { RunFacts, StudioFacts, Tab } from '../state/facts';
+import { isKept } from '../state/interrupted';
 import { mergeGate } from '../state/merge-gate';
 import { cancelMerge, startMerge } from '../state/run';
 import { isRecipeOf } from '../state/run-current';
@@ -76,7 +77,7 @@ function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
 
 function Working({ run }: { run: RunFacts }) {
   const p = run.progress;
-  if (run.status === 'cancelling') return <p className="run-line">Cancelling: removing what was begun…</p>;
+  if (run.status === 'cancelling') return <p className="run-line">Cancelling…</p>;
   if (!p) return <p className="run-line">Starting…</p>;
   return (
     <p className="run-line">
@@ -134,7 +135,7 @@ function restingLine(facts: StudioFacts): RestingLine {
   const { run, plan } = facts;
   const gate = mergeGate(facts);
   if (run && run.status !== 'running' && isRecipeOf(run.recipe, facts.recipe, facts.models))
-    return outcome(run);
+    return outcome(run, isKept(facts));
   if (!gate.open) {
     return {
       tone: gate.tone === 'fix' ? 'bad' : 'plain',
@@ -157,11 +158,13 @@ function restingLine(facts: StudioFacts): RestingLine {
   };
 }
 
-function outcome(run: RunFacts): RestingLine {
+function outcome(run: RunFacts, kept: boolean): RestingLine {
   if (run.status === 'failed') {
     return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', tab: 'run', link: 'Details' };
   }
-  if (run.status === 'cancelled') return { tone: 'plain', text: 'Cancelled. Nothing was kept.' };
+  if (run.status === 'cancelled') {
+    return { tone: 'plain', text: kept ? 'Cancelled. It can be resumed.' : 'Cancelled. Nothing was kept.' };
+  }
   const { report, destination } = run;
   const bytes = report?.shards.reduce((sum, s) => sum + s.bytes, 0) ?? 0;
   return {

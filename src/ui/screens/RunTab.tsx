@@ -4,6 +4,7 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import type { RunFacts } from '../state/facts';
+import { isKept } from '../state/interrupted';
 import { STAGE_TITLES } from '../state/run-log';
 import { useFacts } from '../studio-context';
 import { RunLog } from './RunLog';
@@ -11,6 +12,7 @@ import { RunLog } from './RunLog';
 /** The run at work, or the last one: how far, how fast, where the time goes, what happened. */
 export function RunTab() {
   const run = useFacts((s) => s.run);
+  const kept = useFacts(isKept);
   if (!run) {
     return (
       <div className="screen">
@@ -31,7 +33,14 @@ export function RunTab() {
       </header>
       {run.error ? <ErrorCard error={run.error} /> : null}
       {run.status === 'cancelled' ? (
-        <Message tone="note" title="Cancelled. Everything that was begun has been removed." />
+        <Message
+          tone="note"
+          title={
+            kept
+              ? 'Cancelled. What was written is kept: resume the merge, or discard it.'
+              : 'Cancelled. Everything that was begun has been removed.'
+          }
+        />
       ) : null}
       <Numbers run={run} />
       <Section title="Where the time goes">

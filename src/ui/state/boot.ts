@@ -1,7 +1,9 @@
 /** Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme. */
 import { errorFacts } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
+import { loadInterrupted } from './interrupted';
 import { openSample } from './models';
+import { watchOtherTabs } from './other-tabs';
 import { watchPlan } from './plan';
 import { watchProfile } from './profile';
 import type { Studio } from './studio';
@@ -21,6 +23,8 @@ async function startEngine(studio: Studio): Promise<void> {
   try {
     const facts = await studio.engine.facts();
     studio.store.setState((s) => ({ engine: { ...s.engine, status: 'ready', facts } }));
+    watchOtherTabs(studio);
+    await loadInterrupted(studio);
     // Nowhere to keep downloads: a folder is the way that works.
     if (!facts.storage.available && hasDirectoryPicker()) {
       studio.store.setState((s) => ({ output: { ...s.output, kind: 'folder' } }));

@@ -5,12 +5,14 @@
 
 import type {
   EngineFacts,
+  InterruptedRun,
   MergeReport,
   MergeRequest,
   ModelFacts,
   PlanFacts,
   PlanTensorFacts,
   Progress,
+  RunElsewhere,
   TensorReport,
 } from '../../engine/protocol';
 import type { ErrorFacts } from '../../errors';
@@ -39,6 +41,10 @@ export interface StudioFacts {
   output: OutputSlice;
   /** The run at work, else the last one. */
   run: RunFacts | null;
+  /** Merges that were cut off and can go on. */
+  interrupted: InterruptedRun[];
+  /** The merge of another tab. */
+  elsewhere: RunElsewhere | null;
   evaluation: EvaluationSlice;
   generation: GenerationSlice;
   hub: HubSlice;
@@ -143,6 +149,8 @@ export const initialFacts: StudioFacts = {
   profile: noProfile,
   output: { kind: 'downloads', folder: null, name: null },
   run: null,
+  interrupted: [],
+  elsewhere: null,
   evaluation: initialEvaluation,
   generation: initialGeneration,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, online: true },

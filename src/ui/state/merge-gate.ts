@@ -25,6 +25,7 @@ export function mergeGate(facts: StudioFacts): MergeGate {
   if (engine.status === 'starting') return { open: false, tone: 'wait', why: 'Starting the engine…' };
   if (run?.status === 'running') return { open: false, tone: 'wait', why: 'A merge is running.', tab: 'run' };
   if (run?.status === 'cancelling') return { open: false, tone: 'wait', why: 'Cancelling…', tab: 'run' };
+  if (facts.elsewhere) return { open: false, tone: 'wait', why: 'A merge is running in another tab.' };
   if (evaluation.job)
     return { open: false, tone: 'wait', why: 'Models are being measured.', tab: 'evaluate' };
   if (generation.status !== 'idle') {

@@ -1,6 +1,6 @@
 /** A merge from the click to the report. */
 
-import type { DestinationSpec, MergeReport, Progress } from '../../engine/protocol';
+import type { DestinationSpec, MergeReport, MergeRequest, Progress } from '../../engine/protocol';
 import { errorFacts } from '../../errors';
 import { formatBytes, formatSeconds } from '../format/quantity';
 import { pickOutputFolder } from '../local/directory-picker';
@@ -77,18 +77,19 @@ async function chooseDestination(studio: Studio): Promise<NamedDestination | nul
 
 async function run(studio: Studio, destination: NamedDestination): Promise<void> {
   const started = beginRun(studio, destination);
+  const { choice } = studio.store.getState().engine;
+  await carryOut(studio, started, { recipe: started.recipe, engine: choice, destination });
+}
+
+/** Has the engine do a run that was begun here, and keeps its facts up to date. Never rejects. */
+export async function carryOut(studio: Studio, started: RunFacts, request: MergeRequest): Promise<void> {
   const release = stayAwake();
   try {
-    const { choice } = studio.store.getState().engine;
-    const report = await studio.engine.merge(
-      { recipe: started.recipe, engine: choice, destination },
-      (progress) => follow(studio, started.id, progress),
-    );
-    finish(studio, report);
+    finish(studio, await studio.engine.merge(request, (progress) => follow(studio, started.id, progress)));
   } catch (thrown) {
     const error = errorFacts(thrown);
     const status = error.code === 'Cancelled' ? 'cancelled' : 'failed';
-    const text = status === 'cancelled' ? 'Cancelled; nothing was kept.' : error.message;
+    const text = status === 'cancelled' ? 'Cancelled' : error.message;
     editRun(studio, (run) => ({
       ...run,
       status,
@@ -97,16 +98,18 @@ async function run(studio: Studio, destination: NamedDestination): Promise<void>
     }));
   } finally {
     release();
+    await studio.engine.interrupted().then(
+      (interrupted) => studio.store.setState({ interrupted }),
+      (thrown: unknown) => notifyError(studio, thrown),
+    );
   }
 }
 
 function beginRun(studio: Studio, destination: NamedDestination): RunFacts {
-  const { recipe, models, plan, run: last, output } = studio.store.getState();
+  const { recipe, models, plan, output } = studio.store.getState();
   const method = methodOf(recipe);
   const { name } = destination;
-  const started: RunFacts = {
-    id: (last?.id ?? 0) + 1,
-    status: 'running',
+  return newRun(studio, {
     title: recipeTitle(recipe),
     methodTitle: methodTitle(recipe, method),
     recipe: buildRecipe(recipe, models, method),
@@ -115,12 +118,26 @@ function beginRun(studio: Studio, destination: NamedDestination): RunFacts {
     layers: plan.facts?.layers ?? 0,
     destination: { kind: output.kind, name, folder: output.kind === 'folder' ? output.folder : null },
     outputFiles: plan.facts?.outputFiles ?? [],
+  });
+}
+
+/** What is known of a run before it runs. */
+type PlannedRun = Pick<
+  RunFacts,
+  'title' | 'methodTitle' | 'recipe' | 'contributors' | 'planned' | 'layers' | 'destination' | 'outputFiles'
+>;
+
+/** Makes this the studio's run. */
+export function newRun(studio: Studio, planned: PlannedRun): RunFacts {
+  const { title, methodTitle: method, destination } = planned;
+  const started: RunFacts = {
+    ...planned,
+    id: (studio.store.getState().run?.id ?? 0) + 1,
+    status: 'running',
     startedAt: Date.now(),
     progress: null,
     tensors: [],
-    log: [
-      { at: 0, tone: 'plain', text: `${recipeTitle(recipe)} · ${methodTitle(recipe, method)} → ${name}` },
-    ],
+    log: [{ at: 0, tone: 'plain', text: `${title} · ${method} → ${destination.name}` }],
     report: null,
     error: null,
   };

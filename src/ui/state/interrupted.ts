@@ -1,0 +1,88 @@
+/** Merges that were cut off: offered at the start and after a failure, to be resumed or discarded. */
+import type { DestinationSpec, InterruptedRun, PlanFacts } from '../../engine/protocol';
+import { methodById } from '../../merge/methods/index';
+import { pickOutputFolder } from '../local/directory-picker';
+import type { RunFacts, StudioFacts } from './facts';
+import { shortName } from './recipe-build';
+import { carryOut, newRun } from './run';
+import { notify, notifyError, type Studio, showTab } from './studio';
+
+/** Asks the engine what was cut off. Never rejects. */
+export async function loadInterrupted(studio: Studio): Promise<void> {
+  try {
+    const interrupted = await studio.engine.interrupted();
+    studio.store.setState({ interrupted });
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Whether the last run left something that can be resumed. */
+export function isKept({ run, interrupted }: StudioFacts): boolean {
+  return interrupted.some(
+    ({ destination: { kind, name } }) => run?.destination.kind === kind && run.destination.name === name,
+  );
+}
+
+/** Goes on with an interrupted merge; for one into a folder, asks for that folder again where it is not open. */
+export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Promise<void> {
+  if (studio.transient.starting) return;
+  studio.transient.starting = true;
+  try {
+    const destination = await destinationOf(studio, interrupted);
+    if (!destination) return;
+    const plan = await studio.engine.plan(interrupted.recipe);
+    const started = begin(studio, interrupted, plan);
+    showTab(studio, 'run');
+    const { recipe, engine } = interrupted;
+    void carryOut(studio, started, { recipe, engine, destination, resume: true });
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  } finally {
+    studio.transient.starting = false;
+  }
+}
+
+/** Forgets an interrupted merge. */
+export async function discardRun(studio: Studio, { destination }: InterruptedRun): Promise<void> {
+  try {
+    await studio.engine.discardInterrupted(destination);
+    if (destination.kind === 'folder') {
+      const message = `The unfinished folder ${destination.name} is still on your disk.`;
+      notify(studio, 'note', message, 'Delete it there if you do not want it.');
+    }
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+  await loadInterrupted(studio);
+}
+
+async function destinationOf(studio: Studio, run: InterruptedRun): Promise<DestinationSpec | null> {
+  const { kind, name } = run.destination;
+  if (kind === 'downloads') return { kind, name };
+  const handle = studio.transient.folder ?? (await pickOutputFolder());
+  if (!handle) return null;
+  studio.transient.folder = handle;
+  return { kind, handle, name };
+}
+
+function begin(studio: Studio, { recipe, destination }: InterruptedRun, plan: PlanFacts): RunFacts {
+  const method = methodById.get(recipe.mergeMethod);
+  return newRun(studio, {
+    title: destination.name,
+    methodTitle: method?.title.split(' — ')[0] ?? recipe.mergeMethod,
+    recipe,
+    contributors: plan.contributors.map((id, colour) => ({
+      id,
+      label: shortName(id.split('+').at(-1)!),
+      colour,
+    })),
+    planned: plan.tensors,
+    layers: plan.layers,
+    destination: {
+      ...destination,
+      folder: destination.kind === 'folder' ? (studio.transient.folder?.name ?? null) : null,
+    },
+    outputFiles: plan.outputFiles,
+  });
+}
