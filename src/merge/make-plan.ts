@@ -8,7 +8,7 @@ import type { MergeMethod } from './method';
 import { embeddingRows, type Model, storedEmbeddingRows } from './model-tensors';
 import type { OpenModel } from './open-model';
 import { unfitModels } from './pairing';
-import { checkWholeModel } from './parameter-conflicts';
+import { checkDensities, checkWholeModel } from './parameter-conflicts';
 import type { Plan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
 import { planScope } from './plan-tensors';
@@ -86,6 +86,7 @@ export async function makePlan(
   if (tensors.length === 0) refuseNothing(problems);
   checkPatterns(recipe, tensors, models.values(), problems);
   checkWholeModel(method, tensors, problems);
+  checkDensities(method, tensors, problems);
 
   const draft: Plan = {
     ...emptyPlan(recipe, problems),

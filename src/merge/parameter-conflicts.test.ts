@@ -45,6 +45,30 @@ it.each<[string, RecipeParameters, RecipeParameters[], string]>([
     [{ weight: 0 }, { weight: 0 }],
     'ParameterConflict: multislerp: the weights add up to 0, and normalize_weights divides by their sum.',
   ],
+  [
+    'ties',
+    {},
+    [{ weight: 1, density: 0 }, { weight: 1 }],
+    'NothingKept: density of m0 is 0 everywhere: nothing of it is kept.',
+  ],
+  [
+    'ties',
+    {},
+    [{ weight: 1, density: -0.1 }],
+    'ParameterInvalid: density of m0 must lie between 0 and 1, not -0.1.',
+  ],
+  [
+    'della',
+    {},
+    [{ weight: 1, density: 0.5, epsilon: 0.5 }],
+    'ParameterConflict: della: epsilon 0.5 must be below min(density, 1 − density) = 0.5.',
+  ],
+  [
+    'linear',
+    {},
+    [{ weight: 0.5 }, { weight: -0.5 }],
+    'WeightsCancel: linear: the weights add up to 0, and normalize divides by their sum.',
+  ],
   ['nearswap', { t: 0 }, [{}], 'ParameterConflict: nearswap: t must be above 0.'],
   ['slerp', { t: 1.5 }, [{}], 'ParameterInvalid: t must lie between 0 and 1, not 1.5.'],
   ['slerp', {}, [{}], 'ParameterInvalid: t is missing and has no default.'],
@@ -71,7 +95,7 @@ it.each<[string, RecipeParameters, RecipeParameters[], string]>([
     'ties',
     {},
     [{ weight: 1 }, { weight: -1 }],
-    'WeightsCancel: The weights add up to 0, and normalize divides by their sum.',
+    'WeightsCancel: ties: the weights add up to 0, and normalize divides by their sum.',
   ],
   ['sce', { select_topk: 1.1 }, [{}, {}], 'ParameterInvalid: select_topk must lie between 0 and 1, not 1.1.'],
 ])('%s %j %j', async (method, parameters, models, message) => {
@@ -84,7 +108,7 @@ it.each<[string, RecipeParameters, RecipeParameters[]]>([
     {},
     [
       { weight: 1, density: 1 },
-      { weight: 1, density: 0 },
+      { weight: 1, density: [{ filter: 'mlp', value: 0 }, { value: 1 }] },
     ],
   ],
   ['della', {}, [{ weight: 1, density: 0.5, epsilon: 0.49 }]],

@@ -1,5 +1,6 @@
 /** Parameters that are each in range but do not go together, in one tensor or from one tensor to the next. */
 import type { MergeMethod } from './method';
+import { keepsNothing } from './method-conflicts';
 import type { ResolvedParameters, TensorPlan } from './plan';
 import type { Problems } from './problems';
 
@@ -27,6 +28,25 @@ export function checkTogether(
     remedy: conflict.remedy,
     tensors: [name],
   });
+}
+
+/** A model of which nothing is kept in any tensor is no part of the merge. */
+export function checkDensities(
+  method: MergeMethod,
+  tensors: readonly TensorPlan[],
+  problems: Problems,
+): void {
+  const models = tensors.flatMap((tensor) => tensor.models);
+  for (const id of new Set(models.map((model) => model.id))) {
+    const own = models.filter((model) => model.id === id);
+    if (!own.every(({ parameters }) => keepsNothing(method, parameters))) continue;
+    problems.add({
+      severity: 'error',
+      code: 'NothingKept',
+      message: `density of ${id} is 0 everywhere: nothing of it is kept.`,
+      remedy: `Give it a density above 0, or take ${id} out of the recipe.`,
+    });
+  }
 }
 
 /** Parameters that a whole model is measured with must not change from tensor to tensor. */

@@ -3,6 +3,7 @@ import { type Dtype, isWeightDtype } from '../formats/dtype';
 import type { Recipe } from '../formats/recipe';
 import { isBuffer, tensorRole } from '../models/tensor-role';
 import type { MergeMethod } from './method';
+import { weightsConflict } from './method-conflicts';
 import type { Model, ModelTensor } from './model-tensors';
 import { elementCount } from './open-model';
 import { checkTogether } from './parameter-conflicts';
@@ -257,9 +258,6 @@ function resolve(
   return values;
 }
 
-/** Weights that cancel cannot be divided by. mergekit's own threshold (`generalized_task_arithmetic.py`). */
-const LEAST_WEIGHT_SUM = 1e-8;
-
 function checkWeights(
   name: string,
   method: MergeMethod,
@@ -267,20 +265,14 @@ function checkWeights(
   parameters: ResolvedParameters,
   { problems }: TensorContext,
 ): void {
-  if (parameters.normalize !== true || models.length === 0) return;
-  const weights = models.map((m) => m.parameters.weight).filter((w) => typeof w === 'number');
-  if (weights.length < models.length) return;
-  const sum = weights.reduce((total, w) => total + w, 0);
-  // Where every weight is 0 a method on differences leaves the base as it is.
-  const { compute } = method;
-  const idle = compute.kind === 'delta' && weights.every((w) => w === 0);
-  const byCount = compute.kind === 'delta' && compute.preset(parameters).divisor === 'count';
-  if (idle || byCount || Math.abs(sum) >= LEAST_WEIGHT_SUM) return;
+  const own = models.map((m) => m.parameters);
+  const conflict = own.length > 0 && weightsConflict(method, parameters, own);
+  if (!conflict) return;
   problems.add({
     severity: 'error',
     code: 'WeightsCancel',
-    message: 'The weights add up to 0, and normalize divides by their sum.',
-    remedy: 'Change a weight, or set normalize: false.',
+    message: `${method.id}: ${conflict.reason}.`,
+    remedy: conflict.remedy,
     tensors: [name],
   });
 }

@@ -77,7 +77,7 @@ describe('include and exclude', () => {
   });
 
   it('of a method without a base needs the base among its models', async () => {
-    expect(await codes(recipe('amalgam: {exclude: [mlp]}\n', 'linear'))).toEqual(['NoBaseToKeep']);
+    expect(await codes(recipe('amalgam: {exclude: [mlp]}\n', 'linear'))).toContain('NoBaseToKeep');
     const listed = recipe(
       '  - {model: base, parameters: {weight: 1}}\namalgam: {exclude: [mlp]}\n',
       'linear',

@@ -15,7 +15,8 @@ export function RecipeText() {
   const [text, setText] = useState(() => formatRecipe(buildRecipe(recipe, models, methodOf(recipe))));
   const listId = useId();
   const parsed = parseRecipe(text);
-  const first = parsed.problems[0];
+  const problems = [...parsed.problems].sort((a, b) => a.line - b.line);
+  const first = problems[0];
   return (
     <div className="recipe-text">
       <textarea
@@ -50,7 +51,7 @@ export function RecipeText() {
         </label>
       </div>
       <div id={listId} className="stack">
-        {parsed.problems.slice(0, 5).map(({ line, column, message, hint }) => (
+        {problems.slice(0, 5).map(({ line, column, message, hint }) => (
           <Message
             key={`${line}:${column}:${message}`}
             tone="error"

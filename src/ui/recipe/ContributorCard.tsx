@@ -2,6 +2,7 @@ import { Switch } from 'radix-ui';
 import { type CSSProperties, memo } from 'react';
 import type { ModelFacts } from '../../engine/protocol';
 import type { MergeMethod } from '../../merge/method';
+import { keepsNothing } from '../../merge/method-conflicts';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { ModelMeta } from '../parts/ModelMeta';
@@ -37,6 +38,9 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
   const studio = useStudio();
   const { ref, enabled, colour, parameters } = contributor;
   const name = shortName(ref);
+  const { density } = method.modelParameters;
+  const nothing =
+    density !== undefined && keepsNothing(method, { density: settingValue(parameters, 'density', density) });
   const badge = model && lineage(model, base);
   return (
     <li
@@ -91,6 +95,11 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
             />
           ))
         : null}
+      {enabled && nothing ? (
+        <p className="field-problem" role="alert">
+          With density 0 nothing of {name} is kept. Choose a density above 0, or switch the model off.
+        </p>
+      ) : null}
     </li>
   );
 });

@@ -15,7 +15,9 @@ export function MethodSection() {
   const recipe = useFacts((s) => s.recipe);
   const models = useFacts((s) => s.models);
   const method = methodOf(recipe);
-  const seedProblem = recipeProblems(recipe, models, method).find((p) => p.place.kind === 'seed');
+  const problems = recipeProblems(recipe, models, method);
+  const seedProblem = problems.find((p) => p.place.kind === 'seed');
+  const conflict = problems.find((p) => p.place.kind === 'method');
   return (
     <Section title="Method" className="method" aside={<MethodHelp />}>
       <select
@@ -64,6 +66,11 @@ export function MethodSection() {
             </span>
           ) : null}
         </div>
+      ) : null}
+      {conflict ? (
+        <p className="field-problem" role="alert">
+          {conflict.message} {conflict.remedy}
+        </p>
       ) : null}
     </Section>
   );

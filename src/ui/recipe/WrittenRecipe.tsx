@@ -75,8 +75,9 @@ function reasons(recipe: Recipe): string[] {
   return found.length > 0 ? found : ['settings of its own'];
 }
 
-function names(recipe: Omit<Recipe, 'stages'>): string {
-  return recipeModels(recipe)
+/** The models of one document; names of stages stand for their outputs. */
+function names({ stages: _, ...own }: Recipe): string {
+  return recipeModels(own)
     .map((ref) => (ref.includes('+') ? shortName(ref.split('+')[1]!) : shortName(ref)))
     .join(', ');
 }

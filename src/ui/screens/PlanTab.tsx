@@ -27,6 +27,7 @@ export function PlanTab() {
   return (
     <div className="screen fill" data-stale={plan.status === 'stale' || undefined}>
       <Costs plan={plan.facts} />
+      {plan.facts.stages ? <Stages stages={plan.facts.stages} /> : null}
       <Problems problems={plan.facts.problems} />
       <Tensors tensors={plan.facts.tensors} contributors={plan.contributors} />
     </div>
@@ -92,6 +93,22 @@ function Costs({ plan }: { plan: PlanFacts }) {
         </div>
       ))}
     </dl>
+  );
+}
+
+/** What is merged before the result, and read from the browser’s storage instead of being saved. */
+function Stages({ stages }: { stages: NonNullable<PlanFacts['stages']> }) {
+  return (
+    <Message
+      tone="note"
+      title={`${formatCounted(stages.length, 'stage')} before the result: ${stages
+        .map(
+          ({ name, facts }) =>
+            `${name} (${formatCounted(facts.tensors.length, 'tensor')}, ${formatBytes(facts.bytesToWrite)})`,
+        )
+        .join(', ')}`}
+      hint="Kept in this browser until the result is merged from it, then removed."
+    />
   );
 }
 
@@ -228,7 +245,7 @@ function contributorsColumn(
     track,
     cell: (t) =>
       t.copied ? (
-        <span className="faint">copied</span>
+        <span className="faint">{t.leftOut ? 'left out' : 'copied'}</span>
       ) : (
         <span className="dots">
           {t.contributors.map((index) => {

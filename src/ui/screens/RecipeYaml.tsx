@@ -20,18 +20,6 @@ export function RecipeYaml() {
   const warnings = exportWarnings(built, methodById);
   return (
     <Section title="Recipe">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
-      <section className="yaml" tabIndex={0} aria-label="Recipe as YAML">
-        <pre>{yaml}</pre>
-      </section>
-      <div className="row wrap">
-        <CopyButton text={() => yaml} />
-        <Button onClick={() => saveText(yaml, `${outputName(recipe)}.yml`)}>
-          <DownloadIcon />
-          YAML
-        </Button>
-        <span className="small quiet">The same merge from a terminal; mergekit reads it too.</span>
-      </div>
       {warnings.length > 0 ? (
         <Message tone="warning" title="In mergekit it is not quite the same merge">
           <dl className="terms">
@@ -44,6 +32,18 @@ export function RecipeYaml() {
           </dl>
         </Message>
       ) : null}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
+      <section className="yaml" tabIndex={0} aria-label="Recipe as YAML">
+        <pre>{yaml}</pre>
+      </section>
+      <div className="row wrap">
+        <CopyButton text={() => yaml} />
+        <Button onClick={() => saveText(yaml, `${outputName(recipe)}.yml`)}>
+          <DownloadIcon />
+          YAML
+        </Button>
+        <span className="small quiet">The same merge from a terminal; mergekit reads it too.</span>
+      </div>
     </Section>
   );
 }

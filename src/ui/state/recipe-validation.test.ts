@@ -49,6 +49,72 @@ describe('recipe problems', () => {
     expect(recipeProblems(setEnabled(wrong, 'samples/harbour', false), sampleModels, ties)).toEqual([]);
   });
 
+  test('weights that cancel under normalize are found before planning, and only there', () => {
+    const opposite = sampleModels
+      .slice(1, 3)
+      .reduce(
+        (f, { ref }, i) => setContributorParameter(f, ref, 'weight', i === 0 ? 1 : -1),
+        setEnabled(facts, 'samples/workshop', false),
+      );
+    const [problem] = recipeProblems(opposite, sampleModels, ties);
+    expect(problem).toMatchObject({
+      place: { kind: 'method' },
+      message: expect.stringMatching(/add up to 0/),
+    });
+    expect(problem?.remedy).toContain('normalize: false');
+    const added = { ...opposite, parameters: { normalize: false } };
+    expect(recipeProblems(added, sampleModels, ties)).toEqual([]);
+  });
+
+  test.each<[string, string, number, number]>([
+    ['ε at min(ρ, 1 − ρ)', 'della', 0.3, 0.3],
+    ['ε above it', 'della_linear', 0.9, 0.2],
+  ])('what the method refuses is refused in the form: %s', (_, id, density, epsilon) => {
+    const method = methodById.get(id)!;
+    const wrong = setContributorParameter(
+      setContributorParameter(setMethod(facts, ties, method), 'samples/harbour', 'density', density),
+      'samples/harbour',
+      'epsilon',
+      epsilon,
+    );
+    const [problem] = recipeProblems(wrong, sampleModels, method);
+    expect(problem?.place).toEqual({ kind: 'method' });
+    expect(problem?.message).toMatch(/epsilon .* must be below min\(density, 1 − density\)/);
+    expect(problem?.remedy).toMatch(/smaller epsilon/);
+  });
+
+  test('density 0 leaves nothing of a model', () => {
+    const nothing = setContributorParameter(facts, 'samples/harbour', 'density', 0);
+    expect(recipeProblems(nothing, sampleModels, ties)).toEqual([
+      {
+        place: { kind: 'contributor', ref: 'samples/harbour', parameter: 'density' },
+        message: 'With density 0 nothing of harbour is kept.',
+        remedy: expect.stringMatching(/above 0/) as string,
+      },
+    ]);
+  });
+
+  test.each([
+    ['density', -0.1],
+    ['density', Number.NaN],
+    ['weight', Number.NaN],
+    ['weight', 1e9],
+  ])('%s %f is refused at its field', (name, value) => {
+    const wrong = setContributorParameter(facts, 'samples/harbour', name, value);
+    expect(places(wrong, sampleModels, ties)).toEqual([
+      { kind: 'contributor', ref: 'samples/harbour', parameter: name },
+    ]);
+  });
+
+  test('t out of range is refused at its field', () => {
+    const slerp = methodById.get('slerp')!;
+    const one = setEnabled(setEnabled(facts, 'samples/kitchen', false), 'samples/harbour', false);
+    for (const t of [-0.1, 1.1, Number.NaN]) {
+      const wrong = { ...setMethod(one, ties, slerp), parameters: { t } };
+      expect(places(wrong, sampleModels, slerp)).toEqual([{ kind: 'parameter', name: 't' }]);
+    }
+  });
+
   test('seed and shard size have bounds', () => {
     for (const seed of [-1, 2 ** 32, 0.5, Number.NaN]) {
       expect(places({ ...facts, seed }, sampleModels, ties)).toEqual([{ kind: 'seed' }]);

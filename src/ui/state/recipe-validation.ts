@@ -2,9 +2,10 @@
 import type { ModelFacts } from '../../engine/protocol';
 import type { ParameterScalar } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
+import { keepsNothing, methodConflict } from '../../merge/method-conflicts';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { shortName } from './recipe-build';
-import { effectiveSpecs, type RecipeFacts, settingValue } from './recipe-facts';
+import { effectiveSpecs, type RecipeFacts, type Settings, settingValue } from './recipe-facts';
 
 export interface RecipeProblem {
   place: ProblemPlace;
@@ -19,6 +20,8 @@ export type ProblemPlace =
   | { kind: 'contributors' }
   | { kind: 'contributor'; ref: string; parameter: string }
   | { kind: 'parameter'; name: string }
+  /** Values that are each in range but do not go together. */
+  | { kind: 'method' }
   | { kind: 'seed' }
   | { kind: 'shardBytes' };
 
@@ -33,12 +36,34 @@ export function recipeProblems(
 ): RecipeProblem[] {
   // the plan checks a recipe as it is written
   if (facts.asWritten) return [];
-  return [
+  const single = [
     ...baseProblems(facts, models, method),
     ...contributorProblems(facts, method),
     ...parameterProblems(facts, method),
-    ...outputProblems(facts),
   ];
+  // what does not go together is asked of values that are all right by themselves
+  return [...single, ...(single.length === 0 ? conflicts(facts, method) : []), ...outputProblems(facts)];
+}
+
+function conflicts(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
+  const resolved = (specs: Readonly<Record<string, ParameterSpec>>, settings: Settings) =>
+    Object.fromEntries(
+      Object.entries(specs).map(([name, spec]) => [name, settingValue(settings, name, spec)]),
+    );
+  const enabled = facts.contributors.filter((c) => c.enabled);
+  const own = enabled.map((c) => resolved(method.modelParameters, c.parameters));
+  const idle = enabled.filter((_, i) => keepsNothing(method, own[i]!));
+  const found = idle.map(
+    ({ ref }): RecipeProblem => ({
+      place: { kind: 'contributor', ref, parameter: 'density' },
+      message: `With density 0 nothing of ${shortName(ref)} is kept.`,
+      remedy: 'Choose a density above 0, or switch the model off.',
+    }),
+  );
+  const conflict = methodConflict(method, resolved(method.parameters, facts.parameters), own);
+  if (!conflict) return found;
+  const { reason, remedy } = conflict;
+  return [...found, { place: { kind: 'method' }, message: `${shortTitle(method)}: ${reason}.`, remedy }];
 }
 
 /** Why `value` is not a value of `spec`, or null. */
