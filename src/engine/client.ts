@@ -70,6 +70,7 @@ export function connectEngine(): EngineClient {
     profile: (request, onProgress) => callWithProgress('profile', request, onProgress),
     verify: (request, onProgress) => callWithProgress('verify', request, onProgress),
     evaluate: (request, onProgress) => callWithProgress('evaluate', request, onProgress),
+    evaluateMany: (request, onProgress) => callWithProgress('evaluateMany', request, onProgress),
     generate: (request, onProgress) => callWithProgress('generate', request, onProgress),
     compare: (request, onProgress) => callWithProgress('compare', request, onProgress),
     extractLora: (request, onProgress) => callWithProgress('extractLora', request, onProgress),

@@ -18,7 +18,7 @@ export async function runEvaluation(
       'ids' in request.input
         ? { ids: request.input.ids, bos: null }
         : tokenize(request.input.text, await model.tokenizer());
-    return await evaluate(
+    const report = await evaluate(
       model.runner,
       input,
       { window, stride },
@@ -35,12 +35,14 @@ export async function runEvaluation(
           } satisfies RunningProgress),
       },
     );
+    return { ...report, peakBytes: model.engine.peakBytes };
   } finally {
     model.close();
   }
 }
 
-function tokenize(text: string, tokenizer: Tokenizer): EvaluateInput {
+/** The ids of a text, with what its tokenizer puts in front. */
+export function tokenize(text: string, tokenizer: Tokenizer): EvaluateInput {
   return {
     ids: [...tokenizer.prefix, ...tokenizer.encode(text)],
     bos: tokenizer.prefix[0] ?? null,

@@ -44,6 +44,7 @@ export async function runGeneration(
       engine: engine.kind,
       adapter: engine.adapter,
       seconds,
+      peakBytes: model.engine.peakBytes,
     };
   } finally {
     model.close();

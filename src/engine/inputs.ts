@@ -17,6 +17,7 @@ export interface Inputs {
  * Opens every weight file, downloading first what is on the Hub and not in the cache.
  *
  * @param onDownload bytes that came (negative when a damaged piece is fetched again), and the file
+ * @param share what readers get instead of a source, where several share it
  * @throws what the store and the sources throw
  */
 export async function openInputs(
@@ -24,6 +25,7 @@ export async function openInputs(
   models: OpenModels,
   signal: AbortSignal,
   onDownload: (bytes: number, name: string) => void,
+  share: (source: OpenSource) => OpenSource = (source) => source,
 ): Promise<Inputs> {
   const sources = new Map<string, OpenSource>();
   const close = () => {
@@ -38,7 +40,7 @@ export async function openInputs(
         onDownload(bytes - before, name);
         before = bytes;
       };
-      sources.set(name, await openCached(folder, file, { signal, onBytes }));
+      sources.set(name, share(await openCached(folder, file, { signal, onBytes })));
     }
   } catch (error) {
     close();

@@ -5,29 +5,34 @@
 import type { ComputeEngine } from '../compute/engine';
 import { isWeightDtype } from '../formats/dtype';
 import type { LowRankUpdate, StoredWeight, WeightSource } from '../forward/weight-source';
-import { computeTensor, openComputed, openWorkspaceFor } from '../merge/compute';
-import type { WholeModel } from '../merge/delta-pipeline';
+import { type ComputeSettings, computeTensor, openComputed, openWorkspaceFor } from '../merge/compute';
 import { loadFactorValues } from '../merge/factors';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan';
+import type { Prepared } from '../merge/prepared';
 import type { ReadTensor } from '../merge/tensor-task';
 import { measuredTensors, measureWholeModel } from '../merge/whole-model';
 import type { Workspace } from '../merge/workspace';
 
 export interface PlannedWeights extends WeightSource {
+  /** Gives back the device memory that merging takes; the next read takes it again. */
+  rest(): void;
   close(): void;
 }
 
 /**
  * Opens the weights of a clean plan. A merged tensor has the dtype the plan would write, so that what is measured is
  * what would be saved; `exact` keeps f32 instead (a model with its adapter, which nobody is about to write).
+ *
+ * @param prepared what was worked out ahead, for methods that need it
  */
 export async function openPlannedWeights(
   plan: Plan,
   engine: ComputeEngine,
   read: ReadTensor,
   exact: boolean,
+  prepared?: Prepared,
 ): Promise<PlannedWeights> {
   const tensors = new Map(
     plan.tensors
@@ -35,7 +40,7 @@ export async function openPlannedWeights(
       .map((t) => [t.name, exact && !t.copy && !plainUpdate(t) ? { ...t, dtype: 'F32' as const } : t]),
   );
   const computed = [...tensors.values()].filter((t) => !t.copy && !(exact && plainUpdate(t)));
-  const merged = computed.length > 0 ? await openMerged(plan, computed, engine, read) : undefined;
+  const merged = computed.length > 0 ? await openMerged(plan, computed, engine, read, prepared) : undefined;
   const updates = new Map<string, LowRankUpdate>();
   if (exact) {
     for (const t of tensors.values()) if (plainUpdate(t)) updates.set(t.name, updateOf(t, read));
@@ -50,8 +55,11 @@ export async function openPlannedWeights(
       if (updates.has(name)) return read(tensor.models[0]!.view.origin, begin, end);
       return merged!.read(tensor, begin, end);
     },
+    rest() {
+      merged?.rest();
+    },
     close() {
-      merged?.close();
+      merged?.rest();
     },
   };
 }
@@ -87,7 +95,7 @@ function updateOf(tensor: TensorPlan, read: ReadTensor): LowRankUpdate {
 
 interface Merged {
   read(tensor: TensorPlan, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
-  close(): void;
+  rest(): void;
 }
 
 /** Computes tensors whole, one at a time, and keeps the last one: a sweep reads each front to back. */
@@ -96,8 +104,11 @@ async function openMerged(
   computed: readonly TensorPlan[],
   engine: ComputeEngine,
   read: ReadTensor,
+  prepared: Prepared | undefined,
 ): Promise<Merged> {
-  const work = openWorkspaceFor([...computed, ...measuredTensors(plan, methodById)], methodById, engine);
+  const openWork = () =>
+    openWorkspaceFor([...computed, ...measuredTensors(plan, methodById)], methodById, engine);
+  let work: Workspace | undefined = openWork();
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
   const wholeModel = await measureWholeModel({
     plan,
@@ -108,19 +119,27 @@ async function openMerged(
     seed,
     nonFinite,
   });
+  const settings = {
+    seed,
+    nonFinite,
+    ...(wholeModel ? { wholeModel } : {}),
+    ...(prepared ? { prepared } : {}),
+  };
   let last: { name: string; bytes: Uint8Array<ArrayBuffer> } | undefined;
   return {
     async read(tensor, begin, end) {
       if (last?.name !== tensor.name) {
+        work ??= openWork();
         last = {
           name: tensor.name,
-          bytes: await mergeWhole(tensor, work, read, { seed, nonFinite }, wholeModel),
+          bytes: await mergeWhole(tensor, work, read, settings),
         };
       }
       return last.bytes.slice(begin, end);
     },
-    close() {
-      work.close();
+    rest() {
+      work?.close();
+      work = undefined;
     },
   };
 }
@@ -129,21 +148,15 @@ async function mergeWhole(
   tensor: TensorPlan,
   work: Workspace,
   read: ReadTensor,
-  settings: { seed: number; nonFinite: 'stop' | 'carry' },
-  wholeModel: WholeModel | undefined,
+  settings: ComputeSettings,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const method: MergeMethod = methodById.get(tensor.method)!;
   const pieces: Uint8Array<ArrayBuffer>[] = [];
-  const task = openComputed(tensor, method, work, read);
+  const task = openComputed(tensor, method, work, read, settings.prepared);
   try {
-    await computeTensor(
-      task,
-      method,
-      { ...settings, ...(wholeModel ? { wholeModel } : {}) },
-      async (bytes) => {
-        pieces.push(bytes);
-      },
-    );
+    await computeTensor(task, method, settings, async (bytes) => {
+      pieces.push(bytes);
+    });
   } finally {
     task.close();
   }

@@ -1,5 +1,6 @@
 /** Running models, as it crosses the worker boundary: perplexity and generated text. */
 import type { EngineChoice, EngineKind } from '../compute/engine';
+import type { ErrorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';
 
 /** The evaluation report: one schema for command, studio and tests. */
@@ -36,6 +37,34 @@ export interface EvaluateRequest {
   engine: EngineChoice;
 }
 
+/** Several models and merges on the same texts, side by side: each input byte is read once a sweep for all of them. */
+export interface EvaluateManyRequest {
+  targets: RunTarget[];
+  inputs: ({ text: string } | { ids: number[] })[];
+  window?: number;
+  stride?: number;
+  engine: EngineChoice;
+}
+
+export interface EvaluateManyReport {
+  /** In the order of the targets. */
+  models: EvaluatedModel[];
+  /** Bytes of weights read from files, for all of them together. */
+  bytesRead: number;
+  /** Most bytes held on the device, all that went side by side together. */
+  peakBytes: number;
+  /** Groups that went one after the other because together they would not fit. */
+  batches: number;
+  seconds: number;
+}
+
+export interface EvaluatedModel {
+  /** In the order of the texts. `seconds` of a report: the model's own, and its share of reading. */
+  outcomes: ({ report: EvaluateReport } | { error: ErrorFacts })[];
+  /** Bytes of its weights if it were saved; null where it cannot be planned. */
+  bytes: number | null;
+}
+
 export interface GenerateRequest {
   target: RunTarget;
   prompt: string;
@@ -57,6 +86,8 @@ export interface GenerateReport {
   engine: EngineKind;
   adapter: string;
   seconds: number;
+  /** Most bytes held on the device: weights, activations, keys and values. */
+  peakBytes: number;
 }
 
 /** Progress of running a model. */

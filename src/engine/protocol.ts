@@ -23,6 +23,8 @@ import type {
 import type { DatasetColumns, DatasetFacts, DatasetRequest, DatasetText } from './protocol-dataset';
 import type { ProfileProgress, ProfileReport, ProfileRequest } from './protocol-profile';
 import type {
+  EvaluateManyReport,
+  EvaluateManyRequest,
   EvaluateReport,
   EvaluateRequest,
   GenerateReport,
@@ -93,6 +95,8 @@ export interface HubHit {
 
 export interface PlanFacts {
   problems: PlanProblem[];
+  /** What of the recipe means something else in mergekit, and what it makes of it. */
+  elsewhere?: { setting: string; consequence: string }[];
   /** True when nothing in `problems` is an error. */
   clean: boolean;
   tensors: PlanTensorFacts[];
@@ -324,6 +328,11 @@ export interface EngineApi {
     request: EvaluateRequest,
     onProgress: (progress: RunningProgress) => void,
   ): Promise<EvaluateReport>;
+  /** Several models and merges on the same texts, side by side. */
+  evaluateMany(
+    request: EvaluateManyRequest,
+    onProgress: (progress: RunningProgress) => void,
+  ): Promise<EvaluateManyReport>;
   generate(
     request: GenerateRequest,
     onProgress: (progress: RunningProgress) => void,

@@ -1,25 +1,32 @@
 /** A model made ready to run: its plan, its weights as they are read, its tokenizer. */
+import { type CountedEngine, countedEngine } from '../compute/counted-engine';
 import type { EngineChoice } from '../compute/engine';
 import { AmalgamError } from '../errors';
 import { endTokens } from '../evaluate/generate';
 import { checkVocabulary, createTokenizer, type Tokenizer } from '../evaluate/tokenizer';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
-import { openRunner, type Runner } from '../forward/runner';
+import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
 import type { Plan } from '../merge/plan';
+import type { ReadTensor } from '../merge/tensor-task';
+import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
 import { openCached } from '../store/cached-source';
 import { openEngine } from './choose-engine';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
-import { openPlannedWeights, type PlannedWeights } from './planned-weights';
+import { openPlannedWeights } from './planned-weights';
 import type { RunningProgress } from './protocol-run';
 
 export interface RunningModel {
   runner: Runner;
+  /** Counts everything the device holds: weights, activations, and what merging takes. */
+  engine: CountedEngine;
   /** Ids that end a text. */
   ends: readonly number[];
   /** @throws AmalgamError `TokenizerUnsupported`, `TokenizerInvalid`, `VocabularyMismatch` */
   tokenizer(): Promise<Tokenizer>;
+  /** Gives back the device memory that merging takes, until the next layer is read. */
+  rest(): void;
   close(): void;
 }
 
@@ -39,13 +46,9 @@ export interface RunningOptions {
  */
 export async function openRunningModel(options: RunningOptions): Promise<RunningModel> {
   const { plan, models, signal } = options;
-  const engine = await openEngine(options.engine);
+  const engine = countedEngine(await openEngine(options.engine));
   let inputs: Inputs | undefined;
-  let weights: PlannedWeights | undefined;
-  let runner: Runner | undefined;
   const close = () => {
-    runner?.close();
-    weights?.close();
     inputs?.close();
     engine.close();
   };
@@ -53,19 +56,57 @@ export async function openRunningModel(options: RunningOptions): Promise<Running
     const config = await plannedConfig(plan, models, signal);
     const architecture = resolveArchitecture(config);
     inputs = await openInputs(plan, models, signal, downloadMeter(plan.bytesToDownload, options.onProgress));
-    weights = await openPlannedWeights(plan, engine, inputs.read, options.exact);
-    runner = openRunner(engine, architecture, weights);
+    const model = await openModelOn(engine, { ...options, config, architecture, read: inputs.read });
+    return {
+      ...model,
+      close() {
+        model.close();
+        close();
+      },
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** A planned model to be opened on an engine, over files that are open. */
+export interface ModelToOpen {
+  plan: Plan;
+  models: OpenModels;
+  exact: boolean;
+  signal: AbortSignal;
+  config: ModelConfig;
+  architecture: Architecture;
+  read: ReadTensor;
+  runner?: RunnerOptions;
+  /** Read no layer ahead: others read the same files in step. */
+  inStep?: boolean;
+}
+
+/** Weights and runner on an engine that stays the caller's, as its files do. @throws as {@link openRunningModel} */
+export async function openModelOn(engine: CountedEngine, model: ModelToOpen): Promise<RunningModel> {
+  const { plan, models, signal, config, architecture } = model;
+  const weights = await openPlannedWeights(plan, engine, model.read, model.exact);
+  try {
+    const source = model.inStep ? { ...weights, exclusive: true } : weights;
+    const runner = openRunner(engine, architecture, source, model.runner);
     const generation = await smallText(plan, models, 'generation_config.json', signal);
     const raw =
       generation === undefined ? undefined : parseModelConfig(generation, 'generation_config.json').raw;
     return {
       runner,
+      engine,
       ends: endTokens(raw, config.raw),
       tokenizer: () => plannedTokenizer(plan, models, architecture.vocab, signal),
-      close,
+      rest: () => weights.rest(),
+      close() {
+        runner.close();
+        weights.close();
+      },
     };
   } catch (error) {
-    close();
+    weights.close();
     throw error;
   }
 }
@@ -93,7 +134,12 @@ export async function plannedTokenizer(
   return made;
 }
 
-async function plannedConfig(plan: Plan, models: OpenModels, signal: AbortSignal): Promise<ModelConfig> {
+/** @throws AmalgamError `ArchitectureUnsupported` for a model without config.json, `ConfigInvalid` */
+export async function plannedConfig(
+  plan: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+): Promise<ModelConfig> {
   const text = await smallText(plan, models, 'config.json', signal);
   if (text !== undefined) return parseModelConfig(text, 'config.json');
   throw new AmalgamError(
@@ -122,7 +168,8 @@ async function smallText(
   }
 }
 
-function downloadMeter(
+/** Counts what is downloaded into progress messages. */
+export function downloadMeter(
   total: number,
   onProgress: (progress: RunningProgress) => void,
 ): (bytes: number) => void {

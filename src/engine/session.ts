@@ -15,6 +15,7 @@ import { runCollapse, runMeasureDepth } from './collapse-job';
 import { runCompare } from './compare-job';
 import { openDatasets } from './dataset-job';
 import { runEvaluation } from './evaluate-job';
+import { runEvaluations } from './evaluate-many-job';
 import { runExtractLora } from './extract-lora-job';
 import { runGeneration } from './generate-job';
 import { forgetInterrupted, interruptedRuns } from './interrupted';
@@ -23,7 +24,7 @@ import { openModels } from './models';
 import { oneJob } from './one-job';
 import { runProfile } from './profile-job';
 import type { EngineApi, ModelFacts } from './protocol';
-import type { EvaluateRequest, RunningProgress } from './protocol-run';
+import type { EvaluateRequest, RunningProgress, RunTarget } from './protocol-run';
 import { mergeRecipe, planRecipe, recipeFacts } from './recipe-jobs';
 import { followOtherTabs, takeOver, withRunLock } from './run-lock';
 import type { RunningOptions } from './running-model';
@@ -48,16 +49,19 @@ export function createSession(): EngineApi {
     );
   };
 
+  const planTarget = async (target: RunTarget) => {
+    const made = await plan('recipe' in target ? target.recipe : copyOf(target.model));
+    requireClean(made);
+    return { plan: made, exact: 'model' in target };
+  };
+
   /** What running a target takes: a single model is the plan of copying it. */
   const running = async (
     { target, engine }: Pick<EvaluateRequest, 'target' | 'engine'>,
     signal: AbortSignal,
     onProgress: (progress: RunningProgress) => void,
   ): Promise<RunningOptions> => {
-    const exact = 'model' in target;
-    const made = await plan('recipe' in target ? target.recipe : copyOf(target.model));
-    requireClean(made);
-    return { plan: made, models, engine, exact, signal, onProgress };
+    return { ...(await planTarget(target)), models, engine, signal, onProgress };
   };
 
   return {
@@ -104,6 +108,8 @@ export function createSession(): EngineApi {
       ),
     evaluate: (request, onProgress) =>
       job.run(async (signal) => runEvaluation(request, await running(request, signal, onProgress))),
+    evaluateMany: (request, onProgress) =>
+      job.run((signal) => runEvaluations(request, { plan: planTarget, models, signal, onProgress })),
     generate: (request, onProgress) =>
       job.run(async (signal) => runGeneration(request, await running(request, signal, onProgress))),
     compare: (request, onProgress) => job.run((signal) => runCompare(request, models, signal, onProgress)),

@@ -76,14 +76,14 @@ describe('perplexity', { timeout: 60_000 }, () => {
     const protocol = { window: 64, stride: 32 };
     const engine = createCpuEngine();
     const runners = ['base', 'base+kitchen', 'workshop'].map((m) => openSample(m, {}, engine));
-    const together = runners.map((runner) => startEvaluation(runner, input, protocol));
+    const together = runners.map((runner) => startEvaluation(runner, [input], protocol));
     for (let more = true; more; ) {
       more = false;
       for (const evaluation of together) more = (await evaluation.step()) || more;
     }
     for (const [i, runner] of runners.entries()) {
       const alone = await evaluate(runner, input, protocol);
-      expect(together[i]!.report().meanNll).toBe(alone.meanNll);
+      expect(together[i]!.reports()[0]!.meanNll).toBe(alone.meanNll);
     }
   });
 

@@ -1,5 +1,6 @@
 /** Perplexity of a text: how surprised a model is by each token, given those before. */
 import type { EvaluateReport } from '../engine/protocol-run';
+import { checkSequences } from '../forward/chunk';
 import type { Runner } from '../forward/runner';
 import type { Sweep } from '../forward/sweep';
 import { cutWindows, type Window } from './windows';
@@ -36,44 +37,66 @@ export interface Evaluation {
   readonly progress: EvaluateProgress;
   /** Does the next step; false when there is none left. @throws what `Sweep.step` and `Sweep.result` throw */
   step(): Promise<boolean>;
-  /** What came of it, once `step` has said false. */
-  report(options?: { perToken?: boolean }): EvaluateReport;
+  /** What came of it, text by text, once `step` has said false. */
+  reports(options?: { perToken?: boolean }): EvaluateReport[];
   /** Call it however the evaluation ends. */
   close(): void;
 }
 
 /**
- * Begins an evaluation. Windows go through the model together, as many as there is room for: each layer is read once
- * for all of them.
- * @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`; on the first step `TokenOutOfRange`, `ContextTooLong`
+ * Says beforehand whether a text can be scored.
+ * @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, `TokenOutOfRange`, `ContextTooLong`
+ */
+export function checkInput(
+  { architecture }: Runner,
+  { ids }: EvaluateInput,
+  protocol: EvaluateProtocol,
+): void {
+  const windows = cutWindows(ids.length, protocol.window, protocol.stride);
+  checkSequences(
+    windows.map(({ begin, end }) => ({ ids: slice(ids, begin, end) })),
+    architecture,
+  );
+}
+
+/**
+ * Begins an evaluation of some texts. The windows of all of them go through the model together, as many as there is
+ * room for: each layer is read once for all.
+ * @throws AmalgamError what {@link checkInput} throws
  */
 export function startEvaluation(
   runner: Runner,
-  input: EvaluateInput,
+  inputs: readonly EvaluateInput[],
   protocol: EvaluateProtocol,
   signal?: AbortSignal,
 ): Evaluation {
-  const { ids } = input;
   const { window, stride } = protocol;
-  const groups = groupWindows(cutWindows(ids.length, window, stride), runner.rowsPerSweep);
+  for (const input of inputs) checkInput(runner, input, protocol);
+  const windows = inputs.flatMap(({ ids }, text) =>
+    cutWindows(ids.length, window, stride).map((w) => ({ ...w, text })),
+  );
+  const groups = groupWindows(windows, runner.rowsPerSweep);
   const rows = groups.map((group) => group.reduce((sum, w) => sum + w.end - w.begin, 0));
   const tokens = rows.reduce((a, b) => a + b, 0);
-  const losses = new Float64Array(ids.length - 1);
+  const losses = inputs.map(({ ids }) => new Float64Array(ids.length - 1));
   const begun = performance.now();
   let group = 0;
   let sweep: Sweep | undefined;
 
   const start = () =>
     runner.startSweep({
-      sequences: groups[group]!.map(({ begin, end, from }) => ({ ids: slice(ids, begin, end), from })),
+      sequences: groups[group]!.map(({ begin, end, from, text }) => ({
+        ids: slice(inputs[text]!.ids, begin, end),
+        from,
+      })),
       output: 'loss',
       ...(signal && { signal }),
     });
   const finish = async (done: Sweep) => {
     const result = await done.result();
-    for (const [i, { begin, from }] of groups[group]!.entries()) {
+    for (const [i, { begin, from, text }] of groups[group]!.entries()) {
       // the loss of token t stands at t − 1: the first token has none
-      losses.set(result.losses[i]!, begin + from - 1);
+      losses[text]!.set(result.losses[i]!, begin + from - 1);
     }
     done.close();
     sweep = undefined;
@@ -99,21 +122,27 @@ export function startEvaluation(
       if (!(await sweep.step())) await finish(sweep);
       return group < groups.length;
     },
-    report: ({ perToken = false } = {}) => {
-      const sum = losses.reduce((a, b) => a + b, 0);
-      const meanNll = sum / losses.length;
-      return {
-        perplexity: Math.exp(meanNll),
-        meanNll,
-        tokens: losses.length,
-        bitsPerByte: input.bytes ? sum / Math.LN2 / input.bytes : null,
-        protocol: { window, stride, bos: input.bos },
-        ...(perToken && { perToken: [...losses] }),
-        engine: runner.engine.kind,
-        adapter: runner.engine.adapter,
-        seconds: (performance.now() - begun) / 1000,
-        peakBytes: runner.peakBytes,
-      };
+    reports({ perToken = false } = {}) {
+      const seconds = (performance.now() - begun) / 1000;
+      const scored = losses.reduce((sum, { length }) => sum + length, 0);
+      return losses.map((own, text) => {
+        const sum = own.reduce((a, b) => a + b, 0);
+        const meanNll = sum / own.length;
+        const { bos, bytes } = inputs[text]!;
+        return {
+          perplexity: Math.exp(meanNll),
+          meanNll,
+          tokens: own.length,
+          bitsPerByte: bytes ? sum / Math.LN2 / bytes : null,
+          protocol: { window, stride, bos },
+          ...(perToken && { perToken: [...own] }),
+          engine: runner.engine.kind,
+          adapter: runner.engine.adapter,
+          // texts that went together share the time by their length
+          seconds: (seconds * own.length) / scored,
+          peakBytes: runner.peakBytes,
+        };
+      });
     },
     close() {
       sweep?.close();
@@ -132,19 +161,19 @@ export async function evaluate(
     signal?: AbortSignal;
   } = {},
 ): Promise<EvaluateReport> {
-  const evaluation = startEvaluation(runner, input, protocol, options.signal);
+  const evaluation = startEvaluation(runner, [input], protocol, options.signal);
   try {
     while (await evaluation.step()) options.onProgress?.(evaluation.progress);
     options.onProgress?.(evaluation.progress);
-    return evaluation.report(options);
+    return evaluation.reports(options)[0]!;
   } finally {
     evaluation.close();
   }
 }
 
 /** Consecutive windows of at most `rows` tokens together, one at least. */
-function groupWindows(windows: readonly Window[], rows: number): Window[][] {
-  const groups: Window[][] = [];
+function groupWindows<W extends Window>(windows: readonly W[], rows: number): W[][] {
+  const groups: W[][] = [];
   let used = Number.POSITIVE_INFINITY;
   for (const window of windows) {
     const length = window.end - window.begin;

@@ -83,6 +83,7 @@ export async function pretendGeneration(
     engine: 'cpu',
     adapter: 'typed arrays',
     seconds: request.maxTokens / 20,
+    peakBytes: 34_500_000,
   };
 }
 

@@ -1,0 +1,44 @@
+/** An engine that counts the bytes it holds: what is printed as the peak is what was allocated. */
+import type { ComputeEngine } from './engine';
+
+export interface CountedEngine extends ComputeEngine {
+  /** Bytes of buffers held now, and the most there ever were. */
+  readonly bytes: number;
+  readonly peakBytes: number;
+}
+
+/** The same engine, counted. */
+export function countedEngine(engine: ComputeEngine): CountedEngine {
+  let bytes = 0;
+  let peakBytes = 0;
+  return {
+    kind: engine.kind,
+    adapter: engine.adapter,
+    software: engine.software,
+    maxBufferBytes: engine.maxBufferBytes,
+    get seconds() {
+      return engine.seconds;
+    },
+    get bytes() {
+      return bytes;
+    },
+    get peakBytes() {
+      return peakBytes;
+    },
+    allocate(byteLength, label) {
+      const buffer = engine.allocate(byteLength, label);
+      bytes += buffer.byteLength;
+      peakBytes = Math.max(peakBytes, bytes);
+      return buffer;
+    },
+    free(buffer) {
+      bytes -= buffer.byteLength;
+      engine.free(buffer);
+    },
+    write: (buffer, byteOffset, data, handOver) => engine.write(buffer, byteOffset, data, handOver),
+    clear: (buffer, byteOffset, byteLength) => engine.clear(buffer, byteOffset, byteLength),
+    run: (kernel, dispatch) => engine.run(kernel, dispatch),
+    read: (ranges) => engine.read(ranges),
+    close: () => engine.close(),
+  };
+}

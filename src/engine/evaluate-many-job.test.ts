@@ -1,0 +1,145 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test, vi } from 'vitest';
+import { diskFolder } from '../../e2e/disk-folder';
+import type { Recipe } from '../formats/recipe';
+import { makePlan } from '../merge/make-plan';
+import { methodById } from '../merge/methods';
+import { runEvaluation } from './evaluate-job';
+import { runEvaluations } from './evaluate-many-job';
+import { requireClean } from './merge-job';
+import { openModels } from './models';
+import type { EvaluateManyRequest, EvaluateReport, RunTarget } from './protocol-run';
+
+const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
+const text = readFileSync(join(SAMPLES, 'texts/common.eval.txt'), 'utf8').slice(0, 240);
+const other = readFileSync(join(SAMPLES, 'texts/kitchen.eval.txt'), 'utf8').slice(0, 120);
+
+async function sampleModels() {
+  const models = openModels(() => ({ url: 'https://hub.invalid' }));
+  for (const name of ['base', 'kitchen', 'harbour', 'workshop']) {
+    await models.add(await diskFolder(`samples/${name}`, join(SAMPLES, name)), `samples/${name}`);
+  }
+  return models;
+}
+
+const merge = (mergeMethod: string, parameters = {}): RunTarget => ({
+  recipe: {
+    mergeMethod,
+    baseModel: 'samples/base',
+    models: ['samples/base+samples/kitchen', 'samples/base+samples/harbour', 'samples/workshop'].map(
+      (model) => ({
+        model,
+        parameters: { weight: 0.5 },
+      }),
+    ),
+    parameters,
+    amalgam: {},
+  } as Recipe,
+});
+const copyOf = (model: string): Recipe => ({
+  mergeMethod: 'passthrough',
+  models: [{ model, parameters: {} }],
+  parameters: {},
+  amalgam: {},
+});
+const TIES = merge('ties', { density: 0.3 });
+const ARITHMETIC = merge('task_arithmetic');
+const DARE = merge('dare_ties', { density: 0.5 });
+
+async function many(
+  targets: RunTarget[],
+  change: Partial<EvaluateManyRequest> = {},
+  signal = new AbortController().signal,
+  onProgress = vi.fn(),
+) {
+  const models = await sampleModels();
+  const plan = async (target: RunTarget) => {
+    const recipe = 'recipe' in target ? target.recipe : copyOf(target.model);
+    const made = await makePlan(recipe, (ref) => models.open(ref), methodById);
+    requireClean(made);
+    return { plan: made, exact: 'model' in target };
+  };
+  const request = {
+    targets,
+    inputs: [{ text }, { text: other }],
+    window: 64,
+    stride: 32,
+    engine: 'cpu' as const,
+    ...change,
+  };
+  const report = await runEvaluations(request, { plan, models, signal, onProgress });
+  const alone = async (target: RunTarget, input: { text: string }) =>
+    runEvaluation(
+      { target, input, window: 64, stride: 32, engine: 'cpu' },
+      { ...(await plan(target)), models, engine: 'cpu', signal, onProgress },
+    );
+  return { report, alone, onProgress };
+}
+
+const values = ({ outcomes }: { outcomes: ({ report: EvaluateReport } | { error: unknown })[] }) =>
+  outcomes.map((o) => ('report' in o ? o.report.meanNll : o.error));
+
+describe('several models side by side', { timeout: 120_000 }, () => {
+  test('give the numbers that each gives alone, text by text', async () => {
+    const targets: RunTarget[] = [{ model: 'samples/base+samples/kitchen' }, TIES, ARITHMETIC];
+    const { report, alone } = await many(targets);
+    for (const [i, target] of targets.entries()) {
+      const expected = [await alone(target, { text }), await alone(target, { text: other })];
+      expect(values(report.models[i]!)).toEqual(expected.map((e) => e.meanNll));
+    }
+    expect(report.batches).toBe(1);
+    expect(report.models.map((m) => m.bytes)).toEqual([
+      expect.any(Number),
+      expect.any(Number),
+      expect.any(Number),
+    ]);
+    expect(report.models[1]!.bytes).toBeGreaterThan(2e6);
+  });
+
+  test('read every byte as often as one does: once a layer, whatever their number', async () => {
+    const one = (await many([TIES])).report;
+    const three = (await many([TIES, ARITHMETIC, DARE])).report;
+    const more = (
+      await many([TIES, ARITHMETIC, DARE, { model: 'samples/base' }, { model: 'samples/workshop' }])
+    ).report;
+    expect(one.bytesRead).toBeGreaterThan(5e6);
+    expect(three.bytesRead).toBe(one.bytesRead);
+    // a plain model needs but some rows of the embedding, which the merges have read
+    expect(more.bytesRead).toBe(one.bytesRead);
+    // one layer on the device at a time, whoever is at work; only the streams add up
+    expect(three.peakBytes).toBeLessThan(one.peakBytes * 2);
+  });
+
+  test('a model that cannot be run, and a text that cannot be scored, are errors in their place', async () => {
+    const { report } = await many([TIES, { model: 'samples/nowhere' }, ARITHMETIC], {
+      inputs: [{ text }, { text: '' }, { ids: [1, 99_999] }],
+    });
+    const codes = report.models.map(({ outcomes }) =>
+      outcomes.map((o) => ('error' in o ? o.error.code : 'measured')),
+    );
+    expect(codes[0]![0]).toBe('measured');
+    expect(codes[0]!.slice(1)).toEqual([expect.stringMatching(/^Text/), 'TokenOutOfRange']);
+    expect(codes[2]).toEqual(codes[0]);
+    expect(codes[1]).toHaveLength(3);
+    expect(codes[1]).not.toContain('measured');
+    expect(report.models[1]!.bytes).toBeNull();
+  });
+
+  test('tell progress with rate and time left, and stop when asked', async () => {
+    const { onProgress } = await many([TIES, ARITHMETIC]);
+    const running = onProgress.mock.calls.map(([p]) => p).filter((p) => p.stage === 'running');
+    expect(running.at(-1)).toMatchObject({ done: running[0].total, secondsLeft: 0 });
+    expect(running.every((p, i) => i === 0 || p.done >= running[i - 1].done)).toBe(true);
+    const stop = new AbortController();
+    const stopped = many(
+      [TIES, ARITHMETIC],
+      {},
+      stop.signal,
+      vi.fn(({ stage }) => stage === 'running' && stop.abort()),
+    );
+    await expect(stopped).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(many([])).rejects.toMatchObject({ code: 'Usage' });
+  });
+});
