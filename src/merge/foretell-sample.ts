@@ -8,8 +8,8 @@ export type SampleSelection =
   | { kind: 'all' }
   /** from ≤ |τ| < below */
   | { kind: 'band'; from: number; below: number }
-  /** With this chance, by |τ|; the draws are fixed, so that a slider does not flicker. */
-  | { kind: 'random'; probability(magnitude: number): number };
+  /** With this chance, by place in the sample; the draws are fixed, so that a slider does not flicker. */
+  | { kind: 'random'; probability(place: number): number };
 
 export interface SampleVerdict {
   /** Share of elements where kept changes disagree in sign. */
@@ -26,65 +26,69 @@ export interface SampleContribution {
   weight: number;
 }
 
-/** Runs the delta pipeline on the sample, in f64. Weights are the recipe's: not for presets that weigh by energy. */
+/**
+ * Runs the delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by energy. Loops go model
+ * by model over arrays that stay in cache: a slider on the move asks for hundreds of tensors.
+ */
 export function judgeSample(
   profile: TensorProfile,
   preset: DeltaPreset,
   contributions: readonly SampleContribution[],
 ): SampleVerdict {
   const { changes, base } = profile.sample;
-  const n = changes.length;
   const size = base.length;
-  const kept = changes.map((values, i) => keptValues(values, contributions[i]!.selection, i));
-  const scales = changes.map((values, i) => rescaled(preset, contributions[i]!, values, kept[i]!));
   const weights = contributions.map((c) => c.weight);
-  const factors = weights.map((w, i) => w * scales[i]!);
   const divisors = divisorsOf(preset, weights);
   const elects = preset.consensus !== 'none';
+  const votes = new Float32Array(size);
+  const sums = new Float32Array(size);
+  const positive = new Uint16Array(size);
+  const negative = new Uint16Array(size);
+  const parts = changes.map((values, i) => {
+    const kept = keptValues(values, contributions[i]!.selection, i);
+    const scale = rescaled(preset, contributions[i]!, values, kept);
+    const factor = scale * weights[i]!;
+    const ballot = preset.ballots === 'unweighted' ? scale : factor;
+    const count = preset.consensus === 'count';
+    const bit = 1 << i;
+    for (let e = 0; e < size; e++) {
+      const b = kept[e]! * ballot;
+      sums[e]! += kept[e]! * factor;
+      if (b > 0) positive[e]! |= bit;
+      else if (b < 0) negative[e]! |= bit;
+      votes[e]! += count ? Math.sign(b) : b;
+    }
+    return { kept, factor };
+  });
   let conflicts = 0;
-  let square = 0;
-  for (let e = 0; e < size; e++) {
-    let vote = 0;
-    let sum = 0;
-    let positive = 0;
-    let negative = 0;
-    for (let i = 0; i < n; i++) {
-      const d = kept[i]![e]! * factors[i]!;
-      if (d === 0) continue;
-      const ballot = preset.ballots === 'unweighted' ? kept[i]![e]! * scales[i]! : d;
-      if (ballot > 0) positive |= 1 << i;
-      else negative |= 1 << i;
-      vote += preset.consensus === 'count' ? Math.sign(ballot) : ballot;
-      sum += d;
+  for (let e = 0; e < size; e++) if (positive[e] !== 0 && negative[e] !== 0) conflicts++;
+  const agreeing = positive;
+  if (elects) {
+    sums.fill(0);
+    for (let e = 0; e < size; e++) if (votes[e]! < 0) agreeing[e] = negative[e]!;
+    for (const [i, { kept, factor }] of parts.entries()) {
+      for (let e = 0; e < size; e++) if ((agreeing[e]! >> i) & 1) sums[e]! += kept[e]! * factor;
     }
-    if (positive !== 0 && negative !== 0) conflicts++;
-    let agreeing = 2 ** n - 1;
-    if (elects) {
-      agreeing = vote >= 0 ? positive : negative;
-      sum = 0;
-      for (let i = 0; i < n; i++) if ((agreeing >> i) & 1) sum += kept[i]![e]! * factors[i]!;
-    }
-    square += (sum * divisors(agreeing) * preset.lambda) ** 2;
+  } else {
+    agreeing.fill(2 ** changes.length - 1);
   }
+  let square = 0;
+  for (let e = 0; e < size; e++) square += (sums[e]! * divisors(agreeing[e]!)) ** 2;
   const norm = Math.sqrt(profile.products[0]![0]!);
-  const change = size > 0 ? Math.sqrt((square / size) * profile.elements) : 0;
+  const change = size > 0 ? Math.abs(preset.lambda) * Math.sqrt((square / size) * profile.elements) : 0;
   return { signConflict: size > 0 ? conflicts / size : 0, change: norm > 0 ? change / norm : 0 };
 }
 
 /** The reciprocal of the divisor for a set of agreeing models, bit i for model i. */
 function divisorsOf(preset: DeltaPreset, weights: readonly number[]): (agreeing: number) => number {
   if (!preset.normalize) return () => 1;
-  const known = new Map<number, number>();
+  const known = new Float64Array(2 ** weights.length).fill(Number.NaN);
   return (agreeing) => {
-    let divisor = known.get(agreeing);
-    if (divisor === undefined) {
-      divisor = reciprocal(
-        preset,
-        weights.filter((_, i) => (agreeing >> i) & 1),
-      );
-      known.set(agreeing, divisor);
-    }
-    return divisor;
+    const divisor = known[agreeing]!;
+    if (!Number.isNaN(divisor)) return divisor;
+    const taking = weights.filter((_, i) => (agreeing >> i) & 1);
+    known[agreeing] = reciprocal(preset, taking);
+    return known[agreeing]!;
   };
 }
 
@@ -97,7 +101,7 @@ export function keptValues(values: Float32Array, selection: SampleSelection, mod
     const keep =
       selection.kind === 'band'
         ? magnitude >= selection.from && magnitude < selection.below
-        : draw(e, model) < selection.probability(magnitude);
+        : draw(e, model) < selection.probability(e);
     if (keep) out[e] = values[e]!;
   }
   return out;

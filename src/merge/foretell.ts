@@ -5,7 +5,7 @@
  */
 import type { ContributorReport, TensorReport } from '../engine/protocol';
 import type { TensorProfile } from '../engine/protocol-profile';
-import { judgeSample, keptValues, type SampleSelection } from './foretell-sample';
+import { judgeSample, keptValues, type SampleSelection, type SampleVerdict } from './foretell-sample';
 import type { DeltaPreset, MergeMethod } from './method';
 import type { ResolvedParameters } from './plan';
 import { above, largest, type MagnitudeCurve, magnitudeCurve, mergeCurves } from './profile-curve';
@@ -80,8 +80,8 @@ export function foretellMask(
   const preset = method.compute.preset(settings.parameters);
   if (preset.select === 'fusion' || preset.select === 'variance' || preset.scope === 'model')
     return undefined;
-  const { sample } = selectionOf(preset, curves[index]!, settings.models[index]!, undefined);
   const values = profile.sample.changes[index]!;
+  const { sample } = selectionOf(preset, curves[index]!, values, settings.models[index]!, undefined);
   return Uint8Array.from(keptValues(values, sample, index), (v) => (v === 0 ? 0 : 1));
 }
 
@@ -113,17 +113,18 @@ function foretoldDelta(
   wholeModel: ReadonlyMap<string, number> | undefined,
 ): ForetoldReport {
   const kept = profile.contributors.map(({ id }, i) =>
-    selectionOf(preset, curves[i]!, settings.models[i]!, wholeModel?.get(id)),
+    selectionOf(preset, curves[i]!, profile.sample.changes[i]!, settings.models[i]!, wholeModel?.get(id)),
   );
-  const judged = judgeSample(
-    profile,
-    preset,
-    kept.map(({ kept: count, sample }, i) => ({
-      selection: sample,
-      share: count / profile.elements,
-      weight: Number(settings.models[i]!.weight ?? 1),
-    })),
-  );
+  const judge = () =>
+    judgeSample(
+      profile,
+      preset,
+      kept.map(({ kept: count, sample }, i) => ({
+        selection: sample,
+        share: count / profile.elements,
+        weight: Number(settings.models[i]!.weight ?? 1),
+      })),
+    );
   const contributors = profile.contributors.map(
     ({ id }, i): ContributorReport => ({
       id,
@@ -133,7 +134,7 @@ function foretoldDelta(
       keptNorm: Math.sqrt(kept[i]!.energy),
     }),
   );
-  return report(profile, contributors, judged.signConflict, judged.change, 'merge');
+  return report(profile, contributors, judge, 'merge');
 }
 
 interface Selection {
@@ -146,6 +147,7 @@ interface Selection {
 function selectionOf(
   preset: DeltaPreset,
   curve: MagnitudeCurve,
+  values: Float32Array,
   model: ResolvedParameters,
   modelThreshold: number | undefined,
 ): Selection {
@@ -167,7 +169,7 @@ function selectionOf(
       sample: { kind: 'random', probability },
     };
   }
-  if (preset.select === 'rank') return rankSelection(curve, density, Number(model.epsilon));
+  if (preset.select === 'rank') return rankSelection(curve, values, density, Number(model.epsilon));
   if (preset.scope === 'model' && modelThreshold !== undefined) {
     const { count, energy } = above(curve, modelThreshold);
     const sample = { kind: 'band', from: modelThreshold, below: Number.POSITIVE_INFINITY } as const;
@@ -191,14 +193,20 @@ function selectionOf(
 }
 
 /** MagPrune's chance grows with the rank; ranks in the tensor stand in for ranks in the row. */
-function rankSelection(curve: MagnitudeCurve, density: number, epsilon: number): Selection {
+function rankSelection(
+  curve: MagnitudeCurve,
+  values: Float32Array,
+  density: number,
+  epsilon: number,
+): Selection {
   const { elements, counts, energies } = curve;
   const chance = (count: number) => density + epsilon - (2 * epsilon * count) / elements;
   let energy = 0;
   for (let j = 1; j < counts.length; j++) {
     energy += (energies[j]! - energies[j - 1]!) * chance((counts[j]! + counts[j - 1]!) / 2);
   }
-  const probability = (magnitude: number) => chance(above(curve, magnitude).count);
+  const ranks = ranksOf(curve, values);
+  const probability = (place: number) => chance(ranks[place]!);
   return {
     kept: Math.round(density * elements),
     threshold: 0,
@@ -207,17 +215,29 @@ function rankSelection(curve: MagnitudeCurve, density: number, epsilon: number):
   };
 }
 
+const ranked = new WeakMap<MagnitudeCurve, Float64Array>();
+
+/** For every sampled value, how many elements of the tensor are larger. */
+function ranksOf(curve: MagnitudeCurve, values: Float32Array): Float64Array {
+  const known = ranked.get(curve);
+  if (known) return known;
+  const ranks = Float64Array.from(values, (v) => above(curve, Math.abs(v)).count);
+  ranked.set(curve, ranks);
+  return ranks;
+}
+
 /** Σ cᵢWᵢ = W₀ + (Σcᵢ − 1)·W₀ + Σ cᵢτᵢ: the change is known exactly. */
 function foretoldSum({ profile, curves }: PreparedProfile, coefficients: readonly number[]): ForetoldReport {
   const sum = coefficients.reduce((a, b) => a + b, 0);
   const vector = [sum - 1, ...coefficients];
   const contributors = profile.contributors.map(({ id }, i) => whole(id, profile, curves[i]!));
-  return report(profile, contributors, 0, changeOf(profile, vector), 'merge');
+  const change = changeOf(profile, vector);
+  return report(profile, contributors, () => ({ signConflict: 0, change }), 'merge');
 }
 
 function foretoldChanges({ profile, curves }: PreparedProfile): ForetoldReport {
   const contributors = profile.contributors.map(({ id }, i) => whole(id, profile, curves[i]!));
-  return report(profile, contributors, 0, 0, 'changes');
+  return report(profile, contributors, () => ({ signConflict: 0, change: 0 }), 'changes');
 }
 
 function whole(id: string, profile: TensorProfile, curve: MagnitudeCurve): ContributorReport {
@@ -234,11 +254,11 @@ function changeOf({ products }: TensorProfile, c: readonly number[]): number {
   return base > 0 ? Math.sqrt(Math.max(0, square) / base) : 0;
 }
 
+/** @param judge what the models do together; worked out when it is first looked at */
 function report(
   profile: TensorProfile,
   contributors: ContributorReport[],
-  signConflict: number,
-  outputChange: number,
+  judge: () => SampleVerdict,
   foretold: ForetoldReport['foretold'],
 ): ForetoldReport {
   const { name, layer, module, shape, dtype, elements, products, nonFinite } = profile;
@@ -248,6 +268,11 @@ function report(
       return scale > 0 ? Math.max(-1, Math.min(1, products[i + 1]![j + 1]! / scale)) : 0;
     }),
   );
+  let verdict: SampleVerdict | undefined;
+  const together = () => {
+    verdict ??= judge();
+    return verdict;
+  };
   return {
     name,
     layer,
@@ -257,10 +282,14 @@ function report(
     elements,
     copied: false,
     contributors,
-    signConflict,
+    get signConflict() {
+      return together().signConflict;
+    },
     cosine,
     baseNorm: Math.sqrt(products[0]![0]!),
-    outputChange,
+    get outputChange() {
+      return together().change;
+    },
     nonFinite,
     foretold,
   };

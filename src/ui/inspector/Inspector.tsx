@@ -1,3 +1,4 @@
+import { useDeferredValue } from 'react';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { useLayersSource } from '../screens/layers-source';
@@ -11,6 +12,8 @@ export function Inspector() {
   const studio = useStudio();
   const selected = useFacts((s) => s.view.selected);
   const source = useLayersSource();
+  // while a slider moves, the charts go first
+  const later = useDeferredValue(source);
   const tensor = source.tensors.find((t) => t.name === selected);
   // as a drawer on narrow screens it would hide half of a tab that has nothing to do with tensors
   const fits = useFacts((s) => s.view.tab === 'plan' || s.view.tab === 'layers');
@@ -39,7 +42,7 @@ export function Inspector() {
           />
         </>
       ) : (
-        <ModelOverview source={source} />
+        <ModelOverview source={later} />
       )}
     </aside>
   );

@@ -1,3 +1,4 @@
+import { memo } from 'react';
 import type { TensorReport } from '../../engine/protocol';
 import { formatCount, formatCounted, formatParameters, formatPercent, formatReal } from '../format/quantity';
 import { Section } from '../parts/Section';
@@ -9,7 +10,7 @@ import { contributorTotals, largest } from './model-overview';
 import { Fact } from './TensorDetail';
 
 /** The model as a whole: what each contributor changes, and the tensors worth a look. */
-export function ModelOverview({ source }: { source: LayersSource }) {
+export const ModelOverview = memo(function ModelOverview({ source }: { source: LayersSource }) {
   const elements = source.tensors.reduce((sum, t) => sum + t.elements, 0);
   const copied = source.tensors.filter((t) => t.copied).length;
   if (source.tensors.length === 0) {
@@ -31,7 +32,7 @@ export function ModelOverview({ source }: { source: LayersSource }) {
       {source.reports.size === 0 ? <Planned source={source} /> : <Merged source={source} />}
     </>
   );
-}
+});
 
 /** Before a merge: who changes how much, by count of tensors. */
 function Planned({ source }: { source: LayersSource }) {

@@ -1,4 +1,4 @@
-import { useMemo, useRef } from 'react';
+import { useDeferredValue, useMemo, useRef } from 'react';
 import { colorScale, domain } from '../charts/color-scale';
 import { HeatmapFigure } from '../charts/HeatmapFigure';
 import { type Heatmap, heatmap, type LayerGrid, layerGrid, measuredValues } from '../charts/heatmap-data';
@@ -16,6 +16,8 @@ import { type LayersSource, useLayersSource } from './layers-source';
 /** Layer × module charts of the last or running merge, one per contributor or pair, on one scale. */
 export function LayersTab() {
   const source = useLayersSource();
+  // while a slider moves, the charts go first
+  const later = useDeferredValue(source);
   const metric = metricById(useFacts((s) => s.view.metric));
   if (source.tensors.length === 0) {
     return (
@@ -32,7 +34,7 @@ export function LayersTab() {
       <FirstError />
       <Toolbar metric={metric} source={source} />
       <Charts metric={metric} source={source} />
-      <LayersTable source={source} />
+      <LayersTable source={later} />
     </div>
   );
 }

@@ -1,3 +1,4 @@
+import { memo } from 'react';
 import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
 import { awaitsMerge, type MetricId, measure, metricById } from '../charts/metrics';
 import { formatCount, formatPercent, formatReal } from '../format/quantity';
@@ -15,7 +16,7 @@ interface Row {
 }
 
 /** The numbers behind the charts, one row per tensor, sortable. */
-export function LayersTable({ source }: { source: LayersSource }) {
+export const LayersTable = memo(function LayersTable({ source }: { source: LayersSource }) {
   const studio = useStudio();
   const narrow = useNarrow();
   const selected = useFacts((s) => s.view.selected);
@@ -73,7 +74,7 @@ export function LayersTable({ source }: { source: LayersSource }) {
       />
     </section>
   );
-}
+});
 
 function contributorColumn(c: Contributor, metric: MetricId): TableColumn<Row> {
   const id = metric === 'keptEnergy' ? 'keptEnergy' : 'sparsity';

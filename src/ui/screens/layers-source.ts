@@ -34,24 +34,26 @@ export function useLayersSource(): LayersSource {
   const reports = useMemo(() => new Map((finished ?? []).map((t) => [t.name, t])), [finished]);
   const live = shown?.status === 'running' || (shown !== null && !outdated);
   const foretold = live ? NO_REPORTS : foretoldReports({ profile, plan, recipe, models });
-  if (!shown || (!live && foretold.size > 0)) {
+  return useMemo((): LayersSource => {
+    if (!shown || (!live && foretold.size > 0)) {
+      return {
+        state: foretold.size > 0 ? 'foretold' : 'planned',
+        contributors: plan.contributors,
+        tensors: plan.facts?.tensors ?? NONE,
+        reports: foretold,
+        measured: profile.tensors.length,
+        expected: profile.expected,
+      };
+    }
     return {
-      state: foretold.size > 0 ? 'foretold' : 'planned',
-      contributors: plan.contributors,
-      tensors: plan.facts?.tensors ?? NONE,
-      reports: foretold,
-      measured: profile.tensors.length,
-      expected: profile.expected,
+      state: shown.status === 'running' ? 'running' : outdated ? 'outdated' : 'current',
+      contributors: shown.contributors,
+      tensors: shown.planned,
+      reports,
+      measured: shown.tensors.length,
+      expected: shown.planned.length,
     };
-  }
-  return {
-    state: shown.status === 'running' ? 'running' : outdated ? 'outdated' : 'current',
-    contributors: shown.contributors,
-    tensors: shown.planned,
-    reports,
-    measured: shown.tensors.length,
-    expected: shown.planned.length,
-  };
+  }, [shown, live, foretold, plan, profile, outdated, reports]);
 }
 
 const NONE: readonly PlanTensorFacts[] = [];
