@@ -35,9 +35,9 @@ export function tokenDifferenceWords(difference: TokenDifference, first: string,
   const words: string[] = [];
   const say = ({ count, examples }: TokenSample, one: string, many: string) => {
     if (count === 0) return;
-    const more = count > examples.length ? ' …' : '';
+    const end = count > examples.length ? ' …' : '.';
     const names = examples.map((token) => `“${displayName(token, 40)}”`).join(', ');
-    words.push(`${count === 1 ? one : `${count} ${many}`}: ${names}${more}.`);
+    words.push(`${count === 1 ? one : `${count} ${many}`}: ${names}${end}`);
   };
   say(difference.onlyInFirst, `One token is in ${first} only`, `tokens are in ${first} only`);
   say(difference.onlyInSecond, `One token is in ${second} only`, `tokens are in ${second} only`);

@@ -1,0 +1,117 @@
+/** Models whose vocabularies differ: the plan asks, the union is merged on both engines, and the result runs. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CHAT_TOKEN, writeChatModel } from './chat-model';
+import { expect, test } from './studio';
+
+const root = join(import.meta.dirname, '../..');
+const samples = join(root, 'public/samples');
+let work: string;
+let tokens: number;
+test.beforeEach(() => {
+  work = mkdtempSync(join(tmpdir(), 'amalgam-vocabulary-'));
+  tokens = writeChatModel(join(work, 'chat'));
+});
+test.afterEach(() => rmSync(work, { recursive: true, force: true }));
+
+function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      ['--import', 'tsx', 'src/cli/amalgam.ts', ...args],
+      { cwd: root },
+      (error, stdout, stderr) => resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    );
+  });
+}
+
+const recipe = (source: string) => {
+  const file = join(work, 'recipe.yml');
+  writeFileSync(
+    file,
+    `merge_method: linear
+models:
+  - model: ${samples}/base
+    parameters: { weight: 0.5 }
+  - model: chat
+    parameters: { weight: 0.5 }
+${source}`,
+  );
+  return file;
+};
+
+test('the command asks, unites on both engines to the same bytes, and the merged folder generates', async () => {
+  const asked = await amalgam('merge', recipe(''), '--out', join(work, 'none'), '--engine', 'cpu');
+  expect(asked.code).not.toBe(0);
+  expect(asked.stderr).toContain(`has a vocabulary of ${tokens}`);
+  expect(asked.stderr).toContain('tokenizer_source');
+
+  const hashes: string[] = [];
+  for (const engine of ['webgpu', 'cpu']) {
+    const out = join(work, engine);
+    const { code, stderr } = await amalgam(
+      'merge',
+      recipe('tokenizer: {source: union, pad_to_multiple_of: 64}\n'),
+      '--out',
+      out,
+      '--engine',
+      engine,
+    );
+    expect(code, stderr).toBe(0);
+    hashes.push(
+      createHash('sha256')
+        .update(readFileSync(join(out, 'model.safetensors')))
+        .digest('hex'),
+    );
+    const config = JSON.parse(readFileSync(join(out, 'config.json'), 'utf8')) as { vocab_size: number };
+    expect(config.vocab_size).toBe(Math.ceil(tokens / 64) * 64);
+    expect(readFileSync(join(out, 'tokenizer.json'), 'utf8')).toContain(CHAT_TOKEN);
+  }
+  expect(hashes[0]).toBe(hashes[1]);
+
+  const out = join(work, 'cpu');
+  const story = await amalgam(
+    'generate',
+    out,
+    '--prompt',
+    `The${CHAT_TOKEN}`,
+    '--max-tokens',
+    '8',
+    '--engine',
+    'cpu',
+  );
+  expect(story.stderr).not.toContain('do not belong together');
+  expect(story.code, story.stderr).toBe(0);
+  expect(story.stdout.trim().length).toBeGreaterThan(0);
+});
+
+test('the studio shows the difference and merges what is chosen', async ({ page }) => {
+  await page.addInitScript(() => {
+    // a browser without pickers: the file input is the way in
+    Object.assign(window, { showDirectoryPicker: undefined });
+  });
+  await page.goto('/');
+  await page.getByRole('tab', { name: /^Plan/ }).click();
+  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByRole('heading', { name: 'Vocabulary' })).toBeHidden();
+  await page.getByRole('button', { name: '+ add' }).first().click();
+  await page.getByRole('tab', { name: /computer|local/i }).click();
+  await page.getByLabel('Model folder').setInputFiles(join(work, 'chat'));
+  await expect(page.getByText('chat').first()).toBeVisible();
+  const add = page.getByRole('button', { name: 'Add: chat' });
+  if (await add.isVisible()) await add.click();
+  await page.getByRole('button', { name: 'Done' }).click();
+
+  await expect(page.getByText(`has a vocabulary of ${tokens}`)).toBeVisible();
+  await expect(page.getByRole('heading', { name: 'Vocabulary' })).toBeVisible();
+  await page.getByLabel('Tokens of the output').selectOption('union');
+  await expect(page.getByText(/those of samples\/base and 1 more/)).toBeVisible();
+  await page.getByLabel('Rows in multiples of').fill('64');
+  await page.keyboard.press('Enter');
+  await expect(page.getByText('padded with the mean row')).toBeVisible();
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+});
