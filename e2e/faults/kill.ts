@@ -1,0 +1,201 @@
+/**
+ * The kill test: a download and merge against the fake Hub is cut off by SIGKILL at seeded random moments; the browser
+ * is started again on the same profile and goes on. Every run must end with the bytes of an undisturbed one, and
+ * nothing that is listed as whole may ever be otherwise.
+ *
+ *     npm run faults:kill -- [--kills 50] [--seed 1]
+ */
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { Page } from 'playwright';
+import { type AppServer, startAppServer } from '../../src/cli/app-server';
+import { ensureBuilt } from '../../src/cli/build';
+import { type FakeHub, startFakeHub } from '../fake-hub';
+import { startChromium } from './chromium-process';
+import { KILL_RECIPE, killModels } from './kill-models';
+import { type Attempt, type AttemptOutcome, attemptMerge, storedFacts } from './kill-page';
+
+export interface KillOutcome {
+  kind: Attempt['kind'];
+  killedAtMs: number;
+  /** What the second start found: nothing, a merge without a tensor, or how many were written. */
+  found: 'nothing' | number;
+  /** Shards have the reference hashes. */
+  same: boolean;
+  /** Listed as whole, but with other bytes; swap files left after the second start. */
+  wrong: string[];
+  /** Bytes of weights fetched beyond one copy of each file. */
+  fetchedAgain: number;
+}
+
+interface Rig {
+  server: AppServer;
+  hub: FakeHub;
+  /** sha256 by shard, of an undisturbed run. */
+  reference: Map<string, string>;
+  /** Milliseconds of an undisturbed run. */
+  wholeMs: number;
+}
+
+/** Numbers in [0, 1), the same for the same seed. */
+function randomNumbers(seed: number): () => number {
+  let state = Math.imul(seed, 0x9e3779b1) >>> 0 || 1;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) / 2 ** 32;
+  };
+}
+
+/** Runs the test; `tell` hears of each kill, `say` of everything else. */
+export async function killTest(
+  kills: number,
+  seed: number,
+  tell: (outcome: KillOutcome, index: number) => void = () => {},
+  say: (line: string) => void = () => {},
+): Promise<KillOutcome[]> {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const hub = await startFakeHub({ models: killModels() });
+  // a copy: the test takes minutes, and a build in between would take the files away
+  const dist = mkdtempSync(join(tmpdir(), 'amalgam-dist-'));
+  cpSync(await ensureBuilt(root, () => {}), dist, { recursive: true });
+  const server = await startAppServer(dist, [hub.url, hub.cdnUrl]);
+  try {
+    const rig = await undisturbed({ server, hub });
+    say(`undisturbed: ${Math.round(rig.wholeMs)} ms`);
+    const random = randomNumbers(seed);
+    const outcomes: KillOutcome[] = [];
+    for (let i = 0; i < kills; i++) {
+      const outcome = await killOnce(rig, i % 2 === 0 ? 'downloads' : 'folder', random() * rig.wholeMs);
+      outcomes.push(outcome);
+      tell(outcome, i);
+    }
+    return outcomes;
+  } finally {
+    await server.close();
+    await hub.close();
+    rmSync(dist, { recursive: true, force: true });
+  }
+}
+
+async function undisturbed({ server, hub }: Pick<Rig, 'server' | 'hub'>): Promise<Rig> {
+  return withProfile(async (profile) => {
+    const chromium = await startChromium(profile);
+    try {
+      await openPage(chromium.page, server);
+      const begun = performance.now();
+      const { shards } = await attempt(chromium.page, hub, 'downloads');
+      const reference = new Map(shards.map(({ file, sha256 }) => [file, sha256]));
+      return { server, hub, reference, wholeMs: performance.now() - begun };
+    } finally {
+      await chromium.close();
+    }
+  });
+}
+
+async function killOnce(rig: Rig, kind: Attempt['kind'], killedAtMs: number): Promise<KillOutcome> {
+  const { hub, server, reference } = rig;
+  const from = hub.requests.length;
+  return withProfile(async (profile) => {
+    const first = await startChromium(profile);
+    await openPage(first.page, server);
+    const cutOff = attempt(first.page, hub, kind).catch(() => undefined);
+    await delay(killedAtMs);
+    await first.kill();
+    await cutOff;
+
+    const second = await startChromium(profile);
+    try {
+      await openPage(second.page, server);
+      // the start-up sweep has run when the engine answers
+      await second.page.evaluate(() => window.amalgamHeadless!.interrupted());
+      const before = await second.page.evaluate(storedFacts);
+      const { shards, resumed } = await attempt(second.page, hub, kind);
+      const after = await second.page.evaluate(storedFacts);
+      const written = after.outputs.filter(({ path }) => path.endsWith('.safetensors'));
+      return {
+        kind,
+        killedAtMs,
+        found: resumed ? resumed.tensorsDone : 'nothing',
+        same:
+          shards.length === reference.size &&
+          shards.every(({ file, sha256 }) => reference.get(file) === sha256) &&
+          written.length === reference.size &&
+          written.every(({ path, sha256 }) => reference.get(path.split('/').at(-1)!) === sha256),
+        wrong: [before, after].flatMap(({ blobs, outputs, orphans }) => [
+          ...blobs.filter((b) => b.actual !== b.sha256).map((b) => `blob ${b.sha256}`),
+          ...outputs
+            .filter(({ path }) => path.endsWith('.safetensors'))
+            .filter(({ path, sha256 }) => reference.get(path.split('/').at(-1)!) !== sha256)
+            .map(({ path }) => path),
+          ...(blobs === after.blobs ? orphans : []),
+        ]),
+        fetchedAgain: fetchedAgain(hub, from),
+      };
+    } finally {
+      await second.close();
+    }
+  });
+}
+
+function attempt(page: Page, hub: FakeHub, kind: Attempt['kind']): Promise<AttemptOutcome> {
+  const models = ['kill/base', 'kill/a', 'kill/b'];
+  return page.evaluate(attemptMerge, { recipe: KILL_RECIPE, hub: hub.url, models, kind, name: 'merged' });
+}
+
+async function openPage(page: Page, server: AppServer): Promise<void> {
+  await page.goto(`${server.url}#headless`);
+  await page.waitForFunction(() => window.amalgamHeadless !== undefined);
+  // functions sent to the page were compiled with this mark on every name
+  await page.evaluate('globalThis.__name = (named) => named');
+}
+
+/** Bytes of weight files asked for since `from`, less one copy of each. */
+function fetchedAgain(hub: FakeHub, from: number): number {
+  const pieces = new Map<string, number>();
+  let again = 0;
+  for (const { server, path, range, method } of hub.requests.slice(from)) {
+    const [, begin, end] = /^bytes=(\d+)-(\d+)$/.exec(range ?? '') ?? [];
+    if (server !== 'cdn' || method !== 'GET' || end === undefined) continue;
+    const bytes = Number(end) + 1 - Number(begin);
+    // headers are read before anything is downloaded
+    if (bytes <= 32 * 1024) continue;
+    const piece = `${path} ${begin}`;
+    if (pieces.has(piece)) again += bytes;
+    pieces.set(piece, bytes);
+  }
+  return again;
+}
+
+async function withProfile<T>(act: (profile: string) => Promise<T>): Promise<T> {
+  const profile = mkdtempSync(join(tmpdir(), 'amalgam-kill-'));
+  try {
+    return await act(profile);
+  } finally {
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const { values } = parseArgs({
+    options: { kills: { type: 'string', default: '50' }, seed: { type: 'string', default: '1' } },
+  });
+  const report = (o: KillOutcome, i: number) => {
+    const found = o.found === 'nothing' ? 'nothing to resume' : `${o.found} tensors found`;
+    const verdict = o.same && o.wrong.length === 0 ? 'same bytes' : `WRONG ${o.wrong.join(' ')}`;
+    const again = o.fetchedAgain === 0 ? 'nothing' : `${o.fetchedAgain} bytes`;
+    console.log(
+      `${i + 1}: ${o.kind}, killed after ${Math.round(o.killedAtMs)} ms, ${found}, ${verdict}, ${again} fetched again`,
+    );
+  };
+  const outcomes = await killTest(Number(values.kills), Number(values.seed), report, console.log);
+  const good = outcomes.filter((o) => o.same && o.wrong.length === 0).length;
+  console.log(`${good} of ${outcomes.length} ended with the reference bytes and nothing listed wrongly`);
+  process.exit(good === outcomes.length ? 0 : 1);
+}
