@@ -182,6 +182,35 @@ describe('a real model under other ids', () => {
     expect(JSON.parse(united.config!).vocab_size).toBe(576);
   });
 
+  it('an adapter’s update of the embedding and its own head move with the tokens', async () => {
+    const plain = await mergeInNode(
+      'merge_method: passthrough\nmodels: [{model: base+wiki-lora-head-embed}]\n',
+      real,
+      { base: 'f32/base' },
+    );
+    const moved = await mergeInNode(
+      `merge_method: task_arithmetic
+base_model: base
+models:
+  - {model: base+wiki-lora-head-embed, parameters: {weight: 1}}
+  - {model: wiki, parameters: {weight: 0}}
+tokenizer_source: wiki
+`,
+      real,
+      { base: 'f32/base', wiki: reordered(other) },
+    );
+    expect(JSON.parse(moved.config!).tie_word_embeddings).toBe(false);
+    for (const name of [EMBEDDING, 'lm_head.weight']) {
+      const [there, here] = [plain, moved].map(({ tensors }) => tensors.get(name)!.values);
+      for (let id = 0; id < TOKENS; id++) {
+        for (let c = 0; c < WIDTH; c++) {
+          const difference = here![other[id]! * WIDTH + c]! - there![id * WIDTH + c]!;
+          expect(Math.abs(difference), name).toBeLessThan(1e-6);
+        }
+      }
+    }
+  });
+
   it('runs: the same perplexity, and text with the token in it', async () => {
     const bytes = readFileSync(join(real, 'eval/tinystories.ids.u16'));
     const ids = new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + 1200));

@@ -35,7 +35,10 @@ export function vocabularyOf(model: Model): Vocabulary {
   return { ref, path: own.path, folder: own.folder, ...(file ? { file } : {}), rows: embeddingRows(model) };
 }
 
+// a plan is made again at every move of a slider: what files say is found out once
 const read = new WeakMap<ModelFile, Promise<TokenizerTokens>>();
+const within = new WeakMap<TokenizerTokens, { rows: number; ids: ReadonlyMap<string, number> }>();
+const compared = new WeakMap<ModelFile, WeakMap<ModelFile, Promise<boolean>>>();
 
 /** The tokens of a tokenizer.json; every file is read once. @throws AmalgamError, see {@link readTokenizerJson} */
 function tokensOf(file: ModelFile, path: string): Promise<TokenizerTokens> {
@@ -61,13 +64,20 @@ export async function knownVocabulary(vocabulary: Vocabulary): Promise<KnownVoca
   try {
     const tokens = await tokensOf(file, path);
     if (tokens.ids.size === 0) return `${path}/${TOKENIZER_JSON} names no tokens`;
-    const ids = new Map([...tokens.ids].filter(([, id]) => id < rows));
-    return { ...vocabulary, tokens, rows, ids };
+    return { ...vocabulary, tokens, rows, ids: idsWithin(tokens, rows) };
   } catch (thrown) {
     const { code, message } = errorFacts(thrown);
     if (code === 'Cancelled') throw thrown;
     return message.replace(/\.$/, '');
   }
+}
+
+function idsWithin(tokens: TokenizerTokens, rows: number): ReadonlyMap<string, number> {
+  const known = within.get(tokens);
+  if (known?.rows === rows) return known.ids;
+  const ids = new Map([...tokens.ids].filter(([, id]) => id < rows));
+  within.set(tokens, { rows, ids });
+  return ids;
 }
 
 /** Whether both have the same tokenizer.json: told apart by hashes, read only when the lengths agree and no hash is known. */
@@ -78,6 +88,15 @@ export async function sameTokenizerFile(a: Vocabulary, b: Vocabulary): Promise<b
   if (x.sha256 !== undefined && y.sha256 !== undefined) return x.sha256 === y.sha256;
   if (x.gitSha1 !== undefined && y.gitSha1 !== undefined) return x.gitSha1 === y.gitSha1;
   if (x.byteLength > MAX_JSON_LENGTH) return false;
+  const others = compared.get(x) ?? new WeakMap<ModelFile, Promise<boolean>>();
+  compared.set(x, others);
+  const known = others.get(y) ?? sameBytes(x, y);
+  others.set(y, known);
+  known.catch(() => others.delete(y));
+  return known;
+}
+
+async function sameBytes(x: ModelFile, y: ModelFile): Promise<boolean> {
   const [one, two] = await Promise.all([x, y].map((file) => file.open().read(0, file.byteLength)));
   return one!.every((byte, i) => byte === two![i]);
 }

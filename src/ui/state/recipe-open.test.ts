@@ -41,6 +41,20 @@ describe('recipeFacts', () => {
     for (const { ref } of adapters) expect(models.some((m) => m.ref === ref)).toBe(true);
   });
 
+  test('a vocabulary fills the form; tokens chosen one by one are kept as they are written', () => {
+    const linear =
+      'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}, {model: b, parameters: {weight: 1}}]\n';
+    const { facts, recipe } = built(`${linear}tokenizer: {source: union, pad_to_multiple_of: 64}\n`);
+    expect(facts).toMatchObject({ tokenizerSource: 'union', padToMultipleOf: 64, asWritten: null });
+    expect(recipe).toMatchObject({ tokenizerSource: 'union', tokenizer: { padToMultipleOf: 64 } });
+    expect(built(`${linear}tokenizer_source: b\n`).facts).toMatchObject({
+      tokenizerSource: 'b',
+      asWritten: null,
+    });
+    const single = built(`${linear}tokenizer: {tokens: {x: {source: a}}}\n`);
+    expect(single.facts.asWritten).toEqual(single.recipe);
+  });
+
   test('what the form writes, it reads again', () => {
     for (const { yaml } of gallery.filter(({ id }) => !AS_WRITTEN.includes(id))) {
       const { facts, recipe } = built(yaml);
@@ -58,8 +72,8 @@ describe('recipeFacts', () => {
       'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}, {model: a, parameters: {weight: 2}}]\n',
     ],
     [
-      'a tokenizer',
-      'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}]\ntokenizer_source: a\n',
+      'a token chosen by itself',
+      'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}]\ntokenizer: {tokens: {x: {source: a}}}\n',
     ],
     ['a method that does not exist', 'merge_method: dare-ties\nmodels: [{model: a}]\n'],
     [

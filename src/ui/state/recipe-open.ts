@@ -53,6 +53,8 @@ export function recipeFacts(recipe: Recipe, models: readonly ModelFacts[]): Reci
       outDtype: recipe.outDtype ?? null,
       shardBytes: recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES,
       seed: recipe.amalgam.seed ?? 0,
+      tokenizerSource: recipe.tokenizerSource ?? null,
+      padToMultipleOf: recipe.tokenizer?.padToMultipleOf ?? 1,
     },
   );
   return isPlainForm(recipe) && meansTheSame(recipe, buildRecipe(form, models, method), method)
