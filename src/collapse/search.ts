@@ -48,6 +48,11 @@ function lacoSettings(planner: CollapsePlanner & { kind: 'laco' }, layers: numbe
   return { highest: layers - 1, ...LACO_DEFAULTS, ...given, least: leastLayers(planner, layers) };
 }
 
+/** The planner with what it leaves to defaults. */
+export function settledPlanner(planner: CollapsePlanner, layers: number): CollapsePlanner {
+  return planner.kind === 'laco' ? { highest: layers - 1, ...LACO_DEFAULTS, ...planner } : planner;
+}
+
 /** Layers that the greedy loop leaves in any case. @throws AmalgamError `Usage` for a target that cannot be meant */
 export function leastLayers(planner: CollapsePlanner, layers: number): number {
   return planner.kind === 'laco' && planner.target ? layers - layersToRemove(planner.target, layers) : 1;
@@ -207,9 +212,10 @@ async function searchGreedily(
   );
   if (!steps.some(({ accepted }) => accepted)) {
     const best = Math.max(...steps.map(({ similarity }) => similarity ?? Number.NEGATIVE_INFINITY));
+    const tried = `${steps.length} ${steps.length === 1 ? 'candidate' : 'candidates'}`;
     const said = Number.isFinite(best)
-      ? `the most similar of ${steps.length} candidates reaches ${best.toPrecision(4)}`
-      : `none of ${steps.length} candidates gives finite numbers`;
+      ? `the most similar of ${tried} reaches ${best.toPrecision(4)}`
+      : `none of ${tried} gives finite numbers`;
     throw nothing(`No block stays above the similarity ${settings.threshold}: ${said}`);
   }
   return { stack, steps, measure: null, similarity: found.get(stack)! };

@@ -2,7 +2,7 @@
 import { collapseCard } from '../collapse/collapse-card';
 import { type CollapsePlan, collapsePlan, type DepthModel } from '../collapse/collapse-plan';
 import { collapseNotes } from '../collapse/collapse-words';
-import { checkPlanner, findStack, leastLayers, surveyDepth } from '../collapse/search';
+import { checkPlanner, findStack, leastLayers, settledPlanner, surveyDepth } from '../collapse/search';
 import { type CollapseKind, removedLayers, removeLayers, type Stack, wholeStack } from '../collapse/stack';
 import type { ComputeEngine } from '../compute/engine';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../evaluate/perplexity';
@@ -94,13 +94,13 @@ export async function runCollapse(
   onProgress: (progress: CollapseProgress) => void,
 ): Promise<CollapseReport> {
   const begin = performance.now();
-  const { planner } = request;
+  const model = depthModelOf(whole, models);
+  const layers = model.architecture.blocks.length;
+  const planner = settledPlanner(request.planner, layers);
   const kind: CollapseKind = {
     variant: request.variant ?? (planner.kind === 'laco' ? 'rdsc' : 'drop'),
     parts: request.parts ?? 'linear',
   };
-  const model = depthModelOf(whole, models);
-  const layers = model.architecture.blocks.length;
   checkPlanner(planner, kind, layers, request.calibration !== undefined);
   if (planner.kind === 'manual') collapsePlan(model, removeLayers(layers, planner.remove, kind));
   const tokenizer = lazyTokenizer(model, models, signal);
