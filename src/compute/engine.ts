@@ -12,14 +12,19 @@ export interface ComputeEngine {
   readonly software: boolean;
   /** Largest single buffer (and binding) in bytes. */
   readonly maxBufferBytes: number;
+  /** Bytes that a run should take here for its tiles. Default: src/merge/device-budget.ts. */
+  readonly tileBytes?: number;
   /** Seconds spent so far, for the stage times of a report. */
   readonly seconds: Readonly<EngineSeconds>;
 
   /** A zeroed buffer; `byteLength` is rounded up to a multiple of 4 and is at least 4. @throws GpuOutOfMemory */
   allocate(byteLength: number, label: string): EngineBuffer;
   free(buffer: EngineBuffer): void;
-  /** Copies `data` into the buffer. Offset and length are multiples of 4. */
-  write(buffer: EngineBuffer, byteOffset: number, data: Uint8Array<ArrayBuffer>): void;
+  /**
+   * Copies `data` into the buffer. Offset and length are multiples of 4.
+   * @param handOver the caller uses neither `data` nor what it is a view of again: an engine may take it without a copy
+   */
+  write(buffer: EngineBuffer, byteOffset: number, data: Uint8Array<ArrayBuffer>, handOver?: boolean): void;
   /** Fills a range with zeros. Offset and length are multiples of 4; default the whole buffer. */
   clear(buffer: EngineBuffer, byteOffset?: number, byteLength?: number): void;
   /** Enqueues one dispatch. */

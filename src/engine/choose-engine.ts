@@ -1,7 +1,10 @@
 import type { ComputeEngine, EngineChoice, EngineKind } from '../compute/engine';
 import { createCpuEngine } from '../cpu/cpu-engine';
+import { createRemoteEngine, type LanePort } from '../cpu/remote-engine';
 import { adapterFacts, findAdapter } from '../gpu/adapter';
 import { createGpuEngine } from '../gpu/gpu-engine';
+import { trustedWorkerUrl } from '../trusted-worker-url';
+import laneUrl from './cpu-lane.worker.ts?worker&url';
 import type { EngineFacts } from './protocol';
 
 /** What WebGPU is here, and the engine `auto` takes: WebGPU unless there is no adapter or only a software one. */
@@ -27,4 +30,30 @@ export async function engineFacts(): Promise<Pick<EngineFacts, 'auto' | 'webgpu'
 export async function openEngine(choice: EngineChoice): Promise<ComputeEngine> {
   const kind: EngineKind = choice === 'auto' ? (await engineFacts()).auto : choice;
   return kind === 'webgpu' ? createGpuEngine() : createCpuEngine();
+}
+
+/** Tensors under way at once on the processor: some wait for their turn to be written while others are computed. */
+const WAITING_LANES = 2;
+const MOST_LANES = 8;
+/** Bytes of tiles that all lanes together may take. */
+const LANES_BYTES = 96 * 2 ** 20;
+
+/**
+ * Opens the engines of a merge: one on a graphics device, or on the processor one per core and a few more, each in a
+ * worker of its own, so that this thread reads and writes meanwhile.
+ * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
+ */
+export async function openMergeEngines(
+  choice: EngineChoice,
+): Promise<[engine: ComputeEngine, ...lanes: ComputeEngine[]]> {
+  const kind: EngineKind = choice === 'auto' ? (await engineFacts()).auto : choice;
+  if (kind === 'webgpu') return [await createGpuEngine()];
+  const { adapter } = createCpuEngine();
+  const count = Math.min(MOST_LANES, navigator.hardwareConcurrency + WAITING_LANES);
+  const open = () => createRemoteEngine(startLane(), adapter, LANES_BYTES / count);
+  return [open(), ...Array.from({ length: count - 1 }, open)];
+}
+
+function startLane(): LanePort {
+  return new Worker(trustedWorkerUrl(laneUrl), { type: 'module', name: 'amalgam-cpu-lane' });
 }

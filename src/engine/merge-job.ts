@@ -1,18 +1,21 @@
 /** One merge from a clean plan to a committed output: download, hash, run, small files, index last. */
-import type { ComputeEngine } from '../compute/engine';
+import type { ComputeEngine, EngineSeconds } from '../compute/engine';
 import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
 import { methodById } from '../merge/methods';
 import type { Plan, ShardPlan } from '../merge/plan';
+import type { Prepared } from '../merge/prepared';
 import { runPlan } from '../merge/run';
 import { finishShards, inputName } from '../merge/shards';
 import { AMALGAM_VERSION } from '../merge/version';
+import { measuredTensors } from '../merge/whole-model';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import type { ResumePoint } from '../write/resume-point';
 import type { RunJournal } from '../write/run-journal';
 import type { WrittenShard } from '../write/shard-writer';
-import { openEngine } from './choose-engine';
+import { openEngine, openMergeEngines } from './choose-engine';
+import { aheadMessage, workAhead } from './ahead-job';
 import { deviceRecovery } from './device-recovery';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
@@ -30,16 +33,23 @@ const FUTILE: ReadonlySet<ErrorCode> = new Set(['NonFinite', 'MergeUndefined', '
  * @throws AmalgamError `PlanHasErrors`, `Cancelled`, `RunChanged`, and what sources, engine and destination throw
  */
 export async function runMerge(
-  plan: Plan,
+  planned: Plan,
   request: MergeRequest,
   models: OpenModels,
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
 ): Promise<MergeReport> {
-  requireClean(plan);
+  requireClean(planned);
   const begin = performance.now();
-  let engine: ComputeEngine | undefined;
-  const meter = progressMeter(onProgress, () => engine);
+  const ahead = await workAhead(planned, {
+    models,
+    engine: request.engine,
+    signal,
+    onProgress: (progress) => onProgress(aheadMessage(progress)),
+  });
+  const plan = ahead?.plan ?? planned;
+  let engines: ComputeEngine[] = [];
+  const meter = progressMeter(onProgress, () => ({ seconds: secondsOf(engines) }));
   let inputs: Inputs | undefined;
   let destination: Destination | undefined;
   try {
@@ -47,7 +57,8 @@ export async function runMerge(
     destination = await openDestination(request.destination, request.resume);
     const record = await openRunRecord(destination, request.resume ?? false);
     const begun = record.found?.begun.engine;
-    engine = await openEngine(request.engine === 'auto' && begun ? begun : request.engine);
+    engines = await openMergeEngines(request.engine === 'auto' && begun ? begun : request.engine);
+    const [engine, ...lanes] = engines as [ComputeEngine, ...ComputeEngine[]];
     await record.begin(plan, engine);
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
     inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
@@ -60,12 +71,14 @@ export async function runMerge(
     const done = await record.point(shardPlans, signal, (bytes, file) => meter.advance(bytes, file));
     const { tensors, shards } = await mergeShards({
       plan,
+      prepared: ahead?.prepared,
       shardPlans,
       request,
       engine,
+      lanes,
       replaceEngine: (fresh) => {
-        engine?.close();
-        engine = fresh;
+        engines[0]?.close();
+        engines[0] = fresh;
       },
       record,
       done,
@@ -93,6 +106,7 @@ export async function runMerge(
       })),
       shards: shards.map(({ file, bytes, sha256 }) => ({ file, bytes, sha256 })),
       tensors,
+      ...(ahead ? { ahead: ahead.report } : {}),
     };
   } catch (error) {
     const keep = destination?.remains?.keep;
@@ -100,7 +114,7 @@ export async function runMerge(
     throw error;
   } finally {
     inputs?.close();
-    engine?.close();
+    for (const engine of engines) engine.close();
   }
 }
 
@@ -123,9 +137,11 @@ export function requireClean(plan: Plan): void {
 
 interface ShardWork {
   plan: Plan;
+  prepared: Prepared | undefined;
   shardPlans: readonly ShardPlan[];
   request: MergeRequest;
   engine: ComputeEngine;
+  lanes: readonly ComputeEngine[];
   replaceEngine(fresh: ComputeEngine): void;
   record: RunRecord;
   done: ResumePoint;
@@ -135,17 +151,25 @@ interface ShardWork {
 }
 
 async function mergeShards(work: ShardWork) {
-  const { plan, shardPlans, request, engine, record, done, inputs, meter, signal } = work;
+  const { plan, shardPlans, request, engine, lanes, record, done, inputs, meter, signal } = work;
   const bytesDone = shardPlans
     .flatMap((shard) => shard.tensors)
     .slice(0, done.tensors.length)
     .reduce((sum, { byteLength }) => sum + byteLength, 0);
-  meter.begin('merging', dataBytes(shardPlans), plan.tensors.length, {
-    bytes: bytesDone,
-    reports: done.tensors,
+  const beginMerging = () =>
+    meter.begin('merging', dataBytes(shardPlans), plan.tensors.length, {
+      bytes: bytesDone,
+      reports: done.tensors,
+    });
+  if (measuredTensors(plan, methodById).length === 0) beginMerging();
+  const recover = deviceRecovery({
+    reopen: () => openEngine(engine.kind),
+    replace: work.replaceEngine,
+    tell: (note) => meter.tell(note),
   });
   return runPlan<WrittenShard>({
     plan,
+    ...(work.prepared ? { prepared: work.prepared } : {}),
     shards: shardPlans,
     engine,
     methods: methodById,
@@ -153,11 +177,7 @@ async function mergeShards(work: ShardWork) {
     signal,
     ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
     done,
-    recover: deviceRecovery({
-      reopen: () => openEngine(engine.kind),
-      replace: work.replaceEngine,
-      tell: (note) => meter.tell(note),
-    }),
+    ...(lanes.length > 0 ? { lanes } : { recover }),
     openShard: async (shard, skipped) => {
       const sink = await record.openShard(shard, skipped);
       return {
@@ -170,9 +190,23 @@ async function mergeShards(work: ShardWork) {
       };
     },
     onWait: (seconds) => meter.spend('read', seconds),
+    measuring: {
+      begin: (bytes, tensors) => meter.begin('measuring', bytes, tensors),
+      advance(tensor, bytes) {
+        meter.advance(bytes, tensor);
+        meter.finishTensor();
+      },
+      end: beginMerging,
+    },
     onTensor: (report) => meter.finishTensor(report),
     onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
   });
+}
+
+/** What all engines have spent together: more than the time that has passed where several work at once. */
+function secondsOf(engines: readonly ComputeEngine[]): EngineSeconds {
+  const sum = (stage: keyof EngineSeconds) => engines.reduce((all, { seconds }) => all + seconds[stage], 0);
+  return { upload: sum('upload'), compute: sum('compute'), readback: sum('readback') };
 }
 
 async function textSha256(text: string): Promise<string> {

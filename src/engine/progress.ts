@@ -36,7 +36,7 @@ export interface ProgressMeter<P extends AnyProgress = Progress> {
 /** A meter that sends to `send`; compute stages are read off the engine, once there is one. */
 export function progressMeter<P extends AnyProgress = Progress>(
   send: (progress: P) => void,
-  engine: () => ComputeEngine | undefined,
+  engine: () => Pick<ComputeEngine, 'seconds'> | undefined,
   now: () => number = () => performance.now(),
 ): ProgressMeter<P> {
   const own = { read: 0, write: 0 };

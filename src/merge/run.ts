@@ -1,20 +1,21 @@
 /**
- * The run: a pure function of (input bytes, recipe). Tensors are computed one after the other in the order of the
- * output files; while one is computed, the next one's bytes are already being read. No model is ever resident.
+ * The run: a pure function of (input bytes, recipe). Tensors are written one after the other in the order of the output
+ * files. Each engine computes one at a time while the bytes of its next one are already being read; what is computed
+ * before its turn waits with its first tile. No model is ever resident.
  */
 import type { ComputeEngine } from '../compute/engine';
 import type { TensorReport } from '../engine/protocol';
 import { AmalgamError } from '../errors';
-import { computeTensor, openComputed } from './compute';
 import type { WholeModel } from './delta-pipeline';
+import { type Flights, openFlights } from './flights';
+import { isComputed, openLane } from './lane';
 import type { MergeMethod } from './method';
 import type { Plan, ShardPlan, TensorPlan } from './plan';
 import type { Prepared } from './prepared';
-import { replayable } from './replayable';
-import { openRunWorkspace, type Recover, type RunWorkspace } from './run-workspace';
-import type { Emit, TensorStatistics } from './tensor-outcome';
-import type { ReadTensor, TensorTask } from './tensor-task';
-import { measuredTensors, measureWholeModel } from './whole-model';
+import type { Recover, RunWorkspace } from './run-workspace';
+import type { TensorStatistics } from './tensor-outcome';
+import type { ReadTensor } from './tensor-task';
+import { type MeasuringProgress, measuredTensors, measureWholeModel } from './whole-model';
 
 /** Where a shard's bytes go; ShardWriter of the write room is one. */
 export interface ShardSink<Written> {
@@ -29,6 +30,8 @@ export interface RunOptions<Written> {
   plan: Plan;
   shards: readonly ShardPlan[];
   engine: ComputeEngine;
+  /** More engines of the same kind: as many tensors more are computed at once. */
+  lanes?: readonly ComputeEngine[];
   methods: ReadonlyMap<string, MergeMethod>;
   read: ReadTensor;
   /** @param skipped tensors of the shard that are there already */
@@ -43,14 +46,13 @@ export interface RunOptions<Written> {
   tileElements?: number;
   signal?: AbortSignal;
   onTensor?(report: TensorReport): void;
+  /** Told of the sweeps over whole models that some semantics need before the first tensor is merged. */
+  measuring?: MeasuringProgress;
   /** Seconds the run stood still for stored bytes. */
   onWait?(seconds: number): void;
   /** Output bytes written since the last call, and the tensor they belong to. */
   onBytes?(bytes: number, tensor: string): void;
 }
-
-/** Copied tensors move in pieces of this size. */
-const COPY_BYTES = 8 * 1024 * 1024;
 
 /**
  * Merges every tensor of a clean plan into its shards.
@@ -61,55 +63,31 @@ export async function runPlan<Written>(
 ): Promise<{ tensors: TensorReport[]; shards: Written[] }> {
   const { plan } = options;
   const byName = new Map(plan.tensors.map((t) => [t.name, t]));
-  const swept = [
-    ...plan.tensors.filter((t) => t.copy === undefined && t.elements > 0),
-    ...measuredTensors(plan, options.methods),
-  ];
-  const run = openRunWorkspace(swept, options);
+  const swept = [...plan.tensors.filter(isComputed), ...measuredTensors(plan, options.methods)];
   const reports: TensorReport[] = [...(options.done?.tensors ?? [])];
   const written: Written[] = [...(options.done?.shards ?? [])];
   const order = options.shards.flatMap((s) => s.tensors.map((t) => byName.get(t.name)!));
-  const open = (t: TensorPlan | undefined): TensorTask | undefined =>
-    t && t.copy === undefined && t.elements > 0
-      ? openComputed(t, methodOf(t, options.methods), run.work, options.read, options.prepared)
-      : undefined;
-  let index = reports.length;
-  let next: TensorTask | undefined;
-  /** Opens the tensor after the one at work, and begins to read it. */
-  const lookAhead = () => {
-    next?.close();
-    next = open(order[index]);
-    next?.prefetch();
-  };
+  const lanes = [options.engine, ...(options.lanes ?? [])].map((engine) =>
+    openLane(swept, { ...options, engine }),
+  );
+  let flights: Flights | undefined;
   try {
-    const wholeModel = index < order.length ? await run.retrying(() => prepare(options, run)) : undefined;
-    lookAhead();
+    const work = reports.length < order.length ? await prepare(options, lanes[0]!.run) : undefined;
+    flights = openFlights(lanes, order, reports.length, work);
     let first = written.reduce((sum, _, i) => sum + options.shards[i]!.tensors.length, 0);
     for (const shard of options.shards.slice(written.length)) {
-      const skipped = index - first;
+      const skipped = reports.length - first;
       const sink = await options.openShard(shard, skipped);
       first += shard.tensors.length;
       try {
         for (const { name } of shard.tensors.slice(skipped)) {
           const tensor = byName.get(name)!;
-          const { emit, restart } = replayable(async (bytes) => {
+          throwIfCancelled(options.signal);
+          const statistics = await flights.land(async (bytes) => {
             throwIfCancelled(options.signal);
             await sink.append(bytes);
             options.onBytes?.(bytes.byteLength, name);
           });
-          let task = next;
-          next = undefined;
-          index++;
-          lookAhead();
-          throwIfCancelled(options.signal);
-          const statistics = task
-            ? await run.retrying(async () => {
-                restart();
-                const attempt = task ?? open(tensor)!;
-                task = undefined;
-                return compute(attempt, options, wholeModel, emit).finally(() => attempt.close());
-              }, lookAhead)
-            : await copy(tensor, options.read, emit);
           const report = tensorReport(tensor, statistics);
           reports.push(report);
           await sink.finishTensor?.(report);
@@ -122,54 +100,31 @@ export async function runPlan<Written>(
       }
     }
   } finally {
-    next?.close();
-    run.close();
+    await flights?.cancel();
+    for (const lane of lanes) lane.close();
   }
   return { tensors: reports, shards: written };
-}
-
-function methodOf(tensor: TensorPlan, methods: ReadonlyMap<string, MergeMethod>): MergeMethod {
-  const method = methods.get(tensor.method);
-  if (!method) throw new Error(`no method ${tensor.method}`);
-  return method;
 }
 
 /** What has to be known of whole models before the first tensor is merged; sweeps them where the method asks for it. */
 function prepare(options: RunOptions<unknown>, run: RunWorkspace): Promise<WholeModel | undefined> {
   const { plan, methods, read, signal } = options;
-  const { work } = run;
-  const { engine } = work;
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
   const onTensor = () => throwIfCancelled(signal);
-  return measureWholeModel({ plan, methods, work, engine, read, seed, nonFinite, onTensor });
-}
-
-function compute(
-  task: TensorTask,
-  options: RunOptions<unknown>,
-  wholeModel: WholeModel | undefined,
-  emit: Emit,
-): Promise<TensorStatistics> {
-  const { seed = 0, nonFinite = 'stop' } = options.plan.recipe.amalgam;
-  const { prepared } = options;
-  const settings = {
-    seed,
-    nonFinite,
-    ...(wholeModel ? { wholeModel } : {}),
-    ...(prepared ? { prepared } : {}),
-  };
-  return computeTensor(task, methodOf(task.plan, options.methods), settings, emit);
-}
-
-/** Byte for byte, never through floats. */
-async function copy(tensor: TensorPlan, read: ReadTensor, emit: Emit): Promise<undefined> {
-  const ref = tensor.copy;
-  if (!ref) return undefined; // an empty tensor has no bytes
-  const length = ref.end - ref.begin;
-  for (let begin = 0; begin < length; begin += COPY_BYTES) {
-    await emit(await read(ref, begin, Math.min(begin + COPY_BYTES, length)));
-  }
-  return undefined;
+  return run.retrying(() => {
+    const { work } = run;
+    return measureWholeModel({
+      plan,
+      methods,
+      work,
+      engine: work.engine,
+      read,
+      seed,
+      nonFinite,
+      onTensor,
+      ...(options.measuring ? { progress: options.measuring } : {}),
+    });
+  });
 }
 
 function tensorReport(tensor: TensorPlan, statistics: TensorStatistics | undefined): TensorReport {

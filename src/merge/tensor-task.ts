@@ -133,7 +133,8 @@ async function stage(
   for (const [ref, data] of bytes) {
     const region = regions.size * stride;
     regions.set(ref, region);
-    engine.write(work.raw, region * 4, padToWord(data));
+    // the bytes were fetched for this tile alone
+    engine.write(work.raw, region * 4, padToWord(data), true);
   }
   const decodeInto = (ref: TensorRef, slot: number) =>
     engine.run(decode, {

@@ -47,7 +47,8 @@ export function tileElementsFor(
   wanted?: number,
   least = BLOCK,
 ): number {
-  const budget = Math.max(least, wanted ?? Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(models)));
+  const bytes = engine.tileBytes ?? DEFAULT_DEVICE_BYTES;
+  const budget = Math.max(least, wanted ?? Math.floor(bytes / bytesPerElement(models)));
   const oneBuffer = Math.floor(engine.maxBufferBytes / (4 * (models + 1)));
   const most = Math.min(budget, oneBuffer, Math.ceil(largestTensor / BLOCK) * BLOCK);
   return Math.max(BLOCK, Math.floor(most / BLOCK) * BLOCK);

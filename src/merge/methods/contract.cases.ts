@@ -201,6 +201,7 @@ export async function mergeModel(
   { tensors, read }: ContractModel,
   tileElements = 65_536,
   nonFinite: 'stop' | 'carry' = 'stop',
+  lanes: readonly ComputeEngine[] = [],
 ): Promise<Merged> {
   const header = new Uint8Array(0);
   const shards = tensors.map(({ name, dtype, shape, elements }) => {
@@ -225,6 +226,7 @@ export async function mergeModel(
     plan,
     shards,
     engine,
+    lanes,
     methods: new Map([[method.id, method]]),
     read,
     tileElements,

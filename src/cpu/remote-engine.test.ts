@@ -1,0 +1,84 @@
+/** An engine behind a port computes what the engine itself does, copies what it is lent and says what went wrong. */
+import { describe, expect, it } from 'vitest';
+import type { Kernel } from '../compute/kernel';
+import { DTYPE_CODE, decode } from '../compute/kernels/decode';
+import { bytesAfter, words } from '../compute/kernels/kernels.test.support';
+import { subtract } from '../compute/kernels/subtract';
+import { createCpuEngine } from './cpu-engine';
+import type { Answer, Batch } from './lane-protocol';
+import { createRemoteEngine, type LanePort } from './remote-engine';
+import { serveEngine } from './serve-engine';
+
+/** A port whose messages are cloned and moved as between threads. */
+function localPort(kernels: readonly Kernel[]): LanePort {
+  const port: LanePort = {
+    postMessage(batch: Batch, transfer: Transferable[]) {
+      const sent = structuredClone(batch, { transfer: transfer as ArrayBuffer[] });
+      setTimeout(() => serve(sent), 0);
+    },
+    onmessage: null,
+    onerror: null,
+    terminate() {},
+  };
+  const serve = serveEngine(new Map(kernels.map((k) => [k.id, k])), (answer: Answer, transfer) => {
+    const data = structuredClone(answer, { transfer: transfer as ArrayBuffer[] });
+    port.onmessage?.({ data } as MessageEvent<Answer>);
+  });
+  return port;
+}
+
+const open = (...kernels: unknown[]) =>
+  createRemoteEngine(localPort(kernels as Kernel[]), 'a thread', 2 ** 24);
+
+describe('an engine in a thread of its own', () => {
+  it('gives the bytes of the engine itself', async () => {
+    const contents = () => ({
+      raw: words(300, 1),
+      values: new Uint32Array(400),
+      status: new Uint32Array(1),
+    });
+    const params = { elements: 300, dtype: DTYPE_CODE.BF16, raw_begin: 0, out: 9, status: 0 };
+    const far = await bytesAfter(open(decode), decode as Kernel, contents(), params, 1, 300);
+    const near = await bytesAfter(createCpuEngine(), decode as Kernel, contents(), params, 1, 300);
+    expect(far).toEqual(near);
+  });
+
+  it('leaves a lent array as it is and takes one that is handed over', async () => {
+    const engine = open();
+    const buffer = engine.allocate(16, 'buffer');
+    const lent = new Uint8Array([1, 2, 3, 4]);
+    const given = new Uint8Array([5, 6, 7, 8]);
+    engine.write(buffer, 0, lent);
+    lent.fill(0);
+    engine.write(buffer, 4, given, true);
+    const [bytes] = await engine.read([{ buffer, byteLength: 8 }]);
+    expect([...bytes!]).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(lent.length).toBe(4);
+    expect(given.length).toBe(0);
+  });
+
+  it('answers reads in order', async () => {
+    const engine = open();
+    const buffer = engine.allocate(4, 'buffer');
+    const reads = [1, 2, 3].map((n) => {
+      engine.write(buffer, 0, new Uint8Array([n, 0, 0, 0]));
+      return engine.read([{ buffer, byteLength: 1 * 4 }]);
+    });
+    expect((await Promise.all(reads)).map(([bytes]) => bytes![0])).toEqual([1, 2, 3]);
+  });
+
+  it('fails, and stays failed, when its thread cannot do what it is told', async () => {
+    const engine = open(decode);
+    const values = engine.allocate(64, 'values');
+    engine.run(subtract, { params: { elements: 8, slot: 8 }, buffers: { values }, groups: 1, elements: 8 });
+    await expect(engine.read([])).rejects.toMatchObject({ message: /no kernel subtract/ });
+    await expect(engine.read([])).rejects.toMatchObject({ message: /no kernel subtract/ });
+  });
+
+  it('ends what waits when it is closed', async () => {
+    const engine = open();
+    const waiting = engine.read([]);
+    engine.close();
+    await expect(waiting).rejects.toMatchObject({ code: 'Cancelled' });
+  });
+});

@@ -1,0 +1,68 @@
+import type { ComputeEngine, EngineBuffer } from '../compute/engine';
+import type { Kernel } from '../compute/kernel';
+import { errorFacts } from '../errors';
+import { createCpuEngine } from './cpu-engine';
+import type { Answer, Batch, Command } from './lane-protocol';
+
+/**
+ * Answers batches with a CPU engine of this thread, one after the other.
+ * @param kernels by id; a batch that names another one fails
+ * @param answer sends an answer, moving the arrays
+ */
+export function serveEngine(
+  kernels: ReadonlyMap<string, Kernel>,
+  answer: (answer: Answer, transfer: Transferable[]) => void,
+): (batch: Batch) => void {
+  const engine = createCpuEngine();
+  const buffers = new Map<number, EngineBuffer>();
+  let chain = Promise.resolve();
+  return (batch) => {
+    chain = chain.then(async () => {
+      try {
+        for (const command of batch.commands) obey(engine, buffers, kernels, command);
+        const ranges = batch.read.map(({ buffer, byteOffset, byteLength }) => ({
+          buffer: buffers.get(buffer)!,
+          byteOffset,
+          byteLength,
+        }));
+        const data = await engine.read(ranges);
+        answer(
+          { data, seconds: { ...engine.seconds } },
+          data.map(({ buffer }) => buffer),
+        );
+      } catch (thrown) {
+        answer({ error: errorFacts(thrown) }, []);
+      }
+    });
+  };
+}
+
+function obey(
+  engine: ComputeEngine,
+  buffers: Map<number, EngineBuffer>,
+  kernels: ReadonlyMap<string, Kernel>,
+  command: Command,
+): void {
+  switch (command.do) {
+    case 'allocate':
+      buffers.set(command.buffer, engine.allocate(command.byteLength, command.label));
+      return;
+    case 'free':
+      engine.free(buffers.get(command.buffer)!);
+      buffers.delete(command.buffer);
+      return;
+    case 'write':
+      engine.write(buffers.get(command.buffer)!, command.byteOffset, command.data);
+      return;
+    case 'clear':
+      engine.clear(buffers.get(command.buffer)!, command.byteOffset, command.byteLength);
+      return;
+    case 'run': {
+      const kernel = kernels.get(command.kernel);
+      if (!kernel) throw new Error(`the CPU engine's thread has no kernel ${command.kernel}`);
+      const bound = Object.entries(command.buffers).map(([name, b]) => [name, buffers.get(b)!] as const);
+      const { params, groups, elements } = command;
+      engine.run(kernel, { params, buffers: Object.fromEntries(bound), groups, elements });
+    }
+  }
+}
