@@ -12,6 +12,7 @@ import { LayersTab } from './screens/LayersTab';
 import { OutputTab } from './screens/OutputTab';
 import { PlanTab } from './screens/PlanTab';
 import { RunTab } from './screens/RunTab';
+import { jobProgress } from './state/evaluation-table';
 import type { Tab } from './state/facts';
 import { showTab } from './state/studio';
 import { useFacts, useNarrow, useStudio } from './studio-context';
@@ -126,11 +127,11 @@ function RunMark() {
   return text === '' ? null : <small>{text}</small>;
 }
 
-/** How many numbers are still to come, in the tab itself. */
+/** How far measuring is, in the tab itself. */
 function EvaluateMark() {
   const text = useFacts(({ evaluation: { job }, generation }) => {
     if (generation.status !== 'idle') return 'writing';
-    return job ? `${job.at}/${job.cells.length}` : '';
+    return job ? `${Math.floor(100 * jobProgress(job).share)}\u00a0%` : '';
   });
   return text === '' ? null : <small>{text}</small>;
 }

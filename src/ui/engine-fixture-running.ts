@@ -1,13 +1,15 @@
 /** The part of the pretended engine that runs models: losses and texts drawn from hashes of their names. */
 import type {
+  EvaluatedModel,
+  EvaluateManyReport,
+  EvaluateManyRequest,
   EvaluateReport,
-  EvaluateRequest,
   GenerateReport,
   GenerateRequest,
   RunningProgress,
   RunTarget,
 } from '../engine/protocol-run';
-import { AmalgamError } from '../errors';
+import { AmalgamError, errorFacts } from '../errors';
 
 export interface RunningFixtureOptions {
   /** Milliseconds a tenth of a text, or a token, takes. */
@@ -23,32 +25,47 @@ export const fixtureTexts = ['common', 'kitchen', 'harbour', 'workshop'].map((na
   text: `${name}: Put the pot on the bench. `.repeat(700),
 }));
 
-export async function pretendEvaluation(
-  request: EvaluateRequest,
+export async function pretendEvaluations(
+  request: EvaluateManyRequest,
   options: RunningFixtureOptions,
   onProgress: (progress: RunningProgress) => void,
   isCancelled: () => boolean,
-): Promise<EvaluateReport> {
-  const name = nameOf(request.target);
-  refuse(name, options);
-  const text = 'text' in request.input ? request.input.text : request.input.ids.join(' ');
-  const total = Math.round(text.length / 2.8);
+): Promise<EvaluateManyReport> {
+  const texts = request.inputs.map((input) => ('text' in input ? input.text : input.ids.join(' ')));
+  const total = Math.round(texts.join('').length / 2.8) * request.targets.length;
   for (let tenth = 0; tenth <= 10; tenth++) {
     await step(options, isCancelled);
     const secondsLeft = (total * (10 - tenth)) / 5000;
     onProgress({ stage: 'running', done: (total * tenth) / 10, total, rate: 500, secondsLeft });
   }
+  const models = request.targets.map((target): EvaluatedModel => {
+    const name = nameOf(target);
+    const outcomes = texts.map((text) => {
+      try {
+        refuse(name, options);
+        return { report: pretendReport(name, text, request) };
+      } catch (thrown) {
+        return { error: errorFacts(thrown) };
+      }
+    });
+    return { outcomes, bytes: 2_480_000 };
+  });
+  return { models, bytesRead: 7_440_000, peakBytes: 34_500_000, batches: 1, seconds: total / 500 };
+}
+
+function pretendReport(name: string, text: string, { window, stride }: EvaluateManyRequest): EvaluateReport {
+  const tokens = Math.round(text.length / 2.8);
   const home = /^[a-z]+/.exec(text)?.[0] ?? '';
   const meanNll = 0.55 + 0.2 * chance(home + name) - (name.includes(home) ? 0.25 : 0);
   return {
     perplexity: Math.exp(meanNll),
     meanNll,
-    tokens: total,
+    tokens,
     bitsPerByte: meanNll / 2.8 / Math.LN2,
-    protocol: { window: request.window ?? 256, stride: request.stride ?? 128, bos: 0 },
+    protocol: { window: window ?? 256, stride: stride ?? 128, bos: 0 },
     engine: 'cpu',
     adapter: 'typed arrays',
-    seconds: total / 500,
+    seconds: tokens / 500,
     peakBytes: 34_500_000,
   };
 }

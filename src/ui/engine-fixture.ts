@@ -24,7 +24,7 @@ import type { Recipe } from '../formats/recipe';
 import { pretendProfile } from './engine-fixture-profile';
 import {
   fixtureTexts,
-  pretendEvaluation,
+  pretendEvaluations,
   pretendGeneration,
   type RunningFixtureOptions,
 } from './engine-fixture-running';
@@ -84,9 +84,9 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       }
       return report;
     },
-    evaluate: async (request, onProgress) => {
+    evaluateMany: async (request, onProgress) => {
       cancelled = false;
-      return pretendEvaluation(request, options, onProgress, () => cancelled);
+      return pretendEvaluations(request, options, onProgress, () => cancelled);
     },
     generate: async (request, onProgress) => {
       cancelled = false;

@@ -1,4 +1,4 @@
-import { formatClock, formatCount } from '../format/quantity';
+import { formatClock, formatCount, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { cancelMeasuring } from '../state/evaluation';
 import type { EvaluationJob } from '../state/evaluation-facts';
@@ -16,14 +16,14 @@ export function MeasuringBar() {
   );
 }
 
-/** For those who hear the page: which text is at work, and that it is over. Single numbers would be too much. */
+/** For those who hear the page: what is at work, and that it is over. Single numbers would be too much. */
 function Spoken() {
   const measured = useFacts((s) => s.evaluation.outcomes.size > 0);
-  const text = useFacts(({ evaluation: { job } }) => job?.cells[job.at]?.textName);
+  const text = useFacts(({ evaluation: { job } }) => (job ? groupWords(job) : undefined));
   return (
     <span className="visually-hidden" role="status">
       {text !== undefined
-        ? `Measuring on ${text}.`
+        ? `Measuring ${text}.`
         : measured
           ? 'Not measuring. The table has the numbers.'
           : ''}
@@ -34,7 +34,6 @@ function Spoken() {
 function Bar({ job }: { job: EvaluationJob }) {
   const studio = useStudio();
   const { share, secondsLeft } = jobProgress(job);
-  const cell = job.cells[job.at];
   return (
     <div className="measuring">
       <div
@@ -48,12 +47,12 @@ function Bar({ job }: { job: EvaluationJob }) {
         <div className="progress-fill" style={{ width: `${share * 100}%` }} />
       </div>
       <p className="small measuring-line">
-        <span className="truncate">
-          {job.cancelling ? 'Cancelling…' : `${cell?.rowLabel ?? ''} on ${cell?.textName ?? ''}`}
-        </span>
-        <span className="quiet">
-          {formatCount(job.at + 1)} of {formatCount(job.cells.length)}
-        </span>
+        <span className="truncate">{job.cancelling ? 'Cancelling…' : groupWords(job)}</span>
+        {job.groups.length > 1 ? (
+          <span className="quiet">
+            {formatCount(job.at + 1)} of {formatCount(job.groups.length)}
+          </span>
+        ) : null}
         <span className="quiet">
           {job.progress?.stage === 'downloading'
             ? 'downloading'
@@ -69,4 +68,13 @@ function Bar({ job }: { job: EvaluationJob }) {
       </Button>
     </div>
   );
+}
+
+/** `base on common`, `12 models side by side on 4 texts`. */
+function groupWords({ groups, at }: EvaluationJob): string {
+  const group = groups[at] ?? [];
+  const rows = new Set(group.map((c) => c.rowLabel));
+  const texts = new Set(group.map((c) => c.textName));
+  const who = rows.size === 1 ? [...rows][0] : `${formatCounted(rows.size, 'model')} side by side`;
+  return `${who} on ${texts.size === 1 ? [...texts][0] : formatCounted(texts.size, 'text')}`;
 }

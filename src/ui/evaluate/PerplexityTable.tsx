@@ -1,5 +1,5 @@
 import type { CSSProperties } from 'react';
-import { formatCount, formatPercent, formatReal, formatSeconds, NBSP } from '../format/quantity';
+import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds, NBSP } from '../format/quantity';
 import { Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
 import { takeMethod } from '../state/evaluation';
@@ -34,6 +34,12 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
                 </Tip>
               </th>
             ) : null}
+            <th scope="col">
+              <Tip text="Average loss over the texts, in nats per token: the logarithm of the perplexity.">
+                <span>loss</span>
+              </Tip>
+            </th>
+            <th scope="col">size</th>
             <th scope="col">time</th>
           </tr>
         </thead>
@@ -43,7 +49,7 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
           return (
             <tbody key={group}>
               <tr className="perplexity-group">
-                <th scope="rowgroup" colSpan={columns.length + (several ? 3 : 2)}>
+                <th scope="rowgroup" colSpan={columns.length + (several ? 5 : 4)}>
                   {group === 'models' ? 'Models' : 'Merges, not written'}
                 </th>
               </tr>
@@ -81,7 +87,7 @@ interface RowProps {
   several: boolean;
 }
 
-function Row({ row: { row, cells, mean, seconds, staleTitle }, columns, base, several }: RowProps) {
+function Row({ row: { row, cells, mean, seconds, bytes, staleTitle }, columns, base, several }: RowProps) {
   return (
     <tr data-current={row.current || undefined} data-stale={staleTitle !== null || undefined}>
       <th scope="row">
@@ -114,6 +120,12 @@ function Row({ row: { row, cells, mean, seconds, staleTitle }, columns, base, se
           )}
         </td>
       ) : null}
+      <td className="perplexity-time">
+        {mean ? Math.log(mean.perplexity).toFixed(4) : <span className="faint">–</span>}
+      </td>
+      <td className="perplexity-time">
+        {bytes === null ? <span className="faint">–</span> : formatBytes(bytes)}
+      </td>
       <td className="perplexity-time">
         {seconds === null ? <span className="faint">–</span> : formatSeconds(seconds)}
       </td>

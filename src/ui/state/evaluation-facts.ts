@@ -29,7 +29,8 @@ export interface EvaluationText {
   chosen: boolean;
 }
 
-export type Outcome = { report: EvaluateReport } | { error: ErrorFacts };
+/** `bytes`: of the model's weights if it were saved. */
+export type Outcome = { report: EvaluateReport; bytes: number | null } | { error: ErrorFacts };
 
 export interface MeasuredTarget {
   /** As `targetKey` has it. */
@@ -37,10 +38,10 @@ export interface MeasuredTarget {
   title: string;
 }
 
-/** Measuring at work: one cell of the table after the other. */
+/** Measuring at work: models side by side on the same texts, one such group after the other. */
 export interface EvaluationJob {
-  cells: readonly PlannedCell[];
-  /** Index of the cell at work. */
+  groups: readonly (readonly PlannedCell[])[];
+  /** Index of the group at work. */
   at: number;
   progress: RunningProgress | null;
   /** Seconds from the start to the last message. */

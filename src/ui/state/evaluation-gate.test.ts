@@ -28,7 +28,7 @@ test('one job at a time, and each says which', () => {
   const writing: StudioFacts = { ...ready, generation: { ...ready.generation, status: 'writing' } };
   expect(whyNotMeasure(writing)).toMatch(/Writing/);
   expect(mergeGate(writing)).toMatchObject({ open: false, tone: 'wait', tab: 'evaluate' });
-  const job = { cells: [], at: 0, progress: null, elapsed: 0, cancelling: false };
+  const job = { groups: [], at: 0, progress: null, elapsed: 0, cancelling: false };
   const measuring: StudioFacts = { ...ready, evaluation: { ...ready.evaluation, job } };
   expect(whyNotWrite(measuring)).toMatch(/Measuring/);
   expect(mergeGate(measuring)).toMatchObject({ open: false, tone: 'wait', tab: 'evaluate' });

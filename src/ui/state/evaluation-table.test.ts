@@ -12,6 +12,7 @@ import { type EvaluationRow, evaluationRows, recipeByMethod, targetKey } from '.
 import {
   bestMerge,
   evaluationTable,
+  groupCells,
   jobProgress,
   missingCells,
   outcomeKey,
@@ -53,7 +54,7 @@ function measured(losses: Record<string, (number | Outcome)[]>, slice = empty): 
     const target = targetKey(row(id).target);
     lastOf.set(id, { target, title: row(id).label });
     values.forEach((value, i) => {
-      const outcome = typeof value === 'number' ? { report: report(value) } : value;
+      const outcome = typeof value === 'number' ? { report: report(value), bytes: 4 } : value;
       outcomes.set(outcomeKey(target, texts[i] as EvaluationText, slice), outcome);
     });
   }
@@ -165,7 +166,7 @@ test('a text shorter than the quick part is the same measurement either way', ()
   );
 });
 
-test('cells are measured text by text, and the time left follows the characters', () => {
+test('rows that lack the same texts are measured side by side, and the time left follows the characters', () => {
   const cells = missingCells(rows.slice(0, 2), { ...empty, amount: 'full' });
   expect(cells.map((c) => `${c.rowLabel} ${c.textName}`)).toEqual([
     'base tales',
@@ -174,8 +175,15 @@ test('cells are measured text by text, and the time left follows the characters'
     'kitchen recipes',
   ]);
   const progress = { stage: 'running', done: 50, total: 100, rate: 1, secondsLeft: 1 } as const;
-  // 6000, 6000, 8000 and 8000 characters; 1.5 cells are done
-  const { share, secondsLeft } = jobProgress({ cells, at: 1, progress, elapsed: 9, cancelling: false });
-  expect(share).toBeCloseTo(9000 / 28_000, 12);
-  expect(secondsLeft).toBeCloseTo(19, 12);
+  // base lacks one text, kitchen both
+  const groups = groupCells(cells.slice(1));
+  expect(groups.map((g) => g.map((c) => `${c.rowLabel} ${c.textName}`))).toEqual([
+    ['kitchen tales', 'kitchen recipes'],
+    ['base recipes'],
+  ]);
+  expect(groupCells(cells)).toHaveLength(1);
+  // 6000 and 8000, then 8000 characters; the first group and half of the second are done
+  const { share, secondsLeft } = jobProgress({ groups, at: 1, progress, elapsed: 9, cancelling: false });
+  expect(share).toBeCloseTo(18_000 / 22_000, 12);
+  expect(secondsLeft).toBeCloseTo(2, 12);
 });

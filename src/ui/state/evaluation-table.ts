@@ -29,13 +29,15 @@ export interface TableRow {
   mean: { perplexity: number; best: boolean } | null;
   /** Seconds that the cells of this row took together; null before the first. */
   seconds: number | null;
+  /** Bytes of the model if it were saved. */
+  bytes: number | null;
   /** The recipe was another one when the dimmed cells were measured. */
   staleTitle: string | null;
 }
 
 export type TableCell =
   | { state: 'none' | 'queued' | 'running' }
-  | { state: 'done'; report: EvaluateReport; stale: boolean; best: boolean }
+  | { state: 'done'; report: EvaluateReport; bytes: number | null; stale: boolean; best: boolean }
   | { state: 'failed'; error: ErrorFacts; stale: boolean };
 
 /** What an outcome is kept under: the same target, text and protocol are measured once. */
@@ -50,7 +52,7 @@ export function outcomeKey(
 
 /** The rows that are shown: all models, the recipe's merge, and every method that was or will be measured. */
 export function shownRows(rows: readonly EvaluationRow[], evaluation: EvaluationSlice): EvaluationRow[] {
-  const planned = new Set(evaluation.job?.cells.map((c) => c.rowId));
+  const planned = new Set(evaluation.job?.groups.flat().map((c) => c.rowId));
   return rows.filter(
     (r) => r.group === 'models' || r.current || evaluation.lastOf.has(r.id) || planned.has(r.id),
   );
@@ -78,6 +80,23 @@ export function missingCells(rows: readonly EvaluationRow[], evaluation: Evaluat
         ];
       }),
     );
+}
+
+/** Cells by the row they are in, rows and cells in the order given. */
+export function cellsByRow(cells: readonly PlannedCell[]): PlannedCell[][] {
+  const rows = new Map<string, PlannedCell[]>();
+  for (const cell of cells) rows.set(cell.rowId, [...(rows.get(cell.rowId) ?? []), cell]);
+  return [...rows.values()];
+}
+
+/** Cells in groups that can be measured together: rows that lack the same texts go side by side. */
+export function groupCells(cells: readonly PlannedCell[]): PlannedCell[][] {
+  const groups = new Map<string, PlannedCell[]>();
+  for (const own of cellsByRow(cells)) {
+    const texts = JSON.stringify(own.map((c) => c.textId));
+    groups.set(texts, [...(groups.get(texts) ?? []), ...own]);
+  }
+  return [...groups.values()];
 }
 
 export function evaluationTable(
@@ -151,11 +170,12 @@ export function tableErrors(rows: readonly TableRow[]): { rows: string[]; error:
 
 /** Share of the job's characters that are scored, in [0, 1], and the seconds left at the pace so far. */
 export function jobProgress(job: EvaluationJob): { share: number; secondsLeft: number | null } {
-  const total = job.cells.reduce((sum, c) => sum + c.characters, 0);
-  const before = job.cells.slice(0, job.at).reduce((sum, c) => sum + c.characters, 0);
+  const characters = job.groups.map((group) => group.reduce((sum, c) => sum + c.characters, 0));
+  const total = characters.reduce((a, b) => a + b, 0);
+  const before = characters.slice(0, job.at).reduce((a, b) => a + b, 0);
   const running = job.progress?.stage === 'running' ? job.progress : null;
   const part = running && running.total > 0 ? running.done / running.total : 0;
-  const done = before + part * (job.cells[job.at]?.characters ?? 0);
+  const done = before + part * (characters[job.at] ?? 0);
   const share = total > 0 ? done / total : 0;
   return { share, secondsLeft: share > 0.005 ? (job.elapsed * (1 - share)) / share : null };
 }
@@ -170,19 +190,20 @@ function tableRow(
   const of = (key: string, text: EvaluationText): Outcome | undefined =>
     evaluation.outcomes.get(outcomeKey(key, text, evaluation));
   // A row shows the past only as a whole: numbers of two recipes never stand side by side.
-  const fresh = texts.some((t) => of(target, t)) || evaluation.job?.cells.some((c) => c.rowId === row.id);
+  const fresh =
+    texts.some((t) => of(target, t)) || evaluation.job?.groups.flat().some((c) => c.rowId === row.id);
   const stale =
     !fresh && last !== undefined && last.target !== target && texts.some((t) => of(last.target, t));
   const cells = texts.map((text): TableCell => {
     const key = outcomeKey(stale ? last.target : target, text, evaluation);
-    const planned = evaluation.job?.cells.findIndex((c) => c.key === key) ?? -1;
+    const planned = evaluation.job?.groups.findIndex((g) => g.some((c) => c.key === key)) ?? -1;
     const at = evaluation.job?.at ?? -1;
     if (planned >= 0 && planned === at) return { state: 'running' };
     if (planned > at) return { state: 'queued' };
     const outcome = evaluation.outcomes.get(key);
     if (!outcome) return { state: 'none' };
     return 'report' in outcome
-      ? { state: 'done', report: outcome.report, stale, best: false }
+      ? { state: 'done', report: outcome.report, bytes: outcome.bytes, stale, best: false }
       : { state: 'failed', error: outcome.error, stale };
   });
   const reports = cells.flatMap((c) => (c.state === 'done' ? [c.report] : []));
@@ -195,6 +216,7 @@ function tableRow(
       ? { perplexity: Math.exp(reports.reduce((s, r) => s + r.meanNll, 0) / reports.length), best: false }
       : null,
     seconds: reports.length > 0 ? reports.reduce((s, r) => s + r.seconds, 0) : null,
+    bytes: cells.find((c) => c.state === 'done')?.bytes ?? null,
     staleTitle: stale ? last.title : null,
   };
 }

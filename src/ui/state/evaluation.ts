@@ -1,6 +1,6 @@
 /** Actions of the Evaluate tab's table: texts, protocol, measuring. */
 import type { RunningProgress } from '../../engine/protocol-run';
-import { AmalgamError, type ErrorFacts, errorFacts } from '../../errors';
+import { AmalgamError, errorFacts } from '../../errors';
 import { formatBytes } from '../format/quantity';
 import type {
   EvaluationJob,
@@ -11,8 +11,9 @@ import type {
 } from './evaluation-facts';
 import { whyNotMeasure } from './evaluation-gate';
 import { type EvaluationRow, recipeByMethod, targetKey } from './evaluation-rows';
-import { missingCells } from './evaluation-table';
+import { cellsByRow, groupCells, missingCells } from './evaluation-table';
 import { MAX_TEXT_BYTES, scoredText, textOfFile } from './evaluation-texts';
+import type { StudioFacts } from './facts';
 import { stayAwake } from './stay-awake';
 import { editRecipe, notifyError, type Studio } from './studio';
 
@@ -80,47 +81,52 @@ export function takeMethod(studio: Studio, row: EvaluationRow): void {
 }
 
 /**
- * Measures the cells of these rows that have no number yet, one after the other; each number is in the table as soon
- * as it is known. A row whose model cannot be run is given up, the others go on. Never rejects.
+ * Measures the cells of these rows that have no number yet: rows that lack the same texts side by side, so that their
+ * files are read once. A row whose model cannot be run says so, the others go on. Never rejects.
  */
 export async function measure(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const before = studio.store.getState();
-  const cells = missingCells(rows, before.evaluation);
-  if (cells.length === 0 || whyNotMeasure(before) !== null) return;
-  const { amount, window, stride, texts } = before.evaluation;
-  const { choice } = before.engine;
+  const groups = groupCells(missingCells(rows, before.evaluation));
+  if (groups.length === 0 || whyNotMeasure(before) !== null) return;
   const begun = performance.now();
   const secondsSince = () => (performance.now() - begun) / 1000;
-  editEvaluation(studio, { job: { cells, at: 0, progress: null, elapsed: 0, cancelling: false } });
+  editEvaluation(studio, { job: { groups, at: 0, progress: null, elapsed: 0, cancelling: false } });
   const release = stayAwake();
-  const failed = new Map<string, ErrorFacts>();
   try {
-    for (const [at, cell] of cells.entries()) {
+    for (const [at, group] of groups.entries()) {
       if (studio.store.getState().evaluation.job?.cancelling) return;
       editJob(studio, (job) => ({ ...job, at, progress: null, elapsed: secondsSince() }));
-      const given = failed.get(cell.rowId);
-      if (given) {
-        keep(studio, cell, { error: given });
-        continue;
-      }
-      const text = texts.find((t) => t.id === cell.textId)?.text ?? '';
-      try {
-        const report = await studio.engine.evaluate(
-          { target: cell.target, input: { text: scoredText(text, amount) }, window, stride, engine: choice },
-          (progress) => follow(studio, at, progress, secondsSince()),
-        );
-        keep(studio, cell, { report });
-      } catch (thrown) {
-        const error = errorFacts(thrown);
-        if (error.code === 'Cancelled') return;
-        if (STOPS_ALL.has(error.code)) return notifyError(studio, thrown);
-        if (!CONCERNS_TEXT.has(error.code)) failed.set(cell.rowId, error);
-        keep(studio, cell, { error });
-      }
+      await measureGroup(studio, group, before, (progress) => follow(studio, at, progress, secondsSince()));
     }
+  } catch (thrown) {
+    if (errorFacts(thrown).code !== 'Cancelled') notifyError(studio, thrown);
   } finally {
     editEvaluation(studio, { job: null });
     release();
+  }
+}
+
+async function measureGroup(
+  studio: Studio,
+  group: readonly PlannedCell[],
+  { evaluation: { amount, window, stride, texts }, engine: { choice } }: StudioFacts,
+  onProgress: (progress: RunningProgress) => void,
+): Promise<void> {
+  const rows = cellsByRow(group);
+  const inputs = (rows[0] ?? []).map(({ textId }) => {
+    const text = texts.find((t) => t.id === textId)?.text ?? '';
+    return { text: scoredText(text, amount) };
+  });
+  const targets = rows.flatMap(([cell]) => (cell ? [cell.target] : []));
+  const report = await studio.engine.evaluateMany(
+    { targets, inputs, window, stride, engine: choice },
+    onProgress,
+  );
+  for (const [r, { outcomes, bytes }] of report.models.entries()) {
+    for (const [t, outcome] of outcomes.entries()) {
+      const cell = rows[r]?.[t];
+      if (cell) keep(studio, cell, 'report' in outcome ? { ...outcome, bytes } : outcome);
+    }
   }
 }
 
@@ -133,17 +139,6 @@ export async function cancelMeasuring(studio: Studio): Promise<void> {
     notifyError(studio, thrown);
   }
 }
-
-/** These say something about one text; the row's other texts are still worth a try. */
-const CONCERNS_TEXT: ReadonlySet<string> = new Set([
-  'TextEmpty',
-  'TextTooShort',
-  'TokenOutOfRange',
-  'ContextTooLong',
-  'Usage',
-]);
-/** After these no other cell would fare better. */
-const STOPS_ALL: ReadonlySet<string> = new Set(['WorkerDied', 'Busy']);
 
 function follow(studio: Studio, at: number, progress: RunningProgress, elapsed: number): void {
   editJob(studio, (job) => (job.at === at ? { ...job, progress, elapsed } : job));

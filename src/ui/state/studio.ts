@@ -19,7 +19,7 @@ export type StudioEngine = Pick<
   | 'plan'
   | 'merge'
   | 'profile'
-  | 'evaluate'
+  | 'evaluateMany'
   | 'generate'
   | 'sampleTexts'
   | 'cancel'
