@@ -1,5 +1,4 @@
-// mask[r, w] bit b = 1 where keys of column 32w + b reach `least`: kept keys are not 0, kept ranks are high. Bits past the
-// last column are 0. Keys lie as column-score.wgsl leaves them. Integers only.
+// mask[r, w] bit b = 1 where the key of column 32w + b is not 0: what the trim left. Bits past the last column are 0. Keys lie as column-score.wgsl leaves them. Integers only.
 // Shapes: keys rows·cols u32 → mask [rows, ⌈cols/32⌉] u32.
 
 struct Params {
@@ -7,7 +6,6 @@ struct Params {
   rows: u32,
   cols: u32,
   block: u32,
-  least: u32,
 }
 
 @group(0) @binding(1) var<storage, read> keys: array<u32>;
@@ -26,7 +24,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var c = c0; c < min(c0 + 32u, params.cols); c++) {
     let first = c - c % params.block;
     let width = min(params.block, params.cols - first);
-    if (keys[first * params.rows + r * width + c - first] >= params.least) { bits |= 1u << (c - c0); }
+    if (keys[first * params.rows + r * width + c - first] != 0u) { bits |= 1u << (c - c0); }
   }
   mask[begin + lane] = bits;
 }

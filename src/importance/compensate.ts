@@ -1,7 +1,8 @@
 /** Kept entries that make up for those that went. */
 import type { ComputeEngine, EngineBuffer } from '../compute/engine';
-import { cgBegin, cgStep, rowForm, splitByMask, sweepTile } from '../compute/kernels/masked-rows';
+import { cgBegin, cgStep, splitByMask, sweepTile } from '../compute/kernels/masked-rows';
 import { maskRowWords } from '../compute/kernels/pack-mask';
+import { rowForm } from '../compute/kernels/row-form';
 import { TRIANGULAR_TILE } from '../compute/kernels/triangular';
 import { createQueue, type Queue } from '../forward/queue';
 import {
@@ -139,7 +140,6 @@ async function conjugateGradients(work: Work, block: GramBlock, hessian: Hessian
   const { begin, width, buffer: h } = block;
   const { scale } = hessian;
   const shift = hessian.shift();
-  const { form, perGroup } = rowForm(queue.engine);
   const inverse = queue.allocate(width * 4, 'inverse diagonal');
   const diagonal = hessian.diagonal.subarray(begin, begin + width);
   queue.write(
@@ -150,7 +150,8 @@ async function conjugateGradients(work: Work, block: GramBlock, hessian: Hessian
   const rho = queue.allocate(rows * 8, 'squared residuals');
   await eachChunk(work, block, ['direction', 'product', 'residual'], async (chunk, x, [p, q, r]) => {
     const params = { ...maskedParams(work, block, chunk), shift };
-    const size = { groups: Math.ceil(chunk.rows / perGroup), elements: chunk.rows };
+    const { form, groups } = rowForm(queue.engine, chunk.rows);
+    const size = { groups, elements: chunk.rows };
     enqueueSplit(work, block, chunk, x, p!);
     // the damping adds nothing here: what was dropped has no entry that is kept
     enqueueProduct(queue, p!, h, q!, chunk.rows, width, { scale });

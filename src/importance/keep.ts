@@ -5,8 +5,9 @@ import { columnScore } from '../compute/kernels/column-score';
 import { countEqual } from '../compute/kernels/count-equal';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from '../compute/kernels/histogram';
 import { maskRowWords, packMask } from '../compute/kernels/pack-mask';
-import { RANK_SHIFTS, rankDigit } from '../compute/kernels/rank-digit';
+import { rowForm } from '../compute/kernels/row-form';
 import { selectThreshold } from '../compute/kernels/select-threshold';
+import { trimRows } from '../compute/kernels/trim-rows';
 import {
   beginSearch,
   DIGITS,
@@ -54,21 +55,19 @@ export async function keepMask(
     groups: Math.ceil(elements / 1024),
     elements,
   });
-  let source = keys;
-  let least = 1;
   if (scope === 'row') {
-    source = rankRows(engine, keys, elements, cols);
-    least = cols - keptCount(density, cols);
+    const { form, groups } = rowForm(engine, rows);
+    const params = { rows, cols, keep: keptCount(density, cols) };
+    engine.run(trimRows[form], { params, buffers: { keys }, groups, elements: rows });
   } else {
     await trim(engine, keys, stretches(rows, cols, block), density);
   }
   engine.run(packMask, {
-    params: { rows, cols, block, least },
-    buffers: { keys: source, mask },
+    params: { rows, cols, block },
+    buffers: { keys, mask },
     groups: Math.ceil(words / 64),
     elements: words,
   });
-  if (source !== keys) engine.free(source);
   engine.free(keys);
   return mask;
 }
@@ -189,21 +188,4 @@ async function cutTies(
     thresholds[i] = findCut(prefix, wanted, equal.subarray(t * most, (t + 1) * most));
   }
   return thresholds;
-}
-
-/** Ranks of the keys inside their rows, smallest first, the lowest index highest among equals. The caller frees it. */
-function rankRows(engine: ComputeEngine, keys: EngineBuffer, elements: number, cols: number): EngineBuffer {
-  let from = engine.allocate(elements * 4, 'ranks');
-  let to = engine.allocate(elements * 4, 'ranks');
-  for (const [i, shift] of RANK_SHIFTS.entries()) {
-    engine.run(rankDigit, {
-      params: { elements, slot: 0, cols, shift, first: +(i === 0), last: +(i === RANK_SHIFTS.length - 1) },
-      buffers: { values: keys, order_in: from, order_out: to },
-      groups: elements / cols,
-      elements,
-    });
-    [from, to] = [to, from];
-  }
-  engine.free(to);
-  return from;
 }

@@ -20,6 +20,7 @@ import { mixColumns } from './mix-columns';
 import { maskRowWords, packMask } from './pack-mask';
 import { rearrange } from './rearrange';
 import { choleskyTile, panelBlocks, triangularPanel, triangularTile } from './triangular';
+import { trimRows } from './trim-rows';
 
 const kernels = [
   ...Object.values(inputGram),
@@ -34,6 +35,7 @@ const kernels = [
   ...Object.values(triangularTile),
   columnScore,
   packMask,
+  ...Object.values(trimRows),
   splitByMask,
   ...Object.values(cgBegin),
   ...Object.values(cgStep),
@@ -190,9 +192,24 @@ describe('masks', () => {
     const shape = { rows, cols, block };
     const scored = await expectSame(columnScore as unknown as Kernel, contents, shape, 3, rows * cols);
     const mask = new Uint32Array(rows * maskRowWords(cols));
-    const packed = { keys: Uint32Array.from(scored.keys!), mask };
-    const least = { ...shape, least: 0x3e000000 };
-    await expectSame(packMask as unknown as Kernel, packed, least, Math.ceil(mask.length / 64), mask.length);
+    const left = Uint32Array.from(scored.keys!, (key) => (key > 0x3e000000 ? key : 0));
+    const packed = { keys: left, mask };
+    await expectSame(packMask as unknown as Kernel, packed, shape, Math.ceil(mask.length / 64), mask.length);
+  });
+
+  it.each([
+    ['group', 1],
+    ['line', 64],
+  ] as const)('rows trimmed, a row per %s', async (form, perGroup) => {
+    const [rows, cols] = [70, 129];
+    // many ties: three keys a row in turn
+    const keys = words(rows * cols, 30).map((w, e) =>
+      Math.floor(e / cols) % 2 ? 1 + (w % 3) : 1 + (w >>> 1),
+    );
+    for (const keep of [1, 40, 129]) {
+      const groups = Math.ceil(rows / perGroup);
+      await expectSame(trimRows[form] as unknown as Kernel, { keys }, { rows, cols, keep }, groups, rows);
+    }
   });
 
   const [rows, width, cols, begin] = [70, 76, 160, 48];

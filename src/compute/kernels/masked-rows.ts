@@ -2,9 +2,9 @@ import cgBeginWgsl from '../../../shaders/cg-begin.wgsl?raw';
 import cgStepWgsl from '../../../shaders/cg-step.wgsl?raw';
 import splitByMaskWgsl from '../../../shaders/split-by-mask.wgsl?raw';
 import sweepTileWgsl from '../../../shaders/sweep-tile.wgsl?raw';
-import type { ComputeEngine } from '../engine';
 import { type CpuRun, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
+import { ROW_LIBRARY, type RowForm } from './row-form';
 import { TRIANGULAR_TILE } from './triangular';
 
 const PARAMS = {
@@ -18,14 +18,6 @@ const PARAMS = {
   shift: 'f32',
 } as const;
 type Params = keyof typeof PARAMS;
-
-const LIBRARY = { group: 'rowGroup', line: 'rowLine' } as const;
-export type RowForm = keyof typeof LIBRARY;
-
-/** The form for this engine, and the rows of one workgroup. */
-export function rowForm(engine: Pick<ComputeEngine, 'software'>): { form: RowForm; perGroup: number } {
-  return engine.software ? { form: 'line', perGroup: 64 } : { form: 'group', perGroup: 1 };
-}
 
 /** A row rests once a step lowered its error by no more than this share; as in shaders/cg-step.wgsl. */
 const SETTLED = 0.0005;
@@ -72,7 +64,7 @@ const STEP = {
 const defineBegin = (form: RowForm) =>
   defineKernel({
     id: `cg-begin-${form}`,
-    wgsl: composeWgsl(cgBeginWgsl, 'maskedRows', LIBRARY[form]),
+    wgsl: composeWgsl(cgBeginWgsl, 'maskedRows', ROW_LIBRARY[form]),
     params: PARAMS,
     buffers: BEGIN,
     cpu: begin,
@@ -81,7 +73,7 @@ const defineBegin = (form: RowForm) =>
 const defineStep = (form: RowForm) =>
   defineKernel({
     id: `cg-step-${form}`,
-    wgsl: composeWgsl(cgStepWgsl, 'maskedRows', LIBRARY[form]),
+    wgsl: composeWgsl(cgStepWgsl, 'maskedRows', ROW_LIBRARY[form]),
     params: PARAMS,
     buffers: STEP,
     cpu: step,

@@ -7,14 +7,14 @@ export function maskRowWords(cols: number): number {
   return Math.ceil(cols / 32);
 }
 
-/** One bit per entry: whether its key reaches a limit. See shaders/pack-mask.wgsl. */
+/** One bit per entry: whether its key is left. See shaders/pack-mask.wgsl. */
 export const packMask = defineKernel({
   id: 'pack-mask',
   wgsl: composeWgsl(packMaskWgsl),
-  params: { rows: 'u32', cols: 'u32', block: 'u32', least: 'u32' },
+  params: { rows: 'u32', cols: 'u32', block: 'u32' },
   buffers: { keys: 'read', mask: 'read_write' },
   cpu({ params, u32 }) {
-    const { rows, cols, block, least } = params;
+    const { rows, cols, block } = params;
     const keys = u32('keys');
     const mask = u32('mask');
     const rowWords = maskRowWords(cols);
@@ -24,7 +24,7 @@ export const packMask = defineKernel({
       const end = Math.min(first + block, cols);
       for (let r = 0; r < rows; r++) {
         for (let c = first; c < end; c++) {
-          if (keys[at++]! >= least) mask[r * rowWords + (c >>> 5)]! |= 1 << (c & 31);
+          if (keys[at++]! !== 0) mask[r * rowWords + (c >>> 5)]! |= 1 << (c & 31);
         }
       }
     }
