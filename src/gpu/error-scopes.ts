@@ -6,7 +6,10 @@ const FILTERS = ['validation', 'out-of-memory', 'internal'] as const;
 export class ErrorScopes {
   private isOpen = false;
 
-  constructor(private readonly device: GPUDevice) {}
+  constructor(
+    private readonly device: GPUDevice,
+    private readonly adapter: string,
+  ) {}
 
   open(): void {
     if (this.isOpen) return;
@@ -24,12 +27,12 @@ export class ErrorScopes {
     return error instanceof GPUOutOfMemoryError
       ? new AmalgamError(
           'GpuOutOfMemory',
-          `The graphics device is out of memory: ${error.message}`,
+          `The graphics device (${this.adapter}) is out of memory: ${error.message}`,
           'Close other tabs that use the GPU, choose a smaller tile, or the CPU engine.',
         )
       : new AmalgamError(
           'GpuValidation',
-          `The graphics device refused a command: ${error.message}`,
+          `The graphics device (${this.adapter}) refused a command: ${error.message}`,
           'Nothing was written. Please report this with the adapter name, or choose the CPU engine.',
         );
   }

@@ -18,10 +18,14 @@ const GRID_WIDTH = 32768;
 /** A map that stays silent this long means a lost device (some drivers never settle it). */
 const MAP_TIMEOUT_MS = 30_000;
 
-/** The WebGPU engine. @throws AmalgamError `NoWebGpu` when there is no adapter. */
-export async function createGpuEngine(): Promise<ComputeEngine> {
+/**
+ * The WebGPU engine.
+ * @param mapTimeoutMs tests vary it
+ * @throws AmalgamError `NoWebGpu` when there is no adapter.
+ */
+export async function createGpuEngine(mapTimeoutMs = MAP_TIMEOUT_MS): Promise<ComputeEngine> {
   const { device, facts } = await requestDevice();
-  return new GpuEngine(device, facts.name, facts.maxBufferBytes, facts.isFallback);
+  return new GpuEngine(device, facts.name, facts.maxBufferBytes, facts.isFallback, mapTimeoutMs);
 }
 
 /**
@@ -50,10 +54,11 @@ class GpuEngine implements ComputeEngine {
     readonly adapter: string,
     readonly maxBufferBytes: number,
     readonly software: boolean,
+    private readonly mapTimeoutMs: number,
   ) {
-    this.pipelines = new Pipelines(device);
+    this.pipelines = new Pipelines(device, adapter);
     this.stamps = new Stamps(device);
-    this.scopes = new ErrorScopes(device);
+    this.scopes = new ErrorScopes(device, adapter);
     this.paramsBuffer = device.createBuffer({
       label: 'params',
       size: this.params.byteLength,
@@ -169,7 +174,7 @@ class GpuEngine implements ComputeEngine {
   ): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const timeout = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('mapAsync did not answer')), MAP_TIMEOUT_MS);
+      timer = setTimeout(() => reject(new Error('mapAsync did not answer')), this.mapTimeoutMs);
     });
     const mapping = Promise.race([staging.mapAsync(GPUMapMode.READ, 0, size), timeout]);
     const [outcome, ...found] = await Promise.all([

@@ -11,7 +11,10 @@ export class Pipelines {
   private readonly compiled = new Map<string, Compiled>();
   private problems: Promise<AmalgamError | null>[] = [];
 
-  constructor(private readonly device: GPUDevice) {}
+  constructor(
+    private readonly device: GPUDevice,
+    private readonly adapter: string,
+  ) {}
 
   get(kernel: Kernel): Compiled {
     let compiled = this.compiled.get(kernel.id);
@@ -73,7 +76,7 @@ export class Pipelines {
       .map((m) => `${m.lineNum}:${m.linePos} ${m.message}\n    ${source[m.lineNum - 1] ?? ''}`);
     return new AmalgamError(
       'GpuCompile',
-      `The kernel ${kernel.id} does not compile on this adapter: ${lines.join('\n') || error.message}`,
+      `The kernel ${kernel.id} does not compile on ${this.adapter}: ${lines.join('\n') || error.message}`,
       'Nothing was written. Choose the CPU engine, and please report this with the adapter name.',
     );
   }
