@@ -13,7 +13,7 @@ import { readInput } from './input-files';
 import { type Job, openJob, readRecipe, type Undo } from './job';
 import { readMergedMetadata } from './merged-metadata';
 import { beginOutputFolder } from './output-folder';
-import { evaluateText, mergeText, planText, problemLines, verifyText } from './print';
+import { elsewhereLines, evaluateText, mergeText, planText, problemLines, verifyText } from './print';
 import { progressPrinter } from './progress-printer';
 import { checkReportPlace, writeWhole } from './report-file';
 
@@ -56,7 +56,7 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
 
   const job = await openJob(recipe, file, workingFolder, command.hub, undo, say);
   const facts = await job.page.call('plan', job.recipe);
-  for (const line of problemLines(facts.problems)) say(line);
+  for (const line of [...problemLines(facts.problems), ...elsewhereLines(facts)]) say(line);
   if (!facts.clean) {
     say('\nNothing was merged: the recipe does not fit the models.');
     return EXIT_FAILED;

@@ -40,7 +40,16 @@ export function planText(plan: PlanFacts, method: string): string {
     tensor.copied ? 'copied' : tensor.contributors.map((index) => names[index] ?? '?').join(', '),
   ]);
   const table = columns([['tensor', 'shape', 'dtype', 'changed by'], ...rows]);
-  return [...facts, '', ...table, ...problemLines(plan.problems)].join('\n');
+  return [...facts, '', ...table, ...problemLines(plan.problems), ...elsewhereLines(plan)].join('\n');
+}
+
+/** What mergekit does otherwise with the same recipe. */
+export function elsewhereLines({ elsewhere = [] }: PlanFacts): string[] {
+  if (elsewhere.length === 0) return [];
+  const lines = elsewhere.map(
+    ({ setting, consequence }) => `  ${displayName(setting)}: ${displayName(consequence, 200)}`,
+  );
+  return ['', 'In mergekit the same recipe means something else:', ...lines];
 }
 
 /** The problems, errors first, each with its remedy; empty when there are none. */
@@ -58,6 +67,10 @@ export function problemLines(problems: readonly PlanProblem[]): string[] {
   return lines.length > 0 ? ['', ...lines] : [];
 }
 
+function countedText({ done, total, unit }: { done: number; total: number; unit: string }): string {
+  return `${formatCount(done)}/${formatCount(total)} ${unit}`;
+}
+
 /** Stages that count layers run, not tensors. */
 const PASSES: ReadonlySet<string> = new Set(['measuring', 'searching']);
 
@@ -71,6 +84,7 @@ export function progressText(progress: AnyProgress): string {
     ...(tensors > 0
       ? [`${formatCount(tensorsDone)}/${formatCount(tensors)} ${PASSES.has(stage) ? 'layers' : 'tensors'}`]
       : []),
+    ...(progress.counted ? [countedText(progress.counted)] : []),
     ...(bytes > 0 ? [`${formatBytes(bytesDone)} of ${formatBytes(bytes)}`] : []),
     ...(bytesPerSecond > 0 ? [formatRate(bytesPerSecond)] : []),
     ...(secondsLeft === null ? [] : [`${formatSeconds(secondsLeft)} left`]),

@@ -198,8 +198,12 @@ export type DestinationSpec =
   | { kind: 'nowhere' };
 
 export interface Progress {
-  /** `checking`: what an interrupted merge left is read again and hashed. */
-  stage: 'planning' | 'downloading' | 'hashing' | 'checking' | 'merging';
+  /**
+   * `checking`: what an interrupted merge left is read again and hashed. `measuring`: whole models are swept for a
+   * threshold before the first tensor is merged. `writing`, `calibrating`, `searching`: models write text, read theirs, λ
+   * is searched for.
+   */
+  stage: 'planning' | 'downloading' | 'hashing' | 'checking' | 'writing' | 'calibrating' | 'searching' | 'measuring' | 'merging';
   /** Tensor or file at work. */
   item: string;
   tensorsDone: number;

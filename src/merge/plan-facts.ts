@@ -1,4 +1,6 @@
 import type { PlanFacts, PlanTensorFacts } from '../engine/protocol';
+import { exportWarnings } from './method-export';
+import { methodById } from './methods';
 import type { Plan, TensorPlan } from './plan';
 import { SHARD_INDEX } from './shards';
 
@@ -8,6 +10,7 @@ export function planFacts(plan: Plan): PlanFacts {
   const shardFiles = plan.shards.map((shard) => shard.file);
   return {
     problems,
+    elsewhere: exportWarnings(plan.recipe, methodById),
     clean: problems.every((problem) => problem.severity !== 'error'),
     tensors: plan.tensors.map((tensor) => tensorFacts(tensor, contributors)),
     contributors,

@@ -1,8 +1,11 @@
 import { expect, it } from 'vitest';
 import type { ComputeEngine } from '../compute/engine';
 import { createCpuEngine } from '../cpu/cpu-engine';
+import { openWorkspaceFor } from './compute';
 import { type ContractModel, contractModel, mergeModel, variantsOf } from './methods/contract.cases';
 import { ties } from './methods/ties';
+import type { Plan } from './plan';
+import { measureWholeModel } from './whole-model';
 
 const [defaults] = variantsOf(ties);
 const paper = {
@@ -76,4 +79,39 @@ it('memory does not grow with the model', async () => {
     peaks.push(peak());
   }
   expect(peaks[1]).toBe(peaks[0]);
+});
+
+it('tells how far the sweeps over the whole model are: every tensor of every sweep, and all of its bytes', async () => {
+  const model = contractModel(ties, paper, 'F32', [
+    [40, 64],
+    [30, 64],
+  ]);
+  const told: string[] = [];
+  let bytes = 0;
+  const engine = createCpuEngine();
+  const methods = new Map([[ties.id, ties]]);
+  const work = openWorkspaceFor(model.tensors, methods, engine, 4096);
+  await measureWholeModel({
+    plan: { tensors: model.tensors } as unknown as Plan,
+    methods,
+    work,
+    engine,
+    read: model.read,
+    seed: 0,
+    nonFinite: 'stop',
+    progress: {
+      begin: (total, tensors) => told.push(`begin ${total} ${tensors}`),
+      advance(tensor, read) {
+        told.push(tensor);
+        bytes += read;
+      },
+      end: () => told.push('end'),
+    },
+  });
+  const [first, second] = model.tensors.map((tensor) => tensor.name);
+  // three digits of the threshold, and one sweep for the majority sign; base and model are read each time
+  const total = 4 * 2 * (40 + 30) * 64 * 4;
+  const sweeps = Array.from({ length: 4 }, () => [first, second]).flat();
+  expect(told).toEqual([`begin ${total} 8`, ...sweeps, 'end']);
+  expect(bytes).toBe(total);
 });

@@ -13,6 +13,7 @@ import { densityOf, inclusiveThreshold } from './delta-selectors';
 import { requireFinite } from './encode-tile';
 import type { DeltaPreset, MergeMethod } from './method';
 import type { Plan, TensorPlan } from './plan';
+import { storedInputs } from './plan-bytes';
 import { countDigit, type KeySearch, readDigit } from './radix-search';
 import { beginSearch, DIGITS, KEEP_NONE, narrow, type Search, type Threshold } from './radix-select';
 import type { ReadTensor } from './tensor-task';
@@ -28,6 +29,17 @@ export interface WholeModelOptions {
   nonFinite: 'stop' | 'carry';
   /** Called before each tensor of each sweep; throws to stop. */
   onTensor?(name: string): void;
+  /** Told how far the sweeps are. */
+  progress?: MeasuringProgress;
+}
+
+export interface MeasuringProgress {
+  /** All sweeps together: bytes to read, and tensors, each counted once for each sweep. */
+  begin(bytes: number, tensors: number): void;
+  /** One more tensor of one sweep, and the bytes read of it. */
+  advance(tensor: string, bytes: number): void;
+  /** The sweeps are over. */
+  end(): void;
 }
 
 /** Measures the whole model where the recipe's preset asks for it; else undefined. @throws AmalgamError `NonFinite` */
@@ -35,9 +47,25 @@ export async function measureWholeModel(options: WholeModelOptions): Promise<Who
   const { plan, methods } = options;
   const { trims, votes } = needs(plan, methods);
   if (!trims && !votes) return undefined;
+  const swept = differing(plan);
+  const sweeps = (trims ? DIGITS.length : 0) + (votes ? 1 : 0);
+  const bytes = swept.reduce((sum, tensor) => sum + readBytes(tensor), 0);
+  options.progress?.begin(sweeps * bytes, sweeps * swept.length);
+  const measured = await measure(options, trims, votes);
+  options.progress?.end();
+  return measured;
+}
+
+async function measure(options: WholeModelOptions, trims: boolean, votes: boolean): Promise<WholeModel> {
   const thresholds = trims ? await modelThresholds(options) : new Map<string, Threshold>();
   const measured: WholeModel = { thresholds, majority: 0 };
   return votes ? { ...measured, majority: await majoritySign(options, measured) } : measured;
+}
+
+/** Bytes of everything stored that a tensor is made from. */
+function readBytes(tensor: TensorPlan): number {
+  const { copy: _, ...computed } = tensor;
+  return storedInputs(computed).reduce((sum, { begin, end }) => sum + end - begin, 0);
 }
 
 /** The tensors that are swept to measure the whole model, copies among them; none where nothing asks for it. */
@@ -131,6 +159,7 @@ async function countModel(
     } finally {
       task.close();
     }
+    options.progress?.advance(tensor.name, readBytes(tensor));
   }
   return bins;
 }
@@ -148,6 +177,7 @@ async function majoritySign(options: WholeModelOptions, wholeModel: WholeModel):
     } finally {
       task.close();
     }
+    options.progress?.advance(tensor.name, readBytes(tensor));
   }
   return Math.sign(balance);
 }

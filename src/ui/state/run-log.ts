@@ -40,6 +40,10 @@ export const STAGE_TITLES: Readonly<Record<Progress['stage'], string>> = {
   downloading: 'Downloading',
   hashing: 'Hashing inputs',
   checking: 'Checking what is there',
+  writing: 'Models write their own text',
+  calibrating: 'Measuring what the models use',
+  searching: 'Searching for λ',
+  measuring: 'Measuring whole models',
   merging: 'Merging',
 };
 
