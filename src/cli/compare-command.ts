@@ -9,6 +9,7 @@ import {
   parseTwo,
   usage,
 } from './arguments';
+import { type InputFile, inputOption } from './input-files';
 
 export interface CompareCommand {
   verb: 'compare';
@@ -22,7 +23,9 @@ export interface ExtractLoraCommand {
   out: string;
   hub?: string;
   report?: string;
-  request: Omit<ExtractLoraRequest, 'destination'>;
+  /** What base, base with adapter and fine-tune are run on. */
+  evaluation?: InputFile;
+  request: Omit<ExtractLoraRequest, 'destination' | 'evaluation'>;
 }
 
 export const COMPARE_USAGE = `  compare <base> <finetuned> --out DIR [--threshold 1e-6] [--top 20] [--no-lora-analysis] [--time-engines]
@@ -32,10 +35,12 @@ export const COMPARE_USAGE = `  compare <base> <finetuned> --out DIR [--threshol
 
   extract-lora <base> <finetuned> --out DIR (--rank R | --energy SHARE | --cutoff RATIO | --budget BYTES)
            [--max-rank 128] [--include PART]… [--exclude PART]… [--embeddings save|lora|skip] [--vectors save|skip]
-           [--dtype float32|float16|bfloat16] [--seed 0] [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
+           [--dtype float32|float16|bfloat16] [--seed 0] [--eval-text FILE | --eval-tokens IDS.json]
+           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
       The difference as a LoRA adapter for PEFT. --energy keeps this share of each change, --cutoff singular values
       down to this share of the largest, --budget what captures most in so many bytes (a number, or such as 20MB).
-      --include and --exclude choose modules by a part of their path.
+      --include and --exclude choose modules by a part of their path. --eval-text measures the perplexity of base,
+      base with adapter and fine-tune.
 `;
 
 /** @throws Usage */
@@ -79,13 +84,17 @@ export function parseExtractLora(args: string[]): ExtractLoraCommand {
     dtype: { type: 'string' },
     seed: { type: 'string' },
     report: { type: 'string' },
+    'eval-text': { type: 'string' },
+    'eval-tokens': { type: 'string' },
   });
   const { report } = options;
+  const evaluation = inputOption('extract-lora', options, 'eval-');
   return {
     verb: 'extract-lora',
     out: outOption('extract-lora', options.out),
     ...hubOption(options.hub),
     ...(typeof report === 'string' ? { report } : {}),
+    ...(evaluation && { evaluation }),
     request: {
       base,
       finetuned,

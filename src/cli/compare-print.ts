@@ -1,6 +1,6 @@
 import type { CompareReport, ExtractLoraReport } from '../engine/protocol-compare';
 import { displayName } from '../formats/names';
-import { formatBytes, formatCounted, formatReal, formatSeconds } from '../ui/format/quantity';
+import { formatBytes, formatCount, formatCounted, formatReal, formatSeconds } from '../ui/format/quantity';
 
 /** The most of a list that goes to the terminal; the files have all of it. */
 const MOST_LINES = 12;
@@ -20,7 +20,7 @@ export function compareText(report: CompareReport, folder: string): string {
 
 /** What an extraction made: size, ranks, error, and what it does not carry. */
 export function extractText(report: ExtractLoraReport, folder: string): string {
-  const { modules, saved, left, merged, files, seconds, engine, adapter, notes } = report;
+  const { modules, saved, left, merged, files, seconds, engine, adapter, notes, perplexity } = report;
   const ranks = modules.map(({ rank }) => rank);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const whole = saved.length > 0 ? `, ${formatCounted(saved.length, 'tensor')} carried whole` : '';
@@ -33,6 +33,11 @@ export function extractText(report: ExtractLoraReport, folder: string): string {
   return [
     `Extracted ${formatCounted(modules.length, 'module')} of rank ${span(ranks)}${whole}: ${formatBytes(bytes)}`,
     `Merged back, ${formatReal(merged.error)} of the difference is left (largest single error ${formatReal(merged.maxError)}; worst module ${displayName(modules[worst]!.module)}: ${formatReal(errors[worst]!)})`,
+    ...(perplexity
+      ? [
+          `Perplexity ${formatReal(perplexity.base.perplexity)} of the base, ${formatReal(perplexity.adapted.perplexity)} with the adapter, ${formatReal(perplexity.finetuned.perplexity)} of the fine-tune, over ${formatCount(perplexity.adapted.tokens)} tokens`,
+        ]
+      : []),
     ...merged.failed.map(({ name, message }) => `not finite when merged: ${displayName(name)}, ${message}`),
     ...notes.map((note) => displayName(note, 2000)),
     ...leftOut.slice(0, MOST_LINES),

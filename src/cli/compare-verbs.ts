@@ -4,6 +4,7 @@ import process from 'node:process';
 import { AmalgamError } from '../errors';
 import type { CompareCommand, ExtractLoraCommand } from './compare-command';
 import { compareText, extractText } from './compare-print';
+import { readInput } from './input-files';
 import { type Job, openJob, type Undo } from './job';
 import { beginOutputFolder, type OutputFolder } from './output-folder';
 import { progressPrinter } from './progress-printer';
@@ -30,8 +31,14 @@ export async function extractLoraVerb(command: ExtractLoraCommand, place: Place)
   const out = resolve(place.workingFolder, command.out);
   const reportFile = command.report === undefined ? undefined : resolve(place.workingFolder, command.report);
   if (reportFile !== undefined) await checkReportPlace(reportFile);
+  const evaluation = command.evaluation && (await readInput(command.evaluation, place.workingFolder));
   const report = await withBoth(command, out, place, (job, models, outputUrl) =>
-    job.page.call('extractLora', { ...command.request, ...models, outputUrl }),
+    job.page.call('extractLora', {
+      ...command.request,
+      ...models,
+      ...(evaluation && { evaluation }),
+      outputUrl,
+    }),
   );
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
   await place.write(`${extractText(report, out)}\n`);

@@ -24,7 +24,7 @@ export interface ExtractedLora {
   file: AdapterFile;
   config: string;
   card: string;
-  report: Omit<ExtractLoraReport, 'files' | 'stages' | 'seconds'>;
+  report: Omit<ExtractLoraReport, 'files' | 'stages' | 'seconds' | 'perplexity'>;
 }
 
 /**

@@ -14,7 +14,7 @@ import { measurePair, openPair, openPairWorkspace } from './pair-task';
 import { pairBytes, pairElements, pairTensors } from './tensor-pairs';
 
 /** The name of the adapter in messages; no model folder is called so. */
-const ADAPTER = 'the extracted adapter';
+export const ADAPTER = 'the extracted adapter';
 
 export interface MergeCheck {
   /** Name in the base → ‖finetuned − merged‖² and the largest difference. */
@@ -75,7 +75,7 @@ async function adaptedBase(file: AdapterFile, configText: string, base: Model): 
   const problems = collectProblems();
   let why: string | undefined;
   try {
-    const adapter = await openAdapter(folderOf(file, configText), ADAPTER);
+    const adapter = await openAdapter(adapterFolder(file, configText), ADAPTER);
     const model = modelTensors(base.ref, base.checkpoint, adapter, problems);
     why = problems.list().find(({ severity }) => severity === 'error')?.message;
     if (why === undefined) return model;
@@ -91,7 +91,8 @@ async function adaptedBase(file: AdapterFile, configText: string, base: Model): 
   );
 }
 
-function folderOf(file: AdapterFile, configText: string): ModelFolder {
+/** An adapter that is not written yet, as a folder like any other. */
+export function adapterFolder(file: AdapterFile, configText: string): ModelFolder {
   const config = new TextEncoder().encode(configText);
   return {
     path: ADAPTER,

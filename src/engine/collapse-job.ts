@@ -25,6 +25,7 @@ import {
   openStack,
   searchOptions,
 } from './depth-session';
+import { tokenize } from './evaluate-job';
 import type { Inputs } from './inputs';
 import type { OpenModels } from './models';
 import { dataBytes, hashInputs, writeIndex, writeSmallFiles } from './output-files';
@@ -194,12 +195,7 @@ async function evaluationInput(
       ('ids' in calibration.input ? calibration.input : { text: calibration.input.texts.join('\n\n') }));
   if (!input) return null;
   if ('ids' in input) return { ids: input.ids, bos: null };
-  const { prefix, encode } = await tokenizer();
-  return {
-    ids: [...prefix, ...encode(input.text)],
-    bos: prefix[0] ?? null,
-    bytes: new TextEncoder().encode(input.text).length,
-  };
+  return tokenize(input.text, await tokenizer());
 }
 
 /** Perplexity of the original and of the collapsed model. */

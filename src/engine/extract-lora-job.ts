@@ -9,11 +9,12 @@ import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { ShardWriter, type WrittenShard } from '../write/shard-writer';
 import { writeText } from '../write/write-text';
+import { adapterPerplexity } from './adapter-cost';
 import { openEngine } from './choose-engine';
 import { openBoth, openBothFiles } from './compare-inputs';
 import type { Inputs } from './inputs';
 import type { OpenModels } from './models';
-import { progressMeter } from './progress';
+import { type ProgressMeter, progressMeter } from './progress';
 import type { CompareProgress, ExtractLoraReport, ExtractLoraRequest } from './protocol-compare';
 
 /** Whole tensors are copied in pieces of this size. */
@@ -69,6 +70,9 @@ export async function runExtractLora(
       },
       notes,
     );
+    const perplexity =
+      request.evaluation &&
+      (await measureAdapter(request.evaluation, file, config, request, report, models, meter, signal));
     const weights = await writeWeights(file, destination, opened.read);
     const texts = [
       { file: 'README.md', text: card },
@@ -79,6 +83,7 @@ export async function runExtractLora(
     meter.flush();
     return {
       ...report,
+      ...(perplexity && { perplexity }),
       seconds: (performance.now() - begin) / 1000,
       stages: meter.stages(),
       files: [
@@ -96,6 +101,23 @@ export async function runExtractLora(
     inputs?.close();
     engine?.close();
   }
+}
+
+/** @param report names both models, those of the Hub pinned */
+function measureAdapter(
+  input: NonNullable<ExtractLoraRequest['evaluation']>,
+  file: AdapterFile,
+  config: string,
+  { engine }: ExtractLoraRequest,
+  { base, finetuned }: Pick<ExtractLoraReport, 'base' | 'finetuned'>,
+  models: OpenModels,
+  meter: ProgressMeter<CompareProgress>,
+  signal: AbortSignal,
+): Promise<NonNullable<ExtractLoraReport['perplexity']>> {
+  meter.begin('evaluating', 0, 0);
+  const onProgress = (title: string, share: number) =>
+    meter.advance(0, `${title}, ${Math.floor(100 * share)} %`);
+  return adapterPerplexity(file, config, { base, finetuned, input, engine, models, signal, onProgress });
 }
 
 async function writeWeights(

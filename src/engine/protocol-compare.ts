@@ -2,10 +2,11 @@
 import type { EngineChoice, EngineKind } from '../compute/engine';
 import type { ErrorCode } from '../errors';
 import type { DestinationSpec, Progress, StageSeconds } from './protocol';
+import type { EvaluateReport } from './protocol-run';
 
 /** Progress of comparing and extracting. */
 export interface CompareProgress extends Omit<Progress, 'stage' | 'finished'> {
-  stage: 'downloading' | 'comparing' | 'extracting' | 'checking';
+  stage: 'downloading' | 'comparing' | 'extracting' | 'checking' | 'evaluating';
   /** Tensors compared since the last message; empty while extracting. */
   finished: TensorDifference[];
 }
@@ -229,6 +230,8 @@ export interface ExtractLoraRequest {
   vectors?: 'save' | 'skip';
   /** Dtype of the factors. Default `F32`. */
   dtype?: 'F32' | 'F16' | 'BF16';
+  /** A text or ids on which base, base with adapter and fine-tune are run. Default: none of them is. */
+  evaluation?: { text: string } | { ids: number[] };
   /** Seed of the randomised decompositions. Default 0. */
   seed?: number;
   tileElements?: number;
@@ -280,6 +283,8 @@ export interface ExtractLoraReport {
     failed: { name: string; message: string }[];
   };
   parameters: number;
+  /** Of all three on the same text, where one was given. */
+  perplexity?: { base: EvaluateReport; adapted: EvaluateReport; finetuned: EvaluateReport };
   files: { file: string; bytes: number; sha256?: string }[];
   /** What else is worth knowing, as sentences. */
   notes: string[];
