@@ -4,7 +4,7 @@ import type { ModelFile, ModelFolder } from '../sources/model-folder';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
 import { elementCount } from './open-model';
 import type { Plan, ShardPlan, TensorPlan, TensorRef, TensorView } from './plan';
-import { storedTensors } from './row-map';
+import { PIECE_BYTES, storedTensors } from './row-map';
 
 /** Buffers outside the tiles: the shard writer's and one piece of a copied tensor, 8 MiB each. */
 const FIXED_BYTES = 16 * 2 ** 20;
@@ -15,8 +15,12 @@ const FIXED_BYTES = 16 * 2 ** 20;
  */
 export function storedInputs(tensor: TensorPlan): TensorRef[] {
   if (tensor.copy) return storedTensors(tensor.copy);
-  const views: TensorView[] = [...(tensor.base ? [tensor.base] : []), ...tensor.models.map((m) => m.view)];
+  const views = storedViews(tensor);
   return [...new Set(views.flatMap((view) => [view.origin, ...factors(view)]).flatMap(storedTensors))];
+}
+
+function storedViews({ base, models }: TensorPlan): TensorView[] {
+  return [...(base ? [base] : []), ...models.map(({ view }) => view)];
 }
 
 function factors({ lowRank, addend }: TensorView): TensorRef[] {
@@ -75,7 +79,7 @@ export function bytesToWrite(shards: readonly ShardPlan[], extras: Plan['extras'
 
 /**
  * Memory of the run at its peak: the buffers of a tile on the device, the stored bytes of this tile and the next in
- * the worker, and the factors of the tensor at work, stored and as f32.
+ * the worker, the factors of the tensor at work, stored and as f32, and pieces of rows that are gathered.
  */
 export function peakBytes(tensors: readonly TensorPlan[]): number {
   const computed = tensors.filter((tensor) => !tensor.copy);
@@ -85,9 +89,11 @@ export function peakBytes(tensors: readonly TensorPlan[]): number {
   const largest = Math.ceil(most((tensor) => tensor.elements) / BLOCK) * BLOCK;
   const tile = Math.min(largest, Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(models)));
   const factorBytes = most((tensor) =>
-    [...(tensor.base ? [tensor.base] : []), ...tensor.models.map(({ view }) => view)]
+    storedViews(tensor)
       .flatMap(factors)
       .reduce((sum, ref) => sum + ref.end - ref.begin + 4 * elementCount(ref.shape), 0),
   );
-  return tile * bytesPerElement(models) + 2 * tile * 4 * (models + 1) + factorBytes + FIXED_BYTES;
+  // of this tile and of the next
+  const pieces = 2 * PIECE_BYTES * most((tensor) => storedViews(tensor).filter((v) => v.origin.rows).length);
+  return tile * bytesPerElement(models) + 2 * tile * 4 * (models + 1) + factorBytes + pieces + FIXED_BYTES;
 }

@@ -8,13 +8,11 @@ import { isWeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
 import { loadFactorValues } from './factors';
 import type { LowRank, TensorRef } from './plan';
-import { AVERAGE_ROW, MEAN_ROW, type RowMap, type RowSource } from './row-map';
+import { AVERAGE_ROW, MEAN_ROW, PIECE_BYTES, type RowMap, type RowSource } from './row-map';
 import { type ReadTensor, weightDtype } from './tensor-task';
 
 /** Rows this far apart are read in one piece, with what lies between them. */
 const GAP_BYTES = 64 * 1024;
-/** Longest piece read at once. */
-const PIECE_BYTES = 4 * 1024 * 1024;
 /** Elements looked at together for the mean of all rows. */
 const MEAN_ELEMENTS = 1024 * 1024;
 

@@ -5,6 +5,9 @@
 import { DTYPE_BITS } from '../formats/dtype';
 import type { LowRank, TensorRef } from './plan';
 
+/** Longest piece of stored rows that is read at once. */
+export const PIECE_BYTES = 4 * 1024 * 1024;
+
 /** A tensor rows are taken from, with the update its model has on it. */
 export interface RowSource {
   tensor: TensorRef;
