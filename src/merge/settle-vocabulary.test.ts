@@ -181,6 +181,42 @@ describe('rows follow their tokens', () => {
     expect(row(values.get(HEAD)!, 3)[0]).toBeCloseTo(d, 6);
   });
 
+  it('copies rows that are only moved, and says which tokens nobody has', async () => {
+    const one = linear(
+      { tuned: 1 },
+      { mergeMethod: 'passthrough', baseModel: 'base', tokenizerSource: 'base' },
+    );
+    const { plan, values } = await mergeIn(
+      { ...one, models: [{ model: 'tuned', parameters: {} }] },
+      folders(specs),
+    );
+    const tensor = plan.tensors.find(({ name }) => name === EMBEDDING)!;
+    expect(tensor.copy).toMatchObject({ folder: 'tuned', dtype: 'F32', shape: [5, HIDDEN] });
+    for (const [id, token] of ['a', 'b', 'c'].entries()) {
+      expect(row(values.get(EMBEDDING)!, id)).toEqual(rowOf(specs, 'tuned', EMBEDDING, token));
+    }
+    expect(row(values.get(EMBEDDING)!, 3)).toEqual([0, 0, 0]);
+    expect(plan.problems.find(({ code }) => code === 'TokensWithoutEmbedding')!.message).toBe(
+      '1 token is in none of the models that are merged, so its row is zero: d.',
+    );
+  });
+
+  it('brings the bias of a head along', async () => {
+    const heads = {
+      base: { ...base, head: 'biased' as const },
+      tuned: { ...tuned, head: 'biased' as const },
+    };
+    const { values } = await mergeIn(
+      linear({ base: 1, tuned: 1 }, { tokenizerSource: 'union' }),
+      folders(heads),
+    );
+    const bias = values.get('lm_head.bias')!;
+    expect(bias.length).toBe(6);
+    const of = (model: string, token: string) => cellOf(model, 'lm_head.bias', token, 0);
+    expect(bias[1]).toBeCloseTo((of('base', 'b') + of('tuned', 'b')) / 2, 6);
+    expect(bias[5]).toBeCloseTo(of('tuned', '<chat>'), 6);
+  });
+
   it('any permutation of the ids of a model changes nothing', async () => {
     const tokens = ['a', 'b', 'c', 'd', 'e', 'f'];
     const one = { tokens };

@@ -20,8 +20,8 @@ export interface TokenFolder {
   merges?: string[];
   /** Rows of the embedding; default: one per token. */
   rows?: number;
-  /** A head of its own. */
-  head?: boolean;
+  /** A head of its own, with or without a bias. */
+  head?: boolean | 'biased';
   /** Value of column `column` of the row of `id`, with token `token` where it has one. */
   value?(token: string, column: number, tensor: string, id: number): number;
   tokenizer?: object;
@@ -57,6 +57,12 @@ export function tokenFolder(path: string, spec: TokenFolder): ModelFolder {
     });
     tensors.set(name, { shape: [rows, HIDDEN], values });
   }
+  if (spec.head === 'biased') {
+    const bias = Array.from({ length: rows }, (_, id) =>
+      value(names.get(id) ?? `#${id}`, 0, 'lm_head.bias', id),
+    );
+    tensors.set('lm_head.bias', { shape: [rows], values: bias });
+  }
   tensors.set('model.norm.weight', { shape: [HIDDEN], values: [1, 2, 3] });
   return memoryFolder(path, {
     'config.json': {
@@ -64,7 +70,7 @@ export function tokenFolder(path: string, spec: TokenFolder): ModelFolder {
       hidden_size: HIDDEN,
       num_hidden_layers: 0,
       vocab_size: rows,
-      tie_word_embeddings: spec.head !== true,
+      tie_word_embeddings: spec.head === undefined || spec.head === false,
       torch_dtype: 'float32',
       ...spec.config,
     },
