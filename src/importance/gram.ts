@@ -74,8 +74,9 @@ export function openGram(engine: ComputeEngine, width: number, form: GramForm): 
     },
     add(rows) {
       if (rows.width !== width) throw new RangeError(`rows of ${rows.width} for a Gram matrix of ${width}`);
-      for (let first = 0; first < rows.rows; first += GRAM_ROWS) {
-        const count = Math.min(GRAM_ROWS, rows.rows - first);
+      const step = squares ? GRAM_ROWS : inputGramForm(rows.queue.engine).rows;
+      for (let first = 0; first < rows.rows; first += step) {
+        const count = Math.min(step, rows.rows - first);
         if (squares) addSquares(rows, first, count, squares);
         for (const block of blocks) addProducts(rows, first, count, block);
       }

@@ -101,12 +101,12 @@ async function factorSum(queue: Queue, grams: readonly Gram[], hessians: readonl
     }
     return hessians.reduce((sum, h) => sum + shiftOf(h, damping), 0);
   });
-  let factored: Factored | undefined;
-  if (!facts.fellBackToDiagonal) {
-    const inverse = await inverseTransposed(queue, factor, width);
-    factored = { inverse, transposed: transpose(queue.engine, inverse, width, width) };
-  }
+  const inverse = facts.fellBackToDiagonal ? undefined : await inverseTransposed(queue, factor, width);
   queue.free(factor);
+  const factored: Factored | undefined = inverse && {
+    inverse,
+    transposed: transpose(queue.engine, inverse, width, width),
+  };
   return { facts, factored };
 }
 

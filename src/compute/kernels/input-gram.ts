@@ -4,8 +4,10 @@ import type { ComputeEngine } from '../engine';
 import { type CpuRun, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
-/** Rows that a dispatch sums before it folds them into S. */
+/** Most rows that a dispatch sums before it folds them into S. */
 export const GRAM_ROWS = 2048;
+/** The same where the processor does it: so many rows of two tiles stay in its first cache. */
+const SOFTWARE_ROWS = 512;
 
 type Params = 'rows' | 'first' | 'stride4' | 'begin4' | 'width4' | 'first_tile';
 
@@ -26,15 +28,16 @@ export const inputGram = {
 
 export type InputGramForm = keyof typeof inputGram;
 
-/** The form for this engine, the width of its tiles in fours, and the tiles of one workgroup. */
+/** The form for this engine, the width of its tiles in fours, the tiles of one workgroup, and the rows of one dispatch. */
 export function inputGramForm(engine: Pick<ComputeEngine, 'software'>): {
   form: InputGramForm;
   side4: number;
   perGroup: number;
+  rows: number;
 } {
   return engine.software
-    ? { form: 'block', side4: 2, perGroup: 64 }
-    : { form: 'tile', side4: 16, perGroup: 1 };
+    ? { form: 'block', side4: 2, perGroup: 64, rows: SOFTWARE_ROWS }
+    : { form: 'tile', side4: 16, perGroup: 1, rows: GRAM_ROWS };
 }
 
 /**
