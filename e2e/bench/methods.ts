@@ -1,0 +1,148 @@
+/**
+ * Wall time of every method on both engines, for a million elements of the output: a generated checkpoint of 8.1 million
+ * parameters in bfloat16 goes with up to three fine-tunes through the built studio in the installed Chromium; nothing is
+ * written. Reading, computing and reading back are in the time, hashing the inputs is too.
+ *
+ *     npm run bench:methods -- [--method TEXT] [--engine cpu|webgpu] [--repeat 3] [--gpu]
+ *
+ * Without `--gpu` WebGPU is the software adapter of the tests.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { chromium, type Page } from 'playwright';
+import { createServer } from 'vite';
+import { startAppServer } from '../../src/cli/app-server';
+import { ensureBuilt } from '../../src/cli/build';
+import type { MergeReport } from '../../src/engine/protocol';
+import type { Recipe } from '../../src/formats/recipe';
+import type { MergeMethod } from '../../src/merge/method';
+import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
+import { checkpoint } from './checkpoints';
+import { QWEN_SLICE, type Shape } from './shapes';
+
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+const CACHE = join(PROJECT, 'node_modules', '.cache', 'amalgam-bench');
+const MODELS = 3;
+const SHAPE: Shape = {
+  ...QWEN_SLICE,
+  name: 'methods-8m',
+  hidden: 512,
+  ffn: 1536,
+  vocabulary: 4096,
+  heads: 8,
+};
+
+const { values: options } = parseArgs({
+  options: {
+    method: { type: 'string', default: '' },
+    engine: { type: 'string' },
+    repeat: { type: 'string', default: '3' },
+    gpu: { type: 'boolean', default: false },
+  },
+});
+
+/** What parameters without a default are given, and what keeps half of every change. */
+const VALUES: Readonly<Record<string, number>> = { weight: 1, density: 0.5, t: 0.3 };
+
+function recipeOf(method: MergeMethod, semantics: string | undefined): Recipe {
+  const given = (specs: MergeMethod['parameters']) =>
+    Object.fromEntries(Object.entries(VALUES).filter(([name]) => Object.hasOwn(specs, name)));
+  const count = Math.min(MODELS, method.models.max);
+  return {
+    mergeMethod: method.id,
+    ...(method.base === 'none' ? {} : { baseModel: 'bench/base' }),
+    models: Array.from({ length: count }, (_, i) => ({
+      model: `bench/tuned-${i + 1}`,
+      parameters: given(method.modelParameters),
+    })),
+    parameters: { ...given(method.parameters), ...(semantics ? { semantics } : {}) },
+    amalgam: {},
+  };
+}
+
+/** Calls the studio's headless page. */
+async function call<T>(page: Page, name: string, request: unknown): Promise<T> {
+  const outcome = await page.evaluate(
+    ([method, value]) =>
+      (window.amalgamHeadless as unknown as Record<string, (request: unknown) => Promise<unknown>>)[
+        method as string
+      ]!(value),
+    [name, request] as const,
+  );
+  const { value, error } = outcome as { value: T; error?: { message: string } };
+  if (error) throw new Error(`${name}: ${error.message}`);
+  return value;
+}
+
+/** Milliseconds for a million elements, the best of some runs. */
+async function measure(page: Page, recipe: Recipe, engine: string): Promise<number> {
+  let best = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < Number(options.repeat); round++) {
+    const report = await call<MergeReport>(page, 'merge', {
+      recipe,
+      engine,
+      destination: { kind: 'nowhere' },
+    });
+    const elements = report.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
+    best = Math.min(best, (report.seconds * 1000) / (elements / 1e6));
+  }
+  return best;
+}
+
+/** The method files import shaders, which Vite reads and Node does not. */
+async function loadMethods(): Promise<readonly MergeMethod[]> {
+  const server = await createServer({
+    server: { middlewareMode: true, ws: false },
+    appType: 'custom',
+    logLevel: 'error',
+  });
+  try {
+    const loaded = await server.ssrLoadModule('/src/merge/methods/index.ts');
+    return loaded.methods as readonly MergeMethod[];
+  } finally {
+    await server.close();
+  }
+}
+
+const methods = await loadMethods();
+mkdirSync(CACHE, { recursive: true });
+const profile = mkdtempSync(join(tmpdir(), 'amalgam-bench-'));
+const server = await startAppServer(await ensureBuilt(PROJECT, () => {}), []);
+const executablePath = findChromium();
+const context = await chromium.launchPersistentContext(profile, {
+  args: [...CHROMIUM_ARGS, ...(options.gpu ? [] : SWIFTSHADER_ARGS)],
+  ...(executablePath ? { executablePath } : {}),
+});
+try {
+  const page = context.pages()[0] ?? (await context.newPage());
+  await page.goto(`${server.url}#headless`);
+  await page.waitForFunction(() => window.amalgamHeadless !== undefined);
+  const models = [];
+  for (let i = 0; i <= MODELS; i++) {
+    const folder = await checkpoint(CACHE, SHAPE, i);
+    models.push({ name: i === 0 ? 'bench/base' : `bench/tuned-${i}`, url: await server.serveFolder(folder) });
+  }
+  const empty: Recipe = { mergeMethod: 'linear', models: [], parameters: {}, amalgam: {} };
+  await call(page, 'open', { recipe: empty, hub: {}, models });
+  const engines = options.engine ? [options.engine] : ['cpu', 'webgpu'];
+  console.log(`| method | models | ${engines.map((e) => `${e}, ms for 10⁶ elements`).join(' | ')} |`);
+  console.log(`|---|---:|${'---:|'.repeat(engines.length)}`);
+  // those that run the models on a text first are measured by what that takes
+  for (const method of methods.filter((m) => m.compute.kind !== 'solved' && m.id.includes(options.method))) {
+    const whole = method.wholeModel?.({ semantics: 'paper' }).includes('density');
+    for (const semantics of whole ? [undefined, 'paper'] : [undefined]) {
+      const recipe = recipeOf(method, semantics);
+      const cells = [];
+      for (const engine of engines) cells.push((await measure(page, recipe, engine)).toFixed(1));
+      const name = `\`${method.id}\`${semantics ? ` · ${semantics}` : ''}`;
+      console.log(`| ${name} | ${recipe.models!.length} | ${cells.join(' | ')} |`);
+    }
+  }
+} finally {
+  await context.close();
+  await server.close();
+  rmSync(profile, { recursive: true, force: true });
+}
