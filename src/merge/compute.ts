@@ -57,7 +57,26 @@ export function openComputed(
   if (method.compute.kind === 'solved' && prepared?.solution(plan.name)) {
     return openTask(solvedPlan(plan), 'delta', work, read);
   }
-  return openTask(plan, slotForm(plan, method), work, read, tileUnit(plan, method));
+  const again = sweepsAgain(plan, method);
+  return openTask(plan, slotForm(plan, method), work, read, tileUnit(plan, method), undefined, again);
+}
+
+/** Whether a tensor is swept more than once. */
+function sweepsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
+  switch (compute.kind) {
+    case 'delta': {
+      const { select, scope, rescale, weights } = compute.preset(plan.parameters);
+      const searches = select !== 'all' && select !== 'random' && select !== 'rank' && scope !== 'model';
+      return searches || rescale === 'l1' || weights === 'energy';
+    }
+    case 'gram':
+      return gramGroups(compute, plan) !== 'rows';
+    case 'elementwise':
+      return compute.recount !== undefined;
+    case 'weights':
+    case 'solved':
+      return false;
+  }
 }
 
 function slotForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {

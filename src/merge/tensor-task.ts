@@ -23,6 +23,9 @@ export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise
 /** What slots 1… hold: task vectors or whole weights. */
 export type SlotForm = 'delta' | 'weights';
 
+/** A tensor's stored bytes stay on the device between sweeps up to this size. */
+const KEPT_BYTES = 64 * 2 ** 20;
+
 export interface TensorTask {
   readonly plan: TensorPlan;
   readonly work: Workspace;
@@ -41,6 +44,7 @@ export interface TensorTask {
  * Opens a tensor. Slot 0 holds the base where there is one, else zeros.
  * @param groupElements tiles are whole multiples of it (rows, for methods that work row by row)
  * @param cut tiles of at most `work.stride` elements cut in another way; whole rows where a model has DoRA
+ * @param again more than one sweep is to come: stored bytes stay on the device where they are not too many
  */
 export function openTask(
   plan: TensorPlan,
@@ -49,6 +53,7 @@ export function openTask(
   read: ReadTensor,
   groupElements = 1,
   cut?: readonly Tile[],
+  again = false,
 ): TensorTask {
   const views = viewsOf(plan);
   const tiles = cut ?? cutTiles(plan.elements, work.stride, doraUnit(plan), groupElements);
@@ -56,6 +61,9 @@ export function openTask(
   let factors: Promise<(Factors | undefined)[]> | undefined;
   let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
   let resident = false;
+  const stored = [...new Set(origins)].reduce((sum, ref) => sum + ref.end - ref.begin, 0);
+  const keeps = again && tiles.length > 1 && stored <= KEPT_BYTES;
+  const kept: StoredTile[] = [];
 
   const fetchTile = async (tile: Tile) => {
     const wanted = [...new Set(origins)];
@@ -82,23 +90,29 @@ export function openTask(
     prefetch,
     async sweep(visit) {
       if (resident) return visit(tiles[0]!, plan.elements);
-      prefetch();
+      if (kept.length === 0) prefetch();
       const loaded = await waiting(work, factors!);
-      let next = first!;
+      let next = first;
       first = undefined;
       for (const [i, tile] of tiles.entries()) {
-        const bytes = await waiting(work, next);
-        const following = tiles[i + 1];
-        if (following) {
-          next = fetchTile(following);
-          next.catch(() => {});
+        let onDevice = kept[i];
+        if (!onDevice) {
+          const bytes = await waiting(work, next!);
+          const following = tiles[i + 1];
+          if (following) {
+            next = fetchTile(following);
+            next.catch(() => {});
+          }
+          onDevice = upload(work, bytes, keeps);
+          if (keeps) kept.push(onDevice);
         }
-        await stage(plan, form, work, tile, bytes, loaded);
+        await stage(plan, form, work, tile, onDevice, loaded);
         await visit(tile, tile.end - tile.begin);
       }
       resident = tiles.length === 1;
     },
     close() {
+      for (const { buffer } of kept) work.engine.free(buffer);
       // a failure has been reported by the sweep
       void factors?.then(
         (all) => {
@@ -117,25 +131,42 @@ async function waiting<T>(work: Workspace, bytes: Promise<T>): Promise<T> {
   return result;
 }
 
-/** Decodes the fetched bytes of a tile into the slots and applies low-rank updates, addends, DoRA and W − W₀. */
+/** The stored words of a tile on the device: where each tensor's begin. */
+interface StoredTile {
+  buffer: EngineBuffer;
+  regions: ReadonlyMap<TensorRef, number>;
+}
+
+/** Brings the fetched bytes of a tile to the device: to a buffer of their own where they are to stay. */
+function upload(
+  work: Workspace,
+  bytes: ReadonlyMap<TensorRef, Uint8Array<ArrayBuffer>>,
+  stays: boolean,
+): StoredTile {
+  const regions = new Map<TensorRef, number>();
+  let words = 0;
+  for (const [ref, data] of bytes) {
+    regions.set(ref, words);
+    words += stays ? Math.ceil(data.byteLength / 4) : work.stride;
+  }
+  const buffer = stays ? work.engine.allocate(words * 4, 'stored tile') : work.raw;
+  // the bytes were fetched for this tile alone
+  for (const [ref, data] of bytes) work.engine.write(buffer, regions.get(ref)! * 4, padToWord(data), true);
+  return { buffer, regions };
+}
+
+/** Decodes the stored words of a tile into the slots and applies low-rank updates, addends, DoRA and W − W₀. */
 async function stage(
   plan: TensorPlan,
   form: SlotForm,
   work: Workspace,
   tile: Tile,
-  bytes: Map<TensorRef, Uint8Array<ArrayBuffer>>,
+  { buffer: raw, regions }: StoredTile,
   factors: (Factors | undefined)[],
 ): Promise<void> {
   const { engine, stride, values, status } = work;
   const elements = tile.end - tile.begin;
   engine.clear(status);
-  const regions = new Map<TensorRef, number>();
-  for (const [ref, data] of bytes) {
-    const region = regions.size * stride;
-    regions.set(ref, region);
-    // the bytes were fetched for this tile alone
-    engine.write(work.raw, region * 4, padToWord(data), true);
-  }
   const decodeInto = (ref: TensorRef, slot: number) =>
     engine.run(decode, {
       params: {
@@ -145,7 +176,7 @@ async function stage(
         out: slot * stride,
         status: slot,
       },
-      buffers: { raw: work.raw, values, status },
+      buffers: { raw, values, status },
       groups: blockCount(elements),
       elements,
     });
