@@ -35,6 +35,11 @@ describe('exportWarnings', () => {
       ties('{semantics: paper}'),
       [/^semantics: paper of the recipe → .*goes on without it/],
     ],
+    [
+      'a union of tokenizers',
+      ties('{}', 'tokenizer_source: union\n'),
+      [/^tokenizer_source: union → .*cuts the rows/, /^tokenizer_source: union → .*in no fixed order/],
+    ],
     ['its default is no loss', ties('{semantics: mergekit}'), []],
     [
       'of one model or filter',

@@ -39,7 +39,10 @@ export function exportWarnings(recipe: Recipe, methods: ReadonlyMap<string, Merg
     const method = methods.get(part.mergeMethod);
     const found = method ? [...ofMethod(part, method), ...ofExtensions(part, method)] : [];
     const where = recipe.stages ? ` (${part.name ?? 'result'})` : '';
-    return [...found, ...ofFilters(part)].map((w) => ({ ...w, setting: w.setting + where }));
+    return [...found, ...ofFilters(part), ...ofVocabulary(part)].map((w) => ({
+      ...w,
+      setting: w.setting + where,
+    }));
   });
   const stages: ExportWarning[] = recipe.stages
     ? [
@@ -133,6 +136,24 @@ function ofFilters(recipe: OneRecipe): ExportWarning[] {
     setting: `filter: ${glob}`,
     consequence: 'mergekit looks for these very characters, so the filter matches nothing there.',
   }));
+}
+
+/** mergekit's `tokenizer/build.py` and `tokenizer/embed.py`; see docs/vocabulary.md. */
+function ofVocabulary({ tokenizerSource }: OneRecipe): ExportWarning[] {
+  if (tokenizerSource === undefined) return [];
+  const setting = `tokenizer_source: ${tokenizerSource}`;
+  const rows = {
+    setting,
+    consequence:
+      'Where all models have the same tokens, mergekit cuts the rows that stand for none; here they stay.',
+  };
+  if (tokenizerSource !== 'union') return [rows];
+  const order = {
+    setting,
+    consequence:
+      'mergekit appends tokens in no fixed order, and makes added tokens of those that another model splits text into.',
+  };
+  return [rows, order];
 }
 
 function ofExtensions(recipe: OneRecipe, method: MergeMethod): ExportWarning[] {
