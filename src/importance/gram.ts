@@ -147,9 +147,12 @@ export function gramBytes(width: number, form: GramForm): number {
   return blockWidths(width, form).reduce((sum, w) => sum + w * w * 4, 0);
 }
 
+/** Most bytes of one block: a factor and an inverse want as much again each, and every model of a merge has its own. */
+const BLOCK_BYTES = 512 << 20;
+
 /**
- * The form that fits: `full` where one buffer holds the matrix, else the fewest equal blocks (2, 4, 8 …) that each fit.
- * Blocks leave out the products between them; whoever asks for them says so.
+ * The form that fits: `full` where one buffer of at most 512 MiB (width 11 585) holds the matrix, else the fewest equal blocks
+ * (2, 4, 8 …) that each fit. Blocks leave out the products between them; whoever asks for them says so.
  */
 export function formFor(
   engine: Pick<ComputeEngine, 'maxBufferBytes'>,
@@ -157,9 +160,10 @@ export function formFor(
   wanted: 'full' | 'diagonal',
 ): GramForm {
   if (wanted === 'diagonal') return { kind: 'diagonal' };
+  const most = Math.min(engine.maxBufferBytes, BLOCK_BYTES);
   for (let blocks = 1; ; blocks *= 2) {
     const each = Math.ceil(width / blocks / 4) * 4;
-    if (each * each * 4 > engine.maxBufferBytes) continue;
+    if (each * each * 4 > most) continue;
     return blocks === 1 ? { kind: 'full' } : { kind: 'blocks', width: each };
   }
 }
