@@ -35,6 +35,7 @@ export type ErrorCode =
   | 'AdapterUnsupported'
   | 'AdapterInvalid'
   | 'RecipeInvalid'
+  | 'LinkInvalid'
   // sources and store: bytes cannot be had
   | 'NotFound'
   | 'Unauthorized'

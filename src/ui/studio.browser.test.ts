@@ -1,18 +1,28 @@
+import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun, RunElsewhere } from '../engine/protocol';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
+import { recipeLink } from './local/recipe-link';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
-afterEach(() => {
+afterEach(async () => {
   running?.stop();
   running?.element.remove();
   running = undefined;
   localStorage.clear();
+  await emptyShelf();
 });
+
+/** Forgets kept recipes, so that every test begins as on the first visit. */
+async function emptyShelf() {
+  const shelf = await openDB('amalgam-recipes');
+  for (const name of shelf.objectStoreNames) await shelf.clear(name);
+  shelf.close();
+}
 
 /** Opens the studio on a wide page with a pretended engine, and waits for the sample's plan. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> = {}) {
@@ -258,4 +268,66 @@ test('on a phone the recipe is a tab and the run bar stays', async () => {
   await expect.element(page.getByLabelText('Merge method')).toBeVisible();
   await expect.element(merge()).toBeInViewport();
   expect(document.documentElement.scrollWidth).toBeLessThanOrEqual(390);
+});
+
+test('undo and redo, by key and by button', async () => {
+  const { studio } = await open();
+  const densities = () => studio.store.getState().recipe.contributors.map((c) => c.parameters.density);
+  const undoButton = page.getByRole('button', { name: 'Undo' });
+  await expect.element(undoButton).toHaveAttribute('aria-disabled', 'true');
+  const field = page.getByLabelText('density of kitchen, number');
+  await field.fill('0.35');
+  await userEvent.keyboard('{Enter}');
+  expect(densities()).toEqual([0.35, 0.2, 0.2]);
+  (document.activeElement as HTMLElement).blur();
+  await userEvent.keyboard('{Control>}z{/Control}');
+  expect(densities()).toEqual([0.2, 0.2, 0.2]);
+  await page.getByRole('button', { name: 'Redo' }).click();
+  expect(densities()).toEqual([0.35, 0.2, 0.2]);
+  await undoButton.click();
+  expect(densities()).toEqual([0.2, 0.2, 0.2]);
+});
+
+test('the recipe in work comes back with the next visit, and a saved one by its name', async () => {
+  const first = await open();
+  await page.getByLabelText('density of kitchen, number').fill('0.45');
+  await userEvent.keyboard('{Enter}');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByLabelText('Name of this recipe').fill('half of the kitchen');
+  await page.getByRole('dialog').getByRole('button', { name: 'Save', exact: true }).click();
+  await expect.element(page.getByRole('button', { name: 'Delete half of the kitchen' })).toBeVisible();
+  await page.getByRole('button', { name: 'Close' }).click();
+  await page.getByLabelText('density of kitchen, number').fill('0.55');
+  await userEvent.keyboard('{Enter}');
+  await vi.waitFor(async () => {
+    const shelf = await openDB('amalgam-recipes');
+    const kept = await shelf.get('draft', 'draft');
+    shelf.close();
+    expect(kept?.recipe.contributors[0]?.parameters.density).toBe(0.55);
+  });
+  running?.stop();
+  running?.element.remove();
+  const { studio } = await open();
+  expect(studio).not.toBe(first.studio);
+  const density = () => studio.store.getState().recipe.contributors[0]?.parameters.density;
+  await vi.waitFor(() => expect(density()).toBe(0.55));
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page
+    .getByRole('button', { name: /half of the kitchen/ })
+    .first()
+    .click();
+  expect(density()).toBe(0.45);
+});
+
+test('a recipe in the address is opened, and leaves the address', async () => {
+  const yaml = 'merge_method: linear\nmodels:\n  - model: samples/base\n    parameters: {weight: 1}\n';
+  const link = await recipeLink(
+    `${yaml}  - model: samples/workshop\n    parameters: {weight: 2}\n`,
+    location.href,
+  );
+  history.replaceState(null, '', new URL(link).hash);
+  const { studio } = await open();
+  await vi.waitFor(() => expect(studio.store.getState().recipe.method).toBe('linear'));
+  expect(location.hash).toBe('');
+  expect(studio.store.getState().history.past).toEqual([]);
 });

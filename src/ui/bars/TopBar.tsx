@@ -1,7 +1,8 @@
 import { Button } from '../parts/Button';
-import { Mark, MoonIcon, SunIcon, SystemThemeIcon } from '../parts/icons';
+import { Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
 import type { Theme } from '../state/facts';
 import { methodTitle, recipeTitle } from '../state/recipe-build';
+import { redo, undo } from '../state/recipe-history';
 import { methodOf, setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { EngineBadge } from './EngineBadge';
@@ -20,10 +21,41 @@ export function TopBar() {
         <strong>{title}</strong>
         <span className="quiet"> · {method}</span>
       </p>
+      <HistoryButtons />
       <span className="spacer" />
       <EngineBadge />
       <ThemeButton />
     </header>
+  );
+}
+
+/** Back and forth through the edits of the recipe. */
+function HistoryButtons() {
+  const studio = useStudio();
+  const { past, future } = useFacts((s) => s.history);
+  return (
+    <span className="row">
+      <Button
+        variant="quiet"
+        iconOnly
+        tip="Undo (Ctrl or ⌘ Z)"
+        aria-label="Undo"
+        why={past.length === 0 ? 'No edit to undo.' : null}
+        onClick={() => undo(studio)}
+      >
+        <UndoIcon />
+      </Button>
+      <Button
+        variant="quiet"
+        iconOnly
+        tip="Redo (Ctrl or ⌘ Shift Z)"
+        aria-label="Redo"
+        why={future.length === 0 ? 'Nothing was undone.' : null}
+        onClick={() => redo(studio)}
+      >
+        <RedoIcon />
+      </Button>
+    </span>
   );
 }
 

@@ -11,6 +11,7 @@ import '../styles/add-model.css';
 import '../styles/gallery.css';
 import { gallery } from './gallery';
 import { RecipeText } from './RecipeText';
+import { SavedRecipes } from './SavedRecipes';
 
 /** Whole recipes: the examples that ship with the studio, and a text. The backdrop is our own, as for adding models. */
 export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> }) {
@@ -23,9 +24,9 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
         <Dialog.Content className="dialog">
           <div className="dialog-head">
             <div>
-              <Dialog.Title className="dialog-title">Open a recipe</Dialog.Title>
+              <Dialog.Title className="dialog-title">Recipes</Dialog.Title>
               <Dialog.Description className="small quiet">
-                It takes the place of the one that is there.
+                What you open takes the place of the one that is there; undo brings it back.
               </Dialog.Description>
             </div>
             <Dialog.Close asChild>
@@ -43,6 +44,9 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
               <Tabs.Trigger className="tab" value="examples">
                 <TabLabel text="Examples" />
               </Tabs.Trigger>
+              <Tabs.Trigger className="tab" value="saved">
+                <TabLabel text="Saved" />
+              </Tabs.Trigger>
               <Tabs.Trigger className="tab" value="text">
                 <TabLabel text="YAML" />
               </Tabs.Trigger>
@@ -50,22 +54,27 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
             <Tabs.Content className="dialog-body" value="examples">
               <Examples />
             </Tabs.Content>
+            <Tabs.Content className="dialog-body" value="saved">
+              <SavedRecipes />
+            </Tabs.Content>
             <Tabs.Content className="dialog-body" value="text">
               <RecipeText />
             </Tabs.Content>
           </Tabs.Root>
           <div className="dialog-foot">
-            <p className="small quiet">
-              {tab === 'examples'
-                ? 'Every example runs on the sample models.'
-                : 'Recipes of mergekit and mergekit-multi are understood.'}
-            </p>
+            <p className="small quiet">{SAYS[tab]}</p>
           </div>
         </Dialog.Content>
       </Dialog.Portal>
     </Dialog.Root>
   );
 }
+
+const SAYS = {
+  examples: 'Every example runs on the sample models.',
+  saved: 'Saved in this browser; a link holds the recipe alone.',
+  text: 'Recipes of mergekit and mergekit-multi are understood.',
+};
 
 /** The gallery: one click opens an example. */
 function Examples() {

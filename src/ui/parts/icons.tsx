@@ -25,6 +25,16 @@ export const PlusIcon = () => (
     <path d="M8 3.5v9M3.5 8h9" />
   </Icon>
 );
+export const UndoIcon = () => (
+  <Icon>
+    <path d="M3 6.5h6.5a3.5 3.5 0 0 1 0 7H6M3 6.5 5.8 3.7M3 6.5l2.8 2.8" />
+  </Icon>
+);
+export const RedoIcon = () => (
+  <Icon>
+    <path d="M13 6.5H6.5a3.5 3.5 0 0 0 0 7H10M13 6.5l-2.8-2.8M13 6.5l-2.8 2.8" />
+  </Icon>
+);
 export const CloseIcon = () => (
   <Icon>
     <path d="m4 4 8 8M12 4l-8 8" />

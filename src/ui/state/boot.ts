@@ -2,19 +2,28 @@
 import { errorFacts } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { loadInterrupted } from './interrupted';
+import { restoreRecipe, watchDraft } from './keeping';
 import { openSample } from './models';
 import { watchOtherTabs } from './other-tabs';
 import { watchPlan } from './plan';
 import { watchProfile } from './profile';
+import { watchHistory } from './recipe-history';
 import type { Studio } from './studio';
 import { watchTheme } from './theme';
 
 /** Starts everything; returns a function that stops watching. */
 export function bootStudio(studio: Studio): () => void {
   const stops = [watchPlan(studio), watchProfile(studio), watchTheme(studio), watchNetwork(studio)];
+  let stopped = false;
   void startEngine(studio);
-  void openSample(studio);
+  void openSample(studio)
+    .then(() => restoreRecipe(studio))
+    .then(() => {
+      // what the start itself puts into the recipe is no edit
+      if (!stopped) stops.push(watchDraft(studio), watchHistory(studio));
+    });
   return () => {
+    stopped = true;
     for (const stop of stops) stop();
   };
 }

@@ -27,6 +27,7 @@ import {
 } from './evaluation-facts';
 import { noProfile, type ProfileSlice } from './profile';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
+import { type HistorySlice, noHistory } from './recipe-history';
 import type { LogEntry } from './run-log';
 
 export interface StudioFacts {
@@ -36,6 +37,7 @@ export interface StudioFacts {
   /** What is being opened right now, in words. */
   opening: string[];
   recipe: RecipeFacts;
+  history: HistorySlice;
   plan: PlanSlice;
   profile: ProfileSlice;
   output: OutputSlice;
@@ -124,7 +126,7 @@ export interface ViewSlice {
   /** The open dialog adds to this place. */
   adding: AddTarget | null;
   /** The dialog of whole recipes shows examples, or a text. */
-  recipes: 'examples' | 'text' | null;
+  recipes: 'examples' | 'saved' | 'text' | null;
   metric: MetricId;
   scale: 'full' | 'fit';
   /** Name of the tensor in the inspector. */
@@ -145,6 +147,7 @@ export const initialFacts: StudioFacts = {
   models: [],
   opening: [],
   recipe: emptyRecipe,
+  history: noHistory,
   plan: { status: 'empty', facts: null, contributors: [], error: null },
   profile: noProfile,
   output: { kind: 'downloads', folder: null, name: null },

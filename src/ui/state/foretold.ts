@@ -54,12 +54,14 @@ function compute({ profile, plan, recipe, models }: Facts): ForetoldReports {
   if (!planned || profile.tensors.length === 0 || profile.key !== profileKey({ recipe, models })) {
     return NOTHING;
   }
+  const built = buildRecipe(recipe, models, methodOf(recipe));
+  if (built.slices || built.stages) return NOTHING; // other layers than those that were measured
   const merged = new Set(planned.tensors.filter((t) => !t.copied).map((t) => t.name));
   const method = methodOf(recipe);
   const reports = foretell(
     profile.tensors.filter((t) => merged.has(t.name)).map(ready),
     method,
-    recipeSettings(buildRecipe(recipe, models, method), method, planned.layers),
+    recipeSettings(built, method, planned.layers),
   );
   return new Map(reports.map((r) => [r.name, r]));
 }

@@ -1,0 +1,76 @@
+/**
+ * A recipe in a link: its YAML, deflated, in the part of the address behind `#`, which browsers never send anywhere.
+ */
+import { AmalgamError } from '../../errors';
+
+const KEY = '#recipe=';
+/** Longest link part read, and longest text inflated: no recipe comes near, and a bomb goes no further. */
+const MAX_LINK = 100_000;
+const MAX_TEXT = 1_000_000;
+
+/** The address of this page with a recipe in it. */
+export async function recipeLink(yaml: string, page: string): Promise<string> {
+  const url = new URL(page);
+  const deflated = await throughStream(
+    new TextEncoder().encode(yaml),
+    new CompressionStream('deflate-raw'),
+    MAX_LINK,
+  );
+  url.hash = `${KEY}${toBase64Url(deflated)}`;
+  return url.href;
+}
+
+/** The YAML in an address, or undefined where there is none. @throws AmalgamError `LinkInvalid` */
+export async function recipeInLink(hash: string): Promise<string | undefined> {
+  if (!hash.startsWith(KEY)) return undefined;
+  const text = hash.slice(KEY.length);
+  if (text.length > MAX_LINK) throw invalid();
+  try {
+    const inflated = await throughStream(
+      fromBase64Url(text),
+      new DecompressionStream('deflate-raw'),
+      MAX_TEXT,
+    );
+    return new TextDecoder('utf-8', { fatal: true }).decode(inflated);
+  } catch (cause) {
+    throw invalid(cause);
+  }
+}
+
+function invalid(cause?: unknown): AmalgamError {
+  return new AmalgamError(
+    'LinkInvalid',
+    'The recipe in this link cannot be read: a part of the link is missing or was changed.',
+    'Ask for the link again, or for the recipe as a YAML file.',
+    { cause },
+  );
+}
+
+async function throughStream(
+  bytes: Uint8Array<ArrayBuffer>,
+  stream: CompressionStream | DecompressionStream,
+  limit: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let length = 0;
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    length += next.value.byteLength;
+    if (length > limit) {
+      await reader.cancel();
+      throw new RangeError(`more than ${limit} bytes`);
+    }
+    pieces.push(next.value as Uint8Array<ArrayBuffer>);
+  }
+  return new Uint8Array(await new Blob(pieces).arrayBuffer());
+}
+
+function toBase64Url(bytes: Uint8Array): string {
+  const text = Array.from(bytes, (b) => String.fromCharCode(b)).join('');
+  return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
+}
+
+function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+  return Uint8Array.from(binary, (c) => c.charCodeAt(0));
+}
