@@ -5,5 +5,6 @@ export { decode, encode } from './codec';
 export { combine, subtract, weightedSum } from './combine';
 export { hasSmall } from './lanes';
 export { lowRank } from './low-rank';
-export { countEqual, histogram, selectRandom, selectThreshold } from './select';
+export { selectRandom } from './random';
+export { countEqual, histogram, selectThreshold } from './select';
 export { absoluteSum, changeSquares, gram } from './sums';

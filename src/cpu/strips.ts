@@ -247,7 +247,7 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
       run(k, s) {
         const { slot, first, below, key0, key1, out } = s.params as Record<string, number>;
         const values = s.at('values') + (slot! + s.begin) * 4;
-        addTo(s, 'kept', out!, k.selectRandom(values, s.n, first! + s.begin, below!, key0!, key1!));
+        addTo(s, 'kept', out!, k.selectRandom(values, s.n, (first! + s.begin) / 4, below!, key0!, key1!));
       },
     },
   ],
