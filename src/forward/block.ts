@@ -256,7 +256,7 @@ function place(
     buffers: {
       x: from.buffer,
       places,
-      angles: rotated ? workspace.angles(rotated, 1 + Math.max(...chunk.positions)) : op.nothing,
+      angles: rotated ? workspace.angles(rotated, 1 + Math.max(...chunk.positions), chunk.long) : op.nothing,
       y: to,
     },
     groups: chunk.rows,

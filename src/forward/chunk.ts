@@ -36,6 +36,8 @@ export interface Chunk {
   places: Uint32Array<ArrayBuffer>;
   /** Rows in fours that share a sequence: shaders/lib/attention.wgsl. */
   groups: Uint32Array<ArrayBuffer>;
+  /** True when its sequences are longer than the model's original positions (longrope). */
+  long: boolean;
   /** Rows of keys and values that the chunk uses when there is no cache. */
   keyRows: number;
 }
@@ -44,18 +46,28 @@ export interface Chunk {
  * Cuts sequences into chunks of at most `rows` rows. Without a cache a sequence that does not fit into one chunk takes
  * several in a row and shares its keys with no other.
  * @param capacity positions a cache slot has, where there is a cache
+ * @param longAfter longer sequences rotate otherwise (longrope), and share no chunk with others. With a cache its capacity
+ *   counts: what is kept cannot be rotated anew.
  */
-export function cutChunks(sequences: readonly Sequence[], rows: number, capacity?: number): Chunk[] {
+export function cutChunks(
+  sequences: readonly Sequence[],
+  rows: number,
+  capacity?: number,
+  longAfter = Number.POSITIVE_INFINITY,
+): Chunk[] {
   const chunks: Chunk[] = [];
   let open: Piece[] = [];
   let used = 0;
+  let long = false;
   const close = (shared: boolean) => {
-    if (open.length > 0) chunks.push(makeChunk(sequences, open, used, shared, capacity));
+    if (open.length > 0) chunks.push({ ...makeChunk(sequences, open, used, shared, capacity), long });
     open = [];
     used = 0;
   };
-  for (const [s, { ids }] of sequences.entries()) {
-    if (used + ids.length > rows) close(true);
+  for (const [s, { ids, start = 0 }] of sequences.entries()) {
+    const isLong = (capacity ?? start + ids.length) > longAfter;
+    if (used + ids.length > rows || isLong !== long) close(true);
+    long = isLong;
     for (let begin = 0; begin < ids.length; begin += rows) {
       const count = Math.min(rows, ids.length - begin);
       open.push({ sequence: s, row: used, begin, count });
@@ -73,7 +85,7 @@ function makeChunk(
   rows: number,
   shared: boolean,
   capacity: number | undefined,
-): Chunk {
+): Omit<Chunk, 'long'> {
   const ids = new Uint32Array(rows);
   const positions = new Uint32Array(rows);
   const places = new Uint32Array(2 * rows);

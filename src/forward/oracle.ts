@@ -4,7 +4,7 @@
  */
 import { erf } from '../compute/special';
 import type { Architecture, Attention, Block, Linear, Norm, Rope } from '../models/architecture';
-import { ropeTables } from '../models/rope';
+import { longAfter, ropeTables } from '../models/rope';
 
 /** A row per position. */
 type Rows = Float64Array<ArrayBuffer>[];
@@ -159,7 +159,7 @@ function normOfHeads(norm: Norm, heads: Rows, weights: Weights, faults: OracleFa
 }
 
 function applyRope(rope: Rope, rows: Rows[], faults: OracleFaults): Rows[] {
-  const { cos, sin } = ropeTables(rope, 0, rows.length);
+  const { cos, sin } = ropeTables(rope, 0, rows.length, rows.length > (longAfter(rope) ?? Infinity));
   const half = rope.dims / 2;
   return rows.map((heads, p) =>
     heads.map((head) => {

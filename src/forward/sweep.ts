@@ -5,6 +5,7 @@
 import type { EngineBuffer } from '../compute/engine';
 import { AmalgamError } from '../errors';
 import type { LinearSite } from '../models/claim';
+import { longAfter } from '../models/rope';
 import { throwIfCancelled } from '../sources/cancel';
 import { runBlock } from './block';
 import { type Chunk, checkSequences, cutChunks, type Sequence } from './chunk';
@@ -89,7 +90,7 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
   const { sequences, output, cache, taps, enter, signal } = request;
   const first = enter?.layer ?? 0;
   checkSequences(sequences, architecture, cache);
-  const chunks = cutChunks(sequences, request.chunkRows, cache?.capacity);
+  const chunks = cutChunks(sequences, request.chunkRows, cache?.capacity, longSequences(architecture));
   const wanted = chunks.map((chunk) => wantedRows(chunk, sequences, output));
   const heads = chunks.map((chunk, k) => openHeadPass(model, chunk, k, wanted[k]!, output));
   // without output the last block is the end
@@ -235,6 +236,12 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
     },
     close: () => layers.rest(),
   };
+}
+
+/** The length above which sequences take longrope's long factors, in models that have them. */
+function longSequences({ blocks }: Model['architecture']): number | undefined {
+  const limits = blocks.flatMap(({ attention: { rope } }) => (rope && longAfter(rope)) ?? []);
+  return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 
 function scatter(

@@ -10,7 +10,7 @@ export interface Workspace {
   /** The two names exchange their buffers. */
   swap(a: string, b: string): void;
   /** Cosines and sines of positions 0 … count − 1 and maybe more: [positions, dims] f32. */
-  angles(rope: Rope, count: number): EngineBuffer;
+  angles(rope: Rope, count: number, long: boolean): EngineBuffer;
   /** ALiBi slopes of a block's heads. */
   slopes(alibi: readonly number[]): EngineBuffer;
   close(): void;
@@ -38,14 +38,14 @@ export function createWorkspace(queue: Queue): Workspace {
       buffers.set(a, second);
       buffers.set(b, first);
     },
-    angles(rope, count) {
-      const key = JSON.stringify(rope);
+    angles(rope, count, long) {
+      const key = `${long} ${JSON.stringify(rope)}`;
       const old = tables.get(key);
       if (old && old.count >= count) return old.buffer;
       queue.free(old?.buffer);
       tables.delete(key);
       const positions = Math.ceil(count / ANGLE_STEP) * ANGLE_STEP;
-      const { cos, sin } = ropeTables(rope, 0, positions);
+      const { cos, sin } = ropeTables(rope, 0, positions, long);
       const half = rope.dims / 2;
       const rows = new Float32Array(positions * rope.dims);
       for (let p = 0; p < positions; p++) {

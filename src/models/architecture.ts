@@ -104,7 +104,20 @@ export interface Rope {
   scaling:
     | { type: 'default' }
     | { type: 'linear'; factor: number }
-    | { type: 'llama3'; factor: number; low: number; high: number; original: number };
+    | { type: 'llama3'; factor: number; low: number; high: number; original: number }
+    /** Pairs that turn `fast` times within `original` positions stay, those up to `slow` are divided by `factor`. */
+    | {
+        type: 'yarn';
+        factor: number;
+        original: number;
+        fast: number;
+        slow: number;
+        truncate: boolean;
+        /** By which cos and sin are multiplied. */
+        attention: number;
+      }
+    /** One divisor a pair: `short` for sequences of up to `original` positions, `long` for longer ones. */
+    | { type: 'longrope'; short: number[]; long: number[]; original: number; attention: number };
 }
 
 export interface Mlp {

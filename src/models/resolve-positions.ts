@@ -72,7 +72,7 @@ export function layersWithRope(config: ConfigFile, wiring: RopeWiring, layers: n
 /**
  * The rotary embedding of local or of all other layers, from `rope_parameters` (transformers 5; per layer type or for
  * all) or from the older `rope_theta`, `rotary_emb_base`, `rope_scaling` and `rope_local_base_freq`.
- * @throws AmalgamError `ConfigInvalid`, `ArchitectureUnsupported` for scaling types other than linear and llama3
+ * @throws AmalgamError `ConfigInvalid`, `ArchitectureUnsupported` for scaling types other than linear, llama3, yarn and longrope
  */
 export function resolveRope(config: ConfigFile, wiring: RopeWiring, headDim: number, local: boolean): Rope {
   const share = wiring.fraction ? needNumber(config, wiring.fraction) : 1;
@@ -91,7 +91,7 @@ export function resolveRope(config: ConfigFile, wiring: RopeWiring, headDim: num
     fields: [`${path}.rope_theta`, 'rope_theta', 'rotary_emb_base'],
     orElse: wiring.theta,
   });
-  return { theta: needTheta(config, theta), dims, scaling: resolveScaling(config, path) };
+  return { theta: needTheta(config, theta), dims, scaling: resolveScaling(config, path, dims) };
 }
 
 function needTheta(config: ConfigFile, theta: number | null | undefined): number {
@@ -99,7 +99,7 @@ function needTheta(config: ConfigFile, theta: number | null | undefined): number
   throw wrong(config, 'rope_theta', 'is not a positive number');
 }
 
-function resolveScaling(config: ConfigFile, path: string): Rope['scaling'] {
+function resolveScaling(config: ConfigFile, path: string, dims: number): Rope['scaling'] {
   const type = readText(config, `${path}.rope_type`) ?? readText(config, `${path}.type`) ?? 'default';
   const need = (key: string) => {
     const value = needNumber(config, { fields: [`${path}.${key}`] });
@@ -113,5 +113,59 @@ function resolveScaling(config: ConfigFile, path: string): Rope['scaling'] {
     if (low >= high) throw wrong(config, `${path}.low_freq_factor`, 'is not below high_freq_factor');
     return { type, factor, low, high, original: need('original_max_position_embeddings') };
   }
+  if (type === 'yarn') return resolveYarn(config, path, need);
+  if (type === 'longrope' || type === 'su') return resolveLongrope(config, path, dims);
   throw unsupported(`${config.fileName}: rotary positions scaled by “${type}” are not known.`);
+}
+
+const MAX_POSITIONS = 'max_position_embeddings';
+
+/**
+ * `factor` where it is given, else the ratio of all positions to the original ones. (Between 4.47 and 4.57 transformers
+ * took the ratio even where a factor stood beside it; its authors undid that.)
+ */
+function resolveYarn(config: ConfigFile, path: string, need: (key: string) => number): Rope['scaling'] {
+  const at = (key: string) => readNumber(config, { fields: [`${path}.${key}`] }) ?? undefined;
+  const original = at('original_max_position_embeddings') ?? needNumber(config, { fields: [MAX_POSITIONS] });
+  const factor =
+    at('factor') === undefined ? needNumber(config, { fields: [MAX_POSITIONS] }) / original : need('factor');
+  const size = (weight: number) => (factor <= 1 ? 1 : 0.1 * weight * Math.log(factor) + 1);
+  const [mscale, all] = [at('mscale'), at('mscale_all_dim')];
+  const [fast, slow] = [at('beta_fast') || 32, at('beta_slow') || 1];
+  if (!(original > 0 && factor > 0 && fast > slow && slow > 0)) {
+    throw wrong(config, path, 'holds numbers that yarn cannot scale by');
+  }
+  return {
+    type: 'yarn',
+    factor,
+    original,
+    fast,
+    slow,
+    truncate: readFlag(config, { field: `${path}.truncate`, orElse: true }),
+    attention: at('attention_factor') ?? (mscale && all ? size(mscale) / size(all) : size(1)),
+  };
+}
+
+function resolveLongrope(config: ConfigFile, path: string, dims: number): Rope['scaling'] {
+  const at = (field: string) => readNumber(config, { fields: [field] }) ?? undefined;
+  const list = (key: string) => {
+    const values = valueAt(config, `${path}.${key}`);
+    const numbers = Array.isArray(values) ? values.map((v) => (isJsonNumber(v) ? Number(v.text) : 0)) : [];
+    if (numbers.length === dims / 2 && numbers.every((n) => n > 0)) return numbers;
+    throw wrong(config, `${path}.${key}`, `is not a list of ${dims / 2} positive numbers`);
+  };
+  const most = needNumber(config, { fields: [MAX_POSITIONS] });
+  const field = 'original_max_position_embeddings';
+  const original = at(`${path}.${field}`) ?? at(field) ?? most;
+  const stated = at(field) === undefined ? at(`${path}.factor`) : undefined;
+  const factor = stated ?? most / original;
+  if (!(original > 1 && factor > 0)) throw wrong(config, path, 'holds numbers that longrope cannot scale by');
+  const size = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(original));
+  return {
+    type: 'longrope',
+    short: list('short_factor'),
+    long: list('long_factor'),
+    original,
+    attention: at(`${path}.attention_factor`) ?? size,
+  };
 }
