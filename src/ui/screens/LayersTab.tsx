@@ -19,12 +19,16 @@ export function LayersTab() {
   // while a slider moves, the charts go first
   const later = useDeferredValue(source);
   const metric = metricById(useFacts((s) => s.view.metric));
+  const opening = useFacts((s) => s.opening.length > 0 || s.engine.status === 'starting');
   if (source.tensors.length === 0) {
     return (
       <div className="screen">
         <div className="empty" role="status">
-          <strong>Nothing to draw yet</strong>
-          <span>The chart takes its rows and columns from the plan. Complete the recipe on the left.</span>
+          <strong>{opening ? 'Opening the models…' : 'Nothing to draw yet'}</strong>
+          <span>
+            The chart takes its rows and columns from the plan.
+            {opening ? '' : ' Complete the recipe first.'}
+          </span>
         </div>
       </div>
     );
