@@ -8,7 +8,7 @@ import type { Gram, GramBlock } from './gram';
 import { type Hessian, hessianOf } from './hessian';
 
 /**
- * With H = 2/n · S, H_jj = 1 for dead inputs, and Hd = H + λ·mean(diag H)·I (docs/importance.md):
+ * With H = 2/n · S, H_jj = 1 for dead inputs, and Hd = H + λ·mean(diag H)·I (docs/importance-mathematics.md):
  * wanda c = H_jj (Sun et al. 2023); obs c = 1/[Hd⁻¹]_jj (Hassibi and Stork 1993); sparsegpt c = 1/U_jj², Hd⁻¹ = UᵀU
  * (Frantar and Alistarh 2023).
  */
