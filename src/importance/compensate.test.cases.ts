@@ -83,6 +83,24 @@ export function describeCompensation(title: string, openEngine: () => Promise<Co
       expect(facts).toEqual({ damping: 0.01, retries: 0, dead: 1, fellBackToDiagonal: false });
     });
 
+    it('rows in several chunks, each with its own part of the mask', async () => {
+      const engine = await engineOf();
+      // so wide that a chunk has its least rows, 64
+      const [many, wide] = [150, 4096];
+      const tau = Float32Array.from(normals(many * wide, 71));
+      const bits = Uint32Array.from(normals(many * maskRowWords(wide), 72), (v) => v * 2 ** 30);
+      const gram = gramOf(engine, Float32Array.from(normals(wide, 73)), wide, { kind: 'diagonal' });
+      const [t, mask] = [upload(engine, tau), upload(engine, bits)];
+      const { tau: out } = await compensate(engine, t, mask, many, wide, gram, 'cg');
+      const wanted = tau.map((v, e) => {
+        const [r, c] = [Math.floor(e / wide), e % wide];
+        return (bits[r * maskRowWords(wide) + (c >> 5)]! >> (c & 31)) & 1 ? v : 0;
+      });
+      expect(await download(engine, out, many * wide)).toEqual(wanted);
+      for (const b of [t, mask, out]) engine.free(b);
+      gram.close();
+    });
+
     it.each(['cg', 'sweep'] as const)(
       'with a diagonal H, or everything kept, nothing moves: %s',
       async (how) => {

@@ -95,6 +95,29 @@ export function describeSolve(title: string, openEngine: () => Promise<ComputeEn
       expect(farthest(await download(engine, nothing.tau, rows * width), mean)).toBeLessThan(1e-6);
     });
 
+    it('rows in several chunks', async () => {
+      const engine = await engineOf();
+      // so wide that a chunk has its least rows, 64
+      const [many, wide] = [150, 4096];
+      const x = [normals(2 * wide, 61), normals(2 * wide, 62)].map((v) => Float32Array.from(v));
+      const own = [63, 64].map((seed) => Float32Array.from(normals(many * wide, seed)));
+      const grams = x.map((rowsOf) => gramOf(engine, rowsOf, wide, { kind: 'diagonal' }));
+      const buffers = own.map((t) => upload(engine, t));
+      const { tau } = await gramSolve(engine, grams, buffers, many, wide);
+      const damped = x.map((v) => {
+        const h = Float64Array.from({ length: wide }, (_, c) => v[c]! ** 2 + v[wide + c]! ** 2);
+        const mean = h.reduce((sum, value) => sum + value, 0) / wide;
+        return h.map((value) => value + 0.01 * mean);
+      });
+      const wanted = own[0]!.map((v, e) => {
+        const [a, b] = damped.map((d) => d[e % wide]!) as [number, number];
+        return (a * v + b * own[1]![e]!) / (a + b);
+      });
+      expect(farthest(await download(engine, tau, many * wide), wanted)).toBeLessThan(1e-6);
+      for (const b of [...buffers, tau]) engine.free(b);
+      for (const g of grams) g.close();
+    });
+
     it('refuses what does not belong together', async () => {
       const engine = await engineOf();
       const full = gramOf(engine, inputs[0]!, width);
