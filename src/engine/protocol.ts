@@ -31,6 +31,7 @@ import type {
   GenerateRequest,
   RunningProgress,
 } from './protocol-run';
+import type { VocabularyFacts } from './protocol-vocabulary';
 
 // ---------------------------------------------------------------- engine
 
@@ -113,16 +114,6 @@ export interface PlanFacts {
   stages?: { name: string; facts: PlanFacts }[];
   /** Absent where the recipe cannot be planned that far. */
   vocabulary?: VocabularyFacts;
-}
-
-/** The vocabularies of a plan: who has which, how they differ, what the output has. */
-export interface VocabularyFacts {
-  /** Rows of the embedding and tokens of the tokenizer, where they are known; the base first. */
-  models: { ref: string; rows: number | null; tokens: number | null }[];
-  /** How the others differ from the first, in sentences; empty where all agree. */
-  words: string[];
-  /** Whose tokenizer the output takes, and its size; `tokens` is null where nothing was changed. */
-  output: { from: string; tokens: number | null; rows: number | null };
 }
 
 export interface PlanProblem {

@@ -3,7 +3,8 @@
  * how its values are obtained, the resolved parameters, the shards, the bytes, and every mismatch with its remedy.
  */
 
-import type { PlanProblem, VocabularyFacts } from '../engine/protocol';
+import type { PlanProblem } from '../engine/protocol';
+import type { VocabularyFacts } from '../engine/protocol-vocabulary';
 import type { Dtype, WeightDtype } from '../formats/dtype';
 import type { Recipe } from '../formats/recipe';
 import type { TensorRole } from '../models/tensor-role';

@@ -2,7 +2,7 @@
  * One vocabulary for the output. Models that share theirs are left alone. Where they differ the plan says how and asks
  * which one the output is to have; once the recipe says it, every model is brought to it. Nothing is ever cut silently.
  */
-import type { VocabularyFacts } from '../engine/protocol';
+import type { VocabularyFacts } from '../engine/protocol-vocabulary';
 import type { Recipe } from '../formats/recipe';
 import { type TokenDifference, tokenDifference, tokenDifferenceWords } from '../formats/token-difference';
 import type { Model } from './model-tensors';
