@@ -23,5 +23,7 @@ export interface Batch {
   read: { buffer: number; byteOffset: number; byteLength: number }[];
 }
 
-/** One for every batch, in order. */
-export type Answer = { data: Uint8Array<ArrayBuffer>[]; seconds: EngineSeconds } | { error: ErrorFacts };
+/** One for every batch, in order. `spent`: the memory of what was written. */
+export type Answer =
+  | { data: Uint8Array<ArrayBuffer>[]; seconds: EngineSeconds; spent: ArrayBuffer[] }
+  | { error: ErrorFacts };

@@ -20,8 +20,14 @@ const MAX_BUFFER_BYTES = 1 << 30;
 /**
  * A CPU engine that computes in a worker of its own ({@link serveEngine}): the calling thread is free to read and write
  * meanwhile. Nothing is shared between the threads; arrays that are handed over move without a copy.
+ * @param onSpent gets the memory of what was handed over when it has been used
  */
-export function createRemoteEngine(port: LanePort, adapter: string, tileBytes: number): ComputeEngine {
+export function createRemoteEngine(
+  port: LanePort,
+  adapter: string,
+  tileBytes: number,
+  onSpent: (buffer: ArrayBuffer) => void = () => {},
+): ComputeEngine {
   const seconds: EngineSeconds = { upload: 0, compute: 0, readback: 0 };
   const waiting: { resolve(data: Uint8Array<ArrayBuffer>[]): void; reject(error: unknown): void }[] = [];
   let commands: Command[] = [];
@@ -43,6 +49,7 @@ export function createRemoteEngine(port: LanePort, adapter: string, tileBytes: n
       return;
     }
     Object.assign(seconds, answer.seconds);
+    for (const buffer of answer.spent) onSpent(buffer);
     asked?.resolve(answer.data);
   };
   port.onerror = ({ message }) =>
@@ -72,8 +79,7 @@ export function createRemoteEngine(port: LanePort, adapter: string, tileBytes: n
       commands.push({ do: 'free', buffer: numberOf(buffer) });
     },
     write(buffer, byteOffset, data, handOver = false) {
-      const whole = data.byteLength === data.buffer.byteLength;
-      const sent = handOver && whole ? data : data.slice();
+      const sent = handOver ? data : data.slice();
       transfer.push(sent.buffer);
       commands.push({ do: 'write', buffer: numberOf(buffer), byteOffset, data: sent });
     },

@@ -19,17 +19,21 @@ export function serveEngine(
   return (batch) => {
     chain = chain.then(async () => {
       try {
-        for (const command of batch.commands) obey(engine, buffers, kernels, command);
+        const spent: ArrayBuffer[] = [];
+        for (const command of batch.commands) {
+          obey(engine, buffers, kernels, command);
+          if (command.do === 'write') spent.push(command.data.buffer);
+        }
         const ranges = batch.read.map(({ buffer, byteOffset, byteLength }) => ({
           buffer: buffers.get(buffer)!,
           byteOffset,
           byteLength,
         }));
         const data = await engine.read(ranges);
-        answer(
-          { data, seconds: { ...engine.seconds } },
-          data.map(({ buffer }) => buffer),
-        );
+        answer({ data, seconds: { ...engine.seconds }, spent }, [
+          ...data.map(({ buffer }) => buffer),
+          ...spent,
+        ]);
       } catch (thrown) {
         answer({ error: errorFacts(thrown) }, []);
       }

@@ -3,6 +3,7 @@ import { createCpuEngine } from '../cpu/cpu-engine';
 import { createRemoteEngine, type LanePort } from '../cpu/remote-engine';
 import { adapterFacts, findAdapter } from '../gpu/adapter';
 import { createGpuEngine } from '../gpu/gpu-engine';
+import { giveBack } from '../sources/spare-arrays';
 import { trustedWorkerUrl } from '../trusted-worker-url';
 import laneUrl from './cpu-lane.worker.ts?worker&url';
 import type { EngineFacts } from './protocol';
@@ -50,7 +51,7 @@ export async function openMergeEngines(
   if (kind === 'webgpu') return [await createGpuEngine()];
   const { adapter } = createCpuEngine();
   const count = Math.min(MOST_LANES, navigator.hardwareConcurrency + WAITING_LANES);
-  const open = () => createRemoteEngine(startLane(), adapter, LANES_BYTES / count);
+  const open = () => createRemoteEngine(startLane(), adapter, LANES_BYTES / count, giveBack);
   return [open(), ...Array.from({ length: count - 1 }, open)];
 }
 

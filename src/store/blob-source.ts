@@ -2,6 +2,7 @@ import { AmalgamError } from '../errors';
 import { checkByteRange } from '../sources/byte-range';
 import type { ByteSource } from '../sources/byte-source';
 import { throwIfCancelled } from '../sources/cancel';
+import { giveBack, spareArray } from '../sources/spare-arrays';
 import { DATA, DONE, findBlobFolder, JOURNAL, readDone } from './blob-folder';
 import { type BlobRecord, digestOf, formatRecord, pieceRange } from './blob-record';
 import { type OpfsFile, openOpfsFile, removeStored, writeWhole } from './opfs-file';
@@ -59,7 +60,7 @@ export async function openBlob(sha256: string): Promise<OpenSource> {
         await checkPiece(blob, index);
       }
       throwIfCancelled(signal);
-      return blob.file.read(begin, end);
+      return blob.file.read(begin, end, spareArray(end - begin));
     },
     close,
   };
@@ -87,7 +88,10 @@ function checkPiece(blob: OpenBlob, index: number): Promise<void> {
 
 async function verifyPiece({ folder, file, record }: OpenBlob, index: number): Promise<void> {
   const { begin, end } = pieceRange(record, index);
-  if ((await digestOf(file.read(begin, end))) === record.pieces[index]) return;
+  const piece = spareArray(end - begin);
+  const digest = digestOf(file.read(begin, end, piece));
+  giveBack(piece.buffer); // the digest has taken a copy
+  if ((await digest) === record.pieces[index]) return;
   const pieces = record.pieces.with(index, null);
   await writeWhole(folder, JOURNAL, formatRecord({ ...record, pieces }), record.name);
   await removeStored(folder, DONE, record.name);

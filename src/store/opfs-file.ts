@@ -42,9 +42,11 @@ export class OpfsFile {
     return this.#try(() => this.#handle.getSize());
   }
 
-  /** Bytes `[begin, end)`. @throws StorageFailed when the file is shorter. */
-  read(begin: number, end: number): Uint8Array<ArrayBuffer> {
-    const bytes = new Uint8Array(end - begin);
+  /**
+   * Bytes `[begin, end)`, in `bytes` where it is given.
+   * @throws StorageFailed when the file is shorter.
+   */
+  read(begin: number, end: number, bytes = new Uint8Array(end - begin)): Uint8Array<ArrayBuffer> {
     const count = this.#try(() => this.#handle.read(bytes, { at: begin }));
     if (count === bytes.length) return bytes;
     throw new AmalgamError(
