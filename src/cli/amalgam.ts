@@ -3,9 +3,11 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import process from 'node:process';
 import type { MergeReport } from '../engine/protocol';
+import type { DatasetRequest } from '../engine/protocol-dataset';
 import type { RunTarget } from '../engine/protocol-run';
 import { AmalgamError, errorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';
+import { formatBytes } from '../ui/format/quantity';
 import { collapseVerb } from './collapse-verb';
 import { type Command, type EvaluateCommand, type GenerateCommand, parseCommand, USAGE } from './command';
 import { compareVerb, extractLoraVerb } from './compare-verbs';
@@ -13,7 +15,15 @@ import { readInput } from './input-files';
 import { type Job, openJob, readRecipe, type Undo } from './job';
 import { readMergedMetadata } from './merged-metadata';
 import { beginOutputFolder } from './output-folder';
-import { elsewhereLines, evaluateText, mergeText, planText, problemLines, verifyText } from './print';
+import {
+  datasetText,
+  elsewhereLines,
+  evaluateText,
+  mergeText,
+  planText,
+  problemLines,
+  verifyText,
+} from './print';
 import { progressPrinter } from './progress-printer';
 import { checkReportPlace, writeWhole } from './report-file';
 
@@ -133,15 +143,25 @@ async function evaluate(command: EvaluateCommand, undo: Undo): Promise<number> {
   const { window, stride, perToken, engine } = command;
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
   if (reportFile !== undefined) await checkReportPlace(reportFile);
-  const input = await readInput(command.input, workingFolder);
+  const given = command.input;
+  const local = 'dataset' in given ? undefined : await readInput(given, workingFolder);
   const { job, target } = await openTarget(command, undo);
   const printer = progressPrinter(process.stderr);
   await job.page.onProgress(printer.print);
+  const input =
+    'dataset' in given ? await readDataset(given.dataset, job).finally(() => printer.end()) : local!;
   const request = { target, input, window, stride, perToken, engine };
   const report = await job.page.call('evaluate', request).finally(() => printer.end());
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
   await write(`${evaluateText(report)}\n`);
   return 0;
+}
+
+/** Text of a dataset; what was taken of it is said. */
+async function readDataset(request: DatasetRequest, job: Job): Promise<{ text: string }> {
+  const read = await job.page.call('readDataset', request);
+  say(datasetText(read));
+  return { text: read.text };
 }
 
 async function generate(command: GenerateCommand, undo: Undo): Promise<number> {
@@ -165,7 +185,8 @@ async function generate(command: GenerateCommand, undo: Undo): Promise<number> {
   await write('\n');
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
   const rate = `${report.tokensPerSecond.toFixed(1)} tokens/s on ${report.engine}`;
-  say(`${report.ids.length} tokens, ${rate}${report.ended === 'stop' ? ', the text ended' : ''}`);
+  const peak = `at most ${formatBytes(report.peakBytes)} there`;
+  say(`${report.ids.length} tokens, ${rate}, ${peak}${report.ended === 'stop' ? ', the text ended' : ''}`);
   return 0;
 }
 

@@ -71,6 +71,13 @@ describe('parseCommand', () => {
 
   test('evaluate and generate read their options, with the protocol of the reports as default', () => {
     expect(
+      parseCommand(['evaluate', 'm', '--dataset', 'o/n@main:data/a.parquet:text', '--rows', '50']),
+    ).toMatchObject({
+      input: {
+        dataset: { ref: 'o/n@main', path: 'data/a.parquet', column: 'text', rows: 50, characters: 200_000 },
+      },
+    });
+    expect(
       parseCommand(['evaluate', 'base+lora', '--text', 'a.txt', '--stride', '64', '--per-token']),
     ).toEqual({
       verb: 'evaluate',
@@ -96,7 +103,9 @@ describe('parseCommand', () => {
   });
 
   test.each([
-    [['evaluate', 'm'], /--text FILE or --tokens/],
+    [['evaluate', 'm'], /--text FILE, --tokens/],
+    [['evaluate', 'm', '--dataset', 'owner/name'], /\[@revision\]:path/],
+    [['evaluate', 'm', '--text', 'a', '--rows', '3'], /--rows and --characters/],
     [['evaluate', 'm', '--text', 'a', '--tokens', 'b'], /either/],
     [['evaluate', 'm', '--text', 'a', '--window', '1'], /--window is 1/],
     [['generate', 'm'], /--prompt/],

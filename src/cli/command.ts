@@ -1,4 +1,5 @@
 import type { EngineChoice } from '../compute/engine';
+import type { DatasetRequest } from '../engine/protocol-dataset';
 import { engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
 import { COLLAPSE_USAGE, type CollapseCommand, parseCollapse } from './collapse-command';
 import {
@@ -42,7 +43,7 @@ interface RunCommand {
 
 export interface EvaluateCommand extends RunCommand {
   verb: 'evaluate';
-  input: { textFile: string } | { tokensFile: string };
+  input: { textFile: string } | { tokensFile: string } | { dataset: DatasetRequest };
   window: number;
   stride: number;
   perToken: boolean;
@@ -69,9 +70,11 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
   verify <merged> [--engine auto|webgpu|cpu] [--hub URL]
       Merges again what the metadata of a merged model says and compares the bytes. Exit code 1 when they differ.
 
-  evaluate <model> (--text FILE | --tokens IDS.json) [--window 256] [--stride 128] [--per-token]
+  evaluate <model> (--text FILE | --tokens IDS.json | --dataset owner/name[@rev]:path[:column])
+           [--rows N] [--characters 200000] [--window 256] [--stride 128] [--per-token]
            [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
-      Perplexity of a model on a text, or on an array of token ids.
+      Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on
+      the Hub, of which the first rows or characters are taken.
 
   generate <model> --prompt TEXT [--max-tokens 64] [--temperature 0] [--top-p 1] [--seed 0]
            [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
@@ -156,22 +159,46 @@ function parseEvaluate(args: string[]): EvaluateCommand {
     ...RUN_OPTIONS,
     text: { type: 'string' },
     tokens: { type: 'string' },
+    dataset: { type: 'string' },
+    rows: { type: 'string' },
+    characters: { type: 'string' },
     window: { type: 'string' },
     stride: { type: 'string' },
     'per-token': { type: 'boolean' },
   });
-  const { text, tokens } = options;
-  if ((typeof text === 'string') === (typeof tokens === 'string')) {
-    throw usage('evaluate needs either --text FILE or --tokens IDS.json.');
+  const given = [options.text, options.tokens, options.dataset].filter((o) => typeof o === 'string');
+  if (given.length !== 1) {
+    throw usage('evaluate needs either --text FILE, --tokens IDS.json or --dataset owner/name:path.');
   }
   return {
     verb: 'evaluate',
     model,
     ...runOptions(options),
-    input: typeof text === 'string' ? { textFile: text } : { tokensFile: String(tokens) },
+    input: evaluateInput(options),
     window: numberOption('window', options.window, 256, 2, true),
     stride: numberOption('stride', options.stride, 128, 1, true),
     perToken: options['per-token'] === true,
+  };
+}
+
+function evaluateInput({ text, tokens, dataset, rows, characters }: Record<string, unknown>) {
+  if (typeof dataset !== 'string' && (rows !== undefined || characters !== undefined)) {
+    throw usage('--rows and --characters belong to --dataset.');
+  }
+  if (typeof text === 'string') return { textFile: text };
+  if (typeof dataset !== 'string') return { tokensFile: String(tokens) };
+  const [, ref, path, column] = /^([^:]+):([^:]+)(?::(.+))?$/.exec(dataset) ?? [];
+  if (ref === undefined || path === undefined) {
+    throw usage(`--dataset is ${dataset}; it is owner/name[@revision]:path[:column].`);
+  }
+  return {
+    dataset: {
+      ref,
+      path,
+      ...(column === undefined ? {} : { column }),
+      ...(rows === undefined ? {} : { rows: numberOption('rows', rows, 1, 1, true) }),
+      characters: numberOption('characters', characters, 200_000, 1, true),
+    },
   };
 }
 

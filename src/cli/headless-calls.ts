@@ -24,6 +24,7 @@ import type {
   ExtractLoraReport,
   ExtractLoraRequest,
 } from '../engine/protocol-compare';
+import type { DatasetRequest, DatasetText } from '../engine/protocol-dataset';
 import type {
   EvaluateReport,
   EvaluateRequest,
@@ -59,6 +60,7 @@ export interface HeadlessCalls {
   interrupted(): Promise<Outcome<InterruptedRun[]>>;
   /** `url` serves the merged folder. */
   verify(request: VerifyRequest & { url: string }): Promise<Outcome<VerifyReport>>;
+  readDataset(request: DatasetRequest): Promise<Outcome<DatasetText>>;
   evaluate(request: EvaluateRequest): Promise<Outcome<EvaluateReport>>;
   generate(request: GenerateRequest): Promise<Outcome<GenerateReport>>;
   compare(

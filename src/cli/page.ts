@@ -35,6 +35,8 @@ export function exposeHeadless(): void {
         return engine.verify(request, ({ finished: _, ...line }) => tell(line));
       }),
 
+    readDataset: (request) => outcome(() => engine.readDataset(request, tell)),
+
     evaluate: (request) => outcome(() => engine.evaluate(request, tell)),
 
     generate: (request) => outcome(() => engine.generate(request, tell)),

@@ -1,4 +1,5 @@
 import type { MergeReport, PlanFacts, PlanProblem, VerifyReport } from '../engine/protocol';
+import type { DatasetText } from '../engine/protocol-dataset';
 import type { EvaluateReport, RunningProgress } from '../engine/protocol-run';
 import { displayName } from '../formats/names';
 import {
@@ -101,7 +102,9 @@ function runningText({ stage, done, total, rate, secondsLeft }: RunningProgress)
   const parts = [
     stage,
     amount,
-    ...(rate > 0 ? [`${formatCount(Math.round(rate))} tokens/s`] : []),
+    ...(rate > 0
+      ? [stage === 'downloading' ? formatRate(rate) : `${formatCount(Math.round(rate))} tokens/s`]
+      : []),
     ...(secondsLeft === null ? [] : [`${formatSeconds(secondsLeft)} left`]),
   ];
   return parts.join(' · ');
@@ -128,8 +131,21 @@ export function evaluateText(report: EvaluateReport): string {
   return (
     `perplexity ${report.perplexity.toFixed(4)}, mean loss ${report.meanNll.toFixed(5)} nats over ` +
     `${formatCount(report.tokens)} tokens${bits} (windows of ${window} that advance by ${stride}, ${front}; ` +
-    `${formatSeconds(report.seconds)} on ${report.engine}, ${displayName(report.adapter)})`
+    `${formatSeconds(report.seconds)} on ${report.engine}, ${displayName(report.adapter)}, at most ` +
+    `${formatBytes(report.peakBytes)} there)`
   );
+}
+
+/** What was taken of a dataset, in one line. */
+export function datasetText(read: DatasetText): string {
+  const plain = read.column === null;
+  const what = [
+    ...(plain ? [] : [`column ${displayName(read.column ?? '')}`, formatCounted(read.rows, 'row')]),
+    formatCounted(read.text.length, 'character'),
+    ...(read.empty > 0 ? [`${formatCounted(read.empty, 'row')} without a text left out`] : []),
+    read.whole ? 'the whole file' : 'the beginning of the file',
+  ];
+  return `${displayName(read.ref)}: ${displayName(read.path)}: ${what.join(', ')}`;
 }
 
 /** What a finished merge did, in one line. */

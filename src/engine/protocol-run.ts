@@ -92,11 +92,12 @@ export interface GenerateReport {
 
 /** Progress of running a model. */
 export interface RunningProgress {
-  stage: 'downloading' | 'running';
-  /** Bytes while downloading, tokens while running. */
+  /** `preparing`: what a merge needs ahead is worked out (protocol-importance.ts). */
+  stage: 'downloading' | 'preparing' | 'running';
+  /** Bytes while downloading, tokens while running; while preparing, what each step counts. */
   done: number;
   total: number;
-  /** Tokens a second; 0 while downloading. */
+  /** Tokens a second; bytes a second while downloading, 0 where not measured. */
   rate: number;
   secondsLeft: number | null;
   /** Generation: the text that came since the last message. */
