@@ -40,6 +40,14 @@ export async function startChromium(profile: string, args: string[] = []): Promi
     { detached: true, stdio: 'ignore' },
   );
   const pid = child.pid!;
+  // a test that is itself interrupted leaves no browser behind
+  process.once('exit', () => {
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      // it is gone already
+    }
+  });
   try {
     const port = await portOf(portFile, child);
     const browser = await chromium.connectOverCDP(`http://127.0.0.1:${port}`, { timeout: START_MS });
@@ -49,16 +57,16 @@ export async function startChromium(profile: string, args: string[] = []): Promi
       browser,
       page,
       pid,
-      kill: () => killGroup(pid),
+      kill: () => killGroup(child),
       async close() {
         const session = await browser.newBrowserCDPSession();
         await session.send('Browser.close').catch(() => undefined);
         await exited(child, 5000);
-        await killGroup(pid);
+        await killGroup(child);
       },
     };
   } catch (thrown) {
-    await killGroup(pid);
+    await killGroup(child);
     throw thrown;
   }
 }
@@ -73,18 +81,22 @@ async function portOf(file: string, child: ChildProcess): Promise<number> {
   throw new Error('Chromium does not answer');
 }
 
-async function killGroup(pid: number): Promise<void> {
-  for (let tried = 0; tried < 100; tried++) {
+/** Kills the group and waits until its leader is gone; the dead of the rest may linger until somebody reaps them. */
+async function killGroup(child: ChildProcess): Promise<void> {
+  for (let tried = 0; tried < 3; tried++) {
     try {
-      process.kill(-pid, 'SIGKILL');
+      process.kill(-child.pid!, 'SIGKILL');
     } catch {
       return; // nobody is left
     }
-    await delay(20);
+    await exited(child, 30_000);
+    await delay(50);
   }
-  throw new Error(`the browser ${pid} does not die`);
 }
 
 async function exited(child: ChildProcess, patienceMs: number): Promise<void> {
-  for (let waited = 0; child.exitCode === null && waited < patienceMs; waited += 50) await delay(50);
+  for (let waited = 0; waited < patienceMs; waited += 20) {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    await delay(20);
+  }
 }

@@ -16,6 +16,13 @@ export interface AttemptOutcome {
   resumed: InterruptedRun | null;
 }
 
+declare global {
+  interface Window {
+    /** Called when the first bytes are merged. */
+    amalgamMerging?: () => Promise<void>;
+  }
+}
+
 /**
  * Opens the models, then resumes the merge that was cut off, or begins one when there is none. A folder of the private
  * file system stands for a picked one: it has the same interface.
@@ -36,6 +43,11 @@ export async function attemptMerge({ recipe, hub, models, kind, name }: Attempt)
     kind === 'downloads'
       ? ({ kind, name } as const)
       : ({ kind, handle: await root.getDirectoryHandle('picked', { create: true }), name } as const);
+  let isMerging = false;
+  window.amalgamProgress = async ({ stage }) => {
+    if (stage === 'merging' && !isMerging) await window.amalgamMerging?.();
+    isMerging ||= stage === 'merging';
+  };
   const report = unwrap(
     await calls.merge({
       recipe: resumed?.recipe ?? opened.recipe,

@@ -22,9 +22,11 @@ import { type Attempt, type AttemptOutcome, attemptMerge, storedFacts } from './
 
 export interface KillOutcome {
   kind: Attempt['kind'];
+  /** Milliseconds after the start, or after the first merged bytes. */
+  after: Moment;
   killedAtMs: number;
-  /** What the second start found: nothing, a merge without a tensor, or how many were written. */
-  found: 'nothing' | number;
+  /** What the second start found: nothing, a merge and how many tensors of it are written, or all of it. */
+  found: 'nothing' | 'all' | number;
   /** Shards have the reference hashes. */
   same: boolean;
   /** Listed as whole, but with other bytes; swap files left after the second start. */
@@ -38,9 +40,12 @@ interface Rig {
   hub: FakeHub;
   /** sha256 by shard, of an undisturbed run. */
   reference: Map<string, string>;
-  /** Milliseconds of an undisturbed run. */
-  wholeMs: number;
+  /** Milliseconds of an undisturbed run from its start, and from its first merged bytes. */
+  takes: Record<Moment, number>;
 }
+
+/** What a random moment is counted from: every second kill falls into the merge itself. */
+type Moment = 'start' | 'merging';
 
 /** Numbers in [0, 1), the same for the same seed. */
 function randomNumbers(seed: number): () => number {
@@ -68,11 +73,13 @@ export async function killTest(
   const server = await startAppServer(dist, [hub.url, hub.cdnUrl]);
   try {
     const rig = await undisturbed({ server, hub });
-    say(`undisturbed: ${Math.round(rig.wholeMs)} ms`);
+    say(`undisturbed: ${rig.takes.start | 0} ms, of them merging ${rig.takes.merging | 0} ms`);
     const random = randomNumbers(seed);
     const outcomes: KillOutcome[] = [];
     for (let i = 0; i < kills; i++) {
-      const outcome = await killOnce(rig, i % 2 === 0 ? 'downloads' : 'folder', random() * rig.wholeMs);
+      const after = i % 4 < 2 ? 'start' : 'merging';
+      const kind = i % 2 === 0 ? 'downloads' : 'folder';
+      const outcome = await killOnce(rig, kind, after, random() * rig.takes[after]);
       outcomes.push(outcome);
       tell(outcome, i);
     }
@@ -90,25 +97,48 @@ async function undisturbed({ server, hub }: Pick<Rig, 'server' | 'hub'>): Promis
     try {
       await openPage(chromium.page, server);
       const begun = performance.now();
+      let merging = begun;
+      await onMerging(chromium.page, () => {
+        merging = performance.now();
+      });
       const { shards } = await attempt(chromium.page, hub, 'downloads');
       const reference = new Map(shards.map(({ file, sha256 }) => [file, sha256]));
-      return { server, hub, reference, wholeMs: performance.now() - begun };
+      const ended = performance.now();
+      return { server, hub, reference, takes: { start: ended - begun, merging: ended - merging } };
     } finally {
       await chromium.close();
     }
   });
 }
 
-async function killOnce(rig: Rig, kind: Attempt['kind'], killedAtMs: number): Promise<KillOutcome> {
+async function killOnce(
+  rig: Rig,
+  kind: Attempt['kind'],
+  after: Moment,
+  killedAtMs: number,
+): Promise<KillOutcome> {
   const { hub, server, reference } = rig;
   const from = hub.requests.length;
   return withProfile(async (profile) => {
     const first = await startChromium(profile);
     await openPage(first.page, server);
-    const cutOff = attempt(first.page, hub, kind).catch(() => undefined);
-    await delay(killedAtMs);
+    let begins = () => {};
+    const merging = new Promise<void>((resolve) => {
+      begins = resolve;
+    });
+    await onMerging(first.page, begins);
+    // on a busy machine a run may end before its moment comes: it is killed then, and all of it must be there
+    const ended = attempt(first.page, hub, kind).then(
+      () => 'ended' as const,
+      () => 'cut off' as const,
+    );
+    await Promise.race([
+      (after === 'merging' ? merging : Promise.resolve()).then(() => delay(killedAtMs)),
+      ended,
+    ]);
+    const isOver = (await Promise.race([ended, delay(0)])) === 'ended';
     await first.kill();
-    await cutOff;
+    await ended;
 
     const second = await startChromium(profile);
     try {
@@ -116,25 +146,24 @@ async function killOnce(rig: Rig, kind: Attempt['kind'], killedAtMs: number): Pr
       // the start-up sweep has run when the engine answers
       await second.page.evaluate(() => window.amalgamHeadless!.interrupted());
       const before = await second.page.evaluate(storedFacts);
-      const { shards, resumed } = await attempt(second.page, hub, kind);
-      const after = await second.page.evaluate(storedFacts);
-      const written = after.outputs.filter(({ path }) => path.endsWith('.safetensors'));
+      const resumed = isOver ? null : (await attempt(second.page, hub, kind)).resumed;
+      const now = await second.page.evaluate(storedFacts);
+      const written = now.outputs.filter(({ path }) => path.endsWith('.safetensors'));
       return {
         kind,
+        after,
         killedAtMs,
-        found: resumed ? resumed.tensorsDone : 'nothing',
+        found: isOver ? 'all' : resumed ? resumed.tensorsDone : 'nothing',
         same:
-          shards.length === reference.size &&
-          shards.every(({ file, sha256 }) => reference.get(file) === sha256) &&
           written.length === reference.size &&
           written.every(({ path, sha256 }) => reference.get(path.split('/').at(-1)!) === sha256),
-        wrong: [before, after].flatMap(({ blobs, outputs, orphans }) => [
+        wrong: [before, now].flatMap(({ blobs, outputs, orphans }) => [
           ...blobs.filter((b) => b.actual !== b.sha256).map((b) => `blob ${b.sha256}`),
           ...outputs
             .filter(({ path }) => path.endsWith('.safetensors'))
             .filter(({ path, sha256 }) => reference.get(path.split('/').at(-1)!) !== sha256)
             .map(({ path }) => path),
-          ...(blobs === after.blobs ? orphans : []),
+          ...(blobs === now.blobs ? orphans : []),
         ]),
         fetchedAgain: fetchedAgain(hub, from),
       };
@@ -142,6 +171,11 @@ async function killOnce(rig: Rig, kind: Attempt['kind'], killedAtMs: number): Pr
       await second.close();
     }
   });
+}
+
+/** Has `act` called when the page merges its first bytes. */
+async function onMerging(page: Page, act: () => void): Promise<void> {
+  await page.exposeFunction('amalgamMerging', act);
 }
 
 function attempt(page: Page, hub: FakeHub, kind: Attempt['kind']): Promise<AttemptOutcome> {
@@ -187,11 +221,11 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
     options: { kills: { type: 'string', default: '50' }, seed: { type: 'string', default: '1' } },
   });
   const report = (o: KillOutcome, i: number) => {
-    const found = o.found === 'nothing' ? 'nothing to resume' : `${o.found} tensors found`;
+    const found = typeof o.found === 'number' ? `${o.found} tensors found` : `${o.found} found`;
     const verdict = o.same && o.wrong.length === 0 ? 'same bytes' : `WRONG ${o.wrong.join(' ')}`;
     const again = o.fetchedAgain === 0 ? 'nothing' : `${o.fetchedAgain} bytes`;
     console.log(
-      `${i + 1}: ${o.kind}, killed after ${Math.round(o.killedAtMs)} ms, ${found}, ${verdict}, ${again} fetched again`,
+      `${i + 1}: ${o.kind}, killed ${Math.round(o.killedAtMs)} ms after ${o.after}, ${found}, ${verdict}, ${again} fetched again`,
     );
   };
   const outcomes = await killTest(Number(values.kills), Number(values.seed), report, console.log);

@@ -1,0 +1,264 @@
+/** Every parser that reads what somebody else wrote, with sound inputs to damage and what must hold of what it takes. */
+import { parseAdapterConfig } from '../../src/formats/adapter-config';
+import { DTYPE_BITS, type Dtype } from '../../src/formats/dtype';
+import { parseHubId } from '../../src/formats/hub-id';
+import { parseModelConfig } from '../../src/formats/model-config';
+import { matchModule, modulePattern } from '../../src/formats/module-pattern';
+import { safeRelativePath } from '../../src/formats/names';
+import { formatRecipe, parseRecipe } from '../../src/formats/recipe-yaml';
+import { headerLength, parseSafetensorsHeader } from '../../src/formats/safetensors-header';
+import { parseShardIndex } from '../../src/formats/shard-index';
+import { parseJson } from '../../src/formats/strict-json';
+import { matchesTensor } from '../../src/formats/tensor-pattern';
+import { readTokenizerJson } from '../../src/formats/tokenizer-json';
+import { announcedWaitMs } from '../../src/sources/transfer';
+import { parseRecord } from '../../src/store/blob-record';
+
+export interface FuzzTarget {
+  name: string;
+  /** Sound inputs. */
+  seeds: string[];
+  /** Parses; returns what is wrong with having taken it, or undefined. Throws AmalgamError to refuse. */
+  parse(bytes: Uint8Array<ArrayBuffer>): string | undefined;
+  /** At least so many mutations in the long run. */
+  runs: number;
+}
+
+const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+const encoder = new TextEncoder();
+
+const HEADERS = [
+  '{}',
+  '{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}',
+  '{"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[3],"data_offsets":[0,6]},"b":{"dtype":"I64","shape":[],"data_offsets":[6,14]}}',
+  '{"__proto__":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"é\\u0301":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}}   ',
+];
+/** Bytes of data behind each of {@link HEADERS}. */
+const DATA_BYTES = [0, 16, 14, 4];
+
+/**
+ * Whether the Rust reader (safetensors `tensor.rs`, `read_metadata` and `validate`) takes this header before `data`
+ * bytes: JSON object, known dtypes, every tensor where the last one ended, sizes that follow from the shapes.
+ */
+function rustTakes(json: string, data: number): boolean {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return false;
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const tensors: { begin: number; end: number }[] = [];
+  for (const [name, info] of Object.entries(value)) {
+    if (name === '__metadata__') {
+      if (
+        info !== null &&
+        (typeof info !== 'object' || Object.values(info).some((v) => typeof v !== 'string'))
+      )
+        return false;
+      continue;
+    }
+    const { dtype, shape, data_offsets: offsets } = (info ?? {}) as Record<string, unknown>;
+    if (typeof dtype !== 'string' || !Object.hasOwn(DTYPE_BITS, dtype)) return false;
+    if (!isIndices(shape) || !isIndices(offsets) || offsets.length !== 2) return false;
+    const [begin, end] = offsets as [number, number];
+    const bits = shape.reduce((n, d) => n * BigInt(d), BigInt(DTYPE_BITS[dtype as Dtype]));
+    if (bits !== 8n * BigInt(end - begin)) return false;
+    tensors.push({ begin, end });
+  }
+  tensors.sort((a, b) => a.begin - b.begin || a.end - b.end);
+  let at = 0;
+  for (const { begin, end } of tensors) {
+    if (begin !== at || end < begin) return false;
+    at = end;
+  }
+  return at === data;
+}
+
+function isIndices(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((n) => Number.isSafeInteger(n) && n >= 0 && !Object.is(n, -0));
+}
+
+/** A path that stays where it is put, on every system. */
+function staysInside(path: string): boolean {
+  const parts = path.split('/');
+  return !/[\\:\0]/.test(path) && parts.every((part) => part !== '' && part !== '.' && part !== '..');
+}
+
+export const fuzzTargets: FuzzTarget[] = [
+  {
+    name: 'safetensors header',
+    seeds: HEADERS,
+    runs: 1_000_000,
+    parse(bytes) {
+      // the data that belongs to the seed it was made from, if any: its end is where the offsets end
+      const json = text(bytes);
+      const data = DATA_BYTES[HEADERS.findIndex((h) => json.slice(0, 12) === h.slice(0, 12))] ?? 16;
+      parseSafetensorsHeader(bytes, 8 + bytes.length + data, 'w');
+      return rustTakes(json, data) ? undefined : 'the Rust reader refuses it';
+    },
+  },
+  {
+    name: 'safetensors header length',
+    seeds: ['\x10\0\0\0\0\0\0\0', '\0\0\0\0\0\0\0\x80', '\x01\xe1\xf5\x05\0\0\0\0'],
+    runs: 100_000,
+    parse(bytes) {
+      const file = 1000;
+      const length = headerLength(bytes, file);
+      return length >= 0 && 8 + length <= file ? undefined : `a header of ${length} in ${file} bytes`;
+    },
+  },
+  {
+    name: 'shard index',
+    seeds: [
+      '{"metadata":{"total_size":12},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}}',
+    ],
+    runs: 100_000,
+    parse(bytes) {
+      const { weightMap } = parseShardIndex(text(bytes), 'i');
+      const outside = [...weightMap.values()].find((file) => !staysInside(file));
+      return outside === undefined ? undefined : `${outside} leads out`;
+    },
+  },
+  {
+    name: 'relative path',
+    seeds: ['model.safetensors', 'sub/dir/model.safetensors', '../x', 'C:\\x', '%2e%2e/x', 'a/../../x'],
+    runs: 100_000,
+    parse(bytes) {
+      const path = safeRelativePath(text(bytes));
+      return staysInside(path) ? undefined : `${path} leads out`;
+    },
+  },
+  {
+    name: 'adapter config',
+    seeds: [
+      '{"peft_type":"LORA","r":8,"lora_alpha":16,"target_modules":["q_proj","v_proj"],"rank_pattern":{"layers.0":4},"use_rslora":false,"bias":"none","base_model_name_or_path":"a/b"}',
+    ],
+    runs: 100_000,
+    parse(bytes) {
+      const { rank } = parseAdapterConfig(text(bytes), 'adapter_config.json');
+      return Number.isSafeInteger(rank) && rank > 0 ? undefined : `rank ${rank}`;
+    },
+  },
+  {
+    name: 'module pattern',
+    seeds: ['q_proj', 'layers\\.[0-9]+\\.mlp', '(.*\\.)?(k|v)_proj', '(a+)+b'],
+    runs: 100_000,
+    parse(bytes) {
+      const pattern = modulePattern(text(bytes), 1, 'adapter_config.json');
+      matchModule([pattern], 'model.layers.11.self_attn.q_proj'.padEnd(200, 'a'), 0);
+      return undefined;
+    },
+  },
+  {
+    name: 'tensor pattern',
+    seeds: ['*', 'mlp', 'model.layers.*.mlp.?p_proj.*', '*a*a*a*a*a*a*a*a*b'],
+    runs: 100_000,
+    parse(bytes) {
+      matchesTensor(text(bytes), 'model.layers.11.self_attn.q_proj.weight'.padEnd(400, 'a'));
+      return undefined;
+    },
+  },
+  {
+    name: 'model config',
+    seeds: [
+      '{"model_type":"llama","architectures":["LlamaForCausalLM"],"hidden_size":64,"num_hidden_layers":2,"vocab_size":100,"tie_word_embeddings":true,"torch_dtype":"bfloat16","rope_theta":10000.0}',
+    ],
+    runs: 100_000,
+    parse(bytes) {
+      parseModelConfig(text(bytes), 'config.json');
+      return undefined;
+    },
+  },
+  {
+    name: 'recipe YAML',
+    seeds: [
+      'merge_method: ties\nbase_model: a/b\nmodels:\n  - model: c/d\n    parameters: {weight: 0.5, density: [0.1, 0.9]}\nparameters: {normalize: true}\ndtype: bfloat16\n',
+      'merge_method: passthrough\nslices:\n  - sources:\n      - model: a/b\n        layer_range: [0, 4]\namalgam: {seed: 3, shard_bytes: 1000000}\n',
+    ],
+    runs: 100_000,
+    parse(bytes) {
+      const { recipe, problems } = parseRecipe(text(bytes));
+      if (!recipe) return problems.length > 0 ? undefined : 'neither recipe nor problem';
+      if (problems.length > 0) return undefined;
+      const again = parseRecipe(formatRecipe(recipe));
+      return JSON.stringify(again.recipe) === JSON.stringify(recipe)
+        ? undefined
+        : 'written and read again it differs';
+    },
+  },
+  {
+    name: 'JSON',
+    seeds: ['{"a":[1,2.5,-3e4,"\\u00e9",null,true],"b":{"c":{}}}', '[[[[[[]]]]]]', '"x"'],
+    runs: 100_000,
+    parse(bytes) {
+      const json = text(bytes);
+      return JSON.stringify(parseJson(json, 'f')) === JSON.stringify(JSON.parse(json))
+        ? undefined
+        : 'read otherwise';
+    },
+  },
+  {
+    name: 'tokenizer.json',
+    seeds: [
+      '{"version":"1.0","added_tokens":[{"id":2,"content":"<s>","special":true}],"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":["a b"]}}',
+      '{"model":{"type":"Unigram","vocab":[["a",-1.5],["b",-2]]}}',
+    ],
+    runs: 100_000,
+    parse(bytes) {
+      const { ids } = readTokenizerJson(text(bytes), 'tokenizer.json');
+      const odd = [...ids.values()].find((id) => !Number.isSafeInteger(id) || id < 0);
+      return odd === undefined ? undefined : `id ${odd}`;
+    },
+  },
+  {
+    name: 'Hub id',
+    seeds: [
+      'owner/name',
+      'https://huggingface.co/owner/name/tree/main',
+      'owner/name@v1.0',
+      'javascript:alert(1)',
+    ],
+    runs: 100_000,
+    parse(bytes) {
+      const { id } = parseHubId(text(bytes));
+      return /^[\w.-]+(\/[\w.-]+)?$/.test(id) && staysInside(id) ? undefined : `the id ${JSON.stringify(id)}`;
+    },
+  },
+  {
+    name: 'blob record',
+    seeds: [
+      `{"version":1,"sha256":"${'a'.repeat(64)}","byteLength":10,"name":"n","pieceBytes":4,"pieces":["${'b'.repeat(64)}","${'.'.repeat(64)}","${'c'.repeat(64)}"]}`,
+    ],
+    runs: 100_000,
+    parse(bytes) {
+      const record = parseRecord(bytes, 'a'.repeat(64));
+      if (!record) return undefined;
+      const pieces = Math.ceil(record.byteLength / record.pieceBytes);
+      return record.pieces.length === pieces ? undefined : `${record.pieces.length} pieces of ${pieces}`;
+    },
+  },
+  {
+    name: 'announced wait',
+    seeds: ['"resolvers";r=0;t=55', '120', 'Wed, 21 Oct 2026 07:28:00 GMT'],
+    runs: 100_000,
+    parse(bytes) {
+      // a header value holds no line breaks and no bytes beyond Latin-1
+      const value = text(bytes).replace(/[^\x20-\x7e]/g, '');
+      for (const name of ['RateLimit', 'Retry-After']) {
+        const wait = announcedWaitMs(new Headers({ [name]: value }));
+        if (wait !== undefined && !(wait >= 0)) return `a wait of ${wait} ms`;
+      }
+      return undefined;
+    },
+  },
+];
+
+/** The seeds as bytes. */
+export function seedBytes(target: FuzzTarget): Uint8Array<ArrayBuffer>[] {
+  return target.seeds.map((seed) =>
+    target.name === 'safetensors header length'
+      ? Uint8Array.from(seed, (c) => c.charCodeAt(0))
+      : encoder.encode(seed),
+  );
+}

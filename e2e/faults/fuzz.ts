@@ -1,0 +1,171 @@
+/**
+ * Damages sound inputs of every parser and looks at what happens: a refusal in words or a sound result within 100 ms,
+ * nothing else.
+ *
+ *     npm run fuzz -- [--share 1] [--seed 1] [--only "recipe YAML"]
+ */
+import process from 'node:process';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import fc from 'fast-check';
+import { AmalgamError } from '../../src/errors';
+import { type FuzzTarget, fuzzTargets, seedBytes } from './fuzz-targets';
+
+const SLOW_MS = 100;
+
+export interface FuzzResult {
+  name: string;
+  runs: number;
+  taken: number;
+  refused: number;
+  slowestMs: number;
+}
+
+/** Pieces of text that mean something to one parser or another. */
+const WORDS = [
+  '{',
+  '}',
+  '[',
+  ']',
+  '"',
+  ':',
+  ',',
+  '\\',
+  '\\u0000',
+  '\\ud800',
+  '\0',
+  '\n',
+  '\t',
+  '-',
+  '-0',
+  '1e3',
+  '1.0',
+  '1e999',
+  '..',
+  '/',
+  '../',
+  '%2e',
+  '\u202e',
+  '\ufeff',
+  '__proto__',
+  '__metadata__',
+  'constructor',
+  'null',
+  'true',
+  'NaN',
+  '9007199254740993',
+  '18446744073709551616',
+  '-1',
+  '<script>',
+  '&a',
+  '*a',
+  '!!',
+  '|',
+  '---',
+  '(a+)+',
+  '.*',
+  '\\1',
+  ' '.repeat(50),
+  '['.repeat(200),
+  '{"a":'.repeat(100),
+  'a'.repeat(1000),
+].map((word) => new TextEncoder().encode(word)); // prettier-ignore
+
+type Edit = [where: number, kind: number, what: number];
+
+/** The seed with some bytes altered, taken out, put in, doubled, or words put in. */
+function damaged(seed: Uint8Array<ArrayBuffer>, edits: readonly Edit[]): Uint8Array<ArrayBuffer> {
+  let bytes: Uint8Array<ArrayBuffer> = seed;
+  for (const [where, kind, what] of edits) {
+    const at = where % (bytes.length + 1);
+    const end = Math.min(bytes.length, at + 1 + (what % 8));
+    switch (kind) {
+      case 0:
+        bytes = spliced(bytes, at, at + 1, Uint8Array.of(what & 255));
+        break;
+      case 1:
+        bytes = spliced(bytes, at, end, new Uint8Array(0));
+        break;
+      case 2:
+        bytes = spliced(bytes, at, at, Uint8Array.of(what & 255));
+        break;
+      case 3:
+        bytes = spliced(bytes, at, at, bytes.slice(what % (bytes.length + 1), end));
+        break;
+      case 4:
+        bytes = spliced(bytes, at, at, WORDS[what % WORDS.length]!);
+        break;
+      default:
+        bytes = spliced(bytes, at, end, WORDS[what % WORDS.length]!);
+    }
+  }
+  return bytes;
+}
+
+function spliced(bytes: Uint8Array, begin: number, end: number, put: Uint8Array): Uint8Array<ArrayBuffer> {
+  const tail = bytes.subarray(Math.min(end, bytes.length));
+  const result = new Uint8Array(begin + put.length + tail.length);
+  result.set(bytes.subarray(0, begin));
+  result.set(put, begin);
+  result.set(tail, begin + put.length);
+  return result;
+}
+
+/** Runs one target. @throws what fast-check reports: the smallest input that is treated wrongly */
+export function fuzz(target: FuzzTarget, runs: number, seed: number): FuzzResult {
+  const seeds = seedBytes(target);
+  const result: FuzzResult = { name: target.name, runs, taken: 0, refused: 0, slowestMs: 0 };
+  const edits = fc.array(fc.tuple(fc.nat(), fc.nat(5), fc.nat()), { minLength: 1, maxLength: 4 });
+  fc.assert(
+    fc.property(fc.nat(seeds.length - 1), edits, (which, list) => {
+      const bytes = damaged(seeds[which]!, list as Edit[]);
+      // a busy machine makes anything slow once; what is slow three times is slow
+      let ms = timed(target, bytes, result);
+      for (let again = 0; again < 2 && ms > SLOW_MS; again++) ms = Math.min(ms, timed(target, bytes));
+      result.slowestMs = Math.max(result.slowestMs, ms);
+      if (ms > SLOW_MS) throw new Error(`${ms} ms for ${show(bytes)}`);
+    }),
+    { numRuns: runs, seed },
+  );
+  return result;
+}
+
+function timed(target: FuzzTarget, bytes: Uint8Array<ArrayBuffer>, count?: FuzzResult): number {
+  const begun = performance.now();
+  try {
+    const wrong = target.parse(bytes);
+    if (wrong !== undefined) throw new Error(`${wrong}: ${show(bytes)}`);
+    if (count) count.taken++;
+  } catch (thrown) {
+    if (!(thrown instanceof AmalgamError) || thrown.hint === '') throw thrown;
+    if (count) count.refused++;
+  }
+  return performance.now() - begun;
+}
+
+function show(bytes: Uint8Array): string {
+  return JSON.stringify(new TextDecoder('latin1').decode(bytes.subarray(0, 400)));
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const { values } = parseArgs({
+    options: {
+      share: { type: 'string', default: '1' },
+      seed: { type: 'string', default: '1' },
+      only: { type: 'string' },
+    },
+  });
+  const chosen = fuzzTargets.filter(({ name }) => values.only === undefined || name === values.only);
+  for (const target of chosen) {
+    const begun = performance.now();
+    const { runs, taken, refused, slowestMs } = fuzz(
+      target,
+      Math.ceil(target.runs * Number(values.share)),
+      Number(values.seed),
+    );
+    const seconds = (performance.now() - begun) / 1000;
+    console.log(
+      `${target.name}: ${runs} inputs, ${taken} taken, ${refused} refused, slowest ${slowestMs.toFixed(1)} ms, ${seconds.toFixed(0)} s`,
+    );
+  }
+}
