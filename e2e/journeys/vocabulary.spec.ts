@@ -44,6 +44,8 @@ ${source}`,
 };
 
 test('the command asks, unites on both engines to the same bytes, and the merged folder generates', async () => {
+  // the command starts four times
+  test.setTimeout(240_000);
   const asked = await amalgam('merge', recipe(''), '--out', join(work, 'none'), '--engine', 'cpu');
   expect(asked.code).not.toBe(0);
   expect(asked.stderr).toContain(`has a vocabulary of ${tokens}`);
