@@ -139,7 +139,11 @@ try {
     for (const semantics of whole ? [undefined, 'paper'] : [undefined]) {
       const recipe = recipeOf(method, semantics);
       const cells = [];
-      for (const engine of engines) cells.push((await measure(page, recipe, engine)).toFixed(1));
+      for (const engine of engines) {
+        const time = await measure(page, recipe, engine).catch((thrown: Error) => thrown);
+        cells.push(typeof time === 'number' ? time.toFixed(1) : '–');
+        if (typeof time !== 'number') console.error(`${method.id} on ${engine}: ${time.message}`);
+      }
       const name = `\`${method.id}\`${semantics ? ` · ${semantics}` : ''}`;
       console.log(`| ${name} | ${recipe.models!.length} | ${cells.join(' | ')} |`);
     }
