@@ -1,8 +1,8 @@
 /**
- * Memory does not grow with the model: merges a synthetic 4 GB checkpoint (a LLaMA shape with right headers and sparse
- * data) through the headless command and prints the peak memory of all browser processes above an idle studio.
+ * Memory does not grow with the model: merges or compares synthetic 4 GB checkpoints (a LLaMA shape with right headers
+ * and sparse data) through the headless command and prints the peak memory of all browser processes above an idle studio.
  *
- *     npx tsx e2e/large-checkpoint.ts [--engine cpu|webgpu] [--gigabytes 4] [--method ties]
+ *     npx tsx e2e/large-checkpoint.ts [--engine cpu|webgpu] [--gigabytes 4] [--method ties | --method compare]
  *
  * Linux only: proportional set sizes are read from /proc.
  */
@@ -103,19 +103,23 @@ try {
   const recipe = join(work, 'recipe.yml');
   writeFileSync(
     recipe,
-    `merge_method: ${options.method}\nbase_model: base\nmodels:\n  - model: tuned\n    parameters: { weight: 1.0, density: 0.2 }\n`,
+    `merge_method: ${options.method === 'compare' ? 'ties' : options.method}\nbase_model: base\nmodels:\n  - model: tuned\n    parameters: { weight: 1.0, density: 0.2 }\n`,
   );
   const idle = await peakOf(['plan', recipe]);
-  const merge = await peakOf(['merge', recipe, '--out', join(work, 'merged'), '--engine', options.engine]);
+  const [base, tuned, out] = [join(work, 'base'), join(work, 'tuned'), join(work, 'merged')];
+  const verb = options.method === 'compare' ? ['compare', base, tuned] : ['merge', recipe];
+  const merge = await peakOf([...verb, '--out', out, '--engine', options.engine]);
   const above = merge.peak - idle.peak;
-  const written = readdirSync(join(work, 'merged'))
+  const written = readdirSync(out)
     .filter((file) => file.endsWith('.safetensors'))
-    .reduce((sum, file) => sum + statSync(join(work, 'merged', file)).size, 0);
+    .reduce((sum, file) => sum + statSync(join(out, file)).size, 0);
   const mib = (n: number) => `${(n / 2 ** 20).toFixed(0)} MiB`;
   console.log(
     `checkpoint ${mib(bytes)}, written ${mib(written)}, ${options.method} on ${options.engine}, ${merge.seconds.toFixed(0)} s`,
   );
-  console.log(`browser memory: planning ${mib(idle.peak)}, merging ${mib(merge.peak)}, above ${mib(above)}`);
+  console.log(
+    `browser memory: planning ${mib(idle.peak)}, ${verb[0]} ${mib(merge.peak)}, above ${mib(above)}`,
+  );
   if (above > LIMIT_BYTES) process.exitCode = 1;
 } finally {
   rmSync(work, { recursive: true, force: true });
