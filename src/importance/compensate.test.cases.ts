@@ -1,5 +1,5 @@
 /** Compensation against exact least squares and the textbook sweep, on either engine. */
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ComputeEngine } from '../compute/engine';
 import { maskRowWords } from '../compute/kernels/pack-mask';
 import { type Compensation, compensate } from './compensate';
@@ -9,15 +9,8 @@ import { download, farthest, gramOf, layerInputs, normals, upload } from './math
 import { dampedOracle, gramOracle, leastSquaresOracle, lossOracle, sweepOracle } from './oracle';
 import { columnScores } from './scores';
 
-export function describeCompensation(title: string, openEngine: () => Promise<ComputeEngine>): void {
+export function describeCompensation(title: string, engineOf: () => Promise<ComputeEngine>): void {
   describe(title, () => {
-    let opened: Promise<ComputeEngine> | undefined;
-    const engineOf = () => {
-      opened ??= openEngine();
-      return opened;
-    };
-    afterAll(async () => (await opened)?.close());
-
     const rows = 19;
     /** τ, what a wanda mask of a density keeps of it, and τ̂. */
     const run = async (width: number, tokens: number, density: number, how: Compensation, form: GramForm) => {

@@ -1,5 +1,5 @@
 /** Factors, their inverses, and what happens when there is none, on either engine. */
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ComputeEngine } from '../compute/engine';
 import { createQueue } from '../forward/queue';
 import { compensate } from './compensate';
@@ -10,15 +10,8 @@ import { choleskyOracle, dampedOracle, gramOracle, sparseGptFactorOracle } from 
 import { columnScores } from './scores';
 import { gramSolve } from './solve';
 
-export function describeFactors(title: string, openEngine: () => Promise<ComputeEngine>): void {
+export function describeFactors(title: string, engineOf: () => Promise<ComputeEngine>): void {
   describe(title, () => {
-    let opened: Promise<ComputeEngine> | undefined;
-    const engineOf = () => {
-      opened ??= openEngine();
-      return opened;
-    };
-    afterAll(async () => (await opened)?.close());
-
     const factored = async (x: Float32Array, width: number, tokens: number, reversed: boolean) => {
       const engine = await engineOf();
       const queue = createQueue(engine);

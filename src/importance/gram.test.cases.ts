@@ -1,5 +1,5 @@
 /** Gram matrices and column scores against the f64 oracle, on either engine. */
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ComputeEngine } from '../compute/engine';
 import { openGram } from './gram';
 import {
@@ -16,15 +16,8 @@ import { columnScores, type ScoreKind } from './scores';
 
 const SCORES: ScoreKind[] = ['wanda', 'obs', 'sparsegpt'];
 
-export function describeGrams(title: string, openEngine: () => Promise<ComputeEngine>): void {
+export function describeGrams(title: string, engineOf: () => Promise<ComputeEngine>): void {
   describe(title, () => {
-    let opened: Promise<ComputeEngine> | undefined;
-    const engineOf = () => {
-      opened ??= openEngine();
-      return opened;
-    };
-    afterAll(async () => (await opened)?.close());
-
     // widths around the tiles of 8, 32 and 64; the last one needs three dispatches' worth of rows
     it.each([
       [4, 9, 9],

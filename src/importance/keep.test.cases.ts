@@ -1,20 +1,13 @@
 /** Keep-masks against a sort, on either engine. */
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ComputeEngine } from '../compute/engine';
 import { maskRowWords } from '../compute/kernels/pack-mask';
 import { keepMask, type ScoreScope } from './keep';
 import { normals, upload } from './mathematics.test.support';
 import { keepOracle } from './oracle';
 
-export function describeMasks(title: string, openEngine: () => Promise<ComputeEngine>): void {
+export function describeMasks(title: string, engineOf: () => Promise<ComputeEngine>): void {
   describe(title, () => {
-    let opened: Promise<ComputeEngine> | undefined;
-    const engineOf = () => {
-      opened ??= openEngine();
-      return opened;
-    };
-    afterAll(async () => (await opened)?.close());
-
     const maskOf = async (
       tau: Float32Array,
       rows: number,

@@ -1,3 +1,4 @@
+import { afterAll } from 'vitest';
 import type { ComputeEngine } from '../compute/engine';
 import { createGpuEngine } from '../gpu/gpu-engine';
 import { describeCompensation } from './compensate.test.cases';
@@ -14,9 +15,16 @@ for (const [name, open] of [
   ['webgpu', createGpuEngine],
   ['webgpu, kernels of real GPUs', asHardware],
 ] as const) {
-  describeGrams(`Gram matrices, ${name}`, open);
-  describeMasks(`keep-masks, ${name}`, open);
-  describeFactors(`factors, ${name}`, open);
-  describeSolve(`the Gram merge, ${name}`, open);
-  describeCompensation(`compensation, ${name}`, open);
+  // one engine for all: compiling the kernels takes longer than running them
+  let opened: Promise<ComputeEngine> | undefined;
+  const engineOf = () => {
+    opened ??= open();
+    return opened;
+  };
+  afterAll(async () => (await opened)?.close());
+  describeGrams(`Gram matrices, ${name}`, engineOf);
+  describeMasks(`keep-masks, ${name}`, engineOf);
+  describeFactors(`factors, ${name}`, engineOf);
+  describeSolve(`the Gram merge, ${name}`, engineOf);
+  describeCompensation(`compensation, ${name}`, engineOf);
 }

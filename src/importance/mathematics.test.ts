@@ -5,9 +5,10 @@ import { describeGrams } from './gram.test.cases';
 import { describeMasks } from './keep.test.cases';
 import { describeSolve } from './solve.test.cases';
 
-const open = () => Promise.resolve(createCpuEngine());
-describeGrams('Gram matrices on typed arrays', open);
-describeMasks('keep-masks on typed arrays', open);
-describeFactors('factors on typed arrays', open);
-describeSolve('the Gram merge on typed arrays', open);
-describeCompensation('compensation on typed arrays', open);
+const engine = Promise.resolve(createCpuEngine());
+const engineOf = () => engine;
+describeGrams('Gram matrices on typed arrays', engineOf);
+describeMasks('keep-masks on typed arrays', engineOf);
+describeFactors('factors on typed arrays', engineOf);
+describeSolve('the Gram merge on typed arrays', engineOf);
+describeCompensation('compensation on typed arrays', engineOf);

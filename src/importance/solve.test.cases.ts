@@ -1,5 +1,5 @@
 /** The Gram merge against the f64 oracle, and what must hold of it, on either engine. */
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ComputeEngine } from '../compute/engine';
 import type { GramForm } from './gram';
 import { download, farthest, gramOf, layerInputs, normals, upload } from './mathematics.test.support';
@@ -7,15 +7,8 @@ import { gramMergeOracle, gramOracle } from './oracle';
 import { gramSolve } from './solve';
 import { transpose } from './transpose';
 
-export function describeSolve(title: string, openEngine: () => Promise<ComputeEngine>): void {
+export function describeSolve(title: string, engineOf: () => Promise<ComputeEngine>): void {
   describe(title, () => {
-    let opened: Promise<ComputeEngine> | undefined;
-    const engineOf = () => {
-      opened ??= openEngine();
-      return opened;
-    };
-    afterAll(async () => (await opened)?.close());
-
     const [rows, width] = [23, 68];
     const inputs = [
       layerInputs(200, width, 1, [4]),
