@@ -1,6 +1,7 @@
 import { AmalgamError } from '../errors';
 import type { ShardPlan } from '../merge/plan';
 import { beginSha256, type Sha256 } from '../sources/sha256';
+import { type Sha256Thread, sha256Thread } from '../sources/sha256-thread';
 import type { Destination, FileSink } from './destination';
 import type { PartialShard } from './resume-point';
 
@@ -24,7 +25,7 @@ const WRITE_BYTES = 8 * 2 ** 20;
 export class ShardWriter {
   readonly #plan: ShardPlan;
   readonly #sink: FileSink;
-  readonly #hash: Sha256;
+  readonly #hash: Sha256Thread;
   readonly #buffer = new Uint8Array(WRITE_BYTES);
   #buffered = 0;
   #written = 0;
@@ -36,7 +37,7 @@ export class ShardWriter {
   private constructor(plan: ShardPlan, sink: FileSink, hash: Sha256) {
     this.#plan = plan;
     this.#sink = sink;
-    this.#hash = hash;
+    this.#hash = sha256Thread(hash);
   }
 
   /**
@@ -76,7 +77,7 @@ export class ShardWriter {
       if (this.#filled > 0) throw fault(`${this.#plan.file} stands in the middle of a tensor.`);
       await this.#flush();
       await this.#sink.flush?.();
-      return { bytes: this.#written, sha256: (await this.#hash.copy()).digest() };
+      return { bytes: this.#written, sha256: await this.#hash.digest() };
     });
   }
 
@@ -114,14 +115,20 @@ export class ShardWriter {
       }
       await this.#flush();
       await this.#sink.close();
-      this.#state = 'closed';
-      return { file: this.#plan.file, bytes: this.#written, sha256: this.#hash.digest() };
+      const sha256 = await this.#hash.digest();
+      this.#end();
+      return { file: this.#plan.file, bytes: this.#written, sha256 };
     });
   }
 
   /** Writes no more. The unfinished file goes when its destination is discarded. Safe at any time, and twice. */
   abort(): void {
+    this.#end();
+  }
+
+  #end(): void {
     this.#state = 'closed';
+    this.#hash.close();
   }
 
   /** After a failure nothing can be appended: what the file holds is then unknown. */
@@ -134,13 +141,13 @@ export class ShardWriter {
       if (this.#state === 'busy') this.#state = 'open';
       return result;
     } catch (thrown) {
-      this.#state = 'closed';
+      this.#end();
       throw thrown;
     }
   }
 
   async #put(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-    this.#hash.update(bytes);
+    await this.#hash.update(bytes);
     let rest = bytes;
     if (this.#buffered > 0 || bytes.byteLength < WRITE_BYTES) {
       const fits = rest.subarray(0, WRITE_BYTES - this.#buffered);
