@@ -27,8 +27,10 @@ export function PlanTab() {
   return (
     <div className="screen fill" data-stale={plan.status === 'stale' || undefined}>
       <Costs plan={plan.facts} />
-      {plan.facts.stages ? <Stages stages={plan.facts.stages} /> : null}
-      <Problems problems={plan.facts.problems} />
+      <div className="stack">
+        {plan.facts.stages ? <Stages stages={plan.facts.stages} /> : null}
+        <Problems problems={plan.facts.problems} />
+      </div>
       <Tensors tensors={plan.facts.tensors} contributors={plan.contributors} />
     </div>
   );
