@@ -93,6 +93,22 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       return pretendGeneration(request, options, onProgress, () => cancelled);
     },
     sampleTexts: async () => fixtureTexts,
+    openDataset: async (idOrUrl) => {
+      if (options.hubError) throw options.hubError;
+      const commit = '0123456789abcdef0123456789abcdef01234567';
+      const files = [{ path: 'data/test.parquet', bytes: 732_610, format: 'parquet' as const }];
+      return { ref: `${idOrUrl}@${commit}`, id: idOrUrl, commit, license: 'cc-by-sa-4.0', files };
+    },
+    datasetColumns: async () => ({ columns: ['title', 'text'], rows: 4358 }),
+    readDataset: async ({ ref, path, column = null }) => ({
+      text: 'The tide turns at noon. '.repeat(40),
+      ref,
+      path,
+      column,
+      rows: 40,
+      empty: 0,
+      whole: true,
+    }),
     cancel: async () => {
       cancelled = true;
     },
@@ -107,7 +123,7 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
     },
     takeOver: async () => undefined,
     outputFile: async (_name, file) => new File([`{"file": "${file}"}`], file),
-    cache: async () => ({ blobs: [], outputs: [...outputs] }),
+    cache: async () => ({ masks: [], blobs: [], outputs: [...outputs] }),
     deleteCached: async (_kind, id) => {
       const at = outputs.findIndex((o) => o.name === id);
       if (at >= 0) outputs.splice(at, 1);

@@ -121,6 +121,41 @@ test('a pasted text becomes a column; windows that leave tokens out are refused'
   await expect.element(measureButton()).toHaveAccessibleDescription(/stride at least 1/);
 });
 
+test('a file of a dataset becomes a column: its files, its columns, as much as is wanted', async () => {
+  const readDataset = vi.spyOn(fixtureEngine(), 'readDataset');
+  await open({}, { readDataset });
+  await page.getByRole('button', { name: 'Dataset', exact: true }).click();
+  await page.getByLabelText('Dataset', { exact: true }).fill('owner/tales');
+  await page.getByRole('button', { name: 'List files' }).click();
+  await page.getByLabelText('File of the dataset').selectOptions('data/test.parquet');
+  await expect.element(page.getByLabelText('Column of the file')).toHaveValue('text');
+  await expect
+    .element(page.getByText(/Commit 0123456789ab, licence cc-by-sa-4.0, 4.?358 rows/))
+    .toBeVisible();
+  await page.getByLabelText('Column of the file').selectOptions('title');
+  await page.getByLabelText('characters to take').fill('5000');
+  await userEvent.keyboard('{Enter}');
+  await page.getByRole('button', { name: 'Add text' }).click();
+  await expect
+    .element(page.getByRole('columnheader', { name: /owner\/tales: data\/test.parquet all 960 characters/ }))
+    .toBeVisible();
+  expect(readDataset.mock.calls[0]?.[0]).toEqual({
+    ref: 'owner/tales@0123456789abcdef0123456789abcdef01234567',
+    path: 'data/test.parquet',
+    column: 'title',
+    characters: 5000,
+  });
+});
+
+test('a dataset that cannot be had says why', async () => {
+  const gated = new AmalgamError('Gated', 'the dataset owner/tales is gated.', 'Accept its licence.');
+  await open({ hubError: gated });
+  await page.getByRole('button', { name: 'Dataset', exact: true }).click();
+  await page.getByLabelText('Dataset', { exact: true }).fill('owner/tales');
+  await page.getByRole('button', { name: 'List files' }).click();
+  await expect.element(page.getByText('Accept its licence.')).toBeVisible();
+});
+
 test('base, contributors and merge write side by side, on a phone below each other', async () => {
   const studio = await open();
   await page.getByLabelText('tokens', { exact: true }).fill('5');

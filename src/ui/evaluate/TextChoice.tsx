@@ -6,15 +6,17 @@ import { CheckIcon, CloseIcon, FolderIcon, PlusIcon } from '../parts/icons';
 import { addText, addTextFiles, chooseText, openSampleTexts, removeText } from '../state/evaluation';
 import type { EvaluationText } from '../state/evaluation-facts';
 import { useFacts, useStudio } from '../studio-context';
+import { DatasetText } from './DatasetText';
 
-/** Which texts are columns: the sample's as toggles, pasted ones, files. */
+/** Which texts are columns: the sample's as toggles, pasted ones, files, datasets of the Hub. */
 export function TextChoice() {
   const studio = useStudio();
   const texts = useFacts((s) => s.evaluation.texts);
   const opening = useFacts((s) => s.evaluation.opening);
   const error = useFacts((s) => s.evaluation.openError);
   const busy = useFacts((s) => s.evaluation.job !== null);
-  const [pasting, setPasting] = useState(false);
+  const [adding, setAdding] = useState<'paste' | 'dataset' | null>(null);
+  const toggle = (what: 'paste' | 'dataset') => setAdding(adding === what ? null : what);
   const files = useRef<HTMLInputElement>(null);
   return (
     <div className="stack">
@@ -24,11 +26,14 @@ export function TextChoice() {
           <TextToggle key={text.id} text={text} busy={busy} />
         ))}
         {opening === 'opening' ? <span className="small quiet">Opening the sample texts…</span> : null}
-        <Button variant="quiet" aria-expanded={pasting} onClick={() => setPasting(!pasting)}>
+        <Button variant="quiet" aria-expanded={adding === 'paste'} onClick={() => toggle('paste')}>
           <PlusIcon /> Paste text
         </Button>
         <Button variant="quiet" onClick={() => files.current?.click()}>
           <FolderIcon /> Open file
+        </Button>
+        <Button variant="quiet" aria-expanded={adding === 'dataset'} onClick={() => toggle('dataset')}>
+          <PlusIcon /> Dataset
         </Button>
         <input
           ref={files}
@@ -52,7 +57,8 @@ export function TextChoice() {
           </div>
         </div>
       ) : null}
-      {pasting ? <PasteText onDone={() => setPasting(false)} /> : null}
+      {adding === 'paste' ? <PasteText onDone={() => setAdding(null)} /> : null}
+      {adding === 'dataset' ? <DatasetText onDone={() => setAdding(null)} /> : null}
     </div>
   );
 }

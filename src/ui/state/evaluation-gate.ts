@@ -19,6 +19,15 @@ export function whyNotRun(facts: StudioFacts): string | null {
   return null;
 }
 
+/** Why no dataset can be read now, or null: reading is a job of the engine. */
+export function whyNotRead({ engine, run, evaluation, generation }: StudioFacts): string | null {
+  if (engine.status !== 'ready') return 'The engine is not ready.';
+  const merging = run?.status === 'running' || run?.status === 'cancelling';
+  return merging || evaluation.job || generation.status !== 'idle'
+    ? 'The engine does one thing at a time.'
+    : null;
+}
+
 /** Why nothing can be measured now, or null. */
 export function whyNotMeasure(facts: StudioFacts): string | null {
   const { evaluation } = facts;

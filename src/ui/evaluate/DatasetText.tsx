@@ -1,0 +1,159 @@
+import { useState } from 'react';
+import type { DatasetColumns, DatasetFacts } from '../../engine/protocol-dataset';
+import { type ErrorFacts, errorFacts } from '../../errors';
+import { formatBytes, formatCounted } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { NumberField } from '../parts/NumberField';
+import { addText } from '../state/evaluation';
+import { whyNotRead } from '../state/evaluation-gate';
+import { useFacts, useStudio } from '../studio-context';
+
+const CHARACTERS = 200_000;
+
+/** A dataset on the Hub → one of its files → a column → a text. Each step shows when the one before is done. */
+export function DatasetText({ onDone }: { onDone: () => void }) {
+  const studio = useStudio();
+  const busy = useFacts(whyNotRead);
+  const [id, setId] = useState('');
+  const [dataset, setDataset] = useState<DatasetFacts | null>(null);
+  const [path, setPath] = useState('');
+  const [columns, setColumns] = useState<DatasetColumns | null>(null);
+  const [column, setColumn] = useState('');
+  const [characters, setCharacters] = useState(CHARACTERS);
+  const [working, setWorking] = useState<'open' | 'columns' | 'read' | null>(null);
+  const [share, setShare] = useState<number | null>(null);
+  const [error, setError] = useState<ErrorFacts | null>(null);
+
+  const attempt = async (what: 'open' | 'columns' | 'read', act: () => Promise<void>) => {
+    setWorking(what);
+    setError(null);
+    try {
+      await act();
+    } catch (thrown) {
+      const facts = errorFacts(thrown);
+      if (facts.code !== 'Cancelled') setError(facts);
+    } finally {
+      setWorking(null);
+      setShare(null);
+    }
+  };
+  const open = () =>
+    attempt('open', async () => {
+      setDataset(null);
+      setPath('');
+      setColumns(null);
+      setDataset(await studio.engine.openDataset(id));
+    });
+  const choose = (ref: string, chosen: string) => {
+    setPath(chosen);
+    setColumns(null);
+    if (chosen === '') return;
+    void attempt('columns', async () => {
+      const found = await studio.engine.datasetColumns(ref, chosen);
+      setColumns(found);
+      setColumn(found.columns.includes('text') ? 'text' : (found.columns[0] ?? ''));
+    });
+  };
+  const read = (ref: string) =>
+    attempt('read', async () => {
+      const taken = await studio.engine.readDataset(
+        { ref, path, characters, ...(column === '' ? {} : { column }) },
+        ({ done, total }) => setShare(total > 0 ? done / total : null),
+      );
+      addText(studio, `${ref.replace(/@.*/, '')}: ${path}`, taken.text);
+      onDone();
+    });
+
+  return (
+    <form
+      className="paste-text"
+      aria-label="Text of a dataset"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (id.trim() !== '' && working === null) void open();
+      }}
+    >
+      <div className="row wrap">
+        <input
+          className="field paste-name"
+          aria-label="Dataset"
+          placeholder="owner/name, or its page on the Hub"
+          value={id}
+          // biome-ignore lint/a11y/noAutofocus: it opens on request, to be filled in.
+          autoFocus
+          onChange={(event) => setId(event.target.value)}
+        />
+        <Button type="submit" why={id.trim() === '' ? 'Name a dataset first.' : working ? 'Working…' : null}>
+          {working === 'open' ? 'Opening…' : 'List files'}
+        </Button>
+        <Button
+          variant="quiet"
+          onClick={() => {
+            if (working === 'read') void studio.engine.cancel();
+            else onDone();
+          }}
+        >
+          {working === 'read' ? 'Stop reading' : 'Never mind'}
+        </Button>
+      </div>
+      {error ? <ErrorCard error={error} /> : null}
+      {dataset ? (
+        <div className="row wrap">
+          <select
+            className="field paste-name"
+            aria-label="File of the dataset"
+            value={path}
+            onChange={(event) => choose(dataset.ref, event.target.value)}
+          >
+            <option value="">{formatCounted(dataset.files.length, 'file')}: choose one</option>
+            {dataset.files.map((file) => (
+              <option key={file.path} value={file.path}>
+                {file.path} ({formatBytes(file.bytes)})
+              </option>
+            ))}
+          </select>
+          {columns && columns.columns.length > 0 ? (
+            <select
+              className="field"
+              aria-label="Column of the file"
+              value={column}
+              onChange={(event) => setColumn(event.target.value)}
+            >
+              {columns.columns.map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          ) : null}
+        </div>
+      ) : null}
+      {dataset && columns ? (
+        <div className="row wrap">
+          <span>first</span>
+          <NumberField
+            className="field mono"
+            label="characters to take"
+            value={characters}
+            min={1}
+            max={20_000_000}
+            onChange={setCharacters}
+          />
+          <span>characters</span>
+          <Button why={working ? 'Working…' : busy} onClick={() => void read(dataset.ref)}>
+            {working === 'read'
+              ? `Reading… ${share === null ? '' : `${Math.round(100 * share)} %`}`
+              : 'Add text'}
+          </Button>
+        </div>
+      ) : null}
+      {dataset ? (
+        <p className="small quiet">
+          Commit {dataset.commit.slice(0, 12)}
+          {dataset.license === undefined ? '' : `, licence ${dataset.license}`}
+          {columns?.rows == null ? '' : `, ${formatCounted(columns.rows, 'row')}`}
+          {working === 'columns' ? ', reading its columns…' : ''}
+        </p>
+      ) : null}
+    </form>
+  );
+}
