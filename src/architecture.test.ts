@@ -24,7 +24,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   write: ['formats', 'sources', 'merge'],
   forward: ['formats', 'sources', 'models', 'compute'],
   evaluate: ['formats', 'sources', 'models', 'compute', 'forward'],
-  importance: ['formats', 'sources', 'store', 'models', 'compute', 'forward', 'merge'],
+  importance: ['formats', 'sources', 'store', 'models', 'compute', 'forward', 'evaluate', 'merge'],
   compare: ['formats', 'sources', 'models', 'compute', 'merge'],
   collapse: ['formats', 'sources', 'models', 'compute', 'merge', 'forward'],
   engine: [

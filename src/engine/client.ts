@@ -80,6 +80,8 @@ export function connectEngine(): EngineClient {
     datasetColumns: (ref, path) => call('datasetColumns', [ref, path]),
     readDataset: (request, onProgress) => callWithProgress('readDataset', request, onProgress),
     sampleTexts: () => call('sampleTexts', []),
+    addCalibrationText: (name, text) => call('addCalibrationText', [name, text]),
+    importance: (request, onProgress) => callWithProgress('importance', request, onProgress),
     cancel: () => call('cancel', []),
     interrupted: () => call('interrupted', []),
     discardInterrupted: (destination) => call('discardInterrupted', [destination]),

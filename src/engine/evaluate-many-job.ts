@@ -14,6 +14,7 @@ import {
 } from '../evaluate/perplexity';
 import type { ModelConfig } from '../formats/model-config';
 import type { Plan } from '../merge/plan';
+import type { Prepared } from '../merge/prepared';
 import { inputName } from '../merge/shards';
 import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
@@ -43,7 +44,7 @@ const MOST_TOGETHER = 32;
 
 export interface EvaluateManyOptions {
   /** The clean plan of a target, and whether it is a model as it is (`exact`: see `openPlannedWeights`). */
-  plan(target: RunTarget): Promise<{ plan: Plan; exact: boolean }>;
+  plan(target: RunTarget): Promise<{ plan: Plan; exact: boolean; prepared?: Prepared }>;
   models: OpenModels;
   signal: AbortSignal;
   onProgress(progress: RunningProgress): void;
@@ -54,6 +55,7 @@ interface Entry {
   index: number;
   plan: Plan;
   exact: boolean;
+  prepared?: Prepared;
   config: ModelConfig;
   architecture: Architecture;
 }
@@ -83,10 +85,11 @@ export async function runEvaluations(
   const entries: Entry[] = [];
   for (const [index, target] of targets.entries()) {
     try {
-      const { plan, exact } = await options.plan(target);
+      const { plan, exact, prepared } = await options.plan(target);
       models[index]!.bytes = plan.bytesToWrite;
       const config = await plannedConfig(plan, options.models, options.signal);
-      entries.push({ index, plan, exact, config, architecture: resolveArchitecture(config) });
+      const architecture = resolveArchitecture(config);
+      entries.push({ index, plan, exact, config, architecture, ...(prepared ? { prepared } : {}) });
     } catch (thrown) {
       fail(index, thrown);
     }
@@ -211,11 +214,12 @@ async function start(
   { batch, engine, request, protocol, options, models }: Batch,
   encoded: Map<string, EvaluateInput[]>,
 ): Promise<Started | undefined> {
-  const { index, plan, exact, config, architecture } = entry;
+  const { index, plan, exact, prepared, config, architecture } = entry;
   const model = await openModelOn(engine, {
     plan,
     models: options.models,
     exact,
+    ...(prepared ? { prepared } : {}),
     signal: options.signal,
     config,
     architecture,

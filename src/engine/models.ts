@@ -7,6 +7,7 @@ import { openHubModel } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { openForHeader } from '../store/cached-source';
+import { type CalibrationTexts, calibrationTexts } from './calibration-texts';
 import type { ModelFacts } from './protocol';
 
 export interface OpenModels {
@@ -19,6 +20,8 @@ export interface OpenModels {
   /** The name with its Hub revision pinned to a commit; names of opened models, and those that cannot be opened, as they are. */
   pin(ref: string): Promise<string>;
   file(folder: string, file: string): { folder: ModelFolder; file: ModelFile };
+  /** Texts that models can be calibrated on. */
+  readonly texts: CalibrationTexts;
 }
 
 export function openModels(hub: () => Hub): OpenModels {
@@ -48,6 +51,7 @@ export function openModels(hub: () => Hub): OpenModels {
   };
 
   return {
+    texts: calibrationTexts(),
     add,
     addHub,
     async open(path) {

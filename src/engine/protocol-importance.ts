@@ -1,4 +1,10 @@
 /** What is told of work ahead of a merge: running the models, choosing changes, solving, searching for λ. */
+import type { EngineChoice } from '../compute/engine';
+import type { Recipe } from '../formats/recipe';
+import type { DestinationSpec, Progress } from './protocol';
+
+/** Stages of it: models write text, models read theirs and are measured, λ is searched for. */
+export type WorkAhead = 'writing' | 'calibrating' | 'searching';
 
 /** Everything that was worked out ahead of a merge. */
 export interface AheadReport {
@@ -38,6 +44,8 @@ export interface LambdaReport {
   curve: { lambda: number; perplexity: number; each: number[] }[];
   /** What the merges were measured on, one entry per contributor, in words. */
   texts: { id: string; calibration: string; tokens: number }[];
+  /** True for one that was found before, with the same models and settings. */
+  reused: boolean;
   seconds: number;
 }
 
@@ -50,7 +58,17 @@ export interface MaskFacts {
 }
 
 export interface ImportanceRequest {
-  /** The base and one contributor, with the settings of `selector: importance`. */
-  recipe: import('../formats/recipe').Recipe;
-  engine: import('../compute/engine').EngineChoice;
+  /** Base and contributors, with the settings of `selector: importance`. */
+  recipe: Recipe;
+  engine: EngineChoice;
+  /** Takes `masks.safetensors` and `importance.json`. */
+  destination: DestinationSpec;
+}
+
+/** What the engine offers of it besides merging. */
+export interface ImportanceApi {
+  /** Makes a text known by the name that a recipe’s `calibration` uses. */
+  addCalibrationText(name: string, text: string): Promise<void>;
+  /** Masks of what matters in the contributors of a recipe, written as files. */
+  importance(request: ImportanceRequest, onProgress: (progress: Progress) => void): Promise<ImportanceReport>;
 }

@@ -21,6 +21,7 @@ import type {
   ExtractLoraRequest,
 } from './protocol-compare';
 import type { DatasetColumns, DatasetFacts, DatasetRequest, DatasetText } from './protocol-dataset';
+import type { AheadReport, ImportanceApi, MaskFacts, WorkAhead } from './protocol-importance';
 import type { ProfileProgress, ProfileReport, ProfileRequest } from './protocol-profile';
 import type {
   EvaluateManyReport,
@@ -191,10 +192,9 @@ export type DestinationSpec =
 export interface Progress {
   /**
    * `checking`: what an interrupted merge left is read again and hashed. `measuring`: whole models are swept for a
-   * threshold before the first tensor is merged. `writing`, `calibrating`, `searching`: models write text, read theirs, λ
-   * is searched for.
+   * threshold before the first tensor is merged.
    */
-  stage: 'planning' | 'downloading' | 'hashing' | 'checking' | 'writing' | 'calibrating' | 'searching' | 'measuring' | 'merging';
+  stage: 'planning' | 'downloading' | 'hashing' | 'checking' | WorkAhead | 'measuring' | 'merging';
   /** Tensor or file at work. */
   item: string;
   tensorsDone: number;
@@ -204,6 +204,8 @@ export interface Progress {
   bytesPerSecond: number;
   secondsLeft: number | null;
   stages: StageSeconds;
+  /** What is counted where it is neither tensors nor bytes: tokens, layers of models, values of λ. */
+  counted?: { done: number; total: number; unit: string };
   /** Reports of tensors finished since the last progress message. */
   finished: TensorReport[];
   /** Which stage of a recipe of several is merged. */
@@ -233,6 +235,8 @@ export interface MergeReport {
   inputs: { id: string; file: string; sha256: string }[];
   shards: { file: string; bytes: number; sha256: string }[];
   tensors: TensorReport[];
+  /** What was worked out ahead. Where λ was searched for, `recipe` has what was chosen. */
+  ahead?: AheadReport;
   /** Of a recipe with stages: what was merged before, in order. */
   stagesMerged?: (MergeReport & { name: string })[];
 }
@@ -294,13 +298,15 @@ export interface VerifyReport {
 // ---------------------------------------------------------------- storage
 
 export interface CacheFacts {
+  /** Masks, solved changes and texts that models wrote. */
+  masks: MaskFacts[];
   blobs: { sha256: string; bytes: number; name: string }[];
   outputs: { name: string; bytes: number; complete: boolean }[];
 }
 
 // ---------------------------------------------------------------- the engine as the client sees it
 
-export interface EngineApi {
+export interface EngineApi extends ImportanceApi {
   facts(): Promise<EngineFacts>;
   /** The sample family that ships inside, opened. */
   openSample(): Promise<ModelFacts[]>;
@@ -373,7 +379,7 @@ export interface EngineApi {
   /** A finished output file of a `downloads` merge, disk-backed. */
   outputFile(name: string, file: string): Promise<File>;
   cache(): Promise<CacheFacts>;
-  deleteCached(kind: 'blob' | 'output', id: string): Promise<void>;
+  deleteCached(kind: 'blob' | 'output' | 'masks', id: string): Promise<void>;
 }
 
 /** How a call ends on the other side of the boundary: comlink itself would strip an error of its code. */

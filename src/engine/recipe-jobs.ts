@@ -5,6 +5,7 @@ import { makePlan } from '../merge/make-plan';
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan';
 import { planFacts } from '../merge/plan-facts';
+import { withAheadProblems } from './ahead-plan';
 import { runMerge } from './merge-job';
 import type { OpenModels } from './models';
 import type { MergeReport, MergeRequest, PlanFacts, Progress } from './protocol';
@@ -15,7 +16,8 @@ import { cachedHashes } from './storage-facts';
 /** The plan of a recipe whose Hub models are pinned to commits; of several stages only the last. */
 export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Plan> {
   const pinned = await pinModels(recipe, models);
-  return makePlan(pinned, (ref) => models.open(ref), methodById, await cachedHashes());
+  const plan = await makePlan(pinned, (ref) => models.open(ref), methodById, await cachedHashes());
+  return withAheadProblems(plan, models);
 }
 
 /** The plan of a recipe and all its stages, as it is shown. */

@@ -7,6 +7,7 @@ import { checkVocabulary, createTokenizer, type Tokenizer } from '../evaluate/to
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
 import type { Plan } from '../merge/plan';
+import type { Prepared } from '../merge/prepared';
 import type { ReadTensor } from '../merge/tensor-task';
 import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
@@ -36,6 +37,8 @@ export interface RunningOptions {
   engine: EngineChoice;
   /** Keep f32 where a stored model meets its adapter: see {@link openPlannedWeights}. */
   exact: boolean;
+  /** What was worked out ahead of the plan (ahead-job.ts). */
+  prepared?: Prepared;
   signal: AbortSignal;
   onProgress(progress: RunningProgress): void;
 }
@@ -75,6 +78,7 @@ export interface ModelToOpen {
   plan: Plan;
   models: OpenModels;
   exact: boolean;
+  prepared?: Prepared;
   signal: AbortSignal;
   config: ModelConfig;
   architecture: Architecture;
@@ -87,7 +91,7 @@ export interface ModelToOpen {
 /** Weights and runner on an engine that stays the caller's, as its files do. @throws as {@link openRunningModel} */
 export async function openModelOn(engine: CountedEngine, model: ModelToOpen): Promise<RunningModel> {
   const { plan, models, signal, config, architecture } = model;
-  const weights = await openPlannedWeights(plan, engine, model.read, model.exact);
+  const weights = await openPlannedWeights(plan, engine, model.read, model.exact, model.prepared);
   try {
     const source = model.inStep ? { ...weights, exclusive: true } : weights;
     const runner = openRunner(engine, architecture, source, model.runner);

@@ -1,4 +1,5 @@
 /** The engine's state in its worker: the Hub it talks to, the models it has opened, the job it runs. */
+import type { EngineChoice } from '../compute/engine';
 import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL, parseHubId } from '../formats/hub-id';
 import type { Recipe } from '../formats/recipe';
@@ -9,7 +10,9 @@ import { foldersFromFiles } from '../sources/local-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
 import { openServedFolder } from '../sources/served-folder';
 import { deleteBlob, listBlobs } from '../store/blobs';
+import { deleteMasks, listMasks } from '../store/masks';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
+import { workAhead } from './ahead-job';
 import { engineFacts } from './choose-engine';
 import { runCollapse, runMeasureDepth } from './collapse-job';
 import { runCompare } from './compare-job';
@@ -18,6 +21,7 @@ import { runEvaluation } from './evaluate-job';
 import { runEvaluations } from './evaluate-many-job';
 import { runExtractLora } from './extract-lora-job';
 import { runGeneration } from './generate-job';
+import { runImportance } from './importance-job';
 import { forgetInterrupted, interruptedRuns } from './interrupted';
 import { requireClean } from './merge-job';
 import { openModels } from './models';
@@ -55,13 +59,31 @@ export function createSession(): EngineApi {
     return { plan: made, exact: 'model' in target };
   };
 
+  /** The same, with what its merge needs worked out ahead. */
+  const readyTarget = async (
+    target: RunTarget,
+    engine: EngineChoice,
+    signal: AbortSignal,
+    onProgress: (progress: RunningProgress) => void,
+  ) => {
+    const { plan: made, exact } = await planTarget(target);
+    const ahead = await workAhead(made, {
+      models,
+      engine,
+      signal,
+      onProgress: ({ done, total, secondsLeft }) =>
+        onProgress({ stage: 'preparing', done, total, rate: 0, secondsLeft }),
+    });
+    return { plan: ahead?.plan ?? made, exact, ...(ahead?.prepared ? { prepared: ahead.prepared } : {}) };
+  };
+
   /** What running a target takes: a single model is the plan of copying it. */
   const running = async (
     { target, engine }: Pick<EvaluateRequest, 'target' | 'engine'>,
     signal: AbortSignal,
     onProgress: (progress: RunningProgress) => void,
   ): Promise<RunningOptions> => {
-    return { ...(await planTarget(target)), models, engine, signal, onProgress };
+    return { ...(await readyTarget(target, engine, signal, onProgress)), models, engine, signal, onProgress };
   };
 
   return {
@@ -109,7 +131,14 @@ export function createSession(): EngineApi {
     evaluate: (request, onProgress) =>
       job.run(async (signal) => runEvaluation(request, await running(request, signal, onProgress))),
     evaluateMany: (request, onProgress) =>
-      job.run((signal) => runEvaluations(request, { plan: planTarget, models, signal, onProgress })),
+      job.run((signal) =>
+        runEvaluations(request, {
+          plan: (target) => readyTarget(target, request.engine, signal, onProgress),
+          models,
+          signal,
+          onProgress,
+        }),
+      ),
     generate: (request, onProgress) =>
       job.run(async (signal) => runGeneration(request, await running(request, signal, onProgress))),
     compare: (request, onProgress) => job.run((signal) => runCompare(request, models, signal, onProgress)),
@@ -127,6 +156,13 @@ export function createSession(): EngineApi {
     datasetColumns: (ref, path) => datasets.columns(ref, path),
     readDataset: (request, onProgress) => job.run((signal) => datasets.read(request, signal, onProgress)),
     sampleTexts: () => sampleTexts(),
+    async addCalibrationText(name, text) {
+      models.texts.add(name, text);
+    },
+    importance: (request, onProgress) =>
+      job.run(async (signal) =>
+        runImportance(request, await plan(request.recipe), models, signal, onProgress),
+      ),
     async cancel() {
       job.cancel();
     },
@@ -139,14 +175,16 @@ export function createSession(): EngineApi {
     takeOver: () => takeOver(),
     outputFile: (name, file) => openOutputFile(name, file),
     async cache() {
-      const [blobs, outputs] = await Promise.all([listBlobs(), listOutputs()]);
+      const [blobs, outputs, masks] = await Promise.all([listBlobs(), listOutputs(), listMasks()]);
       return {
         blobs: blobs.map(({ sha256, bytes, name }) => ({ sha256, bytes, name })),
         outputs: outputs.map(({ name, bytes, complete }) => ({ name, bytes, complete })),
+        masks,
       };
     },
     async deleteCached(kind, id) {
-      await (kind === 'blob' ? deleteBlob(id) : deleteOutput(id));
+      if (kind === 'masks') await deleteMasks(id);
+      else await (kind === 'blob' ? deleteBlob(id) : deleteOutput(id));
     },
   };
 

@@ -3,6 +3,7 @@
  * importance`), or the merged changes of linear layers (Gram merge). What was worked out before is found in the
  * browser's storage, and then no model is run.
  */
+import { countedEngine } from '../compute/counted-engine';
 import type { ComputeEngine } from '../compute/engine';
 import type { ImportanceReport } from '../engine/protocol-importance';
 import { openWorkspaceFor } from '../merge/compute';
@@ -14,7 +15,7 @@ import type { Architecture } from '../models/architecture';
 import { openRecords, type RecordFolder, type RecordHeader, type StoredRecord } from '../store/masks';
 import { type CalibrationSize, calibrationHash, calibrationTitle } from './calibration';
 import { chooseTensor, type SelectionHeader, selectionName, selectionOf, toTrim } from './choose';
-import { countingEngine } from './counting-engine';
+
 import { eachLayerGrams, type LayerGrams } from './layer-grams';
 import { embeddingTensor, type LinearTensor, linearTensors } from './linear-tensors';
 import { type Contributor, readingFor, tokenCounts } from './readings';
@@ -69,7 +70,7 @@ export async function prepareImportance(
   options: PrepareOptions,
 ): Promise<PreparedImportance> {
   const begun = performance.now();
-  const engine = countingEngine(options.engine);
+  const engine = countedEngine(options.engine);
   const job = await openJob({ ...options, engine });
   const prepared = await (kind === 'selection' ? prepareSelections(job) : prepareSolutions(job));
   const { report } = job;

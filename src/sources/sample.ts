@@ -44,6 +44,18 @@ export function sampleTexts(
   );
 }
 
+/** A calibration text of the family by its file name, `kitchen.calibration.txt`. @throws AmalgamError what fetching throws */
+export async function sampleCalibrationText(
+  file: string,
+  samplesUrl = new URL('.', new URL(readmeUrl, import.meta.url)).href,
+  transfer: Transfer = {},
+): Promise<string> {
+  const found = SAMPLE_TEXTS.find(([name]) => name === file);
+  if (!found) throw new AmalgamError('NotFound', `There is no text ${file}.`, 'Add the file first.');
+  const source = sampleSource(`${samplesUrl}texts/${file}`, `samples/texts/${file}`, found[1], transfer);
+  return new TextDecoder('utf-8', { fatal: true }).decode(await source.read(0, found[1]));
+}
+
 /** One file: all readers share one fetch; a failed fetch is forgotten, so that the next read tries again. */
 function sampleSource(url: string, name: string, byteLength: number, transfer: Transfer): ByteSource {
   let whole: Promise<ByteSource> | undefined;

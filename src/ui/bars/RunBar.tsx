@@ -83,14 +83,20 @@ function Working({ run }: { run: RunFacts }) {
     <p className="run-line">
       <span className="run-item truncate">{p.item || STAGE_TITLES[p.stage]}</span>
       <span className="run-more">
-        {p.stage === 'downloading'
-          ? 'downloading'
-          : `${formatCount(p.tensorsDone)} of ${formatCounted(p.tensors, 'tensor')}`}
+        {p.counted
+          ? `${formatCount(p.counted.done)} of ${formatCount(p.counted.total)} ${p.counted.unit}`
+          : p.stage === 'downloading'
+            ? 'downloading'
+            : `${formatCount(p.tensorsDone)} of ${formatCounted(p.tensors, 'tensor')}`}
       </span>
-      <span className="run-extra">
-        {formatBytes(p.bytesDone)} of {formatBytes(p.bytes)}
-      </span>
-      <span className="run-more">{formatRate(p.bytesPerSecond)}</span>
+      {p.counted ? null : (
+        <>
+          <span className="run-extra">
+            {formatBytes(p.bytesDone)} of {formatBytes(p.bytes)}
+          </span>
+          <span className="run-more">{formatRate(p.bytesPerSecond)}</span>
+        </>
+      )}
       <span className="run-extra">{sharesText(p.stages)}</span>
       <span className="spacer" />
       <span className="run-more">{p.secondsLeft === null ? '' : `${formatClock(p.secondsLeft)} left`}</span>

@@ -1,0 +1,168 @@
+/** Work ahead of a merge on the typed-array engine in Node: calibration, importance, Gram merge, λ, perplexity. */
+import { createHash } from 'node:crypto';
+import { isAbsolute, join } from 'node:path';
+import { createCpuEngine } from '../src/cpu/cpu-engine';
+import { openPlannedWeights } from '../src/engine/planned-weights';
+import type { AheadReport } from '../src/engine/protocol-importance';
+import { DEFAULT_PROTOCOL, evaluate } from '../src/evaluate/perplexity';
+import { createTokenizer } from '../src/evaluate/tokenizer';
+import { parseModelConfig } from '../src/formats/model-config';
+import type { Recipe } from '../src/formats/recipe';
+import { parseRecipe } from '../src/formats/recipe-yaml';
+import { openRunner, type RunnerOptions } from '../src/forward/runner';
+import type { CalibrationSource } from '../src/importance/calibration';
+import { findLambda } from '../src/importance/find-lambda';
+import { calibrationChoice } from '../src/importance/plan-problems';
+import { importanceKind, prepareImportance } from '../src/importance/prepare';
+import type { Contributor } from '../src/importance/readings';
+import { makePlan } from '../src/merge/make-plan';
+import { methodById } from '../src/merge/methods';
+import { openModel } from '../src/merge/open-model';
+import type { Plan, TensorRef } from '../src/merge/plan';
+import type { Prepared } from '../src/merge/prepared';
+import { wantsLambda, withLambda } from '../src/merge/with-lambda';
+import { resolveArchitecture } from '../src/models/resolve';
+import type { ModelFolder } from '../src/sources/model-folder';
+import { diskFolder } from './disk-folder';
+
+export interface NodeMerge {
+  plan: Plan;
+  prepared: Prepared | undefined;
+  report: AheadReport;
+  /** Perplexity of the merge on token ids, by the strided protocol. */
+  perplexity(ids: ArrayLike<number>): Promise<number>;
+}
+
+export interface NodeModels {
+  root: string;
+  /** Name → folder under `root`. */
+  folders: Readonly<Record<string, string>>;
+  /** Calibration texts by name. */
+  texts?: Readonly<Record<string, string>>;
+}
+
+/** A recipe with everything that is worked out ahead of it. Needs `navigator.storage` (store/opfs.test.fake.ts). */
+export async function workAheadInNode(recipeText: string, models: NodeModels): Promise<NodeMerge> {
+  const { recipe, problems } = parseRecipe(recipeText);
+  if (!recipe) throw new Error(problems.map((p) => `${p.line}: ${p.message}`).join('\n'));
+  const engine = createCpuEngine();
+  const opened = new Map<string, ModelFolder>();
+  const planOf = async (wanted: Recipe) => {
+    const plan = await makePlan(
+      wanted,
+      async (name) => {
+        const where = models.folders[name]!;
+        const folder = await diskFolder(name, isAbsolute(where) ? where : join(models.root, where));
+        opened.set(name, folder);
+        return openModel(folder, name);
+      },
+      methodById,
+    );
+    const errors = plan.problems.filter((p) => p.severity === 'error');
+    if (errors.length > 0) throw new Error(errors.map((p) => p.message).join('\n'));
+    return plan;
+  };
+  const read = (ref: TensorRef, begin: number, end: number) =>
+    fileOf(opened, ref.folder, ref.file)
+      .open()
+      .read(ref.begin + begin, ref.begin + end);
+  const textOf = async (plan: Plan, path: string) => {
+    const content = plan.extras.find((e) => e.path === path)?.content;
+    if (!content) return undefined;
+    if ('text' in content) return content.text;
+    const file = fileOf(opened, content.folder, content.file);
+    return new TextDecoder().decode(await file.open().read(0, file.byteLength));
+  };
+  const openMerge = async (plan: Plan, exact: boolean, prepared?: Prepared, options?: RunnerOptions) => {
+    const architecture = resolveArchitecture(
+      parseModelConfig((await textOf(plan, 'config.json'))!, 'config'),
+    );
+    const weights = await openPlannedWeights(plan, engine, read, exact, prepared);
+    const runner = openRunner(engine, architecture, weights, options);
+    return {
+      runner,
+      close() {
+        runner.close();
+        weights.close();
+      },
+    };
+  };
+
+  const plan = await planOf(recipe);
+  const { size, texts } = calibrationChoice(plan);
+  const contributors: Contributor[] = [];
+  for (const id of plan.contributors) {
+    const single = await planOf(passthrough(id));
+    const tokenizer = createTokenizer(
+      {
+        tokenizer: (await textOf(single, 'tokenizer.json'))!,
+        config: (await textOf(single, 'tokenizer_config.json'))!,
+        hasSentencePiece: false,
+      },
+      id,
+    );
+    const name = texts.get(id)!;
+    const source: CalibrationSource =
+      name === 'self'
+        ? { kind: 'self', seed: recipe.amalgam.seed ?? 0 }
+        : { kind: 'text', name, text: models.texts![name]! };
+    contributors.push({
+      id,
+      model: createHash('sha256')
+        .update(JSON.stringify(models.folders[id] ?? id))
+        .digest('hex'),
+      source,
+      open: async (use) => ({
+        ...(await openMerge(single, true, undefined, use.kind === 'pass' ? { streamBytes: 2 ** 30 } : {})),
+        prefix: async () => tokenizer.prefix,
+        encode: async (text) => tokenizer.encode(text),
+      }),
+    });
+  }
+  const kind = importanceKind(plan, methodById);
+  const architecture = resolveArchitecture(parseModelConfig((await textOf(plan, 'config.json'))!, 'config'));
+  const shared = { engine, contributors, size };
+  const importance =
+    kind &&
+    (await prepareImportance(kind, {
+      ...shared,
+      plan,
+      methods: methodById,
+      architecture,
+      read,
+      base: 'base',
+    }));
+  const lambda = wantsLambda(recipe)
+    ? await findLambda({
+        ...shared,
+        plan,
+        base: 'base',
+        openMerge: (with_) => openMerge(with_, false, importance?.prepared),
+      })
+    : undefined;
+  const final = lambda ? withLambda(plan, lambda.chosen) : plan;
+  return {
+    plan: final,
+    prepared: importance?.prepared,
+    report: {
+      ...(importance ? { importance: importance.report } : {}),
+      ...(lambda ? { lambda } : {}),
+    },
+    async perplexity(ids) {
+      const merge = await openMerge(final, false, importance?.prepared);
+      try {
+        return (await evaluate(merge.runner, { ids, bos: null }, DEFAULT_PROTOCOL)).perplexity;
+      } finally {
+        merge.close();
+      }
+    },
+  };
+}
+
+function passthrough(model: string): Recipe {
+  return { mergeMethod: 'passthrough', models: [{ model, parameters: {} }], parameters: {}, amalgam: {} };
+}
+
+function fileOf(opened: ReadonlyMap<string, ModelFolder>, folder: string, path: string) {
+  return opened.get(folder)!.files.find((f) => f.path === path)!;
+}

@@ -1,0 +1,40 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { LAMBDA_GRID, searchLambda } from './lambda-search';
+
+const valley = (at: number) => async (lambda: number) => [
+  Math.log(lambda / at) ** 2,
+  2 * Math.log(lambda / at) ** 2,
+];
+
+describe('the search for λ', () => {
+  test('finds the lowest point of the grid wherever a valley lies, λ = 1 among what was measured', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.double({ min: 0.05, max: 8, noNaN: true }), async (at) => {
+        const measure = valley(at);
+        const { chosen, curve } = await searchLambda(measure);
+        const all = await Promise.all(LAMBDA_GRID.map(async (lambda) => (await measure(lambda))[0]!));
+        expect(chosen).toBe(LAMBDA_GRID[all.indexOf(Math.min(...all))]);
+        expect(curve.map((p) => p.lambda)).toContain(1);
+        expect(curve.map((p) => p.lambda)).toEqual([...curve.map((p) => p.lambda)].sort((a, b) => a - b));
+      }),
+    );
+  });
+
+  test('measures no λ twice, and half the grid at most', async () => {
+    for (const at of LAMBDA_GRID) {
+      const asked: number[] = [];
+      await searchLambda((lambda) => {
+        asked.push(lambda);
+        return valley(at)(lambda);
+      });
+      expect(new Set(asked).size).toBe(asked.length);
+      expect(asked.length).toBeLessThanOrEqual(LAMBDA_GRID.length / 2);
+    }
+  });
+
+  test('weighs contributors by their mean loss, and takes the smaller of equals', async () => {
+    const { chosen } = await searchLambda(async (lambda) => [lambda < 0.9 ? 3 : 1, lambda > 1 ? 5 : 1]);
+    expect(chosen).toBe(0.9);
+  });
+});
