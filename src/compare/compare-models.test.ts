@@ -122,6 +122,20 @@ describe('figures', () => {
     expect(q.stableRank).toBeLessThanOrEqual(2.0001);
   });
 
+  test('spectra of all modified matrices, not of the first twenty by name', async () => {
+    const names = Array.from({ length: 24 }, (_, i) => `model.layers.${i}.self_attn.q_proj.weight`);
+    const before = Object.fromEntries(names.map((name, i) => [name, random([24, 24], 0.1, 100 + i)]));
+    const after = Object.fromEntries(
+      names.map((name, i) => [name, plus(before[name]!, lowRankDelta([24, 24], 1 + (i % 3), 0.01, 200 + i))]),
+    );
+    const sides = await sidesOf([modelFolder('base', before), modelFolder('tuned', after)]);
+    const { tensors } = await compareTensors(optionsOf(sides));
+    const ranks = new Map(
+      tensors.map(({ name, lora }) => [name, lora?.singularValues.filter((s) => s > 1e-5).length]),
+    );
+    expect(names.map((name) => ranks.get(name))).toEqual(names.map((_, i) => 1 + (i % 3)));
+  });
+
   test('both engines timed: the same sums, and seconds for each', async () => {
     const sides = await sidesOf([modelFolder('base', base), modelFolder('tuned', tuned)]);
     const other = { ...createCpuEngine(), kind: 'webgpu' as const };
