@@ -79,7 +79,7 @@ export function describeCompensation(title: string, engineOf: () => Promise<Comp
     it('rows in several chunks, each with its own part of the mask', async () => {
       const engine = await engineOf();
       // so wide that a chunk has its least rows, 64
-      const [many, wide] = [150, 4096];
+      const [many, wide] = [70, 4096];
       const tau = Float32Array.from(normals(many * wide, 71));
       const bits = Uint32Array.from(normals(many * maskRowWords(wide), 72), (v) => v * 2 ** 30);
       const gram = gramOf(engine, Float32Array.from(normals(wide, 73)), wide, { kind: 'diagonal' });

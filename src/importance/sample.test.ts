@@ -26,7 +26,7 @@ describe('compensation on the sample family', () => {
   beforeAll(async () => {
     const runner = openSample('workshop', {}, engine);
     const ids = encodeText(readText('texts/workshop.calibration.txt'));
-    await runner.sweep({
+    const sweep = runner.startSweep({
       sequences: Array.from({ length: WINDOWS }, (_, w) => ({
         ids: ids.slice(w * WINDOW, (w + 1) * WINDOW),
       })),
@@ -40,8 +40,12 @@ describe('compensation on the sample family', () => {
         },
       },
     });
+    // the embedding, and the layers up to the one that is looked at
+    for (let step = 0; step <= LAYER + 1; step++) await sweep.step();
+    await sweep.result();
+    sweep.close();
     runner.close();
-  });
+  }, 60_000);
 
   it('sees every input of the layer', () => {
     expect([...grams].map(([name, gram]) => [name.split('.').at(-2), gram.width, gram.tokens])).toEqual([
@@ -91,5 +95,6 @@ describe('compensation on the sample family', () => {
       expect(total.error / total.least).toBeLessThan(1.005);
       expect(total.error).toBeLessThan(0.97 * total.masked);
     },
+    60_000,
   );
 });

@@ -91,7 +91,7 @@ export function describeSolve(title: string, engineOf: () => Promise<ComputeEngi
     it('rows in several chunks', async () => {
       const engine = await engineOf();
       // so wide that a chunk has its least rows, 64
-      const [many, wide] = [150, 4096];
+      const [many, wide] = [70, 4096];
       const x = [normals(2 * wide, 61), normals(2 * wide, 62)].map((v) => Float32Array.from(v));
       const own = [63, 64].map((seed) => Float32Array.from(normals(many * wide, seed)));
       const grams = x.map((rowsOf) => gramOf(engine, rowsOf, wide, { kind: 'diagonal' }));
