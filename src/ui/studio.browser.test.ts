@@ -331,3 +331,25 @@ test('a recipe in the address is opened, and leaves the address', async () => {
   expect(location.hash).toBe('');
   expect(studio.store.getState().history.past).toEqual([]);
 });
+
+test('pinned charts stay, and the difference follows the slider', async () => {
+  const { studio } = await open();
+  await vi.waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await page.getByRole('button', { name: 'Pin as A' }).click();
+  const difference = page.getByRole('region', { name: 'Difference' });
+  await expect.element(difference).toBeVisible();
+  const named = (region: string) =>
+    document
+      .querySelector<HTMLElement>(
+        `[aria-label="${region}"] .heat-cell[data-name="model.layers.3.mlp.down_proj.weight"]`,
+      )
+      ?.ariaLabel?.replace(/\s/g, ' ');
+  expect(named('Difference')).toBe('layer 3, mlp.down_proj, no difference');
+  await page.getByLabelText('density of kitchen, number').fill('0.35');
+  await userEvent.keyboard('{Enter}');
+  expect(named('A, pinned')).toBe('layer 3, mlp.down_proj, 80.0 % zero');
+  expect(named('B, now')).toBe('layer 3, mlp.down_proj, 65.0 % zero');
+  await vi.waitFor(() => expect(named('Difference')).toMatch(/15.0 % against A$/));
+  await page.getByRole('button', { name: 'Unpin A' }).click();
+  await expect.element(difference).not.toBeInTheDocument();
+});

@@ -1,15 +1,14 @@
-import { useDeferredValue, useMemo, useRef } from 'react';
-import { colorScale, domain } from '../charts/color-scale';
-import { HeatmapFigure } from '../charts/HeatmapFigure';
-import { type Heatmap, heatmap, type LayerGrid, layerGrid, measuredValues } from '../charts/heatmap-data';
-import { type Metric, type MetricId, metricById, metrics, type Subject } from '../charts/metrics';
+import { useDeferredValue } from 'react';
+import { type Metric, type MetricId, metricById, metrics } from '../charts/metrics';
 import { formatBytes, formatCounted } from '../format/quantity';
+import { Button } from '../parts/Button';
 import { Message } from '../parts/Message';
 import { Segmented } from '../parts/Segmented';
-import type { Contributor } from '../state/facts';
+import { pinLayers, unpinLayers } from '../state/pin';
 import { measureProfile } from '../state/profile';
 import { setView, showTab } from '../state/studio';
-import { useFacts, useShownTheme, useStudio } from '../studio-context';
+import { useFacts, useStudio } from '../studio-context';
+import { LayersCharts } from './LayersCharts';
 import { LayersTable } from './LayersTable';
 import { type LayersSource, useLayersSource } from './layers-source';
 
@@ -37,7 +36,7 @@ export function LayersTab() {
     <div className="screen fill">
       <FirstError />
       <Toolbar metric={metric} source={source} />
-      <Charts metric={metric} source={source} />
+      <LayersCharts metric={metric} source={source} />
       <LayersTable source={later} />
     </div>
   );
@@ -80,10 +79,27 @@ function Toolbar({ metric, source }: { metric: Metric; source: LayersSource }) {
         ]}
         onChange={(next) => setView(studio, { scale: next })}
       />
+      <PinButton source={source} />
       <p className="small quiet layers-meaning">
         {metric.meaning} <StatusText source={source} />
       </p>
     </div>
+  );
+}
+
+/** Holds the charts as they are, to see the next setting or merge beside them. */
+function PinButton({ source }: { source: LayersSource }) {
+  const studio = useStudio();
+  const pinned = useFacts((s) => s.pinned !== null);
+  if (pinned) return <Button onClick={() => unpinLayers(studio)}>Unpin A</Button>;
+  return (
+    <Button
+      tip="Keep these charts, to see another setting or merge beside them"
+      why={source.reports.size === 0 ? 'Nothing is measured yet.' : null}
+      onClick={() => pinLayers(studio, source)}
+    >
+      Pin as A
+    </Button>
   );
 }
 
@@ -136,73 +152,5 @@ function Foretold({ measured, expected }: { measured: number; expected: number }
   }
   return (
     <em>Foretold from the models’ changes: move a slider and it redraws. A merge gives the exact figures.</em>
-  );
-}
-
-function Charts({ metric, source }: { metric: Metric; source: LayersSource }) {
-  const theme = useShownTheme();
-  const extent = useFacts((s) => s.view.scale);
-  const grid = useMemo(() => layerGrid(source.tensors), [source.tensors]);
-  const subjects = useMemo(() => subjectsOf(metric, source.contributors), [metric, source.contributors]);
-  const charts = useCharts(subjects, grid, source.reports, metric);
-  const { min, max } = domain(metric, measuredValues(charts.map((c) => c.data)), extent);
-  const scale = useMemo(() => colorScale(metric, min, max, theme), [metric, min, max, theme]);
-  if (subjects.length === 0) {
-    return (
-      <div className="empty">
-        <span>{metric.label} compares two contributors; this recipe has only one.</span>
-      </div>
-    );
-  }
-  return (
-    <div className="charts" data-one={charts.length === 1 || undefined}>
-      {charts.map(({ subject, data }) => (
-        <HeatmapFigure
-          key={subject.ids.join(' ')}
-          contributors={subject.contributors}
-          metric={metric}
-          grid={grid}
-          data={data}
-          scale={scale}
-          annotated={charts.length === 1}
-        />
-      ))}
-    </div>
-  );
-}
-
-interface ChartSubject {
-  ids: Subject;
-  contributors: readonly Contributor[];
-}
-
-/** The values of every chart, each built on the one drawn before it. */
-function useCharts(
-  subjects: readonly ChartSubject[],
-  grid: LayerGrid,
-  reports: LayersSource['reports'],
-  metric: Metric,
-): { subject: ChartSubject; data: Heatmap }[] {
-  const before = useRef(new Map<string, Heatmap>());
-  return useMemo(() => {
-    const charts = subjects.map((subject) => ({
-      subject,
-      data: heatmap(grid, reports, metric, subject.ids, before.current.get(chartKey(metric, subject))),
-    }));
-    before.current = new Map(charts.map(({ subject, data }) => [chartKey(metric, subject), data]));
-    return charts;
-  }, [subjects, grid, reports, metric]);
-}
-
-function chartKey(metric: Metric, subject: ChartSubject): string {
-  return [metric.id, ...subject.ids].join(' ');
-}
-
-/** Whose charts a metric has. */
-function subjectsOf(metric: Metric, contributors: readonly Contributor[]): ChartSubject[] {
-  if (metric.per === 'tensor') return [{ ids: [], contributors: [] }];
-  if (metric.per === 'contributor') return contributors.map((c) => ({ ids: [c.id], contributors: [c] }));
-  return contributors.flatMap((a, i) =>
-    contributors.slice(i + 1).map((b) => ({ ids: [a.id, b.id], contributors: [a, b] })),
   );
 }

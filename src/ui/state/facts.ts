@@ -19,16 +19,20 @@ import type { ErrorFacts } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import type { Recipe } from '../../formats/recipe';
 import type { MetricId } from '../charts/metrics';
+import { type CollapseSlice, initialCollapse } from '../collapse/collapse-facts';
+import { type ComparisonSlice, initialComparison } from '../compare/compare-facts';
 import {
   type EvaluationSlice,
   type GenerationSlice,
   initialEvaluation,
   initialGeneration,
 } from './evaluation-facts';
+import type { PinnedLayers } from './pin';
 import { noProfile, type ProfileSlice } from './profile';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
 import { type HistorySlice, noHistory } from './recipe-history';
 import type { LogEntry } from './run-log';
+import type { ToolJob } from './tool-job';
 
 export interface StudioFacts {
   engine: EngineSlice;
@@ -40,6 +44,8 @@ export interface StudioFacts {
   history: HistorySlice;
   plan: PlanSlice;
   profile: ProfileSlice;
+  /** What the Layers tab holds for comparison. */
+  pinned: PinnedLayers | null;
   output: OutputSlice;
   /** The run at work, else the last one. */
   run: RunFacts | null;
@@ -49,6 +55,10 @@ export interface StudioFacts {
   elsewhere: RunElsewhere | null;
   evaluation: EvaluationSlice;
   generation: GenerationSlice;
+  comparison: ComparisonSlice;
+  collapse: CollapseSlice;
+  /** The job of Compare or Collapse at work. */
+  tool: ToolJob | null;
   hub: HubSlice;
   view: ViewSlice;
   notices: Notice[];
@@ -116,7 +126,7 @@ export interface HubSlice {
 }
 
 export type EngineChoice = MergeRequest['engine'];
-export type Tab = 'recipe' | 'plan' | 'layers' | 'run' | 'evaluate' | 'output';
+export type Tab = 'recipe' | 'plan' | 'layers' | 'run' | 'evaluate' | 'compare' | 'collapse' | 'output';
 export type Theme = 'system' | 'light' | 'dark';
 export type AddTarget = 'base' | 'contributor';
 
@@ -150,12 +160,16 @@ export const initialFacts: StudioFacts = {
   history: noHistory,
   plan: { status: 'empty', facts: null, contributors: [], error: null },
   profile: noProfile,
+  pinned: null,
   output: { kind: 'downloads', folder: null, name: null },
   run: null,
   interrupted: [],
   elsewhere: null,
   evaluation: initialEvaluation,
   generation: initialGeneration,
+  comparison: initialComparison,
+  collapse: initialCollapse,
+  tool: null,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, online: true },
   view: {
     tab: 'layers',

@@ -1,0 +1,40 @@
+/** One heatmap less another: what a change of settings does, cell by cell. Pure. */
+import type { Cell, Heatmap } from './heatmap-data';
+import { type Metric, mean } from './metrics';
+
+/** `b` − `a`, laid out as `b`; a cell that lacks a value on either side has none. */
+export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
+  const before = new Map(cellsOf(a).map((cell) => [cell.name, cell]));
+  const minus = (cell: Cell): Cell => {
+    const old = before.get(cell.name)?.measured;
+    if (!cell.measured || !old)
+      return { ...cell, state: cell.measured ? 'pending' : cell.state, measured: null };
+    return { ...cell, measured: { value: cell.measured.value - old.value, weight: cell.measured.weight } };
+  };
+  const rows = b.rows.map(({ layer, cells }) => {
+    const changed = cells.map((cell) => cell && minus(cell));
+    return { layer, cells: changed, mean: mean(changed.map((cell) => cell?.measured)) };
+  });
+  const loose = b.loose.map(minus);
+  const all = [...rows.flatMap((row) => row.cells), ...loose];
+  return { rows, loose, mean: mean(all.map((cell) => cell?.measured)) };
+}
+
+/** A metric's differences as a metric of their own: signed, coloured around 0. */
+export function differenceMetric(metric: Metric): Metric {
+  const signed = (text: (value: number) => string) => (value: number) =>
+    value > 0 ? `+${text(value)}` : text(value);
+  return {
+    ...metric,
+    meaning: 'B less A.',
+    full: { min: -1, max: 1 },
+    diverging: true,
+    format: signed(metric.format),
+    tick: signed(metric.tick),
+    phrase: (value) => (value === 0 ? 'no difference' : `${signed(metric.format)(value)} against A`),
+  };
+}
+
+function cellsOf(map: Heatmap): Cell[] {
+  return [...map.rows.flatMap((row) => row.cells.flatMap((cell) => cell ?? [])), ...map.loose];
+}

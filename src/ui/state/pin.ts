@@ -1,0 +1,38 @@
+/** Holding what the Layers tab shows, to see another setting or merge beside it. */
+import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
+import type { Contributor } from './facts';
+import { methodTitle, recipeTitle } from './recipe-build';
+import { methodOf, type Studio } from './studio';
+
+export interface PinnedLayers {
+  /** What it was: `kitchen + harbour · TIES 0.20, foretold`. */
+  title: string;
+  contributors: readonly Contributor[];
+  tensors: readonly PlanTensorFacts[];
+  reports: readonly TensorReport[];
+}
+
+interface Shown {
+  state: string;
+  contributors: readonly Contributor[];
+  tensors: readonly PlanTensorFacts[];
+  reports: ReadonlyMap<string, TensorReport>;
+}
+
+/** Pins what is shown now. */
+export function pinLayers(studio: Studio, shown: Shown): void {
+  const { recipe, run } = studio.store.getState();
+  const merged = shown.state === 'foretold' ? null : run;
+  const title = merged
+    ? `${merged.title} · ${merged.methodTitle}, merged`
+    : `${recipeTitle(recipe)} · ${methodTitle(recipe, methodOf(recipe))}, foretold`;
+  // foretold reports work some values out when they are looked at: the copy looks at all of them
+  const reports = [...shown.reports.values()].map((report) => ({ ...report }));
+  studio.store.setState({
+    pinned: { title, contributors: shown.contributors, tensors: shown.tensors, reports },
+  });
+}
+
+export function unpinLayers(studio: Studio): void {
+  studio.store.setState({ pinned: null });
+}
