@@ -129,9 +129,7 @@ test('a file of a dataset becomes a column: its files, its columns, as much as i
   await page.getByRole('button', { name: 'List files' }).click();
   await page.getByLabelText('File of the dataset').selectOptions('data/test.parquet');
   await expect.element(page.getByLabelText('Column of the file')).toHaveValue('text');
-  await expect
-    .element(page.getByText(/Commit 0123456789ab, licence cc-by-sa-4.0, 4.?358 rows/))
-    .toBeVisible();
+  await expect.element(page.getByText(/Commit 0123456789ab/)).toBeVisible();
   await page.getByLabelText('Column of the file').selectOptions('title');
   await page.getByLabelText('characters to take').fill('5000');
   await userEvent.keyboard('{Enter}');
