@@ -162,6 +162,99 @@ function combineBlock(
   store<i32>(stats, lanesSum(below), 12);
 }
 
+/** The same for two models, whose changes stay in registers. */
+@inline
+function combineTwo(
+  at: usize,
+  stride: usize,
+  n: i32,
+  coefficients: usize,
+  election: i32,
+  zeroNegative: bool,
+  lambda: f32,
+  out: usize,
+  stats: usize,
+  scratch: usize,
+  small: bool,
+): void {
+  const zero = f32x4.splat(0);
+  const one = f32x4.splat(1);
+  const weight0 = v128.load32_splat(coefficients);
+  const weight1 = v128.load32_splat(coefficients, 4);
+  const scale0 = v128.load32_splat(coefficients, 8);
+  const scale1 = v128.load32_splat(coefficients, 12);
+  const nobody = v128.load32_splat(coefficients, 16);
+  // without an election there is one reciprocal
+  const more: usize = election == 0 ? 0 : 4;
+  const only0 = v128.load32_splat(coefficients + 16 + more);
+  const only1 = v128.load32_splat(coefficients + 16 + 2 * more);
+  const both = v128.load32_splat(coefficients + 16 + 3 * more);
+  const lambdas = f32x4.splat(lambda);
+  const zeroPlus = zeroNegative ? i32x4.splat(0) : i32x4.splat(-1);
+  let conflicts = i32x4.splat(0);
+  let above = conflicts;
+  let below = conflicts;
+  for (let e = 0; e < n; e += 4) {
+    const p = at + (<usize>e << 2);
+    const s0 = rounded(f32x4.mul(v128.load(p + stride), scale0), small);
+    const s1 = rounded(f32x4.mul(v128.load(p + 2 * stride), scale1), small);
+    const d0 = rounded(f32x4.mul(s0, weight0), small);
+    const d1 = rounded(f32x4.mul(s1, weight1), small);
+    const ballot0 = election >= 2 ? s0 : d0;
+    const ballot1 = election >= 2 ? s1 : d1;
+    const up0 = f32x4.gt(ballot0, zero);
+    const up1 = f32x4.gt(ballot1, zero);
+    const down0 = f32x4.lt(ballot0, zero);
+    const down1 = f32x4.lt(ballot1, zero);
+    const first = f32x4.add(zero, d0);
+    const total = rounded(f32x4.add(first, d1), small);
+    let votes = total;
+    if (election == 2) votes = rounded(f32x4.add(f32x4.add(zero, s0), s1), small);
+    else if (election == 3) {
+      const vote0 = f32x4.sub(v128.and(up0, one), v128.and(down0, one));
+      votes = f32x4.add(vote0, f32x4.sub(v128.and(up1, one), v128.and(down1, one)));
+    }
+    let up = f32x4.gt(votes, zero);
+    let down = f32x4.lt(votes, zero);
+    let found = v128.or(v128.and(up0, down1), v128.and(down0, up1));
+    const plus = v128.or(up, v128.and(f32x4.eq(votes, zero), zeroPlus));
+    if (e + 4 > n) {
+      // the last vector reaches beyond the block's end
+      const inside = i32x4.lt_s(i32x4(0, 1, 2, 3), i32x4.splat(n - e));
+      found = v128.and(found, inside);
+      up = v128.and(up, inside);
+      down = v128.and(down, inside);
+    }
+    conflicts = i32x4.sub(conflicts, found);
+    above = i32x4.sub(above, up);
+    below = i32x4.sub(below, down);
+    let mixed = total;
+    let reciprocal = nobody;
+    if (election != 0) {
+      // NaN comes through whoever is elected
+      const special = f32x4.ne(total, total);
+      const agrees0 = v128.andnot(v128.bitselect(up0, down0, plus), special);
+      const agrees1 = v128.andnot(v128.bitselect(up1, down1, plus), special);
+      const some = v128.and(first, agrees0);
+      const sum = v128.bitselect(rounded(f32x4.add(some, d1), small), some, agrees1);
+      mixed = v128.bitselect(total, sum, special);
+      reciprocal = v128.bitselect(
+        v128.bitselect(both, only1, agrees0),
+        v128.bitselect(only0, nobody, agrees0),
+        agrees1,
+      );
+    }
+    const delta = rounded(f32x4.mul(rounded(f32x4.mul(mixed, reciprocal), small), lambdas), small);
+    v128.store(scratch + DELTA + (<usize>e << 2), delta);
+    const base = v128.load(p);
+    const sum = rounded(f32x4.add(base, delta), small);
+    v128.store(out + (<usize>e << 2), v128.bitselect(base, sum, f32x4.eq(delta, zero)));
+  }
+  store<i32>(stats, lanesSum(conflicts));
+  store<i32>(stats, lanesSum(above), 8);
+  store<i32>(stats, lanesSum(below), 12);
+}
+
 /**
  * The elected, divided and scaled sum of task vectors on the base. `values`: the base, then the models, `stride` bytes
  * apart; stats four words a block. `extreme`: a coefficient is small. `scratch`: CHANGES bytes and 16 bytes a model.
@@ -186,7 +279,11 @@ export function combine(
     const to = out + (<usize>begin << 2);
     let small = extreme;
     for (let i = 0; i <= models && !small; i++) small = hasSmall(at + <usize>i * stride, n);
-    if (small) {
+    if (models == 2 && small) {
+      combineTwo(at, stride, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, true);
+    } else if (models == 2) {
+      combineTwo(at, stride, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, false);
+    } else if (small) {
       combineBlock(at, stride, models, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, true);
     } else {
       combineBlock(at, stride, models, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, false);
