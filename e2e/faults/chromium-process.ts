@@ -41,13 +41,15 @@ export async function startChromium(profile: string, args: string[] = []): Promi
   );
   const pid = child.pid!;
   // a test that is itself interrupted leaves no browser behind
-  process.once('exit', () => {
+  const onExit = () => {
     try {
       process.kill(-pid, 'SIGKILL');
     } catch {
       // it is gone already
     }
-  });
+  };
+  process.once('exit', onExit);
+  child.once('exit', () => process.off('exit', onExit));
   try {
     const port = await portOf(portFile, child);
     const browser = await chromium.connectOverCDP(`http://127.0.0.1:${port}`, { timeout: START_MS });
