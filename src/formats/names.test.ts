@@ -13,7 +13,7 @@ function codeOf(action: () => unknown): string {
   return 'ok';
 }
 
-describe('safeRelativePath', () => {
+describe('R14: safeRelativePath', () => {
   test.each([
     ['a way up', '../x'],
     ['a way up in the middle', 'a/../../x'],
@@ -63,7 +63,7 @@ describe('safeRelativePath', () => {
   });
 });
 
-describe('checkTensorName', () => {
+describe('R10: checkTensorName', () => {
   test('dangerous names are refused, odd ones are fine', () => {
     expect(codeOf(() => checkTensorName('__metadata__', 'f'))).toBe('UnsafeName');
     expect(codeOf(() => checkTensorName('a\0b', 'f'))).toBe('UnsafeName');
@@ -75,7 +75,7 @@ describe('checkTensorName', () => {
   });
 });
 
-describe('displayName', { timeout: 60_000 }, () => {
+describe('R10: displayName', { timeout: 60_000 }, () => {
   test('what has no ink is spelled out', () => {
     expect(displayName('a\u202eb\u200bc\0d\ne\ufeff\ud800\u2028')).toBe(
       'a\\u{202e}b\\u{200b}c\\u{0}d\\u{a}e\\u{feff}\\u{d800}\\u{2028}',

@@ -23,7 +23,7 @@ function refusal(code: string, about = 'w.safetensors'): unknown {
   return expect.objectContaining({ code, message: expect.stringContaining(about) as string });
 }
 
-describe('headerLength', () => {
+describe('R1 R2: headerLength', () => {
   test.each([
     ['an empty file', new Uint8Array(0), 0, 'HeaderTooSmall'],
     ['7 bytes', new Uint8Array(7), 7, 'HeaderTooSmall'],
@@ -59,7 +59,7 @@ describe('headerLength', () => {
   });
 });
 
-describe('attacks', () => {
+describe('R3 R4 R5 R6 R7 R10 R11: attacks', () => {
   const one = `"a":${f32(0, 4)}`;
   test.each<[string, string | Uint8Array, number, string]>([
     ['not UTF-8', Uint8Array.of(0x7b, 0xff, 0x7d), 0, 'HeaderInvalid'],
@@ -158,7 +158,7 @@ describe('attacks', () => {
 });
 
 describe('what is fine', () => {
-  test('names that hurt plain objects', () => {
+  test('R10: names that hurt plain objects', () => {
     const names = ['__proto__', 'constructor', 'toString', '2', '1', '', '\u202e'];
     const json = names.map((name, i) => `${JSON.stringify(name)}:${f32(i * 4, i * 4 + 4)}`).join(',');
     const { tensors } = parse(`{${json}}`, names.length * 4);
@@ -166,7 +166,7 @@ describe('what is fine', () => {
     expect(tensors.get('__proto__')?.shape).toEqual([1]);
   });
 
-  test('scalars, empty tensors, no tensors, no metadata, null metadata, unknown fields', () => {
+  test('R9 R11: scalars, empty tensors, no tensors, no metadata, null metadata, unknown fields', () => {
     const { tensors, metadata } = parse(
       `{"scalar":${f32(0, 4, '[]')},"empty":${f32(4, 4, '[2,0]')},"also":${f32(4, 4, '[0]')},"rest":{"note":[1,{"x":2.5e3}],"dtype":"U8","shape":[3],"data_offsets":[4,7]}}`,
       7,

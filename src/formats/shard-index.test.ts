@@ -34,7 +34,7 @@ test('metadata may be missing, null, or of other forms', () => {
   ).toBeUndefined();
 });
 
-describe('refused', () => {
+describe('R13 R14: refused', () => {
   test.each([
     '../x.safetensors',
     '/x.safetensors',
@@ -68,7 +68,7 @@ describe('refused', () => {
     expect(() => parse(text)).toThrow(refusal(code));
   });
 
-  test('more than 10 000 shards', () => {
+  test('R13: more than 10 000 shards', () => {
     const index = (shards: number) =>
       buildShardIndex(
         Array.from({ length: shards }, (_, i) => [`t${i}`, `m${i}.safetensors`] as const),
@@ -79,7 +79,7 @@ describe('refused', () => {
   });
 });
 
-test('half a million tensors (60 MB) are read', { timeout: 60_000 }, () => {
+test('R13: half a million tensors (60 MB) are read', { timeout: 60_000 }, () => {
   const filler = 'x'.repeat(60);
   const entries = Array.from(
     { length: 500_000 },

@@ -126,7 +126,7 @@ test('duplicate keys are refused, however they are spelled', () => {
   expect(() => parse('[{"a":1},{"a":1}]')).not.toThrow();
 });
 
-describe('limits', () => {
+describe('R3 R13: limits', () => {
   test('depth', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
     expect(() => parse(nested(MAX_JSON_DEPTH))).not.toThrow();

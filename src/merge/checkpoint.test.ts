@@ -9,7 +9,7 @@ import { describeModel, openModel } from './open-model';
 const weights = safetensors({ 'a.weight': ['F32', [2]] });
 const index = (map: Record<string, string>) => ({ metadata: { total_size: 1 }, weight_map: map });
 
-describe('openCheckpoint', () => {
+describe('R15 R16: openCheckpoint', () => {
   it('reads config and header of a single file', async () => {
     const checkpoint = await openCheckpoint(tinyModel('m'), 'owner/m@1');
     expect(checkpoint.family?.id).toBe('llama');

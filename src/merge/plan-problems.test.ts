@@ -21,7 +21,7 @@ const errors = (plan: Plan) => plan.problems.filter((p) => p.severity === 'error
 const codes = (problems: PlanProblem[]) => problems.map((p) => p.code);
 const q0 = 'model.layers.0.self_attn.q_proj';
 
-describe('mismatches', () => {
+describe('R17 R18 R22: mismatches', () => {
   const base = tinyModel('base');
   const cases: [string, Recipe, ModelFolder[], string, RegExp][] = [
     ['an unknown method', recipeOf(['m'], { mergeMethod: 'dare-ties' }), [], 'MethodUnknown', /dare-ties/],

@@ -14,7 +14,7 @@ const tie = (plan: Plan) => {
 };
 const notes = (plan: Plan) => plan.problems.map((p) => [p.severity, p.code]);
 
-describe('heads', () => {
+describe('R19: heads', () => {
   it('stay tied when all are', async () => {
     const plan = await planOf(['tuned'], tinyModel('base'), tinyModel('tuned'));
     expect(head(plan)).toBeUndefined();

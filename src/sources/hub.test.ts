@@ -106,7 +106,7 @@ describe('opening a model', () => {
     expect(server.requests.filter((r) => r.path.includes('/tree/'))).toHaveLength(2);
   });
 
-  test('reads at the pinned commit after the branch has moved', async () => {
+  test('R31: reads at the pinned commit after the branch has moved', async () => {
     await server.push({ id: 'amalgam/moving', files: { 'config.json': 'first', 'a/b c#.bin': 'one' } });
     const model = await openHubModel(hub(), 'amalgam/moving');
     await server.push({ id: 'amalgam/moving', files: { 'config.json': 'other', 'a/b c#.bin': 'two' } });
@@ -212,7 +212,7 @@ describe('a hub that is not to be trusted', () => {
     await expect(openHubModel(at, 'a/b')).rejects.toMatchObject({ code: 'LimitExceeded' });
   });
 
-  test('a small answer that unpacks to a huge one is stopped', async () => {
+  test('R33: a small answer that unpacks to a huge one is stopped', async () => {
     const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024, ' '));
     const unpacked = () => new Blob([bomb]).stream().pipeThrough(new DecompressionStream('gzip'));
     const at = { ...lying(info, []), fetch: async () => new Response(unpacked()) };
@@ -220,7 +220,7 @@ describe('a hub that is not to be trusted', () => {
   });
 });
 
-test('the token is not sent to a hub address on another port', async () => {
+test('R32: the token is not sent to a hub address on another port', async () => {
   const seen: (string | null)[] = [];
   const at = hub({
     token: READER_TOKEN,

@@ -88,7 +88,7 @@ describe('without faults', () => {
   });
 });
 
-describe('cut connections', () => {
+describe('R25: cut connections', () => {
   test.each([0, 1, 65_535, 65_536, 99_999])('cut after %i bytes: goes on at the next byte', async (after) => {
     fail({ kind: 'cut', after });
     const source = await open();
@@ -140,7 +140,7 @@ describe('cut connections', () => {
   });
 });
 
-describe('answers that are not what was asked', () => {
+describe('R26 R27: answers that are not what was asked', () => {
   test('the whole file for a part, once: asked again', async () => {
     fail({ kind: 'ignore-range' });
     const source = await open();
@@ -201,7 +201,7 @@ describe('answers that are not what was asked', () => {
   });
 });
 
-describe('refusals', () => {
+describe('R29 R30: refusals', () => {
   const status = (code: number, headers?: Record<string, string>) =>
     ({ kind: 'status', status: code, ...(headers ? { headers } : {}) }) as const;
 
@@ -275,7 +275,7 @@ describe('refusals', () => {
   });
 });
 
-describe('the token', () => {
+describe('R32: the token', () => {
   test('goes to the hub and never to the download host', async () => {
     const source = await open('data.bin', hub({ token: READER_TOKEN }));
     await source.read(0, 10);

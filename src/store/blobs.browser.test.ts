@@ -104,7 +104,7 @@ describe('a blob in the browser’s storage', () => {
   });
 });
 
-describe('a download that ends early', () => {
+describe('R25 R47: a download that ends early', () => {
   test('by a cancel: goes on with the pieces that are missing', async () => {
     const rig = startRig();
     const downloading = rig.ensure(20 * MIB, SEED, MIB, 300);
@@ -168,7 +168,7 @@ describe('damage', () => {
     expect(await rig.matches(sha256, SEED, 0, SIZE)).toBe('ok');
   });
 
-  test('what a crash leaves is swept away', async () => {
+  test('R38: what a crash leaves is swept away', async () => {
     const rig = startRig();
     const sha256 = await rig.sha256(SIZE, SEED);
     expect(await rig.ensure(SIZE, SEED, MIB)).toBe('ok');
@@ -181,7 +181,7 @@ describe('damage', () => {
     expect(await rig.sweep()).toEqual([]);
   });
 
-  test('storage cleared between two sessions only means another download', async () => {
+  test('R37: storage cleared between two sessions only means another download', async () => {
     const rig = startRig();
     expect(await rig.ensure(SIZE, SEED, MIB)).toBe('ok');
     await (await navigator.storage.getDirectory()).removeEntry('blobs', { recursive: true });
@@ -190,7 +190,7 @@ describe('damage', () => {
   });
 });
 
-describe('a full storage', () => {
+describe('R34 R35: a full storage', () => {
   test('that returns −8 from write, as a private window does', async () => {
     const rig = startRig();
     await rig.breakHandles('write', 4294967288);

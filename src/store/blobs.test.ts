@@ -104,7 +104,7 @@ describe('downloading', () => {
     blob.close();
   });
 
-  test('a failing source ends it with its own error, and what arrived is kept', async () => {
+  test('R25: a failing source ends it with its own error, and what arrived is kept', async () => {
     const broken = faulty((piece) => {
       if (piece === 3) throw new Error('the line is dead');
     });
@@ -144,7 +144,7 @@ describe('downloading', () => {
   });
 });
 
-describe('wrong content', () => {
+describe('R28: wrong content', () => {
   test('one flipped bit: everything is fetched once more', async () => {
     let flips = 1;
     const source = counting(
@@ -210,7 +210,7 @@ describe('data that changes on the disk', () => {
   });
 });
 
-describe('a full storage', () => {
+describe('R35: a full storage', () => {
   test.each(['throws', 'short', 'silent'] as const)(
     'that %s is found before the first request',
     async (way) => {
@@ -246,7 +246,7 @@ describe('a full storage', () => {
   );
 });
 
-describe('power cuts', () => {
+describe('R38: power cuts', () => {
   const fates = {
     'all is lost': () => 'lost',
     'all is kept': () => 'kept',
@@ -331,7 +331,7 @@ describe('opening', () => {
   });
 });
 
-describe('sweeping', () => {
+describe('R38: sweeping', () => {
   test('removes swap files, unreadable records and strangers; keeps blobs and what can be resumed', async () => {
     await ensure();
     const partial = 'cd'.repeat(32);
@@ -386,7 +386,7 @@ describe('sweeping', () => {
   });
 });
 
-test('a browser without storage is StorageUnavailable', async () => {
+test('R36: a browser without storage is StorageUnavailable', async () => {
   vi.stubGlobal('navigator', { ...storage.navigator, storage: {} });
   await expect(ensure()).rejects.toMatchObject({ code: 'StorageUnavailable' });
 });

@@ -85,7 +85,7 @@ describe('a Hub model', () => {
     expect(await listBlobs()).toEqual([]);
   });
 
-  test('goes on after a download that broke off, without asking for finished pieces again', async () => {
+  test('R25: goes on after a download that broke off, without asking for finished pieces again', async () => {
     const base = await openHubModel(hub(), 'amalgam/base');
     const weights = file(base, WEIGHTS);
     const piece = 500_000;
@@ -118,7 +118,7 @@ describe('a Hub model', () => {
     expect(byteRequests().filter((r) => r.server === 'cdn')).toHaveLength(2);
   });
 
-  test('a bit flipped on the way is found, and the file fetched once more', async () => {
+  test('R28: a bit flipped on the way is found, and the file fetched once more', async () => {
     server.faults.push({ path: `amalgam/base/${WEIGHTS}`, fault: { kind: 'flip', at: 1_234_567 } });
     await readThrough(await openHubModel(hub(), 'amalgam/base'), WEIGHTS);
     expect(byteRequests().filter((r) => r.server === 'cdn')).toHaveLength(2);

@@ -25,7 +25,7 @@ function lyingFile(answers: { count: number; size: number }): OpfsFile {
   return new OpfsFile(handle, 'the file');
 }
 
-describe('counts', () => {
+describe('R35: counts', () => {
   test.each([
     [4294967288, 100, 'StorageFull'],
     [0, 100, 'StorageFull'],

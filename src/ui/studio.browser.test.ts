@@ -218,7 +218,7 @@ test('a failed merge says what, what to do, and gives the details', async () => 
   await expect.element(page.getByRole('button', { name: 'Copy details' })).toBeVisible();
 });
 
-test('without WebGPU and storage the studio says so and offers what works', async () => {
+test('R36 R40: without WebGPU and storage the studio says so and offers what works', async () => {
   const { studio } = await open({
     engine: {
       auto: 'cpu',

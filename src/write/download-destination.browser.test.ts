@@ -75,7 +75,7 @@ describe('openDownloadDestination', () => {
     expect(await listOutputs()).toEqual([]);
   });
 
-  test('a write whose count is wrong is a full storage, never success', async () => {
+  test('R35: a write whose count is wrong is a full storage, never success', async () => {
     const rig = startRig();
     await rig.open('merged');
     await rig.create('model.safetensors');
@@ -84,7 +84,7 @@ describe('openDownloadDestination', () => {
     expect(await rig.discard()).toBe('ok');
   });
 
-  test('the sweep removes what a killed worker left, and spares an output being written', async () => {
+  test('R38: the sweep removes what a killed worker left, and spares an output being written', async () => {
     const killed = startRig();
     await writeOutput(killed, 'cut-off');
     await killed.create('begun');
@@ -107,7 +107,7 @@ describe('openDownloadDestination', () => {
     expect(await second.open('cut-off')).toBe('ok');
   });
 
-  test('an output with a torn record, or one whose file was cut short, is not complete', async () => {
+  test('R38: an output with a torn record, or one whose file was cut short, is not complete', async () => {
     const rig = startRig();
     await writeOutput(rig, 'torn');
     await rig.commit();

@@ -92,7 +92,7 @@ describe('openFolderDestination', () => {
     expect(await names(folder)).toEqual(['note.txt']);
   });
 
-  test('a folder deleted underneath is an error in words', async () => {
+  test('R46: a folder deleted underneath is an error in words', async () => {
     const destination = await openFolderDestination(picked, 'merged');
     await picked.removeEntry('merged', { recursive: true });
     await expect(destination.create('x')).rejects.toMatchObject({

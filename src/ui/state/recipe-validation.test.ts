@@ -41,7 +41,7 @@ describe('recipe problems', () => {
     });
   });
 
-  test('a value out of bounds is found at its contributor; one switched off is not asked', () => {
+  test('R22: a value out of bounds is found at its contributor; one switched off is not asked', () => {
     const wrong = setContributorParameter(facts, 'samples/harbour', 'density', 1.5);
     expect(places(wrong, sampleModels, ties)).toEqual([
       { kind: 'contributor', ref: 'samples/harbour', parameter: 'density' },
@@ -49,7 +49,7 @@ describe('recipe problems', () => {
     expect(recipeProblems(setEnabled(wrong, 'samples/harbour', false), sampleModels, ties)).toEqual([]);
   });
 
-  test('weights that cancel under normalize are found before planning, and only there', () => {
+  test('R22: weights that cancel under normalize are found before planning, and only there', () => {
     const opposite = sampleModels
       .slice(1, 3)
       .reduce(
@@ -83,7 +83,7 @@ describe('recipe problems', () => {
     expect(problem?.remedy).toMatch(/smaller epsilon/);
   });
 
-  test('density 0 leaves nothing of a model', () => {
+  test('R22: density 0 leaves nothing of a model', () => {
     const nothing = setContributorParameter(facts, 'samples/harbour', 'density', 0);
     expect(recipeProblems(nothing, sampleModels, ties)).toEqual([
       {
@@ -106,7 +106,7 @@ describe('recipe problems', () => {
     ]);
   });
 
-  test('t out of range is refused at its field', () => {
+  test('R22: t out of range is refused at its field', () => {
     const slerp = methodById.get('slerp')!;
     const one = setEnabled(setEnabled(facts, 'samples/kitchen', false), 'samples/harbour', false);
     for (const t of [-0.1, 1.1, Number.NaN]) {
