@@ -42,6 +42,7 @@ describe('what a collapse prints', () => {
       perplexity: { before: evaluation(3.74), after: evaluation(5.5) },
       inputs: [],
       shards: [{ file: 'model.safetensors', bytes: 2048, sha256: '' }],
+      files: ['config.json'],
       notes: ['A note.'],
     };
     expect(plain(collapseText(report, '/out')).split('\n')).toEqual([

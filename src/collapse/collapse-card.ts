@@ -9,7 +9,7 @@ import { costWords, kindWords, layerList, mergedLayers, plannerWords } from './c
  * @param hubModel id of the original where it is on the Hub
  */
 export function collapseCard(
-  report: Omit<CollapseReport, 'shards' | 'seconds' | 'stages'>,
+  report: Omit<CollapseReport, 'shards' | 'files' | 'seconds' | 'stages'>,
   hubModel: string | undefined,
 ): string {
   const { model, version, layers, parameters, removed, stack, calibration, notes } = report;

@@ -11,7 +11,7 @@ import { DEFAULT_SHARD_BYTES } from '../formats/recipe';
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan';
 import { runPlan } from '../merge/run';
-import { inputName, planShards } from '../merge/shards';
+import { inputName, planShards, SHARD_INDEX } from '../merge/shards';
 import { AMALGAM_VERSION } from '../merge/version';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
@@ -158,7 +158,7 @@ export async function runCollapse(
       })),
     };
     const card = collapseCard(report, hubModel(model, models));
-    const shards = await writeModel(collapsed, report, card, request, {
+    const { shards, files } = await writeModel(collapsed, report, card, request, {
       engine,
       inputs,
       destination,
@@ -173,6 +173,7 @@ export async function runCollapse(
       seconds: (performance.now() - begin) / 1000,
       stages: meter.stages(),
       shards: shards.map(({ file, bytes, sha256 }) => ({ file, bytes, sha256 })),
+      files,
     };
   } catch (error) {
     await destination?.discard();
@@ -242,7 +243,7 @@ async function writeModel(
   card: string,
   { shardBytes = DEFAULT_SHARD_BYTES, tileElements }: CollapseRequest,
   { engine, inputs, destination, models, meter, signal }: WriteTools,
-): Promise<WrittenShard[]> {
+): Promise<{ shards: WrittenShard[]; files: string[] }> {
   const { model, planner, variant, parts, stack } = report;
   const hashes = Object.fromEntries(
     report.inputs.map(({ id, file, sha256 }) => [inputName(id, file), sha256]),
@@ -282,7 +283,8 @@ async function writeModel(
   const extras = [...plan.extras, { path: 'README.md', content: { text: card } }];
   await writeSmallFiles(extras, models, destination, signal);
   if (shards.length > 1) await writeIndex(destination, shardPlans);
-  return shards;
+  const files = extras.map(({ path }) => path);
+  return { shards, files: shards.length > 1 ? [...files, SHARD_INDEX] : files };
 }
 
 function parametersOf(plan: Plan): number {

@@ -170,6 +170,8 @@ export interface CollapseReport {
   perplexity: { before: EvaluateReport; after: EvaluateReport } | null;
   inputs: MergeReport['inputs'];
   shards: MergeReport['shards'];
+  /** The other files written: config, tokenizer, card, index. */
+  files: string[];
   /** What else is worth knowing, as sentences. */
   notes: string[];
 }

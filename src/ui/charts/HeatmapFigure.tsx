@@ -6,12 +6,14 @@ import type { ColorScale } from './color-scale';
 import { HeatmapGrid } from './HeatmapGrid';
 import { type Cell, cellValueText, type Heatmap, type LayerGrid } from './heatmap-data';
 import { Legend } from './Legend';
-import type { Metric } from './metrics';
+import type { ShownMetric } from './metrics';
 
 interface HeatmapFigureProps {
   /** Whose values; empty when the metric is of the merged tensor. */
   contributors: readonly Contributor[];
-  metric: Metric;
+  /** Default: the contributors, or the merge. */
+  title?: string;
+  metric: ShownMetric;
   grid: LayerGrid;
   data: Heatmap;
   scale: ColorScale;
@@ -20,9 +22,10 @@ interface HeatmapFigureProps {
 }
 
 /** One small multiple: caption with the overall value, the grid, and the scale with the value under the pointer. */
-export function HeatmapFigure({ contributors, metric, grid, data, scale, annotated }: HeatmapFigureProps) {
+export function HeatmapFigure(props: HeatmapFigureProps) {
+  const { contributors, metric, grid, data, scale, annotated } = props;
   const titleId = useId();
-  const title = contributors.map((c) => c.label).join(' × ') || 'Merged model';
+  const title = props.title ?? (contributors.map((c) => c.label).join(' × ') || 'Merged model');
   return (
     <figure className="chart">
       <figcaption id={titleId}>

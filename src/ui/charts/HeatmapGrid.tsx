@@ -14,13 +14,13 @@ import { useFacts, useStudio } from '../studio-context';
 import { type ColorScale, wantsLightText } from './color-scale';
 import { type Cell, type CellRow, cellText, type Heatmap, type LayerGrid } from './heatmap-data';
 import { firstName, nameWithin, nextName } from './heatmap-keys';
-import type { Metric } from './metrics';
+import type { ShownMetric } from './metrics';
 
 interface HeatmapGridProps {
   labelledBy: string;
   grid: LayerGrid;
   data: Heatmap;
-  metric: Metric;
+  metric: ShownMetric;
   scale: ColorScale;
   annotated: boolean;
 }
@@ -118,7 +118,7 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
 
 interface RowProps {
   row: CellRow;
-  metric: Metric;
+  metric: ShownMetric;
   scale: ColorScale;
   /** Name of the cell in this row that Tab reaches. */
   focused: string | null;
@@ -158,7 +158,7 @@ const Row = memo(function Row({ row, metric, scale, focused, annotated, numbered
 
 interface HeatCellProps {
   cell: Cell;
-  metric: Metric;
+  metric: ShownMetric;
   scale: ColorScale;
   focused: boolean;
   annotated?: boolean;
@@ -212,7 +212,7 @@ function MeanBar({
   layer,
 }: {
   value: number | null;
-  metric: Metric;
+  metric: ShownMetric;
   scale: ColorScale;
   layer: number;
 }) {

@@ -1,7 +1,7 @@
 /** Colours for numbers: viridis for sizes, purple–orange around 0 for signed values. Both read without red and green. */
 import { scaleLinear } from 'd3-scale';
 import { interpolateViridis } from 'd3-scale-chromatic';
-import type { Metric } from './metrics';
+import type { ShownMetric } from './metrics';
 
 export interface ColorScale {
   min: number;
@@ -20,7 +20,7 @@ const DIVERGING = {
 } as const;
 
 /** The scale of a metric from `min` to `max` (see `domain`), in the colours of the theme. */
-export function colorScale(metric: Metric, min: number, max: number, theme: 'light' | 'dark'): ColorScale {
+export function colorScale(metric: ShownMetric, min: number, max: number, theme: 'light' | 'dark'): ColorScale {
   const color = metric.diverging
     ? scaleLinear<string>().domain([min, 0, max]).range(DIVERGING[theme]).clamp(true)
     : (value: number) => interpolateViridis(Math.min(1, Math.max(0, (value - min) / (max - min))));
@@ -35,7 +35,7 @@ export function colorScale(metric: Metric, min: number, max: number, theme: 'lig
  * value), `fit` what it is here, ends rounded outward. A diverging scale is always symmetric about 0.
  */
 export function domain(
-  metric: Metric,
+  metric: ShownMetric,
   values: readonly number[],
   extent: 'full' | 'fit',
 ): { min: number; max: number } {

@@ -1,6 +1,6 @@
 /** The layer × module grid of a checkpoint, and the values in it. Pure: from tensor facts and reports to rows of cells. */
 import type { TensorReport } from '../../engine/protocol';
-import { awaitsMerge, type Measured, type Metric, mean, measure, type Subject } from './metrics';
+import { awaitsMerge, type Measured, type Metric, mean, measure, type ShownMetric, type Subject } from './metrics';
 
 /** What the grid needs of a tensor; plan facts and reports both have it. */
 export interface GridTensor {
@@ -138,20 +138,20 @@ function sameCells(a: readonly (Cell | null)[], b: readonly (Cell | null)[]): bo
 }
 
 /** A cell in words: `layer 12, mlp.down_proj, 80.1 % zero`. */
-export function cellText(cell: Cell, metric: Metric): string {
+export function cellText(cell: Cell, metric: ShownMetric): string {
   const where = cell.layer === null ? cell.module : `layer ${cell.layer}, ${cell.module}`;
   return `${where}, ${cellValueText(cell, metric)}`;
 }
 
 /** The value part of a cell's words. */
-export function cellValueText(cell: Cell, metric: Metric): string {
+export function cellValueText(cell: Cell, metric: ShownMetric): string {
   switch (cell.state) {
     case 'measured':
       return metric.phrase(cell.measured?.value ?? Number.NaN);
     case 'copied':
       return 'copied unchanged';
     case 'unchanged':
-      return metric.per === 'contributor' ? 'not changed by this model' : 'changed by fewer than two models';
+      return metric.absent;
     case 'pending':
       return 'not measured yet';
   }

@@ -16,26 +16,32 @@ export type MetricId =
   | 'outputChange'
   | 'nonFinite';
 
-export interface Metric {
-  id: MetricId;
+/** What a chart needs to know of the number it shows. */
+export interface ShownMetric {
   /** In the metric picker. */
   label: string;
   /** One line below the picker: what the number is. */
   meaning: string;
-  /** One chart per contributor, per pair of contributors, or one for the tensor as a whole. */
-  per: 'contributor' | 'pair' | 'tensor';
   /** Where colours begin and end on the full scale; null: at the largest value there is. */
   full: { min: number; max: number | null };
   /** 0 is the middle, and the sign matters. */
   diverging: boolean;
-  /** Follows from the method: not known from the changes alone. */
-  ofMerge: boolean;
   /** The number with its unit. */
   format(value: number): string;
   /** The same for the ends of a scale, which are round. */
   tick(value: number): string;
   /** The number as words for a cell: `80.1 % zero`. */
   phrase(value: number): string;
+  /** What is said of a tensor that was reached and has no value. */
+  absent: string;
+}
+
+export interface Metric extends ShownMetric {
+  id: MetricId;
+  /** One chart per contributor, per pair of contributors, or one for the tensor as a whole. */
+  per: 'contributor' | 'pair' | 'tensor';
+  /** Follows from the method: not known from the changes alone. */
+  ofMerge: boolean;
 }
 
 export interface Measured {
@@ -46,12 +52,16 @@ export interface Measured {
 /** Whose value: contributor ids, by the metric's `per`: one, two or none. */
 export type Subject = readonly string[];
 
+const UNCHANGED = 'not changed by this model';
+const TOO_FEW = 'changed by fewer than two models';
+
 export const metrics: readonly Metric[] = [
   {
     id: 'sparsity',
     label: 'Sparsity',
     meaning: 'Share of each model’s changes that the method sets to zero.',
     per: 'contributor',
+    absent: UNCHANGED,
     full: { min: 0, max: 1 },
     diverging: false,
     ofMerge: true,
@@ -65,6 +75,7 @@ export const metrics: readonly Metric[] = [
     meaning:
       'Share of the squared norm of each model’s change that the kept part carries: how much survives.',
     per: 'contributor',
+    absent: UNCHANGED,
     full: { min: 0, max: 1 },
     diverging: false,
     ofMerge: true,
@@ -77,6 +88,7 @@ export const metrics: readonly Metric[] = [
     label: 'Threshold',
     meaning: 'Smallest change, as |τ|, that is kept; 0 where nothing is cut off by size.',
     per: 'contributor',
+    absent: UNCHANGED,
     full: { min: 0, max: null },
     diverging: false,
     ofMerge: true,
@@ -89,6 +101,7 @@ export const metrics: readonly Metric[] = [
     label: '‖τ‖ / ‖W‖',
     meaning: 'Size of each model’s change, as a part of the base’s norm.',
     per: 'contributor',
+    absent: UNCHANGED,
     full: { min: 0, max: null },
     diverging: false,
     ofMerge: false,
@@ -101,6 +114,7 @@ export const metrics: readonly Metric[] = [
     label: 'Sign conflict',
     meaning: 'Share of weights where kept changes of different models pull in opposite directions.',
     per: 'tensor',
+    absent: TOO_FEW,
     full: { min: 0, max: null },
     diverging: false,
     ofMerge: true,
@@ -113,6 +127,7 @@ export const metrics: readonly Metric[] = [
     label: 'Change',
     meaning: 'How far the merged tensor is from the base, as a part of the base’s norm.',
     per: 'tensor',
+    absent: TOO_FEW,
     full: { min: 0, max: null },
     diverging: false,
     ofMerge: true,
@@ -125,6 +140,7 @@ export const metrics: readonly Metric[] = [
     label: 'Cosine',
     meaning: 'Do two models change a tensor in the same direction? 1 the same, 0 unrelated, −1 opposite.',
     per: 'pair',
+    absent: TOO_FEW,
     full: { min: -1, max: 1 },
     diverging: true,
     ofMerge: false,
@@ -137,6 +153,7 @@ export const metrics: readonly Metric[] = [
     label: 'NaN, Inf',
     meaning: 'Values that are not finite numbers, in the models and in the result.',
     per: 'tensor',
+    absent: TOO_FEW,
     full: { min: 0, max: null },
     diverging: false,
     ofMerge: false,
@@ -212,11 +229,11 @@ function cosineText(value: number): string {
   return value.toFixed(2).replace('-', '\u2212');
 }
 
-function percentTick(share: number): string {
+export function percentTick(share: number): string {
   return `${realTick(share * 100)}${NBSP}%`;
 }
 
-function realTick(value: number): string {
+export function realTick(value: number): string {
   return Number(value.toPrecision(3)).toString().replace('-', '\u2212');
 }
 

@@ -1,9 +1,10 @@
 /** May a model be run now, and if not, why. Pure; one answer for every button of the Evaluate tab. */
 import type { StudioFacts } from './facts';
+import { TOOL_WORDS } from './tool-job';
 
 /** Why nothing can be measured or written now, or null. */
 export function whyNotRun(facts: StudioFacts): string | null {
-  const { engine, run, evaluation, generation } = facts;
+  const { engine, run, evaluation, generation, tool } = facts;
   if (engine.status === 'failed') return 'The engine did not start.';
   if (engine.status === 'starting') return 'Starting the engine…';
   if (run?.status === 'running' || run?.status === 'cancelling') {
@@ -11,6 +12,7 @@ export function whyNotRun(facts: StudioFacts): string | null {
   }
   if (evaluation.job) return 'Measuring; the engine does one thing at a time.';
   if (generation.status !== 'idle') return 'Writing; the engine does one thing at a time.';
+  if (tool) return TOOL_WORDS[tool.kind].busy;
   const opening = facts.opening.at(-1);
   if (opening !== undefined) return `Opening ${opening}…`;
   if (facts.recipe.base === null && !facts.recipe.contributors.some((c) => c.enabled)) {
@@ -20,10 +22,10 @@ export function whyNotRun(facts: StudioFacts): string | null {
 }
 
 /** Why no dataset can be read now, or null: reading is a job of the engine. */
-export function whyNotRead({ engine, run, evaluation, generation }: StudioFacts): string | null {
+export function whyNotRead({ engine, run, evaluation, generation, tool }: StudioFacts): string | null {
   if (engine.status !== 'ready') return 'The engine is not ready.';
   const merging = run?.status === 'running' || run?.status === 'cancelling';
-  return merging || evaluation.job || generation.status !== 'idle'
+  return merging || evaluation.job || tool || generation.status !== 'idle'
     ? 'The engine does one thing at a time.'
     : null;
 }

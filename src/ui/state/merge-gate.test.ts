@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { EngineFacts, PlanProblem } from '../../engine/protocol';
 import { methodById } from '../../merge/methods/index';
-import { planFor, sampleModels } from '../engine-fixture';
+import { sampleModels } from '../engine-fixture';
+import { planFor } from '../engine-fixture-plan';
 import { initialFacts, type StudioFacts } from './facts';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './models';

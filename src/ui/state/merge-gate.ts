@@ -3,6 +3,7 @@ import { formatCounted } from '../format/quantity';
 import type { StudioFacts, Tab } from './facts';
 import { recipeProblems } from './recipe-validation';
 import { methodOf } from './studio';
+import { TOOL_WORDS } from './tool-job';
 
 export type MergeGate =
   | { open: true }
@@ -18,7 +19,7 @@ export type MergeGate =
     };
 
 export function mergeGate(facts: StudioFacts): MergeGate {
-  const { engine, run, evaluation, generation, recipe, models, plan, output } = facts;
+  const { engine, run, evaluation, generation, tool, recipe, models, plan, output } = facts;
   if (engine.status === 'failed') {
     return { open: false, tone: 'fix', why: 'The engine did not start.', ...hint(engine.error) };
   }
@@ -30,6 +31,10 @@ export function mergeGate(facts: StudioFacts): MergeGate {
     return { open: false, tone: 'wait', why: 'Models are being measured.', tab: 'evaluate' };
   if (generation.status !== 'idle') {
     return { open: false, tone: 'wait', why: 'Models are writing.', tab: 'evaluate' };
+  }
+  if (tool) {
+    const { busy, tab } = TOOL_WORDS[tool.kind];
+    return { open: false, tone: 'wait', why: busy, tab };
   }
   const opening = facts.opening.at(-1);
   if (opening !== undefined) return { open: false, tone: 'wait', why: `Opening ${opening}…` };

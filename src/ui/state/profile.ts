@@ -79,11 +79,12 @@ export function watchProfile(studio: Studio): () => void {
   });
 }
 
-function busy({ run, evaluation, generation }: StudioFacts): boolean {
+function busy({ run, evaluation, generation, tool }: StudioFacts): boolean {
   return (
     run?.status === 'running' ||
     run?.status === 'cancelling' ||
     evaluation.job !== null ||
+    tool !== null ||
     generation.status !== 'idle'
   );
 }

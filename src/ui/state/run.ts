@@ -20,7 +20,8 @@ export async function startMerge(studio: Studio): Promise<void> {
   if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
   studio.transient.starting = true;
   try {
-    const destination = await chooseDestination(studio);
+    const { output, recipe } = studio.store.getState();
+    const destination = await chooseDestination(studio, output.name ?? outputName(recipe));
     if (!destination) return;
     if (studio.store.getState().plan.status !== 'ready') await planNow(studio);
     if (!mergeGate(studio.store.getState()).open) return showTab(studio, 'plan');
@@ -46,7 +47,7 @@ export async function cancelMerge(studio: Studio): Promise<void> {
 }
 
 /** Where the studio writes to. */
-type NamedDestination = Extract<DestinationSpec, { name: string }>;
+export type NamedDestination = Extract<DestinationSpec, { name: string }>;
 
 /** Lets the person pick the folder that outputs go into; false when they dismissed the picker. */
 export async function chooseFolder(studio: Studio): Promise<boolean> {
@@ -57,9 +58,12 @@ export async function chooseFolder(studio: Studio): Promise<boolean> {
   return true;
 }
 
-async function chooseDestination(studio: Studio): Promise<NamedDestination | null> {
-  const { output, recipe } = studio.store.getState();
-  const name = output.name ?? outputName(recipe);
+/**
+ * Where files of this name go: below the picked folder (which is asked for first), or into the browser's storage under
+ * a name that is free. Null when the person dismissed the picker.
+ */
+export async function chooseDestination(studio: Studio, name: string): Promise<NamedDestination | null> {
+  const { output } = studio.store.getState();
   if (output.kind === 'folder') {
     if (!studio.transient.folder && !(await chooseFolder(studio))) return null;
     const handle = studio.transient.folder;

@@ -1,0 +1,34 @@
+/** Files that a tool has written: where they are, and under which name. */
+import type { StudioFacts } from './facts';
+import type { NamedDestination } from './run';
+
+export interface SavedOutput {
+  kind: 'downloads' | 'folder';
+  name: string;
+  /** Name of the picked folder. */
+  folder: string | null;
+  files: SavedFile[];
+}
+
+export interface SavedFile {
+  name: string;
+  bytes?: number;
+  sha256?: string;
+}
+
+export function savedOutput(destination: NamedDestination, files: SavedFile[]): SavedOutput {
+  const { kind, name } = destination;
+  return { kind, name, folder: destination.kind === 'folder' ? destination.handle.name : null, files };
+}
+
+/** Why nothing can be saved where the person wants it, or null. */
+export function whyNotSaved({ output, engine }: StudioFacts): string | null {
+  const storage = engine.facts?.storage;
+  if (output.kind === 'folder' || !storage || storage.available) return null;
+  return 'This browser offers no storage to keep files in: save to a folder instead.';
+}
+
+/** A name for files: letters, digits, dot, dash and underscore only, and no leading dot. */
+export function fileName(name: string): string {
+  return name.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+/, '');
+}
