@@ -11,6 +11,7 @@ import { formatBytes } from '../ui/format/quantity';
 import { collapseVerb } from './collapse-verb';
 import { type Command, type EvaluateCommand, type GenerateCommand, parseCommand, USAGE } from './command';
 import { compareVerb, extractLoraVerb } from './compare-verbs';
+import { importanceVerb } from './importance-verb';
 import { readInput } from './input-files';
 import { type Job, openJob, readRecipe, type Undo } from './job';
 import { readMergedMetadata } from './merged-metadata';
@@ -213,6 +214,8 @@ async function run(undo: Undo): Promise<number> {
       return evaluate(command, undo);
     case 'generate':
       return generate(command, undo);
+    case 'importance':
+      return importanceVerb(command, { workingFolder, undo, say, write });
     case 'compare':
       return compareVerb(command, { workingFolder, undo, say, write });
     case 'extract-lora':

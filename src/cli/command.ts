@@ -2,6 +2,7 @@ import type { EngineChoice } from '../compute/engine';
 import type { DatasetRequest } from '../engine/protocol-dataset';
 import { engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
 import { COLLAPSE_USAGE, type CollapseCommand, parseCollapse } from './collapse-command';
+import { IMPORTANCE_USAGE, type ImportanceCommand, parseImportance } from './importance-command';
 import {
   COMPARE_USAGE,
   type CompareCommand,
@@ -20,7 +21,8 @@ export type Command =
   | GenerateCommand
   | CompareCommand
   | ExtractLoraCommand
-  | CollapseCommand;
+  | CollapseCommand
+  | ImportanceCommand;
 
 export interface MergeCommand {
   verb: 'merge';
@@ -82,12 +84,13 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
 
 ${COMPARE_USAGE}
 ${COLLAPSE_USAGE}
+${IMPORTANCE_USAGE}
 <model> is a folder, a Hub id, or model+adapter; a recipe file in its place runs the merge without writing it.
 A model in the recipe is a folder beside the recipe, else a folder in the working directory, else a Hub id.
 HF_TOKEN in the environment gives access to private and gated models. CHROMIUM_PATH chooses the browser.
 `;
 
-const VERBS = 'plan, merge, verify, evaluate, generate, compare, extract-lora and collapse';
+const VERBS = 'plan, merge, verify, evaluate, generate, compare, extract-lora, collapse and importance';
 
 /**
  * Reads the command line (without `node` and the script).
@@ -137,6 +140,8 @@ export function parseCommand(args: string[]): Command {
       return parseEvaluate(rest);
     case 'generate':
       return parseGenerate(rest);
+    case 'importance':
+      return parseImportance(rest);
     case 'compare':
       return parseCompare(rest);
     case 'extract-lora':

@@ -25,6 +25,7 @@ import type {
   ExtractLoraRequest,
 } from '../engine/protocol-compare';
 import type { DatasetRequest, DatasetText } from '../engine/protocol-dataset';
+import type { ImportanceReport, ImportanceRequest } from '../engine/protocol-importance';
 import type {
   EvaluateReport,
   EvaluateRequest,
@@ -42,6 +43,8 @@ export interface OpenRequest {
   hub: { url?: string; token?: string };
   /** Every repository of the recipe: served by the page's own server under `url`, or on the Hub. */
   models: { name: string; url?: string }[];
+  /** Calibration texts by the names the recipe uses. */
+  texts: { name: string; text: string }[];
 }
 
 export interface Opened {
@@ -56,6 +59,7 @@ export interface HeadlessCalls {
   open(request: OpenRequest): Promise<Outcome<Opened>>;
   plan(recipe: Recipe): Promise<Outcome<PlanFacts>>;
   merge(request: MergeRequest): Promise<Outcome<MergeReport>>;
+  importance(request: ImportanceRequest): Promise<Outcome<ImportanceReport>>;
   /** Merges that were cut off in this browser's profile. */
   interrupted(): Promise<Outcome<InterruptedRun[]>>;
   /** `url` serves the merged folder. */

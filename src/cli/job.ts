@@ -13,6 +13,7 @@ import { openStudioPage, type StudioPage } from './browser';
 import { ensureBuilt } from './build';
 import { HUB_ORIGINS } from './content-security-policy';
 import { lookUpModels } from './model-lookup';
+import { readCalibrationTexts } from './recipe-texts';
 
 /** A recipe opened in a running studio: everything `plan` and `merge` have in common. */
 export interface Job {
@@ -60,6 +61,7 @@ export async function openJob(
 ): Promise<Job> {
   const places = [resolve(workingFolder, dirname(recipeFile)), workingFolder];
   const found = await lookUpModels(recipeRepositories(recipe), places);
+  const texts = await readCalibrationTexts(recipe, places);
   const dist = await ensureBuilt(PROJECT, () => say('Building the studio …'));
 
   const server = await startAppServer(dist, hub === undefined ? HUB_ORIGINS : hubOrigins(hub));
@@ -74,7 +76,7 @@ export async function openJob(
   const token = process.env.HF_TOKEN;
   const address = { ...(hub === undefined ? {} : { url: hub }), ...(token ? { token } : {}) };
   try {
-    const opened = await page.call('open', { recipe, hub: address, models });
+    const opened = await page.call('open', { recipe, hub: address, models, texts });
     return { recipe: opened.recipe, server, page };
   } catch (thrown) {
     throw withPlaces(thrown, models, places, hub);

@@ -10,9 +10,10 @@ export function exposeHeadless(): void {
   const calls: HeadlessCalls = {
     facts: () => outcome(() => engine.facts()),
 
-    open: ({ recipe, hub, models }) =>
+    open: ({ recipe, hub, models, texts }) =>
       outcome(async () => {
         await engine.setHub(hub);
+        for (const { name, text } of texts) await engine.addCalibrationText(name, text);
         const facts: ModelFacts[] = [];
         const pinned = new Map<string, string>();
         for (const { name, url } of models) {
@@ -28,6 +29,9 @@ export function exposeHeadless(): void {
     interrupted: () => outcome(() => engine.interrupted()),
 
     merge: (request) => outcome(() => engine.merge(request, ({ finished: _, ...line }) => tell(line))),
+
+    importance: (request) =>
+      outcome(() => engine.importance(request, ({ finished: _, ...line }) => tell(line))),
 
     verify: ({ url, ...request }) =>
       outcome(async () => {

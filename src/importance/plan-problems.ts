@@ -64,7 +64,8 @@ export async function aheadProblems(plan: Plan, facts: AheadFacts): Promise<Plan
       remedy: `${thrown.hint} Or choose a method that does not run the models.`,
     });
   }
-  if (facts.kind === 'solution' && plan.vocabulary) {
+  // tokens that stand for other rows in the output cannot be counted
+  if (facts.kind === 'solution' && (plan.vocabulary?.output.tokens ?? null) !== null) {
     problems.push({
       severity: 'error',
       code: 'CannotRun',

@@ -1,0 +1,62 @@
+/** What `importance` does: open base and model in the studio's page, work out the masks, print what it took. */
+import { resolve } from 'node:path';
+import process from 'node:process';
+import type { ImportanceReport } from '../engine/protocol-importance';
+import { AmalgamError } from '../errors';
+import { displayName } from '../formats/names';
+import { formatBytes, formatCount, formatSeconds } from '../ui/format/quantity';
+import type { Place } from './compare-verbs';
+import type { ImportanceCommand } from './importance-command';
+import { openJob } from './job';
+import { beginOutputFolder } from './output-folder';
+import { problemLines } from './print';
+import { progressPrinter } from './progress-printer';
+
+export async function importanceVerb(command: ImportanceCommand, place: Place): Promise<number> {
+  const { workingFolder, undo, say, write } = place;
+  const out = resolve(workingFolder, command.out);
+  const output = await beginOutputFolder(out);
+  undo.push(() => output.discard());
+  const job = await openJob(
+    command.recipe,
+    resolve(workingFolder, 'model'),
+    workingFolder,
+    command.hub,
+    undo,
+    say,
+  );
+  const facts = await job.page.call('plan', job.recipe);
+  for (const line of problemLines(facts.problems)) say(line);
+  if (!facts.clean) return 1;
+  const printer = progressPrinter(process.stderr);
+  await job.page.onProgress(printer.print);
+  const report = await job.page
+    .call('importance', {
+      recipe: job.recipe,
+      engine: command.engine,
+      destination: { kind: 'served', url: job.server.receiveOutput(output) },
+    })
+    .finally(() => printer.end());
+  if (!output.isCommitted) {
+    throw new AmalgamError('Internal', 'The job ended without an output folder.', 'Please report this.');
+  }
+  await write(`${importanceText(report, out)}\n`);
+  return 0;
+}
+
+/** The report in a few lines. */
+export function importanceText(report: ImportanceReport, out: string): string {
+  const tensors = report.computed + report.reused;
+  const reads = report.contributors.map(
+    ({ id, calibration, forwardTokens }) =>
+      `${displayName(id)}: ${displayName(calibration, 200)}; ${forwardTokens === 0 ? 'nothing was run' : `${formatCount(forwardTokens)} tokens run`}`,
+  );
+  const counts = `${formatCount(tensors)} masks, ${formatCount(report.reused)} of them found in the cache`;
+  const peak = report.peakBytes > 0 ? `, ${formatBytes(report.peakBytes)} on the device at most` : '';
+  return [
+    ...reads,
+    `${counts}; ${formatSeconds(report.seconds)}${peak}`,
+    ...report.notes.slice(0, 10).map((note) => displayName(note, 200)),
+    `${displayName(out)}: masks.safetensors, importance.json`,
+  ].join('\n');
+}

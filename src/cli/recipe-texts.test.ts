@@ -1,0 +1,47 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Recipe } from '../formats/recipe';
+import { calibrationNames, readCalibrationTexts } from './recipe-texts';
+
+const recipe: Recipe = {
+  mergeMethod: 'gram',
+  baseModel: 'base',
+  models: [
+    { model: 'a', parameters: { calibration: 'a.txt' } },
+    { model: 'b', parameters: { calibration: 'self' } },
+    { model: 'c', parameters: { calibration: 'nowhere.txt' } },
+  ],
+  parameters: { calibration: 'all.txt' },
+  amalgam: {},
+};
+
+let first = '';
+let second = '';
+beforeAll(async () => {
+  first = await mkdtemp(join(tmpdir(), 'amalgam-texts-'));
+  second = await mkdtemp(join(tmpdir(), 'amalgam-texts-'));
+  await writeFile(join(first, 'a.txt'), 'near');
+  await writeFile(join(second, 'a.txt'), 'far');
+  await writeFile(join(second, 'all.txt'), 'for all');
+});
+afterAll(async () => {
+  for (const folder of [first, second]) await rm(folder, { recursive: true });
+});
+
+test('names every text but the one a model writes itself, once', () => {
+  expect(calibrationNames(recipe)).toEqual(['all.txt', 'a.txt', 'nowhere.txt']);
+});
+
+test('reads those that are there, from the first place that has them', async () => {
+  expect(await readCalibrationTexts(recipe, [first, second])).toEqual([
+    { name: 'all.txt', text: 'for all' },
+    { name: 'a.txt', text: 'near' },
+  ]);
+});
+
+test('says what cannot be read', async () => {
+  const folder: Recipe = { ...recipe, models: [], parameters: { calibration: '.' } };
+  await expect(readCalibrationTexts(folder, [first])).rejects.toMatchObject({ code: 'NotFound' });
+});

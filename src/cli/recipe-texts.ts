@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { AmalgamError } from '../errors';
+import type { Recipe } from '../formats/recipe';
+
+/** The word for text that a model writes itself. */
+const SELF = 'self';
+
+/** Names of the texts that a recipe calibrates its models on. */
+export function calibrationNames({ parameters, models = [] }: Recipe): string[] {
+  const values = [parameters, ...models.map((m) => m.parameters)].map((p) => p.calibration);
+  return [...new Set(values.filter((v) => typeof v === 'string'))].filter((name) => name !== SELF);
+}
+
+/**
+ * The texts of a recipe that are files in one of the places; the plan says what is missing.
+ * @throws AmalgamError `NotFound` for a file that is there and cannot be read
+ */
+export async function readCalibrationTexts(
+  recipe: Recipe,
+  places: readonly string[],
+): Promise<{ name: string; text: string }[]> {
+  const found: { name: string; text: string }[] = [];
+  for (const name of calibrationNames(recipe)) {
+    for (const place of places) {
+      const text = await readIfThere(resolve(place, name), name);
+      if (text === undefined) continue;
+      found.push({ name, text });
+      break;
+    }
+  }
+  return found;
+}
+
+async function readIfThere(path: string, name: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (thrown) {
+    const { code, message } = thrown as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    throw new AmalgamError(
+      'NotFound',
+      `${name} cannot be read: ${message}.`,
+      'Give the path of a text file.',
+    );
+  }
+}
