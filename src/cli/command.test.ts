@@ -51,7 +51,7 @@ describe('parseCommand', () => {
     [[], 'A verb is missing'],
     [
       ['levitate', 'm'],
-      'There is no verb levitate; there are plan, merge, verify, evaluate, generate, compare, extract-lora and collapse.',
+      'There is no verb levitate; there are plan, merge, verify, evaluate, generate, compare, extract-lora, collapse',
     ],
     [['plan'], 'plan needs a recipe file.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],
