@@ -99,7 +99,9 @@ const MISTAKES: Record<string, Mistake> = {
         : x;
     }),
   },
-  theta_1e4: { change: attentions((x) => ({ ...x, rope: { ...x.rope!, theta: 1e4 } })) },
+  theta_1e4: {
+    change: attentions((x) => (x.rope ? { ...x, rope: { ...x.rope, theta: 1e4 } } : x)),
+  },
   theta_swap: {
     change: (a) => {
       const theta = (local: boolean) =>

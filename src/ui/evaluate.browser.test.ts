@@ -1,3 +1,4 @@
+import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
@@ -7,12 +8,20 @@ import type { Studio, StudioEngine } from './state/studio';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
-afterEach(() => {
+afterEach(async () => {
   running?.stop();
   running?.element.remove();
   running = undefined;
   localStorage.clear();
+  await emptyShelf('amalgam-recipes');
 });
+
+/** Forgets what this browser keeps, so that every test begins as on the first visit. */
+async function emptyShelf(name: string) {
+  const shelf = await openDB(name);
+  for (const store of shelf.objectStoreNames) await shelf.clear(store);
+  shelf.close();
+}
 
 /** Opens the studio at its Evaluate tab, with a pretended engine. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> = {}) {

@@ -66,15 +66,15 @@ export function DatasetText({ onDone }: { onDone: () => void }) {
     });
 
   return (
-    <form
-      className="paste-text"
-      aria-label="Text of a dataset"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (id.trim() !== '' && working === null) void open();
-      }}
-    >
-      <div className="row wrap">
+    <section className="paste-text" aria-label="Text of a dataset">
+      {/* a form of its own: Enter in the fields below must not list the files anew */}
+      <form
+        className="row wrap"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (id.trim() !== '' && working === null) void open();
+        }}
+      >
         <input
           className="field paste-name"
           aria-label="Dataset"
@@ -96,7 +96,7 @@ export function DatasetText({ onDone }: { onDone: () => void }) {
         >
           {working === 'read' ? 'Stop reading' : 'Never mind'}
         </Button>
-      </div>
+      </form>
       {error ? <ErrorCard error={error} /> : null}
       {dataset ? (
         <div className="row wrap">
@@ -154,6 +154,6 @@ export function DatasetText({ onDone }: { onDone: () => void }) {
           {working === 'columns' ? ', reading its columns…' : ''}
         </p>
       ) : null}
-    </form>
+    </section>
   );
 }
