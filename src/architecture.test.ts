@@ -69,7 +69,8 @@ const API_ROOMS: Record<string, string[]> = {
   'createSyncAccessHandle()': ['store', 'write'],
   // The headless command's page sends its output to the command's own server.
   'fetch()': ['sources', 'write/served-destination', 'cli'],
-  XMLHttpRequest: [],
+  // Nothing else tells how much of a body is sent.
+  XMLHttpRequest: ['sources/put-blob'],
   WebSocket: [],
   EventSource: [],
   eval: [],

@@ -23,6 +23,7 @@ import type {
 import type { DatasetColumns, DatasetFacts, DatasetRequest, DatasetText } from './protocol-dataset';
 import type { AheadReport, ImportanceApi, MaskFacts, WorkAhead } from './protocol-importance';
 import type { ProfileProgress, ProfileReport, ProfileRequest } from './protocol-profile';
+import type { PushApi } from './protocol-push';
 import type {
   EvaluateManyReport,
   EvaluateManyRequest,
@@ -306,7 +307,7 @@ export interface CacheFacts {
 
 // ---------------------------------------------------------------- the engine as the client sees it
 
-export interface EngineApi extends ImportanceApi {
+export interface EngineApi extends ImportanceApi, PushApi {
   facts(): Promise<EngineFacts>;
   /** The sample family that ships inside, opened. */
   openSample(): Promise<ModelFacts[]>;
