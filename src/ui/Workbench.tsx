@@ -15,6 +15,7 @@ import { RunTab } from './screens/RunTab';
 import { jobProgress } from './state/evaluation-table';
 import type { Tab } from './state/facts';
 import { showTab } from './state/studio';
+import { TOOL_WORDS, toolShare } from './state/tool-job';
 import { useFacts, useNarrow, useStudio } from './studio-context';
 
 const AddModelDialog = lazy(() =>
@@ -24,6 +25,8 @@ const AddModelDialog = lazy(() =>
 const RecipesDialog = lazy(() =>
   import('./gallery/RecipesDialog').then((m) => ({ default: m.RecipesDialog })),
 );
+
+const CompareTab = lazy(() => import('./compare/CompareTab').then((m) => ({ default: m.CompareTab })));
 
 const EvaluateTab = lazy(() => import('./evaluate/EvaluateTab').then((m) => ({ default: m.EvaluateTab })));
 
@@ -64,6 +67,9 @@ export function Workbench() {
               <Tabs.Trigger className="tab" value="evaluate">
                 <TabLabel text="Evaluate" /> <EvaluateMark />
               </Tabs.Trigger>
+              <Tabs.Trigger className="tab" value="compare">
+                <TabLabel text="Compare" /> <ToolMark tab="compare" />
+              </Tabs.Trigger>
               <Tabs.Trigger className="tab" value="output">
                 <TabLabel text="Output" />
               </Tabs.Trigger>
@@ -86,6 +92,11 @@ export function Workbench() {
           <Tabs.Content className="tab-content" value="evaluate">
             <Suspense>
               <EvaluateTab />
+            </Suspense>
+          </Tabs.Content>
+          <Tabs.Content className="tab-content" value="compare">
+            <Suspense>
+              <CompareTab />
             </Suspense>
           </Tabs.Content>
           <Tabs.Content className="tab-content" value="output">
@@ -133,5 +144,13 @@ function EvaluateMark() {
     if (generation.status !== 'idle') return 'writing';
     return job ? `${Math.floor(100 * jobProgress(job).share)}\u00a0%` : '';
   });
+  return text === '' ? null : <small>{text}</small>;
+}
+
+/** How far comparing or collapsing is, in the tab itself. */
+function ToolMark({ tab }: { tab: Tab }) {
+  const text = useFacts(({ tool }) =>
+    tool && TOOL_WORDS[tool.kind].tab === tab ? `${Math.floor(100 * toolShare(tool))}\u00a0%` : '',
+  );
   return text === '' ? null : <small>{text}</small>;
 }

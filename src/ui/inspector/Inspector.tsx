@@ -1,4 +1,4 @@
-import { useDeferredValue } from 'react';
+import { lazy, type ReactNode, Suspense, useDeferredValue } from 'react';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { useLayersSource } from '../screens/layers-source';
@@ -7,9 +7,18 @@ import { useFacts, useStudio } from '../studio-context';
 import { ModelOverview } from './ModelOverview';
 import { TensorDetail } from './TensorDetail';
 
-/** The right panel: the selected tensor's numbers, or those of the whole model while none is selected. */
+const DifferenceDetail = lazy(() =>
+  import('../compare/DifferenceDetail').then((m) => ({ default: m.DifferenceDetail })),
+);
+
+/** The right panel: what is selected in the tab beside it, or the whole model while nothing is. */
 export function Inspector() {
-  const studio = useStudio();
+  const compares = useFacts((s) => s.view.tab === 'compare');
+  return compares ? <DifferenceInspector /> : <MergeInspector />;
+}
+
+/** The selected tensor's numbers in the merge, or those of the whole model while none is selected. */
+function MergeInspector() {
   const selected = useFacts((s) => s.view.selected);
   const source = useLayersSource();
   // while a slider moves, the charts go first
@@ -18,32 +27,60 @@ export function Inspector() {
   // as a drawer on narrow screens it would hide half of a tab that has nothing to do with tensors
   const fits = useFacts((s) => s.view.tab === 'plan' || s.view.tab === 'layers');
   return (
-    <aside
-      className="inspector"
-      aria-label="Inspector"
-      data-open={(tensor !== undefined && fits) || undefined}
-    >
+    <Panel detail={tensor !== undefined} open={tensor !== undefined && fits}>
       {tensor ? (
-        <>
-          <Button
-            variant="quiet"
-            iconOnly
-            className="inspector-close"
-            tip="Back to the whole model"
-            aria-label="Close the tensor"
-            onClick={() => setView(studio, { selected: null })}
-          >
-            <CloseIcon />
-          </Button>
-          <TensorDetail
-            tensor={tensor}
-            report={source.reports.get(tensor.name)}
-            contributors={source.contributors}
-          />
-        </>
+        <TensorDetail
+          tensor={tensor}
+          report={source.reports.get(tensor.name)}
+          contributors={source.contributors}
+        />
       ) : (
         <ModelOverview source={later} />
       )}
+    </Panel>
+  );
+}
+
+function DifferenceInspector() {
+  const selected = useFacts((s) => s.view.selected !== null);
+  const shown = useFacts(({ comparison: { found, extraction }, view }) => {
+    const differs = found?.tensors.some((t) => t.name === view.selected);
+    return (differs || extraction?.report?.modules.some((m) => m.module === view.selected)) ?? false;
+  });
+  return (
+    <Panel detail={selected} open={shown}>
+      <Suspense>
+        <DifferenceDetail />
+      </Suspense>
+    </Panel>
+  );
+}
+
+interface PanelProps {
+  /** Something is selected, and can be let go. */
+  detail: boolean;
+  /** Shown where the panel is a drawer. */
+  open: boolean;
+  children: ReactNode;
+}
+
+function Panel({ detail, open, children }: PanelProps) {
+  const studio = useStudio();
+  return (
+    <aside className="inspector" aria-label="Inspector" data-open={open || undefined}>
+      {detail ? (
+        <Button
+          variant="quiet"
+          iconOnly
+          className="inspector-close"
+          tip="Back to the whole model"
+          aria-label="Close the tensor"
+          onClick={() => setView(studio, { selected: null })}
+        >
+          <CloseIcon />
+        </Button>
+      ) : null}
+      {children}
     </aside>
   );
 }

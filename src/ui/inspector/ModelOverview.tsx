@@ -1,13 +1,13 @@
 import { memo } from 'react';
 import type { TensorReport } from '../../engine/protocol';
 import { formatCount, formatCounted, formatParameters, formatPercent, formatReal } from '../format/quantity';
+import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
 import type { LayersSource } from '../screens/layers-source';
 import { toggleSelected } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { contributorTotals, largest } from './model-overview';
-import { Fact } from './TensorDetail';
 
 /** The model as a whole: what each contributor changes, and the tensors worth a look. */
 export const ModelOverview = memo(function ModelOverview({ source }: { source: LayersSource }) {

@@ -4,6 +4,7 @@ import type { TensorProfile } from '../../engine/protocol-profile';
 import { CosineMatrix } from '../charts/CosineMatrix';
 import { changing, keptEnergy } from '../charts/metrics';
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';
+import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
 import type { Contributor } from '../state/facts';
@@ -144,15 +145,6 @@ function ContributorNumbers(props: ContributorNumbersProps) {
         <Fact label="Kept energy" value={formatPercent(keptEnergy(numbers))} />
       </dl>
     </Section>
-  );
-}
-
-export function Fact({ label, value, bad }: { label: string; value: string; bad?: boolean }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd className={bad ? 'tone-bad' : undefined}>{value}</dd>
-    </div>
   );
 }
 

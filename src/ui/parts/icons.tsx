@@ -35,6 +35,11 @@ export const RedoIcon = () => (
     <path d="M13 6.5H6.5a3.5 3.5 0 0 0 0 7H10M13 6.5l-2.8-2.8M13 6.5l-2.8 2.8" />
   </Icon>
 );
+export const SwapIcon = () => (
+  <Icon>
+    <path d="M3 5.5h9.5M10 3l2.5 2.5L10 8M13 10.5H3.5M6 8l-2.5 2.5L6 13" />
+  </Icon>
+);
 export const CloseIcon = () => (
   <Icon>
     <path d="m4 4 8 8M12 4l-8 8" />
@@ -93,6 +98,17 @@ export const LockIcon = () => (
   <Icon>
     <rect x="3" y="7" width="10" height="6.5" rx="1.5" />
     <path d="M5.2 7V5a2.8 2.8 0 0 1 5.6 0v2" />
+  </Icon>
+);
+export const CurveIcon = () => (
+  <Icon>
+    <path d="M2 12.5c3.5 0 3.5-8 6-8s2.5 5 6 5" />
+    <circle cx="8" cy="4.5" r="1.6" fill="var(--panel)" />
+  </Icon>
+);
+export const GripIcon = () => (
+  <Icon>
+    <path d="M6 4v.1M10 4v.1M6 8v.1M10 8v.1M6 12v.1M10 12v.1" strokeWidth="2" />
   </Icon>
 );
 export const SunIcon = () => (

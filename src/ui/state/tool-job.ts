@@ -39,6 +39,14 @@ export function whyNoTool({ engine, run, elsewhere, evaluation, generation, tool
   return what === undefined ? null : `Opening ${what}…`;
 }
 
+/** How far a job is, in [0, 1]: by bytes, or by what it counts. */
+export function toolShare({ progress }: ToolJob): number {
+  if (!progress) return 0;
+  const { bytes, bytesDone, tensors, tensorsDone } = progress;
+  if (bytes > 0) return Math.min(1, bytesDone / bytes);
+  return tensors > 0 ? Math.min(1, tensorsDone / tensors) : 0;
+}
+
 export type ToolOutcome<T> = { value: T } | { error: ErrorFacts } | { cancelled: true };
 
 /** Runs a job of the engine as the studio's tool. Never rejects. */

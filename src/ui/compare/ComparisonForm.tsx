@@ -1,0 +1,114 @@
+import { Switch } from 'radix-ui';
+import { useId } from 'react';
+import { Button } from '../parts/Button';
+import { NumberField } from '../parts/NumberField';
+import { SaveTo } from '../parts/SaveTo';
+import { whyNotSaved } from '../state/saved-output';
+import { whyNoTool } from '../state/tool-job';
+import { useFacts, useStudio } from '../studio-context';
+import { compare, editComparison } from './comparing';
+import { usePair } from './PairPicker';
+import { pairProblem } from './pair-choices';
+
+/** What is measured, where the report goes, and the button. */
+export function ComparisonForm() {
+  const studio = useStudio();
+  const { threshold, top, spectra, timeEngines } = useFacts((s) => s.comparison);
+  const busy = useFacts(whyNoTool);
+  const unsaved = useFacts(whyNotSaved);
+  const webgpu = useFacts((s) => s.engine.facts?.webgpu);
+  const pair = usePair();
+  const problem = thresholdProblem(threshold, top);
+  return (
+    <div className="tool-form">
+      <div className="row wrap tool-fields">
+        <div className="row tool-field">
+          <span>changed above</span>
+          <NumberField
+            className="field mono"
+            label="Threshold: an element counts as changed above it"
+            value={threshold}
+            step={1e-6}
+            min={0}
+            max={1}
+            invalid={problem !== null}
+            onChange={(next) => editComparison(studio, { threshold: next })}
+          />
+        </div>
+        <div className="row tool-field">
+          <span>most changed</span>
+          <NumberField
+            className="field mono"
+            label="Rows of the tables of most changed tensors"
+            value={top}
+            min={0}
+            max={10_000}
+            invalid={problem !== null}
+            onChange={(next) => editComparison(studio, { top: next })}
+          />
+        </div>
+        <Toggle
+          label="LoRA analysis"
+          title="Spectrum of every modified matrix: does the change look like a LoRA?"
+          checked={spectra}
+          onChange={(next) => editComparison(studio, { spectra: next })}
+        />
+        <Toggle
+          label="Time both engines"
+          title="Measures every tensor on the GPU and on typed arrays: seconds of each, and by how much they disagree."
+          why={webgpu && !webgpu.available ? `There is only one: ${webgpu.why ?? 'no WebGPU here.'}` : null}
+          checked={timeEngines}
+          onChange={(next) => editComparison(studio, { timeEngines: next })}
+        />
+      </div>
+      {problem ? (
+        <p className="field-problem" role="alert">
+          {problem}
+        </p>
+      ) : null}
+      <div className="row wrap tool-actions">
+        <Button
+          className="strong"
+          why={busy ?? pairProblem(pair) ?? problem}
+          onClick={() => void compare(studio)}
+        >
+          Compare
+        </Button>
+        <SaveTo what="Report files to" />
+      </div>
+      {unsaved ? <p className="small quiet">{unsaved} The comparison works without.</p> : null}
+    </div>
+  );
+}
+
+function thresholdProblem(threshold: number, top: number): string | null {
+  if (!(threshold >= 0)) return 'The threshold is 0 or more.';
+  return Number.isInteger(top) && top >= 0 ? null : 'The number of rows is a whole number from 0.';
+}
+
+interface ToggleProps {
+  label: string;
+  title: string;
+  checked: boolean;
+  why?: string | null;
+  onChange(checked: boolean): void;
+}
+
+/** A switch with its name beside it. */
+export function Toggle({ label, title, checked, why, onChange }: ToggleProps) {
+  const id = useId();
+  return (
+    <label className="row tool-toggle" htmlFor={id} title={why ?? title} data-off={why ? '' : undefined}>
+      <Switch.Root
+        id={id}
+        className="switch"
+        checked={checked && !why}
+        onCheckedChange={(next) => !why && onChange(next)}
+        {...(why ? { 'aria-disabled': true, 'aria-description': why } : { 'aria-description': title })}
+      >
+        <Switch.Thumb className="switch-thumb" />
+      </Switch.Root>
+      <span>{label}</span>
+    </label>
+  );
+}

@@ -1,0 +1,101 @@
+import { formatCount, formatPercent, formatReal, formatSeconds } from '../format/quantity';
+import { ErrorCard } from '../parts/ErrorCard';
+import { Message } from '../parts/Message';
+import { SavedFiles } from '../parts/SavedFiles';
+import { Section } from '../parts/Section';
+import { useFacts } from '../studio-context';
+import type { Comparison } from './compare-facts';
+import { DifferenceChart } from './DifferenceChart';
+import { DifferenceTable } from './DifferenceTable';
+import { EngineTimes } from './EngineTimes';
+import { Findings } from './Findings';
+import { sideName } from './pair-choices';
+
+/** What was found so far: nothing yet, a chart that fills in, or the whole report. */
+export function ComparisonResult() {
+  const found = useFacts((s) => s.comparison.found);
+  if (!found) {
+    return (
+      <div className="empty" role="status">
+        <strong>Nothing compared yet</strong>
+        <span>
+          Choose two models and press Compare: every tensor is measured, from where the weights moved most to
+          whether the change looks like a LoRA. Nothing is changed or uploaded.
+        </span>
+      </div>
+    );
+  }
+  const { report } = found;
+  return (
+    <>
+      <Heading found={found} />
+      {found.error ? <ErrorCard error={found.error} /> : null}
+      {found.status === 'cancelled' ? <Stopped found={found} /> : null}
+      {report ? <Findings report={report} /> : null}
+      {found.tensors.length > 0 || found.planned.length > 0 ? (
+        <>
+          <DifferenceChart found={found} />
+          <DifferenceTable found={found} />
+        </>
+      ) : null}
+      {report?.timing ? <EngineTimes timing={report.timing} /> : null}
+      {found.saved ? (
+        <Section title="Report files">
+          <SavedFiles saved={found.saved} />
+        </Section>
+      ) : null}
+    </>
+  );
+}
+
+function Heading({ found }: { found: Comparison }) {
+  const { report } = found;
+  return (
+    <header className="tool-head">
+      <h2>
+        {sideName(found.base)} → {sideName(found.finetuned)}
+      </h2>
+      {report ? (
+        <p className="small quiet">
+          {formatSeconds(report.seconds)} on {report.engine === 'webgpu' ? 'WebGPU' : 'CPU'} ({report.adapter}
+          )
+        </p>
+      ) : null}
+      {report ? <Totals report={report} /> : null}
+    </header>
+  );
+}
+
+function Totals({ report: { total } }: { report: NonNullable<Comparison['report']> }) {
+  const items: [string, string, string][] = [
+    ['Tensors', formatCount(total.compared), `${formatCount(total.identical)} identical`],
+    ['Modified', formatCount(total.modified), 'more than 1 % moved'],
+    ['Difference', formatReal(total.relative), '‖Δ‖ / ‖base‖'],
+    ['Changed', formatPercent(total.changedRatio), 'of all elements'],
+    ['Other bits', formatPercent(total.bitDifferentRatio), 'of all elements'],
+  ];
+  return (
+    <dl className="costs">
+      {items.map(([label, value, more]) => (
+        <div key={label}>
+          <dt>{label}</dt>
+          <dd>
+            <strong>{value}</strong>
+            <span className="costs-more truncate">{more}</span>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Stopped({ found }: { found: Comparison }) {
+  return (
+    <Message
+      tone="note"
+      title={`Stopped after ${formatCount(found.tensors.length)} tensors.`}
+      hint="What was measured is shown; no files were kept."
+      live
+    />
+  );
+}

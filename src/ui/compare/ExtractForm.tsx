@@ -1,0 +1,182 @@
+import type { ReactNode } from 'react';
+import { Button } from '../parts/Button';
+import { NumberField } from '../parts/NumberField';
+import { SaveTo } from '../parts/SaveTo';
+import { Segmented } from '../parts/Segmented';
+import { whyNotSaved } from '../state/saved-output';
+import { whyNoTool } from '../state/tool-job';
+import { useFacts, useStudio } from '../studio-context';
+import type { ExtractChoices } from './compare-facts';
+import { choicesProblem, editChoices, extract } from './comparing';
+import { EvaluationTextField } from './EvaluationTextField';
+import { usePair } from './PairPicker';
+import { pairProblem } from './pair-choices';
+
+/** How large the adapter may be, what it carries, and the button. */
+export function ExtractForm() {
+  const studio = useStudio();
+  const choices = useFacts((s) => s.comparison.choices);
+  const busy = useFacts(whyNoTool);
+  const unsaved = useFacts(whyNotSaved);
+  const pair = usePair();
+  const problem = choicesProblem(choices);
+  return (
+    <div className="tool-form">
+      <div className="row wrap tool-fields">
+        <Segmented<ExtractChoices['by']>
+          label="How the rank is chosen"
+          value={choices.by}
+          options={[
+            { value: 'rank', label: 'Rank' },
+            { value: 'energy', label: 'Energy' },
+            { value: 'cutoff', label: 'Cutoff' },
+            { value: 'bytes', label: 'Size' },
+          ]}
+          onChange={(by) => editChoices(studio, { by })}
+        />
+        <RankField choices={choices} invalid={problem !== null} />
+        <p className="small quiet tool-words">{RANK_WORDS[choices.by]}</p>
+      </div>
+      {problem ? (
+        <p className="field-problem" role="alert">
+          {problem}
+        </p>
+      ) : null}
+      <details className="tool-more">
+        <summary>Modules, embeddings, dtype, perplexity</summary>
+        <div className="tool-grid">
+          <Field label="Only modules">
+            <input
+              className="field mono"
+              aria-label="Only modules whose path has one of these parts"
+              placeholder="all, or: q_proj v_proj"
+              spellCheck={false}
+              autoComplete="off"
+              value={choices.include}
+              onChange={(event) => editChoices(studio, { include: event.target.value })}
+            />
+          </Field>
+          <Field label="Not modules">
+            <input
+              className="field mono"
+              aria-label="No modules whose path has one of these parts"
+              placeholder="none, or: mlp"
+              spellCheck={false}
+              autoComplete="off"
+              value={choices.exclude}
+              onChange={(event) => editChoices(studio, { exclude: event.target.value })}
+            />
+          </Field>
+          <Field label="Embeddings and heads">
+            <select
+              className="select"
+              aria-label="Changed embeddings and heads"
+              value={choices.embeddings}
+              onChange={(event) =>
+                editChoices(studio, { embeddings: event.target.value as ExtractChoices['embeddings'] })
+              }
+            >
+              <option value="save">whole (modules_to_save)</option>
+              <option value="lora">as factors</option>
+              <option value="skip">left out</option>
+            </select>
+          </Field>
+          <Field label="Norms">
+            <select
+              className="select"
+              aria-label="Changed norms and other vectors"
+              value={choices.vectors}
+              onChange={(event) =>
+                editChoices(studio, { vectors: event.target.value as ExtractChoices['vectors'] })
+              }
+            >
+              <option value="save">whole</option>
+              <option value="skip">left out</option>
+            </select>
+          </Field>
+          <Field label="Dtype of the factors">
+            <select
+              className="select"
+              aria-label="Dtype of the factors"
+              value={choices.dtype}
+              onChange={(event) =>
+                editChoices(studio, { dtype: event.target.value as ExtractChoices['dtype'] })
+              }
+            >
+              <option value="F32">F32</option>
+              <option value="F16">F16</option>
+              <option value="BF16">BF16 (costs about 0.2 %)</option>
+            </select>
+          </Field>
+          <Field label="Perplexity on">
+            <EvaluationTextField
+              label="Text on which base, adapter and fine-tune are run"
+              value={choices.textId}
+              none="not measured"
+              onChange={(textId) => editChoices(studio, { textId })}
+            />
+          </Field>
+        </div>
+      </details>
+      <div className="row wrap tool-actions">
+        <Button
+          className="strong"
+          why={busy ?? pairProblem(pair) ?? problem ?? unsaved}
+          onClick={() => void extract(studio)}
+        >
+          Extract LoRA
+        </Button>
+        <SaveTo what="Adapter to" />
+      </div>
+    </div>
+  );
+}
+
+const RANK_WORDS: Readonly<Record<ExtractChoices['by'], string>> = {
+  rank: 'The same rank for every module; the smaller side where that is less.',
+  energy: 'The smallest rank of each module that holds this share of its squared change.',
+  cutoff: 'Every direction at least this large, as a part of the module’s largest.',
+  bytes: 'What captures most of the change in so many bytes, over all modules together.',
+};
+
+function RankField({ choices, invalid }: { choices: ExtractChoices; invalid: boolean }) {
+  const studio = useStudio();
+  const { by } = choices;
+  const field = (
+    label: string,
+    name: 'rank' | 'energy' | 'cutoff' | 'megabytes' | 'maxRank',
+    step?: number,
+  ) => (
+    <div className="row tool-field">
+      <span>{label}</span>
+      <NumberField
+        className="field mono"
+        label={label}
+        value={choices[name]}
+        step={step}
+        min={step ?? 1}
+        max={by === 'energy' || by === 'cutoff' ? (name === 'maxRank' ? 4096 : 1) : 100_000}
+        invalid={invalid}
+        onChange={(next) => editChoices(studio, { [name]: next })}
+      />
+    </div>
+  );
+  return (
+    <>
+      {by === 'rank' ? field('rank', 'rank') : null}
+      {by === 'energy' ? field('share kept', 'energy', 0.01) : null}
+      {by === 'cutoff' ? field('at least σ₁ ×', 'cutoff', 0.01) : null}
+      {by === 'bytes' ? field('megabytes', 'megabytes', 0.5) : null}
+      {by === 'rank' ? null : field('at most rank', 'maxRank')}
+    </>
+  );
+}
+
+function Field({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div className="tool-labelled">
+      <span aria-hidden="true">{label}</span>
+      {children}
+    </div>
+  );
+}

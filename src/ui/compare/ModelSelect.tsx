@@ -1,0 +1,62 @@
+import { useMemo } from 'react';
+import { notify } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import { openOutput } from './comparing';
+import { pairChoices } from './pair-choices';
+
+interface ModelSelectProps {
+  label: string;
+  value: string | null;
+  /** No adapters: only what is a whole model by itself. */
+  whole?: boolean;
+  onChange(ref: string): void;
+}
+
+const LAST_MERGE = 'last merge';
+
+/** Any opened model, an adapter on its base, or what the last merge has written. */
+export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps) {
+  const studio = useStudio();
+  const models = useFacts((s) => s.models);
+  const recipe = useFacts((s) => s.recipe);
+  const run = useFacts((s) => s.run);
+  const opening = useFacts((s) => s.opening.length > 0);
+  const choices = useMemo(() => pairChoices({ models, recipe }), [models, recipe]);
+  const merged = run?.status === 'done' ? run : null;
+  const isOpen = merged !== null && models.some((m) => m.ref === merged.destination.name);
+  const choose = async (chosen: string) => {
+    if (chosen !== LAST_MERGE) return onChange(chosen);
+    if (!merged) return;
+    const ref = await openOutput(studio, merged);
+    if (ref === null) return;
+    onChange(ref);
+    notify(studio, 'note', `Opened ${ref}.`, 'It can be chosen in recipes, too.');
+  };
+  return (
+    <select
+      className="select"
+      aria-label={label}
+      value={value ?? ''}
+      onChange={(event) => void choose(event.target.value)}
+    >
+      {value === null ? <option value="">{opening ? 'Opening models…' : 'Choose a model'}</option> : null}
+      {(['Models', 'Adapters on their base'] as const).map((group) => {
+        const members = choices.filter((c) => c.group === group && !(whole && group !== 'Models'));
+        return members.length === 0 ? null : (
+          <optgroup key={group} label={group}>
+            {members.map((c) => (
+              <option key={c.ref} value={c.ref}>
+                {c.label}
+              </option>
+            ))}
+          </optgroup>
+        );
+      })}
+      {merged && !isOpen ? (
+        <optgroup label="The last merge">
+          <option value={LAST_MERGE}>{merged.destination.name}</option>
+        </optgroup>
+      ) : null}
+    </select>
+  );
+}

@@ -1,0 +1,52 @@
+import { useMemo } from 'react';
+import { Button } from '../parts/Button';
+import { SwapIcon } from '../parts/icons';
+import { useFacts, useStudio } from '../studio-context';
+import { editComparison, swapPair } from './comparing';
+import { ModelSelect } from './ModelSelect';
+import { pairOf } from './pair-choices';
+
+/** The pair as chosen, or as the recipe suggests it. */
+export function usePair() {
+  const models = useFacts((s) => s.models);
+  const recipe = useFacts((s) => s.recipe);
+  const comparison = useFacts((s) => s.comparison);
+  return useMemo(() => pairOf({ models, recipe, comparison }), [models, recipe, comparison]);
+}
+
+/** Base and fine-tune, side by side, and a button that turns them round. */
+export function PairPicker() {
+  const studio = useStudio();
+  const { base, finetuned } = usePair();
+  return (
+    <div className="pair">
+      <div className="pair-side">
+        <span className="pair-label" aria-hidden="true">
+          Base
+        </span>
+        <ModelSelect label="Base" value={base} onChange={(ref) => editComparison(studio, { base: ref })} />
+      </div>
+      <Button
+        variant="quiet"
+        iconOnly
+        className="pair-swap"
+        aria-label="Swap the two models"
+        tip="Swap"
+        why={base === null || finetuned === null ? 'Choose two models first.' : null}
+        onClick={() => swapPair(studio)}
+      >
+        <SwapIcon />
+      </Button>
+      <div className="pair-side">
+        <span className="pair-label" aria-hidden="true">
+          Made from it
+        </span>
+        <ModelSelect
+          label="Made from it"
+          value={finetuned}
+          onChange={(ref) => editComparison(studio, { finetuned: ref })}
+        />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,197 @@
+/** Actions of the Compare tab: choosing a pair, comparing it, extracting a LoRA from it. */
+import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../engine/protocol-compare';
+import { errorFacts } from '../../errors';
+import { walkDirectory } from '../local/local-files';
+import { scoredText } from '../state/evaluation-texts';
+import type { RunFacts } from '../state/facts';
+import { openLocal } from '../state/models';
+import { chooseDestination } from '../state/run';
+import { savedOutput, whyNotSaved } from '../state/saved-output';
+import { notifyError, type Studio } from '../state/studio';
+import { runTool, type ToolOutcome, whyNoTool } from '../state/tool-job';
+import type { Comparison, ComparisonSlice, ExtractChoices, Extraction } from './compare-facts';
+import { pairName, pairOf } from './pair-choices';
+
+export function editComparison(studio: Studio, change: Partial<ComparisonSlice>): void {
+  studio.store.setState((s) => ({ comparison: { ...s.comparison, ...change } }));
+}
+
+export function editChoices(studio: Studio, change: Partial<ExtractChoices>): void {
+  studio.store.setState(({ comparison: c }) => ({
+    comparison: { ...c, choices: { ...c.choices, ...change } },
+  }));
+}
+
+/** The other way round. */
+export function swapPair(studio: Studio): void {
+  const { base, finetuned } = pairOf(studio.store.getState());
+  editComparison(studio, { base: finetuned, finetuned: base });
+}
+
+/** Opens what a finished merge has written as a model; its reference, or null where that failed and was said. */
+export async function openOutput(studio: Studio, run: RunFacts): Promise<string | null> {
+  const { kind, name } = run.destination;
+  try {
+    const files =
+      kind === 'folder'
+        ? await filesInFolder(studio, name)
+        : await Promise.all(
+            run.outputFiles.map(async (file) => ({
+              path: `${name}/${file}`,
+              file: await studio.engine.outputFile(name, file),
+            })),
+          );
+    const [opened] = await openLocal(studio, files);
+    return opened?.ref ?? null;
+  } catch (thrown) {
+    notifyError(studio, thrown);
+    return null;
+  }
+}
+
+async function filesInFolder(studio: Studio, name: string) {
+  const folder = await studio.transient.folder?.getDirectoryHandle(name);
+  return folder ? walkDirectory(folder) : [];
+}
+
+/** Compares the chosen pair and keeps the report's files where the person wants them. Never rejects. */
+export async function compare(studio: Studio): Promise<void> {
+  const facts = studio.store.getState();
+  const { base, finetuned } = pairOf(facts);
+  if (base === null || finetuned === null || whyNoTool(facts) !== null) return;
+  const { threshold, top, spectra, timeEngines } = facts.comparison;
+  // without storage there is still a comparison, only no files
+  const keeps = whyNotSaved(facts) === null;
+  const started: Comparison = {
+    ...{ base, finetuned, threshold, status: 'running', planned: [], tensors: [] },
+    ...{ report: null, saved: null, error: null },
+  };
+  try {
+    const destination = keeps ? await chooseDestination(studio, pairName('compare', base, finetuned)) : null;
+    if (keeps && destination === null) return;
+    editComparison(studio, { found: started });
+    void planRows(studio, base);
+    const outcome = await runTool<CompareProgress, Awaited<ReturnType<typeof studio.engine.compare>>>(
+      studio,
+      'comparison',
+      (onProgress) =>
+        studio.engine.compare(
+          {
+            ...{ base, finetuned, threshold, top, timeEngines, loraAnalysis: spectra },
+            engine: facts.engine.choice,
+            ...(destination ? { destination } : {}),
+          },
+          onProgress,
+        ),
+      (finished) => editFound(studio, (c) => ({ ...c, tensors: [...c.tensors, ...finished] })),
+    );
+    editFound(studio, (c) => {
+      if (!('value' in outcome)) return { ...c, ...ended(outcome) };
+      const { value: report } = outcome;
+      const files = report.files.map((name) => ({ name }));
+      const saved = destination && files.length > 0 ? savedOutput(destination, files) : null;
+      return { ...c, status: 'done', report, tensors: report.tensors, saved };
+    });
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Rows and columns of the chart, before anything is measured: the tensors of the base. */
+async function planRows(studio: Studio, base: string): Promise<void> {
+  try {
+    const copy = { mergeMethod: 'passthrough', models: [{ model: base, parameters: {} }] };
+    const { tensors } = await studio.engine.plan({ ...copy, parameters: {}, amalgam: {} });
+    editFound(studio, (c) => (c.base === base ? { ...c, planned: tensors } : c));
+  } catch {
+    // the comparison itself says what is wrong with the base; without a plan the rows come as they are measured
+  }
+}
+
+function editFound(studio: Studio, edit: (found: Comparison) => Comparison): void {
+  const { found } = studio.store.getState().comparison;
+  if (found) editComparison(studio, { found: edit(found) });
+}
+
+function ended(outcome: Exclude<ToolOutcome<never>, { value: never }>) {
+  return 'error' in outcome
+    ? ({ status: 'failed', error: outcome.error } as const)
+    : ({ status: 'cancelled' } as const);
+}
+
+/** Extracts a LoRA from the chosen pair. Never rejects. */
+export async function extract(studio: Studio): Promise<void> {
+  const facts = studio.store.getState();
+  const { base, finetuned } = pairOf(facts);
+  const { choices } = facts.comparison;
+  if (base === null || finetuned === null) return;
+  if (whyNoTool(facts) !== null || whyNotSaved(facts) !== null || choicesProblem(choices) !== null) return;
+  const text = facts.evaluation.texts.find((t) => t.id === choices.textId)?.text;
+  const request: Omit<ExtractLoraRequest, 'destination'> = {
+    ...{ base, finetuned, engine: facts.engine.choice, rank: rankChoice(choices), maxRank: choices.maxRank },
+    include: moduleParts(choices.include),
+    exclude: moduleParts(choices.exclude),
+    embeddings: choices.embeddings,
+    vectors: choices.vectors,
+    dtype: choices.dtype,
+    ...(text === undefined ? {} : { evaluation: { text: scoredText(text, facts.evaluation.amount) } }),
+  };
+  const started: Extraction = { base, finetuned, status: 'running', report: null, saved: null, error: null };
+  try {
+    const destination = await chooseDestination(studio, pairName('lora', finetuned));
+    if (!destination) return;
+    editComparison(studio, { extraction: started });
+    const outcome = await runTool<CompareProgress, Awaited<ReturnType<typeof studio.engine.extractLora>>>(
+      studio,
+      'extraction',
+      (onProgress) => studio.engine.extractLora({ ...request, destination }, onProgress),
+    );
+    if (!('value' in outcome))
+      return editComparison(studio, { extraction: { ...started, ...ended(outcome) } });
+    const { value: report } = outcome;
+    const files = report.files.map(({ file, bytes, sha256 }) => ({
+      ...{ name: file, bytes },
+      ...(sha256 === undefined ? {} : { sha256 }),
+    }));
+    const saved = savedOutput(destination, files);
+    editComparison(studio, { extraction: { ...started, status: 'done', report, saved } });
+  } catch (thrown) {
+    editComparison(studio, { extraction: { ...started, status: 'failed', error: errorFacts(thrown) } });
+  }
+}
+
+export function rankChoice({ by, rank, energy, cutoff, megabytes }: ExtractChoices): RankChoice {
+  switch (by) {
+    case 'rank':
+      return { kind: 'rank', rank };
+    case 'energy':
+      return { kind: 'energy', share: energy };
+    case 'cutoff':
+      return { kind: 'cutoff', ratio: cutoff };
+    case 'bytes':
+      return { kind: 'bytes', bytes: Math.round(megabytes * 1e6) };
+  }
+}
+
+/** Why nothing can be extracted with these choices, or null. */
+export function choicesProblem({
+  by,
+  rank,
+  energy,
+  cutoff,
+  megabytes,
+  maxRank,
+}: ExtractChoices): string | null {
+  if (by === 'rank') {
+    return Number.isInteger(rank) && rank >= 1 ? null : 'The rank is a whole number from 1.';
+  }
+  if (!(Number.isInteger(maxRank) && maxRank >= 1)) return 'The largest rank is a whole number from 1.';
+  if (by === 'energy') return energy > 0 && energy <= 1 ? null : 'The energy is above 0 and at most 1.';
+  if (by === 'cutoff') return cutoff > 0 && cutoff <= 1 ? null : 'The cutoff is above 0 and at most 1.';
+  return megabytes > 0 ? null : 'The budget is above 0 MB.';
+}
+
+/** `q_proj, v_proj` → its parts. */
+function moduleParts(text: string): string[] {
+  return text.split(/[\s,]+/).filter(Boolean);
+}

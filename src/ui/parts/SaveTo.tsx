@@ -1,0 +1,42 @@
+import { hasDirectoryPicker } from '../local/directory-picker';
+import { chooseFolder } from '../state/run';
+import { notifyError } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import { Button } from './Button';
+import { FolderIcon } from './icons';
+import { Segmented } from './Segmented';
+
+/** Where a tool's files go: the same choice as for a merge, in one line. */
+export function SaveTo({ what }: { what: string }) {
+  const studio = useStudio();
+  const output = useFacts((s) => s.output);
+  const storage = useFacts((s) => s.engine.facts?.storage);
+  const noDownloads =
+    storage && !storage.available ? (storage.why ?? 'This browser offers no storage.') : null;
+  const noFolder = hasDirectoryPicker()
+    ? null
+    : 'This browser cannot write into folders; Chrome and Edge on a computer can.';
+  return (
+    <div className="row wrap save-to">
+      <span className="small quiet">{what}</span>
+      <Segmented
+        label={`${what}: where to`}
+        value={output.kind}
+        options={[
+          { value: 'downloads', label: 'Downloads', why: noDownloads },
+          { value: 'folder', label: output.folder === null ? 'A folder' : output.folder, why: noFolder },
+        ]}
+        onChange={(kind) => studio.store.setState((s) => ({ output: { ...s.output, kind } }))}
+      />
+      {output.kind === 'folder' && noFolder === null ? (
+        <Button
+          variant="quiet"
+          onClick={() => void chooseFolder(studio).catch((e: unknown) => notifyError(studio, e))}
+        >
+          <FolderIcon />
+          {output.folder === null ? 'Choose folder…' : 'Choose another…'}
+        </Button>
+      ) : null}
+    </div>
+  );
+}

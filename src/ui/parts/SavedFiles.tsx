@@ -1,0 +1,91 @@
+import { useEffect, useState } from 'react';
+import { formatBytes } from '../format/quantity';
+import { saveFile, saveFiles } from '../local/save-file';
+import type { SavedOutput } from '../state/saved-output';
+import { notifyError } from '../state/studio';
+import { useStudio } from '../studio-context';
+import { Button } from './Button';
+import { DownloadIcon } from './icons';
+
+const FETCHING = 'Being fetched from this browser’s storage.';
+
+/** The files a tool has written: where they are, and a download each where they are in the browser's storage. */
+export function SavedFiles({ saved }: { saved: SavedOutput }) {
+  const files = useFiles(saved);
+  const inFolder = saved.kind === 'folder';
+  const ready = saved.files.flatMap(({ name }) => {
+    const file = files.get(name);
+    return file ? [{ name, file }] : [];
+  });
+  return (
+    <>
+      <p className="file-where">
+        {inFolder ? 'Saved to ' : 'Kept in this browser as '}
+        <strong>{inFolder ? `${saved.folder}/${saved.name}` : saved.name}</strong>
+      </p>
+      <ul className="files">
+        {saved.files.map(({ name, bytes = files.get(name)?.size, sha256 }) => {
+          const file = files.get(name);
+          return (
+            <li key={name}>
+              <span className="file-name">
+                <span className="mono truncate">{name}</span>
+                {sha256 ? (
+                  <code className="faint truncate" title={`sha256 ${sha256}`}>
+                    sha256 {sha256.slice(0, 12)}…
+                  </code>
+                ) : null}
+              </span>
+              <span className="numeric">{bytes === undefined ? '' : formatBytes(bytes)}</span>
+              {inFolder ? null : (
+                <Button
+                  aria-label={`Download ${name}`}
+                  why={file ? null : FETCHING}
+                  onClick={() => file && saveFile(file, name)}
+                >
+                  <DownloadIcon />
+                  Download
+                </Button>
+              )}
+            </li>
+          );
+        })}
+      </ul>
+      {inFolder ? null : (
+        <div className="row">
+          <Button
+            className="strong"
+            why={ready.length < saved.files.length ? FETCHING : null}
+            onClick={() => saveFiles(ready)}
+          >
+            <DownloadIcon />
+            Download all
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** The files that are in the browser's storage, disk-backed, by name; filled as they arrive. */
+function useFiles({ kind, name, files }: SavedOutput): ReadonlyMap<string, File> {
+  const studio = useStudio();
+  const [found, setFound] = useState<ReadonlyMap<string, File>>(new Map());
+  useEffect(() => {
+    if (kind !== 'downloads') return;
+    let gone = false;
+    const fetchAll = async () => {
+      const fetched = new Map<string, File>();
+      for (const file of files) {
+        fetched.set(file.name, await studio.engine.outputFile(name, file.name));
+        if (gone) return;
+      }
+      setFound(fetched);
+    };
+    fetchAll().catch((thrown: unknown) => notifyError(studio, thrown));
+    return () => {
+      gone = true;
+    };
+  }, [kind, name, files, studio]);
+  return found;
+}
