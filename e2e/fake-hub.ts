@@ -27,10 +27,13 @@ import {
   type FakeRepository,
   resolveRevision,
 } from './fake-hub/repository.ts';
+import { fakeUploads } from './fake-hub/uploads.ts';
 
 /** A token that may read everything, and one of a user who was granted nothing. Any other token is refused. */
 export const READER_TOKEN = 'hf_reader';
 export const STRANGER_TOKEN = 'hf_stranger';
+/** A token of the user `writer`, which may read everything too, and write its own repositories and those of `amalgam`. */
+export const WRITER_TOKEN = 'hf_writer';
 
 export interface FakeHubOptions {
   models: FakeModel[];
@@ -40,6 +43,8 @@ export interface FakeHubOptions {
   /** Port of the hub, and of its download host. Default: any free port. */
   port?: number;
   cdnPort?: number;
+  /** Uploads of more bytes go in pieces of so many. Default 1 MiB. */
+  pieceBytes?: number;
 }
 
 /** One request as it came in. */
@@ -81,6 +86,18 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
   };
   for (const model of options.models) await push(model);
 
+  const uploads = fakeUploads({
+    accounts: [
+      { token: WRITER_TOKEN, name: 'writer', role: 'write', organisations: ['amalgam'] },
+      { token: READER_TOKEN, name: 'reader', role: 'read' },
+    ],
+    repositories,
+    push,
+    hubUrl: () => url,
+    storageUrl: () => cdnUrl,
+    pieceBytes: options.pieceBytes ?? 2 ** 20,
+  });
+
   const serve = (
     server: LoggedRequest['server'],
     answer: (q: IncomingMessage, r: ServerResponse) => Promise<void>,
@@ -121,6 +138,7 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
     if (reader === undefined) return sendError(response, 401, 'Invalid credentials in Authorization header');
     const fault = takeFault(faults, path, 'resolver');
     if (fault) return sendFaultStatus(response, fault);
+    if (await uploads.answerHub(request, response, asked)) return;
 
     if (path === '/api/models') {
       const found = searchRepositories(modelsOf(repositories), asked.searchParams, (r) => canSee(r, reader));
@@ -194,7 +212,11 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
 
   /** The download host knows no tokens: the address itself is the permission. */
   async function answerCdn(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = decodeURIComponent(new URL(request.url ?? '/', cdnUrl).pathname);
+    const asked = new URL(request.url ?? '/', cdnUrl);
+    const path = decodeURIComponent(asked.pathname);
+    const fault = takeFault(faults, path, 'resolver');
+    if (fault) return sendFaultStatus(response, fault);
+    if (await uploads.answerStorage(request, response, asked)) return;
     const [, id = '', commit = '', file = ''] =
       /^\/((?:datasets\/)?[^/]+\/[^/]+)\/([0-9a-f]{40})\/(.+)$/.exec(path) ?? [];
     return sendFile(request, response, id, repositories.get(id)?.commits.get(commit)?.get(file));
@@ -262,7 +284,8 @@ export function sampleModels(samples: string): FakeModel[] {
 function readerOf(request: IncomingMessage): Reader | undefined {
   const { authorization } = request.headers;
   if (authorization === undefined) return 'anonymous';
-  if (authorization === `Bearer ${READER_TOKEN}`) return 'reader';
+  if (authorization === `Bearer ${READER_TOKEN}` || authorization === `Bearer ${WRITER_TOKEN}`)
+    return 'reader';
   return authorization === `Bearer ${STRANGER_TOKEN}` ? 'stranger' : undefined;
 }
 
@@ -299,5 +322,7 @@ function closeServer(server: Server): Promise<void> {
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const samples = fileURLToPath(new URL('../public/samples', import.meta.url));
   const hub = await startFakeHub({ models: sampleModels(samples), port: Number(process.argv[2] ?? 8700) });
-  console.log(`hub        ${hub.url}\ndownloads  ${hub.cdnUrl}\ntoken      ${READER_TOKEN}`);
+  console.log(
+    `hub        ${hub.url}\ndownloads  ${hub.cdnUrl}\ntokens     ${READER_TOKEN} (reads), ${WRITER_TOKEN} (writes)`,
+  );
 }

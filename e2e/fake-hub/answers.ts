@@ -16,7 +16,7 @@ export function allowPages(request: IncomingMessage, response: ServerResponse, s
 
 /** Answers a preflight. */
 export function sendPreflight(response: ServerResponse): void {
-  response.setHeader('Access-Control-Allow-Methods', 'GET,HEAD,POST,OPTIONS');
+  response.setHeader('Access-Control-Allow-Methods', 'GET,HEAD,POST,PUT,OPTIONS');
   response.setHeader('Access-Control-Allow-Headers', 'authorization,range,accept,content-type');
   response.writeHead(204).end();
 }

@@ -83,7 +83,7 @@ export function connectEngine(): EngineClient {
     addCalibrationText: (name, text) => call('addCalibrationText', [name, text]),
     importance: (request, onProgress) => callWithProgress('importance', request, onProgress),
     hubAccount: () => call('hubAccount', []),
-    pushTarget: (repo) => call('pushTarget', [repo]),
+    pushTarget: (repo, source) => call('pushTarget', [repo, source]),
     push: (request, onProgress) => callWithProgress('push', request, onProgress),
     cancel: () => call('cancel', []),
     interrupted: () => call('interrupted', []),

@@ -26,6 +26,8 @@ export interface PushTarget {
   /** The commit its main branch is at; null where it does not exist. */
   commit: string | null;
   files: string[];
+  /** Those that the output has too. */
+  taken: string[];
 }
 
 export interface PushRequest {
@@ -61,7 +63,7 @@ export interface PushApi {
   /** Whom the token belongs to. @throws Unauthorized without a token, or with one the hub does not know */
   hubAccount(): Promise<HubAccount>;
   /** Looks at the repository that an output would go to. */
-  pushTarget(repo: string): Promise<PushTarget>;
+  pushTarget(repo: string, source: PushSource): Promise<PushTarget>;
   /**
    * Sends a finished output to a model repository, created where it is missing, as one commit at the end.
    * @throws DestinationNotEmpty when files would be replaced that `replace` does not name

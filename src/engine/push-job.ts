@@ -6,7 +6,14 @@ import { createRepo, pushTarget, type UploadFile, uploadFiles } from '../sources
 import { sha256Of } from '../sources/sha256';
 import { finishedFiles } from '../write/finished-files';
 import { progressMeter } from './progress';
-import type { PushProgress, PushReport, PushRequest } from './protocol-push';
+import type { PushProgress, PushReport, PushRequest, PushSource, PushTarget } from './protocol-push';
+
+/** The repository that an output would go to, and which of its files would be replaced. */
+export async function lookAtTarget(hub: Hub, repo: string, source: PushSource): Promise<PushTarget> {
+  const found = await finishedFiles(source);
+  const target = await pushTarget(hub, repo);
+  return { ...target, taken: found.map((f) => f.path).filter((path) => target.files.includes(path)) };
+}
 
 /** @throws DestinationNotEmpty when files would be replaced that the request does not name, and what uploading throws */
 export async function runPush(

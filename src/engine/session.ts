@@ -6,7 +6,7 @@ import type { Recipe } from '../formats/recipe';
 import { AMALGAM_VERSION } from '../merge/version';
 import { searchModels } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';
-import { hubAccount, pushTarget } from '../sources/hub-upload';
+import { hubAccount } from '../sources/hub-upload';
 import { foldersFromFiles } from '../sources/local-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
 import { openServedFolder } from '../sources/served-folder';
@@ -30,7 +30,7 @@ import { oneJob } from './one-job';
 import { runProfile } from './profile-job';
 import type { EngineApi, ModelFacts } from './protocol';
 import type { EvaluateRequest, RunningProgress, RunTarget } from './protocol-run';
-import { runPush } from './push-job';
+import { lookAtTarget, runPush } from './push-job';
 import { mergeRecipe, planRecipe, recipeFacts } from './recipe-jobs';
 import { followOtherTabs, takeOver, withRunLock } from './run-lock';
 import type { RunningOptions } from './running-model';
@@ -166,7 +166,7 @@ export function createSession(): EngineApi {
         runImportance(request, await plan(request.recipe), models, signal, onProgress),
       ),
     hubAccount: () => hubAccount(hub),
-    pushTarget: (repo) => pushTarget(hub, repo),
+    pushTarget: (repo, source) => lookAtTarget(hub, repo, source),
     push: (request, onProgress) => job.run((signal) => runPush(request, hub, signal, onProgress)),
     async cancel() {
       job.cancel();

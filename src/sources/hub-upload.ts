@@ -40,6 +40,9 @@ export interface UploadMeter {
   committing(): void;
 }
 
+/** A repository before anything is sent. */
+export type RepoState = Omit<PushTarget, 'taken'>;
+
 const PREUPLOAD_FILES = 100;
 const SAMPLE_BYTES = 512;
 
@@ -81,7 +84,7 @@ export async function hubAccount(hub: Hub, signal?: AbortSignal): Promise<HubAcc
 }
 
 /** The repository as it is now. @throws UnsafeName for what is no `owner/name` */
-export async function pushTarget(hub: Hub, repo: string, signal?: AbortSignal): Promise<PushTarget> {
+export async function pushTarget(hub: Hub, repo: string, signal?: AbortSignal): Promise<RepoState> {
   if (!isRepoId(repo) || !repo.includes('/')) {
     throw new AmalgamError(
       'UnsafeName',
