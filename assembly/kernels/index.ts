@@ -6,5 +6,6 @@ export { combine, subtract, weightedSum } from './combine';
 export { hasSmall } from './lanes';
 export { lowRank } from './low-rank';
 export { selectRandom } from './random';
+export { rankDigit, selectRank } from './rank';
 export { countEqual, histogram, selectThreshold } from './select';
 export { absoluteSum, changeSquares, gram } from './sums';

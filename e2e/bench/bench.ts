@@ -91,7 +91,7 @@ async function call<T>(page: Page, name: string, ...args: unknown[]): Promise<T>
 async function openStudio(context: BrowserContext, url: string): Promise<Page> {
   const page = await context.newPage();
   await page.goto(`${url}#headless`);
-  await page.waitForFunction(() => window.amalgamHeadless !== undefined);
+  await page.waitForFunction(() => window.amalgamHeadless !== undefined, undefined, { timeout: 120_000 });
   return page;
 }
 

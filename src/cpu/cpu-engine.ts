@@ -108,8 +108,9 @@ export function createCpuEngine(): ComputeEngine {
       queue.push({
         buffers: Object.values(buffers),
         elements: dispatch.elements,
-        ...(strip ? { strip } : {}),
+        ...(strip && !strips.rows ? { strip } : {}),
         whole: () => {
+          if (strip) return strip(0, dispatch.elements);
           const words = (name: B) => {
             const bytes = bytesOf(buffers[name]);
             return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);

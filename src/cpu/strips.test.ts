@@ -12,7 +12,9 @@ import { gram, pairCount } from '../compute/kernels/gram';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram } from '../compute/kernels/histogram';
 import { bytesAfter, type Contents, floats, words } from '../compute/kernels/kernels.test.support';
 import { lowRank } from '../compute/kernels/low-rank';
+import { RANK_SHIFTS, rankDigit } from '../compute/kernels/rank-digit';
 import { selectRandom } from '../compute/kernels/select-random';
+import { selectRank } from '../compute/kernels/select-rank';
 import { selectThreshold } from '../compute/kernels/select-threshold';
 import { subtract } from '../compute/kernels/subtract';
 import { weightedSum } from '../compute/kernels/weighted-sum';
@@ -173,6 +175,34 @@ describe.each(SIZES)('%i elements', (n) => {
       selectRandom,
       () => ({ values: floats(n + 1, 14), kept: new Uint32Array(1) }),
       { elements: n, slot: 1, first: 8192, below: 0x60000000, key0: 77, key1: 0x80000001, out: 0 },
+      n,
+    );
+  });
+
+  it('ranks in rows, and selection by them', async () => {
+    const cols = Math.min(n, 130);
+    const rows = Math.ceil(n / cols);
+    const whole = rows * cols;
+    for (const shift of RANK_SHIFTS) {
+      const order = () =>
+        Uint32Array.from({ length: whole }, (_, e) => (e % cols === 0 ? cols - 1 : (e % cols) - 1));
+      await same(
+        rankDigit,
+        () => ({ values: floats(whole + 1, 23), order_in: order(), order_out: new Uint32Array(whole) }),
+        { elements: whole, slot: 1, cols, shift, first: shift === 0 ? 1 : 0, last: shift === 28 ? 1 : 0 },
+        whole,
+        rows,
+      );
+    }
+    await same(
+      selectRank,
+      () => ({
+        values: floats(n + 1, 24),
+        ranks: Uint32Array.from({ length: n }, (_, e) => (e * 7) % cols),
+        table: Uint32Array.from({ length: 2 * cols }, (_, i) => (i < cols ? i * 2 ** 24 : 0x3f000000 + i)),
+        kept: new Uint32Array(2),
+      }),
+      { elements: n, slot: 1, first: 4096, cols, key0: 5, key1: 6, out: 1 },
       n,
     );
   });

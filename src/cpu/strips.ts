@@ -63,7 +63,37 @@ export interface KernelExports {
     innerCut: number,
     innerQuota: number,
   ): number;
-  selectRandom(values: Address, n: number, first: number, below: number, key0: number, key1: number): number;
+  selectRandom(
+    values: Address,
+    n: number,
+    first: number,
+    below: number,
+    key0: number,
+    key1: number,
+    scratch: Address,
+  ): number;
+  rankDigit(
+    values: Address,
+    elements: number,
+    cols: number,
+    shift: number,
+    isFirst: number,
+    isLast: number,
+    orderIn: Address,
+    orderOut: Address,
+    scratch: Address,
+  ): void;
+  selectRank(
+    values: Address,
+    n: number,
+    first: number,
+    ranks: Address,
+    table: Address,
+    cols: number,
+    key0: number,
+    key1: number,
+    scratch: Address,
+  ): number;
   gram(
     values: Address,
     stride: number,
@@ -109,6 +139,8 @@ export interface Strip {
 }
 
 export interface StripKernel {
+  /** Works on whole rows: not on strips, but on all of a tile. */
+  rows?: true;
   /** False where the dispatch needs what only the twin can do. */
   fits?(params: Readonly<Record<string, number>>): boolean;
   run(kernels: KernelExports, strip: Strip): void;
@@ -247,7 +279,12 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
       run(k, s) {
         const { slot, first, below, key0, key1, out } = s.params as Record<string, number>;
         const values = s.at('values') + (slot! + s.begin) * 4;
-        addTo(s, 'kept', out!, k.selectRandom(values, s.n, (first! + s.begin) / 4, below!, key0!, key1!));
+        addTo(
+          s,
+          'kept',
+          out!,
+          k.selectRandom(values, s.n, (first! + s.begin) / 4, below!, key0!, key1!, SCRATCH),
+        );
       },
     },
   ],
@@ -290,6 +327,30 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
         s.memo.small ??= k.hasSmall(left, s.size('left') / 4) || k.hasSmall(right, s.size('right') / 4);
         const out = s.at('values') + (slot! + s.begin) * 4;
         k.lowRank(left, right, cols!, rank!, out, first! + s.begin, s.n, scale!, add!, s.memo.small);
+      },
+    },
+  ],
+  [
+    'rank-digit',
+    {
+      rows: true,
+      run(k, s) {
+        const { slot, cols, shift, first, last } = s.params as Record<string, number>;
+        const [from, to] = [s.at('order_in'), s.at('order_out')];
+        k.rankDigit(s.at('values') + slot! * 4, s.n, cols!, shift!, first!, last!, from, to, SCRATCH);
+      },
+    },
+  ],
+  [
+    'select-rank',
+    {
+      run(k, s) {
+        const { slot, first, cols, key0, key1, out } = s.params as Record<string, number>;
+        const values = s.at('values') + (slot! + s.begin) * 4;
+        const ranks = s.at('ranks') + s.begin * 4;
+        const counter = (first! + s.begin) / 4;
+        const kept = k.selectRank(values, s.n, counter, ranks, s.at('table'), cols!, key0!, key1!, SCRATCH);
+        addTo(s, 'kept', out!, kept);
       },
     },
   ],
