@@ -23,16 +23,23 @@ export function planFor(recipe: Recipe, layers: number, problems: PlanProblem[])
     module: string,
     shape: number[],
     by: number[],
-  ): PlanTensorFacts => ({
-    name,
-    layer,
-    module,
-    shape,
-    dtype: 'BF16',
-    elements: shape.reduce((a, b) => a * b, 1),
-    copied: by.length === 0,
-    contributors: by,
-  });
+  ): PlanTensorFacts => {
+    // its patterns are parts of names, no globs
+    const among = (patterns: string[]) => patterns.some((pattern) => name.includes(pattern));
+    const { include, exclude = [] } = recipe.amalgam;
+    const leftOut = (include !== undefined && !among(include)) || among(exclude);
+    return {
+      name,
+      layer,
+      module,
+      shape,
+      dtype: 'BF16',
+      elements: shape.reduce((a, b) => a * b, 1),
+      copied: leftOut || by.length === 0,
+      ...(leftOut ? { leftOut } : {}),
+      contributors: leftOut ? [] : by,
+    };
+  };
   const tensors = [tensor('model.embed_tokens.weight', null, 'embed_tokens', [1024, 128], full)];
   for (let layer = 0; layer < layers; layer++) {
     const at = `model.layers.${layer}`;

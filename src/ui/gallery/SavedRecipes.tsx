@@ -1,9 +1,9 @@
 import { type FormEvent, useEffect, useState } from 'react';
-import { deleteNamed, type NamedRecipe, namedRecipes } from '../local/recipe-shelf';
+import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/recipe-shelf';
 import { Button } from '../parts/Button';
-import { CloseIcon } from '../parts/icons';
+import { CloseIcon, CopyIcon } from '../parts/icons';
 import { openKept, saveRecipe, shareLink } from '../state/keeping';
-import { recipeTitle } from '../state/recipe-build';
+import { freeName, recipeTitle } from '../state/recipe-build';
 import { notify, notifyError, setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 
@@ -57,6 +57,15 @@ export function SavedRecipes() {
               <Button
                 variant="quiet"
                 iconOnly
+                tip="Duplicate"
+                aria-label={`Duplicate ${kept.name}`}
+                onClick={() => act(duplicate(kept))}
+              >
+                <CopyIcon />
+              </Button>
+              <Button
+                variant="quiet"
+                iconOnly
                 tip="Delete"
                 aria-label={`Delete ${kept.name}`}
                 onClick={() => act(deleteNamed(kept.name))}
@@ -69,6 +78,11 @@ export function SavedRecipes() {
       )}
     </div>
   );
+
+  function duplicate(kept: NamedRecipe): Promise<void> {
+    const names = saved?.map((s) => s.name) ?? [];
+    return saveNamed({ ...kept, name: freeName(kept.name, names), at: Date.now() });
+  }
 
   async function copyLink() {
     try {

@@ -1,5 +1,5 @@
 import { Switch } from 'radix-ui';
-import { type CSSProperties, memo } from 'react';
+import { type CSSProperties, memo, useState } from 'react';
 import type { ModelFacts } from '../../engine/protocol';
 import type { MergeMethod } from '../../merge/method';
 import { keepsNothing } from '../../merge/method-conflicts';
@@ -13,18 +13,24 @@ import { shortName } from '../state/recipe-build';
 import {
   type ContributorFacts,
   effectiveSpecs,
+  moveContributor,
   removeContributor,
   type Settings,
+  scalarValue,
   setContributorParameter,
   setEnabled,
   settingValue,
 } from '../state/recipe-facts';
 import { editRecipe } from '../state/studio';
 import { useStudio } from '../studio-context';
+import { Grip } from './Grip';
 import { ParameterField } from './ParameterField';
 
 interface ContributorCardProps {
   contributor: ContributorFacts;
+  /** Its place among so many. */
+  at: number;
+  of: number;
   model: ModelFacts | undefined;
   base: ModelFacts | undefined;
   method: MergeMethod;
@@ -34,21 +40,34 @@ interface ContributorCardProps {
 
 /** A contributor: what it is, how it is related to the base, and its parameters under the current method. */
 export const ContributorCard = memo(function ContributorCard(props: ContributorCardProps) {
-  const { contributor, model, base, method, chosen } = props;
+  const { contributor, at, of, model, base, method, chosen } = props;
+  const [moving, setMoving] = useState(false);
   const studio = useStudio();
   const { ref, enabled, colour, parameters } = contributor;
   const name = shortName(ref);
   const { density } = method.modelParameters;
   const nothing =
-    density !== undefined && keepsNothing(method, { density: settingValue(parameters, 'density', density) });
+    density !== undefined &&
+    !Array.isArray(parameters.density) &&
+    keepsNothing(method, { density: scalarValue(parameters, 'density', density) });
   const badge = model && lineage(model, base);
   return (
     <li
       className="card"
       data-off={!enabled || undefined}
+      data-moving={moving || undefined}
       style={{ '--hue': modelColour(colour) } as CSSProperties}
     >
       <div className="card-head">
+        {of > 1 ? (
+          <Grip
+            label={`Place of ${name}, ${at + 1} of ${of}`}
+            at={at}
+            moving={moving}
+            onMove={(to) => editRecipe(studio, (r) => moveContributor(r, ref, to))}
+            onMoving={setMoving}
+          />
+        ) : null}
         <Swatch colour={colour} />
         <Tip text={ref}>
           <strong className="truncate">{name}</strong>

@@ -2,8 +2,16 @@ import { Popover } from 'radix-ui';
 import { methods } from '../../merge/methods/index';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
+import { Tip } from '../parts/Tip';
 import { usesSeed } from '../state/recipe-build';
-import { effectiveSpecs, setMethod, setParameter, settingValue } from '../state/recipe-facts';
+import {
+  effectiveSpecs,
+  type GradientEnds,
+  hasCurve,
+  setMethod,
+  setParameter,
+  settingValue,
+} from '../state/recipe-facts';
 import { recipeProblems } from '../state/recipe-validation';
 import { editRecipe, methodOf } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
@@ -67,12 +75,36 @@ export function MethodSection() {
           ) : null}
         </div>
       ) : null}
+      {hasCurve(recipe, method) ? <CurveEnds ends={recipe.gradientEnds} /> : null}
       {conflict ? (
         <p className="field-problem" role="alert">
           {conflict.message} {conflict.remedy}
         </p>
       ) : null}
     </Section>
+  );
+}
+
+/** What curves mean for tensors outside the layers: embedding, final norm, head. */
+function CurveEnds({ ends }: { ends: GradientEnds }) {
+  const studio = useStudio();
+  return (
+    <div className="parameter">
+      <Tip text="Embedding, final norm and head have no layer. At the nearest end the embedding takes a curve’s first point, norm and head its last. mergekit takes the first point for all of them.">
+        <span className="parameter-label">outside</span>
+      </Tip>
+      <select
+        className="select parameter-wide"
+        aria-label="Curves outside the layers"
+        value={ends}
+        onChange={({ target: { value } }) =>
+          editRecipe(studio, (r) => ({ ...r, gradientEnds: value === 'mergekit' ? value : 'nearest' }))
+        }
+      >
+        <option value="nearest">curves end at the nearest layer</option>
+        <option value="mergekit">first point, as in mergekit</option>
+      </select>
+    </div>
   );
 }
 

@@ -1,23 +1,29 @@
 import { Switch } from 'radix-ui';
-import { type CSSProperties, useId } from 'react';
-import type { ParameterScalar } from '../../formats/recipe';
-import type { ParameterSpec } from '../../merge/method';
+import { type CSSProperties, lazy, Suspense, useId } from 'react';
+import type { NumberSpec, ParameterSpec } from '../../merge/method';
+import { formatSetting } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { CurveIcon } from '../parts/icons';
 import { NumberField } from '../parts/NumberField';
 import { NumberSlider } from '../parts/NumberSlider';
 import { Tip } from '../parts/Tip';
+import { curveStep, mayCurve, snapped } from '../state/curve';
+import type { SettingValue } from '../state/recipe-facts';
 import { settingProblem } from '../state/recipe-validation';
+
+const CurveEditor = lazy(() => import('./CurveEditor').then((m) => ({ default: m.CurveEditor })));
 
 interface ParameterFieldProps {
   spec: ParameterSpec;
-  value: ParameterScalar;
+  value: SettingValue;
   /** Whose parameter it is, for the spoken label: `weight of kitchen`. */
   of?: string;
   /** CSS colour of the slider. */
   colour?: string;
-  onChange(value: ParameterScalar): void;
+  onChange(value: SettingValue): void;
 }
 
-/** One parameter, drawn from its spec alone: a number as slider and field, a switch, or a choice. */
+/** One parameter, drawn from its spec alone: a number as slider and field or as a curve, a switch, or a choice. */
 export function ParameterField({ spec, value, of, colour, onChange }: ParameterFieldProps) {
   const helpId = useId();
   const labelId = useId();
@@ -32,42 +38,7 @@ export function ParameterField({ spec, value, of, colour, onChange }: ParameterF
         </span>
       </Tip>
       {spec.kind === 'number' ? (
-        <>
-          {value === 'auto' ? (
-            <span className="faint">searched for on the calibration text</span>
-          ) : spec.slider ? (
-            <NumberSlider
-              {...spec.slider}
-              value={Number(value)}
-              label={label}
-              describedBy={helpId}
-              onChange={onChange}
-            />
-          ) : (
-            <span />
-          )}
-          {value === 'auto' ? null : (
-            <NumberField
-              value={Number(value)}
-              min={spec.min}
-              max={spec.max}
-              step={spec.slider?.step}
-              label={`${label}, number`}
-              describedBy={helpId}
-              invalid={problem !== null}
-              onChange={onChange}
-            />
-          )}
-          {spec.auto ? (
-            <button
-              type="button"
-              className="link parameter-wide"
-              onClick={() => onChange(value === 'auto' ? (spec.default ?? 1) : 'auto')}
-            >
-              {value === 'auto' ? `set ${spec.label} by hand` : `search for the best ${spec.label}`}
-            </button>
-          ) : null}
-        </>
+        <NumberParameter spec={spec} label={label} helpId={helpId} value={value} onChange={onChange} />
       ) : spec.kind === 'boolean' ? (
         <span className="parameter-wide">
           <Switch.Root
@@ -115,4 +86,89 @@ export function ParameterField({ spec, value, of, colour, onChange }: ParameterF
       ) : null}
     </div>
   );
+}
+
+interface NumberParameterProps {
+  spec: NumberSpec;
+  label: string;
+  helpId: string;
+  value: SettingValue;
+  onChange(value: SettingValue): void;
+}
+
+/** A number: as slider and field, drawn over the layers, or left to be searched for. */
+function NumberParameter({ spec, label, helpId, value, onChange }: NumberParameterProps) {
+  const curve = Array.isArray(value) ? value : null;
+  return (
+    <>
+      {curve ? (
+        <CurveExtent points={curve} step={curveStep(spec)} />
+      ) : value === 'auto' ? (
+        <span className="faint">searched for on the calibration text</span>
+      ) : spec.slider ? (
+        <NumberSlider
+          {...spec.slider}
+          value={Number(value)}
+          label={label}
+          describedBy={helpId}
+          onChange={onChange}
+        />
+      ) : (
+        <span />
+      )}
+      {curve || value === 'auto' ? null : (
+        <NumberField
+          value={Number(value)}
+          min={spec.min}
+          max={spec.max}
+          step={spec.slider?.step}
+          label={`${label}, number`}
+          describedBy={helpId}
+          invalid={settingProblem(spec, value) !== null}
+          onChange={onChange}
+        />
+      )}
+      {mayCurve(spec) && value !== 'auto' ? (
+        <Button
+          variant="quiet"
+          iconOnly
+          className="curve-toggle"
+          tip={curve ? 'One value for all layers' : 'Draw it over the layers'}
+          aria-label={`Draw ${label} over the layers`}
+          aria-pressed={curve !== null}
+          onClick={() => onChange(curve ? flattened(curve, spec) : [Number(value), Number(value)])}
+        >
+          <CurveIcon />
+        </Button>
+      ) : null}
+      {curve ? (
+        <Suspense fallback={<div className="curve curve-space" />}>
+          <CurveEditor points={curve} spec={spec} label={label} onChange={onChange} />
+        </Suspense>
+      ) : null}
+      {spec.auto && !curve ? (
+        <button
+          type="button"
+          className="link parameter-wide"
+          onClick={() => onChange(value === 'auto' ? (spec.default ?? 1) : 'auto')}
+        >
+          {value === 'auto' ? `set ${spec.label} by hand` : `search for the best ${spec.label}`}
+        </button>
+      ) : null}
+    </>
+  );
+}
+
+function CurveExtent({ points, step }: { points: readonly number[]; step: number }) {
+  const text = (value: number) => formatSetting(value, step);
+  return (
+    <span className="curve-extent numeric">
+      {text(Math.min(...points))} – {text(Math.max(...points))}
+    </span>
+  );
+}
+
+/** The mean of the points: the one value nearest to a curve. */
+function flattened(points: readonly number[], spec: NumberSpec): number {
+  return snapped(points.reduce((sum, p) => sum + p, 0) / points.length, spec);
 }

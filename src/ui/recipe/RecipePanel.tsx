@@ -7,6 +7,7 @@ import { methodOf, setView, showTab } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
+import { ModuleSection } from './ModuleSection';
 import { RecipeLinks } from './RecipeLinks';
 import { VocabularySection } from './VocabularySection';
 
@@ -29,6 +30,7 @@ export function RecipePanel() {
       <BaseSection />
       <ContributorsSection />
       <MethodSection />
+      <ModuleSection />
       <VocabularySection />
       <OutputSummary />
     </>
@@ -91,9 +93,11 @@ function ContributorsSection() {
       }
     >
       <ul className="cards">
-        {contributors.map((c) => (
+        {contributors.map((c, at) => (
           <ContributorCard
             key={c.ref}
+            at={at}
+            of={contributors.length}
             contributor={c}
             model={byRef.get(c.ref)}
             base={baseRef === null ? undefined : byRef.get(baseRef)}

@@ -8,6 +8,8 @@ import type { RunFacts } from '../state/facts';
 import { notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 
+const GONE = 'These files were deleted; merge again to have them.';
+const NO_FILES: ReadonlyMap<string, File> = new Map();
 const FETCHING = 'Being fetched from this browser’s storage.';
 
 /** The files of the last finished run with size, hash and a download each; before that, the files a merge will write. */
@@ -34,7 +36,9 @@ export function OutputFiles() {
 
 function Finished({ run }: { run: RunFacts }) {
   const { destination, report } = run;
-  const files = useDownloads(run);
+  const kept = useDownloads(run);
+  const files = kept === 'gone' ? NO_FILES : kept;
+  const waiting = kept === 'gone' ? GONE : FETCHING;
   const shards = new Map((report?.shards ?? []).map((s) => [s.file, s]));
   const names = [...new Set([...shards.keys(), ...run.outputFiles])];
   const inFolder = destination.kind === 'folder';
@@ -45,7 +49,11 @@ function Finished({ run }: { run: RunFacts }) {
   return (
     <Section title="Files" aside={<span className="small quiet">{formatCounted(names.length, 'file')}</span>}>
       <p className="file-where">
-        {inFolder ? 'Saved to ' : 'Kept in this browser as '}
+        {inFolder
+          ? 'Saved to '
+          : kept === 'gone'
+            ? 'No longer kept in this browser: '
+            : 'Kept in this browser as '}
         <strong>{inFolder ? `${destination.folder}/${destination.name}` : destination.name}</strong>
       </p>
       <ul className="files">
@@ -67,7 +75,7 @@ function Finished({ run }: { run: RunFacts }) {
               {inFolder ? null : (
                 <Button
                   aria-label={`Download ${name}`}
-                  why={file ? null : FETCHING}
+                  why={file ? null : waiting}
                   onClick={() => file && saveFile(file, name)}
                 >
                   <DownloadIcon />
@@ -82,7 +90,7 @@ function Finished({ run }: { run: RunFacts }) {
         {inFolder ? null : (
           <Button
             variant="primary"
-            why={downloads.length < names.length ? FETCHING : null}
+            why={downloads.length < names.length ? waiting : null}
             onClick={() => saveFiles(downloads)}
           >
             <DownloadIcon />
@@ -101,17 +109,21 @@ function Finished({ run }: { run: RunFacts }) {
   );
 }
 
-/** The finished files of a `downloads` run, disk-backed, by name; filled as they arrive. */
-function useDownloads(run: RunFacts): ReadonlyMap<string, File> {
+/** The finished files of a `downloads` run, disk-backed, by name; filled as they arrive. An older run's may be gone. */
+function useDownloads(run: RunFacts): ReadonlyMap<string, File> | 'gone' {
   const studio = useStudio();
-  const [files, setFiles] = useState<ReadonlyMap<string, File>>(new Map());
-  const { id, destination, outputFiles } = run;
+  const [files, setFiles] = useState<ReadonlyMap<string, File> | 'gone'>(new Map());
+  const { id, destination, outputFiles, again } = run;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the run's id stands for all of it.
   useEffect(() => {
     if (destination.kind !== 'downloads') return;
     let gone = false;
     const fetchAll = async () => {
       const found = new Map<string, File>();
+      if (again && !(await studio.engine.cache()).outputs.some((o) => o.name === destination.name)) {
+        if (!gone) setFiles('gone');
+        return;
+      }
       for (const name of outputFiles) {
         found.set(name, await studio.engine.outputFile(destination.name, name));
         if (gone) return;

@@ -7,6 +7,7 @@ import type { RunFacts } from '../state/facts';
 import { isKept } from '../state/interrupted';
 import { STAGE_TITLES } from '../state/run-log';
 import { useFacts } from '../studio-context';
+import { RunHistory } from './RunHistory';
 import { RunLog } from './RunLog';
 
 /** The run at work, or the last one: how far, how fast, where the time goes, what happened. */
@@ -20,6 +21,7 @@ export function RunTab() {
           <strong>No merge has run yet</strong>
           <span>Press Merge: progress, the time each stage takes and the log appear here.</span>
         </div>
+        <RunHistory />
       </div>
     );
   }
@@ -50,6 +52,7 @@ export function RunTab() {
         <RunLog entries={run.log} />
       </Section>
       {run.report ? <Inputs report={run.report} /> : null}
+      <RunHistory />
     </div>
   );
 }

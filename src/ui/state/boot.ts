@@ -5,6 +5,7 @@ import { loadInterrupted } from './interrupted';
 import { restoreRecipe, watchDraft } from './keeping';
 import { openSample } from './models';
 import { watchOtherTabs } from './other-tabs';
+import { watchRuns } from './past-runs';
 import { watchPlan } from './plan';
 import { watchProfile } from './profile';
 import { watchHistory } from './recipe-history';
@@ -13,7 +14,13 @@ import { watchTheme } from './theme';
 
 /** Starts everything; returns a function that stops watching. */
 export function bootStudio(studio: Studio): () => void {
-  const stops = [watchPlan(studio), watchProfile(studio), watchTheme(studio), watchNetwork(studio)];
+  const stops = [
+    watchPlan(studio),
+    watchProfile(studio),
+    watchRuns(studio),
+    watchTheme(studio),
+    watchNetwork(studio),
+  ];
   let stopped = false;
   void startEngine(studio);
   void openSample(studio)

@@ -21,6 +21,7 @@ import type { Recipe } from '../../formats/recipe';
 import type { MetricId } from '../charts/metrics';
 import { type CollapseSlice, initialCollapse } from '../collapse/collapse-facts';
 import { type ComparisonSlice, initialComparison } from '../compare/compare-facts';
+import type { KeptRun } from '../local/run-shelf';
 import {
   type EvaluationSlice,
   type GenerationSlice,
@@ -49,6 +50,8 @@ export interface StudioFacts {
   output: OutputSlice;
   /** The run at work, else the last one. */
   run: RunFacts | null;
+  /** Finished merges of before, the newest first. */
+  pastRuns: readonly KeptRun[];
   /** Merges that were cut off and can go on. */
   interrupted: InterruptedRun[];
   /** The merge of another tab. */
@@ -108,6 +111,8 @@ export interface RunFacts {
   log: LogEntry[];
   report: MergeReport | null;
   error: ErrorFacts | null;
+  /** It was brought back from the history: its files may be gone. */
+  again?: true;
 }
 
 /** A contributor as charts show it: kept with a plan or a run, so that later edits change neither name nor colour. */
@@ -163,6 +168,7 @@ export const initialFacts: StudioFacts = {
   pinned: null,
   output: { kind: 'downloads', folder: null, name: null },
   run: null,
+  pastRuns: [],
   interrupted: [],
   elsewhere: null,
   evaluation: initialEvaluation,

@@ -1,5 +1,6 @@
 /** Keeping the recipe: the one in work is saved as it is edited and comes back after a reload; others by name or link. */
 import { AmalgamError } from '../../errors';
+import type { Recipe } from '../../formats/recipe';
 import { recipeRepositories } from '../../formats/recipe-models';
 import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
 import { recipeInLink, recipeLink } from '../local/recipe-link';
@@ -13,6 +14,7 @@ import {
 } from '../local/recipe-shelf';
 import { openHub } from './models';
 import { buildRecipe } from './recipe-build';
+import { emptyRecipe } from './recipe-facts';
 import { openRecipe } from './recipe-open';
 import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
 
@@ -58,7 +60,8 @@ export async function restoreRecipe(studio: Studio): Promise<void> {
 
 /** Puts a kept recipe in place and opens its models from the Hub again. */
 export async function openKept(studio: Studio, { recipe, hub }: KeptRecipe): Promise<void> {
-  editRecipe(studio, () => recipe);
+  // one that an older version kept lacks what came since
+  editRecipe(studio, () => ({ ...emptyRecipe, ...recipe }));
   await openMissing(studio, hub);
 }
 
@@ -102,6 +105,11 @@ async function openShared(studio: Studio, yaml: string): Promise<void> {
     'Opened the recipe in the link.',
     'Models on your own disk have to be added by you.',
   );
+  await openModelsOf(studio, recipe);
+}
+
+/** Opens the models of the Hub that a recipe names and that are not open yet. Never rejects. */
+export async function openModelsOf(studio: Studio, recipe: Recipe): Promise<void> {
   const known = new Set(studio.store.getState().models.map((m) => m.ref));
   await openMissing(
     studio,

@@ -3,7 +3,6 @@ import type { ModelFacts } from '../../engine/protocol';
 import {
   DEFAULT_SHARD_BYTES,
   formatModelRef,
-  type ParameterScalar,
   parseModelRef,
   type Recipe,
   type RecipeExtensions,
@@ -11,7 +10,15 @@ import {
 } from '../../formats/recipe';
 import { drawsRandomly, type MergeMethod, type ParameterSpec } from '../../merge/method';
 import { formatSetting } from '../format/quantity';
-import { effectiveSpecs, type RecipeFacts, type Settings, settingValue } from './recipe-facts';
+import {
+  effectiveSpecs,
+  hasCurve,
+  type RecipeFacts,
+  type Settings,
+  type SettingValue,
+  scalarValue,
+  settingValue,
+} from './recipe-facts';
 
 /**
  * The recipe of these facts: enabled contributors in order, an adapter as `base+adapter`, its parameters as
@@ -22,6 +29,9 @@ export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], m
   const amalgam: RecipeExtensions = {};
   if (usesSeed(method, facts.parameters) && facts.seed !== 0) amalgam.seed = facts.seed;
   if (facts.shardBytes !== DEFAULT_SHARD_BYTES) amalgam.shardBytes = facts.shardBytes;
+  if (facts.gradientEnds === 'nearest' && hasCurve(facts, method)) amalgam.gradientEnds = 'nearest';
+  if (facts.include.length > 0) amalgam.include = [...facts.include];
+  if (facts.exclude.length > 0) amalgam.exclude = [...facts.exclude];
   return {
     mergeMethod: method.id,
     ...(method.base !== 'none' && facts.base !== null ? { baseModel: facts.base } : {}),
@@ -57,7 +67,7 @@ export function contributorId(base: string | null, ref: string, models: readonly
 export function usesSeed(method: MergeMethod, settings: Settings): boolean {
   if (method.compute.kind !== 'delta') return false;
   const resolved = Object.fromEntries(
-    Object.entries(method.parameters).map(([name, spec]) => [name, settingValue(settings, name, spec)]),
+    Object.entries(method.parameters).map(([name, spec]) => [name, scalarValue(settings, name, spec)]),
   );
   return drawsRandomly(method.compute.preset(resolved));
 }
@@ -105,7 +115,7 @@ export function freeName(name: string, taken: readonly string[]): string {
 }
 
 /** mergekit spells some choices as a boolean, and takes any word for true. */
-function asSpelled(spec: ParameterSpec, value: ParameterScalar): ParameterScalar {
+function asSpelled(spec: ParameterSpec, value: SettingValue): SettingValue {
   if (spec.kind !== 'choice' || !spec.booleans) return value;
   return value === spec.booleans.true ? true : value === spec.booleans.false ? false : value;
 }

@@ -5,9 +5,13 @@ import {
   CONTRIBUTOR_COLOURS,
   effectiveSpecs,
   emptyRecipe,
+  hasCurve,
+  moveContributor,
   removeContributor,
+  scalarValue,
   setBase,
   setContributorParameter,
+  setEnabled,
   settingValue,
 } from './recipe-facts';
 
@@ -46,4 +50,24 @@ test('the form never shows a parameter without effect', () => {
     expect(shown.map(({ name }) => name)).not.toContain('int8_mask');
     expect(shown.every(({ spec }) => spec.inert !== true)).toBe(true);
   }
+});
+
+test('contributors change places and stay within the list', () => {
+  const three = ['a', 'b', 'c'].reduce(addContributor, emptyRecipe);
+  const order = (to: number, ref = 'b') => moveContributor(three, ref, to).contributors.map((c) => c.ref);
+  expect(order(0)).toEqual(['b', 'a', 'c']);
+  expect(order(2)).toEqual(['a', 'c', 'b']);
+  expect(order(9)).toEqual(['a', 'c', 'b']);
+  expect(order(-1, 'a')).toEqual(['a', 'b', 'c']);
+  expect(moveContributor(three, 'b', 1)).toBe(three);
+});
+
+test('a curve counts where it has an effect: of a model that is merged, of a parameter the method has', () => {
+  const ties = methodById.get('ties')!;
+  const drawn = setContributorParameter(addContributor(emptyRecipe, 'a'), 'a', 'density', [0.3, 0.7]);
+  expect(hasCurve(drawn, ties)).toBe(true);
+  expect(hasCurve(setEnabled(drawn, 'a', false), ties)).toBe(false);
+  expect(hasCurve(drawn, methodById.get('linear')!)).toBe(false);
+  const spec = ties.modelParameters.density!;
+  expect(scalarValue(drawn.contributors[0]!.parameters, 'density', spec)).toBe(0.3);
 });

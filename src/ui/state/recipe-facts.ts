@@ -23,6 +23,12 @@ export interface RecipeFacts {
   tokenizerSource: string | null;
   /** Rows of the vocabulary are a multiple of this, once one is chosen; 1 adds none. */
   padToMultipleOf: number;
+  /** Where on a curve over the layers the tensors outside them stand (formats/recipe.ts). */
+  gradientEnds: GradientEnds;
+  /** Patterns of the only tensors that are merged; empty: all of them. */
+  include: readonly string[];
+  /** Patterns of tensors that keep the base's bytes. */
+  exclude: readonly string[];
   /** A recipe that says more than the fields above can; while it is there, it is what is merged, as it stands. */
   asWritten: Recipe | null;
 }
@@ -36,7 +42,10 @@ export interface ContributorFacts {
   parameters: Settings;
 }
 
-export type Settings = Readonly<Record<string, ParameterScalar>>;
+export type Settings = Readonly<Record<string, SettingValue>>;
+/** One value, or a curve: equally spaced points over the layers. */
+export type SettingValue = ParameterScalar | number[];
+export type GradientEnds = NonNullable<Recipe['amalgam']['gradientEnds']>;
 export type OutDtype = NonNullable<Recipe['outDtype']>;
 
 /** How many contributor colours the design has; more contributors share them. */
@@ -52,6 +61,9 @@ export const emptyRecipe: RecipeFacts = {
   seed: 0,
   tokenizerSource: null,
   padToMultipleOf: 1,
+  gradientEnds: 'nearest',
+  include: [],
+  exclude: [],
   asWritten: null,
 };
 
@@ -72,6 +84,16 @@ export function removeContributor(recipe: RecipeFacts, ref: string): RecipeFacts
   return { ...recipe, contributors: recipe.contributors.filter((c) => c.ref !== ref) };
 }
 
+/** Moves a contributor to place `to`, counted from 0; past either end it stays there. */
+export function moveContributor(recipe: RecipeFacts, ref: string, to: number): RecipeFacts {
+  const from = recipe.contributors.findIndex((c) => c.ref === ref);
+  const place = Math.min(recipe.contributors.length - 1, Math.max(0, to));
+  const moved = recipe.contributors[from];
+  if (!moved || place === from) return recipe;
+  const others = recipe.contributors.filter((c) => c !== moved);
+  return { ...recipe, contributors: [...others.slice(0, place), moved, ...others.slice(place)] };
+}
+
 export function setEnabled(recipe: RecipeFacts, ref: string, enabled: boolean): RecipeFacts {
   return editContributor(recipe, ref, (c) => ({ ...c, enabled }));
 }
@@ -80,12 +102,12 @@ export function setContributorParameter(
   recipe: RecipeFacts,
   ref: string,
   name: string,
-  value: ParameterScalar,
+  value: SettingValue,
 ): RecipeFacts {
   return editContributor(recipe, ref, (c) => ({ ...c, parameters: { ...c.parameters, [name]: value } }));
 }
 
-export function setParameter(recipe: RecipeFacts, name: string, value: ParameterScalar): RecipeFacts {
+export function setParameter(recipe: RecipeFacts, name: string, value: SettingValue): RecipeFacts {
   return { ...recipe, parameters: { ...recipe.parameters, [name]: value } };
 }
 
@@ -103,11 +125,30 @@ export function setMethod(recipe: RecipeFacts, from: MergeMethod | undefined, to
 }
 
 /** The value a setting has: what the person chose, else the default, else 1 within the bounds (a weight). */
-export function settingValue(settings: Settings, name: string, spec: ParameterSpec): ParameterScalar {
+export function settingValue(settings: Settings, name: string, spec: ParameterSpec): SettingValue {
   const chosen = settings[name];
   if (chosen !== undefined) return chosen;
   if (spec.default !== undefined) return spec.default;
   return spec.kind === 'number' ? Math.min(Math.max(1, spec.min), spec.max) : false;
+}
+
+/** The same as one value: of a curve its first point. */
+export function scalarValue(settings: Settings, name: string, spec: ParameterSpec): ParameterScalar {
+  const value = settingValue(settings, name, spec);
+  return Array.isArray(value) ? (value[0] ?? Number.NaN) : value;
+}
+
+/** Does a parameter that has an effect follow a curve? */
+export function hasCurve(facts: RecipeFacts, method: MergeMethod): boolean {
+  const levels: [MergeMethod['parameters'], Settings][] = [
+    [method.parameters, facts.parameters],
+    ...facts.contributors
+      .filter((c) => c.enabled)
+      .map((c): [MergeMethod['parameters'], Settings] => [method.modelParameters, c.parameters]),
+  ];
+  return levels.some(([specs, settings]) =>
+    effectiveSpecs(specs, facts.parameters).some(({ name }) => Array.isArray(settings[name])),
+  );
 }
 
 /**

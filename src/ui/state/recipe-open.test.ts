@@ -4,6 +4,7 @@ import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
 import { gallery } from '../gallery/gallery';
 import { buildRecipe } from './recipe-build';
+import { setContributorParameter } from './recipe-facts';
 import { recipeFacts } from './recipe-open';
 
 const model = (ref: string, kind: ModelFacts['kind']): ModelFacts => ({
@@ -28,7 +29,7 @@ const built = (text: string) => {
 };
 
 /** Examples that say what the form has no field for. */
-const AS_WRITTEN = ['stages', 'gradient', 'filters', 'exclude', 'stack', 'slices-slerp'];
+const AS_WRITTEN = ['stages', 'filters', 'stack', 'slices-slerp'];
 
 describe('recipeFacts', () => {
   test.each(gallery)('$id fills the form, or is kept as it is written', ({ id, yaml }) => {
@@ -53,6 +54,33 @@ describe('recipeFacts', () => {
     });
     const single = built(`${linear}tokenizer: {tokens: {x: {source: a}}}\n`);
     expect(single.facts.asWritten).toEqual(single.recipe);
+  });
+
+  test('curves and patterns fill the form and keep what they say of the ends', () => {
+    const text =
+      'merge_method: linear\nmodels: [{model: a, parameters: {weight: [0, 0.5, 1]}}, {model: b, parameters: {weight: 1}}]\n';
+    const plain = built(text);
+    expect(plain.facts).toMatchObject({ asWritten: null, gradientEnds: 'mergekit' });
+    expect(plain.facts.contributors[0]?.parameters.weight).toEqual([0, 0.5, 1]);
+    expect(plain.recipe.amalgam).toEqual({});
+    const { facts, recipe } = built(
+      `${text}amalgam: {gradient_ends: nearest, include: [mlp], exclude: [layers.0.]}\n`,
+    );
+    expect(facts).toMatchObject({ gradientEnds: 'nearest', include: ['mlp'], exclude: ['layers.0.'] });
+    expect(recipe.amalgam).toEqual({ gradientEnds: 'nearest', include: ['mlp'], exclude: ['layers.0.'] });
+    expect(recipe.models?.[0]?.parameters.weight).toEqual([0, 0.5, 1]);
+  });
+
+  test('a curve drawn in the form ends at the nearest layer; without one nothing is said of it', () => {
+    const { facts, recipe } = built(
+      'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}, {model: b, parameters: {weight: 1}}]\n',
+    );
+    expect(recipe.amalgam).toEqual({});
+    const drawn = setContributorParameter(facts, 'b', 'weight', [1, 0]);
+    const method = methodById.get('linear')!;
+    expect(buildRecipe(drawn, models, method).amalgam).toEqual({ gradientEnds: 'nearest' });
+    const asMergekit = { ...drawn, gradientEnds: 'mergekit' } as const;
+    expect(buildRecipe(asMergekit, models, method).amalgam).toEqual({});
   });
 
   test('what the form writes, it reads again', () => {

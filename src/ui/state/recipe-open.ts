@@ -1,6 +1,6 @@
 /** Opening a whole recipe in the studio: an example, or a text from elsewhere. */
 import type { ModelFacts } from '../../engine/protocol';
-import { DEFAULT_SHARD_BYTES, type ParameterScalar, parseModelRef, type Recipe } from '../../formats/recipe';
+import { DEFAULT_SHARD_BYTES, type ParameterSetting, parseModelRef, type Recipe } from '../../formats/recipe';
 import { recipeModels } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
@@ -9,7 +9,7 @@ import {
   addContributor,
   emptyRecipe,
   type RecipeFacts,
-  type Settings,
+  type SettingValue,
   setBase,
   setContributorParameter,
 } from './recipe-facts';
@@ -23,21 +23,21 @@ export function openRecipe(studio: Studio, recipe: Recipe): void {
 }
 
 /**
- * The facts of a recipe. Base and contributors are known either way; what the form has no field for (slices, gradients,
- * filters, stages, …) stays in `asWritten`, and that is merged then. Pure.
+ * The facts of a recipe. Base and contributors are known either way; what the form has no field for (slices, filters
+ * by name, stages, …) stays in `asWritten`, and that is merged then. Pure.
  */
 export function recipeFacts(recipe: Recipe, models: readonly ModelFacts[]): RecipeFacts {
   const method = methodById.get(recipe.mergeMethod);
   const facts = contributorsOf(recipe, models);
   if (!method) return { ...facts, asWritten: recipe };
-  const form = (recipe.models ?? []).reduce(
+  const form = (recipe.models ?? []).reduce<RecipeFacts>(
     (filled, { parameters }, i) => {
       const ref = filled.contributors[i]?.ref;
       return ref === undefined
         ? filled
-        : Object.entries(parameters).reduce(
+        : Object.entries(parameters).reduce<RecipeFacts>(
             (f, [name, value]) =>
-              setContributorParameter(f, ref, name, asChosen(method, name, value as ParameterScalar)),
+              setContributorParameter(f, ref, name, asChosen(method, name, value as SettingValue)),
             filled,
           );
     },
@@ -47,7 +47,7 @@ export function recipeFacts(recipe: Recipe, models: readonly ModelFacts[]): Reci
       parameters: Object.fromEntries(
         Object.entries(recipe.parameters).map(([name, value]) => [
           name,
-          asChosen(method, name, value as ParameterScalar),
+          asChosen(method, name, value as SettingValue),
         ]),
       ),
       outDtype: recipe.outDtype ?? null,
@@ -55,6 +55,10 @@ export function recipeFacts(recipe: Recipe, models: readonly ModelFacts[]): Reci
       seed: recipe.amalgam.seed ?? 0,
       tokenizerSource: recipe.tokenizerSource ?? null,
       padToMultipleOf: recipe.tokenizer?.padToMultipleOf ?? 1,
+      // what is imported keeps what it says; a recipe without curves says nothing of them
+      gradientEnds: hasGradient(recipe) ? (recipe.amalgam.gradientEnds ?? 'mergekit') : 'nearest',
+      include: recipe.amalgam.include ?? [],
+      exclude: recipe.amalgam.exclude ?? [],
     },
   );
   return isPlainForm(recipe) && meansTheSame(recipe, buildRecipe(form, models, method), method)
@@ -81,16 +85,27 @@ function contributorsOf(recipe: Recipe, models: readonly ModelFacts[]): RecipeFa
 }
 
 /** A value as the form has it: mergekit's true and false of a choice are words here. */
-function asChosen(method: MergeMethod, name: string, value: ParameterScalar): ParameterScalar {
+function asChosen(method: MergeMethod, name: string, value: SettingValue): SettingValue {
   const spec = method.parameters[name] ?? method.modelParameters[name];
   if (spec?.kind !== 'choice' || typeof value !== 'boolean') return value;
   return spec.booleans?.[`${value}`] ?? value;
 }
 
-/** One value for every parameter, and no more than models and a method. */
+/** One value or one curve for every parameter, and no more than models and a method. */
 function isPlainForm({ parameters, models = [], slices, stages }: Recipe): boolean {
-  const levels = [parameters, ...models.map((m) => m.parameters)];
-  return !slices && !stages && levels.every((level) => !Object.values(level).some(Array.isArray));
+  return !slices && !stages && settingsOf({ parameters, models }).every((s) => !isFiltered(s));
+}
+
+function settingsOf({ parameters, models = [] }: Pick<Recipe, 'parameters' | 'models'>): ParameterSetting[] {
+  return [parameters, ...models.map((m) => m.parameters)].flatMap((level) => Object.values(level));
+}
+
+function isFiltered(setting: ParameterSetting): boolean {
+  return Array.isArray(setting) && setting.some((entry) => typeof entry !== 'number');
+}
+
+function hasGradient(recipe: Recipe): boolean {
+  return settingsOf(recipe).some(Array.isArray);
 }
 
 /** Whether the form, which writes out defaults, says all that the recipe says and nothing else. */
@@ -102,10 +117,7 @@ function meansTheSame(recipe: Recipe, built: Recipe, method: MergeMethod): boole
       const spec = specs[name];
       if (given !== undefined && (Array.isArray(given) || !spec)) return [name, given];
       if (!spec || spec.inert) return [name];
-      return [
-        name,
-        given === undefined ? (spec.default ?? null) : asChosen(method, name, given as Settings[string]),
-      ];
+      return [name, given === undefined ? (spec.default ?? null) : asChosen(method, name, given)];
     });
   };
   const said = ({ models, parameters, amalgam, ...rest }: Recipe) => ({
@@ -115,7 +127,12 @@ function meansTheSame(recipe: Recipe, built: Recipe, method: MergeMethod): boole
     name: undefined,
     models: models?.map((m) => [m.model, values(method.modelParameters, m.parameters)]),
     parameters: values(method.parameters, parameters),
-    amalgam: { ...amalgam, seed: amalgam.seed ?? 0, shardBytes: amalgam.shardBytes ?? DEFAULT_SHARD_BYTES },
+    amalgam: {
+      ...amalgam,
+      seed: amalgam.seed ?? 0,
+      shardBytes: amalgam.shardBytes ?? DEFAULT_SHARD_BYTES,
+      gradientEnds: hasGradient(recipe) ? (amalgam.gradientEnds ?? 'mergekit') : undefined,
+    },
   });
   const text = (value: object) => JSON.stringify(value, (_, v: unknown) => (isPlain(v) ? sorted(v) : v));
   return text(said(recipe)) === text(said(built));

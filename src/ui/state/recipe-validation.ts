@@ -1,11 +1,18 @@
 /** What keeps the facts from being a recipe, said beside the field it concerns. Pure; the plan checks the rest. */
 import type { ModelFacts } from '../../engine/protocol';
-import type { ParameterScalar } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 import { keepsNothing, methodConflict } from '../../merge/method-conflicts';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { shortName } from './recipe-build';
-import { effectiveSpecs, type RecipeFacts, type Settings, settingValue } from './recipe-facts';
+import {
+  effectiveSpecs,
+  hasCurve,
+  type RecipeFacts,
+  type Settings,
+  type SettingValue,
+  scalarValue,
+  settingValue,
+} from './recipe-facts';
 
 export interface RecipeProblem {
   place: ProblemPlace;
@@ -46,9 +53,11 @@ export function recipeProblems(
 }
 
 function conflicts(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
+  // along a curve values go together in some layers and not in others: the plan looks at every tensor
+  if (hasCurve(facts, method)) return [];
   const resolved = (specs: Readonly<Record<string, ParameterSpec>>, settings: Settings) =>
     Object.fromEntries(
-      Object.entries(specs).map(([name, spec]) => [name, settingValue(settings, name, spec)]),
+      Object.entries(specs).map(([name, spec]) => [name, scalarValue(settings, name, spec)]),
     );
   const enabled = facts.contributors.filter((c) => c.enabled);
   const own = enabled.map((c) => resolved(method.modelParameters, c.parameters));
@@ -66,8 +75,14 @@ function conflicts(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
   return [...found, { place: { kind: 'method' }, message: `${shortTitle(method)}: ${reason}.`, remedy }];
 }
 
-/** Why `value` is not a value of `spec`, or null. */
-export function settingProblem(spec: ParameterSpec, value: ParameterScalar): string | null {
+/** Why `value` is not a value of `spec`, or null; of a curve, the first point that is not. */
+export function settingProblem(spec: ParameterSpec, value: SettingValue): string | null {
+  if (Array.isArray(value)) {
+    if (spec.kind !== 'number') return 'Only numbers follow a curve.';
+    if (value.length === 0) return 'The curve has no points.';
+    const at = value.findIndex((point) => settingProblem(spec, point) !== null);
+    return at < 0 ? null : `Point ${at + 1} of the curve: ${settingProblem(spec, value[at]!)}`;
+  }
   if (spec.kind === 'boolean') return typeof value === 'boolean' ? null : 'This is on or off.';
   if (spec.kind === 'choice') {
     return spec.choices.some((c) => c.value === value)

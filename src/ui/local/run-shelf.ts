@@ -1,0 +1,62 @@
+/**
+ * Finished merges kept in this browser: the recipe, the report with its hashes, and what is needed to draw them again.
+ * No weights. A browser that keeps nothing (private windows, strict settings) rejects; callers go on without.
+ */
+import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import type { MergeReport } from '../../engine/protocol';
+import type { RunFacts } from '../state/facts';
+
+export interface KeptRun
+  extends Pick<
+    RunFacts,
+    | 'title'
+    | 'methodTitle'
+    | 'recipe'
+    | 'contributors'
+    | 'planned'
+    | 'layers'
+    | 'destination'
+    | 'outputFiles'
+    | 'startedAt'
+  > {
+  /** Unique in this browser. */
+  id: string;
+  report: MergeReport;
+}
+
+interface Shelf extends DBSchema {
+  runs: { key: string; value: KeptRun };
+}
+
+/** As many are kept: the report of a large model has some hundred kilobytes. */
+export const MOST_RUNS = 30;
+
+let shelf: Promise<IDBPDatabase<Shelf>> | undefined;
+
+function open(): Promise<IDBPDatabase<Shelf>> {
+  shelf ??= openDB<Shelf>('amalgam-runs', 1, {
+    upgrade(db) {
+      db.createObjectStore('runs', { keyPath: 'id' });
+    },
+  }).catch((error: unknown) => {
+    shelf = undefined; // the next call tries again
+    throw error;
+  });
+  return shelf;
+}
+
+/** Keeps a run; of more than {@link MOST_RUNS} the oldest go. */
+export async function keepRun(run: KeptRun): Promise<void> {
+  await (await open()).put('runs', run);
+  const old = (await keptRuns()).slice(MOST_RUNS);
+  for (const { id } of old) await deleteRun(id);
+}
+
+/** All kept runs, the newest first. */
+export async function keptRuns(): Promise<KeptRun[]> {
+  return (await (await open()).getAll('runs')).sort((a, b) => b.startedAt - a.startedAt);
+}
+
+export async function deleteRun(id: string): Promise<void> {
+  await (await open()).delete('runs', id);
+}

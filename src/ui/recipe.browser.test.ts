@@ -1,0 +1,119 @@
+import { openDB } from 'idb';
+import { afterEach, expect, test, vi } from 'vitest';
+import { page, userEvent } from 'vitest/browser';
+import { type FixtureOptions, fixtureEngine } from './engine-fixture';
+import { startStudio } from './start';
+import { buildRecipe } from './state/recipe-build';
+import { methodOf, type Studio } from './state/studio';
+
+let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
+
+afterEach(async () => {
+  running?.stop();
+  running?.element.remove();
+  running = undefined;
+  localStorage.clear();
+  const shelf = await openDB('amalgam-recipes');
+  for (const name of shelf.objectStoreNames) await shelf.clear(name);
+  shelf.close();
+});
+
+async function open(options: FixtureOptions = {}): Promise<Studio> {
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  running = { ...startStudio(fixtureEngine(options), element), element };
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  await vi.waitFor(() => expect(running?.studio.store.getState().profile.status).toBe('ready'));
+  return running.studio;
+}
+
+const recipeOf = (studio: Studio) => {
+  const { recipe, models } = studio.store.getState();
+  return buildRecipe(recipe, models, methodOf(recipe));
+};
+const cell = (name: string) =>
+  document.querySelector<HTMLElement>(`.heat-cell[data-name="${name}"]`)?.ariaLabel?.replace(/\s/g, ' ');
+const down = (layer: number) => cell(`model.layers.${layer}.mlp.down_proj.weight`);
+
+test('a density drawn over the layers is followed by the foretold chart, point by point', async () => {
+  const studio = await open();
+  await page.getByRole('button', { name: 'Draw density of kitchen over the layers' }).click();
+  const last = page.getByRole('slider', { name: 'density of kitchen, point 2 of 2' });
+  await expect.element(last).toHaveAttribute('aria-valuetext', '0.20 at layer 5');
+  (last.element() as HTMLElement).focus();
+  await userEvent.keyboard('{Shift>}{ArrowUp}{ArrowUp}{ArrowUp}{/Shift}');
+  await expect.element(last).toHaveAttribute('aria-valuenow', '0.5');
+  expect(recipeOf(studio).models?.[0]?.parameters.density).toEqual([0.2, 0.5]);
+  expect(recipeOf(studio).amalgam.gradientEnds).toBe('nearest');
+  await vi.waitFor(() => expect(down(0)).toBe('layer 0, mlp.down_proj, 80.0 % zero'));
+  await vi.waitFor(() => expect(down(5)).toBe('layer 5, mlp.down_proj, 50.0 % zero'));
+  await userEvent.keyboard('{ArrowLeft}');
+  expect((document.activeElement as HTMLElement).dataset.point).toBe('0');
+});
+
+test('points are added, removed, set by presets and dragged; one value comes back', async () => {
+  const studio = await open();
+  const density = () => studio.store.getState().recipe.contributors[0]?.parameters.density;
+  await page.getByRole('button', { name: 'Draw density of kitchen over the layers' }).click();
+  await page.getByRole('button', { name: 'ramp up: density of kitchen' }).click();
+  expect(density()).toEqual([0, 0.1, 0.2]);
+  await page.getByRole('button', { name: 'One point more: density of kitchen' }).click();
+  expect(density()).toHaveLength(4);
+  (page.getByRole('slider', { name: 'density of kitchen, point 4 of 4' }).element() as HTMLElement).focus();
+  await userEvent.keyboard('{Delete}');
+  expect(density()).toHaveLength(3);
+  const plot = document.querySelector<HTMLElement>('.curve-plot')!;
+  const point = document.querySelector<HTMLElement>('.curve-point[data-point="1"]')!;
+  await userEvent.dragAndDrop(point, plot, { targetPosition: { x: plot.clientWidth / 2, y: 0 } });
+  await vi.waitFor(() => expect((density() as number[])[1]).toBeGreaterThan(0.9));
+  await page.getByRole('button', { name: 'Draw density of kitchen over the layers' }).click();
+  expect(typeof density()).toBe('number');
+});
+
+test('what curves mean outside the layers is chosen where there is a curve', async () => {
+  const studio = await open();
+  const ends = page.getByLabelText('Curves outside the layers');
+  expect(ends.query()).toBeNull();
+  await page.getByRole('button', { name: 'Draw weight of harbour over the layers' }).click();
+  await ends.selectOptions('mergekit');
+  expect(recipeOf(studio).amalgam.gradientEnds).toBeUndefined();
+});
+
+test('a group of modules switched off is left out of plan and chart', async () => {
+  const studio = await open();
+  await page.getByRole('switch', { name: 'Merge MLP', exact: true }).click();
+  expect(recipeOf(studio).amalgam.exclude).toEqual(['mlp.']);
+  await vi.waitFor(() => expect(down(3)).toBe('layer 3, mlp.down_proj, copied unchanged'));
+  await expect.element(page.getByText(/18.tensors of 56 stay as in the base/)).toBeVisible();
+  await page.getByText('MLP', { exact: true }).click();
+  await page.getByRole('switch', { name: 'Merge mlp.down_proj' }).click();
+  expect(recipeOf(studio).amalgam.exclude).toEqual(['mlp.gate_proj', 'mlp.up_proj']);
+  await vi.waitFor(() => expect(down(3)).toBe('layer 3, mlp.down_proj, 80.0 % zero'));
+});
+
+test('a pattern of one’s own is added and taken away', async () => {
+  const studio = await open();
+  await page.getByLabelText('Pattern of tensor names').fill('layers.0.');
+  await userEvent.keyboard('{Enter}');
+  expect(recipeOf(studio).amalgam.exclude).toEqual(['layers.0.']);
+  await vi.waitFor(() => expect(down(0)).toBe('layer 0, mlp.down_proj, copied unchanged'));
+  expect(down(1)).toBe('layer 1, mlp.down_proj, 80.0 % zero');
+  await page.getByRole('button', { name: 'Remove the pattern layers.0.' }).click();
+  expect(recipeOf(studio).amalgam.exclude).toBeUndefined();
+});
+
+test('contributors change places by keyboard and by drag', async () => {
+  const studio = await open();
+  const order = () => studio.store.getState().recipe.contributors.map((c) => c.ref.replace('samples/', ''));
+  (page.getByRole('button', { name: 'Place of kitchen, 1 of 3' }).element() as HTMLElement).focus();
+  await userEvent.keyboard('{ArrowDown}');
+  expect(order()).toEqual(['harbour', 'kitchen', 'workshop']);
+  await vi.waitFor(() => expect(document.activeElement?.ariaLabel).toBe('Place of kitchen, 2 of 3'));
+  await userEvent.keyboard('{ArrowDown}{ArrowDown}');
+  expect(order()).toEqual(['harbour', 'workshop', 'kitchen']);
+  const grip = page.getByRole('button', { name: 'Place of kitchen, 3 of 3' }).element();
+  const first = document.querySelector<HTMLElement>('.cards .card')!;
+  await userEvent.dragAndDrop(grip, first, { targetPosition: { x: 20, y: 4 } });
+  await vi.waitFor(() => expect(order()[0]).toBe('kitchen'));
+});

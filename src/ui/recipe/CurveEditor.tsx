@@ -1,0 +1,215 @@
+import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
+import type { NumberSpec } from '../../merge/method';
+import { formatSetting } from '../format/quantity';
+import {
+  curveAt,
+  curvePresets,
+  curveRange,
+  curveStep,
+  MOST_POINTS,
+  snapped,
+  withOnePointMore,
+  withoutPoint,
+} from '../state/curve';
+import { useFacts } from '../studio-context';
+import '../styles/curve.css';
+
+interface CurveEditorProps {
+  points: readonly number[];
+  spec: NumberSpec;
+  /** `density of kitchen`. */
+  label: string;
+  onChange(points: number[]): void;
+}
+
+/** A curve of more layers shows no mark for each. */
+const MOST_MARKS = 128;
+
+/**
+ * A parameter over the layers. Points are sliders: dragged, or moved by the arrow keys (with Shift ten steps at once;
+ * Left and Right go to the next point, Insert adds one, Delete removes it).
+ */
+export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps) {
+  const layers = useFacts((s) => s.plan.facts?.layers ?? 0);
+  const plot = useRef<HTMLDivElement>(null);
+  // while a point is dragged the frame stays as it was
+  const [frame, setFrame] = useState<{ min: number; max: number } | null>(null);
+  const [shown, setShown] = useState<number | null>(null);
+  const { min, max } = frame ?? curveRange(spec, points);
+  const step = curveStep(spec);
+  const across = (index: number) => (100 * index) / Math.max(1, points.length - 1);
+  const down = (value: number) => 100 * (1 - (value - min) / (max - min));
+  const set = (index: number, value: number) =>
+    onChange(points.map((point, i) => (i === index ? snapped(value, spec) : point)));
+  const focus = (index: number) =>
+    plot.current?.querySelector<HTMLElement>(`[data-point="${index}"]`)?.focus();
+  const more = () => onChange(withOnePointMore(points, spec));
+  const remove = (index: number) => {
+    onChange(withoutPoint(points, index));
+    focus(Math.min(index, points.length - 2));
+  };
+  const onKeyDown = (event: KeyboardEvent, index: number) => {
+    const value = points[index] ?? min;
+    const key = event.key === 'Backspace' ? 'Delete' : event.key;
+    const to = movedBy(key, event.shiftKey ? 10 * step : step, value, { min, max });
+    if (to !== null) set(index, to);
+    else if (key === 'ArrowRight') focus(index + 1);
+    else if (key === 'ArrowLeft') focus(index - 1);
+    else if (key === 'Delete') remove(index);
+    else if (key === 'Insert' && points.length < MOST_POINTS) more();
+    else return;
+    event.preventDefault();
+  };
+  const drag = (event: PointerEvent<HTMLElement>, index: number) => {
+    if (!event.currentTarget.hasPointerCapture(event.pointerId) || !plot.current) return;
+    const box = plot.current.getBoundingClientRect();
+    const at = Math.min(1, Math.max(0, (event.clientY - box.top) / box.height));
+    set(index, max - at * (max - min));
+  };
+  const place = (index: number) => layerWords(index / Math.max(1, points.length - 1), layers);
+  const read = shown !== null && points[shown] !== undefined ? shown : null;
+  return (
+    <fieldset className="curve" aria-label={`${label} over the layers`}>
+      <div className="curve-plot" ref={plot}>
+        <svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
+          {min < 0 && max > 0 ? (
+            <line className="curve-zero" x1="0" x2="100" y1={down(0)} y2={down(0)} />
+          ) : null}
+          <polygon
+            className="curve-area"
+            points={`0,${down(Math.max(0, min))} ${line(points, across, down)} 100,${down(Math.max(0, min))}`}
+          />
+          <polyline className="curve-line" points={line(points, across, down)} />
+          {layers > 1 && layers <= MOST_MARKS ? <LayerMarks {...{ layers, points, down }} /> : null}
+        </svg>
+        {points.map((value, index) => (
+          <span
+            // biome-ignore lint/suspicious/noArrayIndexKey: points have no other name than their place.
+            key={index}
+            className="curve-point"
+            data-point={index}
+            role="slider"
+            tabIndex={0}
+            aria-label={`${label}, point ${index + 1} of ${points.length}`}
+            aria-orientation="vertical"
+            aria-valuemin={min}
+            aria-valuemax={max}
+            aria-valuenow={value}
+            aria-valuetext={`${formatSetting(value, step)} at ${place(index)}`}
+            style={{ left: `${across(index)}%`, top: `${down(value)}%` }}
+            onKeyDown={(event) => onKeyDown(event, index)}
+            onPointerDown={(event) => {
+              event.currentTarget.setPointerCapture(event.pointerId);
+              setFrame({ min, max });
+            }}
+            onPointerMove={(event) => drag(event, index)}
+            onLostPointerCapture={() => setFrame(null)}
+            onPointerEnter={() => setShown(index)}
+            onPointerLeave={() => setShown(null)}
+            onFocus={() => setShown(index)}
+            onBlur={() => setShown(null)}
+          />
+        ))}
+      </div>
+      <div className="curve-axis">
+        <span>{layers > 0 ? 'layer 0' : 'first layer'}</span>
+        <span className="numeric curve-read" aria-hidden="true">
+          {read === null ? '' : `${place(read)}: ${formatSetting(points[read]!, step)}`}
+        </span>
+        <span>{layers > 0 ? layers - 1 : 'last'}</span>
+      </div>
+      <div className="curve-tools">
+        {curvePresets(points, spec).map((preset) => (
+          <button
+            key={preset.label}
+            type="button"
+            className="curve-preset"
+            aria-label={`${preset.label}: ${label}`}
+            title={preset.label}
+            onClick={() => onChange(preset.points)}
+          >
+            <svg viewBox="0 0 20 12" aria-hidden="true">
+              <polyline points={presetLine(preset.points)} />
+            </svg>
+          </button>
+        ))}
+        <span className="spacer" />
+        <span className="small quiet">{points.length} points</span>
+        <button
+          type="button"
+          className="curve-preset"
+          aria-label={`One point less: ${label}`}
+          title="One point less"
+          disabled={points.length <= 2}
+          onClick={() => onChange(withoutPoint(points, points.length - 2))}
+        >
+          −
+        </button>
+        <button
+          type="button"
+          className="curve-preset"
+          aria-label={`One point more: ${label}`}
+          title="One point more"
+          disabled={points.length >= MOST_POINTS}
+          onClick={more}
+        >
+          +
+        </button>
+      </div>
+    </fieldset>
+  );
+}
+
+/** Where a key takes a point, or null for a key that moves none. */
+function movedBy(key: string, by: number, value: number, { min, max }: { min: number; max: number }) {
+  if (key === 'ArrowUp') return value + by;
+  if (key === 'ArrowDown') return value - by;
+  if (key === 'PageUp') return value + 10 * by;
+  if (key === 'PageDown') return value - 10 * by;
+  if (key === 'Home') return min;
+  return key === 'End' ? max : null;
+}
+
+interface LayerMarksProps {
+  layers: number;
+  points: readonly number[];
+  down(value: number): number;
+}
+
+/** A dot where each layer reads the curve. */
+function LayerMarks({ layers, points, down }: LayerMarksProps) {
+  const marks = Array.from({ length: layers }, (_, layer) => {
+    const t = layer / (layers - 1);
+    return `M${(100 * t).toFixed(2)} ${down(curveAt(points, t)).toFixed(2)}h0`;
+  });
+  return <path className="curve-marks" d={marks.join('')} />;
+}
+
+/** `layer 3`, or `between layers 2 and 3`. */
+function layerWords(t: number, layers: number): string {
+  if (layers < 2) return `${Math.round(100 * t)} % of the depth`;
+  const at = t * (layers - 1);
+  const near = Math.round(at);
+  return Math.abs(at - near) < 1e-9
+    ? `layer ${near}`
+    : `between layers ${Math.floor(at)} and ${Math.ceil(at)}`;
+}
+
+function line(
+  points: readonly number[],
+  across: (index: number) => number,
+  down: (value: number) => number,
+): string {
+  return points.map((value, i) => `${across(i)},${down(value)}`).join(' ');
+}
+
+function presetLine(points: readonly number[]): string {
+  const low = Math.min(...points);
+  const height = Math.max(...points) - low;
+  return points
+    .map(
+      (value, i) =>
+        `${2 + (16 * i) / (points.length - 1)},${height > 0 ? 10 - (8 * (value - low)) / height : 6}`,
+    )
+    .join(' ');
+}

@@ -1,0 +1,72 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { density, weight } from '../../merge/methods/parameters';
+import { evaluateSetting } from '../../merge/parameters';
+import {
+  curveAt,
+  curvePresets,
+  curveRange,
+  mayCurve,
+  snapped,
+  withOnePointMore,
+  withoutPoint,
+} from './curve';
+
+const values = fc.array(
+  fc.integer({ min: 0, max: 100 }).map((v) => v / 100),
+  { minLength: 2, maxLength: 12 },
+);
+
+describe('a curve', () => {
+  test('is at every position what the merge takes there', () => {
+    fc.assert(
+      fc.property(values, fc.double({ min: 0, max: 1, noNaN: true }), (points, t) => {
+        expect(curveAt(points, t)).toBe(evaluateSetting(points, 'any', t));
+      }),
+    );
+  });
+
+  test('keeps its ends when it gets a point, and its straight lines stay straight', () => {
+    fc.assert(
+      fc.property(values, (points) => {
+        const more = withOnePointMore(points, density);
+        expect(more).toHaveLength(points.length + 1);
+        expect([more[0], more.at(-1)]).toEqual([points[0], points.at(-1)]);
+      }),
+    );
+    expect(withOnePointMore([0, 1], density)).toEqual([0, 0.5, 1]);
+    expect(withOnePointMore([0, 0.5, 1], density)).toEqual([0, 0.33, 0.67, 1]);
+  });
+
+  test('loses the point asked for, but never the last two', () => {
+    expect(withoutPoint([1, 2, 3], 1)).toEqual([1, 3]);
+    expect(withoutPoint([1, 3], 0)).toEqual([1, 3]);
+  });
+
+  test('presets stay within the parameter and keep the height', () => {
+    const presets = curvePresets([0.2, 0.2], density);
+    expect(presets.map((p) => p.label)).toEqual(['flat', 'ramp up', 'ramp down', 'middle', 'ends']);
+    expect(presets.map((p) => p.points)).toEqual([
+      [0.2, 0.2, 0.2],
+      [0, 0.1, 0.2],
+      [0.2, 0.1, 0],
+      [0, 0.2, 0],
+      [0.2, 0, 0.2],
+    ]);
+    expect(curvePresets([0, 0], density)[0]?.points).toEqual([1, 1, 1]);
+    const least = { ...density, min: 0.1 };
+    expect(curvePresets([0.5, 0.5], least)[1]?.points[0]).toBe(0.1);
+  });
+
+  test('points lie on the steps of the parameter and within its bounds', () => {
+    expect(snapped(0.12345, density)).toBe(0.12);
+    expect(snapped(7, density)).toBe(1);
+    expect(curveRange(weight, [5])).toEqual({ min: -1, max: 5 });
+  });
+
+  test('switches, choices and whole numbers have none', () => {
+    expect(mayCurve(density)).toBe(true);
+    expect(mayCurve({ kind: 'number', integer: true, slider: {} })).toBe(false);
+    expect(mayCurve({ kind: 'boolean' })).toBe(false);
+  });
+});

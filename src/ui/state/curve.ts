@@ -1,0 +1,73 @@
+/** A parameter as a curve over the layers: equally spaced points, straight lines between them. Pure. */
+import type { NumberSpec } from '../../merge/method';
+
+/** As many points as the form offers; a recipe may have more. */
+export const MOST_POINTS = 16;
+
+export interface CurvePreset {
+  label: string;
+  points: number[];
+}
+
+/** Where the editor begins and ends: the slider's range, widened to what the points are. */
+export function curveRange(spec: NumberSpec, points: readonly number[]): { min: number; max: number } {
+  const { min, max } = spec.slider ?? { min: Math.max(spec.min, 0), max: Math.min(spec.max, 1) };
+  const finite = points.filter(Number.isFinite);
+  return { min: Math.min(min, ...finite), max: Math.max(max, ...finite) };
+}
+
+/** The least difference between two positions of a point. */
+export function curveStep(spec: NumberSpec): number {
+  return spec.slider?.step ?? 0.01;
+}
+
+/** A value on the steps of the parameter and within its bounds. */
+export function snapped(value: number, spec: NumberSpec): number {
+  const step = curveStep(spec);
+  const bounded = Math.min(spec.max, Math.max(spec.min, Math.round(value / step) * step));
+  return Number(bounded.toFixed(10));
+}
+
+/**
+ * The curve at position `t` in [0, 1], 0 at the first layer and 1 at the last: what a gradient means in mergekit
+ * (`config.py`, evaluate_setting). NaN without points.
+ */
+export function curveAt(points: readonly number[], t: number): number {
+  const scaled = t * (points.length - 1);
+  const left = Math.floor(scaled);
+  const right = Math.min(points.length - 1, left + 1);
+  const fraction = scaled - left;
+  return (1 - fraction) * (points[left] ?? Number.NaN) + fraction * (points[right] ?? Number.NaN);
+}
+
+/** The curve with one point more, read off where the new points stand. */
+export function withOnePointMore(points: readonly number[], spec: NumberSpec): number[] {
+  const count = points.length + 1;
+  return Array.from({ length: count }, (_, i) => snapped(curveAt(points, i / (count - 1)), spec));
+}
+
+/** The curve without a point; the others spread out again. Two are left at least. */
+export function withoutPoint(points: readonly number[], index: number): number[] {
+  return points.length <= 2 ? [...points] : points.filter((_, i) => i !== index);
+}
+
+/** Shapes to begin with, between the least useful value and the height that the curve has now. */
+export function curvePresets(points: readonly number[], spec: NumberSpec): CurvePreset[] {
+  const { max } = curveRange(spec, []);
+  const highest = Math.max(...points);
+  const low = snapped(Math.max(0, spec.min), spec);
+  const high = snapped(highest > low ? highest : max, spec);
+  const half = snapped((low + high) / 2, spec);
+  return [
+    { label: 'flat', points: [high, high, high] },
+    { label: 'ramp up', points: [low, half, high] },
+    { label: 'ramp down', points: [high, half, low] },
+    { label: 'middle', points: [low, high, low] },
+    { label: 'ends', points: [high, low, high] },
+  ];
+}
+
+/** May this parameter be drawn over the layers? */
+export function mayCurve(spec: { kind: string; integer?: boolean; slider?: object }): boolean {
+  return spec.kind === 'number' && spec.integer !== true && spec.slider !== undefined;
+}

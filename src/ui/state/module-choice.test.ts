@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest';
+import { matchesTensor } from '../../formats/tensor-pattern';
+import { sampleModels } from '../engine-fixture';
+import { planFor } from '../engine-fixture-plan';
+import { sampleRecipe } from './models';
+import { isOff, moduleGroups, otherPatterns, switchModules } from './module-choice';
+import { buildRecipe } from './recipe-build';
+import { methodOf } from './studio';
+
+const facts = sampleRecipe(sampleModels);
+const { tensors } = planFor(buildRecipe(facts, sampleModels, methodOf(facts)), 6, []);
+const groups = moduleGroups(tensors);
+const group = (id: string) => groups.find((g) => g.id === id)!;
+const leftOut = (exclude: readonly string[]) =>
+  tensors.filter((t) => exclude.some((pattern) => matchesTensor(pattern, t.name))).map((t) => t.name);
+
+describe('modules of the sample', () => {
+  test('every tensor is in one group, and each group is what it is called', () => {
+    expect(groups.map((g) => g.label)).toEqual(['Attention', 'MLP', 'Norms', 'Embedding, head']);
+    expect(groups.flatMap((g) => g.modules).reduce((sum, m) => sum + m.tensors, 0)).toBe(tensors.length);
+    expect(group('attention').modules.map((m) => m.pattern)).toContain('self_attn.q_proj');
+    expect(group('norms').modules.map((m) => m.pattern)).toContain('post_attention_layernorm');
+  });
+
+  test('a group switched off is one pattern that means its tensors and no others', () => {
+    const off = switchModules(facts, group('mlp'), group('mlp').modules, false);
+    expect(off.exclude).toEqual(['mlp.']);
+    expect(leftOut(off.exclude)).toEqual(tensors.filter((t) => t.name.includes('.mlp.')).map((t) => t.name));
+    expect(switchModules(off, group('mlp'), group('mlp').modules, true).exclude).toEqual([]);
+  });
+
+  test('one module of a group that is off comes back alone', () => {
+    const mlp = group('mlp');
+    const off = switchModules(facts, mlp, mlp.modules, false);
+    const [first] = mlp.modules;
+    const back = switchModules(off, mlp, [first!], true);
+    expect(mlp.modules.map((m) => isOff(back.exclude, mlp, m))).toEqual([false, true, true]);
+    expect(leftOut(back.exclude)).toHaveLength(12);
+  });
+
+  test('every pattern of the panel means its own module only', () => {
+    for (const { modules } of groups) {
+      for (const { pattern, tensors: count } of modules) expect(leftOut([pattern])).toHaveLength(count);
+    }
+  });
+
+  test('a pattern of other origin is left alone and shown', () => {
+    const written = { ...facts, exclude: ['model.layers.0.*'] };
+    const off = switchModules(written, group('norms'), group('norms').modules, false);
+    expect(off.exclude[0]).toBe('model.layers.0.*');
+    expect(otherPatterns(off.exclude, groups)).toEqual(['model.layers.0.*']);
+  });
+});

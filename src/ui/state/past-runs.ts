@@ -1,0 +1,90 @@
+/** Runs of before: kept when they finish, brought back with their recipe and charts, compared, forgotten. */
+import { deleteRun, type KeptRun, keepRun, keptRuns } from '../local/run-shelf';
+import type { RunFacts } from './facts';
+import { openModelsOf } from './keeping';
+import { openRecipe } from './recipe-open';
+import { notifyError, type Studio, setView, showTab } from './studio';
+
+/** Loads what was kept and keeps every run that finishes; returns a function that stops. */
+export function watchRuns(studio: Studio): () => void {
+  void load(studio);
+  return studio.store.subscribe(({ run }, before) => {
+    if (run?.status !== 'done' || !run.report || before.run?.status === 'done') return;
+    // a browser that keeps nothing: the list stays empty
+    keepRun(keptRun(run, run.report))
+      .then(() => load(studio))
+      .catch(() => {});
+  });
+}
+
+/** Brings a run back as if it had just finished: its recipe into the panel, its charts into Layers. */
+export async function reopenRun(studio: Studio, kept: KeptRun): Promise<void> {
+  const { id: _, ...run } = kept;
+  openRecipe(studio, kept.recipe);
+  studio.store.setState((s) => ({
+    run: {
+      ...run,
+      id: (s.run?.id ?? 0) + 1,
+      status: 'done',
+      progress: null,
+      tensors: kept.report.tensors,
+      log: [{ at: 0, tone: 'plain', text: `Merged ${new Date(kept.startedAt).toLocaleString()}` }],
+      error: null,
+      again: true,
+    },
+  }));
+  showTab(studio, 'layers');
+  await openModelsOf(studio, kept.recipe);
+}
+
+/** Holds a run in Layers as A, to see another setting or merge beside it. */
+export function pinRun(studio: Studio, kept: KeptRun): void {
+  const { title, methodTitle, contributors, planned, report } = kept;
+  studio.store.setState({
+    pinned: {
+      title: `${title} · ${methodTitle}, merged ${new Date(kept.startedAt).toLocaleString()}`,
+      contributors,
+      tensors: planned,
+      reports: report.tensors,
+    },
+  });
+  setView(studio, { tab: 'layers' });
+}
+
+/** Forgets a run; files it wrote stay where they are. */
+export async function forgetRun(studio: Studio, kept: KeptRun): Promise<void> {
+  try {
+    await deleteRun(kept.id);
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+  await load(studio);
+}
+
+/** Why no other run can be opened now, or null. */
+export function whyNotReopen(run: RunFacts | null): string | null {
+  return run?.status === 'running' || run?.status === 'cancelling' ? 'A merge is running.' : null;
+}
+
+async function load(studio: Studio): Promise<void> {
+  const pastRuns = await keptRuns().catch(() => []);
+  studio.store.setState({ pastRuns });
+}
+
+function keptRun(run: RunFacts, report: NonNullable<RunFacts['report']>): KeptRun {
+  const { title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt } = run;
+  return {
+    id: `${startedAt}-${report.recipeSha256.slice(0, 12)}`,
+    title,
+    methodTitle,
+    // what was merged: where λ was searched for, the report has what was found
+    recipe: report.recipe,
+    contributors,
+    planned,
+    layers,
+    destination,
+    outputFiles,
+    startedAt,
+    report,
+  };
+}
