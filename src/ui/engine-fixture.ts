@@ -23,6 +23,7 @@ import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import { planFor } from './engine-fixture-plan';
 import { pretendProfile } from './engine-fixture-profile';
+import { type PushFixtureOptions, pretendPush } from './engine-fixture-push';
 import {
   fixtureTexts,
   pretendEvaluations,
@@ -32,7 +33,7 @@ import {
 import { pretendTools, type ToolFixtureOptions } from './engine-fixture-tools';
 import type { StudioEngine } from './state/studio';
 
-export interface FixtureOptions extends RunningFixtureOptions, ToolFixtureOptions {
+export interface FixtureOptions extends RunningFixtureOptions, ToolFixtureOptions, PushFixtureOptions {
   /** Milliseconds one tensor takes. */
   pace?: number;
   layers?: number;
@@ -103,6 +104,13 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       },
       keep: (name, bytes) => outputs.push({ name, bytes, complete: true }),
     }),
+    ...pretendPush(
+      options,
+      () => {
+        cancelled = false;
+      },
+      () => cancelled,
+    ),
     sampleTexts: async () => fixtureTexts,
     openDataset: async (idOrUrl) => {
       if (options.hubError) throw options.hubError;

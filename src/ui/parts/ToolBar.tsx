@@ -18,8 +18,10 @@ const STAGES: Readonly<Record<ToolProgress['stage'], string>> = {
   measuring: 'running the model',
   searching: 'searching',
   evaluating: 'measuring perplexity',
-  hashing: 'hashing the inputs',
+  hashing: 'hashing',
   writing: 'writing',
+  sending: 'sending',
+  committing: 'committing',
 };
 
 /** What a tool is at, how fast, how long it will take, and the way to stop it. Shown for these kinds of jobs only. */

@@ -13,6 +13,8 @@ import { useFacts, useStudio } from '../studio-context';
 import { KeptOutputs } from './KeptOutputs';
 import { OutputFiles } from './OutputFiles';
 
+const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
+
 const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.RecipeYaml })));
 
 /** Where the result goes and in which form; its files once there are any; the recipe as text. */
@@ -31,6 +33,9 @@ export function OutputTab() {
       </div>
       <div className="stack output-column output-files">
         <OutputFiles />
+        <Suspense>
+          <PushSection />
+        </Suspense>
         <KeptOutputs />
       </div>
     </div>

@@ -21,6 +21,7 @@ import type { Recipe } from '../../formats/recipe';
 import type { MetricId } from '../charts/metrics';
 import { type CollapseSlice, initialCollapse } from '../collapse/collapse-facts';
 import { type ComparisonSlice, initialComparison } from '../compare/compare-facts';
+import { initialPush, type PushSlice } from '../push/push-facts';
 import type { KeptRun } from '../local/run-shelf';
 import {
   type EvaluationSlice,
@@ -60,7 +61,8 @@ export interface StudioFacts {
   generation: GenerationSlice;
   comparison: ComparisonSlice;
   collapse: CollapseSlice;
-  /** The job of Compare or Collapse at work. */
+  push: PushSlice;
+  /** The job of Compare, Collapse or Output at work. */
   tool: ToolJob | null;
   hub: HubSlice;
   view: ViewSlice;
@@ -175,6 +177,7 @@ export const initialFacts: StudioFacts = {
   generation: initialGeneration,
   comparison: initialComparison,
   collapse: initialCollapse,
+  push: initialPush,
   tool: null,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, online: true },
   view: {

@@ -35,6 +35,9 @@ export type StudioEngine = Pick<
   | 'follow'
   | 'takeOver'
   | 'outputFile'
+  | 'hubAccount'
+  | 'pushTarget'
+  | 'push'
   | 'cache'
   | 'deleteCached'
 >;

@@ -1,12 +1,13 @@
-/** The long jobs of the tools beside the merge: comparing, extracting, looking for layers, collapsing. One at a time. */
+/** The long jobs of the tools beside the merge: comparing, extracting, collapsing, pushing. One at a time. */
 import type { CollapseProgress } from '../../engine/protocol-collapse';
 import type { CompareProgress } from '../../engine/protocol-compare';
+import type { PushProgress } from '../../engine/protocol-push';
 import { type ErrorFacts, errorFacts } from '../../errors';
 import type { StudioFacts, Tab } from './facts';
 import { stayAwake } from './stay-awake';
 import { notifyError, type Studio } from './studio';
 
-export type ToolKind = 'comparison' | 'extraction' | 'survey' | 'collapse';
+export type ToolKind = 'comparison' | 'extraction' | 'survey' | 'collapse' | 'push';
 
 export interface ToolJob {
   kind: ToolKind;
@@ -14,7 +15,10 @@ export interface ToolJob {
   cancelling: boolean;
 }
 
-export type ToolProgress = Omit<CompareProgress, 'finished'> | Omit<CollapseProgress, 'finished'>;
+export type ToolProgress =
+  | Omit<CompareProgress, 'finished'>
+  | Omit<CollapseProgress, 'finished'>
+  | Omit<PushProgress, 'finished'>;
 
 /** What a job is, while another button waits for it. */
 export const TOOL_WORDS: Readonly<Record<ToolKind, { title: string; busy: string; tab: Tab }>> = {
@@ -22,6 +26,7 @@ export const TOOL_WORDS: Readonly<Record<ToolKind, { title: string; busy: string
   extraction: { title: 'Extracting', busy: 'A LoRA is being extracted.', tab: 'compare' },
   survey: { title: 'Measuring layers', busy: 'Layers are being measured.', tab: 'collapse' },
   collapse: { title: 'Collapsing', busy: 'Layers are being collapsed.', tab: 'collapse' },
+  push: { title: 'Pushing', busy: 'An output is being pushed to the Hub.', tab: 'output' },
 };
 
 /** Why no tool can start now, or null. */

@@ -1,0 +1,104 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { page, userEvent } from 'vitest/browser';
+import { AmalgamError } from '../errors';
+import { type FixtureOptions, fixtureEngine } from './engine-fixture';
+import { startStudio } from './start';
+import type { Studio, StudioEngine } from './state/studio';
+
+let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
+
+afterEach(() => {
+  running?.stop();
+  running?.element.remove();
+  running = undefined;
+  localStorage.clear();
+});
+
+/** Opens the studio, merges, and shows the finished output. */
+async function openMerged(options: FixtureOptions = {}, change: Partial<StudioEngine> = {}) {
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  running = { ...startStudio({ ...fixtureEngine(options), ...change }, element), element };
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await page.getByRole('button', { name: 'Get the files' }).click();
+  await expect.element(page.getByRole('heading', { name: 'Push to the Hub' })).toBeVisible();
+  return running.studio;
+}
+
+const pushButton = () => page.getByRole('button', { name: 'Push', exact: true });
+const repository = () => page.getByLabelText('Repository');
+
+async function giveToken() {
+  await page.getByText('Access token and hub').click();
+  await page.getByLabelText('Token').fill('hf_maker');
+  await userEvent.keyboard('{Enter}');
+  await expect.element(page.getByText(/^as maker/)).toBeVisible();
+}
+
+test('with a token the name is proposed; pushing shows progress and ends at a link', async () => {
+  const push = vi.fn(fixtureEngine({ pushPace: 20 }).push);
+  await openMerged({}, { push });
+  await expect.element(pushButton()).toHaveAttribute('aria-disabled', 'true');
+  await giveToken();
+  await expect.element(repository()).toHaveValue('maker/base-ties');
+  await pushButton().click();
+  await expect.element(page.getByRole('progressbar', { name: 'Pushing' })).toBeVisible();
+  await expect.element(page.getByRole('link', { name: 'maker/base-ties' })).toBeVisible();
+  await expect.element(page.getByText(/of a new repository/)).toBeVisible();
+  const request = push.mock.calls[0]?.[0];
+  expect(request).toMatchObject({ repo: 'maker/base-ties', private: true, replace: [] });
+  expect(request?.source).toEqual({ kind: 'downloads', name: 'base-ties' });
+});
+
+test('files that are there are listed and replaced only after a yes', async () => {
+  const options = { repositories: { 'maker/taken': ['config.json', 'notes.txt'] } };
+  const push = vi.fn(fixtureEngine(options).push);
+  await openMerged(options, { push });
+  await giveToken();
+  await repository().fill('maker/taken');
+  await page.getByRole('radio', { name: 'Public' }).click();
+  await pushButton().click();
+  const list = page.getByRole('list', { name: 'Files that would be replaced' });
+  await expect.element(list).toHaveTextContent('config.json');
+  await expect.element(list).not.toHaveTextContent('notes.txt');
+  await page.getByRole('button', { name: 'Never mind' }).click();
+  expect(push).not.toHaveBeenCalled();
+  await pushButton().click();
+  await page.getByRole('button', { name: 'Replace these files' }).click();
+  await expect.element(page.getByRole('link', { name: 'maker/taken' })).toBeVisible();
+  expect(push.mock.calls[0]?.[0]).toMatchObject({ replace: ['config.json'], private: false });
+});
+
+test('a refusal is said in words, a read-only token before anything is sent', async () => {
+  const pushError = new AmalgamError(
+    'Unauthorized',
+    'Your access token may not write to maker/x.',
+    'Give a token with write permission.',
+  );
+  const studio = await openMerged({ pushError });
+  await giveToken();
+  await repository().fill('maker/x');
+  await pushButton().click();
+  await expect.element(page.getByText(pushError.message)).toBeVisible();
+  await expect.element(page.getByText(pushError.hint)).toBeVisible();
+  studio.store.setState((s) => ({
+    push: { ...s.push, account: { name: 'maker', organisations: [], mayWrite: false } },
+  }));
+  await expect.element(page.getByText('as maker, read only')).toBeVisible();
+  await expect.element(pushButton()).toHaveAttribute('aria-disabled', 'true');
+});
+
+test('it can be stopped, and a merge waits for it', async () => {
+  const studio = await openMerged({ pushPace: 60 });
+  await giveToken();
+  await pushButton().click();
+  await expect.element(page.getByRole('button', { name: 'Stop' })).toBeVisible();
+  await expect
+    .element(page.getByRole('button', { name: 'Merge', exact: true }))
+    .toHaveAttribute('aria-disabled', 'true');
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await vi.waitFor(() => expect(studio.store.getState().tool).toBeNull());
+  expect(studio.store.getState().push).toMatchObject({ status: 'idle', report: null, error: null });
+});

@@ -1,0 +1,197 @@
+import { useEffect, useId, useState } from 'react';
+import type { PushReport } from '../../engine/protocol-push';
+import { HubSettings } from '../add-model/HubSettings';
+import '../styles/add-model.css';
+import '../styles/tools.css';
+import '../styles/push.css';
+import { formatBytes, formatCounted, formatSeconds } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { Message } from '../parts/Message';
+import { Section } from '../parts/Section';
+import { Segmented } from '../parts/Segmented';
+import { ToolBar } from '../parts/ToolBar';
+import { notifyError } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import {
+  editPush,
+  editPushTarget,
+  loadAccount,
+  type Pushable,
+  proposedRepo,
+  push,
+  pushables,
+  pushReplacing,
+  whyNotPush,
+} from './pushing';
+
+/** A finished output to a model repository on the Hub. Not there while nothing is finished. */
+export function PushSection() {
+  const outputs = usePushables();
+  const chosen = useFacts((s) => s.push.output);
+  const output = outputs.find((o) => o.name === chosen) ?? outputs[0];
+  return output ? <Push outputs={outputs} output={output} /> : null;
+}
+
+function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pushable }) {
+  const studio = useStudio();
+  const state = useFacts((s) => s.push);
+  const hasToken = useFacts((s) => s.hub.hasToken);
+  const url = useFacts((s) => s.hub.url);
+  const repo = state.repo ?? proposedRepo(state.account, output.name);
+  const why = useFacts((s) => whyNotPush(s, repo));
+  const outputId = useId();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another hub knows another account.
+  useEffect(() => {
+    if (hasToken) void loadAccount(studio);
+    else editPush(studio, { account: null });
+  }, [studio, hasToken, url]);
+  return (
+    <Section
+      title="Push to the Hub"
+      className="push"
+      aside={
+        state.account ? (
+          <span className="small quiet truncate">
+            as {state.account.name}
+            {state.account.mayWrite ? '' : ', read only'}
+          </span>
+        ) : null
+      }
+    >
+      <HubSettings />
+      <form
+        className="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (why === null && state.status === 'idle') void push(studio, output, repo);
+        }}
+      >
+        {outputs.length > 1 ? (
+          <div className="labelled">
+            <label htmlFor={outputId}>Output</label>
+            <select
+              id={outputId}
+              className="select"
+              value={output.name}
+              onChange={(event) => editPushTarget(studio, { output: event.target.value })}
+            >
+              {outputs.map(({ name }) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </div>
+        ) : null}
+        <label className="labelled">
+          <span>Repository</span>
+          <input
+            className="field mono"
+            spellCheck={false}
+            autoComplete="off"
+            placeholder="owner/name"
+            value={repo}
+            onChange={(event) => editPushTarget(studio, { repo: event.target.value.trim() })}
+          />
+        </label>
+        <div className="row wrap">
+          <Segmented
+            label="Who may see a new repository"
+            value={state.private ? 'private' : 'public'}
+            options={[
+              { value: 'private', label: 'Private' },
+              { value: 'public', label: 'Public' },
+            ]}
+            onChange={(value) => editPushTarget(studio, { private: value === 'private' })}
+          />
+          <span className="spacer" />
+          {state.status === 'asking' ? null : (
+            <Button
+              type="submit"
+              className="strong"
+              why={why}
+              onClick={() => void push(studio, output, repo)}
+            >
+              {state.status === 'looking' ? 'Looking…' : 'Push'}
+            </Button>
+          )}
+        </div>
+      </form>
+      <p className="small quiet">
+        The repository is created if it is missing; one that exists stays as private or public as it is.
+        Everything arrives as one commit at the end: until then nothing of it can be seen.
+      </p>
+      {state.status === 'asking' && state.target ? (
+        <Message
+          tone="warning"
+          title={`${state.target.repo} already has ${formatCounted(state.target.taken.length, 'file')} of this output`}
+          hint="Replacing them keeps the earlier versions in the history of the repository. Other files there stay."
+          live
+        >
+          <ul className="mono small push-taken" aria-label="Files that would be replaced">
+            {state.target.taken.map((path) => (
+              <li key={path}>{path}</li>
+            ))}
+          </ul>
+          <div className="row message-actions">
+            <Button why={why} onClick={() => void pushReplacing(studio, output)}>
+              Replace these files
+            </Button>
+            <Button onClick={() => editPush(studio, { status: 'idle', target: null })}>Never mind</Button>
+          </div>
+        </Message>
+      ) : null}
+      <ToolBar kinds={['push']} />
+      {state.error ? <ErrorCard error={state.error} /> : null}
+      {state.report ? <Pushed report={state.report} /> : null}
+    </Section>
+  );
+}
+
+function Pushed({ report }: { report: PushReport }) {
+  const sent = report.files.filter((f) => f.sent);
+  const bytes = sent.reduce((sum, f) => sum + f.bytes, 0);
+  const known = report.files.length - sent.length;
+  return (
+    <Message
+      tone="ok"
+      title={
+        <>
+          Pushed to{' '}
+          <a className="link" href={`${report.page}/tree/${report.commit}`} target="_blank" rel="noreferrer">
+            {report.repo}
+          </a>
+        </>
+      }
+      hint={`${formatCounted(report.files.length, 'file')} in commit ${report.commit.slice(0, 12)}${
+        report.created ? ' of a new repository' : ''
+      }, ${formatSeconds(report.seconds)}. ${formatBytes(bytes)} of weights were sent${
+        known > 0 ? '; the rest is small or was there already' : ''
+      }.`}
+      live
+    />
+  );
+}
+
+/** Outputs that can be pushed; those in the browser's storage are asked for again whenever a run ends. */
+function usePushables(): Pushable[] {
+  const studio = useStudio();
+  const run = useFacts((s) => s.run);
+  const usable = useFacts((s) => s.engine.facts?.storage.available === true);
+  const [kept, setKept] = useState<string[]>([]);
+  const status = run?.status;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a run that ends has left an output behind.
+  useEffect(() => {
+    if (!usable) return;
+    let gone = false;
+    studio.engine.cache().then(
+      ({ outputs }) => {
+        if (!gone) setKept(outputs.filter((o) => o.complete).map((o) => o.name));
+      },
+      (thrown: unknown) => notifyError(studio, thrown),
+    );
+    return () => {
+      gone = true;
+    };
+  }, [studio, usable, status]);
+  return pushables(run, kept, studio.transient.folder);
+}

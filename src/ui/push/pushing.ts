@@ -1,0 +1,123 @@
+/** Actions of pushing an output to the Hub. */
+import type { PushProgress, PushReport, PushSource } from '../../engine/protocol-push';
+import { errorFacts } from '../../errors';
+import type { StudioFacts } from '../state/facts';
+import type { Studio } from '../state/studio';
+import { runTool, whyNoTool } from '../state/tool-job';
+import type { PushSlice } from './push-facts';
+
+/** An output that can be pushed, as the person chooses it. */
+export interface Pushable {
+  name: string;
+  source: PushSource;
+}
+
+export function editPush(studio: Studio, change: Partial<PushSlice>): void {
+  studio.store.setState((s) => ({ push: { ...s.push, ...change } }));
+}
+
+/** Changes what is pushed or where to: what was found or done before is of something else. */
+export function editPushTarget(
+  studio: Studio,
+  change: Partial<Pick<PushSlice, 'output' | 'repo' | 'private'>>,
+): void {
+  editPush(studio, { ...change, status: 'idle', target: null, report: null, error: null });
+}
+
+/** Asks the hub whom the token belongs to. A failure is shown where the token was given. */
+export async function loadAccount(studio: Studio): Promise<void> {
+  try {
+    editPush(studio, { account: await studio.engine.hubAccount(), error: null });
+  } catch (thrown) {
+    editPush(studio, { account: null, error: errorFacts(thrown) });
+  }
+}
+
+/**
+ * What can be pushed: the last merge, wherever it is, and the finished outputs kept in this browser.
+ * @param kept names of the finished outputs in the browser's storage
+ * @param folder the picked folder, while its handle is there
+ */
+export function pushables(
+  run: StudioFacts['run'],
+  kept: readonly string[],
+  folder: FileSystemDirectoryHandle | null,
+): Pushable[] {
+  const outputs: Pushable[] = kept.map((name) => ({ name, source: { kind: 'downloads', name } }));
+  if (run?.status !== 'done') return outputs;
+  const { name, kind } = run.destination;
+  if (kind === 'downloads') {
+    return [...outputs.filter((o) => o.name === name), ...outputs.filter((o) => o.name !== name)];
+  }
+  if (!folder || folder.name !== run.destination.folder) return outputs;
+  const shards = run.report?.shards.map((s) => s.file) ?? [];
+  const files = [...new Set([...shards, ...run.outputFiles])];
+  return [{ name, source: { kind: 'folder', handle: folder, name, files } }, ...outputs];
+}
+
+/** `owner/output`, as far as the owner is known. */
+export function proposedRepo(account: PushSlice['account'], output: string): string {
+  const name = output
+    .replace(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/--+/g, '-')
+    .replace(/^[.-]+|[.-]+$/g, '');
+  return account ? `${account.name}/${name}` : '';
+}
+
+/** Why nothing can be pushed now, or null. */
+export function whyNotPush(facts: StudioFacts, repo: string): string | null {
+  if (!facts.hub.hasToken) return 'Give an access token that may write first.';
+  if (!facts.hub.online) return 'This device is offline.';
+  if (facts.push.account && !facts.push.account.mayWrite) {
+    return 'This token can only read. Give one with write permission.';
+  }
+  if (!/^[^/\s]+\/[^/\s]+$/.test(repo)) return 'Name the repository as owner/name.';
+  if (facts.push.status === 'looking') return 'Looking at the repository…';
+  return whyNoTool(facts);
+}
+
+/** Looks at the repository first: where files would be replaced, the person is asked. Never rejects. */
+export async function push(studio: Studio, { name, source }: Pushable, repo: string): Promise<void> {
+  const facts = studio.store.getState();
+  if (whyNotPush(facts, repo) !== null) return;
+  editPush(studio, { output: name, repo, status: 'looking', target: null, report: null, error: null });
+  try {
+    const target = await studio.engine.pushTarget(repo, source);
+    // the person may have changed the name meanwhile
+    if (studio.store.getState().push.status !== 'looking') return;
+    editPush(studio, { target });
+    if (target.taken.length > 0) editPush(studio, { status: 'asking' });
+    else await send(studio, { name, source }, repo, []);
+  } catch (thrown) {
+    editPush(studio, { status: 'idle', error: errorFacts(thrown) });
+  }
+}
+
+/** Goes on after the person agreed to replace what is there. Never rejects. */
+export async function pushReplacing(studio: Studio, pushable: Pushable): Promise<void> {
+  const { push: state } = studio.store.getState();
+  if (state.status !== 'asking' || !state.target) return;
+  await send(studio, pushable, state.target.repo, state.target.taken);
+}
+
+async function send(
+  studio: Studio,
+  { name, source }: Pushable,
+  repo: string,
+  replace: string[],
+): Promise<void> {
+  editPush(studio, { status: 'pushing', error: null });
+  const request = {
+    ...{ source, repo, replace, private: studio.store.getState().push.private },
+    summary: `${name}, merged with Amalgam`,
+  };
+  const outcome = await runTool<PushProgress, PushReport>(studio, 'push', (onProgress) =>
+    studio.engine.push(request, onProgress),
+  );
+  editPush(studio, {
+    status: 'idle',
+    target: null,
+    ...('value' in outcome ? { report: outcome.value } : {}),
+    ...('error' in outcome ? { error: outcome.error } : {}),
+  });
+}
