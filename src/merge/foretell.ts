@@ -29,6 +29,9 @@ export interface ForetoldReport extends TensorReport {
   foretold: 'merge' | 'changes';
 }
 
+/** Selectors that look at one contributor's magnitudes alone. */
+const FORETOLD: ReadonlySet<DeltaPreset['select']> = new Set(['all', 'top-k', 'random', 'rank', 'band']);
+
 export function prepareProfile(profile: TensorProfile): PreparedProfile {
   return { profile, curves: profile.contributors.map((_, i) => magnitudeCurve(profile, i)) };
 }
@@ -60,9 +63,9 @@ export function foretell(
     ? modelThresholds(prepared, settings)
     : undefined;
   return prepared.map((p, t) =>
-    presets[t]!.select === 'fusion' || presets[t]!.select === 'variance'
-      ? foretoldChanges(p)
-      : foretoldDelta(p, presets[t]!, settings[t]!, wholeModel),
+    FORETOLD.has(presets[t]!.select)
+      ? foretoldDelta(p, presets[t]!, settings[t]!, wholeModel)
+      : foretoldChanges(p),
   );
 }
 
@@ -78,8 +81,7 @@ export function foretellMask(
 ): Uint8Array | undefined {
   if (method.compute.kind !== 'delta') return undefined;
   const preset = method.compute.preset(settings.parameters);
-  if (preset.select === 'fusion' || preset.select === 'variance' || preset.scope === 'model')
-    return undefined;
+  if (!FORETOLD.has(preset.select) || preset.scope === 'model') return undefined;
   const values = profile.sample.changes[index]!;
   const { sample } = selectionOf(preset, curves[index]!, values, settings.models[index]!, undefined);
   return Uint8Array.from(keptValues(values, sample, index), (v) => (v === 0 ? 0 : 1));
