@@ -53,6 +53,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'merge/methods',
     'merge/foretell',
     'merge/profile-curve',
+    'collapse/choose-layers',
   ],
   cli: ['engine/client', 'formats', 'ui/format'],
   main: ['ui', 'cli/page', 'engine/client'],

@@ -26,6 +26,8 @@ const RecipesDialog = lazy(() =>
   import('./gallery/RecipesDialog').then((m) => ({ default: m.RecipesDialog })),
 );
 
+const CollapseTab = lazy(() => import('./collapse/CollapseTab').then((m) => ({ default: m.CollapseTab })));
+
 const CompareTab = lazy(() => import('./compare/CompareTab').then((m) => ({ default: m.CompareTab })));
 
 const EvaluateTab = lazy(() => import('./evaluate/EvaluateTab').then((m) => ({ default: m.EvaluateTab })));
@@ -70,6 +72,9 @@ export function Workbench() {
               <Tabs.Trigger className="tab" value="compare">
                 <TabLabel text="Compare" /> <ToolMark tab="compare" />
               </Tabs.Trigger>
+              <Tabs.Trigger className="tab" value="collapse">
+                <TabLabel text="Collapse" /> <ToolMark tab="collapse" />
+              </Tabs.Trigger>
               <Tabs.Trigger className="tab" value="output">
                 <TabLabel text="Output" />
               </Tabs.Trigger>
@@ -97,6 +102,11 @@ export function Workbench() {
           <Tabs.Content className="tab-content" value="compare">
             <Suspense>
               <CompareTab />
+            </Suspense>
+          </Tabs.Content>
+          <Tabs.Content className="tab-content" value="collapse">
+            <Suspense>
+              <CollapseTab />
             </Suspense>
           </Tabs.Content>
           <Tabs.Content className="tab-content" value="output">

@@ -12,10 +12,6 @@ import type { SavedOutput } from '../state/saved-output';
 export interface CollapseSlice {
   /** Reference as the person chose it; null: the recipe's base. */
   model: string | null;
-  /** Text ids, null: the first there is. */
-  textIds: readonly string[] | null;
-  /** `quick`: only the beginning of each text is run. */
-  amount: 'quick' | 'full';
   /** Tokens run at once. */
   window: number;
   planner: PlannerKind;
@@ -72,8 +68,6 @@ export interface Collapsed {
 
 export const initialCollapse: CollapseSlice = {
   model: null,
-  textIds: null,
-  amount: 'quick',
   window: 256,
   planner: 'influence',
   targetBy: 'remove',

@@ -27,7 +27,7 @@ export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps)
   const choose = async (chosen: string) => {
     if (chosen !== LAST_MERGE) return onChange(chosen);
     if (!merged) return;
-    const ref = await openOutput(studio, merged);
+    const ref = await openOutput(studio, merged.destination, merged.outputFiles);
     if (ref === null) return;
     onChange(ref);
     notify(studio, 'note', `Opened ${ref}.`, 'It can be chosen in recipes, too.');

@@ -3,10 +3,9 @@ import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../engi
 import { errorFacts } from '../../errors';
 import { walkDirectory } from '../local/local-files';
 import { scoredText } from '../state/evaluation-texts';
-import type { RunFacts } from '../state/facts';
 import { openLocal } from '../state/models';
 import { chooseDestination } from '../state/run';
-import { savedOutput, whyNotSaved } from '../state/saved-output';
+import { type SavedOutput, savedOutput, whyNotSaved } from '../state/saved-output';
 import { notifyError, type Studio } from '../state/studio';
 import { runTool, type ToolOutcome, whyNoTool } from '../state/tool-job';
 import type { Comparison, ComparisonSlice, ExtractChoices, Extraction } from './compare-facts';
@@ -28,15 +27,18 @@ export function swapPair(studio: Studio): void {
   editComparison(studio, { base: finetuned, finetuned: base });
 }
 
-/** Opens what a finished merge has written as a model; its reference, or null where that failed and was said. */
-export async function openOutput(studio: Studio, run: RunFacts): Promise<string | null> {
-  const { kind, name } = run.destination;
+/** Opens what was written as a model; its reference, or null where that failed and was said. */
+export async function openOutput(
+  studio: Studio,
+  { kind, name }: Pick<SavedOutput, 'kind' | 'name'>,
+  outputFiles: readonly string[],
+): Promise<string | null> {
   try {
     const files =
       kind === 'folder'
         ? await filesInFolder(studio, name)
         : await Promise.all(
-            run.outputFiles.map(async (file) => ({
+            outputFiles.map(async (file) => ({
               path: `${name}/${file}`,
               file: await studio.engine.outputFile(name, file),
             })),

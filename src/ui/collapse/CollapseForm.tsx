@@ -1,0 +1,264 @@
+import type { CollapseParts, CollapseVariant } from '../../engine/protocol-collapse';
+import { Toggle } from '../compare/ComparisonForm';
+import { Button } from '../parts/Button';
+import { NumberField } from '../parts/NumberField';
+import { SaveTo } from '../parts/SaveTo';
+import { Segmented } from '../parts/Segmented';
+import { fileName } from '../state/saved-output';
+import { useFacts, useStudio } from '../studio-context';
+import type { CollapseSlice, LacoChoices, PlannerKind } from './collapse-facts';
+import { collapseLayers, collapseName, editCollapse, whyNotCollapsed } from './collapsing';
+import { choicesProblem, collapseModel, layersOf, variantOf } from './planning';
+
+const PLANNERS: readonly { value: PlannerKind; label: string; words: string }[] = [
+  {
+    value: 'influence',
+    label: 'Least influence',
+    words: 'ShortGPT: the layers that turn the stream least, wherever they stand.',
+  },
+  {
+    value: 'angular',
+    label: 'Straightest block',
+    words: 'Angular distance: the run of layers over which the stream turns least.',
+  },
+  {
+    value: 'laco',
+    label: 'Greedy search',
+    words:
+      'LaCo: from the top down, blocks become one layer while the shallower model, really run, stays alike.',
+  },
+  { value: 'manual', label: 'By hand', words: 'Press layers on the map below.' },
+];
+
+const VARIANTS: readonly { value: CollapseVariant; label: string }[] = [
+  { value: 'drop', label: 'drop them' },
+  { value: 'rdsc', label: 'add their differences (rdsc)' },
+  { value: 'replace-last', label: 'the last one takes the place' },
+  { value: 'mean', label: 'mean of the block' },
+];
+
+const PARTS: readonly { value: CollapseParts; label: string }[] = [
+  { value: 'linear', label: 'linear layers, norms stay' },
+  { value: 'full', label: 'everything' },
+  { value: 'attention', label: 'attention only' },
+  { value: 'mlp', label: 'MLP only' },
+];
+
+/** Planner, target, variant, scope, destination, and the button. */
+export function CollapseForm() {
+  const studio = useStudio();
+  const slice = useFacts((s) => s.collapse);
+  const model = useFacts(collapseModel);
+  const layers = useFacts((s) => layersOf(s.models, collapseModel(s)));
+  const hasTexts = useFacts((s) => s.evaluation.texts.some((t) => t.chosen));
+  const why = useFacts(whyNotCollapsed);
+  const problem = choicesProblem(slice, layers);
+  const variant = variantOf(slice);
+  return (
+    <div className="tool-form">
+      <div className="row wrap tool-fields">
+        <div className="scroll-x">
+          <Segmented<PlannerKind>
+            label="How layers are chosen"
+            value={slice.planner}
+            options={PLANNERS}
+            onChange={(planner) =>
+              editCollapse(studio, {
+                planner,
+                ...(planner === 'laco' && slice.targetBy === 'threshold' ? { targetBy: 'remove' } : {}),
+              })
+            }
+          />
+        </div>
+        <p className="small quiet tool-words">{PLANNERS.find((p) => p.value === slice.planner)?.words}</p>
+      </div>
+      {slice.planner === 'laco' ? <LacoFields laco={slice.laco} layers={layers} /> : null}
+      {slice.planner === 'manual' || (slice.planner === 'laco' && !slice.laco.stops) ? null : (
+        <TargetFields slice={slice} layers={layers} />
+      )}
+      {problem ? (
+        <p className="field-problem" role="alert">
+          {problem}
+        </p>
+      ) : null}
+      <div className="tool-grid collapse-choices">
+        <div className="tool-labelled">
+          <span aria-hidden="true">What goes is</span>
+          <select
+            className="select"
+            aria-label="What becomes of the layers that go"
+            value={variant}
+            onChange={(event) => editCollapse(studio, { variant: event.target.value as CollapseVariant })}
+          >
+            {VARIANTS.map((v) => (
+              <option key={v.value} value={v.value}>
+                {v.label}
+              </option>
+            ))}
+          </select>
+        </div>
+        <div className="tool-labelled">
+          <span aria-hidden="true">Scope</span>
+          <select
+            className="select"
+            aria-label="Scope: which tensors take part"
+            aria-describedby={variant === 'drop' ? 'collapse-scope' : undefined}
+            disabled={variant === 'drop'}
+            value={slice.parts}
+            onChange={(event) => editCollapse(studio, { parts: event.target.value as CollapseParts })}
+          >
+            {PARTS.map((p) => (
+              <option key={p.value} value={p.value}>
+                {p.label}
+              </option>
+            ))}
+          </select>
+          {variant === 'drop' ? (
+            <span id="collapse-scope" className="small quiet scope-why">
+              Layers that are dropped are not taken in by others.
+            </span>
+          ) : null}
+        </div>
+      </div>
+      <div className="row wrap tool-actions">
+        <Button className="strong" why={why} onClick={() => void collapseLayers(studio)}>
+          Collapse
+        </Button>
+        <Toggle
+          label="Perplexity before and after"
+          title="Runs the original and the shallower model over the chosen texts."
+          why={hasTexts ? null : 'No text is chosen to measure it on.'}
+          checked={slice.perplexity}
+          onChange={(perplexity) => editCollapse(studio, { perplexity })}
+        />
+      </div>
+      <div className="row wrap tool-actions">
+        <SaveTo what="Model to" />
+        <div className="row tool-field">
+          <span>name</span>
+          <input
+            className="field mono collapse-name"
+            aria-label="Name of the shallower model"
+            value={slice.name ?? (model === null ? '' : collapseName(model))}
+            spellCheck={false}
+            autoComplete="off"
+            onChange={(event) => editCollapse(studio, { name: fileName(event.target.value) || null })}
+          />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** How far: a number of layers, a share of them, or a threshold. */
+function TargetFields({ slice, layers }: { slice: CollapseSlice; layers: number | null }) {
+  const studio = useStudio();
+  const { planner, targetBy } = slice;
+  return (
+    <div className="row wrap tool-fields">
+      <Segmented<CollapseSlice['targetBy']>
+        label="How far"
+        value={targetBy}
+        options={[
+          { value: 'remove', label: 'Layers' },
+          { value: 'ratio', label: 'Share' },
+          {
+            value: 'threshold',
+            label: 'Threshold',
+            why: planner === 'laco' ? 'The greedy search has its threshold above.' : null,
+          },
+        ]}
+        onChange={(next) => editCollapse(studio, { targetBy: next })}
+      />
+      {targetBy === 'remove' ? (
+        <Field label="layers to go" value={slice.remove} min={1} max={(layers ?? 129) - 1} name="remove" />
+      ) : targetBy === 'ratio' ? (
+        <Field label="share to go" value={slice.ratio} min={0.01} max={0.99} step={0.01} name="ratio" />
+      ) : planner === 'influence' ? (
+        <Field
+          label="influence below"
+          value={slice.influence}
+          min={0.001}
+          max={2}
+          step={0.001}
+          name="influence"
+        />
+      ) : (
+        <Field label="distance at most" value={slice.angle} min={0.001} max={1} step={0.001} name="angle" />
+      )}
+      {planner === 'angular' ? (
+        <Segmented<'last' | 'all'>
+          label="Tokens"
+          value={slice.tokens}
+          options={[
+            { value: 'last', label: 'Last tokens' },
+            { value: 'all', label: 'All tokens' },
+          ]}
+          onChange={(tokens) => editCollapse(studio, { tokens })}
+        />
+      ) : null}
+    </div>
+  );
+}
+
+interface FieldProps {
+  label: string;
+  value: number;
+  name: 'remove' | 'ratio' | 'influence' | 'angle';
+  min: number;
+  max: number;
+  step?: number;
+}
+
+function Field({ label, value, name, min, max, step }: FieldProps) {
+  const studio = useStudio();
+  return (
+    <div className="row tool-field">
+      <span>{label}</span>
+      <NumberField
+        className="field mono"
+        label={label}
+        value={value}
+        min={min}
+        max={max}
+        step={step}
+        onChange={(next) => editCollapse(studio, { [name]: next })}
+      />
+    </div>
+  );
+}
+
+function LacoFields({ laco, layers }: { laco: LacoChoices; layers: number | null }) {
+  const studio = useStudio();
+  const edit = (change: Partial<LacoChoices>) => editCollapse(studio, { laco: { ...laco, ...change } });
+  const last = (layers ?? 128) - 1;
+  const field = (label: string, value: number, name: keyof LacoChoices, max: number, step?: number) => (
+    <div className="row tool-field">
+      <span>{label}</span>
+      <NumberField
+        className="field mono"
+        label={label}
+        value={value}
+        min={0}
+        max={max}
+        step={step}
+        onChange={(next) => edit({ [name]: next })}
+      />
+    </div>
+  );
+  return (
+    <div className="row wrap tool-fields">
+      {field('block of', laco.block, 'block', last + 1)}
+      {field('similarity above', laco.threshold, 'threshold', 1, 0.01)}
+      {field('interval', laco.interval, 'interval', last)}
+      {field('lowest layer', laco.lowest, 'lowest', last)}
+      {field('highest layer', laco.highest ?? last, 'highest', last)}
+      <Toggle
+        label="Stop at a target"
+        title="Ends the search when as many layers are gone."
+        checked={laco.stops}
+        onChange={(stops) => edit({ stops })}
+      />
+    </div>
+  );
+}

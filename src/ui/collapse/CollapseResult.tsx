@@ -1,0 +1,157 @@
+import { useState } from 'react';
+import type { CollapseReport, CollapseStep } from '../../engine/protocol-collapse';
+import { openOutput } from '../compare/comparing';
+import { sideName } from '../compare/pair-choices';
+import { formatParameters, formatPercent, formatReal, formatSeconds } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { Message } from '../parts/Message';
+import { SavedFiles } from '../parts/SavedFiles';
+import { Section } from '../parts/Section';
+import { ToolBar } from '../parts/ToolBar';
+import type { SavedOutput } from '../state/saved-output';
+import { notify } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import { layerWords } from './planning';
+
+/** The shallower model: what went, what it cost, where it is. */
+export function CollapseResult() {
+  const outcome = useFacts((s) => s.collapse.outcome);
+  return (
+    <Section title="3 · The shallower model" className="evaluate-section">
+      <ToolBar kinds={['collapse']} />
+      {outcome ? (
+        <>
+          {outcome.error?.code === 'NothingToCollapse' ? (
+            <Message tone="ok" title={outcome.error.message} hint={outcome.error.hint} live />
+          ) : outcome.error ? (
+            <ErrorCard error={outcome.error} />
+          ) : null}
+          {outcome.status === 'cancelled' ? (
+            <Message tone="note" title="Stopped. Nothing was saved." live />
+          ) : null}
+          {outcome.report ? <Cost report={outcome.report} /> : null}
+          <Steps steps={outcome.report?.steps ?? outcome.steps} />
+          {outcome.saved ? <Written saved={outcome.saved} /> : null}
+        </>
+      ) : (
+        <p className="quiet" role="status">
+          Nothing collapsed yet. The result is a checkpoint like any other: it can be merged, compared,
+          measured.
+        </p>
+      )}
+    </Section>
+  );
+}
+
+function Cost({ report }: { report: CollapseReport }) {
+  const { model, layers, parameters, removed, similarity, perplexity, notes, seconds } = report;
+  const items: [string, string, string][] = [
+    ['Layers', `${layers.before} → ${layers.after}`, `without ${layerWords(removed)}`],
+    [
+      'Parameters',
+      formatParameters(parameters.after),
+      `${formatPercent(1 - parameters.after / parameters.before)} fewer`,
+    ],
+    similarity
+      ? ['Similarity', formatReal(similarity.mean), 'cosine of what leaves']
+      : ['Similarity', '–', 'not measured'],
+    perplexity
+      ? [
+          'Perplexity',
+          `${formatReal(perplexity.before.perplexity)} → ${formatReal(perplexity.after.perplexity)}`,
+          'on the chosen texts',
+        ]
+      : ['Perplexity', '–', 'not measured'],
+    ['Time', formatSeconds(seconds), report.engine === 'webgpu' ? 'WebGPU' : 'CPU'],
+  ];
+  return (
+    <>
+      <h3 className="collapse-title" role="status">
+        {sideName(model)} without {removed.length === 1 ? 'layer' : 'layers'} {layerWords(removed)}
+      </h3>
+      <dl className="costs">
+        {items.map(([label, value, more]) => (
+          <div key={label}>
+            <dt>{label}</dt>
+            <dd>
+              <strong>{value}</strong>
+              <span className="costs-more truncate" title={more}>
+                {more}
+              </span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {notes.length > 0 ? (
+        <ul className="findings">
+          {notes.map((note) => (
+            <li key={note}>{note}</li>
+          ))}
+        </ul>
+      ) : null}
+    </>
+  );
+}
+
+/** What the greedy search tried, in order. */
+function Steps({ steps }: { steps: readonly CollapseStep[] }) {
+  if (steps.length === 0) return null;
+  return (
+    <details className="tool-more" open={steps.length <= 12}>
+      <summary>What was tried: {steps.length}</summary>
+      <table className="plain-table collapse-steps">
+        <thead>
+          <tr>
+            <th scope="col">layer</th>
+            <th scope="col">takes in</th>
+            <th scope="col">similarity</th>
+            <th scope="col">kept</th>
+            <th scope="col">layers</th>
+          </tr>
+        </thead>
+        <tbody>
+          {steps.map((step, i) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: steps only come at the end.
+            <tr key={i}>
+              <td>{step.layer}</td>
+              <td>{step.count}</td>
+              <td>{step.similarity === null ? 'not finite' : formatReal(step.similarity)}</td>
+              <td>{step.accepted ? 'yes' : 'no'}</td>
+              <td>{step.layers}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
+  );
+}
+
+function Written({ saved }: { saved: SavedOutput }) {
+  const studio = useStudio();
+  const [opening, setOpening] = useState(false);
+  const known = useFacts((s) => s.models.some((m) => m.ref === saved.name));
+  const open = async () => {
+    setOpening(true);
+    const ref = await openOutput(
+      studio,
+      saved,
+      saved.files.map((f) => f.name),
+    );
+    setOpening(false);
+    if (ref !== null) notify(studio, 'note', `Opened ${ref}.`, 'Choose it in a recipe, or compare it.');
+  };
+  return (
+    <>
+      <SavedFiles saved={saved} />
+      <div className="row">
+        <Button
+          why={known ? 'It is among the opened models.' : opening ? 'Opening…' : null}
+          onClick={() => void open()}
+        >
+          Open it as a model
+        </Button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,55 @@
+import { useEffect } from 'react';
+import { ModelSelect } from '../compare/ModelSelect';
+import { TextChoice } from '../evaluate/TextChoice';
+import { Section } from '../parts/Section';
+import { ToolBar } from '../parts/ToolBar';
+import { openSampleTexts } from '../state/evaluation';
+import { useFacts, useStudio } from '../studio-context';
+import '../styles/evaluate.css';
+import '../styles/tools.css';
+import '../styles/collapse.css';
+import { CollapseForm } from './CollapseForm';
+import { CollapseResult } from './CollapseResult';
+import { editCollapse } from './collapsing';
+import { DepthCharts } from './DepthCharts';
+import { LayerMap } from './LayerMap';
+import { collapseModel } from './planning';
+import { SurveyForm } from './SurveyForm';
+
+/** One model made shallower: look at its layers, choose which go, write what is left. */
+export function CollapseTab() {
+  const studio = useStudio();
+  const model = useFacts(collapseModel);
+  useEffect(() => {
+    void openSampleTexts(studio);
+  }, [studio]);
+  return (
+    <div className="screen tool-screen">
+      <div className="collapse-model">
+        <span className="pair-label" aria-hidden="true">
+          Model to make shallower
+        </span>
+        <ModelSelect
+          label="Model to make shallower"
+          value={model}
+          onChange={(ref) => editCollapse(studio, { model: ref, manual: [] })}
+        />
+        <p className="small quiet">
+          Whole layers are left out, or taken in by the layer before them. Nothing is trained; what it costs
+          is measured on a text of yours.
+        </p>
+      </div>
+      <Section title="1 · Look at the layers" className="evaluate-section">
+        <TextChoice />
+        <SurveyForm />
+        <ToolBar kinds={['survey']} />
+      </Section>
+      <Section title="2 · Choose which go" className="evaluate-section">
+        <CollapseForm />
+        <LayerMap />
+        <DepthCharts />
+      </Section>
+      <CollapseResult />
+    </div>
+  );
+}

@@ -1,0 +1,60 @@
+import { formatCount } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { Message } from '../parts/Message';
+import { NumberField } from '../parts/NumberField';
+import { QUICK_CHARACTERS } from '../state/evaluation-texts';
+import { useFacts, useStudio } from '../studio-context';
+import { editCollapse, surveyLayers, whyNotSurveyed } from './collapsing';
+import { collapseModel } from './planning';
+
+/** How the model is run over the texts, and the button. */
+export function SurveyForm() {
+  const studio = useStudio();
+  const { window, curveBlock, survey } = useFacts((s) => s.collapse);
+  const amount = useFacts((s) => s.evaluation.amount);
+  const model = useFacts(collapseModel);
+  const why = useFacts(whyNotSurveyed);
+  const own = survey?.model === model ? survey : null;
+  return (
+    <>
+      <div className="row wrap tool-fields">
+        <Button className="strong" why={why} onClick={() => void surveyLayers(studio)}>
+          Measure layers
+        </Button>
+        <div className="row tool-field">
+          <span>window</span>
+          <NumberField
+            className="field mono"
+            label="window in tokens"
+            value={window}
+            min={8}
+            max={131_072}
+            onChange={(next) => editCollapse(studio, { window: next })}
+          />
+        </div>
+        <div className="row tool-field">
+          <span>curve for blocks of</span>
+          <NumberField
+            className="field mono"
+            label="layers of the block whose similarity curve is measured, 0 for no curve"
+            value={curveBlock}
+            min={0}
+            max={64}
+            onChange={(next) => editCollapse(studio, { curveBlock: next })}
+          />
+        </div>
+        <p className="small quiet tool-words">
+          {amount === 'quick'
+            ? `The first ${formatCount(QUICK_CHARACTERS)} characters of each text are run through all layers. `
+            : 'Whole texts are run through all layers. '}
+          A text of the kind the model is for tells most.
+        </p>
+      </div>
+      {own?.error ? <ErrorCard error={own.error} /> : null}
+      {own?.status === 'cancelled' ? (
+        <Message tone="note" title="Stopped. Nothing was measured." live />
+      ) : null}
+    </>
+  );
+}
