@@ -42,14 +42,14 @@ test('with a token the name is proposed; pushing shows progress and ends at a li
   await openMerged({}, { push });
   await expect.element(pushButton()).toHaveAttribute('aria-disabled', 'true');
   await giveToken();
-  await expect.element(repository()).toHaveValue('maker/base-ties');
+  await expect.element(repository()).toHaveValue('maker/kitchen-harbour-workshop-ties');
   await pushButton().click();
   await expect.element(page.getByRole('progressbar', { name: 'Pushing' })).toBeVisible();
-  await expect.element(page.getByRole('link', { name: 'maker/base-ties' })).toBeVisible();
+  await expect.element(page.getByRole('link', { name: 'maker/kitchen-harbour-workshop-ties' })).toBeVisible();
   await expect.element(page.getByText(/of a new repository/)).toBeVisible();
   const request = push.mock.calls[0]?.[0];
-  expect(request).toMatchObject({ repo: 'maker/base-ties', private: true, replace: [] });
-  expect(request?.source).toEqual({ kind: 'downloads', name: 'base-ties' });
+  expect(request).toMatchObject({ repo: 'maker/kitchen-harbour-workshop-ties', private: true, replace: [] });
+  expect(request?.source).toEqual({ kind: 'downloads', name: 'kitchen-harbour-workshop-ties' });
 });
 
 test('files that are there are listed and replaced only after a yes', async () => {
