@@ -1,8 +1,9 @@
 import type { BufferRange, ComputeEngine, Dispatch, EngineBuffer, EngineSeconds } from '../compute/engine';
 import type { Kernel } from '../compute/kernel';
 import { AmalgamError } from '../errors';
+import { instantiateKernels } from './kernel-exports';
 import { CpuMemory, type Range } from './memory';
-import { instantiateKernels, STRIP, STRIP_KERNELS, type StripKernel } from './strips';
+import { STRIP, STRIP_KERNELS, type StripKernel } from './strips';
 
 interface CpuBuffer extends EngineBuffer {
   range: Range | undefined;

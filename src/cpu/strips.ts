@@ -2,122 +2,15 @@
  * Kernels in WebAssembly that can be run on a part of their elements: a tile goes through all of them strip by strip, so
  * that what one writes is still in the cache when the next one reads it. Each is the twin of the kernel of the same id.
  */
-import { CPU_KERNELS } from 'virtual:cpu-kernels';
 import { BLOCK } from '../compute/kernel';
 import { COMBINE_STATS } from '../compute/kernels/combine';
 import { DTYPE_CODE } from '../compute/kernels/decode';
 import { pairCount } from '../compute/kernels/gram';
 import { HISTOGRAM_BINS, HISTOGRAM_COPIES, HISTOGRAM_ELEMENTS } from '../compute/kernels/histogram';
+import type { Address, KernelExports } from './kernel-exports';
 
 /** Elements of a strip: whole blocks, and one workgroup of the histogram. */
 export const STRIP = HISTOGRAM_ELEMENTS;
-
-type Address = number;
-
-/** What assembly/kernels exports. */
-export interface KernelExports {
-  decode(raw: Address, out: Address, n: number, dtype: number): number;
-  encode(values: Address, out: Address, n: number, dtype: number): number;
-  subtract(values: Address, base: Address, n: number): void;
-  weightedSum(
-    values: Address,
-    stride: number,
-    count: number,
-    anchor: number,
-    table: Address,
-    out: Address,
-    n: number,
-  ): void;
-  combine(
-    values: Address,
-    stride: number,
-    models: number,
-    elements: number,
-    coefficients: Address,
-    election: number,
-    zeroNegative: number,
-    lambda: number,
-    extreme: number,
-    out: Address,
-    stats: Address,
-    scratch: Address,
-  ): void;
-  histogram(
-    values: Address,
-    n: number,
-    shift: number,
-    mask: number,
-    prefixShift: number,
-    prefix: number,
-    bins: Address,
-  ): void;
-  countEqual(values: Address, elements: number, key: number, counts: Address): void;
-  selectThreshold(
-    values: Address,
-    elements: number,
-    firstBlock: number,
-    outerKey: number,
-    outerCut: number,
-    outerQuota: number,
-    innerKey: number,
-    innerCut: number,
-    innerQuota: number,
-  ): number;
-  selectRandom(
-    values: Address,
-    n: number,
-    first: number,
-    below: number,
-    key0: number,
-    key1: number,
-    scratch: Address,
-  ): number;
-  rankDigit(
-    values: Address,
-    elements: number,
-    cols: number,
-    shift: number,
-    isFirst: number,
-    isLast: number,
-    orderIn: Address,
-    orderOut: Address,
-    scratch: Address,
-  ): void;
-  selectRank(
-    values: Address,
-    n: number,
-    first: number,
-    ranks: Address,
-    table: Address,
-    cols: number,
-    key0: number,
-    key1: number,
-    scratch: Address,
-  ): number;
-  gram(
-    values: Address,
-    stride: number,
-    count: number,
-    elements: number,
-    sums: Address,
-    scratch: Address,
-  ): void;
-  absoluteSum(values: Address, elements: number, sums: Address, scratch: Address): void;
-  hasSmall(values: Address, n: number): number;
-  lowRank(
-    left: Address,
-    right: Address,
-    cols: number,
-    rank: number,
-    out: Address,
-    first: number,
-    n: number,
-    scale: number,
-    add: number,
-    small: number,
-  ): void;
-  changeSquares(base: Address, out: Address, elements: number, sums: Address, scratch: Address): void;
-}
 
 /** Scratch of the kernels, in the page of memory that is never given away. */
 const SCRATCH: Address = 64;
@@ -144,14 +37,6 @@ export interface StripKernel {
   /** False where the dispatch needs what only the twin can do. */
   fits?(params: Readonly<Record<string, number>>): boolean;
   run(kernels: KernelExports, strip: Strip): void;
-}
-
-/** Compiles the kernels over a memory; undefined where the browser has no WebAssembly with SIMD. */
-export function instantiateKernels(memory: WebAssembly.Memory): KernelExports | undefined {
-  const binary = Uint8Array.from(atob(CPU_KERNELS), (c) => c.charCodeAt(0));
-  if (!WebAssembly.validate(binary)) return undefined;
-  const instance = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory } });
-  return instance.exports as unknown as KernelExports;
 }
 
 const block = (begin: number) => begin / BLOCK;
