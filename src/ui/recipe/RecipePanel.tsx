@@ -6,6 +6,7 @@ import { recipeProblems } from '../state/recipe-validation';
 import { methodOf, setView, showTab } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
+import { MergeWell } from './MergeWell';
 import { MethodSection } from './MethodSection';
 import { ModuleSection } from './ModuleSection';
 import { RecipeLinks } from './RecipeLinks';
@@ -29,6 +30,7 @@ export function RecipePanel() {
       <RecipeLinks />
       <BaseSection />
       <ContributorsSection />
+      <MergeWell />
       <MethodSection />
       <ModuleSection />
       <VocabularySection />

@@ -1,0 +1,67 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { calibrationHash, cutWindows } from './calibration';
+import { heldOutSize } from './find-lambda';
+import { tokenCounts } from './readings';
+
+const ids = Array.from({ length: 1000 }, (_, i) => i);
+
+describe('windows over a text', () => {
+  test('are as many and as long as asked, from the first token to the last, in order', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 40 }), fc.integer({ min: 8, max: 200 }), (windows, length) => {
+        const cut = cutWindows(ids, { windows, length }, 'text');
+        expect(cut.map((w) => w.length)).toEqual(Array.from({ length: windows }, () => length));
+        expect(cut[0]![0]).toBe(0);
+        expect(cut.at(-1)!.at(-1)).toBe(999);
+        for (const window of cut) expect(window.at(-1)! - window[0]!).toBe(length - 1);
+        for (let i = 1; i < windows; i++) expect(cut[i]![0]).toBeGreaterThan(cut[i - 1]![0]!);
+      }),
+    );
+  });
+
+  test('do not overlap where the text is long enough', () => {
+    const cut = cutWindows(ids, { windows: 10, length: 100 }, 'text');
+    expect(new Set(cut.flat()).size).toBe(1000);
+  });
+
+  test('of a text that is too short are refused, never filled up', () => {
+    expect(() => cutWindows(ids.slice(0, 99), { windows: 1, length: 100 }, 'my.txt')).toThrow(
+      expect.objectContaining({ code: 'TextTooShort', message: expect.stringContaining('my.txt') }),
+    );
+    expect(() => cutWindows(ids.slice(0, 105), { windows: 8, length: 100 }, 'my.txt')).toThrow(
+      expect.objectContaining({ code: 'TextTooShort' }),
+    );
+  });
+});
+
+test('the hash of a calibration depends on all that determines what is read, and nothing else', async () => {
+  const size = { windows: 8, length: 64 };
+  const hashes = await Promise.all([
+    calibrationHash({ kind: 'self', seed: 0 }, size),
+    calibrationHash({ kind: 'self', seed: 1 }, size),
+    calibrationHash({ kind: 'self', seed: 0 }, { ...size, windows: 9 }),
+    calibrationHash({ kind: 'self', seed: 0 }, { ...size, length: 65 }),
+    calibrationHash({ kind: 'text', name: 'a', text: 'some' }, size),
+    calibrationHash({ kind: 'text', name: 'a', text: 'other' }, size),
+  ]);
+  expect(new Set(hashes).size).toBe(hashes.length);
+  expect(await calibrationHash({ kind: 'text', name: 'b', text: 'some' }, size)).toBe(hashes[4]);
+});
+
+test('λ is measured on a quarter of the calibration, 8 to 32 windows', () => {
+  const windows = (n: number) => heldOutSize({ windows: n, length: 256 }).windows;
+  expect([1, 32, 100, 128, 4096].map(windows)).toEqual([8, 8, 25, 32, 32]);
+});
+
+test('token counts', () => {
+  expect([
+    ...tokenCounts(
+      [
+        [1, 2, 2],
+        [2, 0],
+      ],
+      4,
+    ),
+  ]).toEqual([1, 1, 3, 0]);
+});

@@ -1,0 +1,180 @@
+import { fileURLToPath } from 'node:url';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { type NodeModels, workAheadInNode } from '../../e2e/ahead-in-node';
+import { deleteMasks, listMasks } from '../store/masks';
+import { fakeStorage } from '../store/opfs.test.fake';
+
+const models: NodeModels = {
+  root: fileURLToPath(new URL('../../public/samples', import.meta.url)),
+  folders: {
+    base: 'base',
+    kitchen: 'kitchen',
+    again: 'kitchen',
+    workshop: 'workshop',
+  },
+  texts: { 'short.txt': 'Recipe: soup. '.repeat(400) },
+};
+
+const SIZE = 'calibration_windows: 4, calibration_window: 48';
+
+function recipe(method: string, parameters: string, names: readonly string[], own = 'density: 1'): string {
+  const weight = method === 'gram' ? '' : 'weight: 1, ';
+  const list = names.map((name) => `  - {model: ${name}, parameters: {${weight}${own}}}\n`).join('');
+  return `merge_method: ${method}\nbase_model: base\nmodels:\n${list}parameters: {${SIZE}, ${parameters}}\n`;
+}
+
+const Q = 'model.layers.0.self_attn.q_proj.weight';
+const ELEMENTS = 128 * 128;
+
+// whole models are run, on whatever machine this is
+vi.setConfig({ testTimeout: 180_000 });
+
+beforeEach(() => {
+  vi.stubGlobal('navigator', fakeStorage().navigator);
+});
+
+describe('a Gram merge', () => {
+  test('is worked out once: the second time no model is run, and the bytes are the same', async () => {
+    const text = recipe('gram', 'lambda: 1', ['base+kitchen', 'workshop']);
+    const first = await workAheadInNode(text, models);
+    const second = await workAheadInNode(text, models);
+    const [a, b] = [first.report.importance!, second.report.importance!];
+    expect([a.computed, a.reused, b.computed, b.reused]).toEqual([42, 0, 0, 42]);
+    expect(a.contributors.map((c) => [c.writtenTokens, c.forwardTokens])).toEqual([
+      [192, 192],
+      [192, 192],
+    ]);
+    expect(b.contributors.map((c) => [c.writtenTokens, c.forwardTokens])).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
+    expect(b.peakBytes).toBe(0);
+    expect(a.peakBytes).toBeGreaterThan(0);
+    expect(await second.prepared!.solution(Q)!.values(0, ELEMENTS)).toEqual(
+      await first.prepared!.solution(Q)!.values(0, ELEMENTS),
+    );
+    expect(second.prepared!.rowWeights('model.embed_tokens.weight')).toEqual(
+      first.prepared!.rowWeights('model.embed_tokens.weight'),
+    );
+  });
+
+  test('goes on where it was cut off: only what is missing is computed', async () => {
+    const text = recipe('gram', 'lambda: 1', ['base+kitchen', 'workshop']);
+    const storage = fakeStorage();
+    vi.stubGlobal('navigator', storage.navigator);
+    // one tensor after the other fails, as if the power were cut at some time
+    storage.failAt = 700;
+    await expect(workAheadInNode(text, models)).rejects.toThrow();
+    storage.powerCut(() => 'torn');
+    const { report } = await workAheadInNode(text, models);
+    expect(report.importance!.reused).toBeGreaterThan(0);
+    expect(report.importance!.computed + report.importance!.reused).toBe(42);
+  });
+
+  test('of one model is that model, and of a model with itself too', async () => {
+    const single = await workAheadInNode(recipe('gram', 'lambda: 1', ['base+kitchen']), models);
+    const twice = await workAheadInNode(recipe('gram', 'lambda: 1', ['base+kitchen', 'base+again']), models);
+    const [one] = await Promise.all([single.prepared!.solution(Q)!.values(0, ELEMENTS)]);
+    const norm = single.prepared!.solution(Q)!.contributors[0]!.norm;
+    expect(Math.hypot(...one)).toBeCloseTo(norm, 3);
+    expect(await twice.prepared!.solution(Q)!.values(0, ELEMENTS)).toEqual(one);
+  });
+
+  test('weighs rows of the embedding by tokens; the weights of a row add up to 1', async () => {
+    const { prepared } = await workAheadInNode(
+      recipe('gram', 'lambda: 1', ['base+kitchen', 'workshop']),
+      models,
+    );
+    const [a, b] = prepared!.rowWeights('model.embed_tokens.weight')!;
+    for (const [token, share] of a!.entries()) expect(share + b![token]!).toBeCloseTo(1, 12);
+    expect(new Set(a!).size).toBeGreaterThan(5);
+    expect(prepared!.rowWeights('model.norm.weight')).toBeUndefined();
+  });
+});
+
+describe('importance in a pipeline method', () => {
+  test.each(['off', 'cg'])(
+    'keeps ⌊ρn⌋ entries of every linear layer, once (compensation %s)',
+    async (how) => {
+      const text = recipe(
+        'ties',
+        `selector: importance, compensation: ${how}`,
+        ['base+kitchen', 'workshop'],
+        'density: 0.2',
+      );
+      const first = await workAheadInNode(text, models);
+      const second = await workAheadInNode(text, models);
+      expect(first.report.importance!.computed).toBe(84);
+      expect(second.report.importance).toMatchObject({ computed: 0, reused: 84 });
+      const [a, b] = [first, second].map(({ prepared }) => prepared!.selection(Q, 'workshop')!);
+      expect(a!.kept).toBe(Math.floor(0.2 * ELEMENTS));
+      expect(a!.kind).toBe(how === 'off' ? 'mask' : 'values');
+      if (a!.kind === 'mask' && b!.kind === 'mask') {
+        expect(await b!.mask(4096, 8192)).toEqual(await a!.mask(4096, 8192));
+      }
+      if (a!.kind === 'values' && b!.kind === 'values') {
+        const values = await a!.values(0, ELEMENTS);
+        expect(values.filter((v) => v !== 0)).toHaveLength(a!.kept);
+        // in two pieces, and in another order
+        expect(await b!.values(4096, ELEMENTS)).toEqual(values.slice(4096));
+        expect(await b!.values(0, 4096)).toEqual(values.slice(0, 4096));
+      }
+      expect(first.prepared!.selection('model.embed_tokens.weight', 'workshop')).toBeUndefined();
+    },
+  );
+
+  test('masks of two densities share what the models read, and are listed and deleted', async () => {
+    const at = (density: number) =>
+      workAheadInNode(
+        recipe('task_arithmetic', 'selector: importance', ['base+kitchen'], `density: ${density}`),
+        models,
+      );
+    await at(0.2);
+    const { report } = await at(0.5);
+    expect(report.importance!.contributors[0]).toMatchObject({ writtenTokens: 0, forwardTokens: 192 });
+    const listed = await listMasks();
+    expect(listed.map((m) => m.title).sort()).toEqual([
+      'base+kitchen: importance on text it wrote itself (seed 0), 4 × 48 tokens',
+      'base+kitchen: text it wrote itself (seed 0), 4 × 48 tokens',
+    ]);
+    for (const { id } of listed) await deleteMasks(id);
+    expect((await at(0.5)).report.importance!.contributors[0]!.writtenTokens).toBe(192);
+  });
+
+  test('another text is another calibration', async () => {
+    const own = await workAheadInNode(
+      recipe('task_arithmetic', 'selector: importance', ['base+kitchen'], 'density: 0.3'),
+      models,
+    );
+    const given = await workAheadInNode(
+      recipe(
+        'task_arithmetic',
+        'selector: importance',
+        ['base+kitchen'],
+        'density: 0.3, calibration: short.txt',
+      ),
+      models,
+    );
+    expect(given.report.importance!.computed).toBe(42);
+    expect(given.report.importance!.contributors[0]!.calibrationSha256).not.toBe(
+      own.report.importance!.contributors[0]!.calibrationSha256,
+    );
+  });
+});
+
+describe('lambda: auto', () => {
+  test('is found once, stands in the recipe, and 1 is among what was tried', async () => {
+    const text = recipe('task_arithmetic', 'lambda: auto', ['base+kitchen', 'workshop']);
+    const first = await workAheadInNode(text, models);
+    const second = await workAheadInNode(text, models);
+    const { chosen, curve, reused } = first.report.lambda!;
+    expect(reused).toBe(false);
+    expect(second.report.lambda).toMatchObject({ reused: true, chosen, curve });
+    expect(first.plan.recipe.parameters.lambda).toBe(chosen);
+    const yaml = first.plan.extras.find((e) => e.path === 'mergekit_config.yml')!.content;
+    expect('text' in yaml && yaml.text).toContain(`lambda: ${chosen}`);
+    expect(curve.map((p) => p.lambda)).toContain(1);
+    const best = curve.reduce((a, b) => (b.perplexity < a.perplexity ? b : a));
+    expect(best.lambda).toBe(chosen);
+  });
+});

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import type { ModelFacts } from '../../engine/protocol';
+import { methodById } from '../../merge/methods/index';
+import { initialFacts } from './facts';
+import { isMergedWell, mergeWell } from './merge-well';
+import { buildRecipe } from './recipe-build';
+
+const model = (ref: string, parameters: number): ModelFacts => ({
+  ref,
+  title: ref,
+  origin: 'local',
+  kind: 'checkpoint',
+  parameters,
+  bytes: 2 * parameters,
+  dtypes: {},
+});
+
+const contributor = (ref: string, colour: number) => ({
+  ref,
+  enabled: true,
+  colour,
+  parameters: { weight: 0.4, density: 0.2, calibration: 'all.txt' },
+});
+
+const facts = {
+  ...initialFacts.recipe,
+  base: 'base',
+  method: 'ties',
+  parameters: { lambda: 0.7, selector: 'importance' },
+  contributors: [contributor('a', 0), contributor('b', 1)],
+};
+
+test('sets a Gram merge of whole changes on text of the models’ own, with λ searched for', () => {
+  const models = [model('base', 1e6), model('a', 1e6), model('b', 1e6)];
+  const well = mergeWell(facts, models);
+  expect(isMergedWell(facts)).toBe(false);
+  expect(isMergedWell(well)).toBe(true);
+  const recipe = buildRecipe(well, models, methodById.get('gram')!);
+  expect(recipe.mergeMethod).toBe('gram');
+  expect(recipe.parameters).toMatchObject({ lambda: 'auto', calibration_windows: 32 });
+  for (const { parameters } of recipe.models!) {
+    expect(parameters.density ?? 1).toBe(1);
+    expect(parameters.calibration ?? 'self').toBe('self');
+  }
+});
+
+test('gives larger models more to read', () => {
+  const models = [model('base', 1e9), model('a', 1e9)];
+  expect(mergeWell(facts, models).parameters.calibration_windows).toBe(128);
+});
