@@ -2,6 +2,7 @@ import process from 'node:process';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 import { cpuKernels } from './assembly/vite-plugin.ts';
+import { offlineApp } from './offline/vite-plugin.ts';
 import { contentSecurityPolicy, HUB_ORIGINS } from './src/cli/content-security-policy.ts';
 
 /**
@@ -32,7 +33,7 @@ const hasDesktop =
 
 export default defineConfig({
   base: './',
-  plugins: [react(), policy, cpuKernels()],
+  plugins: [react(), policy, cpuKernels(), offlineApp()],
   worker: { format: 'es', plugins: () => [cpuKernels()] },
   // Found up front, so that the dev server never has to reload the page in the middle of somebody's first merge.
   optimizeDeps: { entries: ['index.html', 'src/**/*.worker.ts'] },

@@ -23,6 +23,7 @@ export function contentSecurityPolicy(connect: readonly string[]): string {
     "style-src 'self'",
     "img-src 'self' data: blob:",
     "font-src 'self'",
+    "manifest-src 'self'",
     `connect-src 'self' ${connect.join(' ')}`,
     "base-uri 'none'",
     "form-action 'none'",

@@ -1,5 +1,6 @@
 import { dismissNotice } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
+import { UpdateNotice } from '../offline/UpdateNotice';
 import { Button } from './Button';
 import { CloseIcon } from './icons';
 import { Message } from './Message';
@@ -9,12 +10,13 @@ import { RunNotices } from './RunNotices';
 export function Notices() {
   const studio = useStudio();
   const notices = useFacts((s) => s.notices);
-  const waiting = useFacts((s) => s.interrupted.length > 0 || s.elsewhere !== null);
+  const waiting = useFacts((s) => s.interrupted.length > 0 || s.elsewhere !== null || s.update);
   if (notices.length === 0 && !waiting) return null;
   return (
     <aside className="notices" aria-label="Notices">
       <ul className="stack">
         <RunNotices />
+        <UpdateNotice />
         {notices.map((notice) => (
           <li key={notice.id}>
             <Message tone={notice.tone} title={notice.message} hint={notice.hint} live />

@@ -65,6 +65,8 @@ export interface StudioFacts {
   /** The job of Compare, Collapse or Output at work. */
   tool: ToolJob | null;
   hub: HubSlice;
+  /** A new version of the app waits to be taken. */
+  update: boolean;
   view: ViewSlice;
   notices: Notice[];
 }
@@ -180,6 +182,7 @@ export const initialFacts: StudioFacts = {
   push: initialPush,
   tool: null,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, online: true },
+  update: false,
   view: {
     tab: 'layers',
     theme: 'system',

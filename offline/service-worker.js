@@ -1,0 +1,52 @@
+// Keeps the app itself (page, scripts, styles, the sample family) so that it opens without a network. Everything else
+// passes by untouched: models, datasets and the Hub are never seen here. The build fills in FILES and VERSION.
+const FILES = __FILES__;
+const VERSION = '__VERSION__';
+
+const PREFIX = 'amalgam-app-';
+const CACHE = PREFIX + VERSION;
+const page = new URL('index.html', self.registration.scope).href;
+const kept = new Set(FILES.map((file) => new URL(file, self.registration.scope).href));
+
+self.addEventListener('install', (event) => {
+  event.waitUntil(
+    caches
+      .open(CACHE)
+      // past the browser's own cache: a half-updated one would be kept for good
+      .then((cache) => cache.addAll(FILES.map((file) => new Request(file, { cache: 'reload' })))),
+  );
+});
+
+self.addEventListener('activate', (event) => {
+  event.waitUntil(sweep().then(() => self.clients.claim()));
+});
+
+// The page says when: never while something runs.
+self.addEventListener('message', (event) => {
+  if (event.data === 'take over') self.skipWaiting();
+});
+
+self.addEventListener('fetch', (event) => {
+  const { request } = event;
+  if (request.method !== 'GET' || request.headers.has('Range')) return;
+  const url = request.url.replace(/[?#].*$/, '');
+  if (request.mode === 'navigate' && (url === self.registration.scope || url === page)) {
+    event.respondWith(answer(page, request));
+  } else if (kept.has(url)) {
+    event.respondWith(answer(url, request));
+  } else if (url.startsWith(new URL('assets/', self.registration.scope).href)) {
+    // of the version before: a tab that is still open with it may load its parts
+    event.respondWith(caches.match(url).then((found) => found ?? fetch(request)));
+  }
+});
+
+async function answer(url, request) {
+  const cache = await caches.open(CACHE);
+  return (await cache.match(url)) ?? fetch(request);
+}
+
+/** The version before is kept for tabs that are open with it; older ones go. */
+async function sweep() {
+  const versions = (await caches.keys()).filter((name) => name.startsWith(PREFIX) && name !== CACHE);
+  await Promise.all(versions.slice(0, -1).map((name) => caches.delete(name)));
+}
