@@ -132,6 +132,12 @@ describe('several models side by side', { timeout: 120_000 }, () => {
     const running = onProgress.mock.calls.map(([p]) => p).filter((p) => p.stage === 'running');
     expect(running.at(-1)).toMatchObject({ done: running[0].total, secondsLeft: 0 });
     expect(running.every((p, i) => i === 0 || p.done >= running[i - 1].done)).toBe(true);
+    // a batch that is done is handed over at once: stopping the next one does not lose it
+    const finished = running.flatMap((p) => p.finished ?? []);
+    expect(finished.map(({ index, model }) => [index, model.outcomes.length])).toEqual([
+      [0, 2],
+      [1, 2],
+    ]);
     const stop = new AbortController();
     const stopped = many(
       [TIES, ARITHMETIC],

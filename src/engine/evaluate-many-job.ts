@@ -199,6 +199,12 @@ async function runBatch(work: Batch): Promise<void> {
         models[index]!.outcomes[one.texts[i]!] = { report: own };
       }
     }
+    tell(
+      started,
+      work,
+      begun,
+      batch.map(({ index }) => ({ index, model: models[index]! })),
+    );
   } finally {
     for (const { evaluation, model } of started) {
       evaluation.close();
@@ -290,7 +296,12 @@ function cutBatches(entries: readonly Entry[], inputs: EvaluateManyRequest['inpu
   return Array.from({ length: count }, (_, i) => entries.slice(i * size, (i + 1) * size));
 }
 
-function tell(started: readonly Started[], { part, options }: Batch, begun: number): void {
+function tell(
+  started: readonly Started[],
+  { part, options }: Batch,
+  begun: number,
+  finished?: RunningProgress['finished'],
+): void {
   const all = started.map(({ evaluation }) => evaluation.progress);
   const done = all.reduce((sum, p) => sum + p.tokensDone, 0);
   const total = all.reduce((sum, p) => sum + p.tokens, 0);
@@ -300,5 +311,12 @@ function tell(started: readonly Started[], { part, options }: Batch, begun: numb
   const whole = total / part.share;
   const doneOfWhole = part.before * whole + done;
   const secondsLeft = rate > 0 ? (whole - doneOfWhole) / rate : null;
-  options.onProgress({ stage: 'running', done: doneOfWhole, total: whole, rate, secondsLeft });
+  options.onProgress({
+    stage: 'running',
+    done: doneOfWhole,
+    total: whole,
+    rate,
+    secondsLeft,
+    ...(finished ? { finished } : {}),
+  });
 }

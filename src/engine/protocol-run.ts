@@ -102,4 +102,6 @@ export interface RunningProgress {
   secondsLeft: number | null;
   /** Generation: the text that came since the last message. */
   text?: string;
+  /** Several models: those that are done for good, by their place among the targets. */
+  finished?: { index: number; model: EvaluatedModel }[];
 }

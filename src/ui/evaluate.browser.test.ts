@@ -14,6 +14,7 @@ afterEach(async () => {
   running = undefined;
   localStorage.clear();
   await emptyShelf('amalgam-recipes');
+  await emptyShelf('amalgam-evaluations');
 });
 
 /** Forgets what this browser keeps, so that every test begins as on the first visit. */
@@ -98,6 +99,47 @@ test('measuring can be stopped; the merge waits for it and says so', async () =>
   await idle(studio);
   expect(studio.store.getState().evaluation.outcomes.size).toBe(0);
   await expect.element(merge).not.toHaveAttribute('aria-disabled');
+});
+
+test('what was measured is there after a reload, marked, until it is forgotten', async () => {
+  const first = await open();
+  for (const name of ['common', 'harbour', 'workshop']) await text(name).click();
+  await measureButton().click();
+  await idle(first);
+  await expect.element(page.getByText(/5\smodels, .* of weights read once for all, at most/)).toBeVisible();
+  const shown = () =>
+    document.querySelector('.perplexity tbody')?.querySelector('.perplexity-value')?.textContent;
+  const value = shown();
+  expect(value).toMatch(/^\d\.\d{3}/);
+  running?.stop();
+  running?.element.remove();
+
+  const again = await open();
+  for (const name of ['common', 'harbour', 'workshop']) await text(name).click();
+  await expect.element(row('base').getByText('from an earlier visit')).toBeVisible();
+  expect(shown()).toBe(value);
+  await expect.element(measureButton()).toHaveAttribute('aria-disabled', 'true');
+  await page.getByRole('button', { name: 'Forget them' }).click();
+  expect(again.store.getState().evaluation.outcomes.size).toBe(0);
+  await expect.element(measureButton()).not.toHaveAttribute('aria-disabled');
+  running?.stop();
+  running?.element.remove();
+  const third = await open();
+  expect(third.store.getState().evaluation.outcomes.size).toBe(0);
+});
+
+test('models that were done when measuring was stopped keep their numbers', async () => {
+  const evaluateMany: StudioEngine['evaluateMany'] = async (request, onProgress) => {
+    const { models } = await fixtureEngine().evaluateMany(request, () => {});
+    const running = { stage: 'running', done: 1, total: 2, rate: 1, secondsLeft: 1 } as const;
+    onProgress({ ...running, finished: models.slice(0, 2).map((model, index) => ({ index, model })) });
+    throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again.');
+  };
+  const studio = await open({}, { evaluateMany });
+  await measureButton().click();
+  await idle(studio);
+  // two models on four texts
+  expect(studio.store.getState().evaluation.outcomes.size).toBe(8);
 });
 
 test('a model that cannot be run says why, once, and the others are measured', async () => {

@@ -61,7 +61,7 @@ export function DatasetText({ onDone }: { onDone: () => void }) {
         { ref, path, characters, ...(column === '' ? {} : { column }) },
         ({ done, total }) => setShare(total > 0 ? done / total : null),
       );
-      addText(studio, `${ref.replace(/@.*/, '')}: ${path}`, taken.text);
+      await addText(studio, `${ref.replace(/@.*/, '')}: ${path}`, taken.text);
       onDone();
     });
 

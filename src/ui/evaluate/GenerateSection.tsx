@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { formatCount, formatSeconds } from '../format/quantity';
+import { formatBytes, formatCount, formatSeconds } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';
@@ -169,7 +169,7 @@ function Column({ column, prompt, begun, stale }: ColumnProps) {
 function footWords({ status, report, progress }: GenerationColumn): string {
   if (report) {
     const end = report.ended === 'stop' ? 'ended its text' : 'stopped at the limit';
-    return `${formatCount(report.ids.length)} tokens in ${formatSeconds(report.seconds)}, ${end}`;
+    return `${formatCount(report.ids.length)} tokens in ${formatSeconds(report.seconds)}, ${end}; at most ${formatBytes(report.peakBytes)} on the device`;
   }
   switch (status) {
     case 'waiting':

@@ -63,6 +63,9 @@ function Bar({ job }: { job: EvaluationJob }) {
         <span className="spacer" />
         <span className="quiet">{secondsLeft === null ? '' : `${formatClock(secondsLeft)} left`}</span>
       </p>
+      <p className="small faint measuring-line">
+        Models side by side finish together. Stopping keeps every number in the table, not those at work.
+      </p>
       <Button why={job.cancelling ? 'Cancelling…' : null} onClick={() => void cancelMeasuring(studio)}>
         Stop measuring
       </Button>

@@ -15,6 +15,7 @@ import {
   tableErrors,
 } from '../state/evaluation-table';
 import { useFacts, useStudio } from '../studio-context';
+import { MeasuredFoot } from './MeasuredFoot';
 import { MeasuringBar } from './MeasuringBar';
 import { PerplexityTable } from './PerplexityTable';
 import { ProtocolFields } from './ProtocolFields';
@@ -43,7 +44,10 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
           <span>Choose a base or add a model in the recipe: each becomes a row here.</span>
         </div>
       ) : (
-        <PerplexityTable {...table} />
+        <>
+          <PerplexityTable {...table} />
+          <MeasuredFoot rows={table.rows} />
+        </>
       )}
     </Section>
   );

@@ -87,12 +87,18 @@ interface RowProps {
   several: boolean;
 }
 
-function Row({ row: { row, cells, mean, seconds, bytes, staleTitle }, columns, base, several }: RowProps) {
+function Row({ row: facts, columns, base, several }: RowProps) {
+  const { row, cells, mean, seconds, bytes, staleTitle, earlier } = facts;
   return (
     <tr data-current={row.current || undefined} data-stale={staleTitle !== null || undefined}>
       <th scope="row">
         <RowHead row={row} />
         {staleTitle !== null ? <small className="faint">before your change: {staleTitle}</small> : null}
+        {earlier === null ? null : (
+          <small className="faint" title={`Measured on ${new Date(earlier).toLocaleString()}.`}>
+            from an earlier visit
+          </small>
+        )}
       </th>
       {columns.map((column, i) => {
         const cell = cells[i];

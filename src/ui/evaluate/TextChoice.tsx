@@ -97,7 +97,7 @@ function PasteText({ onDone }: { onDone: () => void }) {
   const [name, setName] = useState('');
   const [text, setText] = useState('');
   const add = () => {
-    addText(studio, name.trim() || 'pasted', text);
+    void addText(studio, name.trim() || 'pasted', text);
     onDone();
   };
   return (

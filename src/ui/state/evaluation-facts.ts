@@ -12,11 +12,20 @@ export interface EvaluationSlice {
   /** Tokens a model sees at once, and by which windows advance. */
   window: number;
   stride: number;
-  /** By `outcomeKey`: measured once, kept until the page closes. */
+  /** By `outcomeKey`: measured once, and kept for the next visit where that is sound. */
   outcomes: ReadonlyMap<string, Outcome>;
   /** Row → what was measured in it last: shown dimmed once the recipe has moved on. */
   lastOf: ReadonlyMap<string, MeasuredTarget>;
   job: EvaluationJob | null;
+  /** What the models measured last took together; null before the first. */
+  cost: EvaluationCost | null;
+}
+
+/** Models that went side by side: bytes of weights read, and the most there was on the device. */
+export interface EvaluationCost {
+  models: number;
+  bytesRead: number;
+  peakBytes: number;
 }
 
 /** A text to measure on. Its content never changes under its id. */
@@ -24,13 +33,20 @@ export interface EvaluationText {
   id: string;
   name: string;
   text: string;
+  /** SHA-256 in hex of the part that is scored: outcomes are kept under it. */
+  sha256: { quick: string; full: string };
   origin: 'sample' | 'own';
   /** Is it a column? */
   chosen: boolean;
 }
 
-/** `bytes`: of the model's weights if it were saved. */
-export type Outcome = { report: EvaluateReport; bytes: number | null } | { error: ErrorFacts };
+/**
+ * `bytes`: of the model's weights if it were saved. `earlier`: when it was measured, in milliseconds since 1970, if that
+ * was on an earlier visit.
+ */
+export type Outcome =
+  | { report: EvaluateReport; bytes: number | null; earlier?: number }
+  | { error: ErrorFacts };
 
 export interface MeasuredTarget {
   /** As `targetKey` has it. */
@@ -102,6 +118,7 @@ export const initialEvaluation: EvaluationSlice = {
   outcomes: new Map(),
   lastOf: new Map(),
   job: null,
+  cost: null,
 };
 
 export const initialGeneration: GenerationSlice = {

@@ -13,7 +13,9 @@ const ready: StudioFacts = {
   recipe: sampleRecipe(sampleModels),
   evaluation: {
     ...initialFacts.evaluation,
-    texts: [{ id: 'own 1', name: 'a', text: 'a b', origin: 'own', chosen: true }],
+    texts: [
+      { id: 'own 1', name: 'a', text: 'a b', sha256: { quick: '1', full: '1' }, origin: 'own', chosen: true },
+    ],
   },
 };
 

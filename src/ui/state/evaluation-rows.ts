@@ -1,6 +1,8 @@
 /** Who is measured: base, contributors, the recipe's merge, and the merge by every other method that fits. Pure. */
 import type { ModelFacts } from '../../engine/protocol';
 import type { RunTarget } from '../../engine/protocol-run';
+import { formatModelRef, parseModelRef } from '../../formats/recipe';
+import { recipeRepositories } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import { buildRecipe, contributorId, methodTitle, shortName } from './recipe-build';
@@ -66,6 +68,22 @@ export function recipeByMethod(recipe: RecipeFacts, method: MergeMethod): Recipe
 export function targetKey(target: RunTarget): string {
   // Both come from buildRecipe, which writes keys in one order.
   return 'model' in target ? `model ${target.model}` : `recipe ${JSON.stringify(target.recipe)}`;
+}
+
+/**
+ * Does the target's name stand for the same weights on another day? So do samples and commits on the Hub; a folder on the
+ * person's disk may hold others by then.
+ */
+export function isPinned(target: RunTarget, models: readonly ModelFacts[]): boolean {
+  const refs = 'recipe' in target ? recipeRepositories(target.recipe) : repositories(target.model);
+  const pinned = new Set(models.filter((m) => m.origin === 'sample' || m.origin === 'hub').map((m) => m.ref));
+  return refs.every((ref) => pinned.has(ref));
+}
+
+/** The repositories of `model+adapter`, as a recipe would name them. */
+function repositories(text: string): string[] {
+  const { model, adapter } = parseModelRef(text);
+  return [model, ...(adapter ? [adapter] : [])].map((repo) => formatModelRef({ model: repo }));
 }
 
 function modelRow(id: string, label: string, model: string, colour: number | null): EvaluationRow {

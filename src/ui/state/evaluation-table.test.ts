@@ -8,7 +8,7 @@ import {
   initialEvaluation,
   type Outcome,
 } from './evaluation-facts';
-import { type EvaluationRow, evaluationRows, recipeByMethod, targetKey } from './evaluation-rows';
+import { type EvaluationRow, evaluationRows, isPinned, recipeByMethod, targetKey } from './evaluation-rows';
 import {
   bestMerge,
   evaluationTable,
@@ -19,6 +19,7 @@ import {
   rankRows,
   tableErrors,
 } from './evaluation-table';
+import { textHashes } from './evaluation-texts';
 import { sampleRecipe } from './models';
 import { setContributorParameter, setEnabled } from './recipe-facts';
 
@@ -28,6 +29,7 @@ const texts: EvaluationText[] = ['tales', 'recipes'].map((name) => ({
   id: `own ${name}`,
   name,
   text: `${name} `.repeat(1000),
+  sha256: { quick: `beginning of ${name}`, full: name },
   origin: 'own',
   chosen: true,
 }));
@@ -159,8 +161,49 @@ test('the same model, text and protocol are measured once; failures are tried ag
   expect(tableErrors(table)).toEqual([{ rows: ['base'], error }]);
 });
 
-test('a text shorter than the quick part is the same measurement either way', () => {
-  const short = { ...(texts[0] as EvaluationText), text: 'a few words' };
+test('numbers of an earlier visit are shown again, those of methods too, and say so', () => {
+  const key = (id: string) => outcomeKey(targetKey(row(id).target), texts[0] as EvaluationText, empty);
+  const earlier = (meanNll: number, at: number): Outcome => ({
+    report: report(meanNll),
+    bytes: 4,
+    earlier: at,
+  });
+  const slice: EvaluationSlice = {
+    ...empty,
+    outcomes: new Map([
+      [key('base'), earlier(0.4, 7)],
+      [key('method linear'), earlier(0.5, 9)],
+    ]),
+  };
+  const { rows: table } = evaluationTable(rows, slice);
+  expect(table.map((r) => [r.row.id, r.earlier]).filter(([, at]) => at !== null)).toEqual([
+    ['base', 7],
+    ['method linear', 9],
+  ]);
+  expect(missingCells([row('base')], slice).map((c) => c.textName)).toEqual(['recipes']);
+});
+
+test('only what the same name means on another day is kept: samples and commits, no folder of one’s own', () => {
+  const models = sampleModels.map((m) =>
+    m.ref === 'samples/harbour' ? { ...m, origin: 'local' as const } : m,
+  );
+  expect(isPinned({ model: 'samples/base' }, models)).toBe(true);
+  expect(isPinned({ model: 'samples/base+samples/kitchen' }, models)).toBe(true);
+  expect(isPinned({ model: 'samples/base+samples/harbour' }, models)).toBe(false);
+  expect(isPinned({ model: 'unknown' }, models)).toBe(false);
+  expect(isPinned(row('method ties').target, models)).toBe(false);
+  expect(isPinned(row('method ties').target, sampleModels)).toBe(true);
+});
+
+test('of a group at work what is done already has its number', () => {
+  const cells = missingCells([row('base'), row('method linear')], empty);
+  const job = { groups: [cells], at: 0, progress: null, elapsed: 0, cancelling: false };
+  const { rows: table } = evaluationTable(rows, { ...measured({ base: [0.4] }), job });
+  expect(table[0]?.cells.map((c) => c.state)).toEqual(['done', 'running']);
+});
+
+test('a text shorter than the quick part is the same measurement either way', async () => {
+  const short = { ...(texts[0] as EvaluationText), sha256: await textHashes('a few words') };
   expect(outcomeKey('model m', short, { ...empty, amount: 'quick' })).toBe(
     outcomeKey('model m', short, { ...empty, amount: 'full' }),
   );

@@ -33,11 +33,20 @@ export interface TableRow {
   bytes: number | null;
   /** The recipe was another one when the dimmed cells were measured. */
   staleTitle: string | null;
+  /** When the newest number from an earlier visit was measured, in milliseconds since 1970; null without one. */
+  earlier: number | null;
 }
 
 export type TableCell =
   | { state: 'none' | 'queued' | 'running' }
-  | { state: 'done'; report: EvaluateReport; bytes: number | null; stale: boolean; best: boolean }
+  | {
+      state: 'done';
+      report: EvaluateReport;
+      bytes: number | null;
+      stale: boolean;
+      best: boolean;
+      earlier: number | null;
+    }
   | { state: 'failed'; error: ErrorFacts; stale: boolean };
 
 /** What an outcome is kept under: the same target, text and protocol are measured once. */
@@ -46,15 +55,17 @@ export function outcomeKey(
   text: EvaluationText,
   { amount, window, stride }: Protocol,
 ): string {
-  const whole = scoredText(text.text, amount).length === text.text.length;
-  return JSON.stringify([target, text.id, whole ? 'full' : amount, window, stride]);
+  return JSON.stringify([target, text.sha256[amount], window, stride]);
 }
 
 /** The rows that are shown: all models, the recipe's merge, and every method that was or will be measured. */
 export function shownRows(rows: readonly EvaluationRow[], evaluation: EvaluationSlice): EvaluationRow[] {
   const planned = new Set(evaluation.job?.groups.flat().map((c) => c.rowId));
+  const chosen = evaluation.texts.filter((t) => t.chosen);
+  const known = ({ target }: EvaluationRow) =>
+    chosen.some((text) => evaluation.outcomes.has(outcomeKey(targetKey(target), text, evaluation)));
   return rows.filter(
-    (r) => r.group === 'models' || r.current || evaluation.lastOf.has(r.id) || planned.has(r.id),
+    (r) => r.group === 'models' || r.current || evaluation.lastOf.has(r.id) || planned.has(r.id) || known(r),
   );
 }
 
@@ -198,12 +209,21 @@ function tableRow(
     const key = outcomeKey(stale ? last.target : target, text, evaluation);
     const planned = evaluation.job?.groups.findIndex((g) => g.some((c) => c.key === key)) ?? -1;
     const at = evaluation.job?.at ?? -1;
-    if (planned >= 0 && planned === at) return { state: 'running' };
-    if (planned > at) return { state: 'queued' };
     const outcome = evaluation.outcomes.get(key);
+    // of a group at work some may be done already; failures are tried again
+    const done = outcome !== undefined && 'report' in outcome;
+    if (planned >= 0 && planned === at && !done) return { state: 'running' };
+    if (planned > at) return { state: 'queued' };
     if (!outcome) return { state: 'none' };
     return 'report' in outcome
-      ? { state: 'done', report: outcome.report, bytes: outcome.bytes, stale, best: false }
+      ? {
+          state: 'done',
+          report: outcome.report,
+          bytes: outcome.bytes,
+          stale,
+          best: false,
+          earlier: outcome.earlier ?? null,
+        }
       : { state: 'failed', error: outcome.error, stale };
   });
   const reports = cells.flatMap((c) => (c.state === 'done' ? [c.report] : []));
@@ -218,6 +238,11 @@ function tableRow(
     seconds: reports.length > 0 ? reports.reduce((s, r) => s + r.seconds, 0) : null,
     bytes: cells.find((c) => c.state === 'done')?.bytes ?? null,
     staleTitle: stale ? last.title : null,
+    earlier: cells.reduce<number | null>(
+      (newest, cell) =>
+        cell.state === 'done' && cell.earlier !== null ? Math.max(newest ?? 0, cell.earlier) : newest,
+      null,
+    ),
   };
 }
 

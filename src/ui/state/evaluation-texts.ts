@@ -1,4 +1,4 @@
-/** Texts as they come from files, and the part of them that is scored. Pure. */
+/** Texts as they come from files, and the part of them that is scored. */
 import { AmalgamError } from '../../errors';
 
 /** What `quick` scores of a text: about 500 tokens of English, seconds on any engine. */
@@ -18,6 +18,18 @@ export function scoredText(text: string, amount: 'quick' | 'full'): string {
     ? QUICK_CHARACTERS - 1
     : QUICK_CHARACTERS;
   return text.slice(0, end);
+}
+
+/** SHA-256 in hex of what is scored of a text, quick and full. */
+export async function textHashes(text: string): Promise<{ quick: string; full: string }> {
+  const full = await sha256(text);
+  const quick = scoredText(text, 'quick');
+  return { quick: quick.length === text.length ? full : await sha256(quick), full };
+}
+
+async function sha256(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 /**

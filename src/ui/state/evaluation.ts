@@ -1,7 +1,8 @@
 /** Actions of the Evaluate tab's table: texts, protocol, measuring. */
-import type { RunningProgress } from '../../engine/protocol-run';
+import type { EvaluatedModel, RunningProgress } from '../../engine/protocol-run';
 import { AmalgamError, errorFacts } from '../../errors';
 import { formatBytes } from '../format/quantity';
+import { forgetOutcomes, keepOutcome, keptOutcomes } from '../local/evaluation-shelf';
 import type {
   EvaluationJob,
   EvaluationSlice,
@@ -10,9 +11,9 @@ import type {
   PlannedCell,
 } from './evaluation-facts';
 import { whyNotMeasure } from './evaluation-gate';
-import { type EvaluationRow, recipeByMethod, targetKey } from './evaluation-rows';
+import { type EvaluationRow, isPinned, recipeByMethod, targetKey } from './evaluation-rows';
 import { cellsByRow, groupCells, missingCells } from './evaluation-table';
-import { MAX_TEXT_BYTES, scoredText, textOfFile } from './evaluation-texts';
+import { MAX_TEXT_BYTES, scoredText, textHashes, textOfFile } from './evaluation-texts';
 import type { StudioFacts } from './facts';
 import { stayAwake } from './stay-awake';
 import { editRecipe, notifyError, type Studio } from './studio';
@@ -21,21 +22,25 @@ export function editEvaluation(studio: Studio, change: Partial<EvaluationSlice>)
   studio.store.setState((s) => ({ evaluation: { ...s.evaluation, ...change } }));
 }
 
-/** Opens the sample texts, once. A failure is shown in the tab, which offers to try again. */
+/** Opens the sample texts and what earlier visits measured, once. A failure is shown in the tab, which offers to try again. */
 export async function openSampleTexts(studio: Studio): Promise<void> {
   const { opening } = studio.store.getState().evaluation;
   if (opening === 'opening' || opening === 'done') return;
   editEvaluation(studio, { opening: 'opening', openError: null });
   try {
-    const opened = (await studio.engine.sampleTexts()).map(
-      ({ name, text }): EvaluationText => ({
-        id: `sample ${name}`,
-        name,
-        text,
-        origin: 'sample',
-        chosen: true,
-      }),
+    const opened = await Promise.all(
+      (await studio.engine.sampleTexts()).map(
+        async ({ name, text }): Promise<EvaluationText> => ({
+          id: `sample ${name}`,
+          name,
+          text,
+          sha256: await textHashes(text),
+          origin: 'sample',
+          chosen: true,
+        }),
+      ),
     );
+    await recallOutcomes(studio);
     studio.store.setState(({ evaluation: e }) => ({
       evaluation: { ...e, opening: 'done', texts: [...opened, ...e.texts] },
     }));
@@ -44,12 +49,37 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
   }
 }
 
-/** Adds a text as a chosen column, under a name that no other has. */
-export function addText(studio: Studio, name: string, text: string): void {
+/** Numbers of earlier visits come back; a browser that keeps nothing has none. */
+async function recallOutcomes(studio: Studio): Promise<void> {
+  const { version } = await studio.engine.facts();
+  const kept = await keptOutcomes(version).catch(() => []);
+  studio.store.setState(({ evaluation: e }) => {
+    const earlier = kept.map(({ key, report, bytes, at }) => [key, { report, bytes, earlier: at }] as const);
+    return { evaluation: { ...e, outcomes: new Map([...earlier, ...e.outcomes]) } };
+  });
+}
+
+/** Forgets what earlier visits measured; what this one measured stays in the table. */
+export async function forgetEarlier(studio: Studio): Promise<void> {
+  studio.store.setState(({ evaluation: e }) => {
+    const own = [...e.outcomes].filter(([, o]) => !('report' in o && o.earlier !== undefined));
+    return { evaluation: { ...e, outcomes: new Map(own) } };
+  });
+  try {
+    await forgetOutcomes();
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Adds a text as a chosen column, under an id that no other has. */
+export async function addText(studio: Studio, name: string, text: string): Promise<void> {
+  const sha256 = await textHashes(text);
   studio.store.setState(({ evaluation: e }) => {
     const own = e.texts.filter((t) => t.origin === 'own').map((t) => Number(t.id.split(' ')[1]));
     const id = `own ${Math.max(0, ...own) + 1}`;
-    return { evaluation: { ...e, texts: [...e.texts, { id, name, text, origin: 'own', chosen: true }] } };
+    const added: EvaluationText = { id, name, text, sha256, origin: 'own', chosen: true };
+    return { evaluation: { ...e, texts: [...e.texts, added] } };
   });
 }
 
@@ -57,7 +87,7 @@ export function addText(studio: Studio, name: string, text: string): void {
 export async function addTextFiles(studio: Studio, files: readonly File[]): Promise<void> {
   for (const file of files) {
     try {
-      addText(studio, file.name, await readTextFile(file));
+      await addText(studio, file.name, await readTextFile(file));
     } catch (thrown) {
       notifyError(studio, thrown);
     }
@@ -118,16 +148,26 @@ async function measureGroup(
     return { text: scoredText(text, amount) };
   });
   const targets = rows.flatMap(([cell]) => (cell ? [cell.target] : []));
-  const report = await studio.engine.evaluateMany(
-    { targets, inputs, window, stride, engine: choice },
-    onProgress,
-  );
-  for (const [r, { outcomes, bytes }] of report.models.entries()) {
+  const kept = new Set<number>();
+  const keepModel = (index: number, { outcomes, bytes }: EvaluatedModel) => {
+    if (kept.has(index)) return;
+    kept.add(index);
     for (const [t, outcome] of outcomes.entries()) {
-      const cell = rows[r]?.[t];
+      const cell = rows[index]?.[t];
       if (cell) keep(studio, cell, 'report' in outcome ? { ...outcome, bytes } : outcome);
     }
-  }
+  };
+  const report = await studio.engine.evaluateMany(
+    { targets, inputs, window, stride, engine: choice },
+    (progress) => {
+      // what does not fit side by side goes in batches; a batch that is done stays, also when the next is stopped
+      for (const { index, model } of progress.finished ?? []) keepModel(index, model);
+      onProgress(progress);
+    },
+  );
+  const { bytesRead, peakBytes } = report;
+  editEvaluation(studio, { cost: { models: targets.length, bytesRead, peakBytes } });
+  for (const [index, model] of report.models.entries()) keepModel(index, model);
 }
 
 /** Asks the engine to stop measuring; what is measured stays. */
@@ -149,6 +189,13 @@ function editJob(studio: Studio, edit: (job: EvaluationJob) => EvaluationJob): v
 }
 
 function keep(studio: Studio, cell: PlannedCell, outcome: Outcome): void {
+  const { models, engine } = studio.store.getState();
+  if ('report' in outcome && engine.facts && isPinned(cell.target, models)) {
+    const { report, bytes } = outcome;
+    const kept = { key: cell.key, report, bytes, at: Date.now(), version: engine.facts.version };
+    // a browser that keeps nothing: the number lives as long as the tab
+    keepOutcome(kept).catch(() => {});
+  }
   studio.store.setState(({ evaluation: e }) => ({
     evaluation: {
       ...e,
