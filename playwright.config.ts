@@ -1,7 +1,9 @@
+import process from 'node:process';
 import { defineConfig } from '@playwright/test';
 import { HUB_CDN_URL, HUB_URL, STUDIO_PORT, STUDIO_URL } from './e2e/journeys/addresses';
 
-const outDir = '--outDir dist-journeys';
+// with its port in the name, so that two runs at once do not build over each other
+const outDir = `--outDir dist-journeys${process.env.JOURNEY_PORT ? `/${STUDIO_PORT}` : ''}`;
 
 export default defineConfig({
   testDir: 'e2e/journeys',

@@ -8,6 +8,14 @@ export interface Attempt {
   models: string[];
   kind: 'downloads' | 'folder';
   name: string;
+  /** When `window.amalgamMoment` is called: as soon as this share of a stage is done. */
+  moment?: Moment;
+}
+
+export interface Moment {
+  stage: 'downloading' | 'merging';
+  /** In [0, 1). */
+  share: number;
 }
 
 export interface AttemptOutcome {
@@ -18,8 +26,8 @@ export interface AttemptOutcome {
 
 declare global {
   interface Window {
-    /** Called when the first bytes are merged. */
-    amalgamMerging?: () => Promise<void>;
+    /** Told that the moment of an attempt has come. */
+    amalgamMoment?: () => Promise<void>;
   }
 }
 
@@ -27,7 +35,8 @@ declare global {
  * Opens the models, then resumes the merge that was cut off, or begins one when there is none. A folder of the private
  * file system stands for a picked one: it has the same interface.
  */
-export async function attemptMerge({ recipe, hub, models, kind, name }: Attempt): Promise<AttemptOutcome> {
+export async function attemptMerge(wanted: Attempt): Promise<AttemptOutcome> {
+  const { recipe, hub, models, kind, name, moment } = wanted;
   const calls = window.amalgamHeadless!;
   const unwrap = <T>(outcome: { value: T } | { error: { code: string; message: string } }): T => {
     if ('error' in outcome) throw new Error(`${outcome.error.code}: ${outcome.error.message}`);
@@ -43,10 +52,14 @@ export async function attemptMerge({ recipe, hub, models, kind, name }: Attempt)
     kind === 'downloads'
       ? ({ kind, name } as const)
       : ({ kind, handle: await root.getDirectoryHandle('picked', { create: true }), name } as const);
-  let isMerging = false;
-  window.amalgamProgress = async ({ stage }) => {
-    if (stage === 'merging' && !isMerging) await window.amalgamMerging?.();
-    isMerging ||= stage === 'merging';
+  let isOver = moment === undefined;
+  window.amalgamProgress = async (progress) => {
+    if (isOver || !('bytesDone' in progress)) return;
+    const { stage, bytesDone, bytes } = progress;
+    const hasCome = stage === moment?.stage ? bytesDone >= moment.share * bytes : stage === 'merging';
+    if (!hasCome) return;
+    isOver = true;
+    await window.amalgamMoment?.();
   };
   const report = unwrap(
     await calls.merge({

@@ -18,13 +18,11 @@ import { ensureBuilt } from '../../src/cli/build';
 import { type FakeHub, startFakeHub } from '../fake-hub';
 import { startChromium } from './chromium-process';
 import { KILL_RECIPE, killModels } from './kill-models';
-import { type Attempt, type AttemptOutcome, attemptMerge, storedFacts } from './kill-page';
+import { type Attempt, type AttemptOutcome, attemptMerge, type Moment, storedFacts } from './kill-page';
 
 export interface KillOutcome {
   kind: Attempt['kind'];
-  /** Milliseconds after the start, or after the first merged bytes. */
-  after: Moment;
-  killedAtMs: number;
+  moment: Moment;
   /** What the second start found: nothing, a merge and how many tensors of it are written, or all of it. */
   found: 'nothing' | 'all' | number;
   /** Shards have the reference hashes. */
@@ -40,12 +38,10 @@ interface Rig {
   hub: FakeHub;
   /** sha256 by shard, of an undisturbed run. */
   reference: Map<string, string>;
-  /** Milliseconds of an undisturbed run from its start, and from its first merged bytes. */
-  takes: Record<Moment, number>;
 }
 
-/** What a random moment is counted from: every second kill falls into the merge itself. */
-type Moment = 'start' | 'merging';
+/** Between a moment and its kill, in milliseconds: progress is told ten times a second. */
+const JITTER_MS = 120;
 
 /** Numbers in [0, 1), the same for the same seed. */
 function randomNumbers(seed: number): () => number {
@@ -73,13 +69,14 @@ export async function killTest(
   const server = await startAppServer(dist, [hub.url, hub.cdnUrl]);
   try {
     const rig = await undisturbed({ server, hub });
-    say(`undisturbed: ${rig.takes.start | 0} ms, of them merging ${rig.takes.merging | 0} ms`);
+    say(`reference: ${rig.reference.size} shards`);
     const random = randomNumbers(seed);
     const outcomes: KillOutcome[] = [];
     for (let i = 0; i < kills; i++) {
-      const after = i % 4 < 2 ? 'start' : 'merging';
       const kind = i % 2 === 0 ? 'downloads' : 'folder';
-      const outcome = await killOnce(rig, kind, after, random() * rig.takes[after]);
+      // a third of the kills fall into the download
+      const moment = { stage: random() < 1 / 3 ? 'downloading' : 'merging', share: random() } as const;
+      const outcome = await killOnce(rig, kind, moment, random() * JITTER_MS);
       outcomes.push(outcome);
       tell(outcome, i);
     }
@@ -96,15 +93,8 @@ async function undisturbed({ server, hub }: Pick<Rig, 'server' | 'hub'>): Promis
     const chromium = await startChromium(profile);
     try {
       await openPage(chromium.page, server);
-      const begun = performance.now();
-      let merging = begun;
-      await onMerging(chromium.page, () => {
-        merging = performance.now();
-      });
       const { shards } = await attempt(chromium.page, hub, 'downloads');
-      const reference = new Map(shards.map(({ file, sha256 }) => [file, sha256]));
-      const ended = performance.now();
-      return { server, hub, reference, takes: { start: ended - begun, merging: ended - merging } };
+      return { server, hub, reference: new Map(shards.map(({ file, sha256 }) => [file, sha256])) };
     } finally {
       await chromium.close();
     }
@@ -114,29 +104,26 @@ async function undisturbed({ server, hub }: Pick<Rig, 'server' | 'hub'>): Promis
 async function killOnce(
   rig: Rig,
   kind: Attempt['kind'],
-  after: Moment,
-  killedAtMs: number,
+  moment: Moment,
+  jitterMs: number,
 ): Promise<KillOutcome> {
   const { hub, server, reference } = rig;
   const from = hub.requests.length;
   return withProfile(async (profile) => {
     const first = await startChromium(profile);
     await openPage(first.page, server);
-    let begins = () => {};
-    const merging = new Promise<void>((resolve) => {
-      begins = resolve;
+    let come = () => {};
+    const hasCome = new Promise<void>((resolve) => {
+      come = resolve;
     });
-    await onMerging(first.page, begins);
-    // on a busy machine a run may end before its moment comes: it is killed then, and all of it must be there
-    const ended = attempt(first.page, hub, kind).then(
-      () => 'ended' as const,
-      () => 'cut off' as const,
+    await first.page.exposeFunction('amalgamMoment', come);
+    const ended = attempt(first.page, hub, kind, moment).then(
+      () => true,
+      () => false,
     );
-    await Promise.race([
-      (after === 'merging' ? merging : Promise.resolve()).then(() => delay(killedAtMs)),
-      ended,
-    ]);
-    const isOver = (await Promise.race([ended, delay(0)])) === 'ended';
+    // a run that ends before its kill is killed all the same: all of it must be there
+    await Promise.race([hasCome.then(() => delay(jitterMs)), ended]);
+    const isOver = await Promise.race([ended, delay(0, false)]);
     await first.kill();
     await ended;
 
@@ -151,8 +138,7 @@ async function killOnce(
       const written = now.outputs.filter(({ path }) => path.endsWith('.safetensors'));
       return {
         kind,
-        after,
-        killedAtMs,
+        moment,
         found: isOver ? 'all' : resumed ? resumed.tensorsDone : 'nothing',
         same:
           written.length === reference.size &&
@@ -173,14 +159,15 @@ async function killOnce(
   });
 }
 
-/** Has `act` called when the page merges its first bytes. */
-async function onMerging(page: Page, act: () => void): Promise<void> {
-  await page.exposeFunction('amalgamMerging', act);
-}
-
-function attempt(page: Page, hub: FakeHub, kind: Attempt['kind']): Promise<AttemptOutcome> {
-  const models = ['kill/base', 'kill/a', 'kill/b'];
-  return page.evaluate(attemptMerge, { recipe: KILL_RECIPE, hub: hub.url, models, kind, name: 'merged' });
+function attempt(page: Page, hub: FakeHub, kind: Attempt['kind'], moment?: Moment): Promise<AttemptOutcome> {
+  return page.evaluate(attemptMerge, {
+    recipe: KILL_RECIPE,
+    hub: hub.url,
+    models: ['kill/base', 'kill/a', 'kill/b'],
+    kind,
+    name: 'merged',
+    ...(moment ? { moment } : {}),
+  });
 }
 
 async function openPage(page: Page, server: AppServer): Promise<void> {
@@ -225,7 +212,7 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
     const verdict = o.same && o.wrong.length === 0 ? 'same bytes' : `WRONG ${o.wrong.join(' ')}`;
     const again = o.fetchedAgain === 0 ? 'nothing' : `${o.fetchedAgain} bytes`;
     console.log(
-      `${i + 1}: ${o.kind}, killed ${Math.round(o.killedAtMs)} ms after ${o.after}, ${found}, ${verdict}, ${again} fetched again`,
+      `${i + 1}: ${o.kind}, killed at ${Math.round(100 * o.moment.share)} % of ${o.moment.stage}, ${found}, ${verdict}, ${again} fetched again`,
     );
   };
   const outcomes = await killTest(Number(values.kills), Number(values.seed), report, console.log);

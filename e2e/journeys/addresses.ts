@@ -1,10 +1,12 @@
 /**
  * Where the journeys find things. The ports are fixed because the built page's Content-Security-Policy names the fake
- * Hub and the host it redirects downloads to.
+ * Hub and the host it redirects downloads to; `JOURNEY_PORT` moves all three where they are taken.
  */
-export const STUDIO_PORT = 4391;
-export const HUB_PORT = 4392;
-export const HUB_CDN_PORT = 4393;
+import process from 'node:process';
+
+export const STUDIO_PORT = Number(process.env.JOURNEY_PORT ?? 4391);
+export const HUB_PORT = STUDIO_PORT + 1;
+export const HUB_CDN_PORT = STUDIO_PORT + 2;
 
 export const STUDIO_URL = `http://127.0.0.1:${STUDIO_PORT}/`;
 export const HUB_URL = `http://127.0.0.1:${HUB_PORT}`;

@@ -81,25 +81,3 @@ test('a folder the person picks receives the whole model', async ({ page }) => {
   expect(files.map(([name]) => name)).toContain('config.json');
   expect(Object.fromEntries(files)['model.safetensors']).toBeGreaterThan(1_238_656 * 2);
 });
-
-test('cancel leaves nothing behind that looks like a model', async ({ page }) => {
-  await page.goto('/');
-  await expect(page.getByText('The models fit together')).toBeVisible();
-  await chooseEngine(page, 'WebGPU');
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await page.getByRole('button', { name: 'Cancel' }).click();
-  await expect(page.getByText(/cancelled/i).first()).toBeVisible();
-  const left = await page.evaluate(async () => {
-    const outputs = await (await navigator.storage.getDirectory()).getDirectoryHandle('outputs', {
-      create: true,
-    });
-    const names: string[] = [];
-    for await (const name of outputs.keys()) names.push(name);
-    return names;
-  });
-  expect(left).toEqual([]);
-
-  // and the next merge is whole
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
-});

@@ -1,5 +1,5 @@
 import type { ErrorFacts } from '../../errors';
-import { errorDetails } from '../state/studio';
+import { errorDetails } from '../state/error-details';
 import { useStudio } from '../studio-context';
 import { CopyButton } from './CopyButton';
 import { Message } from './Message';

@@ -1,7 +1,7 @@
 /** The studio: one store of facts and the engine behind it. Actions are functions of it, in the files beside. */
 import { createStore, type StoreApi } from 'zustand/vanilla';
 import type { EngineApi } from '../../engine/protocol';
-import { type ErrorFacts, errorFacts } from '../../errors';
+import { errorFacts } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import { initialFacts, type StudioFacts, type Tab, type ViewSlice } from './facts';
@@ -97,19 +97,4 @@ export function notifyError(studio: Studio, thrown: unknown): void {
 
 export function dismissNotice(studio: Studio, id: number): void {
   studio.store.setState((s) => ({ notices: s.notices.filter((n) => n.id !== id) }));
-}
-
-/** An error as text to paste into a report. */
-export function errorDetails(error: ErrorFacts, facts: StudioFacts): string {
-  const engine = facts.engine.facts;
-  return [
-    `${error.code}: ${error.message}`,
-    error.hint,
-    '',
-    `Amalgam ${engine?.version ?? '(engine not started)'}`,
-    engine
-      ? `WebGPU: ${engine.webgpu.available ? engine.webgpu.adapter : (engine.webgpu.why ?? 'none')}`
-      : '',
-    `Recipe: ${JSON.stringify(facts.run?.recipe ?? facts.recipe)}`,
-  ].join('\n');
 }

@@ -1,0 +1,161 @@
+/** Merges that are cut off: by a reload, another tab, a full storage, a crash of the GPU process, and SIGKILL. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Page } from '@playwright/test';
+import { startChromium } from '../faults/chromium-process';
+import { killTest } from '../faults/kill';
+import { STUDIO_URL } from './addresses';
+import { expect, test } from './studio';
+
+// several merges in a row, on machines that do other things too
+test.describe.configure({ timeout: 240_000 });
+
+async function openStudio(page: Page, engine: 'WebGPU' | 'CPU'): Promise<void> {
+  // a tab that merges asks before it goes
+  page.on('dialog', (dialog) => void dialog.accept());
+  await page.goto(STUDIO_URL);
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await page
+    .getByRole('banner')
+    .getByRole('button', { name: /typed arrays|WebAssembly|swiftshader|WebGPU|CPU/i })
+    .click();
+  await page.getByRole('radio', { name: engine, exact: true }).click();
+  await page.keyboard.press('Escape');
+}
+
+const merge = (page: Page) => page.getByRole('button', { name: 'Merge', exact: true }).click();
+const merged = (page: Page) => expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 90_000 });
+/** Some tensors are merged, and some are not. */
+const underWay = (page: Page) =>
+  expect(page.getByText(/^[1-9]\d? of 56.tensors$/)).toBeVisible({ timeout: 60_000 });
+
+async function hashOf(page: Page): Promise<string> {
+  await page.getByRole('tab', { name: /Output/ }).click();
+  return (await page.getByTitle(/^sha256 [0-9a-f]{64}$/).getAttribute('title'))!;
+}
+
+/** The hash of a merge that nothing disturbs, in a browser that has just resumed one. */
+async function undisturbed(page: Page): Promise<string> {
+  await merge(page);
+  await merged(page);
+  return hashOf(page);
+}
+
+test('R47: a reload in the middle of a merge; it is offered, resumed, and has the same sha256', async ({
+  page,
+}) => {
+  await openStudio(page, 'WebGPU');
+  await merge(page);
+  await underWay(page);
+  await page.reload();
+  await expect(page.getByText('is not finished')).toBeVisible();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await merged(page);
+  const resumed = await hashOf(page);
+  await page.reload();
+  await openStudio(page, 'WebGPU');
+  expect(await undisturbed(page)).toBe(resumed);
+});
+
+test('R47: a cancelled merge is kept and nothing of it looks like a model; discarding leaves nothing', async ({
+  page,
+}) => {
+  await openStudio(page, 'WebGPU');
+  await merge(page);
+  await underWay(page);
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await expect(page.getByText('Cancelled. It can be resumed.')).toBeVisible();
+  const left = () =>
+    page.evaluate(async () => {
+      const root = await navigator.storage.getDirectory();
+      const found: string[] = [];
+      for await (const output of (await root.getDirectoryHandle('outputs')).values()) {
+        for await (const name of (output as FileSystemDirectoryHandle).keys()) found.push(name);
+      }
+      return found.sort();
+    });
+  expect(await left()).toEqual(['files', 'run.jsonl']);
+  await page.getByRole('button', { name: 'Discard' }).click();
+  await expect.poll(left).toEqual([]);
+  await merge(page);
+  await merged(page);
+});
+
+test('R39: a second tab shows the merge, does not start one, and takes it over', async ({
+  page,
+  context,
+}) => {
+  await openStudio(page, 'WebGPU');
+  await merge(page);
+  await underWay(page);
+  const second = await context.newPage();
+  await second.goto(STUDIO_URL);
+  await expect(second.getByText('Another tab is merging')).toBeVisible();
+  await second.getByRole('button', { name: 'Take over' }).click();
+  await merged(second);
+  const taken = await hashOf(second);
+  await expect(page.getByText(/^Cancelled/).first()).toBeVisible();
+  await second.close();
+  await page.reload();
+  await openStudio(page, 'WebGPU');
+  expect(await undisturbed(page)).toBe(taken);
+});
+
+test('R35: the storage fills up in the middle; with room again the merge goes on', async ({
+  page,
+  context,
+}) => {
+  await openStudio(page, 'CPU');
+  const session = await context.newCDPSession(page);
+  const origin = new URL(STUDIO_URL).origin;
+  const quota = (quotaSize?: number) =>
+    session.send('Storage.overrideQuotaForOrigin', {
+      origin,
+      ...(quotaSize === undefined ? {} : { quotaSize }),
+    });
+  await quota(1_500_000);
+  await merge(page);
+  await expect(page.getByText(/no space left|no room/i).first()).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText('is not finished')).toBeVisible();
+  await quota();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await merged(page);
+  const resumed = await hashOf(page);
+  await page.reload();
+  await openStudio(page, 'CPU');
+  expect(await undisturbed(page)).toBe(resumed);
+});
+
+test('R41 R42: the GPU process crashes; the merge goes on by itself, or after a reload, to the same bytes', async () => {
+  const profile = await mkdtemp(join(tmpdir(), 'amalgam-gpu-'));
+  const chromium = await startChromium(profile);
+  try {
+    const { page, browser } = chromium;
+    await openStudio(page, 'WebGPU');
+    await merge(page);
+    await underWay(page);
+    const session = await browser.newBrowserCDPSession();
+    await session.send('Browser.crashGpuProcess');
+    const outcome = page.getByText(/^Merged in/).or(page.getByText('Reload the page and continue').first());
+    await expect(outcome.first()).toBeVisible({ timeout: 90_000 });
+    if (!(await page.getByText(/^Merged in/).isVisible())) {
+      await page.reload();
+      await page.getByRole('button', { name: 'Resume' }).click();
+      await merged(page);
+    }
+    const recovered = await hashOf(page);
+    await page.reload();
+    await openStudio(page, 'WebGPU');
+    expect(await undisturbed(page)).toBe(recovered);
+  } finally {
+    await chromium.close();
+    await rm(profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
+
+test('R47: SIGKILL at four seeded moments of download and merge', async () => {
+  test.setTimeout(300_000);
+  const outcomes = await killTest(4, 20_261_120);
+  for (const outcome of outcomes) expect(outcome).toMatchObject({ same: true, wrong: [] });
+});
