@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openFolderDestination } from './folder-destination';
 
 // A folder of the private file system has the interface of a picked one.
@@ -100,6 +100,39 @@ describe('openFolderDestination', () => {
       message: expect.stringContaining('deleted'),
     });
     await destination.discard();
+  });
+
+  test('R46: a close that the browser’s check refuses: finished files stay, and the next run goes on from them', async () => {
+    const first = await openFolderDestination(picked, 'merged');
+    const shard = await first.create('model-00001-of-00002.safetensors');
+    await shard.write(bytes(1, 2, 3));
+    await shard.close();
+    const refused = await first.create('model-00002-of-00002.safetensors');
+    await refused.write(bytes(4));
+    vi.spyOn(FileSystemWritableFileStream.prototype, 'close').mockRejectedValue(
+      new DOMException('blocked', 'AbortError'),
+    );
+    await expect(refused.close()).rejects.toMatchObject({
+      code: 'DestinationFailed',
+      message: expect.stringContaining('download check'),
+      hint: expect.stringContaining('another folder'),
+    });
+    vi.restoreAllMocks();
+    await first.remains!.keep();
+    const folder = await picked.getDirectoryHandle('merged');
+    const kept = await (await folder.getFileHandle('model-00001-of-00002.safetensors')).getFile();
+    expect(new Uint8Array(await kept.arrayBuffer())).toEqual(bytes(1, 2, 3));
+  });
+
+  test('R46: only the folder of the interrupted merge is resumed, never another of that name', async () => {
+    await picked.getDirectoryHandle('merged', { create: true });
+    await expect(openFolderDestination(picked, 'merged', true)).rejects.toMatchObject({
+      code: 'DestinationFailed',
+      hint: expect.stringContaining('begun in'),
+    });
+    await expect(openFolderDestination(picked, 'gone', true)).rejects.toMatchObject({
+      code: 'DestinationFailed',
+    });
   });
 
   test('a closed file that lost bytes stops the commit', async () => {

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { destinationError } from '../write/destination-error';
+import { storageError } from './storage-error';
+
+test.each([
+  ['R37: the storage was cleared while it was used', 'NotFoundError', 'StorageFailed', /cleared/],
+  ['R37: a handle of another tab', 'NoModificationAllowedError', 'Busy', /in use/],
+  ['R35: the quota is reached', 'QuotaExceededError', 'StorageFull', /no room/],
+  ['anything else keeps its name', 'UnknownError', 'StorageFailed', /UnknownError/],
+])('%s', (_, name, code, message) => {
+  const error = storageError(new DOMException('x', name), 'the blob');
+  expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
+  expect(error.hint).not.toBe('');
+});
+
+test.each([
+  [
+    'R46: permission to the folder was taken back',
+    'NotAllowedError',
+    'DestinationFailed',
+    /no longer allows/,
+  ],
+  ['R46: the folder was deleted', 'NotFoundError', 'DestinationFailed', /moved or deleted/],
+  ['R46: the disk is full', 'QuotaExceededError', 'StorageFull', /no space/],
+  ['R46: the check at closing refused it', 'AbortError', 'DestinationFailed', /download check/],
+])('%s', (_, name, code, message) => {
+  const error = destinationError(new DOMException('x', name), 'model.safetensors');
+  expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
+  expect(error.hint).not.toBe('');
+});
