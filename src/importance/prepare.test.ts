@@ -15,7 +15,7 @@ const models: NodeModels = {
   texts: { 'short.txt': 'Recipe: soup. '.repeat(400) },
 };
 
-const SIZE = 'calibration_windows: 4, calibration_window: 48';
+const SIZE = 'calibration_windows: 2, calibration_window: 24';
 
 function recipe(method: string, parameters: string, names: readonly string[], own = 'density: 1'): string {
   const weight = method === 'gram' ? '' : 'weight: 1, ';
@@ -41,8 +41,8 @@ describe('a Gram merge', () => {
     const [a, b] = [first.report.importance!, second.report.importance!];
     expect([a.computed, a.reused, b.computed, b.reused]).toEqual([42, 0, 0, 42]);
     expect(a.contributors.map((c) => [c.writtenTokens, c.forwardTokens])).toEqual([
-      [192, 192],
-      [192, 192],
+      [48, 48],
+      [48, 48],
     ]);
     expect(b.contributors.map((c) => [c.writtenTokens, c.forwardTokens])).toEqual([
       [0, 0],
@@ -131,14 +131,14 @@ describe('importance in a pipeline method', () => {
       );
     await at(0.2);
     const { report } = await at(0.5);
-    expect(report.importance!.contributors[0]).toMatchObject({ writtenTokens: 0, forwardTokens: 192 });
+    expect(report.importance!.contributors[0]).toMatchObject({ writtenTokens: 0, forwardTokens: 48 });
     const listed = await listMasks();
     expect(listed.map((m) => m.title).sort()).toEqual([
-      'base+kitchen: importance on text it wrote itself (seed 0), 4 × 48 tokens',
-      'base+kitchen: text it wrote itself (seed 0), 4 × 48 tokens',
+      'base+kitchen: importance on text it wrote itself (seed 0), 2 × 24 tokens',
+      'base+kitchen: text it wrote itself (seed 0), 2 × 24 tokens',
     ]);
     for (const { id } of listed) await deleteMasks(id);
-    expect((await at(0.5)).report.importance!.contributors[0]!.writtenTokens).toBe(192);
+    expect((await at(0.5)).report.importance!.contributors[0]!.writtenTokens).toBe(48);
   });
 
   test('another text is another calibration', async () => {

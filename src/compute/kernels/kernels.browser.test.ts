@@ -19,11 +19,13 @@ import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from './his
 import { expectDeclared, floats, sameOnBoth, words } from './kernels.test.support';
 import { lowRank } from './low-rank';
 import { maskByScore } from './mask-by-score';
+import { moveValues } from './move-values';
 import { PICKS_PER_GROUP, pickValues } from './pick-values';
 import { RANK_SHIFTS, rankDigit } from './rank-digit';
 import { rowScale } from './row-scale';
 import { rowScore } from './row-score';
 import { rowSquares } from './row-squares';
+import { selectMask } from './select-mask';
 import { selectRandom } from './select-random';
 import { selectRank } from './select-rank';
 import { selectThreshold } from './select-threshold';
@@ -44,11 +46,13 @@ const kernels: Kernel[] = [
   histogram,
   lowRank,
   maskByScore,
+  moveValues,
   pickValues,
   rankDigit,
   rowScale,
   rowScore,
   rowSquares,
+  selectMask,
   selectRandom,
   selectRank,
   selectThreshold,
@@ -190,6 +194,31 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       blocks,
       n,
     );
+  });
+
+  it('select-mask and move-values', async () => {
+    const values = floats(n + 7, 21);
+    const mask = words(Math.ceil(n / 32), 22);
+    const { values: kept } = await expectSame(
+      selectMask as Kernel,
+      { mask, values },
+      { elements: n, slot: 7 },
+      blocks,
+      n,
+    );
+    const bits = new Uint32Array(values.buffer);
+    for (let e = 0; e < n; e += 1 + (n >> 6)) {
+      expect(kept![7 + e]).toBe((mask[e >>> 5]! >>> (e & 31)) & 1 ? bits[7 + e] : 0);
+    }
+    const { y } = await expectSame(
+      moveValues as Kernel,
+      { x: values, y: new Float32Array(n + 3) },
+      { elements: n, from_word: 5, to_word: 3 },
+      blocks,
+      n,
+    );
+    expect(y![3]).toBe(bits[5]);
+    expect(y![n + 2]).toBe(bits[n + 4]);
   });
 
   it('select-random', async () => {

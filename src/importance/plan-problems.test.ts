@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'vitest';
+import { AmalgamError } from '../errors';
+import type { RecipeParameters } from '../formats/recipe';
+import type { Plan, ResolvedParameters, TensorPlan } from '../merge/plan';
+import type { Architecture } from '../models/architecture';
+import { aheadBytes, aheadProblems, calibrationChoice } from './plan-problems';
+
+const SIZE = { calibration_windows: 32, calibration_window: 256 };
+
+function plan(
+  models: Record<string, ResolvedParameters>,
+  recipe: { parameters?: RecipeParameters; slices?: true } = {},
+): Plan {
+  const origin = {
+    folder: 'm',
+    file: 'f',
+    key: 'w',
+    dtype: 'F32',
+    shape: [4, 4],
+    begin: 0,
+    end: 64,
+  } as const;
+  const tensor: TensorPlan = {
+    name: 'w',
+    shape: [4, 4],
+    elements: 16,
+    dtype: 'F32',
+    role: { layer: 0, module: 'w', kind: 'linear' },
+    models: Object.entries(models).map(([id, parameters], ordinal) => ({
+      id,
+      ordinal,
+      view: { origin, onBase: false },
+      parameters,
+    })),
+    parameters: SIZE,
+    method: 'gram',
+  };
+  return {
+    recipe: {
+      mergeMethod: 'gram',
+      models: [],
+      parameters: recipe.parameters ?? {},
+      amalgam: {},
+      ...(recipe.slices ? { slices: [] } : {}),
+    },
+    problems: [],
+    contributors: Object.keys(models),
+    tensors: [tensor],
+    shards: [],
+    extras: [],
+    inputs: [],
+    layers: 1,
+    bytesToDownload: 0,
+    bytesToRead: 0,
+    bytesToWrite: 0,
+    peakBytes: 0,
+  };
+}
+
+/** Of a model with this hidden size and inner width. */
+function architecture(hidden: number, inner: number): Architecture {
+  const linear = (inputs: number) => ({ weight: 'w', inputs, outputs: hidden, storage: 'out_in' });
+  const block = {
+    attention: { projections: [linear(hidden)], output: linear(hidden) },
+    mlp: { projections: [linear(hidden)], output: linear(inner) },
+  };
+  return { hidden, blocks: [block] } as unknown as Architecture;
+}
+
+const facts = (kind: 'selection' | 'solution' | undefined, inner = 352) => ({
+  kind,
+  architecture: async () => architecture(128, inner),
+  hasText: (name: string) => name.endsWith('.txt'),
+});
+const codes = async (...args: Parameters<typeof aheadProblems>) =>
+  (await aheadProblems(...args)).map((p) => `${p.severity} ${p.code}`);
+
+const SELF = { a: { calibration: 'self' }, b: { calibration: 'self' } };
+
+describe('a plan that runs its models', () => {
+  test('is fine with 12 tokens per input, and warns below', async () => {
+    expect(await codes(plan(SELF), facts('solution'))).toEqual([]);
+    const [problem] = await aheadProblems(plan(SELF), facts('solution', 1024));
+    expect(problem).toMatchObject({ severity: 'warning', code: 'CalibrationShort' });
+    expect(problem!.message).toContain('8.0 per input of the widest layer (1024)');
+    expect(problem!.remedy).toContain('calibration_windows: 48');
+  });
+
+  test('knows its texts, and warns of one for all in a Gram merge only', async () => {
+    const shared = plan({ a: { calibration: 'all.txt' }, b: { calibration: 'all.txt' } });
+    expect(await codes(shared, facts('solution'))).toEqual(['warning CalibrationShared']);
+    expect(await codes(shared, facts('selection'))).toEqual([]);
+    const missing = plan({ a: { calibration: 'gone.md' }, b: { calibration: 'self' } });
+    expect(await codes(missing, facts('solution'))).toEqual(['error CalibrationUnknown']);
+  });
+
+  test('is refused where the models cannot be run', async () => {
+    const refusing = {
+      ...facts('solution'),
+      architecture: async () => {
+        throw new AmalgamError('ArchitectureUnsupported', 'A mamba is not known here.', 'Take another.');
+      },
+    };
+    const [problem] = await aheadProblems(plan(SELF), refusing);
+    expect(problem).toMatchObject({ severity: 'error', code: 'CannotRun' });
+    expect(problem!.message).toContain('A mamba is not known here.');
+    expect(await codes(plan(SELF, { slices: true }), facts('solution'))).toEqual(['error CannotRun']);
+  });
+});
+
+describe('lambda: auto', () => {
+  test('may stand among the parameters of the recipe', async () => {
+    expect(await codes(plan(SELF, { parameters: { lambda: 'auto' } }), facts(undefined))).toEqual([]);
+  });
+
+  test('is refused in a filter', async () => {
+    const filtered = { lambda: [{ filter: 'mlp', value: 'auto' }, { value: 1 }] };
+    expect(await codes(plan(SELF, { parameters: filtered }), facts(undefined))).toEqual([
+      'error ParameterInvalid',
+    ]);
+  });
+});
+
+test('a plan that needs nothing ahead says nothing, whatever its texts', async () => {
+  expect(await codes(plan({ a: { calibration: 'gone.md' } }), facts(undefined))).toEqual([]);
+});
+
+test('the choice of texts and sizes is read off the resolved parameters', () => {
+  const { size, texts } = calibrationChoice(plan({ a: {}, b: { calibration: 'b.txt' } }));
+  expect(size).toEqual({ windows: 32, length: 256 });
+  expect([...texts]).toEqual([
+    ['a', 'self'],
+    ['b', 'b.txt'],
+  ]);
+});
+
+test('memory grows with contributors and tokens', () => {
+  const bytes = (windows: number, models: string[]) =>
+    aheadBytes(architecture(128, 352), {
+      size: { windows, length: 256 },
+      texts: new Map(models.map((m) => [m, 'self'])),
+    });
+  expect(bytes(64, ['a']) - bytes(32, ['a'])).toBe(32 * 256 * 128 * 4);
+  expect(bytes(32, ['a', 'b'])).toBe(2 * bytes(32, ['a']));
+});
