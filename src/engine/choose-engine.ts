@@ -36,22 +36,27 @@ export async function openEngine(choice: EngineChoice): Promise<ComputeEngine> {
 /** Tensors under way at once on the processor: some wait for their turn to be written while others are computed. */
 const WAITING_LANES = 2;
 const MOST_LANES = 8;
+/** Output elements from which threads are worth their start. */
+const LANES_FROM = 2 ** 23;
 /** Bytes of tiles that all lanes together may take. */
 const LANES_BYTES = 96 * 2 ** 20;
 
 /**
  * Opens the engines of a merge: one on a graphics device, or on the processor one per core and a few more, each in a
- * worker of its own, so that this thread reads and writes meanwhile.
+ * worker of its own, so that this thread reads and writes meanwhile; a small merge stays in this thread.
+ * @param elements of the output
  * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
  */
 export async function openMergeEngines(
   choice: EngineChoice,
+  elements: number,
 ): Promise<[engine: ComputeEngine, ...lanes: ComputeEngine[]]> {
   const kind: EngineKind = choice === 'auto' ? (await engineFacts()).auto : choice;
   if (kind === 'webgpu') return [await createGpuEngine()];
-  const { adapter } = createCpuEngine();
+  const own = createCpuEngine();
+  if (elements < LANES_FROM) return [own];
   const count = Math.min(MOST_LANES, navigator.hardwareConcurrency + WAITING_LANES);
-  const open = () => createRemoteEngine(startLane(), adapter, LANES_BYTES / count, giveBack);
+  const open = () => createRemoteEngine(startLane(), own.adapter, LANES_BYTES / count, giveBack);
   return [open(), ...Array.from({ length: count - 1 }, open)];
 }
 

@@ -57,7 +57,8 @@ export async function runMerge(
     destination = await openDestination(request.destination, request.resume);
     const record = await openRunRecord(destination, request.resume ?? false);
     const begun = record.found?.begun.engine;
-    engines = await openMergeEngines(request.engine === 'auto' && begun ? begun : request.engine);
+    const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
+    engines = await openMergeEngines(request.engine === 'auto' && begun ? begun : request.engine, elements);
     const [engine, ...lanes] = engines as [ComputeEngine, ...ComputeEngine[]];
     await record.begin(plan, engine);
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
