@@ -28,7 +28,7 @@ const merge = (page: Page) => page.getByRole('button', { name: 'Merge', exact: t
 const merged = (page: Page) => expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 90_000 });
 /** Some tensors are merged, and some are not. */
 const underWay = (page: Page) =>
-  expect(page.getByText(/^[1-9]\d? of 56.tensors$/)).toBeVisible({ timeout: 60_000 });
+  expect(page.locator('.run-more', { hasText: /^[1-9]\d? of 56/ })).toBeVisible({ timeout: 60_000 });
 
 async function hashOf(page: Page): Promise<string> {
   await page.getByRole('tab', { name: /Output/ }).click();

@@ -56,7 +56,8 @@ export async function followOtherTabs(onRun: (run: RunElsewhere | null) => void)
     onRun(run);
   };
   new BroadcastChannel(CHANNEL).onmessage = ({ data }: MessageEvent<Message>) => {
-    if (data.kind === 'progress') tell(data.run);
+    // what this worker says to other tabs comes back to it
+    if (data.kind === 'progress' && !heldHere) tell(data.run);
     if (data.kind === 'ended') tell(null);
   };
   for (;;) {
