@@ -82,6 +82,8 @@ export type ErrorCode =
   | 'NothingToExtract'
   // collapse: there is nothing to do
   | 'NothingToCollapse'
+  // ui: a file of charts or numbers cannot be made
+  | 'ExportFailed'
   // run and output
   | 'Cancelled'
   | 'Busy'

@@ -58,11 +58,11 @@ test('points are added, removed, set by presets and dragged; one value comes bac
   await page.getByRole('button', { name: 'Draw density of kitchen over the layers' }).click();
   await page.getByRole('button', { name: 'ramp up: density of kitchen' }).click();
   expect(density()).toEqual([0, 0.1, 0.2]);
-  await page.getByRole('button', { name: 'One point more: density of kitchen' }).click();
-  expect(density()).toHaveLength(4);
-  (page.getByRole('slider', { name: 'density of kitchen, point 4 of 4' }).element() as HTMLElement).focus();
+  await page.getByRole('button', { name: 'More points: density of kitchen' }).click();
+  expect(density()).toEqual([0, 0.05, 0.1, 0.15, 0.2]);
+  (page.getByRole('slider', { name: 'density of kitchen, point 4 of 5' }).element() as HTMLElement).focus();
   await userEvent.keyboard('{Delete}');
-  expect(density()).toHaveLength(3);
+  expect(density()).toEqual([0, 0.05, 0.1, 0.2]);
   const plot = document.querySelector<HTMLElement>('.curve-plot')!;
   const point = document.querySelector<HTMLElement>('.curve-point[data-point="1"]')!;
   await userEvent.dragAndDrop(point, plot, { targetPosition: { x: plot.clientWidth / 2, y: 0 } });

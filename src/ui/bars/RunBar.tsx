@@ -12,9 +12,9 @@ import {
 } from '../format/quantity';
 import { Button } from '../parts/Button';
 import type { RunFacts, StudioFacts, Tab } from '../state/facts';
-import { isKept } from '../state/interrupted';
+import { isKept, keptOf, resumeRun } from '../state/interrupted';
 import { mergeGate } from '../state/merge-gate';
-import { cancelMerge, startMerge } from '../state/run';
+import { cancelMerge, pauseMerge, startMerge } from '../state/run';
 import { isRecipeOf } from '../state/run-current';
 import { STAGE_TITLES } from '../state/run-log';
 import { showTab } from '../state/studio';
@@ -26,6 +26,7 @@ export function RunBar() {
   const studio = useStudio();
   const gate = useFacts(useShallow(mergeGate));
   const run = useFacts((s) => s.run);
+  const paused = useFacts((s) => (s.run?.paused ? keptOf(s) : undefined));
   const active = run?.status === 'running' || run?.status === 'cancelling';
   return (
     <footer className="runbar">
@@ -41,17 +42,34 @@ export function RunBar() {
         <Track run={active ? run : null} done={run?.status === 'done' && !active} />
         {active && run ? <Working run={run} /> : <Resting />}
       </div>
-      {active ? (
-        <Button
-          why={run?.status === 'cancelling' ? 'Cancelling…' : null}
-          onClick={() => void cancelMerge(studio)}
-        >
-          Cancel
+      {active && run ? (
+        <>
+          <Button
+            tip="Stop here and go on later: what is written is kept"
+            why={run.status === 'cancelling' ? stopping(run) : null}
+            onClick={() => void pauseMerge(studio)}
+          >
+            Pause
+          </Button>
+          <Button
+            why={run.status === 'cancelling' ? stopping(run) : null}
+            onClick={() => void cancelMerge(studio)}
+          >
+            Cancel
+          </Button>
+        </>
+      ) : paused && run?.status === 'cancelled' ? (
+        <Button why={gate.open ? null : gate.why} onClick={() => void resumeRun(studio, paused)}>
+          Resume
         </Button>
       ) : null}
       <Announcer />
     </footer>
   );
+}
+
+function stopping(run: RunFacts): string {
+  return run.paused ? 'Pausing…' : 'Cancelling…';
 }
 
 function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
@@ -77,7 +95,7 @@ function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
 
 function Working({ run }: { run: RunFacts }) {
   const p = run.progress;
-  if (run.status === 'cancelling') return <p className="run-line">Cancelling…</p>;
+  if (run.status === 'cancelling') return <p className="run-line">{stopping(run)}</p>;
   if (!p) return <p className="run-line">Starting…</p>;
   return (
     <p className="run-line">
@@ -169,7 +187,14 @@ function outcome(run: RunFacts, kept: boolean): RestingLine {
     return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', tab: 'run', link: 'Details' };
   }
   if (run.status === 'cancelled') {
-    return { tone: 'plain', text: kept ? 'Cancelled. It can be resumed.' : 'Cancelled. Nothing was kept.' };
+    const said = run.paused ? 'Paused' : 'Cancelled';
+    if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
+    const { tensorsDone, tensors } = run.progress ?? { tensorsDone: 0, tensors: run.planned.length };
+    return {
+      tone: 'plain',
+      text: `${said}. It can be resumed.`,
+      more: `${formatCount(tensorsDone)} of ${formatCounted(tensors, 'tensor')} done; whole files are kept`,
+    };
   }
   const { report, destination } = run;
   const bytes = report?.shards.reduce((sum, s) => sum + s.bytes, 0) ?? 0;

@@ -6,6 +6,7 @@ import { redo, undo } from '../state/recipe-history';
 import { methodOf, setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { EngineBadge } from './EngineBadge';
+import { StorageBadge } from './StorageBadge';
 
 /** Name of the app and of the recipe, the engine, the theme. */
 export function TopBar() {
@@ -24,6 +25,7 @@ export function TopBar() {
       <HistoryButtons />
       <span className="spacer" />
       <EngineBadge />
+      <StorageBadge />
       <ThemeButton />
     </header>
   );

@@ -111,6 +111,12 @@ export const GripIcon = () => (
     <path d="M6 4v.1M10 4v.1M6 8v.1M10 8v.1M6 12v.1M10 12v.1" strokeWidth="2" />
   </Icon>
 );
+export const DiskIcon = () => (
+  <Icon>
+    <ellipse cx="8" cy="4.2" rx="5.2" ry="2" />
+    <path d="M2.8 4.2v7.6c0 1.1 2.3 2 5.2 2s5.2-.9 5.2-2V4.2M2.8 8c0 1.1 2.3 2 5.2 2s5.2-.9 5.2-2" />
+  </Icon>
+);
 export const SunIcon = () => (
   <Icon>
     <circle cx="8" cy="8" r="2.8" />

@@ -8,7 +8,7 @@ import {
   curveStep,
   MOST_POINTS,
   snapped,
-  withOnePointMore,
+  withMorePoints,
   withoutPoint,
 } from '../state/curve';
 import { useFacts } from '../studio-context';
@@ -27,7 +27,7 @@ const MOST_MARKS = 128;
 
 /**
  * A parameter over the layers. Points are sliders: dragged, or moved by the arrow keys (with Shift ten steps at once;
- * Left and Right go to the next point, Insert adds one, Delete removes it).
+ * Left and Right go to the next point, Insert adds one between every two, Delete removes it).
  */
 export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps) {
   const layers = useFacts((s) => s.plan.facts?.layers ?? 0);
@@ -43,7 +43,7 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
     onChange(points.map((point, i) => (i === index ? snapped(value, spec) : point)));
   const focus = (index: number) =>
     plot.current?.querySelector<HTMLElement>(`[data-point="${index}"]`)?.focus();
-  const more = () => onChange(withOnePointMore(points, spec));
+  const more = () => onChange(withMorePoints(points));
   const remove = (index: number) => {
     onChange(withoutPoint(points, index));
     focus(Math.min(index, points.length - 2));
@@ -56,7 +56,7 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
     else if (key === 'ArrowRight') focus(index + 1);
     else if (key === 'ArrowLeft') focus(index - 1);
     else if (key === 'Delete') remove(index);
-    else if (key === 'Insert' && points.length < MOST_POINTS) more();
+    else if (key === 'Insert' && 2 * points.length - 1 <= MOST_POINTS) more();
     else return;
     event.preventDefault();
   };
@@ -148,9 +148,9 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
         <button
           type="button"
           className="curve-preset"
-          aria-label={`One point more: ${label}`}
-          title="One point more"
-          disabled={points.length >= MOST_POINTS}
+          aria-label={`More points: ${label}`}
+          title="A point more between every two"
+          disabled={2 * points.length - 1 > MOST_POINTS}
           onClick={more}
         >
           +

@@ -101,8 +101,8 @@ function CurveEnds({ ends }: { ends: GradientEnds }) {
           editRecipe(studio, (r) => ({ ...r, gradientEnds: value === 'mergekit' ? value : 'nearest' }))
         }
       >
-        <option value="nearest">curves end at the nearest layer</option>
-        <option value="mergekit">first point, as in mergekit</option>
+        <option value="nearest">nearest end of the curve</option>
+        <option value="mergekit">first point, as mergekit</option>
       </select>
     </div>
   );

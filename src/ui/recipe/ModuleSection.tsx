@@ -89,7 +89,7 @@ function Group({ group, exclude }: { group: ModuleGroup; exclude: readonly strin
         <ul className="module-list">
           {modules.map((module) => (
             <li key={module.pattern} className="row">
-              <span className="mono small truncate grow" title={module.pattern}>
+              <span className="mono small truncate" title={module.pattern}>
                 {module.pattern}
               </span>
               <span className="small quiet numeric">
@@ -195,7 +195,7 @@ function NewPattern() {
         <option value="include">only</option>
       </select>
       <input
-        className="field mono grow"
+        className="field mono"
         aria-label="Pattern of tensor names"
         placeholder="layers.0. or *.q_proj.weight"
         spellCheck={false}

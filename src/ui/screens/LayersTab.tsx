@@ -9,6 +9,7 @@ import { measureProfile } from '../state/profile';
 import { setView, showTab } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { LayersCharts } from './LayersCharts';
+import { LayersExport } from './LayersExport';
 import { LayersTable } from './LayersTable';
 import { type LayersSource, useLayersSource } from './layers-source';
 
@@ -80,6 +81,7 @@ function Toolbar({ metric, source }: { metric: Metric; source: LayersSource }) {
         onChange={(next) => setView(studio, { scale: next })}
       />
       <PinButton source={source} />
+      <LayersExport source={source} />
       <p className="small quiet layers-meaning">
         {metric.meaning} <StatusText source={source} />
       </p>

@@ -1,8 +1,9 @@
-import { memo } from 'react';
+import { memo, useDeferredValue, useState } from 'react';
 import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
 import { awaitsMerge, type MetricId, measure, metricById } from '../charts/metrics';
 import { formatCount, formatPercent, formatReal } from '../format/quantity';
 import { Swatch } from '../parts/Swatch';
+import { passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import type { Contributor } from '../state/facts';
@@ -21,7 +22,12 @@ export const LayersTable = memo(function LayersTable({ source }: { source: Layer
   const narrow = useNarrow();
   const selected = useFacts((s) => s.view.selected);
   const metric = metricById(useFacts((s) => s.view.metric));
-  const rows: Row[] = source.tensors.map((tensor) => ({ tensor, report: source.reports.get(tensor.name) }));
+  const [filter, setFilter] = useState('');
+  // what is typed is drawn first
+  const wanted = useDeferredValue(filter);
+  const rows: Row[] = source.tensors
+    .filter((tensor) => passesFilter(wanted, tensor.name))
+    .map((tensor) => ({ tensor, report: source.reports.get(tensor.name) }));
   const perContributor = metric.per === 'contributor' ? metric : metricById('sparsity');
   const mostConflict = rows.reduce((most, r) => Math.max(most, value(r, 'signConflict') ?? 0), 0);
   const columns: TableColumn<Row>[] = [
@@ -63,6 +69,15 @@ export const LayersTable = memo(function LayersTable({ source }: { source: Layer
   ];
   return (
     <section className="table-section" aria-label="Tensors of the merge">
+      <div className="table-bar">
+        <TableFilter
+          value={filter}
+          shown={rows.length}
+          of={source.tensors.length}
+          what="tensor"
+          onChange={setFilter}
+        />
+      </div>
       <VirtualTable
         label="Numbers of every tensor"
         rows={rows}
@@ -70,7 +85,7 @@ export const LayersTable = memo(function LayersTable({ source }: { source: Layer
         columns={columns}
         selected={selected}
         onSelect={(name) => toggleSelected(studio, name)}
-        empty="No tensors."
+        empty={`No tensor’s name contains “${filter}”.`}
       />
     </section>
   );

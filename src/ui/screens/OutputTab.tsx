@@ -11,7 +11,9 @@ import { chooseFolder } from '../state/run';
 import { editRecipe, methodOf, notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { KeptOutputs } from './KeptOutputs';
+import { ModelCard } from './ModelCard';
 import { OutputFiles } from './OutputFiles';
+import { VerifySection } from './VerifySection';
 
 const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
 
@@ -36,6 +38,8 @@ export function OutputTab() {
         <Suspense>
           <PushSection />
         </Suspense>
+        <VerifySection />
+        <ModelCard />
         <KeptOutputs />
       </div>
     </div>

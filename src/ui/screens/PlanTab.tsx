@@ -3,9 +3,9 @@ import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../../engine/proto
 import { formatBytes, formatCount, formatCounted, formatShape } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { SearchIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import { Swatch } from '../parts/Swatch';
+import { passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import type { Contributor } from '../state/facts';
@@ -165,27 +165,17 @@ function Tensors({ tensors, contributors }: TensorsProps) {
   const narrow = useNarrow();
   const selected = useFacts((s) => s.view.selected);
   const [filter, setFilter] = useState('');
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = tensors.filter((t) => words.every((w) => `${t.name} ${t.dtype}`.toLowerCase().includes(w)));
+  const shown = tensors.filter((t) => passesFilter(filter, `${t.name} ${t.dtype}`));
   return (
     <section className="table-section" aria-label="Output tensors">
       <div className="table-bar">
-        <label className="search">
-          <SearchIcon />
-          <input
-            className="field"
-            type="search"
-            placeholder="Filter tensors, e.g. layers.3 mlp"
-            aria-label="Filter tensors"
-            value={filter}
-            onChange={(event) => setFilter(event.target.value)}
-          />
-        </label>
-        <span className="small quiet" role="status">
-          {words.length > 0
-            ? `${formatCount(shown.length)} of ${formatCounted(tensors.length, 'tensor')}`
-            : formatCounted(tensors.length, 'output tensor')}
-        </span>
+        <TableFilter
+          value={filter}
+          shown={shown.length}
+          of={tensors.length}
+          what="output tensor"
+          onChange={setFilter}
+        />
         <span className="spacer" />
         <ul className="row wrap key" aria-label="Colours of the contributors">
           {contributors.map((c) => (

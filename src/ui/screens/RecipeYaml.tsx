@@ -1,3 +1,4 @@
+import type { Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-yaml';
 import { exportWarnings } from '../../merge/method-export';
 import { methodById } from '../../merge/methods/index';
@@ -10,6 +11,13 @@ import { Section } from '../parts/Section';
 import { buildRecipe, outputName } from '../state/recipe-build';
 import { methodOf } from '../state/studio';
 import { useFacts } from '../studio-context';
+import { Commands } from './Commands';
+
+/** Does mergekit lack the method of a document? */
+function isRefused(warnings: readonly { setting: string }[], recipe: Recipe): boolean {
+  const used = [recipe, ...(recipe.stages ?? [])].map((part) => part.mergeMethod);
+  return warnings.some(({ setting }) => used.some((id) => setting === id || setting.startsWith(`${id} (`)));
+}
 
 /** The recipe as mergekit's YAML, to read, copy and keep. */
 export function RecipeYaml() {
@@ -42,8 +50,8 @@ export function RecipeYaml() {
           <DownloadIcon />
           YAML
         </Button>
-        <span className="small quiet">The same merge from a terminal; mergekit reads it too.</span>
       </div>
+      <Commands recipe={built} name={outputName(recipe)} refused={isRefused(warnings, built)} />
     </Section>
   );
 }

@@ -5,6 +5,7 @@ import { TrashIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
 import { forgetRun, pinRun, reopenRun, whyNotReopen } from '../state/past-runs';
 import { useFacts, useStudio } from '../studio-context';
+import { RunExport } from './RunExport';
 
 /** Merges of before, with their recipes, numbers and hashes. */
 export function RunHistory() {
@@ -31,7 +32,7 @@ function PastRun({ run }: { run: KeptRun }) {
   const when = new Date(run.startedAt).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
   const bytes = report.shards.reduce((sum, s) => sum + s.bytes, 0);
   return (
-    <li>
+    <li className="past-run">
       <div className="past-run-head">
         <strong className="truncate">{title}</strong>
         <span className="small quiet">
@@ -55,6 +56,7 @@ function PastRun({ run }: { run: KeptRun }) {
         >
           Pin as A
         </Button>
+        <RunExport run={run} />
         <Button
           variant="quiet"
           iconOnly

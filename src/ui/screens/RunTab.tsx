@@ -7,6 +7,7 @@ import type { RunFacts } from '../state/facts';
 import { isKept } from '../state/interrupted';
 import { STAGE_TITLES } from '../state/run-log';
 import { useFacts } from '../studio-context';
+import { RunExport } from './RunExport';
 import { RunHistory } from './RunHistory';
 import { RunLog } from './RunLog';
 
@@ -32,6 +33,7 @@ export function RunTab() {
         <p className="quiet">
           {run.methodTitle} · <Status run={run} />
         </p>
+        {run.report ? <RunExport run={{ ...run, report: run.report }} /> : null}
       </header>
       {run.error ? <ErrorCard error={run.error} /> : null}
       {run.status === 'cancelled' ? (

@@ -2,15 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { density, weight } from '../../merge/methods/parameters';
 import { evaluateSetting } from '../../merge/parameters';
-import {
-  curveAt,
-  curvePresets,
-  curveRange,
-  mayCurve,
-  snapped,
-  withOnePointMore,
-  withoutPoint,
-} from './curve';
+import { curveAt, curvePresets, curveRange, mayCurve, snapped, withMorePoints, withoutPoint } from './curve';
 
 const values = fc.array(
   fc.integer({ min: 0, max: 100 }).map((v) => v / 100),
@@ -26,16 +18,15 @@ describe('a curve', () => {
     );
   });
 
-  test('keeps its ends when it gets a point, and its straight lines stay straight', () => {
+  test('stays as it is when it gets points between its points', () => {
     fc.assert(
-      fc.property(values, (points) => {
-        const more = withOnePointMore(points, density);
-        expect(more).toHaveLength(points.length + 1);
-        expect([more[0], more.at(-1)]).toEqual([points[0], points.at(-1)]);
+      fc.property(values, fc.double({ min: 0, max: 1, noNaN: true }), (points, t) => {
+        const more = withMorePoints(points);
+        expect(more).toHaveLength(2 * points.length - 1);
+        expect(curveAt(more, t)).toBeCloseTo(curveAt(points, t), 8);
       }),
     );
-    expect(withOnePointMore([0, 1], density)).toEqual([0, 0.5, 1]);
-    expect(withOnePointMore([0, 0.5, 1], density)).toEqual([0, 0.33, 0.67, 1]);
+    expect(withMorePoints([0, 0.2, 0])).toEqual([0, 0.1, 0.2, 0.1, 0]);
   });
 
   test('loses the point asked for, but never the last two', () => {

@@ -2,7 +2,7 @@
 import type { NumberSpec } from '../../merge/method';
 
 /** As many points as the form offers; a recipe may have more. */
-export const MOST_POINTS = 16;
+export const MOST_POINTS = 17;
 
 export interface CurvePreset {
   label: string;
@@ -40,10 +40,12 @@ export function curveAt(points: readonly number[], t: number): number {
   return (1 - fraction) * (points[left] ?? Number.NaN) + fraction * (points[right] ?? Number.NaN);
 }
 
-/** The curve with one point more, read off where the new points stand. */
-export function withOnePointMore(points: readonly number[], spec: NumberSpec): number[] {
-  const count = points.length + 1;
-  return Array.from({ length: count }, (_, i) => snapped(curveAt(points, i / (count - 1)), spec));
+/** The same curve with a point more between every two: only so does its shape stay. */
+export function withMorePoints(points: readonly number[]): number[] {
+  return points.flatMap((point, i) => {
+    const next = points[i + 1];
+    return next === undefined ? [point] : [point, Number(((point + next) / 2).toFixed(10))];
+  });
 }
 
 /** The curve without a point; the others spread out again. Two are left at least. */

@@ -21,8 +21,8 @@ import type { Recipe } from '../../formats/recipe';
 import type { MetricId } from '../charts/metrics';
 import { type CollapseSlice, initialCollapse } from '../collapse/collapse-facts';
 import { type ComparisonSlice, initialComparison } from '../compare/compare-facts';
-import { initialPush, type PushSlice } from '../push/push-facts';
 import type { KeptRun } from '../local/run-shelf';
+import { initialPush, type PushSlice } from '../push/push-facts';
 import {
   type EvaluationSlice,
   type GenerationSlice,
@@ -35,6 +35,7 @@ import { emptyRecipe, type RecipeFacts } from './recipe-facts';
 import { type HistorySlice, noHistory } from './recipe-history';
 import type { LogEntry } from './run-log';
 import type { ToolJob } from './tool-job';
+import type { Verification } from './verification';
 
 export interface StudioFacts {
   engine: EngineSlice;
@@ -53,6 +54,8 @@ export interface StudioFacts {
   run: RunFacts | null;
   /** Finished merges of before, the newest first. */
   pastRuns: readonly KeptRun[];
+  /** What the other engine made of the last run that was verified. */
+  verification: Verification | null;
   /** Merges that were cut off and can go on. */
   interrupted: InterruptedRun[];
   /** The merge of another tab. */
@@ -117,6 +120,8 @@ export interface RunFacts {
   error: ErrorFacts | null;
   /** It was brought back from the history: its files may be gone. */
   again?: true;
+  /** It was stopped to go on later. */
+  paused?: true;
 }
 
 /** A contributor as charts show it: kept with a plan or a run, so that later edits change neither name nor colour. */
@@ -173,6 +178,7 @@ export const initialFacts: StudioFacts = {
   output: { kind: 'downloads', folder: null, name: null },
   run: null,
   pastRuns: [],
+  verification: null,
   interrupted: [],
   elsewhere: null,
   evaluation: initialEvaluation,

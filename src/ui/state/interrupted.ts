@@ -18,8 +18,13 @@ export async function loadInterrupted(studio: Studio): Promise<void> {
 }
 
 /** Whether the last run left something that can be resumed. */
-export function isKept({ run, interrupted }: StudioFacts): boolean {
-  return interrupted.some(
+export function isKept(facts: StudioFacts): boolean {
+  return keptOf(facts) !== undefined;
+}
+
+/** What the last run left to be resumed. */
+export function keptOf({ run, interrupted }: StudioFacts): InterruptedRun | undefined {
+  return interrupted.find(
     ({ destination: { kind, name } }) => run?.destination.kind === kind && run.destination.name === name,
   );
 }

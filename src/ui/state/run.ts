@@ -1,7 +1,7 @@
 /** A merge from the click to the report. */
 
 import type { DestinationSpec, MergeReport, MergeRequest, Progress } from '../../engine/protocol';
-import { errorFacts } from '../../errors';
+import { type ErrorFacts, errorFacts } from '../../errors';
 import { formatBytes, formatSeconds } from '../format/quantity';
 import { pickOutputFolder } from '../local/directory-picker';
 import type { RunFacts } from './facts';
@@ -44,6 +44,13 @@ export async function cancelMerge(studio: Studio): Promise<void> {
   } catch (thrown) {
     notifyError(studio, thrown);
   }
+}
+
+/** Stops the merge to go on later: what is written is kept, and the run bar offers to resume. */
+export async function pauseMerge(studio: Studio): Promise<void> {
+  if (studio.store.getState().run?.status !== 'running') return;
+  editRun(studio, (run) => ({ ...run, paused: true }));
+  await cancelMerge(studio);
 }
 
 /** Where the studio writes to. */
@@ -93,12 +100,11 @@ export async function carryOut(studio: Studio, started: RunFacts, request: Merge
   } catch (thrown) {
     const error = errorFacts(thrown);
     const status = error.code === 'Cancelled' ? 'cancelled' : 'failed';
-    const text = status === 'cancelled' ? 'Cancelled' : error.message;
     editRun(studio, (run) => ({
       ...run,
       status,
       error: status === 'failed' ? error : null,
-      log: [...run.log, line(run, status === 'failed' ? 'bad' : 'plain', text)],
+      log: [...run.log, line(run, status === 'failed' ? 'bad' : 'plain', ending(run, error))],
     }));
   } finally {
     release();
@@ -177,6 +183,11 @@ function finish(studio: Studio, report: MergeReport): void {
 
 function editRun(studio: Studio, edit: (run: RunFacts) => RunFacts): void {
   studio.store.setState((s) => (s.run ? { run: edit(s.run) } : {}));
+}
+
+function ending(run: RunFacts, error: ErrorFacts): string {
+  if (error.code !== 'Cancelled') return error.message;
+  return run.paused ? 'Paused' : 'Cancelled';
 }
 
 function line(run: RunFacts, tone: LogEntry['tone'], text: string): LogEntry {

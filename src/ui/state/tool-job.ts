@@ -7,7 +7,7 @@ import type { StudioFacts, Tab } from './facts';
 import { stayAwake } from './stay-awake';
 import { notifyError, type Studio } from './studio';
 
-export type ToolKind = 'comparison' | 'extraction' | 'survey' | 'collapse' | 'push';
+export type ToolKind = 'comparison' | 'extraction' | 'survey' | 'collapse' | 'push' | 'verification';
 
 export interface ToolJob {
   kind: ToolKind;
@@ -27,6 +27,7 @@ export const TOOL_WORDS: Readonly<Record<ToolKind, { title: string; busy: string
   survey: { title: 'Measuring layers', busy: 'Layers are being measured.', tab: 'collapse' },
   collapse: { title: 'Collapsing', busy: 'Layers are being collapsed.', tab: 'collapse' },
   push: { title: 'Pushing', busy: 'An output is being pushed to the Hub.', tab: 'output' },
+  verification: { title: 'Verifying', busy: 'A merge is being verified.', tab: 'output' },
 };
 
 /** Why no tool can start now, or null. */

@@ -1,0 +1,94 @@
+import { useCallback, useEffect, useState } from 'react';
+import type { CacheFacts } from '../../engine/protocol';
+import { formatBytes } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { TrashIcon } from '../parts/icons';
+import { deleteKept, type KeptGroup, type KeptThing, keptGroups, whyNotDelete } from '../state/kept-here';
+import { notifyError } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+
+/** Everything kept, in groups, each thing with its size and a way to delete it. */
+export function KeptHere({ onChange }: { onChange(): void }) {
+  const studio = useStudio();
+  const interrupted = useFacts((s) => s.interrupted);
+  const why = useFacts(whyNotDelete);
+  const [cache, setCache] = useState<CacheFacts | null>(null);
+  const look = useCallback(
+    () =>
+      studio.engine.cache().then(setCache, (thrown: unknown) => {
+        notifyError(studio, thrown);
+      }),
+    [studio],
+  );
+  useEffect(() => void look(), [look]);
+  if (!cache) return <p className="small quiet">Looking…</p>;
+  const groups = keptGroups(cache, interrupted);
+  const remove = async (things: readonly KeptThing[]) => {
+    for (const thing of things) await deleteKept(studio, thing);
+    await look();
+    onChange();
+  };
+  if (groups.length === 0) {
+    return <p className="empty">No downloads, no merged models, nothing interrupted.</p>;
+  }
+  return groups.map((group) => (
+    <Group key={group.kind} group={group} why={why} onRemove={(things) => void remove(things)} />
+  ));
+}
+
+interface GroupProps {
+  group: KeptGroup;
+  why: string | null;
+  onRemove(things: readonly KeptThing[]): void;
+}
+
+function Group({ group, why, onRemove }: GroupProps) {
+  const { title, meaning, things, bytes } = group;
+  // asked twice: all of it is much to lose by one click
+  const [sure, setSure] = useState(false);
+  return (
+    <section className="section" aria-label={title}>
+      <div className="section-head">
+        <h2>
+          {title} <span className="quiet numeric">{formatBytes(bytes)}</span>
+        </h2>
+        {things.length > 1 && why === null ? (
+          <button
+            type="button"
+            className="link"
+            onBlur={() => setSure(false)}
+            onClick={() => {
+              if (sure) onRemove(things);
+              setSure(!sure);
+            }}
+          >
+            {sure ? `really delete ${things.length}?` : 'delete all'}
+          </button>
+        ) : null}
+      </div>
+      <p className="small quiet">{meaning}</p>
+      <ul className="files">
+        {things.map((thing) => (
+          <li key={thing.id}>
+            <span className="file-name">
+              <span className="mono truncate" title={thing.name}>
+                {thing.name}
+              </span>
+              {thing.detail ? <span className="small faint">{thing.detail}</span> : null}
+            </span>
+            <span className="numeric">{thing.bytes === null ? '' : formatBytes(thing.bytes)}</span>
+            <Button
+              iconOnly
+              tip="Delete"
+              aria-label={`Delete ${thing.name}`}
+              why={why}
+              onClick={() => onRemove([thing])}
+            >
+              <TrashIcon />
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,61 @@
+import { Popover } from 'radix-ui';
+import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
+import { formatBytes } from '../format/quantity';
+import { DiskIcon } from '../parts/icons';
+import { type Room, readRoom } from '../state/kept-here';
+import { useFacts } from '../studio-context';
+
+const KeptHere = lazy(() => import('./KeptHere').then((m) => ({ default: m.KeptHere })));
+
+/** How much this page keeps in the browser; opens to see what it is, and to delete it. */
+export function StorageBadge() {
+  const available = useFacts((s) => s.engine.facts?.storage.available === true);
+  const status = useFacts((s) => s.run?.status);
+  const models = useFacts((s) => s.models.length);
+  const [room, setRoom] = useState<Room | null>(null);
+  const refresh = useCallback(() => {
+    // a browser that tells nothing has no meter
+    readRoom().then(setRoom, () => setRoom(null));
+  }, []);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs and opened models change what is kept.
+  useEffect(refresh, [refresh, status, models]);
+  if (!available || !room) return null;
+  const text = `Storage: ${formatBytes(room.used)} of ${formatBytes(room.quota)}`;
+  return (
+    <Popover.Root onOpenChange={refresh}>
+      <Popover.Trigger asChild>
+        <button type="button" className="badge storage-badge" aria-label={text}>
+          <DiskIcon />
+          <span className="storage-used">{formatBytes(room.used)}</span>
+          <span className="badge-detail"> of {formatBytes(room.quota)}</span>
+        </button>
+      </Popover.Trigger>
+      <Popover.Portal>
+        <Popover.Content
+          className="popover stack kept-here"
+          align="end"
+          sideOffset={6}
+          collisionPadding={12}
+          aria-label="Kept in this browser"
+        >
+          <h3>Kept in this browser</h3>
+          <meter
+            className="storage-meter"
+            min={0}
+            max={room.quota}
+            high={0.9 * room.quota}
+            value={room.used}
+            aria-label={text}
+          />
+          <p className="small quiet">
+            {formatBytes(room.used)} of the {formatBytes(room.quota)} that the browser gives this page, this
+            page itself included.
+          </p>
+          <Suspense fallback={<p className="small quiet">Looking…</p>}>
+            <KeptHere onChange={refresh} />
+          </Suspense>
+        </Popover.Content>
+      </Popover.Portal>
+    </Popover.Root>
+  );
+}

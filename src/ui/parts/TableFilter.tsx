@@ -1,0 +1,45 @@
+import { formatCount, formatCounted } from '../format/quantity';
+import { SearchIcon } from './icons';
+
+interface TableFilterProps {
+  value: string;
+  /** Rows that are left, of so many. */
+  shown: number;
+  of: number;
+  /** What a row is: `output tensor`. */
+  what: string;
+  onChange(value: string): void;
+}
+
+/** A field that narrows a table of tensors, and how many rows are left. */
+export function TableFilter({ value, shown, of, what, onChange }: TableFilterProps) {
+  return (
+    <>
+      <label className="search">
+        <SearchIcon />
+        <input
+          className="field"
+          type="search"
+          placeholder="Filter tensors, e.g. layers.3 mlp"
+          aria-label="Filter tensors"
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      </label>
+      <span className="small quiet" role="status">
+        {value.trim() === ''
+          ? formatCounted(of, what)
+          : `${formatCount(shown)} of ${formatCounted(of, 'tensor')}`}
+      </span>
+    </>
+  );
+}
+
+/** Whether a text has every word of the filter, in any order and case. */
+export function passesFilter(filter: string, text: string): boolean {
+  const low = text.toLowerCase();
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => low.includes(word));
+}

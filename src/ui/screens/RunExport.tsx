@@ -1,0 +1,30 @@
+import type { KeptRun } from '../local/run-shelf';
+import { ExportMenu } from '../parts/ExportMenu';
+import type { RunFacts } from '../state/facts';
+import { notifyError } from '../state/studio';
+import { useStudio } from '../studio-context';
+
+const CHOICES = [
+  { value: 'html', label: 'Report as HTML', hint: 'one file: recipe, hashes, charts, numbers' },
+  { value: 'json', label: 'Report as JSON', hint: 'in full precision' },
+  { value: 'csv', label: 'Table as CSV', hint: 'every number of every tensor' },
+] as const;
+
+type Reported = Pick<RunFacts, 'title' | 'methodTitle' | 'contributors' | 'startedAt'> &
+  Pick<KeptRun, 'report'> & { planned: RunFacts['planned'] };
+
+/** Saves the report of a finished run. */
+export function RunExport({ run }: { run: Reported }) {
+  const studio = useStudio();
+  const save = async (kind: (typeof CHOICES)[number]['value']) => {
+    const { exportRun } = await import('../export/save-exports');
+    exportRun(kind, { ...run, tensors: run.planned }, run.startedAt);
+  };
+  return (
+    <ExportMenu
+      label={`Export the report of ${run.title}`}
+      choices={CHOICES}
+      onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
+    />
+  );
+}

@@ -1,0 +1,73 @@
+import { formatCounted, formatRate, formatSeconds } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { Message } from '../parts/Message';
+import { Section } from '../parts/Section';
+import { ToolBar } from '../parts/ToolBar';
+import { otherEngine, type Verification, verifyRun, whyNotVerify } from '../state/verification';
+import { useFacts, useStudio } from '../studio-context';
+
+const NAMES = { webgpu: 'WebGPU', cpu: 'CPU' } as const;
+
+/** Merges the finished run again on the other engine: same bytes or not, and the speed of each. */
+export function VerifySection() {
+  const studio = useStudio();
+  const report = useFacts((s) => s.run?.report ?? null);
+  const why = useFacts(whyNotVerify);
+  const verifying = useFacts((s) => s.tool?.kind === 'verification');
+  const result = useFacts((s) =>
+    s.verification?.recipeSha256 === s.run?.report?.recipeSha256 ? s.verification : null,
+  );
+  if (!report) return null;
+  const other = NAMES[otherEngine(report.engine)];
+  return (
+    <Section title="Verify">
+      <p className="small quiet">
+        Merged on {NAMES[report.engine]}. Both engines give the same bytes; here you can see it: the merge
+        runs again on {other} and keeps nothing.
+      </p>
+      {verifying ? (
+        <ToolBar kinds={['verification']} />
+      ) : (
+        <div className="row">
+          <Button why={why} onClick={() => void verifyRun(studio)}>
+            Verify on {other}
+          </Button>
+        </div>
+      )}
+      {result && !verifying ? <Result result={result} /> : null}
+    </Section>
+  );
+}
+
+function Result({ result }: { result: Verification }) {
+  const { first, second, differing, tensors } = result;
+  return (
+    <>
+      {differing.length === 0 ? (
+        <Message tone="ok" live title="Same bytes on both engines: the largest difference is 0." />
+      ) : (
+        <Message
+          tone="warning"
+          live
+          title={`The engines disagree in ${formatCounted(differing.length, 'file')}: ${differing.join(', ')}.`}
+          hint={
+            tensors.length === 0
+              ? 'The numbers of every tensor are the same, so it is the last bit of a few values.'
+              : `The numbers differ in ${formatCounted(tensors.length, 'tensor')}, first in ${tensors[0]}.`
+          }
+        />
+      )}
+      <dl className="costs">
+        {[first, second].map(({ engine, seconds, bytes }) => (
+          <div key={engine}>
+            <dt>{NAMES[engine]}</dt>
+            <dd>
+              <strong>{formatSeconds(seconds)}</strong>
+              <span className="costs-more">{formatRate(bytes / Math.max(seconds, 1e-3))} of output</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}

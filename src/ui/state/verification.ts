@@ -1,0 +1,77 @@
+/** The same merge once more on the other engine, kept nowhere: are the bytes the same, and how fast is each? */
+import type { EngineKind } from '../../compute/engine';
+import type { MergeReport } from '../../engine/protocol';
+import type { StudioFacts } from './facts';
+import { notify, type Studio } from './studio';
+import { runTool, whyNoTool } from './tool-job';
+
+export interface Verification {
+  /** Of the report that was verified. */
+  recipeSha256: string;
+  first: Timed;
+  second: Timed;
+  /** Files whose bytes are not the same. */
+  differing: string[];
+  /** Tensors whose numbers differ in the reports: where to look. */
+  tensors: string[];
+}
+
+interface Timed {
+  engine: EngineKind;
+  seconds: number;
+  /** Bytes of weights written. */
+  bytes: number;
+}
+
+/** Merges the last run again on the other engine and compares. Never rejects. */
+export async function verifyRun(studio: Studio): Promise<void> {
+  const report = studio.store.getState().run?.report;
+  if (!report || whyNotVerify(studio.store.getState()) !== null) return;
+  studio.store.setState({ verification: null });
+  const outcome = await runTool(studio, 'verification', (onProgress) =>
+    studio.engine.merge(
+      { recipe: report.recipe, engine: otherEngine(report.engine), destination: { kind: 'nowhere' } },
+      (progress) =>
+        onProgress({
+          ...progress,
+          stage: progress.stage === 'downloading' ? 'downloading' : 'checking',
+          finished: [],
+        }),
+    ),
+  );
+  if ('value' in outcome) studio.store.setState({ verification: verification(report, outcome.value) });
+  else if ('error' in outcome) notify(studio, 'error', outcome.error.message, outcome.error.hint);
+}
+
+/** Two reports of one recipe, compared. Pure. */
+export function verification(first: MergeReport, second: MergeReport): Verification {
+  const hashes = new Map(second.shards.map((s) => [s.file, s.sha256]));
+  const numbers = new Map(second.tensors.map((t) => [t.name, t.outputChange]));
+  const differing = first.shards.filter((s) => hashes.get(s.file) !== s.sha256).map((s) => s.file);
+  const unknown = second.shards.filter((s) => !first.shards.some((f) => f.file === s.file));
+  return {
+    recipeSha256: first.recipeSha256,
+    first: timed(first),
+    second: timed(second),
+    differing: [...differing, ...unknown.map((s) => s.file)],
+    tensors: first.tensors.filter((t) => numbers.get(t.name) !== t.outputChange).map((t) => t.name),
+  };
+}
+
+/** Why the last run cannot be verified on the other engine now, or null. */
+export function whyNotVerify(facts: StudioFacts): string | null {
+  const { run, engine } = facts;
+  if (!run?.report) return 'Nothing has been merged yet.';
+  if (run.report.engine === 'cpu' && engine.facts?.webgpu.available === false) {
+    return `There is no other engine here: ${engine.facts.webgpu.why ?? 'this browser has no WebGPU.'}`;
+  }
+  return whyNoTool(facts);
+}
+
+export function otherEngine(engine: EngineKind): EngineKind {
+  return engine === 'cpu' ? 'webgpu' : 'cpu';
+}
+
+function timed({ engine, seconds, shards }: MergeReport): Timed {
+  return { engine, seconds, bytes: shards.reduce((sum, s) => sum + s.bytes, 0) };
+}
