@@ -16,7 +16,7 @@ const SIZES = [
   { width: 1024, height: 768 },
   { width: 390, height: 844 },
 ];
-const TABS = ['Plan', 'Layers', 'Run', 'Evaluate', 'Output'];
+const TABS = ['Plan', 'Layers', 'Run', 'Evaluate', 'Compare', 'Collapse', 'Output'];
 
 const outDir = mkdtempSync(join(tmpdir(), 'amalgam-screenshots-'));
 await build({ logLevel: 'warn', build: { outDir } });
@@ -48,6 +48,12 @@ try {
       .getByText(/^60 tokens in/)
       .nth(4)
       .waitFor({ timeout: 120_000 });
+    await page.getByRole('tab', { name: /^Compare/ }).click();
+    await page.getByRole('button', { name: 'Compare', exact: true }).click();
+    await page.getByText(/^56 tensors compared/).waitFor({ timeout: 180_000 });
+    await page.getByRole('tab', { name: /^Collapse/ }).click();
+    await page.getByRole('button', { name: 'Measure layers' }).click();
+    await page.getByText(/^Layer \d of 6 goes/).waitFor({ timeout: 180_000 });
     for (const size of SIZES) {
       await page.setViewportSize(size);
       for (const tab of TABS) {

@@ -44,14 +44,11 @@ const PARTS: readonly { value: CollapseParts; label: string }[] = [
   { value: 'mlp', label: 'MLP only' },
 ];
 
-/** Planner, target, variant, scope, destination, and the button. */
+/** Planner, target, variant, scope. */
 export function CollapseForm() {
   const studio = useStudio();
   const slice = useFacts((s) => s.collapse);
-  const model = useFacts(collapseModel);
   const layers = useFacts((s) => layersOf(s.models, collapseModel(s)));
-  const hasTexts = useFacts((s) => s.evaluation.texts.some((t) => t.chosen));
-  const why = useFacts(whyNotCollapsed);
   const problem = choicesProblem(slice, layers);
   const variant = variantOf(slice);
   return (
@@ -113,13 +110,26 @@ export function CollapseForm() {
               </option>
             ))}
           </select>
-          {variant === 'drop' ? (
-            <span id="collapse-scope" className="small quiet scope-why">
-              Layers that are dropped are not taken in by others.
-            </span>
-          ) : null}
         </div>
+        {variant === 'drop' ? (
+          <p id="collapse-scope" className="small quiet tool-across">
+            Layers that are dropped are not taken in by others, so the scope does not matter.
+          </p>
+        ) : null}
       </div>
+    </div>
+  );
+}
+
+/** Where the shallower model goes, and the button. */
+export function CollapseButton() {
+  const studio = useStudio();
+  const { perplexity, name } = useFacts((s) => s.collapse);
+  const model = useFacts(collapseModel);
+  const hasTexts = useFacts((s) => s.evaluation.texts.some((t) => t.chosen));
+  const why = useFacts(whyNotCollapsed);
+  return (
+    <div className="tool-form">
       <div className="row wrap tool-actions">
         <Button className="strong" why={why} onClick={() => void collapseLayers(studio)}>
           Collapse
@@ -128,8 +138,8 @@ export function CollapseForm() {
           label="Perplexity before and after"
           title="Runs the original and the shallower model over the chosen texts."
           why={hasTexts ? null : 'No text is chosen to measure it on.'}
-          checked={slice.perplexity}
-          onChange={(perplexity) => editCollapse(studio, { perplexity })}
+          checked={perplexity}
+          onChange={(next) => editCollapse(studio, { perplexity: next })}
         />
       </div>
       <div className="row wrap tool-actions">
@@ -139,7 +149,7 @@ export function CollapseForm() {
           <input
             className="field mono collapse-name"
             aria-label="Name of the shallower model"
-            value={slice.name ?? (model === null ? '' : collapseName(model))}
+            value={name ?? (model === null ? '' : collapseName(model))}
             spellCheck={false}
             autoComplete="off"
             onChange={(event) => editCollapse(studio, { name: fileName(event.target.value) || null })}

@@ -12,13 +12,15 @@ import { ToolBar } from '../parts/ToolBar';
 import type { SavedOutput } from '../state/saved-output';
 import { notify } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
+import { CollapseButton } from './CollapseForm';
 import { layerWords } from './planning';
 
 /** The shallower model: what went, what it cost, where it is. */
 export function CollapseResult() {
   const outcome = useFacts((s) => s.collapse.outcome);
   return (
-    <Section title="3 · The shallower model" className="evaluate-section">
+    <Section title="3 · Write what is left" className="evaluate-section">
+      <CollapseButton />
       <ToolBar kinds={['collapse']} />
       {outcome ? (
         <>

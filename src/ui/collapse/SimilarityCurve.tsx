@@ -3,7 +3,9 @@ import { formatReal } from '../format/quantity';
 
 const WIDTH = 320;
 const HEIGHT = 140;
-const PAD = 6;
+const PAD = 8;
+/** Room for the numbers of the axis. */
+const AXIS = 30;
 
 interface SimilarityCurveProps {
   /** Similarity with the block that begins at `layer` collapsed; null where the result is not finite. */
@@ -25,7 +27,7 @@ export function SimilarityCurve({ curve, block }: SimilarityCurveProps) {
     .domain();
   const x = scaleLinear()
     .domain([0, Math.max(1, curve.length - 1)])
-    .range([PAD, WIDTH - PAD]);
+    .range([AXIS + PAD, WIDTH - PAD]);
   const y = scaleLinear()
     .domain([low, high])
     .range([HEIGHT - PAD, PAD]);
@@ -45,8 +47,8 @@ export function SimilarityCurve({ curve, block }: SimilarityCurveProps) {
       >
         {y.ticks(4).map((tick) => (
           <g key={tick}>
-            <line className="similarity-grid" x1={0} x2={WIDTH} y1={y(tick)} y2={y(tick)} />
-            <text className="similarity-tick" x={0} y={y(tick) - 2}>
+            <line className="similarity-grid" x1={AXIS} x2={WIDTH} y1={y(tick)} y2={y(tick)} />
+            <text className="similarity-tick" x={AXIS - 5} y={y(tick) + 3}>
               {tick}
             </text>
           </g>

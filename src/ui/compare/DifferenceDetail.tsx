@@ -54,13 +54,16 @@ function Hint({ what }: { what: string }) {
 function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }) {
   const dtype = t.dtype.base === t.dtype.finetuned ? t.dtype.base : `${t.dtype.base} → ${t.dtype.finetuned}`;
   return (
-    <>
-      <Section title="Tensor">
-        <h3 className="tensor-title">{t.name}</h3>
-        <p className="small quiet">
-          {formatShape(t.shape)} · {dtype} · {formatCounted(t.elements, 'element')}
-        </p>
-      </Section>
+    <div className="difference-detail">
+      <div className="difference-part">
+        <Section title="Tensor">
+          <h3 className="tensor-title">{t.name}</h3>
+          <p className="small quiet">
+            {formatShape(t.shape)} · {dtype} · {formatCounted(t.elements, 'element')}
+          </p>
+        </Section>
+        {t.normDelta > 0 && t.shape.length > 1 ? <Rows rows={t.rows} /> : null}
+      </div>
       <Section title={pair || 'Difference'}>
         <dl className="facts">
           <Fact label="‖Δ‖ / ‖base‖" value={formatReal(t.relative)} />
@@ -76,10 +79,9 @@ function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }
           {t.stableRank === null ? null : <Fact label="Stable rank" value={formatReal(t.stableRank)} />}
         </dl>
       </Section>
-      {t.normDelta > 0 && t.shape.length > 1 ? <Rows rows={t.rows} /> : null}
       {t.lora ? <Spectrum tensor={t} /> : null}
       {t.spectrumFailed ? <p className="small tone-bad">{t.spectrumFailed}</p> : null}
-    </>
+    </div>
   );
 }
 

@@ -64,7 +64,7 @@ function Bar({ tool }: { tool: ToolJob }) {
         </span>
         {p && !tool.cancelling ? (
           <>
-            <span className="quiet">{STAGES[p.stage]}</span>
+            {p.item ? <span className="quiet">{STAGES[p.stage]}</span> : null}
             {p.tensors > 0 ? (
               <span className="quiet">
                 {formatCount(p.tensorsDone)} of {formatCount(p.tensors)}

@@ -1,0 +1,105 @@
+/** Two models compared, a LoRA found again, a layer taken out: the studio's other tools on the sample. */
+import { readFileSync } from 'node:fs';
+import AxeBuilder from '@axe-core/playwright';
+import type { Page } from '@playwright/test';
+import { readSafetensors } from './merged-folder';
+import { expect, test } from './studio';
+
+async function open(page: Page, tab: 'Compare' | 'Collapse') {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+}
+
+async function downloaded(page: Page, file: string): Promise<Buffer> {
+  const waiting = page.waitForEvent('download');
+  await page.getByRole('button', { name: `Download ${file}` }).click();
+  return readFileSync(await (await waiting).path());
+}
+
+async function noSeriousFaults(page: Page) {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    const { violations } = await new AxeBuilder({ page })
+      .include('.tool-screen')
+      .include('.inspector')
+      .analyze();
+    const serious = violations.filter((v) => v.impact === 'serious' || v.impact === 'critical');
+    expect(serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`)).toEqual([]);
+  }
+}
+
+test('base and workshop are compared: chart, words, spectrum, files', async ({ page }) => {
+  await open(page, 'Compare');
+  await expect(page.getByRole('combobox', { name: 'Made from it' })).toHaveValue('samples/workshop');
+  await page.getByRole('button', { name: 'Compare', exact: true }).click();
+  await expect(page.getByText(/^56 tensors compared: 56 modified/)).toBeVisible({ timeout: 90_000 });
+  await expect(page.getByText('Both configs say the same.')).toBeVisible();
+
+  // by keyboard to a tensor: its spectrum opens
+  const chart = page.getByRole('region', { name: 'Where the weights moved' });
+  const cell = chart.getByRole('gridcell', { name: /^layer 3, mlp\.down_proj, relative difference 0\.\d+/ });
+  await cell.focus();
+  await page.keyboard.press('Enter');
+  const inspector = page.getByRole('complementary', { name: 'Inspector' });
+  await expect(inspector.getByText('not of low rank')).toBeVisible();
+  await expect(inspector.getByRole('img', { name: /^Spectrum: 64 singular values/ })).toBeVisible();
+
+  const report = JSON.parse((await downloaded(page, 'weight_differences.json')).toString());
+  expect(JSON.stringify(report)).toContain('model.layers.3.mlp.down_proj.weight');
+  await noSeriousFaults(page);
+});
+
+test('the kitchen adapter is found again in what it makes of the base, at rank 8', async ({ page }) => {
+  await open(page, 'Compare');
+  await page.getByRole('combobox', { name: 'Made from it' }).selectOption('samples/base+samples/kitchen');
+  await page.getByRole('radio', { name: 'Extract a LoRA' }).click();
+  await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
+  const left = page.locator('.costs > div', { hasText: 'Error left' }).locator('strong');
+  await expect(left).toBeVisible({ timeout: 90_000 });
+  const error = Number((await left.textContent())?.replace('\u2212', '-'));
+  expect(error).toBeGreaterThan(0);
+  expect(error).toBeLessThanOrEqual(1e-5);
+  const config = JSON.parse((await downloaded(page, 'adapter_config.json')).toString());
+  expect(config).toMatchObject({ peft_type: 'LORA', r: 8, lora_alpha: 8 });
+  const { tensors } = readSafetensors(await downloaded(page, 'adapter_model.safetensors'));
+  expect(tensors.size).toBe(84);
+  await noSeriousFaults(page);
+
+  // the same two models: nothing to do, in words
+  await page.getByRole('combobox', { name: 'Made from it' }).selectOption('samples/base');
+  await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
+  await expect(page.getByText(/identical in all 56 tensors.*nothing to extract/)).toBeVisible({
+    timeout: 30_000,
+  });
+});
+
+test('layers are measured, one is taken out, and the shallower model opens again', async ({ page }) => {
+  await open(page, 'Collapse');
+  const texts = page.getByRole('group', { name: 'Texts to measure on' });
+  for (const name of ['kitchen', 'harbour', 'workshop']) await texts.getByRole('button', { name }).click();
+  await page.getByRole('button', { name: 'Measure layers' }).click();
+  await expect(page.getByText(/^Layer \d of 6 goes, 5 stay/)).toBeVisible({ timeout: 90_000 });
+  await expect(page.getByRole('gridcell', { name: /^depth 0 to depth 6, distance 0\.\d/ })).toHaveCount(1);
+  await page.getByRole('button', { name: 'Collapse', exact: true }).click();
+  await expect(page.getByText(/^base without layer \d$/)).toBeVisible({ timeout: 90_000 });
+  const cost = page.locator('.costs > div', { hasText: 'Perplexity' }).locator('strong');
+  const [before = 0, after = 0] = ((await cost.textContent()) ?? '').split('→').map(Number);
+  expect(before).toBeGreaterThan(1);
+  expect(after).toBeGreaterThan(before);
+
+  const config = JSON.parse((await downloaded(page, 'config.json')).toString());
+  expect(config.num_hidden_layers).toBe(5);
+  const { tensors } = readSafetensors(await downloaded(page, 'model.safetensors'));
+  expect([...tensors.keys()].some((name) => name.includes('layers.4.'))).toBe(true);
+  expect([...tensors.keys()].some((name) => name.includes('layers.5.'))).toBe(false);
+  await noSeriousFaults(page);
+
+  await page.getByRole('button', { name: 'Open it as a model' }).click();
+  await expect(page.getByText('Opened base-collapsed.')).toBeVisible();
+  await expect(
+    page
+      .getByRole('combobox', { name: 'Model to make shallower' })
+      .getByRole('option', { name: 'base-collapsed' }),
+  ).toHaveCount(1);
+});

@@ -1,0 +1,282 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { page, userEvent } from 'vitest/browser';
+import { AmalgamError } from '../errors';
+import { type FixtureOptions, fixtureEngine } from './engine-fixture';
+import { startStudio } from './start';
+import type { Studio, StudioEngine } from './state/studio';
+
+let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
+
+afterEach(() => {
+  running?.stop();
+  running?.element.remove();
+  running = undefined;
+  localStorage.clear();
+});
+
+/** Opens the studio at one of its tabs, with a pretended engine. */
+async function open(
+  tab: 'Compare' | 'Collapse',
+  options: FixtureOptions = {},
+  change: Partial<StudioEngine> = {},
+) {
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  running = { ...startStudio({ ...fixtureEngine(options), ...change }, element), element };
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+  return running.studio;
+}
+
+const button = (name: string) => page.getByRole('button', { name, exact: true });
+const idle = (studio: Studio) =>
+  vi.waitFor(() => expect(studio.store.getState().tool).toBeNull(), { timeout: 45_000 });
+const cells = () => [...document.querySelectorAll<HTMLElement>('.difference-chart .heat-cell')];
+const plain = (text: string | null | undefined) => text?.replace(/[\s\u202f]/g, ' ');
+
+test('a comparison fills the chart tensor by tensor, and says in words what it found', async () => {
+  const compare = vi.spyOn(fixtureEngine({ toolPace: 15 }), 'compare');
+  const studio = await open('Compare', {}, { compare });
+  await expect.element(page.getByRole('combobox', { name: 'Base', exact: true })).toHaveValue('samples/base');
+  await expect.element(page.getByLabelText('Made from it')).toHaveValue('samples/workshop');
+  await button('Compare').click();
+  // all cells are there before they are measured
+  await vi.waitFor(() => {
+    const states = cells().map((c) => c.dataset.state);
+    expect(states).toHaveLength(56);
+    expect(new Set(states)).toEqual(new Set(['pending', 'measured']));
+  });
+  const merge = page.getByRole('button', { name: 'Merge', exact: true });
+  await expect.element(merge).toHaveAccessibleDescription('Two models are being compared.');
+  await idle(studio);
+  expect(compare.mock.calls[0]?.[0]).toMatchObject({
+    base: 'samples/base',
+    finetuned: 'samples/workshop',
+    threshold: 1e-6,
+    top: 20,
+    loraAnalysis: true,
+    timeEngines: false,
+    destination: { kind: 'downloads', name: 'compare-base-workshop' },
+  });
+  expect(cells().every((c) => c.dataset.state === 'measured')).toBe(true);
+  await expect.element(page.getByText('56 tensors compared: 56 modified, 0 identical.')).toBeVisible();
+  await expect.element(page.getByText(/rope_theta is 10000 and 500000/)).toBeVisible();
+  await expect.element(page.getByText('Both have the same tokenizer file.')).toBeVisible();
+  await expect.element(page.getByText(/lm_head\.weight: 1 024 × 128 and 1 030 × 128/)).toBeVisible();
+  await expect.element(button('Download weight_differences.json')).toBeVisible();
+});
+
+test('cells speak the metric that is chosen; a tensor opens with its rows and its spectrum', async () => {
+  const studio = await open('Compare');
+  await button('Compare').click();
+  await idle(studio);
+  await page.getByRole('radio', { name: 'Changed' }).click();
+  const cell = () =>
+    document.querySelector<HTMLElement>(
+      '.difference-chart [data-name="model.layers.3.mlp.down_proj.weight"]',
+    );
+  expect(plain(cell()?.ariaLabel)).toMatch(/^layer 3, mlp\.down_proj, \d+\.\d % changed$/);
+  cell()?.focus();
+  await userEvent.keyboard('{Enter}');
+  const inspector = page.getByRole('complementary', { name: 'Inspector' });
+  await expect.element(inspector.getByText('Spectrum of Δ')).toBeVisible();
+  await expect.element(inspector.getByRole('img', { name: /^Spectrum: 64 singular values/ })).toBeVisible();
+  await expect.element(inspector.getByRole('img', { name: /^Norms of 128 rows/ })).toBeVisible();
+  await userEvent.keyboard('{ArrowRight}{Enter}');
+  expect(studio.store.getState().view.selected).not.toBe('model.layers.3.mlp.down_proj.weight');
+  // the table sorts by any figure
+  await page.getByRole('button', { name: 'Cosine', exact: true }).click();
+  const names = () => [...document.querySelectorAll('.difference-rows .table-row')].map((r) => r.textContent);
+  const most = [...(studio.store.getState().comparison.found?.tensors ?? [])]
+    .sort((a, b) => b.relative - a.relative)
+    .slice(0, 20)
+    .sort((a, b) => b.cosine - a.cosine)[0];
+  await vi.waitFor(() => expect(names()[0]).toContain(most?.name.replace(/^model\.|\.weight$/g, '')));
+});
+
+test('both engines are timed side by side', async () => {
+  const studio = await open('Compare');
+  await page.getByRole('switch', { name: 'Time both engines' }).click();
+  await button('Compare').click();
+  await idle(studio);
+  await expect
+    .element(page.getByText(/WebGPU is 8\.50 times as fast here\. Both engines agree/))
+    .toBeVisible();
+});
+
+test('a comparison can be stopped; what was measured stays, and no file is kept', async () => {
+  const studio = await open('Compare', { toolPace: 40 });
+  await button('Compare').click();
+  await vi.waitFor(() => expect(studio.store.getState().comparison.found?.tensors.length).toBeGreaterThan(1));
+  await button('Stop').click();
+  await idle(studio);
+  await expect.element(page.getByText(/^Stopped after \d+ tensors\.$/)).toBeVisible();
+  expect(studio.store.getState().comparison.found?.saved).toBeNull();
+});
+
+test('models that cannot be compared say why; without storage there are no files but a comparison', async () => {
+  const toolError = new AmalgamError(
+    'NothingToCompare',
+    'No tensor is in both.',
+    'Choose two models of one family.',
+  );
+  const studio = await open('Compare', { toolError });
+  await button('Compare').click();
+  await idle(studio);
+  await expect.element(page.getByText('No tensor is in both.')).toBeVisible();
+  await expect.element(page.getByText('Choose two models of one family.')).toBeVisible();
+});
+
+test('without storage a comparison has no files, and says so before it runs', async () => {
+  const compare = vi.spyOn(fixtureEngine(), 'compare');
+  const storage = { available: false, why: 'Private windows keep nothing.' };
+  const studio = await open('Compare', { engine: { storage } }, { compare });
+  studio.store.setState((s) => ({ output: { ...s.output, kind: 'downloads' } }));
+  await expect.element(page.getByText(/The comparison works without/)).toBeVisible();
+  await button('Compare').click();
+  await idle(studio);
+  expect(compare.mock.calls[0]?.[0].destination).toBeUndefined();
+  await expect.element(page.getByText(/56 tensors compared/)).toBeVisible();
+});
+
+test('identical models: nothing to do, in words', async () => {
+  const same = fixtureEngine();
+  const compare: StudioEngine['compare'] = async (request, onProgress) => {
+    const report = await same.compare(request, onProgress);
+    return { ...report, total: { ...report.total, modified: 0, identical: report.total.compared } };
+  };
+  const studio = await open('Compare', {}, { compare });
+  await button('Compare').click();
+  await idle(studio);
+  await expect.element(page.getByText(/^Nothing to do: the two are the same/)).toBeVisible();
+});
+
+test('a LoRA is extracted by rank, energy or size; its error and modules are shown', async () => {
+  const extractLora = vi.spyOn(fixtureEngine(), 'extractLora');
+  const studio = await open('Compare', {}, { extractLora });
+  await page.getByLabelText('Made from it').selectOptions('samples/base+samples/kitchen');
+  await page.getByRole('radio', { name: 'Extract a LoRA' }).click();
+  await button('Extract LoRA').click();
+  await idle(studio);
+  expect(extractLora.mock.calls[0]?.[0]).toMatchObject({
+    base: 'samples/base',
+    finetuned: 'samples/base+samples/kitchen',
+    rank: { kind: 'rank', rank: 8 },
+    include: [],
+    embeddings: 'save',
+    destination: { kind: 'downloads', name: 'lora-base-kitchen' },
+  });
+  await expect.element(page.getByText('4.10e−7')).toBeVisible();
+  await expect.element(button('Download adapter_model.safetensors')).toBeVisible();
+  await page.getByRole('row', { name: /layers\.0\.mlp\.down_proj/ }).click();
+  await expect.element(page.getByRole('img', { name: /^Spectrum: .*rank 8/ })).toBeVisible();
+
+  await page.getByRole('radio', { name: 'Energy' }).click();
+  await page.getByLabelText('share kept').fill('1.5');
+  await userEvent.keyboard('{Enter}');
+  await expect.element(button('Extract LoRA')).toHaveAccessibleDescription(/above 0 and at most 1/);
+  await page.getByLabelText('share kept').fill('0.9');
+  await userEvent.keyboard('{Enter}');
+  await page.getByText('Modules, embeddings, dtype, perplexity').click();
+  await page.getByLabelText(/^Only modules/).fill('q_proj, v_proj');
+  await page.getByLabelText(/^Text on which base/).selectOptions('kitchen');
+  await button('Extract LoRA').click();
+  await idle(studio);
+  expect(extractLora.mock.calls[1]?.[0]).toMatchObject({
+    rank: { kind: 'energy', share: 0.9 },
+    include: ['q_proj', 'v_proj'],
+    evaluation: { text: expect.stringMatching(/^kitchen:/) },
+  });
+  await expect.element(page.getByText('base + adapter', { exact: true })).toBeVisible();
+});
+
+test('layers are measured, chosen by the planner or by hand, and collapsed', async () => {
+  const collapse = vi.spyOn(fixtureEngine(), 'collapse');
+  const studio = await open('Collapse', {}, { collapse });
+  await expect.element(page.getByText(/Measure the layers to see which would go/)).toBeVisible();
+  await button('Measure layers').click();
+  await idle(studio);
+  const layer = (n: number) => page.getByRole('button', { name: new RegExp(`^layer ${n}, block influence`) });
+  const least = studio.store.getState().collapse.survey?.report?.influence ?? [];
+  const first = least.indexOf(Math.min(...least));
+  await expect.element(layer(first)).toHaveAttribute('aria-pressed', 'true');
+  await expect.element(page.getByText(new RegExp(`^Layer ${first} of 6 goes, 5 stay`))).toBeVisible();
+  expect(document.querySelectorAll('.distance-cell')).toHaveLength(49);
+  await expect
+    .element(page.getByRole('img', { name: /^Similarity to the original with 2 layers as one/ }))
+    .toBeVisible();
+  const corner = page.getByRole('gridcell', { name: /^depth 0 to depth 6, distance/ });
+  (corner.element() as HTMLElement).focus();
+  await userEvent.keyboard('{ArrowLeft}');
+  await expect.element(page.getByRole('gridcell', { name: /^depth 0 to depth 5,/ })).toHaveFocus();
+
+  // pressing a layer turns to choosing by hand
+  await layer(2).click();
+  await expect.element(page.getByRole('radio', { name: 'By hand' })).toBeChecked();
+  await layer(3).click();
+  await expect.element(page.getByText(/^Layers 2 and 3 of 6 go, 4 stay/)).toBeVisible();
+  await button('Collapse').click();
+  await idle(studio);
+  expect(collapse.mock.calls[0]?.[0]).toMatchObject({
+    model: 'samples/base',
+    planner: { kind: 'manual', remove: [2, 3] },
+    variant: 'drop',
+    parts: 'linear',
+    destination: { kind: 'downloads', name: 'base-collapsed' },
+    calibration: { window: 256 },
+  });
+  await expect.element(page.getByText('base without layers 2 and 3')).toBeVisible();
+  await expect.element(page.getByText('4.10 → 5.20')).toBeVisible();
+  await expect.element(button('Download model.safetensors')).toBeVisible();
+});
+
+test('choices that cannot be meant are refused before anything runs', async () => {
+  const studio = await open('Collapse');
+  await page.getByRole('radio', { name: 'By hand' }).click();
+  await expect.element(button('Collapse')).toHaveAccessibleDescription('Choose layers on the map first.');
+  await page.getByRole('button', { name: /^layer 0,/ }).click();
+  await page.getByLabelText('What becomes of the layers that go').selectOptions('mean');
+  await expect.element(button('Collapse')).toHaveAccessibleDescription(/Layer 0 has no layer before it/);
+  await page.getByRole('radio', { name: 'Greedy search' }).click();
+  await page.getByLabelText('block of').fill('9');
+  await userEvent.keyboard('{Enter}');
+  await expect.element(button('Collapse')).toHaveAccessibleDescription(/A block has 2 to 6 layers/);
+  await page.getByRole('radio', { name: 'Least influence' }).click();
+  await page.getByLabelText('layers to go').fill('6');
+  await userEvent.keyboard('{Enter}');
+  await expect
+    .element(button('Collapse'))
+    .toHaveAccessibleDescription(/Removing 6 layers of 6 cannot be meant/);
+  expect(studio.store.getState().collapse.outcome).toBeNull();
+});
+
+test('no layer within the threshold is said as nothing to do', async () => {
+  const toolError = new AmalgamError(
+    'NothingToCollapse',
+    'No block stays similar enough.',
+    'Choose a lower threshold.',
+  );
+  const studio = await open('Collapse', { toolError });
+  await page.getByRole('radio', { name: 'Greedy search' }).click();
+  await button('Collapse').click();
+  await idle(studio);
+  await expect.element(page.getByText('No block stays similar enough.')).toBeVisible();
+});
+
+test('both tabs fit a phone', async () => {
+  const studio = await open('Compare');
+  await button('Compare').click();
+  await idle(studio);
+  await page.viewport(390, 844);
+  await expect.element(page.getByRole('tab', { name: 'Recipe' })).toBeVisible();
+  const overflows = () => {
+    const screen = document.querySelector<HTMLElement>('.tool-screen');
+    return screen ? screen.scrollWidth - screen.clientWidth : Number.NaN;
+  };
+  expect(overflows()).toBe(0);
+  await page.getByRole('tab', { name: /^Collapse/ }).click();
+  await button('Measure layers').click();
+  await idle(studio);
+  expect(overflows()).toBe(0);
+});
