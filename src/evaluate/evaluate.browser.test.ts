@@ -9,6 +9,7 @@ import { sourceOf } from '../forward/runner.test.cases';
 import { createGpuEngine } from '../gpu/gpu-engine';
 import { resolveArchitecture } from '../models/resolve';
 import { generate } from './generate';
+import { generateMany } from './generate-many';
 import { evaluate } from './perplexity';
 import { GREEDY } from './sampler';
 import { createTokenizer, type Tokenizer } from './tokenizer';
@@ -52,6 +53,28 @@ describe('the sample base on the graphics device', () => {
     expect(worst).toBeLessThan(2e-4);
     expect(Math.abs(onGpu.perplexity / onCpu.perplexity - 1)).toBeLessThan(1e-5);
     expect(onGpu.peakBytes).toBeGreaterThan(2_000_000);
+  });
+
+  it('samples the same sequences however many are written at once', async () => {
+    const options = { count: 5, length: 14, temperature: 1, seed: 5, prefix: tokenizer.prefix };
+    const all = await generateMany(open(gpu), options);
+    expect(new Set(all.map((ids) => ids.join())).size).toBe(5);
+    for (const atOnce of [1, 2]) {
+      expect(await generateMany(open(gpu), { ...options, atOnce })).toEqual(all);
+    }
+    // one row and several take different forms of the matrix product: their logits agree but for rounding
+    const runner = open(gpu);
+    const logitsOf = async (sequences: number[][]) =>
+      (
+        await runner.sweep({
+          sequences: sequences.map((ids) => ({ ids, from: ids.length - 1 })),
+          output: 'logits',
+        })
+      ).logits[0]!;
+    const [alone, together] = [await logitsOf([[0]]), await logitsOf([[0], ...all])];
+    const largest = alone.reduce((m, v) => Math.max(m, Math.abs(v)), 0);
+    const worst = alone.reduce((m, v, i) => Math.max(m, Math.abs(v - together[i]!)), 0);
+    expect(worst / largest).toBeLessThan(1e-5);
   });
 
   it('writes the published continuations', async () => {

@@ -77,7 +77,8 @@ export function openHeadPass(
   const targets = () => workspace.take(`targets ${index}`, n * 4);
   const picked = () => workspace.take(`picked ${index}`, n * 4);
   // a part shorter than a segment takes a whole one: at most one a tile and one a slice of it
-  const sums = () => workspace.take(`sums ${index}`, n * 8 * (2 * segmentsOf(vocab) + model.layers.count));
+  const headTiles = model.layers.count - model.architecture.blocks.length;
+  const sums = () => workspace.take(`sums ${index}`, n * 8 * (2 * segmentsOf(vocab) + headTiles));
 
   const slice = async (tile: HeadTile, first: number, columns: number) => {
     const y = { buffer: workspace.take('logits', n * columns * 4), stride: columns };

@@ -3,29 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { createCpuEngine } from '../cpu/cpu-engine';
 import { generate } from '../evaluate/generate';
 import { argmax, GREEDY } from '../evaluate/sampler';
-import { parseModelConfig } from '../formats/model-config';
-import { resolveArchitecture } from '../models/resolve';
 import { inverseFrequencies, ropeTables } from '../models/rope';
 import { deviation, goldenWeights, loadGolden } from './golden.test.fixture';
 import { runOracle } from './oracle';
+import { LLAMA_CONFIG, LONG, withRope as withRopeOf, YARN } from './rope.test.fixture';
 import { openRunner } from './runner';
 import { sourceOf, TIGHT } from './runner.test.cases';
 
 const golden = await loadGolden('llama', async (path) => new Uint8Array(readFileSync(path)));
-const plain = JSON.parse(readFileSync('e2e/fixtures/golden/forward/llama/config.json', 'utf8')) as object;
-const withRope = (rope: object, more: object = {}) => {
-  const config = { ...plain, rope_parameters: { rope_theta: 10_000, ...rope }, ...more };
-  return resolveArchitecture(parseModelConfig(JSON.stringify(config), 'config.json'));
-};
+const plain = readFileSync(LLAMA_CONFIG, 'utf8');
+const withRope = (rope: object, more: object = {}) => withRopeOf(plain, rope, more);
 const ropeOf = (rope: object, more: object = {}) => withRope(rope, more).blocks[0]!.attention.rope!;
-
-const YARN = { rope_type: 'yarn', factor: 4, original_max_position_embeddings: 64 };
-const LONG = {
-  rope_type: 'longrope',
-  short_factor: [1, 1, 1, 1],
-  long_factor: [1, 2, 4, 8],
-  original_max_position_embeddings: 16,
-};
 
 describe('yarn', () => {
   it('blends by how often a pair turns within the original positions: worked out by hand', () => {

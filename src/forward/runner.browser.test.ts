@@ -2,7 +2,9 @@ import { expect, test } from 'vitest';
 import type { ComputeEngine } from '../compute/engine';
 import { createGpuEngine } from '../gpu/gpu-engine';
 import { resolveArchitecture } from '../models/resolve';
-import { GOLDEN_NAMES, loadGolden } from './golden.test.fixture';
+import { deviation, GOLDEN_NAMES, goldenWeights, loadGolden } from './golden.test.fixture';
+import { runOracle } from './oracle';
+import { LLAMA_CONFIG, LONG, withRope, YARN } from './rope.test.fixture';
 import { openRunner } from './runner';
 import { describeGoldens, sourceOf, TIGHT } from './runner.test.cases';
 
@@ -25,6 +27,29 @@ describeGoldens(
 const asHardware = async () =>
   Object.create(await createGpuEngine(), { software: { value: false } }) as ComputeEngine;
 describeGoldens('webgpu engine, kernels of real GPUs', ['llama', 'gpt_neox'], read, asHardware, {});
+
+test.each([
+  ['yarn', YARN],
+  ['longrope', LONG],
+] as const)('%s on the graphics device is the f64 oracle, short and long together', async (_, rope) => {
+  const { weights, ids } = await loadGolden('llama', read);
+  const config = new TextDecoder().decode(await read(LLAMA_CONFIG));
+  const architecture = withRope(config, rope, { max_position_embeddings: 256 });
+  const engine = await createGpuEngine();
+  const runner = openRunner(engine, architecture, sourceOf(weights));
+  const sequences = [10, 40, 16, 17].map((length) => ({ ids: ids.slice(0, length), from: 0 }));
+  const { logits } = await runner.sweep({ sequences, output: 'logits' });
+  for (const [i, sequence] of sequences.entries()) {
+    const wanted = runOracle(architecture, goldenWeights(architecture, weights), sequence.ids).logits;
+    const { relRms } = deviation(
+      logits[i]!,
+      wanted.flatMap((row) => [...row]),
+    );
+    expect(relRms).toBeLessThan(5e-6);
+  }
+  runner.close();
+  engine.close();
+});
 
 test('NaN in a weight is told on the graphics device too', async () => {
   const { config, weights, ids } = await loadGolden('llama', read);

@@ -255,6 +255,21 @@ describe('refusals', () => {
     expect((await codeOf(cached(3)))[0]).toBe('ContextTooLong');
   });
 
+  it('say that a text is longer than the memory of the device, before anything is run', async () => {
+    const golden = await load('llama');
+    const inner = createCpuEngine();
+    const { attention } = resolveArchitecture(golden.config).blocks[0]!;
+    const rows = 20;
+    const maxBufferBytes = rows * attention.keyValueHeads * attention.headDim * 4;
+    const small: ComputeEngine = { ...inner, maxBufferBytes };
+    const runner = open(golden, sourceOf(golden.weights), TIGHT, small);
+    const run = (length: number) =>
+      codeOf(() => runner.sweep({ sequences: [{ ids: golden.ids.slice(0, length) }], output: 'none' }));
+    expect(await run(rows)).toEqual(['none', '']);
+    expect(await run(rows + 1)).toEqual(['ContextTooLong', expect.stringContaining(`${maxBufferBytes}`)]);
+    expect((await codeOf(async () => runner.openCache(2, rows)))[0]).toBe('ContextTooLong');
+  });
+
   it('name the layer where NaN or infinity first appears', async () => {
     const golden = await load('llama');
     const broken = (key: string, value: number) => {

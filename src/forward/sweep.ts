@@ -83,6 +83,18 @@ export interface Sweep {
   close(): void;
 }
 
+/** The keys of a whole sequence lie in one buffer. @throws AmalgamError `ContextTooLong` */
+function checkKeys({ operations, widths }: Model, chunks: readonly Chunk[], cache?: KvCache): void {
+  const { adapter, maxBufferBytes } = operations.queue.engine;
+  const bytes = cache ? 0 : Math.max(0, ...chunks.map((chunk) => chunk.keyRows * widths.keys * 4));
+  if (bytes <= maxBufferBytes) return;
+  throw new AmalgamError(
+    'ContextTooLong',
+    `The keys of a text this long take ${bytes} bytes a layer; ${adapter} allows ${maxBufferBytes}.`,
+    'Use a shorter text, or a smaller window.',
+  );
+}
+
 /** @throws AmalgamError `TextEmpty`, `TokenOutOfRange`, `ContextTooLong` */
 export function startSweep(model: Model, request: SweepRequest): Sweep {
   const { architecture, operations: op, workspace, layers, widths, outer } = model;
@@ -91,6 +103,7 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
   const first = enter?.layer ?? 0;
   checkSequences(sequences, architecture, cache);
   const chunks = cutChunks(sequences, request.chunkRows, cache?.capacity, longSequences(architecture));
+  checkKeys(model, chunks, cache);
   const wanted = chunks.map((chunk) => wantedRows(chunk, sequences, output));
   const heads = chunks.map((chunk, k) => openHeadPass(model, chunk, k, wanted[k]!, output));
   // without output the last block is the end
