@@ -5,6 +5,7 @@ import { useFacts, useStudio } from '../studio-context';
 import '../styles/evaluate.css';
 import { GenerateSection } from './GenerateSection';
 import { PerplexitySection } from './PerplexitySection';
+import { SweepSection } from './SweepSection';
 
 /** The merge measured where it is made: perplexity of everything on any text, and what each model writes. */
 export function EvaluateTab() {
@@ -18,6 +19,7 @@ export function EvaluateTab() {
   return (
     <div className="screen evaluate-screen">
       <PerplexitySection rows={rows} />
+      <SweepSection rows={rows} />
       <GenerateSection rows={rows} />
     </div>
   );

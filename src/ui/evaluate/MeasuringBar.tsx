@@ -4,14 +4,15 @@ import { cancelMeasuring } from '../state/evaluation';
 import type { EvaluationJob } from '../state/evaluation-facts';
 import { jobProgress } from '../state/evaluation-table';
 import { useFacts, useStudio } from '../studio-context';
+import { isSweep } from './density-sweep';
 
 /** What is being measured, how fast, how long it will take, and the way to stop it. */
-export function MeasuringBar() {
-  const job = useFacts((s) => s.evaluation.job);
+export function MeasuringBar({ of }: { of: 'table' | 'sweep' }) {
+  const job = useFacts(({ evaluation: e }) => (isSweep(e) === (of === 'sweep') ? e.job : null));
   return (
     <>
       {job ? <Bar job={job} /> : null}
-      <Spoken />
+      {of === 'table' ? <Spoken /> : null}
     </>
   );
 }

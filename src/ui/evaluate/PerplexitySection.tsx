@@ -30,7 +30,7 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
       <TextChoice />
       <ProtocolFields />
       <Actions rows={rows} />
-      <MeasuringBar />
+      <MeasuringBar of="table" />
       <Verdict rows={table.rows} texts={table.columns.length} />
       {tableErrors(table.rows).map(({ rows: names, error }) => (
         <ErrorCard

@@ -1,6 +1,7 @@
 /** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serialisable facts. */
 import type { EvaluateReport, GenerateReport, RunningProgress, RunTarget } from '../../engine/protocol-run';
 import type { ErrorFacts } from '../../errors';
+import { initialSweep, type SweepChoices } from '../evaluate/density-sweep-choices';
 
 export interface EvaluationSlice {
   texts: readonly EvaluationText[];
@@ -19,6 +20,7 @@ export interface EvaluationSlice {
   job: EvaluationJob | null;
   /** What the models measured last took together; null before the first. */
   cost: EvaluationCost | null;
+  sweep: SweepChoices;
 }
 
 /** Models that went side by side: bytes of weights read, and the most there was on the device. */
@@ -119,6 +121,7 @@ export const initialEvaluation: EvaluationSlice = {
   lastOf: new Map(),
   job: null,
   cost: null,
+  sweep: initialSweep,
 };
 
 export const initialGeneration: GenerationSlice = {
