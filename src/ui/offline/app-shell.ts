@@ -15,20 +15,22 @@ export async function keepApp(studio: Studio): Promise<void> {
   try {
     const registration = await navigator.serviceWorker.register(trustedWorkerUrl('sw.js'));
     const watch = (worker: ServiceWorker | null) => {
-      const look = () => {
+      const ready = () => {
         // the first version ever takes over by itself; a later one waits for the person
         if (worker?.state !== 'installed' || !navigator.serviceWorker.controller) return;
         waiting = worker;
         studio.store.setState({ update: true });
       };
-      worker?.addEventListener('statechange', look);
-      look();
+      worker?.addEventListener('statechange', ready);
+      ready();
     };
     watch(registration.waiting);
     registration.addEventListener('updatefound', () => watch(registration.installing));
+    const look = () => registration.update().catch(() => undefined); // offline: another time
+    await look();
     // a tab may stay open for weeks
     document.addEventListener('visibilitychange', () => {
-      if (document.visibilityState === 'visible') registration.update().catch(() => undefined); // offline
+      if (document.visibilityState === 'visible') void look();
     });
   } catch (thrown) {
     console.info('Amalgam cannot be kept for use offline:', thrown);

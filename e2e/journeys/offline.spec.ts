@@ -1,0 +1,109 @@
+/** The app without a network: it opens and merges; a new version is offered, and taken by a click. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { extname, join, normalize } from 'node:path';
+import process from 'node:process';
+import { serviceWorker } from '../../offline/vite-plugin';
+import { STUDIO_PORT } from './addresses';
+import { expectSampleTies } from './merged-folder';
+import { expect, test } from './studio';
+
+const TYPES: Record<string, string> = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+  '.json': 'application/json',
+  '.webmanifest': 'application/manifest+json',
+};
+
+let folder: string;
+let server: Server;
+let url: string;
+
+/** A host of static files, as the app is published: what is in the folder now, gone when it is stopped. */
+test.beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'amalgam-offline-'));
+  const built = process.env.JOURNEY_PORT ? `dist-journeys/${STUDIO_PORT}` : 'dist-journeys';
+  cpSync(join(import.meta.dirname, '../..', built), folder, { recursive: true });
+  server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://host');
+    const path = normalize(pathname === '/' ? '/index.html' : decodeURIComponent(pathname));
+    try {
+      const content = readFileSync(join(folder, path));
+      response.writeHead(200, { 'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream' });
+      response.end(content);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+});
+test.afterEach(async () => {
+  await stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function stop(): Promise<void> {
+  if (!server.listening) return;
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+}
+
+test('once loaded, it opens offline and merges the sample', async ({ page, context }) => {
+  await page.goto(url);
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await page.evaluate(async () => {
+    await navigator.serviceWorker.ready;
+  });
+  await stop();
+  await context.setOffline(true);
+  await page.reload();
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  await page.getByRole('button', { name: 'Get the files' }).click();
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
+  expectSampleTies(readFileSync(await (await download).path()));
+  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  // what is loaded when it is used is there too, and so are the texts
+  await expect(page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button')).not.toHaveCount(0);
+  await expect(page.getByRole('button', { name: 'kitchen', exact: true }).first()).toBeVisible();
+
+  // what is kept is the app and its sample, in one cache
+  const kept = await page.evaluate(async () => {
+    const names = await caches.keys();
+    const requests = await Promise.all(names.map(async (name) => (await caches.open(name)).keys()));
+    return { names, urls: requests.flat().map((request) => request.url) };
+  });
+  expect(kept.names).toHaveLength(1);
+  expect(kept.urls.every((kept) => kept.startsWith(url))).toBe(true);
+  expect(kept.urls.some((kept) => /README|samples\/source|sw\.js/.test(kept))).toBe(false);
+});
+
+test('a new version is offered, and taken by a click', async ({ page }) => {
+  await page.goto(url);
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await page.evaluate(async () => {
+    await navigator.serviceWorker.ready;
+  });
+  const html = readFileSync(join(folder, 'index.html'), 'utf8');
+  writeFileSync(
+    join(folder, 'index.html'),
+    html.replace('<title>Amalgam</title>', '<title>Amalgam 2</title>'),
+  );
+  writeFileSync(join(folder, 'sw.js'), serviceWorker(folder));
+  // the version that was loaded is the one that opens, whatever is on the server
+  await page.reload();
+  await expect(page).toHaveTitle('Amalgam');
+  const reload = page.getByRole('button', { name: 'Reload to update' });
+  await expect(reload).toBeVisible({ timeout: 60_000 });
+  await reload.click();
+  await expect(page).toHaveTitle('Amalgam 2', { timeout: 60_000 });
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(reload).toBeHidden();
+});
