@@ -34,7 +34,7 @@ export async function openEngine(choice: EngineChoice): Promise<ComputeEngine> {
 }
 
 /** Tensors under way at once on the processor: some wait for their turn to be written while others are computed. */
-const WAITING_LANES = 2;
+const WAITING_LANES = 1;
 const MOST_LANES = 8;
 /** Output elements from which threads are worth their start. */
 const LANES_FROM = 2 ** 23;
@@ -42,7 +42,7 @@ const LANES_FROM = 2 ** 23;
 const LANES_BYTES = 96 * 2 ** 20;
 
 /**
- * Opens the engines of a merge: one on a graphics device, or on the processor one per core and a few more, each in a
+ * Opens the engines of a merge: one on a graphics device, or on the processor one per core and one more, each in a
  * worker of its own, so that this thread reads and writes meanwhile; a small merge stays in this thread.
  * @param elements of the output
  * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none

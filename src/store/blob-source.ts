@@ -86,12 +86,29 @@ function checkPiece(blob: OpenBlob, index: number): Promise<void> {
   return check;
 }
 
-async function verifyPiece({ folder, file, record }: OpenBlob, index: number): Promise<void> {
-  const { begin, end } = pieceRange(record, index);
+/** Pieces being checked at once: the browser holds a copy of each. */
+const CHECKS = 2;
+const turns: Promise<unknown>[] = Array.from({ length: CHECKS }, () => Promise.resolve());
+let next = 0;
+
+/** Runs `check` when the one {@link CHECKS} before it has ended. */
+function inTurn<T>(check: () => Promise<T>): Promise<T> {
+  const turn = next++ % CHECKS;
+  const result = turns[turn]!.then(check);
+  turns[turn] = result.catch(() => undefined); // the caller is told
+  return result;
+}
+
+async function digestOfPiece(file: OpfsFile, begin: number, end: number): Promise<string> {
   const piece = spareArray(end - begin);
   const digest = digestOf(file.read(begin, end, piece));
   giveBack(piece.buffer); // the digest has taken a copy
-  if ((await digest) === record.pieces[index]) return;
+  return digest;
+}
+
+async function verifyPiece({ folder, file, record }: OpenBlob, index: number): Promise<void> {
+  const { begin, end } = pieceRange(record, index);
+  if ((await inTurn(() => digestOfPiece(file, begin, end))) === record.pieces[index]) return;
   const pieces = record.pieces.with(index, null);
   await writeWhole(folder, JOURNAL, formatRecord({ ...record, pieces }), record.name);
   await removeStored(folder, DONE, record.name);
