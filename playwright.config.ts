@@ -2,8 +2,8 @@ import process from 'node:process';
 import { defineConfig } from '@playwright/test';
 import { HUB_CDN_URL, HUB_URL, STUDIO_PORT, STUDIO_URL } from './e2e/journeys/addresses';
 
-// with its port in the name, so that two runs at once do not build over each other
-const outDir = `--outDir dist-journeys${process.env.JOURNEY_PORT ? `/${STUDIO_PORT}` : ''}`;
+// a place of its own for each port, so that two runs at once do not build over each other
+const outDir = `--outDir ${process.env.JOURNEY_PORT ? `test-results/dist-${STUDIO_PORT}` : 'dist-journeys'}`;
 
 export default defineConfig({
   testDir: 'e2e/journeys',

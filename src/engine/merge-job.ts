@@ -61,6 +61,7 @@ export async function runMerge(
     engines = await openMergeEngines(request.engine === 'auto' && begun ? begun : request.engine, elements);
     const [engine, ...lanes] = engines as [ComputeEngine, ...ComputeEngine[]];
     await record.begin(plan, engine);
+    if (!record.found) await destination.requireRoom?.(plan.bytesToWrite);
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
     inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
     const hashes = await hashInputs(plan.inputs, models, inputs, signal, {

@@ -12,6 +12,8 @@ export interface Destination {
   commit(): Promise<void>;
   /** Removes every file this destination created. Safe to call twice. */
   discard(): Promise<void>;
+  /** Finds out by trying whether there is room for `bytes` more. Absent where that cannot be tried. @throws StorageFull */
+  requireRoom?(bytes: number): Promise<void>;
   /** What makes an interrupted run resumable; absent where nothing can be kept. */
   readonly remains?: Remains;
 }

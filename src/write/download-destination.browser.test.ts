@@ -65,6 +65,19 @@ describe('openDownloadDestination', () => {
     expect(await listOutputs()).toEqual([]);
   });
 
+  test('R34: room for an output is found by trying, and the try leaves nothing', async () => {
+    const rig = startRig();
+    await rig.open('merged');
+    expect(await rig.requireRoom(50_000_000)).toBe('ok');
+    expect(await listOutputs()).toEqual([{ name: 'merged', bytes: 0, complete: false, files: [] }]);
+    expect(await rig.requireRoom(2 ** 52)).toMatchObject({
+      code: 'StorageFull',
+      message: expect.stringContaining('4503599627370496 bytes'),
+    });
+    await writeOutput(startRig(), 'other');
+    expect(await rig.create('model.safetensors')).toBe('ok');
+  });
+
   test('discard leaves nothing, also with a file open', async () => {
     const rig = startRig();
     await writeOutput(rig, 'merged');

@@ -20,6 +20,7 @@ const rig = {
     outcome(async () => {
       destination = await openDownloadDestination(name);
     }),
+  requireRoom: (bytes: number) => outcome(() => destination.requireRoom!(bytes)),
   create: (path: string) =>
     outcome(async () => {
       sink = await destination.create(path);

@@ -15,6 +15,9 @@ import {
 } from './finished-outputs';
 import { findFile, openHandle, openJournal, opfsSink } from './opfs-sink';
 
+/** Grows to the size of an output before it is begun, and goes at once. */
+const ROOM_FILE = 'room';
+
 /**
  * An output in the browser's own storage, to be downloaded from there. For browsers without a folder picker. Runs in a
  * dedicated worker only: sync access handles exist nowhere else.
@@ -71,6 +74,20 @@ function downloadDestination(
 
   return {
     create: (path) => begin(path, 0),
+    async requireRoom(bytes) {
+      try {
+        // an empty file of that size counts against the quota, and takes no space on the disk
+        const handle = await openHandle(folder, [ROOM_FILE]);
+        try {
+          await opfsSink(`${name}, which needs ${bytes} bytes`, handle, bytes, () => {}).close();
+        } finally {
+          handle.close();
+          await folder.removeEntry(ROOM_FILE);
+        }
+      } catch (thrown) {
+        throw destinationError(thrown, name);
+      }
+    },
     async commit() {
       if (open.size > 0) throw destinationError('a file was not finished', name);
       try {
