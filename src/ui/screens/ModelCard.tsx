@@ -30,7 +30,7 @@ export function ModelCard() {
   return (
     <Section title="Model card" aside={<span className="small quiet">{CARD}, written with the weights</span>}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
-      <section className="yaml model-card" tabIndex={0} aria-label="Model card">
+      <section className="yaml model-card" tabIndex={0} aria-label="Text of the model card">
         <pre>{card}</pre>
       </section>
       <div className="row">

@@ -51,7 +51,7 @@ function PastRun({ run }: { run: KeptRun }) {
         </Button>
         <Button
           tip="Hold it in Layers, to see another setting or merge beside it"
-          aria-label={`Pin ${title}, ${when}, as A`}
+          aria-label={`Pin as A: ${title}, ${when}`}
           onClick={() => pinRun(studio, run)}
         >
           Pin as A
