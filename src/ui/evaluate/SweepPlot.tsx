@@ -76,7 +76,6 @@ export function SweepPlot({ curves, best, chosen, base, onChoose }: SweepPlotPro
   const words = (p: SweepPlace) =>
     `${p.method.title}, density ${p.density}: perplexity ${p.perplexity.toFixed(3)}`;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: no element is a slider over two-dimensional points.
     <div
       className="sweep-plot"
       role="slider"

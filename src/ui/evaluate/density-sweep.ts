@@ -6,7 +6,7 @@ import type { EvaluationSlice } from '../state/evaluation-facts';
 import { type EvaluationRow, recipeByMethod, targetKey } from '../state/evaluation-rows';
 import { outcomeKey } from '../state/evaluation-table';
 import { buildRecipe } from '../state/recipe-build';
-import { type RecipeFacts, setContributorParameter } from '../state/recipe-facts';
+import { effectiveSpecs, type RecipeFacts, setContributorParameter } from '../state/recipe-facts';
 import { recipeProblems } from '../state/recipe-validation';
 
 export interface SweepRow extends EvaluationRow {
@@ -41,11 +41,12 @@ export function parseDensities(text: string): number[] | string {
 
 /** Methods that keep a share of each change, and fit this recipe. */
 export function sweepMethods(recipe: RecipeFacts, models: readonly ModelFacts[]): MergeMethod[] {
-  return methods.filter(
-    (method) =>
-      method.modelParameters.density?.kind === 'number' &&
-      recipeProblems(recipeByMethod(recipe, method), models, method).length === 0,
-  );
+  return methods.filter((method) => {
+    const facts = recipeByMethod(recipe, method);
+    const settings = effectiveSpecs(method.modelParameters, facts.parameters);
+    const hasDensity = settings.some(({ name, spec }) => name === 'density' && spec.kind === 'number');
+    return hasDensity && recipeProblems(facts, models, method).length === 0;
+  });
 }
 
 /** The recipe's own method and the two best-known ways of dropping. */
