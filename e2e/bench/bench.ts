@@ -121,6 +121,7 @@ async function measure(context: BrowserContext, url: string, c: Case, engine: st
           recipe,
           hub: { url: hub.url },
           models: [base, ...others].map((name) => ({ name })),
+          texts: [],
         });
         await removeOutput(page);
         const destination = { kind: 'downloads', name: OUTPUT };
