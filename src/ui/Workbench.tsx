@@ -1,22 +1,31 @@
 import { Tabs } from 'radix-ui';
-import { lazy, Suspense } from 'react';
+import { lazy, type ReactNode, Suspense, useEffect } from 'react';
 import { RunBar } from './bars/RunBar';
 import { TopBar } from './bars/TopBar';
 import { formatCount } from './format/quantity';
-import { Inspector } from './inspector/Inspector';
 import { DropZone } from './local/DropZone';
 import { Notices } from './parts/Notices';
 import { TabLabel, TabList } from './parts/TabList';
 import { RecipePanel } from './recipe/RecipePanel';
-import { LayersTab } from './screens/LayersTab';
-import { OutputTab } from './screens/OutputTab';
-import { PlanTab } from './screens/PlanTab';
-import { RunTab } from './screens/RunTab';
 import { jobProgress } from './state/evaluation-table';
 import type { Tab } from './state/facts';
 import { showTab } from './state/studio';
 import { TOOL_WORDS, toolShare } from './state/tool-job';
 import { useFacts, useNarrow, useStudio } from './studio-context';
+
+// The first paint needs none of them; they come right after it, so that no click ever waits.
+const parts = {
+  layers: () => import('./screens/LayersTab'),
+  inspector: () => import('./inspector/Inspector'),
+  plan: () => import('./screens/PlanTab'),
+  run: () => import('./screens/RunTab'),
+  output: () => import('./screens/OutputTab'),
+};
+const LayersTab = lazy(() => parts.layers().then((m) => ({ default: m.LayersTab })));
+const Inspector = lazy(() => parts.inspector().then((m) => ({ default: m.Inspector })));
+const PlanTab = lazy(() => parts.plan().then((m) => ({ default: m.PlanTab })));
+const RunTab = lazy(() => parts.run().then((m) => ({ default: m.RunTab })));
+const OutputTab = lazy(() => parts.output().then((m) => ({ default: m.OutputTab })));
 
 const AddModelDialog = lazy(() =>
   import('./add-model/AddModelDialog').then((m) => ({ default: m.AddModelDialog })),
@@ -40,6 +49,10 @@ export function Workbench() {
   const adding = useFacts((s) => s.view.adding);
   const recipes = useFacts((s) => s.view.recipes);
   const tab: Tab = chosen === 'recipe' && !narrow ? 'plan' : chosen;
+  useEffect(() => {
+    // one that cannot be loaded now is asked for again when its tab is shown, which says so
+    for (const load of Object.values(parts)) load().catch(() => undefined);
+  }, []);
   return (
     <div className="workbench">
       <TopBar />
@@ -86,35 +99,45 @@ export function Workbench() {
             </Tabs.Content>
           ) : null}
           <Tabs.Content className="tab-content" value="plan">
-            <PlanTab />
+            <Part>
+              <PlanTab />
+            </Part>
           </Tabs.Content>
           <Tabs.Content className="tab-content" value="layers">
-            <LayersTab />
+            <Part>
+              <LayersTab />
+            </Part>
           </Tabs.Content>
           <Tabs.Content className="tab-content" value="run">
-            <RunTab />
+            <Part>
+              <RunTab />
+            </Part>
           </Tabs.Content>
           <Tabs.Content className="tab-content" value="evaluate">
-            <Suspense>
+            <Part>
               <EvaluateTab />
-            </Suspense>
+            </Part>
           </Tabs.Content>
           <Tabs.Content className="tab-content" value="compare">
-            <Suspense>
+            <Part>
               <CompareTab />
-            </Suspense>
+            </Part>
           </Tabs.Content>
           <Tabs.Content className="tab-content" value="collapse">
-            <Suspense>
+            <Part>
               <CollapseTab />
-            </Suspense>
+            </Part>
           </Tabs.Content>
           <Tabs.Content className="tab-content" value="output">
-            <OutputTab />
+            <Part>
+              <OutputTab />
+            </Part>
           </Tabs.Content>
         </Tabs.Root>
       </main>
-      <Inspector />
+      <Suspense fallback={<aside className="inspector" aria-hidden="true" />}>
+        <Inspector />
+      </Suspense>
       <RunBar />
       <Notices />
       <DropZone />
@@ -122,6 +145,11 @@ export function Workbench() {
       <Suspense>{recipes ? <RecipesDialog tab={recipes} /> : null}</Suspense>
     </div>
   );
+}
+
+/** A tab that is being loaded keeps its place. */
+function Part({ children }: { children: ReactNode }) {
+  return <Suspense fallback={<div className="screen" aria-busy="true" />}>{children}</Suspense>;
 }
 
 /** Tensors of the plan, or the number of its errors. */

@@ -2,7 +2,6 @@
 import { AmalgamError } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import { recipeRepositories } from '../../formats/recipe-models';
-import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
 import { recipeInLink, recipeLink } from '../local/recipe-link';
 import {
   draft,
@@ -83,12 +82,19 @@ export async function saveRecipe(studio: Studio, name: string): Promise<NamedRec
 }
 
 /** A link to this page with the recipe in it: the recipe alone, no weights. */
-export function shareLink(studio: Studio): Promise<string> {
+export async function shareLink(studio: Studio): Promise<string> {
   const { recipe, models } = studio.store.getState();
+  const { formatRecipe } = await recipeYaml();
   return recipeLink(formatRecipe(buildRecipe(recipe, models, methodOf(recipe))), location.href);
 }
 
+/** YAML weighs as much as the rest of the recipe panel, and a first visit does without it. */
+function recipeYaml() {
+  return import('../../formats/recipe-yaml');
+}
+
 async function openShared(studio: Studio, yaml: string): Promise<void> {
+  const { parseRecipe } = await recipeYaml();
   const { recipe, problems } = parseRecipe(yaml);
   if (!recipe) {
     const [first] = problems;
