@@ -39,9 +39,15 @@ async function giveToken() {
 
 test('with a token the name is proposed; pushing shows progress and ends at a link', async () => {
   const push = vi.fn(fixtureEngine({ pushPace: 20 }).push);
-  await openMerged({}, { push });
+  const hubAccount = vi.fn(fixtureEngine().hubAccount);
+  await openMerged({}, { push, hubAccount });
   await expect.element(pushButton()).toHaveAttribute('aria-disabled', 'true');
   await giveToken();
+  expect(hubAccount).toHaveBeenCalledTimes(1);
+  // another token is another account
+  await page.getByLabelText('Token').fill('hf_other');
+  await userEvent.keyboard('{Enter}');
+  await vi.waitFor(() => expect(hubAccount).toHaveBeenCalledTimes(2));
   await expect.element(repository()).toHaveValue('maker/kitchen-harbour-workshop-ties');
   await pushButton().click();
   await expect.element(page.getByRole('progressbar', { name: 'Pushing' })).toBeVisible();

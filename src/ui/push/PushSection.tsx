@@ -36,16 +36,15 @@ export function PushSection() {
 function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pushable }) {
   const studio = useStudio();
   const state = useFacts((s) => s.push);
-  const hasToken = useFacts((s) => s.hub.hasToken);
-  const url = useFacts((s) => s.hub.url);
+  const hub = useFacts((s) => s.hub);
   const repo = state.repo ?? proposedRepo(state.account, output.name);
   const why = useFacts((s) => whyNotPush(s, repo));
   const outputId = useId();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another hub knows another account.
+  // another token or another hub is another account: the facts of the hub change with either
   useEffect(() => {
-    if (hasToken) void loadAccount(studio);
-    else editPush(studio, { account: null });
-  }, [studio, hasToken, url]);
+    if (hub.hasToken && hub.online) void loadAccount(studio);
+    else if (!hub.hasToken) editPush(studio, { account: null });
+  }, [studio, hub]);
   return (
     <Section
       title="Push to the Hub"

@@ -1,0 +1,108 @@
+/** A merge is pushed to a model repository: created, refused, asked before anything is replaced. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from '@playwright/test';
+import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub, WRITER_TOKEN } from '../fake-hub';
+import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
+import { expectSampleTies } from './merged-folder';
+import { expect, test } from './studio';
+
+let hub: FakeHub;
+test.beforeEach(async () => {
+  hub = await startFakeHub({
+    models: sampleModels(join(import.meta.dirname, '../../public/samples')),
+    port: HUB_PORT,
+    cdnPort: HUB_CDN_PORT,
+    pieceBytes: 1_000_000,
+  });
+});
+test.afterEach(() => hub.close());
+
+async function openMerged(page: Page): Promise<void> {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  await page.getByRole('button', { name: 'Get the files' }).click();
+  await page.getByText('Access token and hub').click();
+  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
+  await page.getByLabel('Hub', { exact: true }).press('Enter');
+}
+
+async function giveToken(page: Page, token: string): Promise<void> {
+  await page.getByLabel('Token', { exact: true }).fill(token);
+  await page.getByLabel('Token', { exact: true }).press('Enter');
+}
+
+const push = (page: Page) => page.getByRole('button', { name: 'Push', exact: true });
+const stored = async (path: string) => {
+  const headers = { Authorization: `Bearer ${WRITER_TOKEN}` };
+  const response = await fetch(`${HUB_URL}/writer/merged/resolve/main/${path}`, { headers });
+  expect(response.status, path).toBe(200);
+  return new Uint8Array(await response.arrayBuffer());
+};
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+test('the merged sample arrives whole in a new private repository', async ({ page }) => {
+  await openMerged(page);
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
+  const local = readFileSync(await (await download).path());
+
+  await giveToken(page, WRITER_TOKEN);
+  await expect(page.getByText('as writer')).toBeVisible();
+  await page.getByRole('textbox', { name: 'Repository' }).fill('writer/merged');
+  await push(page).click();
+  await expect(page.getByRole('link', { name: 'writer/merged' })).toBeVisible({ timeout: 60_000 });
+
+  const remote = await stored('model.safetensors');
+  expect(sha256(remote)).toBe(sha256(local));
+  expectSampleTies(remote);
+  expect(JSON.parse(new TextDecoder().decode(await stored('config.json')))).toHaveProperty('model_type');
+  for (const file of ['README.md', 'mergekit_config.yml', 'tokenizer.json']) await stored(file);
+  // private: without a token there is nothing to see
+  expect((await fetch(`${HUB_URL}/writer/merged/resolve/main/config.json`)).status).toBe(401);
+  // 2.5 MB in pieces of one, and the token went to the hub alone
+  const puts = hub.requests.filter((r) => r.method === 'PUT');
+  expect(puts).toHaveLength(3);
+  const withToken = hub.requests.filter((r) => r.authorization !== undefined);
+  expect(withToken.every((r) => r.server === 'hub')).toBe(true);
+
+  // again: the files are there now, and are replaced only after a yes; nothing large is sent twice
+  await push(page).click();
+  const taken = page.getByRole('list', { name: 'Files that would be replaced' });
+  await expect(taken).toContainText('model.safetensors');
+  expect(hub.requests.filter((r) => r.path.endsWith('/commit/main'))).toHaveLength(1);
+  await page.getByRole('button', { name: 'Replace these files' }).click();
+  await expect(page.getByRole('link', { name: 'writer/merged' })).toBeVisible({ timeout: 60_000 });
+  expect(hub.requests.filter((r) => r.path.endsWith('/commit/main'))).toHaveLength(2);
+  expect(hub.requests.filter((r) => r.method === 'PUT')).toHaveLength(3);
+});
+
+test('what the hub refuses is said in words, and nothing is left behind', async ({ page }) => {
+  await openMerged(page);
+  await giveToken(page, 'hf_unknown');
+  await expect(page.getByText(/does not accept your access token/)).toBeVisible();
+  await giveToken(page, READER_TOKEN);
+  await expect(page.getByText('as reader, read only')).toBeVisible();
+  await expect(push(page)).toHaveAttribute('aria-disabled', 'true');
+
+  await giveToken(page, WRITER_TOKEN);
+  await expect(page.getByText('as writer')).toBeVisible();
+  await page.getByRole('textbox', { name: 'Repository' }).fill('somebody/else');
+  await push(page).click();
+  await expect(page.getByText(/rights to create a model under the namespace "somebody"/)).toBeVisible();
+
+  // the server fails at the last step: the repository has no file of the output
+  hub.faults.push({ path: '/api/models/writer/half/commit/main', fault: { kind: 'status', status: 500 } });
+  await page.getByRole('textbox', { name: 'Repository' }).fill('writer/half');
+  await push(page).click();
+  await expect(page.getByText(/refused writer\/half with status 500/)).toBeVisible({ timeout: 60_000 });
+  const headers = { Authorization: `Bearer ${WRITER_TOKEN}` };
+  const tree = await (await fetch(`${HUB_URL}/api/models/writer/half/tree/main`, { headers })).json();
+  expect(tree.map((entry: { path: string }) => entry.path)).toEqual(['.gitattributes']);
+
+  await push(page).click();
+  await expect(page.getByRole('link', { name: 'writer/half' })).toBeVisible({ timeout: 60_000 });
+});
