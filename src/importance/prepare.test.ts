@@ -58,6 +58,19 @@ describe('a Gram merge', () => {
     );
   });
 
+  test('goes on where it was cut off: only what is missing is computed', async () => {
+    const text = recipe('gram', 'lambda: 1', ['base+kitchen']);
+    const storage = fakeStorage();
+    vi.stubGlobal('navigator', storage.navigator);
+    storage.failAt = 300;
+    await expect(workAheadInNode(text, models)).rejects.toThrow();
+    storage.powerCut(() => 'torn');
+    const { report } = await workAheadInNode(text, models);
+    expect(report.importance!.reused).toBeGreaterThan(0);
+    expect(report.importance!.computed).toBeGreaterThan(0);
+    expect(report.importance!.computed + report.importance!.reused).toBe(42);
+  });
+
   test('of one model is that model, and of a model with itself too', async () => {
     const single = await workAheadInNode(recipe('gram', 'lambda: 1', ['base+kitchen']), models);
     const twice = await workAheadInNode(recipe('gram', 'lambda: 1', ['base+kitchen', 'base+again']), models);
