@@ -56,10 +56,12 @@ export function LayerMap() {
               type="button"
               className="layer-row"
               aria-pressed={goes}
-              aria-label={`layer ${layer}, ${influence === undefined ? 'not measured' : `block influence ${formatReal(influence)}`}, ${goes ? 'goes' : 'stays'}`}
               onClick={() => toggleLayer(studio, layer)}
             >
-              <span className="layer-number">{layer}</span>
+              <span className="layer-number">
+                <span className="visually-hidden">layer </span>
+                {layer}
+              </span>
               <span className="layer-track">
                 {influence === undefined ? null : (
                   <span
@@ -68,8 +70,16 @@ export function LayerMap() {
                   />
                 )}
               </span>
-              <span className="layer-value">{influence === undefined ? '' : formatReal(influence)}</span>
-              <span className="layer-fate">{goes ? 'goes' : ''}</span>
+              <span className="layer-value">
+                <span className="visually-hidden">
+                  {influence === undefined ? ' not measured' : ' block influence '}
+                </span>
+                {influence === undefined ? '' : formatReal(influence)}
+              </span>
+              <span className="layer-fate">
+                <span className="visually-hidden">{goes ? ' ' : ' stays'}</span>
+                {goes ? 'goes' : ''}
+              </span>
             </button>
           );
         })}
