@@ -13,6 +13,7 @@ import { SampleSource } from './SampleSource';
 
 const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
   base: { title: 'Choose the base', about: 'The checkpoint that every contributor is compared with.' },
+  shelf: { title: 'Open models', about: 'To compare them or to collapse their layers; the recipe stays.' },
   contributor: {
     title: 'Add contributors',
     about: 'Adapters and fine-tunes whose changes are merged into the base.',

@@ -100,6 +100,8 @@ interface TakeProps {
   onTake(): void;
 }
 
+const VERBS: Readonly<Record<AddTarget, string>> = { base: 'Use as base', contributor: 'Add', shelf: 'Open' };
+
 function Take({ id, target, busy, onTake }: TakeProps) {
   const taken = useFacts((s) => {
     const is = (ref: string) => parseModelRef(ref).model.path === id;
@@ -108,7 +110,7 @@ function Take({ id, target, busy, onTake }: TakeProps) {
       ? 'Already in the recipe.'
       : null;
   });
-  const verb = busy === id ? 'Opening…' : taken ? 'Added' : target === 'base' ? 'Use as base' : 'Add';
+  const verb = busy === id ? 'Opening…' : taken ? 'Added' : VERBS[target];
   return (
     <Button
       why={taken ?? (busy === null ? null : busy === id ? 'Opening…' : `Opening ${busy}…`)}

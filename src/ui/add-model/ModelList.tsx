@@ -24,7 +24,15 @@ export function ModelList({ label, models, target, onDone }: ModelListProps) {
       {models.map((model) => {
         const why = whyNotAdd(recipe, model, target);
         const verb =
-          recipe.base === model.ref ? 'Base' : target === 'base' ? 'Use as base' : why ? 'Added' : 'Add';
+          target === 'shelf'
+            ? 'Opened'
+            : recipe.base === model.ref
+              ? 'Base'
+              : target === 'base'
+                ? 'Use as base'
+                : why
+                  ? 'Added'
+                  : 'Add';
         const badge = target === 'contributor' && model.ref !== base?.ref ? lineage(model, base) : null;
         return (
           <li key={model.ref} className="model">

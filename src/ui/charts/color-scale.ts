@@ -20,7 +20,12 @@ const DIVERGING = {
 } as const;
 
 /** The scale of a metric from `min` to `max` (see `domain`), in the colours of the theme. */
-export function colorScale(metric: ShownMetric, min: number, max: number, theme: 'light' | 'dark'): ColorScale {
+export function colorScale(
+  metric: ShownMetric,
+  min: number,
+  max: number,
+  theme: 'light' | 'dark',
+): ColorScale {
   const color = metric.diverging
     ? scaleLinear<string>().domain([min, 0, max]).range(DIVERGING[theme]).clamp(true)
     : (value: number) => interpolateViridis(Math.min(1, Math.max(0, (value - min) / (max - min))));

@@ -1,6 +1,14 @@
 /** The layer × module grid of a checkpoint, and the values in it. Pure: from tensor facts and reports to rows of cells. */
 import type { TensorReport } from '../../engine/protocol';
-import { awaitsMerge, type Measured, type Metric, mean, measure, type ShownMetric, type Subject } from './metrics';
+import {
+  awaitsMerge,
+  type Measured,
+  type Metric,
+  mean,
+  measure,
+  type ShownMetric,
+  type Subject,
+} from './metrics';
 
 /** What the grid needs of a tensor; plan facts and reports both have it. */
 export interface GridTensor {

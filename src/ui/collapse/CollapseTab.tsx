@@ -1,5 +1,5 @@
 import { useEffect } from 'react';
-import { ModelSelect } from '../compare/ModelSelect';
+import { ModelSelect, OpenModels } from '../compare/ModelSelect';
 import { TextChoice } from '../evaluate/TextChoice';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
@@ -29,11 +29,14 @@ export function CollapseTab() {
         <span className="pair-label" aria-hidden="true">
           Model to make shallower
         </span>
-        <ModelSelect
-          label="Model to make shallower"
-          value={model}
-          onChange={(ref) => editCollapse(studio, { model: ref, manual: [] })}
-        />
+        <div className="row wrap tool-actions">
+          <ModelSelect
+            label="Model to make shallower"
+            value={model}
+            onChange={(ref) => editCollapse(studio, { model: ref, manual: [] })}
+          />
+          <OpenModels />
+        </div>
         <p className="small quiet">
           Whole layers are left out, or taken in by the layer before them. Nothing is trained; what it costs
           is measured on a text of yours.

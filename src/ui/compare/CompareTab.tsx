@@ -7,6 +7,7 @@ import { ComparisonResult } from './ComparisonResult';
 import { editComparison } from './comparing';
 import { ExtractForm } from './ExtractForm';
 import { ExtractResult } from './ExtractResult';
+import { OpenModels } from './ModelSelect';
 import { PairPicker } from './PairPicker';
 
 /** Two models: how they differ, tensor by tensor, and their difference as a LoRA. */
@@ -16,15 +17,18 @@ export function CompareTab() {
   return (
     <div className="screen tool-screen">
       <PairPicker />
-      <Segmented
-        label="What to do with the pair"
-        value={mode}
-        options={[
-          { value: 'difference', label: 'Difference' },
-          { value: 'extract', label: 'Extract a LoRA' },
-        ]}
-        onChange={(next) => editComparison(studio, { mode: next })}
-      />
+      <div className="row wrap tool-actions">
+        <Segmented
+          label="What to do with the pair"
+          value={mode}
+          options={[
+            { value: 'difference', label: 'Difference' },
+            { value: 'extract', label: 'Extract a LoRA' },
+          ]}
+          onChange={(next) => editComparison(studio, { mode: next })}
+        />
+        <OpenModels />
+      </div>
       {mode === 'difference' ? (
         <>
           <ComparisonForm />

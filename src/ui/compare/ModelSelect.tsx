@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { notify } from '../state/studio';
+import { notify, setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { openOutput } from './comparing';
 import { pairChoices } from './pair-choices';
@@ -58,5 +58,15 @@ export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps)
         </optgroup>
       ) : null}
     </select>
+  );
+}
+
+/** Opens models that are in no list yet, and leaves the recipe as it is. */
+export function OpenModels() {
+  const studio = useStudio();
+  return (
+    <button type="button" className="link small" onClick={() => setView(studio, { adding: 'shelf' })}>
+      Open another model…
+    </button>
   );
 }

@@ -142,7 +142,8 @@ export interface HubSlice {
 export type EngineChoice = MergeRequest['engine'];
 export type Tab = 'recipe' | 'plan' | 'layers' | 'run' | 'evaluate' | 'compare' | 'collapse' | 'output';
 export type Theme = 'system' | 'light' | 'dark';
-export type AddTarget = 'base' | 'contributor';
+/** `shelf`: opened only, to be compared or collapsed. */
+export type AddTarget = 'base' | 'contributor' | 'shelf';
 
 export interface ViewSlice {
   tab: Tab;

@@ -74,13 +74,15 @@ export async function addDropped(studio: Studio, files: LocalFile[]): Promise<vo
   }
 }
 
-/** Puts an opened model into the recipe. */
+/** Puts an opened model into the recipe, where it is meant for it. */
 export function takeModel(studio: Studio, ref: string, target: AddTarget): void {
+  if (target === 'shelf') return;
   editRecipe(studio, (recipe) => (target === 'base' ? setBase(recipe, ref) : addContributor(recipe, ref)));
 }
 
 /** Why a model cannot be added in that place, or null. */
 export function whyNotAdd(recipe: RecipeFacts, model: ModelFacts, target: AddTarget): string | null {
+  if (target === 'shelf') return 'It is open.';
   if (recipe.base === model.ref) return 'This is the base.';
   if (target === 'base') return model.kind === 'adapter' ? 'An adapter cannot be a base.' : null;
   return recipe.contributors.some((c) => c.ref === model.ref) ? 'Already in the recipe.' : null;
