@@ -18,7 +18,7 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   page,
 }) => {
   await page.goto('/');
-  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   const samples = page.getByRole('group', { name: 'Texts to measure on' });
   for (const name of ['common', 'kitchen', 'harbour', 'workshop']) {
