@@ -235,7 +235,7 @@ test('choices that cannot be meant are refused before anything runs', async () =
   const studio = await open('Collapse');
   await page.getByRole('radio', { name: 'By hand' }).click();
   await expect.element(button('Collapse')).toHaveAccessibleDescription('Choose layers on the map first.');
-  await page.getByRole('button', { name: /^layer 0 / }).click();
+  await page.getByRole('button', { name: 'layer 0 not measured stays' }).click();
   await page.getByLabelText('What becomes of the layers that go').selectOptions('mean');
   await expect.element(button('Collapse')).toHaveAccessibleDescription(/Layer 0 has no layer before it/);
   await page.getByRole('radio', { name: 'Greedy search' }).click();
@@ -262,6 +262,20 @@ test('no layer within the threshold is said as nothing to do', async () => {
   await button('Collapse').click();
   await idle(studio);
   await expect.element(page.getByText('No block stays similar enough.')).toBeVisible();
+});
+
+test('a model opened from the tab leaves the recipe as it is', async () => {
+  const studio = await open('Compare');
+  const { recipe } = studio.store.getState();
+  await page.getByRole('button', { name: 'Open another model…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Open models' });
+  await expect
+    .element(dialog.getByRole('button', { name: 'Opened: workshop' }))
+    .toHaveAccessibleDescription('It is open.');
+  await dialog.getByRole('button', { name: 'Done' }).click();
+  await page.getByRole('button', { name: 'Swap the two models' }).click();
+  await expect.element(page.getByLabelText('Made from it')).toHaveValue('samples/base');
+  expect(studio.store.getState().recipe).toBe(recipe);
 });
 
 test('both tabs fit a phone', async () => {
