@@ -1,0 +1,227 @@
+import { openDB } from 'idb';
+import { afterEach, expect, test, vi } from 'vitest';
+import { page, userEvent } from 'vitest/browser';
+import type { InterruptedRun } from '../engine/protocol';
+import { type FixtureOptions, fixtureEngine } from './engine-fixture';
+import { startStudio } from './start';
+import type { Studio, StudioEngine } from './state/studio';
+
+let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
+
+afterEach(async () => {
+  close();
+  localStorage.clear();
+  for (const name of ['amalgam-recipes', 'amalgam-runs']) {
+    const shelf = await openDB(name);
+    for (const store of shelf.objectStoreNames) await shelf.clear(store);
+    shelf.close();
+  }
+});
+
+function close() {
+  running?.stop();
+  running?.element.remove();
+  running = undefined;
+}
+
+async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> = {}): Promise<Studio> {
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  running = { ...startStudio({ ...fixtureEngine(options), ...change }, element), element };
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  return running.studio;
+}
+
+async function merge(studio: Studio) {
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await vi.waitFor(() => expect(studio.store.getState().run?.status).toBe('done'));
+}
+
+const tab = (name: string) => page.getByRole('tab', { name });
+
+/** The files a click makes the browser save, by name. */
+function savedFiles(): Map<string, Promise<string>> {
+  const saved = new Map<string, Promise<string>>();
+  const blobs = new Map<string, Blob>();
+  vi.spyOn(URL, 'createObjectURL').mockImplementation((blob) => {
+    const url = `blob:test/${blobs.size}`;
+    blobs.set(url, blob as Blob);
+    return url;
+  });
+  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+    saved.set(this.download, blobs.get(this.href)!.text());
+  });
+  return saved;
+}
+
+test('a finished merge is there after a reload: its recipe, its charts, to be compared, to be forgotten', async () => {
+  const first = await open();
+  await page.getByLabelText('density of kitchen, number').fill('0.35');
+  await userEvent.keyboard('{Enter}');
+  await vi.waitFor(() => expect(first.store.getState().plan.status).toBe('ready'));
+  await merge(first);
+  await vi.waitFor(() => expect(first.store.getState().pastRuns).toHaveLength(1));
+  const { report } = first.store.getState().run!;
+  close();
+  const studio = await open({}, { openSample: fixtureEngine().openSample });
+  await tab('Run').click();
+  await expect.element(page.getByRole('list', { name: 'Merges of before' })).toBeVisible();
+  await page.getByText('Hashes').click();
+  await expect.element(page.getByText(report!.recipeSha256)).toBeVisible();
+  await page.getByRole('button', { name: /^Pin as A: kitchen/ }).click();
+  await expect.element(page.getByRole('region', { name: 'A, pinned' })).toBeVisible();
+  await page.getByLabelText('density of kitchen, number').fill('0.6');
+  await userEvent.keyboard('{Enter}');
+  await tab('Run').click();
+  await page.getByRole('button', { name: /^Open kitchen/ }).click();
+  expect(studio.store.getState().recipe.contributors[0]?.parameters.density).toBe(0.35);
+  expect(studio.store.getState().run?.report).toEqual(report);
+  await expect.element(tab('Layers')).toHaveAttribute('aria-selected', 'true');
+  await tab('Run').click();
+  await page.getByRole('button', { name: /^Forget kitchen/ }).click();
+  await vi.waitFor(() => expect(studio.store.getState().pastRuns).toEqual([]));
+});
+
+test('files of an older merge that are gone are said to be gone', async () => {
+  const first = await open();
+  await merge(first);
+  await vi.waitFor(() => expect(first.store.getState().pastRuns).toHaveLength(1));
+  close();
+  await open();
+  await tab('Run').click();
+  await page.getByRole('button', { name: /^Open kitchen/ }).click();
+  await tab('Output').click();
+  await expect.element(page.getByText(/No longer kept in this browser/)).toBeVisible();
+  const download = page.getByRole('button', { name: 'Download model.safetensors' });
+  await expect.element(download).toHaveAccessibleDescription(/deleted; merge again/);
+});
+
+test('the storage badge lists what is kept, and deletes it piece by piece', async () => {
+  const studio = await open();
+  await merge(studio);
+  await page.getByRole('button', { name: /^Storage: / }).click();
+  const outputs = page.getByRole('region', { name: 'Merged models' });
+  await expect.element(outputs).toBeVisible();
+  await page.getByRole('button', { name: /^Delete kitchen/ }).click();
+  await expect.element(page.getByText(/nothing interrupted/)).toBeVisible();
+});
+
+test('charts, tables and reports are saved as files', async () => {
+  const studio = await open();
+  await merge(studio);
+  const saved = savedFiles();
+  const choose = async (menu: RegExp, item: string) => {
+    await page.getByRole('button', { name: menu }).click();
+    await page.getByRole('menuitem', { name: new RegExp(`^${item}`) }).click();
+  };
+  await choose(/^Export charts/, 'Charts as SVG');
+  await choose(/^Export charts/, 'Table as CSV');
+  await tab('Run').click();
+  await page
+    .getByRole('button', { name: /^Export the report/ })
+    .first()
+    .click();
+  await page.getByRole('menuitem', { name: /^Report as HTML/ }).click();
+  await vi.waitFor(() => expect(saved.size).toBe(3));
+  const files = await Promise.all([...saved].map(async ([name, text]) => [name, await text] as const));
+  vi.restoreAllMocks();
+  const [svg, csv, html] = files;
+  expect(svg?.[0]).toMatch(/sparsity\.svg$/);
+  const drawn = new DOMParser().parseFromString(svg![1], 'image/svg+xml');
+  expect(drawn.querySelector('parsererror')).toBeNull();
+  expect(drawn.querySelectorAll('rect > title')).toHaveLength(56 * 3);
+  expect(csv?.[1].trim().split('\r\n')).toHaveLength(57);
+  expect(html?.[0]).toMatch(/\.report\.html$/);
+  const page2 = new DOMParser().parseFromString(html![1], 'text/html');
+  expect(page2.querySelectorAll('svg').length).toBeGreaterThan(4);
+  expect(page2.querySelectorAll('script')).toHaveLength(0);
+  expect(page2.body.textContent).toContain('merge_method: ties');
+});
+
+test('the charts are saved as a picture', async () => {
+  const studio = await open();
+  await merge(studio);
+  const pictures: Blob[] = [];
+  const create = URL.createObjectURL.bind(URL);
+  vi.spyOn(URL, 'createObjectURL').mockImplementation((blob) => {
+    pictures.push(blob as Blob);
+    return create(blob);
+  });
+  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(() => {});
+  await page.getByRole('button', { name: 'Export charts and numbers' }).click();
+  await page.getByRole('menuitem', { name: /^Charts as PNG/ }).click();
+  await vi.waitFor(() => expect(pictures.at(-1)?.type).toBe('image/png'));
+  vi.restoreAllMocks();
+  const bitmap = await createImageBitmap(pictures.at(-1)!);
+  expect(bitmap.width).toBeGreaterThan(1000);
+});
+
+test('the table of Layers is narrowed by words of the names', async () => {
+  const studio = await open();
+  await vi.waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  const table = page.getByRole('grid', { name: 'Numbers of every tensor' });
+  await page.getByRole('searchbox', { name: 'Filter tensors' }).fill('layers.3 MLP');
+  await expect.element(table).toHaveAttribute('aria-rowcount', '4');
+  await expect.element(page.getByText(/3 of 56.tensors/)).toBeVisible();
+});
+
+test('a merge is verified on the other engine', async () => {
+  const merged = vi.spyOn(fixtureEngine(), 'merge');
+  const studio = await open({}, { merge: merged });
+  await merge(studio);
+  await tab('Output').click();
+  await page.getByRole('button', { name: 'Verify on CPU' }).click();
+  await expect.element(page.getByText(/Same bytes on both engines/)).toBeVisible();
+  expect(merged.mock.lastCall?.[0]).toMatchObject({ engine: 'cpu', destination: { kind: 'nowhere' } });
+  expect(studio.store.getState().run?.report?.engine).toBe('webgpu');
+});
+
+test('the model card is shown as text, and the commands as they are typed', async () => {
+  const card = '# A merge\n<img src=x onerror="alert(1)">';
+  const studio = await open({}, { outputFile: async (_, file) => new File([card], file) });
+  await merge(studio);
+  await tab('Output').click();
+  const shown = page.getByRole('region', { name: 'Text of the model card' });
+  await expect.element(shown).toBeVisible();
+  expect(shown.element().textContent).toBe(card);
+  expect(shown.element().querySelector('img')).toBeNull();
+  await expect.element(page.getByText(/^mergekit-yaml kitchen-harbour-workshop-ties.yml/)).toBeVisible();
+});
+
+test('a merge that is paused says so and goes on', async () => {
+  const interrupted: InterruptedRun[] = [];
+  const fixture = fixtureEngine({ pace: 30 });
+  const studio = await open(
+    {},
+    {
+      ...fixture,
+      interrupted: async () => [...interrupted],
+      cancel: async () => {
+        const { recipe, destination } = studio.store.getState().run!;
+        interrupted.push({
+          destination: { kind: 'downloads', name: destination.name },
+          recipe,
+          engine: 'cpu',
+          adapter: '',
+          startedAt: new Date().toISOString(),
+          tensorsDone: 3,
+          tensors: 56,
+          bytesDone: 1,
+          bytes: 2,
+        });
+        await fixture.cancel();
+      },
+      merge: async (request, onProgress) => {
+        if (request.resume) interrupted.length = 0;
+        return fixture.merge(request, onProgress);
+      },
+    },
+  );
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await expect.element(page.getByText('Paused. It can be resumed.').first()).toBeVisible();
+  await page.getByRole('contentinfo').getByRole('button', { name: 'Resume' }).click();
+  await vi.waitFor(() => expect(studio.store.getState().run?.status).toBe('done'), { timeout: 20_000 });
+  expect(studio.store.getState().interrupted).toEqual([]);
+});
