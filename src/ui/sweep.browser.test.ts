@@ -41,7 +41,9 @@ test('one call measures every point; the best is marked and goes into the recipe
   await idle(studio);
   expect(evaluateMany).toHaveBeenCalledTimes(1);
   const targets = evaluateMany.mock.calls[0]?.[0].targets ?? [];
-  expect(targets).toHaveLength(6);
+  // two methods at three densities, and the base to compare with
+  expect(targets).toHaveLength(7);
+  expect(targets.at(-1)).toEqual({ model: 'samples/base' });
   await expect.element(point()).toHaveAttribute('aria-valuetext', expect.stringMatching(/, the best$/));
   await expect.element(sweep()).toHaveAttribute('aria-disabled', 'true');
   // the table has the same numbers, the best among them

@@ -1,6 +1,6 @@
-import { scaleLinear } from 'd3-scale';
+import { scaleLinear, scaleLog } from 'd3-scale';
 import type { KeyboardEvent } from 'react';
-import type { SweepCurve, SweepPlace } from './density-sweep';
+import { type SweepCurve, type SweepPlace, shortTitle } from './density-sweep';
 
 const WIDTH = 640;
 const HEIGHT = 260;
@@ -38,10 +38,16 @@ export function SweepPlot({ curves, best, chosen, base, onChoose }: SweepPlotPro
   const x = scaleLinear()
     .domain([0, 1])
     .range([LEFT, WIDTH - RIGHT]);
-  const y = scaleLinear()
-    .domain([Math.min(...values), Math.max(...values)])
-    .nice(5)
+  const least = Math.min(...values);
+  const most = Math.max(...values);
+  // a merge that broke may be hundreds of times as perplexed: on a linear axis the others would be one line
+  const bounds: [number, number] = most > least ? [least, most] : [least * 0.9, least * 1.1];
+  const y = (most > 4 * least ? scaleLog() : scaleLinear())
+    .domain(bounds)
+    .nice()
     .range([HEIGHT - BOTTOM, TOP]);
+  // a logarithmic axis has ticks at every digit of every decade: a few of them are enough
+  const ticks = y.ticks(5).filter((tick) => most <= 4 * least || /^[125]0*$/.test(String(tick)));
   const labels = spread(
     lines.map(({ places }) => y(places.at(-1)!.perplexity)),
     15,
@@ -74,7 +80,7 @@ export function SweepPlot({ curves, best, chosen, base, onChoose }: SweepPlotPro
     if (place) onChoose(place);
   };
   const words = (p: SweepPlace) =>
-    `${p.method.title}, density ${p.density}: perplexity ${p.perplexity.toFixed(3)}`;
+    `${shortTitle(p.method)}, density ${p.density}: perplexity ${p.perplexity.toFixed(3)}`;
   return (
     <div
       className="sweep-plot"
@@ -88,11 +94,11 @@ export function SweepPlot({ curves, best, chosen, base, onChoose }: SweepPlotPro
       onKeyDown={onKeyDown}
     >
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
-        {y.ticks(5).map((tick) => (
+        {ticks.map((tick) => (
           <g key={tick}>
             <line className="sweep-grid" x1={LEFT} x2={WIDTH - RIGHT} y1={y(tick)} y2={y(tick)} />
             <text className="sweep-tick" x={LEFT - 6} y={y(tick)} dy="0.32em" textAnchor="end">
-              {y.tickFormat(5)(tick)}
+              {tick}
             </text>
           </g>
         ))}
@@ -133,7 +139,7 @@ export function SweepPlot({ curves, best, chosen, base, onChoose }: SweepPlotPro
               </circle>
             ))}
             <text className="sweep-label" stroke="none" x={WIDTH - RIGHT + 8} y={labels[i]} dy="0.32em">
-              {method.title.length > 18 ? method.id : method.title}
+              {shortTitle(method)}
             </text>
           </g>
         ))}

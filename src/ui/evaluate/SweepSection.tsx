@@ -19,6 +19,7 @@ import {
   recipeAt,
   type SweepCurve,
   type SweepPlace,
+  shortTitle,
   sweepCurves,
   sweepMethods,
   sweepRows,
@@ -60,7 +61,8 @@ export function SweepSection({ rows }: { rows: readonly EvaluationRow[] }) {
         fitting={fitting}
         chosen={chosen}
         problem={typeof densities === 'string' ? densities : null}
-        rows={swept}
+        // the base last: it is what the curve is compared with
+        rows={[...swept, ...rows.filter((row) => row.id === 'base')]}
       />
       <MeasuringBar of="sweep" />
       <Result curves={curves} base={base} />
@@ -93,21 +95,21 @@ function Choices({ fitting, chosen, problem, rows }: ChoicesProps) {
     <div className="stack">
       <fieldset className="text-choice">
         <legend className="visually-hidden">Methods to sweep</legend>
-        {fitting.map(({ id, title }) => (
-          <label key={id} className="sweep-method">
+        {fitting.map((method) => (
+          <label key={method.id} className="sweep-method" title={method.title}>
             <input
               type="checkbox"
-              checked={ids.includes(id)}
+              checked={ids.includes(method.id)}
               onChange={({ target }) =>
                 editEvaluation(studio, {
                   sweep: {
                     ...sweep,
-                    methods: target.checked ? [...ids, id] : ids.filter((other) => other !== id),
+                    methods: target.checked ? [...ids, method.id] : ids.filter((id) => id !== method.id),
                   },
                 })
               }
             />
-            {title}
+            {shortTitle(method)}
           </label>
         ))}
       </fieldset>
@@ -159,7 +161,7 @@ function Result({ curves, base }: { curves: readonly SweepCurve[]; base: number 
       <p className="verdict">
         {isSame(chosen, best) ? 'Best: ' : ''}
         <strong>
-          {chosen.method.title}, density {chosen.density}
+          {shortTitle(chosen.method)}, density {chosen.density}
         </strong>
         , perplexity {chosen.perplexity.toFixed(3)}
         {base === null ? '' : ` (base ${base.toFixed(3)})`}.{' '}
@@ -200,7 +202,7 @@ function SweepTable({ curves, best, onTake }: SweepTableProps) {
             <th scope="col">density</th>
             {curves.map(({ method }) => (
               <th key={method.id} scope="col">
-                {method.title}
+                {shortTitle(method)}
               </th>
             ))}
           </tr>
@@ -219,7 +221,7 @@ function SweepTable({ curves, best, onTake }: SweepTableProps) {
                     <button
                       type="button"
                       className="link"
-                      aria-label={`Use ${method.title} with density ${density}: perplexity ${perplexity.toFixed(3)}${isSame(place, best) ? ', the best' : ''}`}
+                      aria-label={`Use ${shortTitle(method)} with density ${density}: perplexity ${perplexity.toFixed(3)}${isSame(place, best) ? ', the best' : ''}`}
                       onClick={() => onTake(place)}
                     >
                       {perplexity.toFixed(3)}

@@ -49,6 +49,13 @@ export function sweepMethods(recipe: RecipeFacts, models: readonly ModelFacts[])
   });
 }
 
+/** `TIES`; `DELLA (della_linear)` where methods share the name of their paper. */
+export function shortTitle({ id, title }: MergeMethod): string {
+  const short = (of: string) => of.split(' — ')[0] ?? of;
+  const alone = methods.filter((other) => short(other.title) === short(title)).length === 1;
+  return alone ? short(title) : `${short(title)} (${id})`;
+}
+
 /** The recipe's own method and the two best-known ways of dropping. */
 export function proposedMethods(recipe: RecipeFacts, fitting: readonly MergeMethod[]): string[] {
   const known = new Set([recipe.method, 'ties', 'dare_ties']);
@@ -76,7 +83,7 @@ export function sweepRows(
       return {
         id: `sweep ${method.id} ${density}`,
         group: 'merges',
-        label: `${method.title} ${density}`,
+        label: `${shortTitle(method)} ${density}`,
         title: `${method.title} with density ${density}`,
         colour: null,
         target: { recipe: buildRecipe(facts, models, method) },
