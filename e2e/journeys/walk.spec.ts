@@ -1,0 +1,33 @@
+/** The newcomer's path, by clicks alone: a saved merge in three, all methods under comparison by two more. */
+import { readFileSync } from 'node:fs';
+import type { Locator } from '@playwright/test';
+import { expectSampleTies } from './merged-folder';
+import { expect, test } from './studio';
+
+test('a saved merge in three clicks, every method compared by two more', async ({ page }) => {
+  let clicks = 0;
+  const click = async (target: Locator) => {
+    clicks++;
+    await target.click();
+  };
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+
+  await click(page.getByRole('button', { name: 'Merge', exact: true }));
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  await click(page.getByRole('button', { name: 'Get the files' }));
+  const download = page.waitForEvent('download');
+  await click(page.getByRole('button', { name: 'Download all' }));
+  const first = await download;
+  expect(first.suggestedFilename()).toBe('model.safetensors');
+  expectSampleTies(readFileSync(await first.path()));
+  expect(clicks).toBeLessThanOrEqual(3);
+
+  clicks = 0;
+  await click(page.getByRole('tab', { name: /^Evaluate/ }));
+  await click(page.getByRole('button', { name: /^Compare all \d+ methods/ }));
+  // every method is at work now; the verdict stands above the table when they are done, without another click
+  await expect(page.getByRole('progressbar', { name: 'Measuring' })).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByRole('row', { name: /DARE/ }).first()).toBeVisible();
+  expect(clicks).toBe(2);
+});
