@@ -34,7 +34,7 @@ try {
     const page = context.pages()[0] ?? (await context.newPage());
     await page.setViewportSize(SIZES[0]!);
     await page.goto('http://127.0.0.1:4394/');
-    await page.getByText('The models fit together').waitFor();
+    await page.getByText(/^Ready:/).waitFor();
     await page.getByRole('button', { name: 'Merge', exact: true }).click();
     await page.getByText(/^Merged in/).waitFor({ timeout: 60_000 });
     await page.getByRole('tab', { name: /^Evaluate/ }).click();

@@ -6,7 +6,7 @@ test('every example opens with one click and plans without errors', async ({ pag
   test.setTimeout(180_000);
   await page.goto('/');
   await page.getByRole('tab', { name: /^Plan/ }).click();
-  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
   const open = async () => {
     await page.getByRole('button', { name: 'Examples' }).click();
     const examples = page.getByRole('dialog').getByRole('listitem').getByRole('button');
@@ -30,7 +30,7 @@ test('every example opens with one click and plans without errors', async ({ pag
 test('a recipe of two stages merges, and leaves only its result', async ({ page }) => {
   await page.goto('/');
   await page.getByRole('tab', { name: /^Plan/ }).click();
-  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
   await page.getByRole('button', { name: 'Examples' }).click();
   await page.getByRole('button', { name: /^In two stages/ }).click();
   await expect(page.getByText(/1\sstage before the result: adapters \(56\stensors/)).toBeVisible();

@@ -26,7 +26,7 @@ async function pointAtFakeHub(page: Page): Promise<void> {
 /** Starts from an empty recipe: the sample's contributors are taken out. */
 async function openHubDialog(page: Page): Promise<void> {
   await page.goto('/');
-  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
   for (const name of ['kitchen', 'harbour', 'workshop']) {
     await page.getByRole('button', { name: `Remove ${name}` }).click();
   }

@@ -12,7 +12,7 @@ test('a local folder becomes a contributor and is merged where it lies', async (
     Object.assign(window, { showDirectoryPicker: undefined });
   });
   await page.goto('/');
-  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
   await page.getByRole('button', { name: 'Remove workshop' }).click();
   await page.getByRole('button', { name: '+ add' }).first().click();
   await page.getByRole('tab', { name: /computer|local/i }).click();
@@ -22,7 +22,7 @@ test('a local folder becomes a contributor and is merged where it lies', async (
   if (await add.isVisible()) await add.click();
   await page.getByRole('button', { name: 'Done' }).click();
   await expect(page.getByRole('switch', { name: 'Merge workshop' })).toBeVisible();
-  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
 });
@@ -31,7 +31,7 @@ test('a folder that holds no model is refused in words', async ({ page }) => {
   const folder = mkdtempSync(join(tmpdir(), 'amalgam-nothing-'));
   writeFileSync(join(folder, 'notes.txt'), 'nothing');
   await page.goto('/');
-  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
   await page.getByRole('button', { name: '+ add' }).first().click();
   await page.getByRole('tab', { name: /computer|local/i }).click();
   await page.getByLabel('Model folder').setInputFiles(folder);

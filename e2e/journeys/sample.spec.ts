@@ -17,7 +17,7 @@ test('one click merges the sample on WebGPU; the file is within one ulp of the f
   page,
 }) => {
   await page.goto('/');
-  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
   await chooseEngine(page, 'WebGPU');
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
@@ -42,7 +42,7 @@ test('both engines give the same sha256, and the report says which one ran', asy
   await page.goto('/');
   const hashes: string[] = [];
   for (const engine of ['CPU', 'WebGPU'] as const) {
-    await expect(page.getByText('The models fit together')).toBeVisible();
+    await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
     await chooseEngine(page, engine);
     await page.getByRole('button', { name: 'Merge', exact: true }).click();
     await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
@@ -62,7 +62,7 @@ test('a folder the person picks receives the whole model', async ({ page }) => {
     });
   });
   await page.goto('/');
-  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
   await page.getByRole('tab', { name: /Output/ }).click();
   await page.getByRole('radio', { name: /folder/i }).click();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();

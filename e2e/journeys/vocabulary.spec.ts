@@ -97,7 +97,7 @@ test('the studio shows the difference and merges what is chosen', async ({ page 
   });
   await page.goto('/');
   await page.getByRole('tab', { name: /^Plan/ }).click();
-  await expect(page.getByText('The models fit together')).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
   await expect(page.getByRole('heading', { name: 'Vocabulary' })).toBeHidden();
   await page.getByRole('button', { name: '+ add' }).first().click();
   await page.getByRole('tab', { name: /computer|local/i }).click();
