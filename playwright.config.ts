@@ -1,9 +1,9 @@
 import process from 'node:process';
 import { defineConfig } from '@playwright/test';
-import { HUB_CDN_URL, HUB_URL, STUDIO_PORT, STUDIO_URL } from './e2e/journeys/addresses';
+import { HUB_CDN_URL, HUB_URL, STUDIO_DIST, STUDIO_PORT, STUDIO_URL } from './e2e/journeys/addresses';
 
 // a place of its own for each port, so that two runs at once do not build over each other
-const outDir = `--outDir ${process.env.JOURNEY_PORT ? `test-results/dist-${STUDIO_PORT}` : 'dist-journeys'}`;
+const outDir = `--outDir ${STUDIO_DIST}`;
 
 export default defineConfig({
   testDir: 'e2e/journeys',

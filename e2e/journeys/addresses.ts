@@ -8,6 +8,9 @@ export const STUDIO_PORT = Number(process.env.JOURNEY_PORT ?? 4391);
 export const HUB_PORT = STUDIO_PORT + 1;
 export const HUB_CDN_PORT = STUDIO_PORT + 2;
 
+/** The built studio, below the project's folder. */
+export const STUDIO_DIST = process.env.JOURNEY_PORT ? `test-results/dist-${STUDIO_PORT}` : 'dist-journeys';
+
 export const STUDIO_URL = `http://127.0.0.1:${STUDIO_PORT}/`;
 export const HUB_URL = `http://127.0.0.1:${HUB_PORT}`;
 export const HUB_CDN_URL = `http://127.0.0.1:${HUB_CDN_PORT}`;

@@ -4,9 +4,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
-import process from 'node:process';
 import { serviceWorker } from '../../offline/vite-plugin';
-import { STUDIO_PORT } from './addresses';
+import { STUDIO_DIST } from './addresses';
 import { expectSampleTies } from './merged-folder';
 import { expect, test } from './studio';
 
@@ -26,8 +25,7 @@ let url: string;
 /** A host of static files, as the app is published: what is in the folder now, gone when it is stopped. */
 test.beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'amalgam-offline-'));
-  const built = process.env.JOURNEY_PORT ? `dist-journeys/${STUDIO_PORT}` : 'dist-journeys';
-  cpSync(join(import.meta.dirname, '../..', built), folder, { recursive: true });
+  cpSync(join(import.meta.dirname, '../..', STUDIO_DIST), folder, { recursive: true });
   server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://host');
     const path = normalize(pathname === '/' ? '/index.html' : decodeURIComponent(pathname));
