@@ -1,8 +1,6 @@
-import process from 'node:process';
 import { defineConfig } from '@playwright/test';
 import { HUB_CDN_URL, HUB_URL, STUDIO_DIST, STUDIO_PORT, STUDIO_URL } from './e2e/journeys/addresses';
 
-// a place of its own for each port, so that two runs at once do not build over each other
 const outDir = `--outDir ${STUDIO_DIST}`;
 
 export default defineConfig({

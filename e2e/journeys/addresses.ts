@@ -8,7 +8,7 @@ export const STUDIO_PORT = Number(process.env.JOURNEY_PORT ?? 4391);
 export const HUB_PORT = STUDIO_PORT + 1;
 export const HUB_CDN_PORT = STUDIO_PORT + 2;
 
-/** The built studio, below the project's folder. */
+/** The built studio, below the project's folder: a place for each port, so that two runs do not build over each other. */
 export const STUDIO_DIST = process.env.JOURNEY_PORT ? `test-results/dist-${STUDIO_PORT}` : 'dist-journeys';
 
 export const STUDIO_URL = `http://127.0.0.1:${STUDIO_PORT}/`;
