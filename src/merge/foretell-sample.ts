@@ -26,10 +26,10 @@ export interface SampleContribution {
   weight: number;
 }
 
-/**
- * Runs the delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by energy. Loops go model
- * by model over arrays that stay in cache: a slider on the move asks for hundreds of tensors.
- */
+/** Kept values of the sample, model by model: hundreds of tensors are judged for every step of a slider. */
+let scratch = new Float32Array(0);
+
+/** Runs the delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by energy. */
 export function judgeSample(
   profile: TensorProfile,
   preset: DeltaPreset,
@@ -37,43 +37,48 @@ export function judgeSample(
 ): SampleVerdict {
   const { changes, base } = profile.sample;
   const size = base.length;
-  const weights = contributions.map((c) => c.weight);
-  const divisors = divisorsOf(preset, weights);
-  const elects = preset.consensus !== 'none';
-  const votes = new Float32Array(size);
-  const sums = new Float32Array(size);
-  const positive = new Uint16Array(size);
-  const negative = new Uint16Array(size);
-  const parts = changes.map((values, i) => {
-    const kept = keptValues(values, contributions[i]!.selection, i);
+  const models = changes.length;
+  if (scratch.length < models * size) scratch = new Float32Array(models * size);
+  const all = scratch;
+  const factors = new Float64Array(models);
+  const ballots = new Float64Array(models);
+  for (const [i, values] of changes.entries()) {
+    const kept = all.subarray(i * size, (i + 1) * size);
+    keepInto(kept, values, contributions[i]!.selection, i);
     const scale = rescaled(preset, contributions[i]!, values, kept);
-    const factor = scale * weights[i]!;
-    const ballot = preset.ballots === 'unweighted' ? scale : factor;
-    const count = preset.consensus === 'count';
-    const bit = 1 << i;
-    for (let e = 0; e < size; e++) {
-      const b = kept[e]! * ballot;
-      sums[e]! += kept[e]! * factor;
-      if (b > 0) positive[e]! |= bit;
-      else if (b < 0) negative[e]! |= bit;
-      votes[e]! += count ? Math.sign(b) : b;
-    }
-    return { kept, factor };
-  });
-  let conflicts = 0;
-  for (let e = 0; e < size; e++) if (positive[e] !== 0 && negative[e] !== 0) conflicts++;
-  const agreeing = positive;
-  if (elects) {
-    sums.fill(0);
-    for (let e = 0; e < size; e++) if (votes[e]! < 0) agreeing[e] = negative[e]!;
-    for (const [i, { kept, factor }] of parts.entries()) {
-      for (let e = 0; e < size; e++) if ((agreeing[e]! >> i) & 1) sums[e]! += kept[e]! * factor;
-    }
-  } else {
-    agreeing.fill(2 ** changes.length - 1);
+    factors[i] = scale * contributions[i]!.weight;
+    ballots[i] = preset.ballots === 'unweighted' ? scale : factors[i]!;
   }
+  const divisors = divisorsOf(
+    preset,
+    contributions.map((c) => c.weight),
+  );
+  const elects = preset.consensus !== 'none';
+  const byCount = preset.consensus === 'count';
+  const everybody = 2 ** models - 1;
+  let conflicts = 0;
   let square = 0;
-  for (let e = 0; e < size; e++) square += (sums[e]! * divisors(agreeing[e]!)) ** 2;
+  for (let e = 0; e < size; e++) {
+    let positive = 0;
+    let negative = 0;
+    let vote = 0;
+    for (let i = 0, at = e; i < models; i++, at += size) {
+      const value = all[at]!;
+      if (value === 0) continue; // most are
+      const ballot = value * ballots[i]!;
+      if (ballot > 0) positive |= 1 << i;
+      else if (ballot < 0) negative |= 1 << i;
+      vote += byCount ? Math.sign(ballot) : ballot;
+    }
+    if (positive !== 0 && negative !== 0) conflicts++;
+    const agreeing = elects ? (vote < 0 ? negative : positive) : everybody;
+    if ((positive | negative) === 0) continue;
+    let sum = 0;
+    for (let i = 0, at = e; i < models; i++, at += size) {
+      if ((agreeing >> i) & 1) sum += all[at]! * factors[i]!;
+    }
+    square += (sum * divisors(agreeing)) ** 2;
+  }
   const norm = Math.sqrt(profile.products[0]![0]!);
   const change = size > 0 ? Math.abs(preset.lambda) * Math.sqrt((square / size) * profile.elements) : 0;
   return { signConflict: size > 0 ? conflicts / size : 0, change: norm > 0 ? change / norm : 0 };
@@ -94,17 +99,25 @@ function divisorsOf(preset: DeltaPreset, weights: readonly number[]): (agreeing:
 
 /** The sample of contributor `model` with what is not kept set to 0. */
 export function keptValues(values: Float32Array, selection: SampleSelection, model: number): Float32Array {
-  if (selection.kind === 'all') return values;
-  const out = new Float32Array(values.length);
-  for (let e = 0; e < values.length; e++) {
-    const magnitude = Math.abs(values[e]!);
-    const keep =
-      selection.kind === 'band'
-        ? magnitude >= selection.from && magnitude < selection.below
-        : draw(e, model) < selection.probability(e);
-    if (keep) out[e] = values[e]!;
+  const kept = new Float32Array(values.length);
+  keepInto(kept, values, selection, model);
+  return kept;
+}
+
+function keepInto(out: Float32Array, values: Float32Array, selection: SampleSelection, model: number): void {
+  if (selection.kind === 'all') out.set(values);
+  else if (selection.kind === 'band') {
+    const { from, below } = selection;
+    for (let e = 0; e < values.length; e++) {
+      const value = values[e]!;
+      const magnitude = Math.abs(value);
+      out[e] = magnitude >= from && magnitude < below ? value : 0;
+    }
+  } else {
+    for (let e = 0; e < values.length; e++) {
+      out[e] = draw(e, model) < selection.probability(e) ? values[e]! : 0;
+    }
   }
-  return out;
 }
 
 /** Steps that share no common measure, one per model: draws of different models are independent. */

@@ -131,6 +131,9 @@ interface RowProps {
 const LABEL_HEIGHT = 11;
 
 const Row = memo(function Row({ row, metric, scale, focused, annotated, numbered }: RowProps) {
+  // One subscription a row: a step of a slider changes the facts several times, and every cell of every chart would look.
+  const selected = useFacts(({ view }) => nameWithin(row, view.selected));
+  const hovered = useFacts(({ view }) => nameWithin(row, view.hovered));
   return (
     <div role="row" className="heat-row">
       <span role="rowheader" className="heat-layer" aria-label={`layer ${row.layer}`}>
@@ -144,6 +147,7 @@ const Row = memo(function Row({ row, metric, scale, focused, annotated, numbered
             metric={metric}
             scale={scale}
             focused={cell.name === focused}
+            mark={cell.name === selected ? 'selected' : cell.name === hovered ? 'hovered' : null}
             annotated={annotated}
           />
         ) : (
@@ -161,12 +165,11 @@ interface HeatCellProps {
   metric: ShownMetric;
   scale: ColorScale;
   focused: boolean;
+  mark: 'selected' | 'hovered' | null;
   annotated?: boolean;
 }
 
-function HeatCell({ cell, metric, scale, focused, annotated }: HeatCellProps) {
-  // One subscription a cell: thousands of them listen.
-  const mark = useFacts(({ view }) => (view.selected === cell.name ? 2 : view.hovered === cell.name ? 1 : 0));
+function HeatCell({ cell, metric, scale, focused, mark, annotated }: HeatCellProps) {
   const value = cell.measured?.value;
   const background = value === undefined ? undefined : scale.color(value);
   return (
@@ -175,8 +178,8 @@ function HeatCell({ cell, metric, scale, focused, annotated }: HeatCellProps) {
       className="heat-cell"
       data-name={cell.name}
       data-state={cell.state}
-      data-hovered={mark === 1 || undefined}
-      aria-selected={mark === 2}
+      data-hovered={mark === 'hovered' || undefined}
+      aria-selected={mark === 'selected'}
       aria-label={cellText(cell, metric)}
       tabIndex={focused ? 0 : -1}
       style={background ? { background } : undefined}
@@ -190,10 +193,13 @@ function HeatCell({ cell, metric, scale, focused, annotated }: HeatCellProps) {
   );
 }
 
-function LooseRow({ cell, metric, scale, focused }: HeatCellProps) {
+function LooseRow({ cell, metric, scale, focused }: Omit<HeatCellProps, 'mark'>) {
+  const mark = useFacts(({ view }) =>
+    view.selected === cell.name ? 'selected' : view.hovered === cell.name ? 'hovered' : null,
+  );
   return (
     <div role="row" className="heat-row heat-loose">
-      <HeatCell cell={cell} metric={metric} scale={scale} focused={focused} />
+      <HeatCell cell={cell} metric={metric} scale={scale} focused={focused} mark={mark} />
       <span role="rowheader" className="heat-loose-name truncate">
         {cell.module}
       </span>

@@ -1,6 +1,7 @@
-import { lazy, type ReactNode, Suspense, useDeferredValue } from 'react';
+import { lazy, type ReactNode, Suspense } from 'react';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
+import { REST_MS, useSettled } from '../parts/use-settled';
 import { useLayersSource } from '../screens/layers-source';
 import { setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
@@ -21,8 +22,8 @@ export function Inspector() {
 function MergeInspector() {
   const selected = useFacts((s) => s.view.selected);
   const source = useLayersSource();
-  // while a slider moves, the charts go first
-  const later = useDeferredValue(source);
+  // it looks at every tensor: once a slider rests
+  const later = useSettled(source, source.state === 'foretold' ? REST_MS : 0);
   const tensor = source.tensors.find((t) => t.name === selected);
   // as a drawer on narrow screens it would hide half of a tab that has nothing to do with tensors
   const fits = useFacts((s) => s.view.tab === 'plan' || s.view.tab === 'layers');

@@ -1,10 +1,11 @@
-import { memo, useDeferredValue, useState } from 'react';
+import { memo, useDeferredValue, useMemo, useState } from 'react';
 import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
 import { awaitsMerge, type MetricId, measure, metricById } from '../charts/metrics';
 import { formatCount, formatPercent, formatReal } from '../format/quantity';
 import { Swatch } from '../parts/Swatch';
 import { passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
+import { REST_MS, useSettled } from '../parts/use-settled';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import type { Contributor } from '../state/facts';
 import { toggleSelected } from '../state/studio';
@@ -29,7 +30,7 @@ export const LayersTable = memo(function LayersTable({ source }: { source: Layer
     .filter((tensor) => passesFilter(wanted, tensor.name))
     .map((tensor) => ({ tensor, report: source.reports.get(tensor.name) }));
   const perContributor = metric.per === 'contributor' ? metric : metricById('sparsity');
-  const mostConflict = rows.reduce((most, r) => Math.max(most, value(r, 'signConflict') ?? 0), 0);
+  const mostConflict = useMostConflict(source);
   const columns: TableColumn<Row>[] = [
     {
       id: 'name',
@@ -91,6 +92,19 @@ export const LayersTable = memo(function LayersTable({ source }: { source: Layer
   );
 });
 
+/** The longest bar: foretold conflicts are judged tensor by tensor, so it waits until a slider rests. */
+function useMostConflict(source: LayersSource): number {
+  const settled = useSettled(source, source.state === 'foretold' ? REST_MS : 0);
+  return useMemo(
+    () =>
+      settled.tensors.reduce((most, tensor) => {
+        const own = value({ tensor, report: settled.reports.get(tensor.name) }, 'signConflict');
+        return Math.max(most, own ?? 0);
+      }, 0),
+    [settled],
+  );
+}
+
 function contributorColumn(c: Contributor, metric: MetricId): TableColumn<Row> {
   const id = metric === 'keptEnergy' ? 'keptEnergy' : 'sparsity';
   return {
@@ -129,7 +143,7 @@ function Bar({ value, of, text: format }: { value: number | null; of: number; te
   return (
     <span className="cell-bar">
       {value === null ? null : (
-        <span className="bar-fill" style={{ width: `${of > 0 ? (value / of) * 32 : 0}px` }} />
+        <span className="bar-fill" style={{ width: `${of > 0 ? Math.min(1, value / of) * 32 : 0}px` }} />
       )}
       {text(value, format)}
     </span>
