@@ -36,7 +36,7 @@ const cells = () => [...document.querySelectorAll<HTMLElement>('.difference-char
 const plain = (text: string | null | undefined) => text?.replace(/[\s\u202f]/g, ' ');
 
 test('a comparison fills the chart tensor by tensor, and says in words what it found', async () => {
-  const compare = vi.spyOn(fixtureEngine({ toolPace: 15 }), 'compare');
+  const compare = vi.spyOn(fixtureEngine({ toolPace: 40 }), 'compare');
   const studio = await open('Compare', {}, { compare });
   await expect.element(page.getByRole('combobox', { name: 'Base', exact: true })).toHaveValue('samples/base');
   await expect.element(page.getByLabelText('Made from it')).toHaveValue('samples/workshop');
@@ -46,7 +46,7 @@ test('a comparison fills the chart tensor by tensor, and says in words what it f
     const states = cells().map((c) => c.dataset.state);
     expect(states).toHaveLength(56);
     expect(new Set(states)).toEqual(new Set(['pending', 'measured']));
-  });
+  }, 10_000);
   const merge = page.getByRole('button', { name: 'Merge', exact: true });
   await expect.element(merge).toHaveAccessibleDescription('Two models are being compared.');
   await idle(studio);
@@ -276,6 +276,20 @@ test('a model opened from the tab leaves the recipe as it is', async () => {
   await page.getByRole('button', { name: 'Swap the two models' }).click();
   await expect.element(page.getByLabelText('Made from it')).toHaveValue('samples/base');
   expect(studio.store.getState().recipe).toBe(recipe);
+});
+
+test('what the last merge has written is opened by choosing it', async () => {
+  const openLocal = vi.spyOn(fixtureEngine(), 'openLocal');
+  const studio = await open('Compare', {}, { openLocal });
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect.element(page.getByText(/^Merged in/)).toBeVisible();
+  await page.getByRole('tab', { name: /^Compare/ }).click();
+  const name = studio.store.getState().run?.destination.name ?? '';
+  await page.getByLabelText('Made from it').selectOptions(name);
+  await expect.element(page.getByLabelText('Made from it')).toHaveValue(name);
+  const paths = openLocal.mock.calls[0]?.[0].map((f) => f.path);
+  expect(paths).toContain(`${name}/model.safetensors`);
+  expect(paths).toContain(`${name}/config.json`);
 });
 
 test('both tabs fit a phone', async () => {

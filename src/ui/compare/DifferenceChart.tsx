@@ -1,4 +1,4 @@
-import { useMemo, useRef } from 'react';
+import { memo, useMemo, useRef } from 'react';
 import { colorScale, domain } from '../charts/color-scale';
 import { HeatmapFigure } from '../charts/HeatmapFigure';
 import { type Heatmap, measuredValues } from '../charts/heatmap-data';
@@ -12,7 +12,7 @@ import { sideName } from './pair-choices';
 const NO_CONTRIBUTORS: never[] = [];
 
 /** The layer × module chart of a comparison, filling in as tensors finish. */
-export function DifferenceChart({ found }: { found: Comparison }) {
+export const DifferenceChart = memo(function DifferenceChart({ found }: { found: Comparison }) {
   const studio = useStudio();
   const theme = useShownTheme();
   const metric = differenceMetric(useFacts((s) => s.comparison.metric));
@@ -64,6 +64,6 @@ export function DifferenceChart({ found }: { found: Comparison }) {
       />
     </section>
   );
-}
+});
 
 const NO_TENSORS: never[] = [];
