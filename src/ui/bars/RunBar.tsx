@@ -74,7 +74,11 @@ function stopping(run: RunFacts): string {
 
 function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
   const progress = run?.progress;
-  const share = progress && progress.bytes > 0 ? progress.bytesDone / progress.bytes : done ? 1 : 0;
+  const { done: at, total } = progress?.counted ?? {
+    done: progress?.bytesDone ?? 0,
+    total: progress?.bytes ?? 0,
+  };
+  const share = total > 0 ? at / total : done ? 1 : 0;
   return (
     <div
       className="progress"

@@ -7,6 +7,7 @@ import type { RunFacts } from '../state/facts';
 import { isKept } from '../state/interrupted';
 import { STAGE_TITLES } from '../state/run-log';
 import { useFacts } from '../studio-context';
+import { LambdaPlot } from './LambdaPlot';
 import { RunExport } from './RunExport';
 import { RunHistory } from './RunHistory';
 import { RunLog } from './RunLog';
@@ -50,6 +51,11 @@ export function RunTab() {
       <Section title="Where the time goes">
         <StageBar stages={run.report?.stages ?? run.progress?.stages ?? NOTHING} />
       </Section>
+      {run.report?.ahead?.lambda ? (
+        <Section title="Search for λ">
+          <LambdaPlot lambda={run.report.ahead.lambda} />
+        </Section>
+      ) : null}
       <Section title="Log" className="log-section">
         <RunLog entries={run.log} />
       </Section>

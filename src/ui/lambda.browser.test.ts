@@ -1,0 +1,79 @@
+import { afterEach, expect, test } from 'vitest';
+import { page } from 'vitest/browser';
+import type { MergeReport, Progress } from '../engine/protocol';
+import type { LambdaReport } from '../engine/protocol-importance';
+import { fixtureEngine } from './engine-fixture';
+import { startStudio } from './start';
+
+let running: { stop(): void; element: HTMLElement } | undefined;
+
+afterEach(() => {
+  running?.stop();
+  running?.element.remove();
+  running = undefined;
+  localStorage.clear();
+});
+
+const searched: LambdaReport = {
+  chosen: 0.6,
+  curve: [
+    { lambda: 0.3, perplexity: 2.41, each: [2.2, 2.64] },
+    { lambda: 0.6, perplexity: 2.28, each: [2.1, 2.476] },
+    { lambda: 1, perplexity: 2.9, each: [2.5, 3.364] },
+  ],
+  texts: [
+    { id: 'kitchen', calibration: 'its own text', tokens: 2040 },
+    { id: 'workshop', calibration: 'its own text', tokens: 2040 },
+  ],
+  reused: false,
+  seconds: 3,
+};
+
+const ahead: Progress = {
+  stage: 'searching',
+  item: 'λ 0.6',
+  tensorsDone: 0,
+  tensors: 0,
+  bytesDone: 0,
+  bytes: 0,
+  bytesPerSecond: 0,
+  secondsLeft: 12,
+  stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
+  finished: [],
+  counted: { done: 3, total: 12, unit: 'values of λ' },
+};
+
+test('work ahead shows in the run bar, and the λ that was found as a curve, in words and as a table', async () => {
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  const engine = fixtureEngine();
+  let goOn = () => {};
+  const waits = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const merge: typeof engine.merge = async (request, onProgress): Promise<MergeReport> => {
+    onProgress(ahead);
+    await waits;
+    return { ...(await engine.merge(request, onProgress)), ahead: { lambda: searched } };
+  };
+  running = { ...startStudio({ ...engine, merge }, element), element };
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect.element(page.getByText('3 of 12 values of λ')).toBeVisible();
+  await expect.element(page.getByRole('progressbar')).toHaveAttribute('aria-valuenow', '25');
+
+  goOn();
+  await expect.element(page.getByText(/^Merged in/)).toBeVisible();
+  await page.getByRole('tab', { name: /^Run/ }).click();
+  const curve = page.getByRole('img', { name: /^Perplexity over λ, 3 values from 0.3 to 1; chosen λ 0.6/ });
+  await expect.element(curve).toBeVisible();
+  expect(curve.element().querySelectorAll('.lambda-point')).toHaveLength(3);
+  const points = curve.element().querySelector('polyline')!.getAttribute('points')!.split(' ');
+  const height = (i: number) => Number(points[i]!.split(',')[1]);
+  // the chosen one is the lowest point of the picture, and where the mark is
+  expect(height(1)).toBeGreaterThan(Math.max(height(0), height(2)));
+  expect(Number(curve.element().querySelector('.lambda-chosen')!.getAttribute('cy'))).toBeCloseTo(height(1));
+  await page.getByText('As a table').click();
+  await expect.element(page.getByRole('row', { name: '0.6 2.280 2.100 2.476' })).toBeVisible();
+});
