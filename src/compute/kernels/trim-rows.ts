@@ -12,17 +12,36 @@ const define = (form: RowForm) =>
     cpu({ params, u32 }) {
       const { rows, cols, keep } = params;
       const keys = u32('keys');
+      const bins = new Uint32Array(256);
       for (let begin = 0; begin < rows * cols; begin += cols) {
         const row = keys.subarray(begin, begin + cols);
-        const threshold = row.slice().sort()[cols - keep]!;
-        let quota = keep;
-        for (const key of row) if (key > threshold) quota--;
+        let { threshold, equal } = keepLargest(row, keep, bins);
         for (let c = 0; c < cols; c++) {
-          if (row[c]! < threshold || (row[c] === threshold && quota-- <= 0)) row[c] = 0;
+          if (row[c]! < threshold || (row[c] === threshold && equal-- <= 0)) row[c] = 0;
         }
       }
     },
   });
+
+/**
+ * The smallest of the `keep` largest keys, and how many keys equal to it are among them: byte by byte from the top, four
+ * readings of the row and no sorting.
+ */
+function keepLargest(
+  row: Uint32Array,
+  keep: number,
+  bins: Uint32Array,
+): { threshold: number; equal: number } {
+  let [threshold, equal] = [0, keep];
+  for (let shift = 24; shift >= 0; shift -= 8) {
+    bins.fill(0);
+    for (const key of row) if ((key >>> shift) >>> 8 === threshold) bins[(key >>> shift) & 255]!++;
+    let byte = 255;
+    while (bins[byte]! < equal) equal -= bins[byte--]!;
+    threshold = (threshold << 8) | byte;
+  }
+  return { threshold, equal };
+}
 
 /** The largest keys of every row. See shaders/trim-rows.wgsl. */
 export const trimRows = { group: define('group'), line: define('line') };
