@@ -327,7 +327,9 @@ test('a recipe in the address is opened, and leaves the address', async () => {
   );
   history.replaceState(null, '', new URL(link).hash);
   const { studio } = await open();
-  await vi.waitFor(() => expect(studio.store.getState().recipe.method).toBe('linear'));
+  await vi.waitFor(() => expect(studio.store.getState().recipe.method).toBe('linear'), {
+    timeout: 15_000,
+  });
   expect(location.hash).toBe('');
   expect(studio.store.getState().history.past).toEqual([]);
 });
