@@ -20,7 +20,7 @@ test('every example opens with one click and plans without errors', async ({ pag
   await page.keyboard.press('Escape');
   for (let i = 0; i < count; i++) {
     const examples = await open();
-    const title = await examples.nth(i).locator('strong').innerText();
+    const title = (await examples.nth(i).locator('strong').textContent()) ?? '';
     await examples.nth(i).click();
     await expect(page.getByRole('dialog')).toBeHidden();
     await expect(page.getByText(/^Ready: /), title).toBeVisible();

@@ -69,7 +69,9 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   expectSampleTies(readFileSync(await (await download).path()));
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   // what is loaded when it is used is there too, and so are the texts
-  await expect(page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button')).not.toHaveCount(0);
+  await expect(page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button')).not.toHaveCount(
+    0,
+  );
   await expect(page.getByRole('button', { name: 'kitchen', exact: true }).first()).toBeVisible();
 
   // what is kept is the app and its sample, in one cache
