@@ -9,6 +9,7 @@ import { makePlan } from '../src/merge/make-plan';
 import { methodById } from '../src/merge/methods';
 import { openModel } from '../src/merge/open-model';
 import type { Plan } from '../src/merge/plan';
+import type { Prepared } from '../src/merge/prepared';
 import { readingRows } from '../src/merge/read-rows';
 import { runPlan } from '../src/merge/run';
 import { finishShards, inputName } from '../src/merge/shards';
@@ -78,6 +79,7 @@ export async function mergeInNode(
   root: string,
   folders: NamedFolders,
   tileElements?: number,
+  prepared?: Prepared,
 ): Promise<{ tensors: Tensors; reports: TensorReport[]; shards: Uint8Array[]; config: string | undefined }> {
   const { plan, read } = await planInNode(recipeText, root, folders);
   const shards = finishShards(
@@ -90,6 +92,7 @@ export async function mergeInNode(
     engine: createCpuEngine(),
     methods: methodById,
     ...(tileElements === undefined ? {} : { tileElements }),
+    ...(prepared ? { prepared } : {}),
     read,
     openShard: async (shard) => {
       const bytes = new Uint8Array(shard.byteLength);

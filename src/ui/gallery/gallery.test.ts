@@ -1,17 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { workAheadInNode } from '../../../e2e/ahead-in-node';
 import { mergeInNode } from '../../../e2e/merge-in-node';
 import type { ParameterSetting, Recipe } from '../../formats/recipe';
 import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder } from '../../merge/memory-models.test.support';
-import { methods } from '../../merge/methods';
+import { methodById, methods } from '../../merge/methods';
+import { fakeStorage } from '../../store/opfs.test.fake';
 import { gallery } from './gallery';
 
 const samples = join(fileURLToPath(new URL('../../..', import.meta.url)), 'public/samples');
 const folders = Object.fromEntries(
   ['base', 'kitchen', 'harbour', 'workshop'].map((name) => [`samples/${name}`, join(samples, name)]),
+);
+const texts = Object.fromEntries(
+  ['kitchen', 'harbour', 'workshop'].map((name) => [
+    `${name}.calibration.txt`,
+    readFileSync(join(samples, `texts/${name}.calibration.txt`), 'utf8'),
+  ]),
 );
 const read = (yaml: string): Recipe => {
   const { recipe, problems } = parseRecipe(yaml);
@@ -37,14 +45,17 @@ async function merge(recipe: Recipe) {
     });
   }
   const { stages: _, ...last } = recipe;
-  return mergeInNode(formatRecipe(last), samples, known);
+  const text = formatRecipe(last);
+  if (methodById.get(last.mergeMethod)?.compute.kind !== 'solved') return mergeInNode(text, samples, known);
+  vi.stubGlobal('navigator', fakeStorage().navigator);
+  const { prepared } = await workAheadInNode(text, { root: samples, folders, texts });
+  return mergeInNode(text, samples, known, undefined, prepared);
 }
 
 describe('the gallery', () => {
-  it('has an example of every method that needs no text', () => {
+  it('has an example of every method', () => {
     const shown = new Set(gallery.map(({ yaml }) => read(yaml).mergeMethod));
-    const wanted = methods.filter((m) => m.compute.kind !== 'solved').map((m) => m.id);
-    expect(wanted.filter((id) => !shown.has(id))).toEqual([]);
+    expect(methods.filter(({ id }) => !shown.has(id))).toEqual([]);
   });
 
   it('has examples of everything a recipe can say', () => {
@@ -79,7 +90,7 @@ describe.each(gallery)('$id', ({ yaml }) => {
     expect(formatRecipe(read(written))).toBe(written);
   });
 
-  it('runs on the sample', { timeout: 60_000 }, async () => {
+  it('runs on the sample', { timeout: 600_000 }, async () => {
     const { tensors, reports } = await merge(read(yaml));
     expect(tensors.size).toBeGreaterThanOrEqual(56);
     expect(reports.every((report) => report.nonFinite === 0)).toBe(true);
