@@ -37,7 +37,11 @@ test('sets a Gram merge of whole changes on text of the models’ own, with λ s
   expect(isMergedWell(well)).toBe(true);
   const recipe = buildRecipe(well, models, methodById.get('gram')!);
   expect(recipe.mergeMethod).toBe('gram');
-  expect(recipe.parameters).toMatchObject({ lambda: 'auto', calibration_windows: 32 });
+  expect(recipe.parameters).toMatchObject({
+    lambda: 'auto',
+    calibration_windows: 36,
+    calibration_window: 128,
+  });
   for (const { parameters } of recipe.models!) {
     expect(parameters.density ?? 1).toBe(1);
     expect(parameters.calibration ?? 'self').toBe('self');
@@ -45,6 +49,7 @@ test('sets a Gram merge of whole changes on text of the models’ own, with λ s
 });
 
 test('gives larger models more to read', () => {
-  const models = [model('base', 1e9), model('a', 1e9)];
-  expect(mergeWell(facts, models).parameters.calibration_windows).toBe(128);
+  const windows = (parameters: number) =>
+    mergeWell(facts, [model('base', parameters)]).parameters.calibration_windows;
+  expect([windows(1e7), windows(1e9)]).toEqual([32, 128]);
 });

@@ -3,9 +3,12 @@ import type { ModelFacts } from '../../engine/protocol';
 import { methodById } from '../../merge/methods/index';
 import { type RecipeFacts, setMethod } from './recipe-facts';
 
-/** Below this many parameters 32 windows of text are 12 tokens and more for every input of the widest layer. */
-const SMALL = 20_000_000;
-const WINDOWS = { small: 32, usual: 128 };
+/** What the models read: 12 tokens and more for every input of the widest layer. Every token is a step of writing. */
+const READS = [
+  { below: 2e6, windows: 36, window: 128 },
+  { below: 2e7, windows: 32, window: 256 },
+  { below: Number.POSITIVE_INFINITY, windows: 128, window: 256 },
+];
 
 /**
  * The recipe as a Gram merge of the same models, untrimmed, each calibrated on text of its own writing, with λ searched
@@ -13,12 +16,13 @@ const WINDOWS = { small: 32, usual: 128 };
  */
 export function mergeWell(recipe: RecipeFacts, models: readonly ModelFacts[]): RecipeFacts {
   const base = models.find((m) => m.ref === recipe.base);
-  const windows = base && base.parameters < SMALL ? WINDOWS.small : WINDOWS.usual;
+  const size = base?.parameters ?? Number.POSITIVE_INFINITY;
+  const { windows, window } = READS.find(({ below }) => size < below) ?? READS.at(-1)!;
   const gram = methodById.get('gram')!;
   const set = setMethod(recipe, methodById.get(recipe.method), gram);
   return {
     ...set,
-    parameters: { lambda: 'auto', calibration_windows: windows },
+    parameters: { lambda: 'auto', calibration_windows: windows, calibration_window: window },
     contributors: set.contributors.map((c) => {
       const { density: _, calibration: __, ...parameters } = c.parameters;
       return { ...c, parameters };
