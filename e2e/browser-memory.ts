@@ -41,6 +41,29 @@ export function browserBytes(root: number): number {
   }, 0);
 }
 
+/**
+ * The part of {@link browserBytes} that the browser made itself, swapped out or not. Pages of its program are left out: how
+ * much of them counts depends on how many other browsers run on the machine.
+ */
+export function browserOwnBytes(root: number): number {
+  return browsers(root).reduce((sum, pid) => {
+    const rollup = readOf(`/proc/${pid}/smaps_rollup`) ?? '';
+    const parts = rollup.matchAll(/^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+)/gm);
+    return [...parts].reduce((all, [, kilobytes]) => all + Number(kilobytes) * 1024, sum);
+  }, 0);
+}
+
+/** Open files, pipes and sockets of every browser process below `root`. */
+export function browserFiles(root: number): number {
+  return browsers(root).reduce((sum, pid) => {
+    try {
+      return sum + readdirSync(`/proc/${pid}/fd`).length;
+    } catch {
+      return sum; // it ended meanwhile
+    }
+  }, 0);
+}
+
 /** Seconds of processor time that the browser processes below `root` have used, at 100 ticks a second. */
 export function browserSeconds(root: number): number {
   return browsers(root).reduce((sum, pid) => {

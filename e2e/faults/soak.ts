@@ -1,20 +1,21 @@
 /**
  * A hundred merges of the sample in one tab: the memory of all browser processes after the last may be at most 5 % above
- * that after the tenth. Linux only: proportional set sizes are read from /proc.
+ * that after the tenth, the pages of its program left out. Linux only: proportional set sizes are read from /proc.
  *
  *     npm run faults:soak -- [--merges 100] [--engine cpu|webgpu]
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { type Page, chromium as playwright } from 'playwright';
 import { startAppServer } from '../../src/cli/app-server';
 import { ensureBuilt } from '../../src/cli/build';
 import type { EngineChoice } from '../../src/compute/engine';
-import { browserBytes } from '../browser-memory';
+import { browserFiles, browserOwnBytes } from '../browser-memory';
 import { startChromium } from './chromium-process';
 
 const { values } = parseArgs({
@@ -40,46 +41,123 @@ const recipe = {
   amalgam: {},
 };
 const profile = mkdtempSync(join(tmpdir(), 'amalgam-soak-'));
-const { page, browser, pid, close } = await startChromium(profile);
-try {
-  await page.goto(`${server.url}#headless`);
-  await page.waitForFunction(() => window.amalgamHeadless !== undefined);
-  await page.evaluate((request) => window.amalgamHeadless!.open(request), { recipe, hub: {}, models });
-  const session = await browser.contexts()[0]!.newCDPSession(page);
+const chromium = await startChromium(profile);
+const port = Number(readFileSync(join(profile, 'DevToolsActivePort'), 'utf8').split('\n')[0]);
 
-  const memory = async (): Promise<number> => {
-    // what is garbage is no leak
-    await session.send('HeapProfiler.collectGarbage');
-    await delay(1000);
-    return browserBytes(pid);
-  };
-  let warm = 0;
-  let last = 0;
-  for (let i = 1; i <= merges; i++) {
-    const outcome = await page.evaluate((request) => window.amalgamHeadless!.merge(request), {
-      recipe,
-      engine: values.engine as EngineChoice,
-      destination: { kind: 'downloads' as const, name: `soak-${i}` },
-    });
-    if ('error' in outcome) throw new Error(outcome.error.message);
-    // the outputs are files, not memory; but a disk is not endless
-    await page.evaluate(async (name) => {
-      const outputs = await (await navigator.storage.getDirectory()).getDirectoryHandle('outputs');
-      await outputs.removeEntry(name, { recursive: true });
-    }, `soak-${i}`);
-    if (i === WARM || i === merges || i % 25 === 0) {
-      last = await memory();
-      if (i === WARM) warm = last;
-      console.log(`after ${i} merges: ${(last / 1e6).toFixed(1)} MB in all browser processes`);
-    }
+/**
+ * Does something with the page and lets go of it again. Nothing may stay attached while it merges: for whoever debugs
+ * a page it keeps the bodies of its responses.
+ */
+async function attached<T>(act: (page: Page) => Promise<T>): Promise<T> {
+  const browser = await playwright.connectOverCDP(`http://127.0.0.1:${port}`);
+  try {
+    return await act(browser.contexts()[0]!.pages()[0]!);
+  } finally {
+    await browser.close();
   }
-  const growth = last / warm - 1;
+}
+
+/** Merges `from` to `to`; the page tells in its title how far it is. */
+async function mergeAll(from: number, to: number): Promise<void> {
+  await attached((page) =>
+    page.evaluate(
+      ({ recipe, engine, from, to }) => {
+        (async () => {
+          for (let i = from; i <= to; i++) {
+            const name = `soak-${i}`;
+            const outcome = await window.amalgamHeadless!.merge({
+              recipe,
+              engine,
+              destination: { kind: 'downloads', name },
+            });
+            if ('error' in outcome) throw new Error(outcome.error.message);
+            // the outputs are files, not memory; but a disk is not endless
+            const outputs = await (await navigator.storage.getDirectory()).getDirectoryHandle('outputs');
+            await outputs.removeEntry(name, { recursive: true });
+            document.title = name;
+          }
+        })().catch((thrown) => {
+          document.title = `failed: ${thrown}`;
+        });
+      },
+      { recipe, engine: values.engine as EngineChoice, from, to },
+    ),
+  );
+  for (;;) {
+    const targets: { type: string; title: string }[] = await (
+      await fetch(`http://127.0.0.1:${port}/json/list`)
+    ).json();
+    const title = targets.find(({ type }) => type === 'page')?.title ?? 'failed: the page is gone';
+    if (title === `soak-${to}`) return;
+    if (title.startsWith('failed')) throw new Error(title);
+    await delay(500);
+  }
+}
+
+/** Collects garbage, which is no leak, in the page and its workers; returns how many workers there are. */
+async function collectGarbage(page: Page): Promise<number> {
+  const session = await page.context().newCDPSession(page);
+  const workers: string[] = [];
+  const answered = new Set<string>();
+  session.on('Target.attachedToTarget', ({ sessionId, targetInfo }) => {
+    if (targetInfo.type === 'worker') workers.push(sessionId);
+  });
+  session.on('Target.receivedMessageFromTarget', ({ sessionId }) => answered.add(sessionId));
+  await session.send('Target.setAutoAttach', {
+    autoAttach: true,
+    waitForDebuggerOnStart: false,
+    flatten: false,
+  });
+  await session.send('HeapProfiler.collectGarbage');
+  const message = JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' });
+  for (const sessionId of workers) {
+    await session.send('Target.sendMessageToTarget', { sessionId, message });
+    while (!answered.has(sessionId)) await delay(50);
+  }
+  if (workers.length === 0) throw new Error('the page has no engine');
+  return workers.length;
+}
+
+/** What the browser holds once garbage is collected. */
+async function held(): Promise<{ bytes: number; files: number; workers: number }> {
+  const workers = await attached(collectGarbage);
+  await delay(1000);
+  return { bytes: browserOwnBytes(chromium.pid), files: browserFiles(chromium.pid), workers };
+}
+
+try {
+  await chromium.page.goto(`${server.url}#headless`);
+  await chromium.page.waitForFunction(() => window.amalgamHeadless !== undefined);
+  await chromium.page.evaluate((request) => window.amalgamHeadless!.open(request), {
+    recipe,
+    hub: {},
+    models,
+  });
+  await chromium.browser.close();
+  const stops = new Set([
+    WARM,
+    ...Array.from({ length: Math.floor(merges / 25) }, (_, i) => 25 * (i + 1)),
+    merges,
+  ]);
+  let done = 0;
+  let warm: number | undefined;
+  let growth = 0;
+  for (const stop of stops) {
+    await mergeAll(done + 1, stop);
+    done = stop;
+    const { bytes, files, workers } = await held();
+    warm ??= bytes;
+    growth = bytes / warm - 1;
+    console.log(
+      `after ${stop} merges: ${(bytes / 1e6).toFixed(1)} MB in all browser processes, ${files} open files, ${workers} workers`,
+    );
+  }
   console.log(
     `grown by ${(100 * growth).toFixed(1)} % since merge ${WARM}; at most ${100 * MOST_GROWTH} % is allowed`,
   );
   process.exitCode = growth <= MOST_GROWTH ? 0 : 1;
 } finally {
-  await close();
+  await chromium.kill();
   await server.close();
   rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
 }
