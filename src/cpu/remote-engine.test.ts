@@ -28,7 +28,7 @@ function localPort(kernels: readonly Kernel[]): LanePort {
 }
 
 const open = (...kernels: unknown[]) =>
-  createRemoteEngine(localPort(kernels as Kernel[]), 'a thread', 2 ** 24);
+  createRemoteEngine(localPort(kernels as Kernel[]), 'a thread', { tileBytes: 2 ** 24, keptBytes: 0 });
 
 describe('an engine in a thread of its own', () => {
   it('gives the bytes of the engine itself', async () => {

@@ -25,7 +25,7 @@ const MAX_BUFFER_BYTES = 1 << 30;
 export function createRemoteEngine(
   port: LanePort,
   adapter: string,
-  tileBytes: number,
+  { tileBytes, keptBytes }: { tileBytes: number; keptBytes: number },
   onSpent: (buffer: ArrayBuffer) => void = () => {},
 ): ComputeEngine {
   const seconds: EngineSeconds = { upload: 0, compute: 0, readback: 0 };
@@ -68,6 +68,7 @@ export function createRemoteEngine(
     software: true,
     maxBufferBytes: MAX_BUFFER_BYTES,
     tileBytes,
+    keptBytes,
     seconds,
     allocate(byteLength, label): RemoteBuffer {
       const size = Math.max(4, Math.ceil(byteLength / 4) * 4);

@@ -38,8 +38,8 @@ const WAITING_LANES = 1;
 const MOST_LANES = 8;
 /** Output elements from which threads are worth their start. */
 const LANES_FROM = 2 ** 23;
-/** Bytes of tiles that all lanes together may take. */
-const LANES_BYTES = 96 * 2 ** 20;
+/** Bytes that all lanes together may take: for tiles, and for stored bytes that stay between the sweeps over a tensor. */
+const LANES_BYTES = { tiles: 96 * 2 ** 20, kept: 192 * 2 ** 20 };
 
 /**
  * Opens the engines of a merge: one on a graphics device, or on the processor one per core and one more, each in a
@@ -56,7 +56,8 @@ export async function openMergeEngines(
   const own = createCpuEngine();
   if (elements < LANES_FROM) return [own];
   const count = Math.min(MOST_LANES, navigator.hardwareConcurrency + WAITING_LANES);
-  const open = () => createRemoteEngine(startLane(), own.adapter, LANES_BYTES / count, giveBack);
+  const share = { tileBytes: LANES_BYTES.tiles / count, keptBytes: LANES_BYTES.kept / count };
+  const open = () => createRemoteEngine(startLane(), own.adapter, share, giveBack);
   return [open(), ...Array.from({ length: count - 1 }, open)];
 }
 

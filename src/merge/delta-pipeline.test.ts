@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { ComputeEngine } from '../compute/engine';
+import { BLOCK } from '../compute/kernel';
 import { createCpuEngine } from '../cpu/cpu-engine';
 import { decodeToF32 } from '../formats/half';
 import { oracleMask, oracleMerge } from './delta-oracle';
@@ -50,6 +52,30 @@ describe.each(PRESETS)('%s', (_, preset) => {
       expect(cut.statistics).toEqual(whole.statistics);
     }
   });
+});
+
+it('waits for the engine in every sweep: no more than one tile’s stored bytes are in its queue', async () => {
+  const tensor = syntheticTensor('BF16');
+  let queued = 0;
+  let most = 0;
+  const counting: ComputeEngine = {
+    ...engine,
+    keptBytes: 0,
+    write(buffer, byteOffset, data, handOver) {
+      if (handOver) queued += data.byteLength;
+      most = Math.max(most, queued);
+      engine.write(buffer, byteOffset, data, handOver);
+    },
+    read(ranges) {
+      queued = 0;
+      return engine.read(ranges);
+    },
+  };
+  const ties = PRESETS.find(([name]) => name === 'ties')![1];
+  const { bytes } = await mergeOn(counting, tensor, ties, 1);
+  expect(bytes).toEqual((await mergeOn(engine, tensor, ties, 64)).bytes);
+  // base and full fine-tune, one block of BF16 each
+  expect(most).toBe(2 * BLOCK * 2);
 });
 
 it('stops at NaN, naming the tensor and the model', async () => {

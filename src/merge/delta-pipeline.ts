@@ -178,7 +178,7 @@ async function firstSweep(
   await task.sweep(async (tile, elements) => {
     score.fill(tile, elements);
     countDigit(work, score.searches, 0, elements);
-  });
+  }, false);
   await takeDigit(work, score.searches, 0);
   await finishSearches(task, score.searches, score.fill);
   score.decide();

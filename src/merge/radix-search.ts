@@ -78,7 +78,7 @@ export async function finishSearches(
     await task.sweep(async (tile, elements) => {
       fill(tile, elements);
       countDigit(work, searches, digit, elements);
-    });
+    }, false);
     await takeDigit(work, searches, digit);
   }
   for (const s of searches) s.threshold = { key: s.search.prefix, cutBlock: NO_CUT, cutQuota: 0 };

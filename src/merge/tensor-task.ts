@@ -12,6 +12,7 @@ import { rowSquares } from '../compute/kernels/row-squares';
 import { subtract } from '../compute/kernels/subtract';
 import { AmalgamError } from '../errors';
 import { isWeightDtype, type WeightDtype, weightBytes } from '../formats/dtype';
+import { DEFAULT_KEPT_BYTES } from './device-budget';
 import { type Factors, loadFactors } from './factors';
 import type { TensorPlan, TensorRef, TensorView } from './plan';
 import { cutTiles, type Tile } from './tiles';
@@ -23,9 +24,6 @@ export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise
 /** What slots 1… hold: task vectors or whole weights. */
 export type SlotForm = 'delta' | 'weights';
 
-/** A tensor's stored bytes stay on the device between sweeps up to this size. */
-const KEPT_BYTES = 64 * 2 ** 20;
-
 export interface TensorTask {
   readonly plan: TensorPlan;
   readonly work: Workspace;
@@ -35,8 +33,10 @@ export interface TensorTask {
   /**
    * Visits the tiles in order with the slots filled. A tensor of one tile is loaded once: later sweeps find the slots
    * as the previous sweep left them.
+   * @param readsBack whether every visit reads from the engine. Nothing else holds the upload of the next tile up, so
+   *   the sweep then waits itself: else all of a large tensor's stored bytes would lie in the engine's queue
    */
-  sweep(visit: (tile: Tile, elements: number) => Promise<void>): Promise<void>;
+  sweep(visit: (tile: Tile, elements: number) => Promise<void>, readsBack?: boolean): Promise<void>;
   close(): void;
 }
 
@@ -62,7 +62,7 @@ export function openTask(
   let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
   let resident = false;
   const stored = [...new Set(origins)].reduce((sum, ref) => sum + ref.end - ref.begin, 0);
-  const keeps = again && tiles.length > 1 && stored <= KEPT_BYTES;
+  const keeps = again && tiles.length > 1 && stored <= (work.engine.keptBytes ?? DEFAULT_KEPT_BYTES);
   const kept: StoredTile[] = [];
 
   const fetchTile = async (tile: Tile) => {
@@ -88,7 +88,7 @@ export function openTask(
     work,
     tiles,
     prefetch,
-    async sweep(visit) {
+    async sweep(visit, readsBack = true) {
       if (resident) return visit(tiles[0]!, plan.elements);
       if (kept.length === 0) prefetch();
       const loaded = await waiting(work, factors!);
@@ -108,6 +108,7 @@ export function openTask(
         }
         await stage(plan, form, work, tile, onDevice, loaded);
         await visit(tile, tile.end - tile.begin);
+        if (!readsBack && !keeps) await work.engine.read([]);
       }
       resident = tiles.length === 1;
     },
