@@ -86,9 +86,9 @@ export async function runEvaluations(
   for (const [index, target] of targets.entries()) {
     try {
       const { plan, exact, prepared } = await options.plan(target);
-      models[index]!.bytes = plan.bytesToWrite;
       const config = await plannedConfig(plan, options.models, options.signal);
       const architecture = resolveArchitecture(config);
+      models[index]!.bytes = plan.bytesToWrite;
       entries.push({ index, plan, exact, config, architecture, ...(prepared ? { prepared } : {}) });
     } catch (thrown) {
       fail(index, thrown);
