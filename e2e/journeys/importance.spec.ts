@@ -1,0 +1,99 @@
+/** Importance and the Gram merge by the headless command, on the sample family: both engines, masks as files. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from '@playwright/test';
+import type { MergeReport } from '../../src/engine/protocol';
+import type { ImportanceReport } from '../../src/engine/protocol-importance';
+import { readSafetensors } from './merged-folder';
+
+const root = join(import.meta.dirname, '../..');
+const samples = join(root, 'public/samples');
+let work: string;
+test.beforeEach(() => {
+  work = mkdtempSync(join(tmpdir(), 'amalgam-importance-'));
+});
+test.afterEach(() => rmSync(work, { recursive: true, force: true }));
+
+function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      ['--import', 'tsx', 'src/cli/amalgam.ts', ...args],
+      { cwd: root },
+      (error, stdout, stderr) => resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    );
+  });
+}
+
+test('importance writes one bit per weight of every linear layer, from text the model wrote', async () => {
+  const out = join(work, 'masks');
+  const { code, stdout, stderr } = await amalgam(
+    ...['importance', join(samples, 'workshop'), '--base', join(samples, 'base'), '--out', out],
+    ...['--density', '0.25', '--windows', '8', '--window', '64', '--engine', 'webgpu'],
+  );
+  expect(code, stderr).toBe(0);
+  expect(stdout).toContain('on the device at most');
+  expect(readdirSync(out).sort()).toEqual(['importance.json', 'masks.safetensors']);
+  const report = JSON.parse(readFileSync(join(out, 'importance.json'), 'utf8')) as ImportanceReport;
+  expect(report).toMatchObject({ kind: 'selection', reused: 0 });
+  expect(report.contributors[0]).toMatchObject({ writtenTokens: 512, forwardTokens: 512 });
+  expect(report.peakBytes).toBeGreaterThan(0);
+
+  const file = readFileSync(join(out, 'masks.safetensors'));
+  const length = Number(file.readBigUInt64LE(0));
+  const header = JSON.parse(file.toString('utf8', 8, 8 + length)) as Record<
+    string,
+    { dtype: string; shape: [number, number]; data_offsets: [number, number] }
+  >;
+  const weights = readSafetensors(readFileSync(join(samples, 'workshop/model.safetensors'))).tensors;
+  const linear = [...weights].filter(([name]) => /_proj\.weight$/.test(name));
+  expect(linear.length).toBe(42);
+  for (const [name, { shape }] of linear) {
+    const [rows, cols] = shape as [number, number];
+    const entry = header[name]!;
+    expect([entry.dtype, ...entry.shape], name).toEqual(['U8', rows, Math.ceil(cols / 8)]);
+    let kept = 0;
+    for (const byte of file.subarray(8 + length + entry.data_offsets[0], 8 + length + entry.data_offsets[1]))
+      for (let bit = 0; bit < 8; bit++) kept += (byte >> bit) & 1;
+    expect(kept, name).toBe((rows * cols) / 4);
+  }
+});
+
+test('a Gram merge on WebGPU is that of typed arrays within 1e-4 of the changes', async () => {
+  const base = join(samples, 'base');
+  const model = (name: string, text: string) =>
+    `  - model: ${name}\n    parameters: { calibration: ${join(samples, 'texts', text)} }\n`;
+  const file = join(work, 'gram.yml');
+  writeFileSync(
+    file,
+    `merge_method: gram\nbase_model: ${base}\nmodels:\n${model(`${base}+${join(samples, 'kitchen')}`, 'kitchen.calibration.txt')}${model(join(samples, 'workshop'), 'workshop.calibration.txt')}parameters: { lambda: 0.8, calibration_windows: 8, calibration_window: 128 }\ndtype: float32\n`,
+  );
+  const merged = [];
+  for (const engine of ['cpu', 'webgpu']) {
+    const [out, report] = [join(work, engine), join(work, `${engine}.json`)];
+    const args = ['merge', file, '--out', out, '--engine', engine, '--report', report];
+    const { code, stderr } = await amalgam(...args);
+    expect(code, stderr).toBe(0);
+    const { ahead, ...facts } = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
+    expect(facts.engine).toBe(engine);
+    expect(ahead!.importance).toMatchObject({ kind: 'solution', computed: 42, reused: 0 });
+    merged.push(readSafetensors(readFileSync(join(out, 'model.safetensors'))).tensors);
+  }
+  const [cpu, webgpu] = merged as [(typeof merged)[0], (typeof merged)[0]];
+  const before = readSafetensors(readFileSync(join(base, 'model.safetensors'))).tensors;
+  let largest = 0;
+  for (const [name, { values }] of cpu) {
+    const [other, start] = [webgpu.get(name)!.values, before.get(name)!.values];
+    let [difference, change] = [0, 0];
+    for (let e = 0; e < values.length; e++) {
+      difference += (values[e]! - other[e]!) ** 2;
+      change += (values[e]! - start[e]!) ** 2;
+    }
+    expect(change, name).toBeGreaterThan(0);
+    largest = Math.max(largest, Math.sqrt(difference / change));
+  }
+  console.log(`largest difference of a tensor's change: ${largest.toExponential(1)}`);
+  expect(largest).toBeLessThan(1e-4);
+});
