@@ -27,11 +27,13 @@ export interface EvaluationRow {
 
 /**
  * Every row the table can have, in order. A method fits when choosing it in the recipe would leave nothing to fix; it
- * takes weights and densities from the recipe as the method picker would.
+ * takes weights and densities from the recipe as the method picker would. A method that runs the models over text first
+ * (minutes, for a table that takes seconds) is a row only while it is the recipe's own.
  */
 export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[]): EvaluationRow[] {
   const rows: EvaluationRow[] = [];
   const fitting = methods
+    .filter((method) => method.compute.kind !== 'solved' || method.id === recipe.method)
     .map((method) => ({ method, facts: recipeByMethod(recipe, method) }))
     .filter(({ method, facts }) => recipeProblems(facts, models, method).length === 0)
     .map((fit) => ({ ...fit, label: methodTitle(fit.facts, fit.method) }));
