@@ -2,7 +2,6 @@ import type { EngineChoice } from '../compute/engine';
 import type { DatasetRequest } from '../engine/protocol-dataset';
 import { engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
 import { COLLAPSE_USAGE, type CollapseCommand, parseCollapse } from './collapse-command';
-import { IMPORTANCE_USAGE, type ImportanceCommand, parseImportance } from './importance-command';
 import {
   COMPARE_USAGE,
   type CompareCommand,
@@ -10,6 +9,7 @@ import {
   parseCompare,
   parseExtractLora,
 } from './compare-command';
+import { IMPORTANCE_USAGE, type ImportanceCommand, parseImportance } from './importance-command';
 
 /** What the command line asks for. Paths are as typed. */
 export type Command =

@@ -44,7 +44,7 @@ export interface OpenRequest {
   /** Every repository of the recipe: served by the page's own server under `url`, or on the Hub. */
   models: { name: string; url?: string }[];
   /** Calibration texts by the names the recipe uses. */
-  texts: { name: string; text: string }[];
+  texts?: { name: string; text: string }[];
 }
 
 export interface Opened {

@@ -10,7 +10,7 @@ export function exposeHeadless(): void {
   const calls: HeadlessCalls = {
     facts: () => outcome(() => engine.facts()),
 
-    open: ({ recipe, hub, models, texts }) =>
+    open: ({ recipe, hub, models, texts = [] }) =>
       outcome(async () => {
         await engine.setHub(hub);
         for (const { name, text } of texts) await engine.addCalibrationText(name, text);
