@@ -4,7 +4,16 @@ import process from 'node:process';
 import { build } from 'vite';
 
 /** What the built studio is made of, from the project's root. */
-const INPUTS = ['src', 'shaders', 'assembly', 'offline', 'public', 'index.html', 'vite.config.ts', 'package-lock.json'];
+const INPUTS = [
+  'src',
+  'shaders',
+  'assembly',
+  'offline',
+  'public',
+  'index.html',
+  'vite.config.ts',
+  'package-lock.json',
+];
 
 /**
  * Builds the studio into `dist` unless the build there is newer than everything it is made of. The new build takes

@@ -1,6 +1,6 @@
+import { UpdateNotice } from '../offline/UpdateNotice';
 import { dismissNotice } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
-import { UpdateNotice } from '../offline/UpdateNotice';
 import { Button } from './Button';
 import { CloseIcon } from './icons';
 import { Message } from './Message';
