@@ -5,6 +5,7 @@ import { AmalgamError } from '../errors';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
+import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -41,7 +42,7 @@ const text = (name: string) =>
 const measureButton = () => page.getByRole('button', { name: 'Measure', exact: true });
 const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) });
 const idle = (studio: Studio) =>
-  vi.waitFor(() => expect(studio.store.getState().evaluation.job).toBeNull(), { timeout: 45_000 });
+  waitFor(() => expect(studio.store.getState().evaluation.job).toBeNull(), { timeout: 45_000 });
 
 test('measuring fills the table; what was measured is kept and shown dimmed after an edit', async () => {
   const evaluateMany = vi.spyOn(fixtureEngine(), 'evaluateMany');
@@ -210,7 +211,7 @@ test('base, contributors and merge write side by side, on a phone below each oth
   await page.getByLabelText('tokens', { exact: true }).fill('5');
   await userEvent.keyboard('{Enter}');
   await page.getByRole('button', { name: 'Write', exact: true }).click();
-  await vi.waitFor(() => expect(studio.store.getState().generation.status).toBe('idle'));
+  await waitFor(() => expect(studio.store.getState().generation.status).toBe('idle'));
   const columns = [...document.querySelectorAll<HTMLElement>('.written-column')];
   expect(columns.map((c) => c.ariaLabel)).toEqual([
     'base',
@@ -224,6 +225,6 @@ test('base, contributors and merge write side by side, on a phone below each oth
     expect(column.textContent).toMatch(/5 tokens in .*, stopped at the limit/);
   }
   await page.viewport(390, 844);
-  await vi.waitFor(() => expect(new Set(columns.map((c) => c.getBoundingClientRect().left)).size).toBe(1));
+  await waitFor(() => expect(new Set(columns.map((c) => c.getBoundingClientRect().left)).size).toBe(1));
   expect(document.documentElement.scrollWidth).toBeLessThanOrEqual(390);
 });

@@ -4,6 +4,7 @@ import { AmalgamError } from '../errors';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
+import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -47,7 +48,7 @@ test('with a token the name is proposed; pushing shows progress and ends at a li
   // another token is another account
   await page.getByLabelText('Token').fill('hf_other');
   await userEvent.keyboard('{Enter}');
-  await vi.waitFor(() => expect(hubAccount).toHaveBeenCalledTimes(2));
+  await waitFor(() => expect(hubAccount).toHaveBeenCalledTimes(2));
   await expect.element(repository()).toHaveValue('maker/kitchen-harbour-workshop-ties');
   await pushButton().click();
   await expect.element(page.getByRole('progressbar', { name: 'Pushing' })).toBeVisible();
@@ -105,6 +106,6 @@ test('it can be stopped, and a merge waits for it', async () => {
     .element(page.getByRole('button', { name: 'Merge', exact: true }))
     .toHaveAttribute('aria-disabled', 'true');
   await page.getByRole('button', { name: 'Stop' }).click();
-  await vi.waitFor(() => expect(studio.store.getState().tool).toBeNull());
+  await waitFor(() => expect(studio.store.getState().tool).toBeNull());
   expect(studio.store.getState().push).toMatchObject({ status: 'idle', report: null, error: null });
 });

@@ -1,10 +1,11 @@
 import { openDB } from 'idb';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import { buildRecipe } from './state/recipe-build';
 import { methodOf, type Studio } from './state/studio';
+import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -24,7 +25,7 @@ async function open(options: FixtureOptions = {}): Promise<Studio> {
   document.body.append(element);
   running = { ...startStudio(fixtureEngine(options), element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
-  await vi.waitFor(() => expect(running?.studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(running?.studio.store.getState().profile.status).toBe('ready'));
   return running.studio;
 }
 
@@ -46,8 +47,8 @@ test('a density drawn over the layers is followed by the foretold chart, point b
   await expect.element(last).toHaveAttribute('aria-valuenow', '0.5');
   expect(recipeOf(studio).models?.[0]?.parameters.density).toEqual([0.2, 0.5]);
   expect(recipeOf(studio).amalgam.gradientEnds).toBe('nearest');
-  await vi.waitFor(() => expect(down(0)).toBe('layer 0, mlp.down_proj, 80.0 % zero'));
-  await vi.waitFor(() => expect(down(5)).toBe('layer 5, mlp.down_proj, 50.0 % zero'));
+  await waitFor(() => expect(down(0)).toBe('layer 0, mlp.down_proj, 80.0 % zero'));
+  await waitFor(() => expect(down(5)).toBe('layer 5, mlp.down_proj, 50.0 % zero'));
   await userEvent.keyboard('{ArrowLeft}');
   expect((document.activeElement as HTMLElement).dataset.point).toBe('0');
 });
@@ -66,7 +67,7 @@ test('points are added, removed, set by presets and dragged; one value comes bac
   const plot = document.querySelector<HTMLElement>('.curve-plot')!;
   const point = document.querySelector<HTMLElement>('.curve-point[data-point="1"]')!;
   await userEvent.dragAndDrop(point, plot, { targetPosition: { x: plot.clientWidth / 2, y: 0 } });
-  await vi.waitFor(() => expect((density() as number[])[1]).toBeGreaterThan(0.9));
+  await waitFor(() => expect((density() as number[])[1]).toBeGreaterThan(0.9));
   await page.getByRole('button', { name: 'Draw density of kitchen over the layers' }).click();
   expect(typeof density()).toBe('number');
 });
@@ -84,12 +85,12 @@ test('a group of modules switched off is left out of plan and chart', async () =
   const studio = await open();
   await page.getByRole('switch', { name: 'Merge MLP', exact: true }).click();
   expect(recipeOf(studio).amalgam.exclude).toEqual(['mlp.']);
-  await vi.waitFor(() => expect(down(3)).toBe('layer 3, mlp.down_proj, copied unchanged'));
+  await waitFor(() => expect(down(3)).toBe('layer 3, mlp.down_proj, copied unchanged'));
   await expect.element(page.getByText(/18.tensors of 56 stay as in the base/)).toBeVisible();
   await page.getByText('MLP', { exact: true }).click();
   await page.getByRole('switch', { name: 'Merge mlp.down_proj' }).click();
   expect(recipeOf(studio).amalgam.exclude).toEqual(['mlp.gate_proj', 'mlp.up_proj']);
-  await vi.waitFor(() => expect(down(3)).toBe('layer 3, mlp.down_proj, 80.0 % zero'));
+  await waitFor(() => expect(down(3)).toBe('layer 3, mlp.down_proj, 80.0 % zero'));
 });
 
 test('a pattern of one’s own is added and taken away', async () => {
@@ -97,7 +98,7 @@ test('a pattern of one’s own is added and taken away', async () => {
   await page.getByLabelText('Pattern of tensor names').fill('layers.0.');
   await userEvent.keyboard('{Enter}');
   expect(recipeOf(studio).amalgam.exclude).toEqual(['layers.0.']);
-  await vi.waitFor(() => expect(down(0)).toBe('layer 0, mlp.down_proj, copied unchanged'));
+  await waitFor(() => expect(down(0)).toBe('layer 0, mlp.down_proj, copied unchanged'));
   expect(down(1)).toBe('layer 1, mlp.down_proj, 80.0 % zero');
   await page.getByRole('button', { name: 'Remove the pattern layers.0.' }).click();
   expect(recipeOf(studio).amalgam.exclude).toBeUndefined();
@@ -109,11 +110,11 @@ test('contributors change places by keyboard and by drag', async () => {
   (page.getByRole('button', { name: 'Place of kitchen, 1 of 3' }).element() as HTMLElement).focus();
   await userEvent.keyboard('{ArrowDown}');
   expect(order()).toEqual(['harbour', 'kitchen', 'workshop']);
-  await vi.waitFor(() => expect(document.activeElement?.ariaLabel).toBe('Place of kitchen, 2 of 3'));
+  await waitFor(() => expect(document.activeElement?.ariaLabel).toBe('Place of kitchen, 2 of 3'));
   await userEvent.keyboard('{ArrowDown}{ArrowDown}');
   expect(order()).toEqual(['harbour', 'workshop', 'kitchen']);
   const grip = page.getByRole('button', { name: 'Place of kitchen, 3 of 3' }).element();
   const first = document.querySelector<HTMLElement>('.cards .card')!;
   await userEvent.dragAndDrop(grip, first, { targetPosition: { x: 20, y: 4 } });
-  await vi.waitFor(() => expect(order()[0]).toBe('kitchen'));
+  await waitFor(() => expect(order()[0]).toBe('kitchen'));
 });

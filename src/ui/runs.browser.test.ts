@@ -5,6 +5,7 @@ import type { InterruptedRun } from '../engine/protocol';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
+import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -35,7 +36,7 @@ async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> 
 
 async function merge(studio: Studio) {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await vi.waitFor(() => expect(studio.store.getState().run?.status).toBe('done'));
+  await waitFor(() => expect(studio.store.getState().run?.status).toBe('done'));
 }
 
 const tab = (name: string) => page.getByRole('tab', { name });
@@ -59,9 +60,9 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   const first = await open();
   await page.getByLabelText('density of kitchen, number').fill('0.35');
   await userEvent.keyboard('{Enter}');
-  await vi.waitFor(() => expect(first.store.getState().plan.status).toBe('ready'));
+  await waitFor(() => expect(first.store.getState().plan.status).toBe('ready'));
   await merge(first);
-  await vi.waitFor(() => expect(first.store.getState().pastRuns).toHaveLength(1));
+  await waitFor(() => expect(first.store.getState().pastRuns).toHaveLength(1));
   const { report } = first.store.getState().run!;
   close();
   const studio = await open({}, { openSample: fixtureEngine().openSample });
@@ -80,13 +81,13 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await expect.element(tab('Layers')).toHaveAttribute('aria-selected', 'true');
   await tab('Run').click();
   await page.getByRole('button', { name: /^Forget kitchen/ }).click();
-  await vi.waitFor(() => expect(studio.store.getState().pastRuns).toEqual([]));
+  await waitFor(() => expect(studio.store.getState().pastRuns).toEqual([]));
 });
 
 test('files of an older merge that are gone are said to be gone', async () => {
   const first = await open();
   await merge(first);
-  await vi.waitFor(() => expect(first.store.getState().pastRuns).toHaveLength(1));
+  await waitFor(() => expect(first.store.getState().pastRuns).toHaveLength(1));
   close();
   await open();
   await tab('Run').click();
@@ -123,7 +124,7 @@ test('charts, tables and reports are saved as files', async () => {
     .first()
     .click();
   await page.getByRole('menuitem', { name: /^Report as HTML/ }).click();
-  await vi.waitFor(() => expect(saved.size).toBe(3));
+  await waitFor(() => expect(saved.size).toBe(3));
   const files = await Promise.all([...saved].map(async ([name, text]) => [name, await text] as const));
   vi.restoreAllMocks();
   const [svg, csv, html] = files;
@@ -151,7 +152,7 @@ test('the charts are saved as a picture', async () => {
   vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(() => {});
   await page.getByRole('button', { name: 'Export charts and numbers' }).click();
   await page.getByRole('menuitem', { name: /^Charts as PNG/ }).click();
-  await vi.waitFor(() => expect(pictures.at(-1)?.type).toBe('image/png'));
+  await waitFor(() => expect(pictures.at(-1)?.type).toBe('image/png'));
   vi.restoreAllMocks();
   const bitmap = await createImageBitmap(pictures.at(-1)!);
   expect(bitmap.width).toBeGreaterThan(1000);
@@ -159,7 +160,7 @@ test('the charts are saved as a picture', async () => {
 
 test('the table of Layers is narrowed by words of the names', async () => {
   const studio = await open();
-  await vi.waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
   const table = page.getByRole('grid', { name: 'Numbers of every tensor' });
   await page.getByRole('searchbox', { name: 'Filter tensors' }).fill('layers.3 MLP');
   await expect.element(table).toHaveAttribute('aria-rowcount', '4');
@@ -222,6 +223,6 @@ test('a merge that is paused says so and goes on', async () => {
   await page.getByRole('button', { name: 'Pause' }).click();
   await expect.element(page.getByText('Paused. It can be resumed.').first()).toBeVisible();
   await page.getByRole('contentinfo').getByRole('button', { name: 'Resume' }).click();
-  await vi.waitFor(() => expect(studio.store.getState().run?.status).toBe('done'), { timeout: 20_000 });
+  await waitFor(() => expect(studio.store.getState().run?.status).toBe('done'), { timeout: 20_000 });
   expect(studio.store.getState().interrupted).toEqual([]);
 });

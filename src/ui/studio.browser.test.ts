@@ -6,6 +6,7 @@ import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { recipeLink } from './local/recipe-link';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
+import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -72,19 +73,19 @@ test('the chart is honest before anything is measured, and foretells once the ch
 test('where it costs little the changes are measured unasked; another method is foretold from the same pass', async () => {
   const profile = vi.spyOn(fixtureEngine(), 'profile');
   const { studio } = await open({}, { profile });
-  await vi.waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
   await page.getByLabelText('Merge method').selectOptions('karcher');
-  await vi.waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
+  await waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
   expect(cells().every((c) => c.ariaLabel?.endsWith('not measured yet'))).toBe(true);
   await page.getByRole('radio', { name: 'Cosine' }).click();
-  await vi.waitFor(() => expect(cells().some((c) => c.ariaLabel?.includes('cosine'))).toBe(true));
+  await waitFor(() => expect(cells().some((c) => c.ariaLabel?.includes('cosine'))).toBe(true));
   expect(profile).toHaveBeenCalledTimes(1);
 });
 
 test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {
   const { studio } = await open();
   await page.getByRole('tab', { name: 'Layers' }).click();
-  await vi.waitFor(() => expect(document.querySelectorAll('.heatmap')).toHaveLength(3));
+  await waitFor(() => expect(document.querySelectorAll('.heatmap')).toHaveLength(3));
   const [grid] = document.querySelectorAll<HTMLElement>('.heatmap');
   const stops = grid?.querySelectorAll<HTMLElement>('[tabindex="0"]');
   expect(stops).toHaveLength(1);
@@ -105,7 +106,7 @@ test('an edit is planned again, with the edited value', async () => {
   const field = page.getByLabelText('density of kitchen, number');
   await field.fill('0.35');
   await userEvent.keyboard('{Enter}');
-  await vi.waitFor(() =>
+  await waitFor(() =>
     expect(plan.mock.lastCall?.[0].models?.[0]?.parameters).toEqual({ weight: 1, density: 0.35 }),
   );
   await expect.element(field).toHaveValue('0.35');
@@ -247,7 +248,7 @@ test('a Hub model is searched, pinned at a revision and added; the token goes to
   await page.getByLabelText('Search the Hub').fill('kitchen-lora');
   await page.getByLabelText('Revision').fill('v2');
   await page.getByRole('button', { name: 'Add: example/SmolLM2-135M-kitchen-lora' }).click();
-  await vi.waitFor(() => expect(studio.store.getState().recipe.contributors).toHaveLength(4));
+  await waitFor(() => expect(studio.store.getState().recipe.contributors).toHaveLength(4));
   expect(openHub).toHaveBeenCalledWith('example/SmolLM2-135M-kitchen-lora@v2');
   expect(JSON.stringify(studio.store.getState())).not.toContain('hf_secret');
 });
@@ -299,7 +300,7 @@ test('the recipe in work comes back with the next visit, and a saved one by its 
   await page.getByRole('button', { name: 'Close' }).click();
   await page.getByLabelText('density of kitchen, number').fill('0.55');
   await userEvent.keyboard('{Enter}');
-  await vi.waitFor(async () => {
+  await waitFor(async () => {
     const shelf = await openDB('amalgam-recipes');
     const kept = await shelf.get('draft', 'draft');
     shelf.close();
@@ -310,7 +311,7 @@ test('the recipe in work comes back with the next visit, and a saved one by its 
   const { studio } = await open();
   expect(studio).not.toBe(first.studio);
   const density = () => studio.store.getState().recipe.contributors[0]?.parameters.density;
-  await vi.waitFor(() => expect(density()).toBe(0.55));
+  await waitFor(() => expect(density()).toBe(0.55));
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page
     .getByRole('button', { name: /half of the kitchen/ })
@@ -327,7 +328,7 @@ test('a recipe in the address is opened, and leaves the address', async () => {
   );
   history.replaceState(null, '', new URL(link).hash);
   const { studio } = await open();
-  await vi.waitFor(() => expect(studio.store.getState().recipe.method).toBe('linear'), {
+  await waitFor(() => expect(studio.store.getState().recipe.method).toBe('linear'), {
     timeout: 15_000,
   });
   expect(location.hash).toBe('');
@@ -336,7 +337,7 @@ test('a recipe in the address is opened, and leaves the address', async () => {
 
 test('pinned charts stay, and the difference follows the slider', async () => {
   const { studio } = await open();
-  await vi.waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
   await page.getByRole('button', { name: 'Pin as A' }).click();
   const difference = page.getByRole('region', { name: 'Difference' });
   await expect.element(difference).toBeVisible();
@@ -351,7 +352,7 @@ test('pinned charts stay, and the difference follows the slider', async () => {
   await userEvent.keyboard('{Enter}');
   expect(named('A, pinned')).toBe('layer 3, mlp.down_proj, 80.0 % zero');
   expect(named('B, now')).toBe('layer 3, mlp.down_proj, 65.0 % zero');
-  await vi.waitFor(() => expect(named('Difference')).toMatch(/15.0 % against A$/));
+  await waitFor(() => expect(named('Difference')).toMatch(/15.0 % against A$/));
   await page.getByRole('button', { name: 'Unpin A' }).click();
   await expect.element(difference).not.toBeInTheDocument();
 });

@@ -3,6 +3,7 @@ import { page, userEvent } from 'vitest/browser';
 import { fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
+import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -32,7 +33,7 @@ async function open(densities: string, change: Partial<StudioEngine> = {}) {
 const sweep = () => page.getByRole('button', { name: 'Sweep', exact: true });
 const point = () => page.getByRole('slider', { name: /Point of the density sweep/ });
 const idle = (studio: Studio) =>
-  vi.waitFor(() => expect(studio.store.getState().evaluation.job).toBeNull(), { timeout: 45_000 });
+  waitFor(() => expect(studio.store.getState().evaluation.job).toBeNull(), { timeout: 45_000 });
 
 test('one call measures every point; the best is marked and goes into the recipe', async () => {
   const evaluateMany = vi.fn(fixtureEngine().evaluateMany);

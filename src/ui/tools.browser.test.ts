@@ -4,6 +4,7 @@ import { AmalgamError } from '../errors';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
+import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -31,7 +32,7 @@ async function open(
 
 const button = (name: string) => page.getByRole('button', { name, exact: true });
 const idle = (studio: Studio) =>
-  vi.waitFor(() => expect(studio.store.getState().tool).toBeNull(), { timeout: 45_000 });
+  waitFor(() => expect(studio.store.getState().tool).toBeNull(), { timeout: 45_000 });
 const cells = () => [...document.querySelectorAll<HTMLElement>('.difference-chart .heat-cell')];
 const plain = (text: string | null | undefined) => text?.replace(/[\s\u202f]/g, ' ');
 
@@ -42,7 +43,7 @@ test('a comparison fills the chart tensor by tensor, and says in words what it f
   await expect.element(page.getByLabelText('Made from it')).toHaveValue('samples/workshop');
   await button('Compare').click();
   // all cells are there before they are measured
-  await vi.waitFor(() => {
+  await waitFor(() => {
     const states = cells().map((c) => c.dataset.state);
     expect(states).toHaveLength(56);
     expect(new Set(states)).toEqual(new Set(['pending', 'measured']));
@@ -92,7 +93,7 @@ test('cells speak the metric that is chosen; a tensor opens with its rows and it
     .sort((a, b) => b.relative - a.relative)
     .slice(0, 20)
     .sort((a, b) => b.cosine - a.cosine)[0];
-  await vi.waitFor(() => expect(names()[0]).toContain(most?.name.replace(/^model\.|\.weight$/g, '')));
+  await waitFor(() => expect(names()[0]).toContain(most?.name.replace(/^model\.|\.weight$/g, '')));
 });
 
 test('both engines are timed side by side', async () => {
@@ -108,7 +109,7 @@ test('both engines are timed side by side', async () => {
 test('a comparison can be stopped; what was measured stays, and no file is kept', async () => {
   const studio = await open('Compare', { toolPace: 40 });
   await button('Compare').click();
-  await vi.waitFor(() => expect(studio.store.getState().comparison.found?.tensors.length).toBeGreaterThan(1));
+  await waitFor(() => expect(studio.store.getState().comparison.found?.tensors.length).toBeGreaterThan(1));
   await button('Stop').click();
   await idle(studio);
   await expect.element(page.getByText(/^Stopped after \d+ tensors\.$/)).toBeVisible();
