@@ -63,6 +63,7 @@ export default defineConfig({
           include: ['src/**/*.browser.test.{ts,tsx}'],
           // One persistent profile, and one device at a time: neither can be shared by test files running at once.
           fileParallelism: false,
+          setupFiles: ['src/ui/first-visit.test.support.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
           browser: {
