@@ -60,6 +60,5 @@ test('a text is told its mistakes with their lines, and what mergekit does other
   await expect(page.getByText(/18 of 56 tensors are left out of the merge/)).toBeVisible();
   await page.getByRole('tab', { name: 'Output' }).click();
   await expect(page.getByText('mergekit merges these tensors too.')).toBeVisible();
-  await page.getByRole('button', { name: 'Back to the form' }).click();
   await expect(page.getByRole('combobox', { name: 'Merge method' })).toHaveValue('ties');
 });
