@@ -55,6 +55,7 @@ test('search, pick, download, merge, save', async ({ page }) => {
   for (const name of ['kitchen', 'harbour', 'workshop']) {
     await page.getByRole('textbox', { name: `density of ${name}, number` }).fill('0.2');
   }
+  await page.getByRole('tab', { name: /^Plan/ }).click();
   // the sample's adapters name their base as it is called inside the app: the plan says so, and merges all the same
   await expect(page.getByText('was trained on samples/base').first()).toBeVisible();
   const before = hub.requests.length;
