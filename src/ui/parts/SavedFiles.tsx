@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'react';
-import { formatBytes } from '../format/quantity';
-import { saveFile, saveFiles } from '../local/save-file';
+import { saveFiles } from '../local/save-file';
 import type { SavedOutput } from '../state/saved-output';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { Button } from './Button';
+import { FileList } from './FileList';
 import { DownloadIcon } from './icons';
 
 const FETCHING = 'Being fetched from this browser’s storage.';
@@ -23,34 +23,15 @@ export function SavedFiles({ saved }: { saved: SavedOutput }) {
         {inFolder ? 'Saved to ' : 'Kept in this browser as '}
         <strong>{inFolder ? `${saved.folder}/${saved.name}` : saved.name}</strong>
       </p>
-      <ul className="files">
-        {saved.files.map(({ name, bytes = files.get(name)?.size, sha256 }) => {
-          const file = files.get(name);
-          return (
-            <li key={name}>
-              <span className="file-name">
-                <span className="mono truncate">{name}</span>
-                {sha256 ? (
-                  <code className="faint truncate" title={`sha256 ${sha256}`}>
-                    sha256 {sha256.slice(0, 12)}…
-                  </code>
-                ) : null}
-              </span>
-              <span className="numeric">{bytes === undefined ? '' : formatBytes(bytes)}</span>
-              {inFolder ? null : (
-                <Button
-                  aria-label={`Download ${name}`}
-                  why={file ? null : FETCHING}
-                  onClick={() => file && saveFile(file, name)}
-                >
-                  <DownloadIcon />
-                  Download
-                </Button>
-              )}
-            </li>
-          );
-        })}
-      </ul>
+      <FileList
+        files={saved.files.map(({ name, bytes = files.get(name)?.size, sha256 }) => ({
+          name,
+          bytes,
+          sha256,
+          file: files.get(name),
+        }))}
+        waiting={inFolder ? null : FETCHING}
+      />
       {inFolder ? null : (
         <div className="row">
           <Button

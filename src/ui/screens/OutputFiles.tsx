@@ -1,7 +1,8 @@
 import { useEffect, useState } from 'react';
-import { formatBytes, formatCounted } from '../format/quantity';
-import { saveFile, saveFiles, saveText } from '../local/save-file';
+import { formatCounted } from '../format/quantity';
+import { saveFiles, saveText } from '../local/save-file';
 import { Button } from '../parts/Button';
+import { FileList } from '../parts/FileList';
 import { DownloadIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
 import type { RunFacts } from '../state/facts';
@@ -56,36 +57,14 @@ function Finished({ run }: { run: RunFacts }) {
             : 'Kept in this browser as '}
         <strong>{inFolder ? `${destination.folder}/${destination.name}` : destination.name}</strong>
       </p>
-      <ul className="files">
-        {names.map((name) => {
+      <FileList
+        files={names.map((name) => {
           const shard = shards.get(name);
           const file = files.get(name);
-          const bytes = shard?.bytes ?? file?.size;
-          return (
-            <li key={name}>
-              <span className="file-name">
-                <span className="mono truncate">{name}</span>
-                {shard ? (
-                  <code className="faint truncate" title={`sha256 ${shard.sha256}`}>
-                    sha256 {shard.sha256.slice(0, 12)}…
-                  </code>
-                ) : null}
-              </span>
-              <span className="numeric">{bytes === undefined ? '' : formatBytes(bytes)}</span>
-              {inFolder ? null : (
-                <Button
-                  aria-label={`Download ${name}`}
-                  why={file ? null : waiting}
-                  onClick={() => file && saveFile(file, name)}
-                >
-                  <DownloadIcon />
-                  Download
-                </Button>
-              )}
-            </li>
-          );
+          return { name, bytes: shard?.bytes ?? file?.size, sha256: shard?.sha256, file };
         })}
-      </ul>
+        waiting={inFolder ? null : waiting}
+      />
       <div className="row wrap">
         {inFolder ? null : (
           <Button
