@@ -47,6 +47,7 @@ test('a recipe of two stages merges, and leaves only its result', async ({ page 
 
 test('a text is told its mistakes with their lines, and what mergekit does otherwise', async ({ page }) => {
   await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
   await page.getByRole('button', { name: 'YAML', exact: true }).click();
   const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
   const yaml = await text.inputValue();
