@@ -228,7 +228,7 @@ export const fuzzTargets: FuzzTarget[] = [
   {
     name: 'blob record',
     seeds: [
-      `{"version":1,"sha256":"${'a'.repeat(64)}","byteLength":10,"name":"n","pieceBytes":4,"pieces":["${'b'.repeat(64)}","${'.'.repeat(64)}","${'c'.repeat(64)}"]}`,
+      `{"version":2,"sha256":"${'a'.repeat(64)}","byteLength":10,"name":"n","pieceBytes":4,"pieces":["${'b'.repeat(32)}","${'.'.repeat(32)}","${'c'.repeat(32)}"]}`,
     ],
     runs: 100_000,
     parse(bytes) {

@@ -5,9 +5,10 @@ import { DATA, JOURNAL } from './blob-folder';
 import {
   type BlobRecord,
   bytesPresent,
-  digestOf,
+  type Checksum,
   emptyRecord,
   formatRecord,
+  openChecksum,
   parseRecord,
   pieceRange,
 } from './blob-record';
@@ -48,9 +49,10 @@ export async function downloadBlob(
   try {
     const journal = await openOpfsFile(folder, JOURNAL, `the journal of ${wanted.name}`, 'create');
     try {
-      const record = await resume(data, journal, wanted, pieceBytes, options.signal);
+      const checksum = await openChecksum();
+      const record = await resume(data, journal, wanted, pieceBytes, checksum, options.signal);
       options.onBytes?.(bytesPresent(record));
-      return { record, sha256: await fillAndHash(data, journal, record, wanted.source, options) };
+      return { record, sha256: await fillAndHash(data, journal, record, wanted.source, checksum, options) };
     } finally {
       journal.close();
     }
@@ -59,12 +61,13 @@ export async function downloadBlob(
   }
 }
 
-/** The record to go on from: pieces in the journal whose data still has its digest. The file has its full size. */
+/** The record to go on from: pieces in the journal whose data still has its checksum. The file has its full size. */
 async function resume(
   data: OpfsFile,
   journal: OpfsFile,
   wanted: BlobWanted,
   pieceBytes: number,
+  checksum: Checksum,
   signal: AbortSignal | undefined,
 ): Promise<BlobRecord> {
   const { sha256, byteLength, name } = wanted;
@@ -80,7 +83,8 @@ async function resume(
   for (const [index, digest] of found.pieces.entries()) {
     throwIfCancelled(signal);
     const { begin, end } = pieceRange(found, index);
-    if (digest !== null && (await digestOf(data.read(begin, end))) !== digest) found.pieces[index] = null;
+    if (digest !== null && checksum([data.read(begin, end)]) !== digest) found.pieces[index] = null;
+    await turnOfMessages();
   }
   save(journal, found);
   return found;
@@ -96,6 +100,7 @@ async function fillAndHash(
   journal: OpfsFile,
   record: BlobRecord,
   source: ByteSource,
+  checksum: Checksum,
   options: DownloadOptions,
 ): Promise<string> {
   const missing = [...record.pieces.keys()].filter((index) => record.pieces[index] === null);
@@ -106,7 +111,7 @@ async function fillAndHash(
     for (let index = missing.shift(); index !== undefined; index = missing.shift()) {
       const { begin, end } = pieceRange(record, index);
       const bytes = await source.read(begin, end, signal);
-      const digest = await digestOf(bytes);
+      const digest = checksum([bytes]);
       data.writeAll(bytes, begin);
       data.flush();
       record.pieces[index] = digest;
@@ -127,8 +132,7 @@ async function fillAndHash(
       throwIfCancelled(signal);
       const { begin, end } = pieceRange(record, index);
       hash.update(data.read(begin, end));
-      // Hashing is long work on this thread: messages, such as a cancel, get their turn after each piece.
-      await new Promise((resolve) => setTimeout(resolve));
+      await turnOfMessages();
     }
   };
 
@@ -137,6 +141,11 @@ async function fillAndHash(
     options.signal,
   );
   return hash.digest();
+}
+
+/** Hashing is long work on this thread: messages, such as a cancel, get their turn after each piece. */
+function turnOfMessages(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve));
 }
 
 /** Runs the tasks at once. The first failure stops the others, and is thrown when all have come to rest. */

@@ -2,9 +2,9 @@ import { AmalgamError } from '../errors';
 import { checkByteRange } from '../sources/byte-range';
 import type { ByteSource } from '../sources/byte-source';
 import { throwIfCancelled } from '../sources/cancel';
-import { giveBack, spareArray } from '../sources/spare-arrays';
+import { spareArray } from '../sources/spare-arrays';
 import { DATA, DONE, findBlobFolder, JOURNAL, readDone } from './blob-folder';
-import { type BlobRecord, digestOf, formatRecord, pieceRange } from './blob-record';
+import { type BlobRecord, type Checksum, formatRecord, openChecksum, pieceRange } from './blob-record';
 import { type OpfsFile, openOpfsFile, removeStored, writeWhole } from './opfs-file';
 
 /** A source that keeps something open until it is closed. Reading after that is a fault. */
@@ -16,7 +16,8 @@ interface OpenBlob {
   folder: FileSystemDirectoryHandle;
   file: OpfsFile;
   record: BlobRecord;
-  /** Per piece: whether its data still has its digest. Checked once, when it is first read. */
+  checksum: Checksum;
+  /** Per piece: whether its data still has its checksum. Checked once, when it is first read. */
   checks: Map<number, Promise<void>>;
 }
 
@@ -24,7 +25,7 @@ interface OpenBlob {
 const open = new Map<string, { blob: Promise<OpenBlob>; readers: number }>();
 
 /**
- * Opens a whole blob for reading. Each piece is checked against its digest when it is first touched, so data that
+ * Opens a whole blob for reading. Each piece is checked against its checksum when it is first touched, so data that
  * changed on the disk is never used.
  * @throws NotFound when the blob is not whole on the disk; IntegrityError from `read` when a piece has changed: that
  *   piece is then struck from the record, and the next `ensureBlob` downloads it again.
@@ -75,6 +76,7 @@ async function openHandle(sha256: string): Promise<OpenBlob> {
   return {
     folder,
     record,
+    checksum: await openChecksum(),
     file: await openOpfsFile(folder, DATA, record.name, 'read-only'),
     checks: new Map(),
   };
@@ -86,29 +88,20 @@ function checkPiece(blob: OpenBlob, index: number): Promise<void> {
   return check;
 }
 
-/** Pieces being checked at once: the browser holds a copy of each. */
-const CHECKS = 2;
-const turns: Promise<unknown>[] = Array.from({ length: CHECKS }, () => Promise.resolve());
-let next = 0;
+/** Pieces are checked in parts that stay in the processor's cache between their reading and their checksum. */
+const part = new Uint8Array(512 * 2 ** 10);
 
-/** Runs `check` when the one {@link CHECKS} before it has ended. */
-function inTurn<T>(check: () => Promise<T>): Promise<T> {
-  const turn = next++ % CHECKS;
-  const result = turns[turn]!.then(check);
-  turns[turn] = result.catch(() => undefined); // the caller is told
-  return result;
+function* partsOf(file: OpfsFile, begin: number, end: number): Generator<Uint8Array> {
+  for (let at = begin; at < end; at += part.length) {
+    const next = Math.min(end, at + part.length);
+    yield file.read(at, next, part.subarray(0, next - at));
+  }
 }
 
-async function digestOfPiece(file: OpfsFile, begin: number, end: number): Promise<string> {
-  const piece = spareArray(end - begin);
-  const digest = digestOf(file.read(begin, end, piece));
-  giveBack(piece.buffer); // the digest has taken a copy
-  return digest;
-}
-
-async function verifyPiece({ folder, file, record }: OpenBlob, index: number): Promise<void> {
+async function verifyPiece(blob: OpenBlob, index: number): Promise<void> {
+  const { folder, file, record, checksum } = blob;
   const { begin, end } = pieceRange(record, index);
-  if ((await inTurn(() => digestOfPiece(file, begin, end))) === record.pieces[index]) return;
+  if (checksum(partsOf(file, begin, end)) === record.pieces[index]) return;
   const pieces = record.pieces.with(index, null);
   await writeWhole(folder, JOURNAL, formatRecord({ ...record, pieces }), record.name);
   await removeStored(folder, DONE, record.name);
