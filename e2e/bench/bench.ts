@@ -3,8 +3,10 @@
  * from the browser's storage to the browser's storage, and beside every merge stands a plain copy of the same bytes in
  * the same run.
  *
- *     npm run bench -- [--quick] [--case TEXT] [--engine cpu|webgpu] [--repeat 2] [--gpu]
+ *     npm run bench -- [--quick] [--case TEXT] [--engine cpu|webgpu] [--repeat 2] [--gpu] [--threads] [--dist DIR]
  *
+ * `--threads` prints the processor time of the busiest threads below each row; `--dist` measures a studio that is built
+ * already, to compare two of them.
  * Without `--gpu` WebGPU is the software adapter of the tests. What is generated and the browser's profile are kept in
  * node_modules/.cache/amalgam-bench. Memory is read from /proc, on Linux only.
  */
@@ -18,7 +20,13 @@ import { startAppServer } from '../../src/cli/app-server';
 import { ensureBuilt } from '../../src/cli/build';
 import type { MergeReport } from '../../src/engine/protocol';
 import type { Recipe } from '../../src/formats/recipe';
-import { browserBytes, browserSeconds, watchMemory } from '../browser-memory';
+import {
+  browserBytes,
+  browserSeconds,
+  type ThreadSeconds,
+  watchMemory,
+  watchThreads,
+} from '../browser-memory';
 import { startFakeHub } from '../fake-hub';
 import type { FakeModel } from '../fake-hub/repository';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
@@ -38,6 +46,8 @@ const { values: options } = parseArgs({
     engine: { type: 'string' },
     repeat: { type: 'string', default: '2' },
     gpu: { type: 'boolean', default: false },
+    threads: { type: 'boolean', default: false },
+    dist: { type: 'string' },
   },
 });
 
@@ -50,6 +60,7 @@ interface Row {
   /** Processor time of all browser processes. */
   processor: number;
   aboveIdle: number;
+  threads: ThreadSeconds[];
 }
 
 /** The hub's models of a case: the base first. */
@@ -134,6 +145,7 @@ async function measure(context: BrowserContext, url: string, c: Case, engine: st
         await call(page, 'plan', opened.recipe);
         const idle = browserBytes(process.pid);
         const memory = watchMemory(process.pid);
+        const threads = watchThreads(process.pid);
         const before = browserSeconds(process.pid);
         const report = await call<MergeReport>(page, 'merge', {
           recipe: opened.recipe,
@@ -141,13 +153,15 @@ async function measure(context: BrowserContext, url: string, c: Case, engine: st
           destination,
         });
         const processor = browserSeconds(process.pid) - before;
+        const busy = threads.stop();
         const peak = memory.stop();
         await removeOutput(page);
         const written = report.shards.reduce((sum, s) => sum + s.bytes, 0);
         const blobs = report.inputs.map((input) => input.sha256);
         const floor = await copyFloor(context, url, blobs, written);
         const bytes = written + (await blobBytes(page, blobs));
-        rows.push({ name: c.name, engine, floor, report, bytes, processor, aboveIdle: peak - idle });
+        const aboveIdle = peak - idle;
+        rows.push({ name: c.name, engine, floor, report, bytes, processor, aboveIdle, threads: busy });
       } finally {
         await page.close();
       }
@@ -175,7 +189,7 @@ async function blobBytes(page: Page, blobs: readonly string[]): Promise<number> 
   }, blobs);
 }
 
-function print({ name, engine, floor, report, bytes, processor, aboveIdle }: Row): void {
+function print({ name, engine, floor, report, bytes, processor, aboveIdle, threads }: Row): void {
   const { seconds, stages } = report;
   const sum = Object.values(stages).reduce((a, b) => a + b, 0);
   const s = (x: number) => (x < 0.995 ? x.toFixed(3) : x.toFixed(2));
@@ -192,6 +206,10 @@ function print({ name, engine, floor, report, bytes, processor, aboveIdle }: Row
     (aboveIdle / 2 ** 20).toFixed(0),
   ];
   console.log(`| ${cells.join(' | ')} |`);
+  if (!options.threads) return;
+  for (const { name: thread, user, system } of threads.slice(0, 12)) {
+    if (user + system >= 0.05) console.log(`    ${thread}: ${s(user)} user, ${s(system)} system`);
+  }
 }
 
 /** Always the same, so that the studio finds its downloads again. */
@@ -199,7 +217,7 @@ const HUB_PORT = 47_311;
 
 mkdirSync(CACHE, { recursive: true });
 const cases = (options.quick ? QUICK_CASES : CASES).filter((c) => c.name.includes(options.case));
-const dist = await ensureBuilt(PROJECT, () => console.log('Building the studio …'));
+const dist = options.dist ?? (await ensureBuilt(PROJECT, () => console.log('Building the studio …')));
 const hosts = [`http://127.0.0.1:${HUB_PORT}`, `http://127.0.0.1:${HUB_PORT + 1}`];
 const server = await startAppServer(dist, hosts, HUB_PORT + 2);
 const executablePath = findChromium();
