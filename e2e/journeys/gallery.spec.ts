@@ -1,4 +1,4 @@
-/** Examples in the studio: one click opens each, all plan, one of several stages is merged; texts are told their mistakes. */
+/** Examples in the studio: one click opens each, all plan, one of several stages is merged; the YAML beside the form. */
 import AxeBuilder from '@axe-core/playwright';
 import { expect, test } from './studio';
 
@@ -45,21 +45,47 @@ test('a recipe of two stages merges, and leaves only its result', async ({ page 
   expect(outputs).toEqual(['kitchen-harbour-workshop-slerp']);
 });
 
-test('a text is told its mistakes with their lines, and what mergekit does otherwise', async ({ page }) => {
+test('the YAML beside the form: an edit of one is an edit of the other, mistakes are marked at their line', async ({
+  page,
+}) => {
   await page.goto('/');
   await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
-  await page.getByRole('button', { name: 'YAML', exact: true }).click();
+  await page.getByRole('radio', { name: 'Both' }).click();
   const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
+  const density = page.getByRole('textbox', { name: 'density of kitchen, number' });
+  await expect(text).toHaveValue(/merge_method: ties/);
+  // form → text
+  await density.fill('0.35');
+  await density.press('Enter');
+  await expect(text).toHaveValue(/density: 0.35/);
+  // text → form, as it is typed, comment and all
   const yaml = await text.inputValue();
-  expect(yaml).toContain('merge_method: ties');
-  await text.fill(`${yaml}lambada: 1\n`);
-  await expect(page.getByText(/Line \d+, column 1: lambada is not a known setting/)).toBeVisible();
-  await expect(page.getByRole('button', { name: 'Use this recipe' })).toBeDisabled();
+  await text.fill(`# mine\n${yaml.replace('0.35', '0.45')}`);
+  await expect(density).toHaveValue('0.45');
+  await expect(text).toHaveValue(/^# mine\n/);
+  // a mistake is marked, and the form keeps the last recipe that could be read
+  const wrong = `${yaml.replace('0.35', '0.55')}lambada: 1\n`;
+  await text.fill(wrong);
+  const line = wrong.trimEnd().split('\n').length;
+  await expect(
+    page.getByText(new RegExp(`Line ${line}, column 1: lambada is not a known setting`)),
+  ).toBeVisible();
+  await expect(page.locator('li[data-wrong]')).toHaveText(String(line));
+  await expect(density).toHaveValue('0.45');
   await text.fill(`${yaml}amalgam:\n  exclude: ["*.mlp.*"]\n`);
-  await page.getByRole('button', { name: 'Use this recipe' }).click();
+  await expect(page.locator('li[data-wrong]')).toHaveCount(0);
   await page.getByRole('tab', { name: /^Plan/ }).click();
   await expect(page.getByText(/18 of 56 tensors are left out of the merge/)).toBeVisible();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await expect(text).not.toHaveValue(/exclude/);
+  await page.getByRole('button', { name: 'Redo' }).click();
   await page.getByRole('tab', { name: 'Output' }).click();
   await expect(page.getByText('mergekit merges these tensors too.')).toBeVisible();
+  // where there is no room for both, the text has the place of the form
+  await page.setViewportSize({ width: 1024, height: 768 });
+  await expect(text).toBeVisible();
+  await expect(density).toBeHidden();
+  await page.getByRole('radio', { name: 'Form' }).click();
+  await expect(density).toHaveValue('0.35');
   await expect(page.getByRole('combobox', { name: 'Merge method' })).toHaveValue('ties');
 });

@@ -6,12 +6,12 @@ import { formatCount } from './format/quantity';
 import { DropZone } from './local/DropZone';
 import { Notices } from './parts/Notices';
 import { TabLabel, TabList } from './parts/TabList';
-import { RecipePanel } from './recipe/RecipePanel';
+import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
 import { jobProgress } from './state/evaluation-table';
 import type { Tab } from './state/facts';
 import { showTab } from './state/studio';
 import { TOOL_WORDS, toolShare } from './state/tool-job';
-import { useFacts, useNarrow, useStudio } from './studio-context';
+import { useFacts, useMedia, useNarrow, useRecipeAs, useStudio } from './studio-context';
 
 // The first paint needs none of them; they come right after it, so that no click ever waits.
 const parts = {
@@ -49,18 +49,25 @@ export function Workbench() {
   const adding = useFacts((s) => s.view.adding);
   const recipes = useFacts((s) => s.view.recipes);
   const tab: Tab = chosen === 'recipe' && !narrow ? 'plan' : chosen;
+  const beside = useRecipeAs() === 'both';
+  const side = useSide(tab, beside);
   useEffect(() => {
     // one that cannot be loaded now is asked for again when its tab is shown, which says so
     for (const load of Object.values(parts)) load().catch(() => undefined);
   }, []);
   return (
-    <div className="workbench">
+    <div className="workbench" data-side={side} data-text={beside || undefined}>
       <TopBar />
       {narrow ? null : (
         <aside className="recipe" aria-label="Recipe">
           <RecipePanel />
         </aside>
       )}
+      {beside ? (
+        <aside className="recipe-beside" aria-label="Recipe as text">
+          <RecipeTextPanel />
+        </aside>
+      ) : null}
       <main className="main">
         <Tabs.Root className="main-tabs" value={tab} onValueChange={(next) => showTab(studio, next as Tab)}>
           <div className="tabs-bar">
@@ -135,9 +142,11 @@ export function Workbench() {
           </Tabs.Content>
         </Tabs.Root>
       </main>
-      <Suspense fallback={<aside className="inspector" aria-hidden="true" />}>
-        <Inspector />
-      </Suspense>
+      {side === 'none' ? null : (
+        <Suspense fallback={<aside className="inspector" aria-hidden="true" />}>
+          <Inspector />
+        </Suspense>
+      )}
       <RunBar />
       <Notices />
       <DropZone />
@@ -145,6 +154,18 @@ export function Workbench() {
       <Suspense>{recipes ? <RecipesDialog tab={recipes} /> : null}</Suspense>
     </div>
   );
+}
+
+/**
+ * The inspector: a panel where there is room, else a drawer for what is selected. Tabs that are not about tensors have
+ * the room for themselves.
+ */
+function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
+  const narrow = useMedia('(max-width: 1199px)');
+  const compared = useFacts(({ comparison: c }) => c.found !== null || c.extraction !== null);
+  const fits = tab === 'compare' ? compared : tab === 'plan' || tab === 'layers' || tab === 'run';
+  if (!fits) return 'none';
+  return narrow || beside ? 'drawer' : 'panel';
 }
 
 /** A tab that is being loaded keeps its place. */

@@ -1,6 +1,6 @@
 import { createContext, type ReactNode, useContext, useSyncExternalStore } from 'react';
 import { useStore } from 'zustand';
-import type { StudioFacts } from './state/facts';
+import type { RecipeAs, StudioFacts } from './state/facts';
 import type { Studio } from './state/studio';
 
 const StudioContext = createContext<Studio | null>(null);
@@ -36,6 +36,17 @@ export function useMedia(query: string): boolean {
 /** One column instead of two: the recipe becomes a tab. Same width as in `workbench.css`. */
 export function useNarrow(): boolean {
   return useMedia('(max-width: 759px)');
+}
+
+/** Room for the recipe's text beside its form. */
+export function useRoomy(): boolean {
+  return useMedia('(min-width: 1280px)');
+}
+
+/** How the recipe is shown here and now. */
+export function useRecipeAs(): RecipeAs {
+  const as = useFacts((s) => s.view.recipeAs);
+  return useRoomy() || as !== 'both' ? as : 'text';
 }
 
 /** The theme the page shows, for colours that are computed. */

@@ -10,10 +10,9 @@ import { useStudio } from '../studio-context';
 import '../styles/add-model.css';
 import '../styles/gallery.css';
 import { gallery } from './gallery';
-import { RecipeText } from './RecipeText';
 import { SavedRecipes } from './SavedRecipes';
 
-/** Whole recipes: the examples that ship with the studio, and a text. The backdrop is our own, as for adding models. */
+/** Whole recipes: the examples that ship with the studio, and those that were saved. The backdrop is our own, as for adding models. */
 export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> }) {
   const studio = useStudio();
   const close = () => setView(studio, { recipes: null });
@@ -47,18 +46,12 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
               <Tabs.Trigger className="tab" value="saved">
                 <TabLabel text="Saved" />
               </Tabs.Trigger>
-              <Tabs.Trigger className="tab" value="text">
-                <TabLabel text="YAML" />
-              </Tabs.Trigger>
             </TabList>
             <Tabs.Content className="dialog-body" value="examples">
               <Examples />
             </Tabs.Content>
             <Tabs.Content className="dialog-body" value="saved">
               <SavedRecipes />
-            </Tabs.Content>
-            <Tabs.Content className="dialog-body" value="text">
-              <RecipeText />
             </Tabs.Content>
           </Tabs.Root>
           <div className="dialog-foot">
@@ -73,7 +66,6 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
 const SAYS = {
   examples: 'Every example runs on the sample models.',
   saved: 'Saved in this browser; a link holds the recipe alone.',
-  text: 'Recipes of mergekit and mergekit-multi are understood.',
 };
 
 /** The gallery: one click opens an example. */

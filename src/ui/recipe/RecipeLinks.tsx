@@ -1,15 +1,27 @@
 import { Button } from '../parts/Button';
+import { Segmented } from '../parts/Segmented';
 import { setView } from '../state/studio';
-import { useStudio } from '../studio-context';
+import { useRecipeAs, useRoomy, useStudio } from '../studio-context';
 
-/** The ways to a whole recipe: an example, one saved before, or a text. */
+/** How the recipe is shown, and the ways to another: an example, or one saved before. */
 export function RecipeLinks() {
   const studio = useStudio();
+  const as = useRecipeAs();
+  const roomy = useRoomy();
   return (
     <div className="row recipe-links">
+      <Segmented
+        label="Show the recipe as"
+        value={as}
+        options={[
+          { value: 'form', label: 'Form' },
+          { value: 'text', label: 'YAML' },
+          ...(roomy ? [{ value: 'both' as const, label: 'Both' }] : []),
+        ]}
+        onChange={(recipeAs) => setView(studio, { recipeAs })}
+      />
       <Button onClick={() => setView(studio, { recipes: 'examples' })}>Examples</Button>
       <Button onClick={() => setView(studio, { recipes: 'saved' })}>Save</Button>
-      <Button onClick={() => setView(studio, { recipes: 'text' })}>YAML</Button>
     </div>
   );
 }

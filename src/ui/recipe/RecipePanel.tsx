@@ -4,7 +4,7 @@ import { ModelMeta } from '../parts/ModelMeta';
 import { Section } from '../parts/Section';
 import { recipeProblems } from '../state/recipe-validation';
 import { methodOf, setView, showTab } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useFacts, useRecipeAs, useStudio } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MergeWell } from './MergeWell';
 import { MethodSection } from './MethodSection';
@@ -12,11 +12,32 @@ import { ModuleSection } from './ModuleSection';
 import { RecipeLinks } from './RecipeLinks';
 import { VocabularySection } from './VocabularySection';
 
-// It shows YAML, which the form does without.
+// Both read or write YAML, which the form does without.
+const RecipeText = lazy(() => import('./RecipeText').then((m) => ({ default: m.RecipeText })));
 const WrittenRecipe = lazy(() => import('./WrittenRecipe').then((m) => ({ default: m.WrittenRecipe })));
 
-/** The recipe as a form: base, contributors, method, output. */
+/** The recipe: as a form, or as text. */
 export function RecipePanel() {
+  const as = useRecipeAs();
+  return (
+    <>
+      <RecipeLinks />
+      {as === 'text' ? <RecipeTextPanel /> : <RecipeForm />}
+    </>
+  );
+}
+
+/** The recipe as text, once it is loaded. */
+export function RecipeTextPanel() {
+  return (
+    <Suspense fallback={<div className="recipe-text" aria-busy="true" />}>
+      <RecipeText />
+    </Suspense>
+  );
+}
+
+/** Base, contributors, method, output; a recipe that says more than they do is shown as it is written. */
+function RecipeForm() {
   const written = useFacts((s) => s.recipe.asWritten);
   if (written) {
     return (
@@ -27,7 +48,6 @@ export function RecipePanel() {
   }
   return (
     <>
-      <RecipeLinks />
       <BaseSection />
       <ContributorsSection />
       <MergeWell />

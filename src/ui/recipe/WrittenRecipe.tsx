@@ -7,56 +7,55 @@ import { Button } from '../parts/Button';
 import { Section } from '../parts/Section';
 import { shortName } from '../state/recipe-build';
 import { editRecipe, setView } from '../state/studio';
-import { useStudio } from '../studio-context';
-import { RecipeLinks } from './RecipeLinks';
+import { useRecipeAs, useStudio } from '../studio-context';
 
 /** A recipe that says more than the form has fields for: what it is, and its text. */
 export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
   const studio = useStudio();
+  const beside = useRecipeAs() === 'both';
   const method = methodById.get(recipe.mergeMethod);
   return (
-    <>
-      <RecipeLinks />
-      <Section title="Recipe">
-        <p className="small quiet">
-          {reasons(recipe).join(', ')}: more than the form has fields for, so it is merged as it is written.
-        </p>
-        <dl className="terms">
-          {recipe.stages?.map((stage) => (
-            <div key={stage.name}>
-              <dt>{stage.name}</dt>
-              <dd>
-                {stage.mergeMethod} of {names(stage)}
-              </dd>
-            </div>
-          ))}
-          <div>
-            <dt>{recipe.stages ? (recipe.name ?? 'result') : 'method'}</dt>
+    <Section title="Recipe">
+      <p className="small quiet">
+        {reasons(recipe).join(', ')}: more than the form has fields for, so it is merged as it is written.
+      </p>
+      <dl className="terms">
+        {recipe.stages?.map((stage) => (
+          <div key={stage.name}>
+            <dt>{stage.name}</dt>
             <dd>
-              {method?.title ?? recipe.mergeMethod}
-              {recipe.stages ? ` of ${names(recipe)}` : ''}
+              {stage.mergeMethod} of {names(stage)}
             </dd>
           </div>
-          {recipe.stages ? null : (
-            <div>
-              <dt>models</dt>
-              <dd>{names(recipe)}</dd>
-            </div>
-          )}
-        </dl>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
+        ))}
+        <div>
+          <dt>{recipe.stages ? (recipe.name ?? 'result') : 'method'}</dt>
+          <dd>
+            {method?.title ?? recipe.mergeMethod}
+            {recipe.stages ? ` of ${names(recipe)}` : ''}
+          </dd>
+        </div>
+        {recipe.stages ? null : (
+          <div>
+            <dt>models</dt>
+            <dd>{names(recipe)}</dd>
+          </div>
+        )}
+      </dl>
+      {beside ? null : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
         <section className="yaml" tabIndex={0} aria-label="Recipe as it is written">
           <pre>{formatRecipe(recipe)}</pre>
         </section>
-        <div className="row wrap">
-          <Button onClick={() => setView(studio, { recipes: 'text' })}>Edit</Button>
-          <Button onClick={() => editRecipe(studio, (r) => ({ ...r, asWritten: null }))}>
-            Back to the form
-          </Button>
-        </div>
-        <p className="small quiet">The form keeps base, models and method; the rest of this recipe goes.</p>
-      </Section>
-    </>
+      )}
+      <div className="row wrap">
+        {beside ? null : <Button onClick={() => setView(studio, { recipeAs: 'text' })}>Edit</Button>}
+        <Button onClick={() => editRecipe(studio, (r) => ({ ...r, asWritten: null }))}>
+          Back to the form
+        </Button>
+      </div>
+      <p className="small quiet">The form keeps base, models and method; the rest of this recipe goes.</p>
+    </Section>
   );
 }
 

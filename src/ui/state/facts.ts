@@ -136,6 +136,10 @@ export interface HubSlice {
   url: string;
   /** The token itself is with the worker only. */
   hasToken: boolean;
+  /** Name of the account that signed in; null for a token that was pasted, and without one. */
+  signedInAs: string | null;
+  /** Waits for the person to agree in the hub's window. */
+  signingIn: boolean;
   online: boolean;
 }
 
@@ -145,13 +149,17 @@ export type Theme = 'system' | 'light' | 'dark';
 /** `shelf`: opened only, to be compared or collapsed. */
 export type AddTarget = 'base' | 'contributor' | 'shelf';
 
+export type RecipeAs = 'form' | 'text' | 'both';
+
 export interface ViewSlice {
   tab: Tab;
   theme: Theme;
   /** The open dialog adds to this place. */
   adding: AddTarget | null;
-  /** The dialog of whole recipes shows examples, or a text. */
-  recipes: 'examples' | 'saved' | 'text' | null;
+  /** The dialog of whole recipes shows examples, or saved ones. */
+  recipes: 'examples' | 'saved' | null;
+  /** How the recipe is shown; where there is no room for both, `both` is the text. */
+  recipeAs: RecipeAs;
   metric: MetricId;
   scale: 'full' | 'fit';
   /** Name of the tensor in the inspector. */
@@ -188,13 +196,14 @@ export const initialFacts: StudioFacts = {
   collapse: initialCollapse,
   push: initialPush,
   tool: null,
-  hub: { url: DEFAULT_HUB_URL, hasToken: false, online: true },
+  hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true },
   update: false,
   view: {
     tab: 'layers',
     theme: 'system',
     adding: null,
     recipes: null,
+    recipeAs: 'form',
     metric: 'sparsity',
     scale: 'full',
     selected: null,

@@ -1,0 +1,104 @@
+import { type ChangeEvent, useId, useMemo, useState } from 'react';
+import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import { formatCounted } from '../format/quantity';
+import { CopyButton } from '../parts/CopyButton';
+import { Message } from '../parts/Message';
+import '../styles/recipe-text.css';
+import { buildRecipe } from '../state/recipe-build';
+import type { RecipeFacts } from '../state/recipe-facts';
+import { retoldFacts } from '../state/recipe-text';
+import { editRecipe, methodOf } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+
+/**
+ * The recipe as text, the other side of the form: an edit here is an edit there, as soon as the text can be read. A
+ * text that cannot is told so at its line, and the recipe stays what it was; an edit of the form takes its place.
+ */
+export function RecipeText() {
+  const studio = useStudio();
+  const recipe = useFacts((s) => s.recipe);
+  const models = useFacts((s) => s.models);
+  const written = useMemo(
+    () => formatRecipe(buildRecipe(recipe, models, methodOf(recipe))),
+    [recipe, models],
+  );
+  // as it was typed, comments and all, for as long as the recipe is the one that was read off it
+  const [typed, setTyped] = useState<{ text: string; of: RecipeFacts } | null>(null);
+  const text = typed?.of === recipe ? typed.text : written;
+  const problems = useMemo(() => [...parseRecipe(text).problems].sort((a, b) => a.line - b.line), [text]);
+  const listId = useId();
+
+  const write = (next: string) => {
+    const { recipe: read } = parseRecipe(next);
+    if (read) {
+      const facts = retoldFacts(recipe, read, models);
+      // spaces and comments change no recipe, and are no step to undo
+      const says = formatRecipe(buildRecipe(facts, models, methodOf(facts)));
+      if (says !== written) editRecipe(studio, () => facts);
+    }
+    setTyped({ text: next, of: studio.store.getState().recipe });
+  };
+  const openFile = ({ target }: ChangeEvent<HTMLInputElement>) => {
+    const file = target.files?.[0];
+    target.value = '';
+    if (file) void file.text().then(write);
+  };
+
+  const wrong = new Set(problems.map((p) => p.line));
+  const lines = text.split('\n');
+  return (
+    <div className="recipe-text">
+      <div className="row recipe-text-head">
+        <span className="small quiet" role="status">
+          {problems.length === 0
+            ? 'YAML, as mergekit reads it'
+            : `${formatCounted(problems.length, 'problem')}: not applied`}
+        </span>
+        <span className="spacer" />
+        <CopyButton text={() => text} />
+        <label className="button file-button">
+          Open…
+          <input
+            type="file"
+            className="visually-hidden"
+            aria-label="Open a recipe file"
+            accept=".yml,.yaml,text/yaml"
+            onChange={openFile}
+          />
+        </label>
+      </div>
+      <div className="recipe-text-page" data-invalid={problems.length > 0 || undefined}>
+        <ol className="recipe-text-lines" aria-hidden="true">
+          {lines.map((_, i) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a line is its number.
+            <li key={i} data-wrong={wrong.has(i + 1) || undefined}>
+              {i + 1}
+            </li>
+          ))}
+        </ol>
+        <textarea
+          aria-label="Recipe as YAML"
+          aria-invalid={problems.length > 0}
+          aria-describedby={listId}
+          rows={lines.length}
+          wrap="off"
+          value={text}
+          spellCheck={false}
+          autoComplete="off"
+          autoCapitalize="off"
+          onChange={(event) => write(event.target.value)}
+        />
+      </div>
+      <div id={listId} className="stack recipe-text-problems" aria-live="polite">
+        {problems.slice(0, 3).map(({ line, column, message, hint }) => (
+          <Message
+            key={`${line}:${column}:${message}`}
+            tone="error"
+            title={`Line ${line}, column ${column}: ${message}`}
+            hint={hint}
+          />
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import { methodById } from '../../merge/methods/index';
+import { buildRecipe } from './recipe-build';
+import { addContributor, emptyRecipe, type RecipeFacts, setBase, setEnabled } from './recipe-facts';
+import { retoldFacts } from './recipe-text';
+
+const textOf = (facts: RecipeFacts) => formatRecipe(buildRecipe(facts, [], methodById.get(facts.method)!));
+const retold = (before: RecipeFacts, text: string) => retoldFacts(before, parseRecipe(text).recipe!, []);
+const three = ['b', 'c', 'd'].reduce(addContributor, setBase(emptyRecipe, 'a'));
+const seen = (facts: RecipeFacts) =>
+  facts.contributors.map((c) => `${c.ref}${c.colour}${c.enabled ? '' : ' off'}`);
+
+test('a text that says the same leaves the form as it is', () => {
+  const after = retold(three, textOf(three));
+  expect(textOf(after)).toBe(textOf(three));
+  expect(seen(after)).toEqual(['b0', 'c1', 'd2']);
+});
+
+test('models keep their colour when others come and go, and those that are switched off stay', () => {
+  const off = setEnabled(three, 'c', false);
+  const after = retold(off, textOf(off).replace('model: b', 'model: e'));
+  expect(seen(after)).toEqual(['e0', 'd2', 'c1 off']);
+  const back = retold(off, textOf(three));
+  expect(seen(back)).toEqual(['b0', 'c1', 'd2']);
+});
+
+test('a method without a base remembers it, one that becomes a contributor is no base', () => {
+  const linear =
+    'merge_method: linear\nmodels: [{model: b, parameters: {weight: 1}}, {model: X, parameters: {weight: 1}}]\n';
+  expect(retold(three, linear).base).toBe('a');
+  expect(retold(three, linear.replace('X', 'a'))).toMatchObject({
+    base: null,
+    contributors: [{ ref: 'b' }, { ref: 'a' }],
+  });
+  expect(retold(three, textOf(three).replace('base_model: a\n', '')).base).toBeNull();
+});
