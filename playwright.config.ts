@@ -1,5 +1,12 @@
 import { defineConfig } from '@playwright/test';
-import { HUB_CDN_URL, HUB_URL, STUDIO_DIST, STUDIO_PORT, STUDIO_URL } from './e2e/journeys/addresses';
+import {
+  CLIENT_ID,
+  HUB_CDN_URL,
+  HUB_URL,
+  STUDIO_DIST,
+  STUDIO_PORT,
+  STUDIO_URL,
+} from './e2e/journeys/addresses';
 
 const outDir = `--outDir ${STUDIO_DIST}`;
 
@@ -18,7 +25,7 @@ export default defineConfig({
   webServer: {
     command: `npx vite build --logLevel warn ${outDir} && npx vite preview ${outDir} --host 127.0.0.1 --port ${STUDIO_PORT} --strictPort`,
     url: STUDIO_URL,
-    env: { VITE_HUB_URL: `${HUB_URL} ${HUB_CDN_URL}` },
+    env: { VITE_HUB_URL: `${HUB_URL} ${HUB_CDN_URL}`, VITE_HF_CLIENT_ID: CLIENT_ID },
     timeout: 120_000,
     stdout: 'ignore',
   },

@@ -20,6 +20,7 @@ import {
   treeEntries,
 } from './fake-hub/answers.ts';
 import { type FaultRule, sendBody, takeFault } from './fake-hub/faults.ts';
+import { type FakeApp, fakeOAuth } from './fake-hub/oauth.ts';
 import {
   commitModel,
   type FakeFile,
@@ -27,7 +28,7 @@ import {
   type FakeRepository,
   resolveRevision,
 } from './fake-hub/repository.ts';
-import { fakeUploads } from './fake-hub/uploads.ts';
+import { type FakeAccount, fakeUploads } from './fake-hub/uploads.ts';
 
 /** A token that may read everything, and one of a user who was granted nothing. Any other token is refused. */
 export const READER_TOKEN = 'hf_reader';
@@ -43,6 +44,8 @@ export interface FakeHubOptions {
   /** Port of the hub, and of its download host. Default: any free port. */
   port?: number;
   cdnPort?: number;
+  /** Apps that people can sign in to, as the user `writer`. */
+  apps?: FakeApp[];
   /** Uploads of more bytes go in pieces of so many. Default 1 MiB. */
   pieceBytes?: number;
 }
@@ -86,11 +89,15 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
   };
   for (const model of options.models) await push(model);
 
+  const accounts: FakeAccount[] = [
+    { token: WRITER_TOKEN, name: 'writer', role: 'write', organisations: ['amalgam'] },
+    { token: READER_TOKEN, name: 'reader', role: 'read' },
+  ];
+  const oauth = fakeOAuth(options.apps ?? [], (token, scopes) =>
+    accounts.push({ token, name: 'writer', role: scopes.includes('contribute-repos') ? 'write' : 'read' }),
+  );
   const uploads = fakeUploads({
-    accounts: [
-      { token: WRITER_TOKEN, name: 'writer', role: 'write', organisations: ['amalgam'] },
-      { token: READER_TOKEN, name: 'reader', role: 'read' },
-    ],
+    accounts,
     repositories,
     push,
     hubUrl: () => url,
@@ -134,7 +141,8 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
   async function answerHub(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const asked = new URL(request.url ?? '/', url);
     const path = decodeURIComponent(asked.pathname);
-    const reader = readerOf(request);
+    if (await oauth.answer(request, response, asked)) return;
+    const reader = readerOf(request, accounts);
     if (reader === undefined) return sendError(response, 401, 'Invalid credentials in Authorization header');
     const fault = takeFault(faults, path, 'resolver');
     if (fault) return sendFaultStatus(response, fault);
@@ -281,11 +289,10 @@ export function sampleModels(samples: string): FakeModel[] {
   ];
 }
 
-function readerOf(request: IncomingMessage): Reader | undefined {
+function readerOf(request: IncomingMessage, accounts: readonly FakeAccount[]): Reader | undefined {
   const { authorization } = request.headers;
   if (authorization === undefined) return 'anonymous';
-  if (authorization === `Bearer ${READER_TOKEN}` || authorization === `Bearer ${WRITER_TOKEN}`)
-    return 'reader';
+  if (accounts.some(({ token }) => authorization === `Bearer ${token}`)) return 'reader';
   return authorization === `Bearer ${STRANGER_TOKEN}` ? 'stranger' : undefined;
 }
 

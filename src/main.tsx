@@ -1,16 +1,21 @@
-// The entry. The headless command opens the same page with `#headless` and drives the engine from Node.
+// The entry. The headless command opens the same page with `#headless` and drives the engine from Node; the hub opens it
+// with the answer to a sign-in.
+import { answerIn, handOver } from './ui/sign-in-window';
+
+const answer = answerIn(location.search);
+const root = document.getElementById('root') as HTMLElement;
 if (location.hash === '#headless') {
   const { exposeHeadless } = await import('./cli/page');
   exposeHeadless();
+} else if (answer !== null) {
+  handOver(answer, root);
 } else {
   const [{ startStudio }, { connectEngine }, { keepApp }] = await Promise.all([
     import('./ui/start'),
     import('./engine/client'),
     import('./ui/offline/app-shell'),
   ]);
-  const { studio } = startStudio(connectEngine(), document.getElementById('root') as HTMLElement);
+  const { studio } = startStudio(connectEngine(), root);
   // only what was built has one file per version
   if (import.meta.env.PROD) void keepApp(studio);
 }
-
-export {};

@@ -14,3 +14,6 @@ export const STUDIO_DIST = process.env.JOURNEY_PORT ? `test-results/dist-${STUDI
 export const STUDIO_URL = `http://127.0.0.1:${STUDIO_PORT}/`;
 export const HUB_URL = `http://127.0.0.1:${HUB_PORT}`;
 export const HUB_CDN_URL = `http://127.0.0.1:${HUB_CDN_PORT}`;
+
+/** Whom the built studio is to the fake hub, where people sign in. */
+export const CLIENT_ID = 'amalgam-journeys';

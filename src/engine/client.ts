@@ -10,22 +10,26 @@ import type { EngineApi, Outcome, RemoteEngine } from './protocol';
 
 export type EngineClient = EngineApi & { close(): void };
 
-/** Starts the worker. */
-export function connectEngine(): EngineClient {
-  const worker = new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: 'amalgam-engine' });
+/** @param worker runs a {@link RemoteEngine}; default: the engine's own, started here */
+export function connectEngine(worker: Worker = startWorker()): EngineClient {
   const remote = Comlink.wrap<RemoteEngine>(worker);
-  const died = new Promise<never>((_, reject) => {
-    worker.addEventListener('error', (event) => {
-      reject(
-        new AmalgamError(
-          'WorkerDied',
-          `The engine stopped: ${event.message || 'its worker could not be started'}.`,
-          'Reload the page. Downloads that finished are kept.',
-        ),
-      );
-    });
+  let died: AmalgamError | null = null;
+  // not one promise that every call races: it would keep what each of them ever answered
+  const inFlight = new Set<(error: AmalgamError) => void>();
+  worker.addEventListener('error', (event) => {
+    died = new AmalgamError(
+      'WorkerDied',
+      `The engine stopped: ${event.message || 'its worker could not be started'}.`,
+      'Reload the page. Downloads that finished are kept.',
+    );
+    for (const reject of inFlight) reject(died);
   });
-  died.catch(() => {}); // it only matters to calls that race it
+  const orDied = (request: Promise<Outcome>): Promise<Outcome> =>
+    new Promise<Outcome>((resolve, reject) => {
+      if (died) return reject(died);
+      inFlight.add(reject);
+      request.then(resolve, reject).finally(() => inFlight.delete(reject));
+    });
 
   const call = async <K extends keyof EngineApi>(
     method: K,
@@ -35,7 +39,7 @@ export function connectEngine(): EngineClient {
     const request = port
       ? remote.call(method, args, Comlink.transfer(port, [port]))
       : remote.call(method, args);
-    const outcome = (await Promise.race([request, died])) as Outcome;
+    const outcome = await orDied(request);
     if ('error' in outcome) {
       const { code, message, hint } = outcome.error;
       throw new AmalgamError(code, message, hint);
@@ -80,8 +84,11 @@ export function connectEngine(): EngineClient {
     datasetColumns: (ref, path) => call('datasetColumns', [ref, path]),
     readDataset: (request, onProgress) => callWithProgress('readDataset', request, onProgress),
     sampleTexts: () => call('sampleTexts', []),
+    calibrationTexts: () => call('calibrationTexts', []),
     addCalibrationText: (name, text) => call('addCalibrationText', [name, text]),
     importance: (request, onProgress) => callWithProgress('importance', request, onProgress),
+    beginSignIn: (request) => call('beginSignIn', [request]),
+    finishSignIn: (answer) => call('finishSignIn', [answer]),
     hubAccount: () => call('hubAccount', []),
     pushTarget: (repo, source) => call('pushTarget', [repo, source]),
     push: (request, onProgress) => callWithProgress('push', request, onProgress),
@@ -102,4 +109,8 @@ export function connectEngine(): EngineClient {
       worker.terminate();
     },
   };
+}
+
+function startWorker(): Worker {
+  return new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: 'amalgam-engine' });
 }

@@ -33,6 +33,7 @@ import type {
   GenerateRequest,
   RunningProgress,
 } from './protocol-run';
+import type { SignInApi } from './protocol-sign-in';
 import type { VocabularyFacts } from './protocol-vocabulary';
 
 // ---------------------------------------------------------------- engine
@@ -307,7 +308,7 @@ export interface CacheFacts {
 
 // ---------------------------------------------------------------- the engine as the client sees it
 
-export interface EngineApi extends ImportanceApi, PushApi {
+export interface EngineApi extends ImportanceApi, PushApi, SignInApi {
   facts(): Promise<EngineFacts>;
   /** The sample family that ships inside, opened. */
   openSample(): Promise<ModelFacts[]>;

@@ -6,6 +6,7 @@ import type { Recipe } from '../formats/recipe';
 import { AMALGAM_VERSION } from '../merge/version';
 import { searchModels } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';
+import { beginSignIn, finishSignIn, type SignIn } from '../sources/hub-sign-in';
 import { hubAccount } from '../sources/hub-upload';
 import { foldersFromFiles } from '../sources/local-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
@@ -14,6 +15,7 @@ import { deleteBlob, listBlobs } from '../store/blobs';
 import { deleteMasks, listMasks } from '../store/masks';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { workAhead } from './ahead-job';
+import { sampleCalibrationNames } from './calibration-texts';
 import { engineFacts } from './choose-engine';
 import { runCollapse, runMeasureDepth } from './collapse-job';
 import { runCompare } from './compare-job';
@@ -40,6 +42,7 @@ import { runVerify } from './verify-job';
 
 export function createSession(): EngineApi {
   let hub: Hub = { url: DEFAULT_HUB_URL };
+  let signIn: SignIn | null = null;
   const job = oneJob();
   const models = openModels(() => hub);
   const datasets = openDatasets(() => hub);
@@ -113,8 +116,26 @@ export function createSession(): EngineApi {
     async setHub({ url, token }) {
       const next = url ?? hub.url;
       // a token belongs to the hub it was given for
-      const kept = token === undefined && next === hub.url ? hub.token : token;
-      hub = { url: next, ...(kept ? { token: kept } : {}) };
+      if (token === undefined && next === hub.url) return;
+      hub = { url: next, ...(token ? { token } : {}) };
+    },
+    async beginSignIn(request) {
+      signIn = await beginSignIn(hub, request);
+      return { url: signIn.url, state: signIn.state };
+    },
+    async finishSignIn(answer) {
+      const begun = signIn;
+      // an answer to another sign-in does not end the one that is waited for
+      if (answer.state === begun?.state) signIn = null;
+      const granted = await finishSignIn(hub, begun, answer);
+      if (begun?.hubUrl !== hub.url) {
+        throw new AmalgamError(
+          'Cancelled',
+          'Another hub was chosen while signing in.',
+          'Sign in to that one.',
+        );
+      }
+      hub = { url: hub.url, ...granted };
     },
     searchHub: (query) => searchModels(hub, query),
     plan: (recipe) => recipeFacts(recipe, models),
@@ -158,6 +179,7 @@ export function createSession(): EngineApi {
     datasetColumns: (ref, path) => datasets.columns(ref, path),
     readDataset: (request, onProgress) => job.run((signal) => datasets.read(request, signal, onProgress)),
     sampleTexts: () => sampleTexts(),
+    calibrationTexts: async () => sampleCalibrationNames,
     async addCalibrationText(name, text) {
       models.texts.add(name, text);
     },

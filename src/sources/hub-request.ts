@@ -9,6 +9,8 @@ export interface Hub extends Transfer {
   url: string;
   /** Read again for every request, so that a new token also serves models already open. */
   token?: string;
+  /** What signing in allowed the token; of a token that was pasted the hub is asked. */
+  mayWrite?: boolean;
 }
 
 /** Decoded bytes of one API answer; a page of 1000 files has about 300 kB. */

@@ -74,7 +74,7 @@ export async function hubAccount(hub: Hub, signal?: AbortSignal): Promise<HubAcc
     return {
       name: found.name,
       organisations: found.type === 'user' ? found.orgs.map((org) => org.name) : [],
-      mayWrite: found.auth.accessToken?.role !== 'read',
+      mayWrite: hub.mayWrite ?? found.auth.accessToken?.role !== 'read',
     };
   } catch (thrown) {
     // the library itself refuses what cannot be a token

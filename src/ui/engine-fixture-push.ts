@@ -13,7 +13,7 @@ export interface PushFixtureOptions {
   pushError?: AmalgamError;
 }
 
-type PushFixture = Pick<EngineApi, 'hubAccount' | 'pushTarget' | 'push'>;
+type PushFixture = Pick<EngineApi, 'beginSignIn' | 'finishSignIn' | 'hubAccount' | 'pushTarget' | 'push'>;
 
 const OUTPUT = ['config.json', 'README.md', 'model.safetensors'];
 const BYTES = 2_480_000;
@@ -27,6 +27,8 @@ export function pretendPush(
   const repositories = new Map(Object.entries(options.repositories ?? {}));
   const page = (repo: string) => `https://huggingface.co/${repo}`;
   return {
+    beginSignIn: async () => ({ url: 'https://huggingface.co/oauth/authorize', state: 'asked' }),
+    finishSignIn: async () => undefined,
     hubAccount: async () => ({ name: 'maker', organisations: [], mayWrite: true, ...options.account }),
     pushTarget: async (repo) => {
       const files = repositories.get(repo);

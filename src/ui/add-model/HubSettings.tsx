@@ -3,23 +3,24 @@ import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import { Button } from '../parts/Button';
 import { notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
+import { CLIENT_ID, neverMind, signIn } from './signing-in';
 
-/** Which hub, and the token for private and gated models. The token goes to the worker and is kept nowhere else. */
-export function HubSettings() {
+/**
+ * Which hub, and the token for private and gated models, by signing in or pasted. It is with the worker and kept nowhere
+ * else.
+ */
+export function HubSettings({ toPush = false }: { toPush?: boolean }) {
   const studio = useStudio();
   const hub = useFacts((s) => s.hub);
   const [url, setUrl] = useState(hub.url);
   const [token, setToken] = useState('');
-  const apply = async (change: { url?: string; token?: string | null }) => {
+  const apply = async (change: { url: string } | { token: string | null }) => {
+    neverMind(studio);
     try {
       await studio.engine.setHub(change);
-      studio.store.setState((s) => ({
-        hub: {
-          ...s.hub,
-          ...(change.url === undefined ? {} : { url: change.url }),
-          ...(change.token === undefined ? {} : { hasToken: change.token !== null }),
-        },
-      }));
+      // a token belongs to the hub it was given for: another hub begins without
+      const hasToken = 'token' in change && change.token !== null;
+      studio.store.setState((s) => ({ hub: { ...s.hub, ...urlOf(change), hasToken, signedInAs: null } }));
       setToken('');
     } catch (thrown) {
       notifyError(studio, thrown);
@@ -34,9 +35,18 @@ export function HubSettings() {
     <details className="hub-settings">
       <summary>
         Access token and hub
-        <span className="small quiet">{hub.hasToken ? ' · token set' : ''}</span>
+        <span className="small quiet">
+          {hub.signedInAs === null
+            ? hub.hasToken
+              ? ' · token set'
+              : ''
+            : ` · signed in as ${hub.signedInAs}`}
+        </span>
         {hub.url === DEFAULT_HUB_URL ? null : <span className="small quiet"> · {hub.url}</span>}
       </summary>
+      {CLIENT_ID ? (
+        <SignIn clientId={CLIENT_ID} toPush={toPush} onSignOut={() => void apply({ token: null })} />
+      ) : null}
       <form className="hub-setting" onSubmit={onToken}>
         <label className="labelled">
           <span>Token</span>
@@ -52,7 +62,9 @@ export function HubSettings() {
         <Button type="submit" why={token.trim() === '' ? 'Paste a token first.' : null} onClick={onToken}>
           Use
         </Button>
-        {hub.hasToken ? <Button onClick={() => void apply({ token: null })}>Forget</Button> : null}
+        {hub.hasToken && hub.signedInAs === null ? (
+          <Button onClick={() => void apply({ token: null })}>Forget</Button>
+        ) : null}
       </form>
       <p className="small quiet">
         For private and gated models. Kept in memory until this tab closes, and sent to the hub below only.
@@ -92,6 +104,46 @@ export function HubSettings() {
       </form>
     </details>
   );
+}
+
+/** Signing in on the hub's own page, where this build of the studio is known to the hub. */
+function SignIn(props: { clientId: string; toPush: boolean; onSignOut(): void }) {
+  const studio = useStudio();
+  const { clientId, toPush, onSignOut } = props;
+  const { url, signedInAs, signingIn, online } = useFacts((s) => s.hub);
+  const host = new URL(url).host;
+  return (
+    <div className="hub-setting">
+      {signedInAs !== null ? (
+        <Button onClick={onSignOut}>Sign out</Button>
+      ) : signingIn ? (
+        <>
+          <span className="spacer" role="status">
+            Waiting for you to agree in the window of {host}…
+          </span>
+          <Button onClick={() => neverMind(studio)}>Never mind</Button>
+        </>
+      ) : (
+        <Button
+          why={online ? null : 'This device is offline.'}
+          onClick={() => void signIn(studio, clientId, toPush)}
+        >
+          Sign in to {host}
+        </Button>
+      )}
+      {signedInAs === null && !signingIn ? (
+        <span className="small quiet">
+          {toPush
+            ? 'Asks to read what you may read, to create repositories, and to write to those created here.'
+            : 'Asks to read what you may read, nothing else.'}
+        </span>
+      ) : null}
+    </div>
+  );
+}
+
+function urlOf(change: { url: string } | { token: string | null }): { url?: string } {
+  return 'url' in change ? { url: change.url } : {};
 }
 
 /** The address without a slash at its end, or null when it is none. */

@@ -58,7 +58,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
         ) : null
       }
     >
-      <HubSettings />
+      <HubSettings toPush />
       <form
         className="stack"
         onSubmit={(event) => {

@@ -69,7 +69,9 @@ export function whyNotPush(facts: StudioFacts, repo: string): string | null {
   if (!facts.hub.hasToken) return 'Give an access token that may write first.';
   if (!facts.hub.online) return 'This device is offline.';
   if (facts.push.account && !facts.push.account.mayWrite) {
-    return 'This token can only read. Give one with write permission.';
+    return facts.hub.signedInAs === null
+      ? 'This token can only read. Give one with write permission.'
+      : 'You signed in to read. Sign out here and in again to push.';
   }
   if (!/^[^/\s]+\/[^/\s]+$/.test(repo)) return 'Name the repository as owner/name.';
   if (facts.push.status === 'looking') return 'Looking at the repository…';

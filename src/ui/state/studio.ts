@@ -22,6 +22,8 @@ export type StudioEngine = Pick<
   | 'evaluateMany'
   | 'generate'
   | 'sampleTexts'
+  | 'calibrationTexts'
+  | 'addCalibrationText'
   | 'compare'
   | 'extractLora'
   | 'measureDepth'
@@ -35,6 +37,8 @@ export type StudioEngine = Pick<
   | 'follow'
   | 'takeOver'
   | 'outputFile'
+  | 'beginSignIn'
+  | 'finishSignIn'
   | 'hubAccount'
   | 'pushTarget'
   | 'push'
@@ -45,15 +49,22 @@ export type StudioEngine = Pick<
 export interface Studio {
   readonly engine: StudioEngine;
   readonly store: StoreApi<StudioFacts>;
-  /** What cannot be a fact: the folder the person picked for the output, and whether Merge was just pressed. */
-  readonly transient: { folder: FileSystemDirectoryHandle | null; starting: boolean };
+  /**
+   * What cannot be a fact: the folder the person picked for the output, whether Merge was just pressed, and what ends the
+   * waiting for a sign-in.
+   */
+  readonly transient: {
+    folder: FileSystemDirectoryHandle | null;
+    starting: boolean;
+    signIn: AbortController | null;
+  };
 }
 
 export function createStudio(engine: StudioEngine): Studio {
   return {
     engine,
     store: createStore<StudioFacts>(() => initialFacts),
-    transient: { folder: null, starting: false },
+    transient: { folder: null, starting: false, signIn: null },
   };
 }
 

@@ -1,0 +1,36 @@
+/** What crosses the worker boundary when a person signs in to a hub. No token does. */
+
+export interface SignInRequest {
+  /** The hub's name for this installation of Amalgam: public, no secret belongs to it. */
+  clientId: string;
+  /** Where the hub sends the person back to; registered with the client id. */
+  redirectUrl: string;
+  /** Asks for the right to create repositories too, and to write to those that were created this way. */
+  toPush: boolean;
+}
+
+export interface SignInPage {
+  /** The hub's page where the person agrees. */
+  url: string;
+  /** Comes back with the answer, so that a tab knows its own. */
+  state: string;
+}
+
+/** What the hub added to the address it sent the person back to. */
+export interface SignInAnswer {
+  state: string;
+  code?: string;
+  /** Why there is no code, e.g. `access_denied`. */
+  error?: string;
+}
+
+/** What the engine offers of it. */
+export interface SignInApi {
+  /** Begins a sign-in, in place of one that was begun before. What proves that it was us stays in the worker. */
+  beginSignIn(request: SignInRequest): Promise<SignInPage>;
+  /**
+   * Trades the hub's answer for a token, which stays in the worker as if it had been given to `setHub`.
+   * @throws Unauthorized when the person declined, or the answer is not to the sign-in begun last; Offline, HubError
+   */
+  finishSignIn(answer: SignInAnswer): Promise<void>;
+}

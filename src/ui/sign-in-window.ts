@@ -1,0 +1,40 @@
+/** The window that the hub sends back to Amalgam: it hands the answer to the tab that asked, and closes. */
+import type { SignInAnswer } from '../engine/protocol-sign-in';
+
+/** Between the tab that asked and this window, of one origin. */
+export const SIGN_IN_CHANNEL = 'amalgam-sign-in';
+export type SignInMessage = { answer: SignInAnswer } | { taken: string };
+
+/** Milliseconds until nobody will take the answer any more. */
+const PATIENCE = 5000;
+
+/** The hub's answer in the query of this address, or null when it is none. */
+export function answerIn(search: string): SignInAnswer | null {
+  const query = new URLSearchParams(search);
+  const state = query.get('state');
+  const code = query.get('code');
+  const error = query.get('error');
+  if (state === null || (code === null && error === null)) return null;
+  return { state, ...(code === null ? {} : { code }), ...(error === null ? {} : { error }) };
+}
+
+/** Hands the answer over and takes it out of the address, so that it stays neither there nor in the history. */
+export function handOver(answer: SignInAnswer, element: HTMLElement): void {
+  history.replaceState(null, '', location.pathname);
+  element.textContent = 'Signing in…';
+  const channel = new BroadcastChannel(SIGN_IN_CHANNEL);
+  const timer = setTimeout(() => {
+    element.textContent =
+      'No tab of Amalgam waits for this sign-in. Close this window and sign in again from the tab you work in.';
+    channel.close();
+  }, PATIENCE);
+  channel.onmessage = ({ data }: MessageEvent<SignInMessage>) => {
+    if (!('taken' in data) || data.taken !== answer.state) return;
+    clearTimeout(timer);
+    channel.close();
+    // where the browser does not let a page close itself
+    element.textContent = 'You can close this window.';
+    window.close();
+  };
+  channel.postMessage({ answer } satisfies SignInMessage);
+}
