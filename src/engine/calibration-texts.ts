@@ -2,6 +2,11 @@
 import { sampleCalibrationText } from '../sources/sample';
 import { SAMPLE_TEXTS } from '../sources/sample-files';
 
+/** The calibration texts of the sample. */
+export const sampleCalibrationNames: readonly string[] = SAMPLE_TEXTS.flatMap(([file]) =>
+  file.endsWith('.calibration.txt') ? [file] : [],
+);
+
 export interface CalibrationTexts {
   /** Makes a text known, in place of one of the same name. */
   add(name: string, text: string): void;

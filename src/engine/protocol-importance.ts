@@ -67,6 +67,8 @@ export interface ImportanceRequest {
 
 /** What the engine offers of it besides merging. */
 export interface ImportanceApi {
+  /** Names of the sample's calibration texts, known without being added. */
+  calibrationTexts(): Promise<readonly string[]>;
   /** Makes a text known by the name that a recipe’s `calibration` uses. */
   addCalibrationText(name: string, text: string): Promise<void>;
   /** Masks of what matters in the contributors of a recipe, written as files. */

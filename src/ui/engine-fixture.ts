@@ -112,6 +112,8 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       () => cancelled,
     ),
     sampleTexts: async () => fixtureTexts,
+    calibrationTexts: async () => ['kitchen.calibration.txt', 'workshop.calibration.txt'],
+    addCalibrationText: async () => {},
     openDataset: async (idOrUrl) => {
       if (options.hubError) throw options.hubError;
       const commit = '0123456789abcdef0123456789abcdef01234567';

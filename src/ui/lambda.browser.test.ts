@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { page } from 'vitest/browser';
+import { page, userEvent } from 'vitest/browser';
 import type { MergeReport, Progress } from '../engine/protocol';
 import type { LambdaReport } from '../engine/protocol-importance';
 import { fixtureEngine } from './engine-fixture';
@@ -76,4 +76,47 @@ test('work ahead shows in the run bar, and the λ that was found as a curve, in 
   expect(Number(curve.element().querySelector('.lambda-chosen')!.getAttribute('cy'))).toBeCloseTo(height(1));
   await page.getByText('As a table').click();
   await expect.element(page.getByRole('row', { name: '0.6 2.280 2.100 2.476' })).toBeVisible();
+});
+
+test('a contributor is calibrated on a text of the sample, or on one that is added by keyboard', async () => {
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  const given: string[][] = [];
+  const engine = {
+    ...fixtureEngine(),
+    addCalibrationText: async (...text: string[]) => void given.push(text),
+  };
+  const started = startStudio(engine, element);
+  running = { ...started, element };
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  const chosen = () =>
+    started.studio.store.getState().recipe.contributors.map((c) => c.parameters.calibration ?? 'self');
+  const method = page.getByRole('combobox', { name: 'Merge method' });
+  await method.selectOptions('gram');
+  await page
+    .getByRole('combobox', { name: 'calibration of kitchen' })
+    .selectOptions('kitchen.calibration.txt');
+  expect(chosen()).toEqual(['kitchen.calibration.txt', 'self', 'self']);
+
+  const add = page.getByRole('button', { name: 'Add a text: calibration of workshop' });
+  await expect.element(add).toHaveAttribute('aria-expanded', 'false');
+  (add.element() as HTMLElement).focus();
+  await userEvent.keyboard('{Enter}');
+  const group = page.getByRole('group', { name: 'Add a text: calibration of workshop' });
+  await expect.element(group.getByRole('button', { name: 'Dataset' })).toBeVisible();
+  (group.getByRole('button', { name: 'Paste text' }).element() as HTMLElement).focus();
+  await userEvent.keyboard('{Enter}Plane with the grain.{Tab}self{Tab}{Enter}');
+  // no text is called what stands for the model's own
+  const workshop = page.getByRole('combobox', { name: 'calibration of workshop' });
+  await expect.element(workshop).toHaveValue('self (2)');
+  expect(given).toEqual([['self (2)', 'Plane with the grain.']]);
+  expect(chosen()).toEqual(['kitchen.calibration.txt', 'self', 'self (2)']);
+  await expect.element(group).not.toBeInTheDocument();
+
+  // it is on the shelf of the Evaluate tab too; where it is measured on, the form says so
+  started.studio.store.setState(({ evaluation }) => ({
+    evaluation: { ...evaluation, texts: evaluation.texts.map((t) => ({ ...t, chosen: true })) },
+  }));
+  await expect.element(page.getByText(/^self \(2\) is also measured on/)).toBeVisible();
 });

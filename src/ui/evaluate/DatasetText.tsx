@@ -5,14 +5,14 @@ import { formatBytes, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';
-import { addText } from '../state/evaluation';
 import { whyNotRead } from '../state/evaluation-gate';
 import { useFacts, useStudio } from '../studio-context';
+import type { TakeText } from './AddText';
 
 const CHARACTERS = 200_000;
 
 /** A dataset on the Hub → one of its files → a column → a text. Each step shows when the one before is done. */
-export function DatasetText({ onDone }: { onDone: () => void }) {
+export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => void }) {
   const studio = useStudio();
   const busy = useFacts(whyNotRead);
   const [id, setId] = useState('');
@@ -61,7 +61,7 @@ export function DatasetText({ onDone }: { onDone: () => void }) {
         { ref, path, characters, ...(column === '' ? {} : { column }) },
         ({ done, total }) => setShare(total > 0 ? done / total : null),
       );
-      await addText(studio, `${ref.replace(/@.*/, '')}: ${path}`, taken.text);
+      await take(`${ref.replace(/@.*/, '')}: ${path}`, taken.text);
       onDone();
     });
 

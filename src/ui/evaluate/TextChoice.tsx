@@ -1,12 +1,12 @@
-import { useMemo, useRef, useState } from 'react';
+import { useMemo } from 'react';
 import { formatBytes } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { CheckIcon, CloseIcon, FolderIcon, PlusIcon } from '../parts/icons';
-import { addText, addTextFiles, chooseText, openSampleTexts, removeText } from '../state/evaluation';
+import { CheckIcon, CloseIcon } from '../parts/icons';
+import { addText, chooseText, openSampleTexts, removeText } from '../state/evaluation';
 import type { EvaluationText } from '../state/evaluation-facts';
 import { useFacts, useStudio } from '../studio-context';
-import { DatasetText } from './DatasetText';
+import { AddText } from './AddText';
 
 /** Which texts are columns: the sample's as toggles, pasted ones, files, datasets of the Hub. */
 export function TextChoice() {
@@ -15,9 +15,6 @@ export function TextChoice() {
   const opening = useFacts((s) => s.evaluation.opening);
   const error = useFacts((s) => s.evaluation.openError);
   const busy = useFacts((s) => s.evaluation.job !== null);
-  const [adding, setAdding] = useState<'paste' | 'dataset' | null>(null);
-  const toggle = (what: 'paste' | 'dataset') => setAdding(adding === what ? null : what);
-  const files = useRef<HTMLInputElement>(null);
   return (
     <div className="stack">
       <fieldset className="text-choice">
@@ -26,28 +23,7 @@ export function TextChoice() {
           <TextToggle key={text.id} text={text} busy={busy} />
         ))}
         {opening === 'opening' ? <span className="small quiet">Opening the sample texts…</span> : null}
-        <Button variant="quiet" aria-expanded={adding === 'paste'} onClick={() => toggle('paste')}>
-          <PlusIcon /> Paste text
-        </Button>
-        <Button variant="quiet" onClick={() => files.current?.click()}>
-          <FolderIcon /> Open file
-        </Button>
-        <Button variant="quiet" aria-expanded={adding === 'dataset'} onClick={() => toggle('dataset')}>
-          <PlusIcon /> Dataset
-        </Button>
-        <input
-          ref={files}
-          className="visually-hidden"
-          type="file"
-          multiple
-          tabIndex={-1}
-          aria-label="Text files"
-          accept=".txt,.md,.jsonl,.ndjson,text/plain"
-          onChange={({ currentTarget }) => {
-            void addTextFiles(studio, [...(currentTarget.files ?? [])]);
-            currentTarget.value = '';
-          }}
-        />
+        <AddText take={async (name, text) => void (await addText(studio, name, text))} multiple />
       </fieldset>
       {error ? (
         <div className="stack">
@@ -57,8 +33,6 @@ export function TextChoice() {
           </div>
         </div>
       ) : null}
-      {adding === 'paste' ? <PasteText onDone={() => setAdding(null)} /> : null}
-      {adding === 'dataset' ? <DatasetText onDone={() => setAdding(null)} /> : null}
     </div>
   );
 }
@@ -89,45 +63,5 @@ function TextToggle({ text, busy }: { text: EvaluationText; busy: boolean }) {
         </Button>
       ) : null}
     </span>
-  );
-}
-
-function PasteText({ onDone }: { onDone: () => void }) {
-  const studio = useStudio();
-  const [name, setName] = useState('');
-  const [text, setText] = useState('');
-  const add = () => {
-    void addText(studio, name.trim() || 'pasted', text);
-    onDone();
-  };
-  return (
-    <div className="paste-text">
-      <textarea
-        className="field"
-        rows={5}
-        aria-label="Text"
-        placeholder="Paste a text that no model here was trained on."
-        value={text}
-        // biome-ignore lint/a11y/noAutofocus: it opens on request, to be pasted into.
-        autoFocus
-        onChange={(event) => setText(event.target.value)}
-      />
-      <div className="row wrap">
-        <input
-          className="field paste-name"
-          aria-label="Name of the text"
-          placeholder="Name, e.g. notes"
-          value={name}
-          maxLength={40}
-          onChange={(event) => setName(event.target.value)}
-        />
-        <Button why={text.trim() === '' ? 'Paste a text first.' : null} onClick={add}>
-          Add text
-        </Button>
-        <Button variant="quiet" onClick={onDone}>
-          Never mind
-        </Button>
-      </div>
-    </div>
   );
 }

@@ -10,6 +10,7 @@ import { Tip } from '../parts/Tip';
 import { curveStep, mayCurve, snapped } from '../state/curve';
 import type { SettingValue } from '../state/recipe-facts';
 import { settingProblem } from '../state/recipe-validation';
+import { TextParameter } from './TextParameter';
 
 const CurveEditor = lazy(() => import('./CurveEditor').then((m) => ({ default: m.CurveEditor })));
 
@@ -53,13 +54,12 @@ export function ParameterField({ spec, value, of, colour, onChange }: ParameterF
           <span className="faint">{value === true ? 'on' : 'off'}</span>
         </span>
       ) : spec.kind === 'text' ? (
-        <input
-          className="field parameter-wide"
+        <TextParameter
+          label={label}
+          self={spec.default}
+          helpId={helpId}
           value={String(value)}
-          aria-label={label}
-          aria-describedby={helpId}
-          aria-invalid={problem !== null}
-          onChange={(event) => onChange(event.target.value)}
+          onChange={onChange}
         />
       ) : (
         <select

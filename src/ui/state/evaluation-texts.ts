@@ -4,6 +4,9 @@ import { AmalgamError } from '../../errors';
 /** What `quick` scores of a text: about 500 tokens of English, seconds on any engine. */
 export const QUICK_CHARACTERS = 1500;
 
+/** What a recipe calls text that the model writes itself; no text has this name. */
+const SELF = 'self';
+
 /** Larger files are refused: a browser tab would have to hold text, tokens and losses at once. */
 export const MAX_TEXT_BYTES = 20_000_000;
 
@@ -18,6 +21,14 @@ export function scoredText(text: string, amount: 'quick' | 'full'): string {
     ? QUICK_CHARACTERS - 1
     : QUICK_CHARACTERS;
   return text.slice(0, end);
+}
+
+/** The name, or the name with the first number from 2 that makes it none of those taken. */
+export function freeName(name: string, taken: readonly string[]): string {
+  const all = new Set(taken);
+  let free = name;
+  for (let n = 2; all.has(free) || free === SELF; n++) free = `${name} (${n})`;
+  return free;
 }
 
 /** SHA-256 in hex of what is scored of a text, quick and full. */

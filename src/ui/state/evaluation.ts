@@ -13,8 +13,9 @@ import type {
 import { whyNotMeasure } from './evaluation-gate';
 import { type EvaluationRow, isPinned, recipeByMethod, targetKey } from './evaluation-rows';
 import { cellsByRow, groupCells, missingCells } from './evaluation-table';
-import { MAX_TEXT_BYTES, scoredText, textHashes, textOfFile } from './evaluation-texts';
+import { freeName, MAX_TEXT_BYTES, scoredText, textHashes, textOfFile } from './evaluation-texts';
 import type { StudioFacts } from './facts';
+import { planNow } from './plan';
 import { stayAwake } from './stay-awake';
 import { editRecipe, notifyError, type Studio } from './studio';
 
@@ -72,22 +73,38 @@ export async function forgetEarlier(studio: Studio): Promise<void> {
   }
 }
 
-/** Adds a text as a chosen column, under an id that no other has. */
-export async function addText(studio: Studio, name: string, text: string): Promise<void> {
+/**
+ * Adds a text under an id and a name that no other has, and makes it known to the engine, which may calibrate on it.
+ *
+ * @param chosen whether it is a column of the table
+ * @returns the name
+ */
+export async function addText(studio: Studio, name: string, text: string, chosen = true): Promise<string> {
   const sha256 = await textHashes(text);
+  const taken = studio.store.getState().evaluation.texts.map((t) => t.name);
+  const unique = freeName(name, taken);
   studio.store.setState(({ evaluation: e }) => {
     const own = e.texts.filter((t) => t.origin === 'own').map((t) => Number(t.id.split(' ')[1]));
     const id = `own ${Math.max(0, ...own) + 1}`;
-    const added: EvaluationText = { id, name, text, sha256, origin: 'own', chosen: true };
+    const added: EvaluationText = { id, name: unique, text, sha256, origin: 'own', chosen };
     return { evaluation: { ...e, texts: [...e.texts, added] } };
   });
+  await studio.engine.addCalibrationText(unique, text);
+  const { facts } = studio.store.getState().plan;
+  // it may be what the plan misses
+  if (facts?.problems.some(({ code }) => code === 'CalibrationUnknown')) await planNow(studio);
+  return unique;
 }
 
-/** Adds text files as columns; what is not text says so and is left out. */
-export async function addTextFiles(studio: Studio, files: readonly File[]): Promise<void> {
+/** Adds text files; what is not text says so and is left out. */
+export async function addTextFiles(
+  studio: Studio,
+  files: readonly File[],
+  take: (name: string, text: string) => Promise<void>,
+): Promise<void> {
   for (const file of files) {
     try {
-      await addText(studio, file.name, await readTextFile(file));
+      await take(file.name, await readTextFile(file));
     } catch (thrown) {
       notifyError(studio, thrown);
     }

@@ -72,10 +72,13 @@ export function setBase(recipe: RecipeFacts, ref: string): RecipeFacts {
   return { ...recipe, base: ref, contributors: recipe.contributors.filter((c) => c.ref !== ref) };
 }
 
-/** Adds a contributor with the settings of the one before it, so that a density chosen once is chosen for all. */
+/**
+ * Adds a contributor with the settings of the one before it, so that a density chosen once is chosen for all; its
+ * calibration text is its own affair.
+ */
 export function addContributor(recipe: RecipeFacts, ref: string): RecipeFacts {
   if (recipe.contributors.some((c) => c.ref === ref)) return recipe;
-  const parameters = recipe.contributors.at(-1)?.parameters ?? {};
+  const { calibration: _, ...parameters } = recipe.contributors.at(-1)?.parameters ?? {};
   const colour = freeColour(recipe.contributors);
   return { ...recipe, contributors: [...recipe.contributors, { ref, enabled: true, colour, parameters }] };
 }
