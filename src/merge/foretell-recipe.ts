@@ -17,17 +17,26 @@ export function recipeSettings(
 ): (profile: TensorProfile) => ForetoldSettings | undefined {
   const ends = recipe.amalgam.gradientEnds ?? 'mergekit';
   const byId = new Map((recipe.models ?? []).map((m) => [m.model, m.parameters]));
+  const levels = [recipe.parameters, ...byId.values()];
+  const uniform = levels.every((level) => Object.values(level).every((value) => !Array.isArray(value)));
+  const known = new Map<string, ForetoldSettings | undefined>();
   return ({ name, layer, contributors }) => {
     const place = tensorPlace(name);
     const t =
       layer !== null
         ? layerPosition(layer, layers)
         : outsidePosition(place === 'layer' ? 'before' : place, ends);
+    // neither gradients nor filters: one answer for all tensors of the same models
+    const key = uniform ? contributors.map(({ id }) => id).join('\n') : name;
+    if (known.has(key)) return known.get(key);
     const global = resolveParameters(method.parameters, [recipe.parameters], name, t);
     const models = contributors.map(({ id }) =>
       resolveParameters(method.modelParameters, [byId.get(id) ?? {}, recipe.parameters], name, t),
     );
-    if ([global, ...models].some(({ faults }) => faults.length > 0)) return undefined;
-    return { parameters: global.values, models: models.map(({ values }) => values) };
+    const settings = [global, ...models].some(({ faults }) => faults.length > 0)
+      ? undefined
+      : { parameters: global.values, models: models.map(({ values }) => values) };
+    known.set(key, settings);
+    return settings;
   };
 }

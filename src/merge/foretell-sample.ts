@@ -11,44 +11,81 @@ export type SampleSelection =
   /** With this chance, by place in the sample; the draws are fixed, so that a slider does not flicker. */
   | { kind: 'random'; probability(place: number): number };
 
-export interface SampleVerdict {
-  /** Share of elements where kept changes disagree in sign. */
-  signConflict: number;
-  /** ‖output − W₀‖ / ‖W₀‖ */
-  change: number;
-}
-
 /** What one contributor brings to the sample. */
 export interface SampleContribution {
-  selection: SampleSelection;
+  kept: KeptSample;
   /** Share of the tensor's elements that are kept. */
   share: number;
   weight: number;
 }
 
-/** Kept values of the sample, model by model: hundreds of tensors are judged for every step of a slider. */
-let scratch = new Float32Array(0);
+/** Which elements of a sample are kept, by sign: bit e % 32 of word ⌊e / 32⌋. Those that are 0 are in neither. */
+export interface KeptSample {
+  positive: Uint32Array;
+  negative: Uint32Array;
+}
 
-/** Runs the delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by energy. */
-export function judgeSample(
+/** Applies a selection to the sample of contributor `model`. */
+export function keptSample(values: Float32Array, selection: SampleSelection, model: number): KeptSample {
+  const words = Math.ceil(values.length / 32);
+  const positive = new Uint32Array(words);
+  const negative = new Uint32Array(words);
+  const { kind } = selection;
+  const [from, below] = kind === 'band' ? [selection.from, selection.below] : [0, Number.POSITIVE_INFINITY];
+  for (let e = 0; e < values.length; e++) {
+    const value = values[e]!;
+    const magnitude = Math.abs(value);
+    if (!(magnitude >= from && magnitude < below)) continue;
+    if (kind === 'random' && draw(e, model) >= selection.probability(e)) continue;
+    if (value > 0) positive[e >> 5]! |= 1 << (e & 31);
+    else if (value < 0) negative[e >> 5]! |= 1 << (e & 31);
+  }
+  return { positive, negative };
+}
+
+/** Share of the sample's elements where kept changes disagree in sign. */
+export function sampleConflict(
+  size: number,
+  preset: DeltaPreset,
+  contributions: readonly SampleContribution[],
+): number {
+  let conflicts = 0;
+  for (let word = 0; word * 32 < size; word++) {
+    let positive = 0;
+    let negative = 0;
+    for (const { kept, weight } of contributions) {
+      const sign = preset.ballots === 'unweighted' ? 1 : Math.sign(weight);
+      if (sign === 0) continue;
+      positive |= (sign > 0 ? kept.positive : kept.negative)[word]!;
+      negative |= (sign > 0 ? kept.negative : kept.positive)[word]!;
+    }
+    conflicts += ones(positive & negative);
+  }
+  return size > 0 ? conflicts / size : 0;
+}
+
+/** Bits that are 1. */
+function ones(word: number): number {
+  const pairs = word - ((word >>> 1) & 0x55555555);
+  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
+  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
+
+/**
+ * ‖output − W₀‖ / ‖W₀‖: the delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by
+ * energy.
+ */
+export function sampleChange(
   profile: TensorProfile,
   preset: DeltaPreset,
   contributions: readonly SampleContribution[],
-): SampleVerdict {
+): number {
   const { changes, base } = profile.sample;
-  const size = base.length;
   const models = changes.length;
-  if (scratch.length < models * size) scratch = new Float32Array(models * size);
-  const all = scratch;
-  const factors = new Float64Array(models);
-  const ballots = new Float64Array(models);
-  for (const [i, values] of changes.entries()) {
-    const kept = all.subarray(i * size, (i + 1) * size);
-    keepInto(kept, values, contributions[i]!.selection, i);
-    const scale = rescaled(preset, contributions[i]!, values, kept);
-    factors[i] = scale * contributions[i]!.weight;
-    ballots[i] = preset.ballots === 'unweighted' ? scale : factors[i]!;
-  }
+  const kept = contributions.map((c) => c.kept);
+  const scales = contributions.map((c, i) => rescaled(preset, c, changes[i]!));
+  const factors = contributions.map(({ weight }, i) => scales[i]! * weight);
+  const ballots = preset.ballots === 'unweighted' ? scales : factors;
   const divisors = divisorsOf(
     preset,
     contributions.map((c) => c.weight),
@@ -56,32 +93,40 @@ export function judgeSample(
   const elects = preset.consensus !== 'none';
   const byCount = preset.consensus === 'count';
   const everybody = 2 ** models - 1;
-  let conflicts = 0;
   let square = 0;
-  for (let e = 0; e < size; e++) {
-    let positive = 0;
-    let negative = 0;
-    let vote = 0;
-    for (let i = 0, at = e; i < models; i++, at += size) {
-      const value = all[at]!;
-      if (value === 0) continue; // most are
-      const ballot = value * ballots[i]!;
-      if (ballot > 0) positive |= 1 << i;
-      else if (ballot < 0) negative |= 1 << i;
-      vote += byCount ? Math.sign(ballot) : ballot;
+  for (let word = 0; word * 32 < base.length; word++) {
+    let open = 0;
+    for (let i = 0; i < models; i++) open |= kept[i]!.positive[word]! | kept[i]!.negative[word]!;
+    while (open !== 0) {
+      const place = 31 - Math.clz32(open);
+      open ^= 1 << place;
+      const e = word * 32 + place;
+      let positive = 0;
+      let negative = 0;
+      let vote = 0;
+      let all = 0;
+      for (let i = 0; i < models; i++) {
+        const { positive: up, negative: down } = kept[i]!;
+        if ((((up[word]! | down[word]!) >>> place) & 1) === 0) continue; // most are
+        all |= 1 << i;
+        const ballot = changes[i]![e]! * ballots[i]!;
+        if (ballot > 0) positive |= 1 << i;
+        else if (ballot < 0) negative |= 1 << i;
+        vote += byCount ? Math.sign(ballot) : ballot;
+      }
+      const agreeing = elects ? (vote < 0 ? negative : positive) : everybody;
+      if ((positive | negative) === 0) continue;
+      let sum = 0;
+      for (let i = 0; i < models; i++) {
+        if ((agreeing & all & (1 << i)) !== 0) sum += changes[i]![e]! * factors[i]!;
+      }
+      square += (sum * divisors(agreeing)) ** 2;
     }
-    if (positive !== 0 && negative !== 0) conflicts++;
-    const agreeing = elects ? (vote < 0 ? negative : positive) : everybody;
-    if ((positive | negative) === 0) continue;
-    let sum = 0;
-    for (let i = 0, at = e; i < models; i++, at += size) {
-      if ((agreeing >> i) & 1) sum += all[at]! * factors[i]!;
-    }
-    square += (sum * divisors(agreeing)) ** 2;
   }
+  const size = base.length;
   const norm = Math.sqrt(profile.products[0]![0]!);
   const change = size > 0 ? Math.abs(preset.lambda) * Math.sqrt((square / size) * profile.elements) : 0;
-  return { signConflict: size > 0 ? conflicts / size : 0, change: norm > 0 ? change / norm : 0 };
+  return norm > 0 ? change / norm : 0;
 }
 
 /** The reciprocal of the divisor for a set of agreeing models, bit i for model i. */
@@ -97,29 +142,6 @@ function divisorsOf(preset: DeltaPreset, weights: readonly number[]): (agreeing:
   };
 }
 
-/** The sample of contributor `model` with what is not kept set to 0. */
-export function keptValues(values: Float32Array, selection: SampleSelection, model: number): Float32Array {
-  const kept = new Float32Array(values.length);
-  keepInto(kept, values, selection, model);
-  return kept;
-}
-
-function keepInto(out: Float32Array, values: Float32Array, selection: SampleSelection, model: number): void {
-  if (selection.kind === 'all') out.set(values);
-  else if (selection.kind === 'band') {
-    const { from, below } = selection;
-    for (let e = 0; e < values.length; e++) {
-      const value = values[e]!;
-      const magnitude = Math.abs(value);
-      out[e] = magnitude >= from && magnitude < below ? value : 0;
-    }
-  } else {
-    for (let e = 0; e < values.length; e++) {
-      out[e] = draw(e, model) < selection.probability(e) ? values[e]! : 0;
-    }
-  }
-}
-
 /** Steps that share no common measure, one per model: draws of different models are independent. */
 const STEPS = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53].map((p) => Math.sqrt(p) % 1);
 
@@ -129,15 +151,14 @@ function draw(e: number, model: number): number {
 }
 
 /** What kept values are multiplied by; a chance of its own for every element is taken at its mean. */
-function rescaled(
-  preset: DeltaPreset,
-  { selection, share }: SampleContribution,
-  values: Float32Array,
-  kept: Float32Array,
-): number {
-  if (selection.kind === 'all' || preset.rescale === 'none') return 1;
+function rescaled(preset: DeltaPreset, { kept, share }: SampleContribution, values: Float32Array): number {
+  if (share >= 1 || preset.rescale === 'none') return 1;
   if (preset.rescale !== 'l1') return share > 0 ? 1 / share : 1;
-  const norm = (of: Float32Array) => of.reduce((sum, v) => sum + Math.abs(v), 0);
-  const [before, after] = [norm(values), norm(kept)];
+  let [before, after] = [0, 0];
+  for (let e = 0; e < values.length; e++) {
+    const magnitude = Math.abs(values[e]!);
+    before += magnitude;
+    if (((kept.positive[e >> 5]! | kept.negative[e >> 5]!) >>> (e & 31)) & 1) after += magnitude;
+  }
   return before >= 1e-7 && after >= 1e-7 ? before / after : 1;
 }

@@ -5,7 +5,13 @@
  */
 import type { ContributorReport, TensorReport } from '../engine/protocol';
 import type { TensorProfile } from '../engine/protocol-profile';
-import { judgeSample, keptValues, type SampleSelection, type SampleVerdict } from './foretell-sample';
+import {
+  type KeptSample,
+  keptSample,
+  type SampleSelection,
+  sampleChange,
+  sampleConflict,
+} from './foretell-sample';
 import type { DeltaPreset, MergeMethod } from './method';
 import type { ResolvedParameters } from './plan';
 import { above, largest, type MagnitudeCurve, magnitudeCurve, mergeCurves } from './profile-curve';
@@ -15,6 +21,10 @@ import { keptCount } from './radix-select';
 export interface PreparedProfile {
   profile: TensorProfile;
   curves: MagnitudeCurve[];
+  /** Cosines between contributors; a zero task vector has 0 with all. */
+  cosine: number[][];
+  /** What each contributor kept last: most steps of a slider change one of them. */
+  latest: (Selected | undefined)[];
 }
 
 /** Values for one tensor, as resolved from the recipe; models in the profile's order. */
@@ -33,7 +43,14 @@ export interface ForetoldReport extends TensorReport {
 const FORETOLD: ReadonlySet<DeltaPreset['select']> = new Set(['all', 'top-k', 'random', 'rank', 'band']);
 
 export function prepareProfile(profile: TensorProfile): PreparedProfile {
-  return { profile, curves: profile.contributors.map((_, i) => magnitudeCurve(profile, i)) };
+  const curves = profile.contributors.map((_, i) => magnitudeCurve(profile, i));
+  const cosine = curves.map((a, i) =>
+    curves.map((b, j) => {
+      const scale = a.norm * b.norm;
+      return scale > 0 ? Math.max(-1, Math.min(1, profile.products[i + 1]![j + 1]! / scale)) : 0;
+    }),
+  );
+  return { profile, curves, cosine, latest: [] };
 }
 
 /**
@@ -74,7 +91,7 @@ export function foretell(
  * select by contributor, or by a threshold of the whole model.
  */
 export function foretellMask(
-  { profile, curves }: PreparedProfile,
+  prepared: PreparedProfile,
   method: MergeMethod,
   settings: ForetoldSettings,
   index: number,
@@ -82,9 +99,18 @@ export function foretellMask(
   if (method.compute.kind !== 'delta') return undefined;
   const preset = method.compute.preset(settings.parameters);
   if (!FORETOLD.has(preset.select) || preset.scope === 'model') return undefined;
-  const values = profile.sample.changes[index]!;
-  const { sample } = selectionOf(preset, curves[index]!, values, settings.models[index]!, undefined);
-  return Uint8Array.from(keptValues(values, sample, index), (v) => (v === 0 ? 0 : 1));
+  const { positive, negative } = selected(
+    prepared,
+    index,
+    preset,
+    settings.models[index]!,
+    undefined,
+  ).sample();
+  const size = prepared.profile.sample.base.length;
+  return Uint8Array.from(
+    { length: size },
+    (_, e) => ((positive[e >> 5]! | negative[e >> 5]!) >>> (e & 31)) & 1,
+  );
 }
 
 /** The threshold of every contributor over all tensors, at its density in the first of them. */
@@ -109,34 +135,71 @@ function modelThresholds(
 }
 
 function foretoldDelta(
-  { profile, curves }: PreparedProfile,
+  prepared: PreparedProfile,
   preset: DeltaPreset,
   settings: ForetoldSettings,
   wholeModel: ReadonlyMap<string, number> | undefined,
 ): ForetoldReport {
+  const { profile } = prepared;
   const kept = profile.contributors.map(({ id }, i) =>
-    selectionOf(preset, curves[i]!, profile.sample.changes[i]!, settings.models[i]!, wholeModel?.get(id)),
+    selected(prepared, i, preset, settings.models[i]!, wholeModel?.get(id)),
   );
-  const judge = () =>
-    judgeSample(
-      profile,
-      preset,
-      kept.map(({ kept: count, sample }, i) => ({
-        selection: sample,
-        share: count / profile.elements,
-        weight: Number(settings.models[i]!.weight ?? 1),
-      })),
-    );
-  const contributors = profile.contributors.map(
-    ({ id }, i): ContributorReport => ({
-      id,
-      kept: kept[i]!.kept,
-      threshold: kept[i]!.threshold,
-      norm: curves[i]!.norm,
-      keptNorm: Math.sqrt(kept[i]!.energy),
-    }),
+  const contributions = () =>
+    kept.map(({ report: { kept: count }, sample }, i) => ({
+      kept: sample(),
+      share: count / profile.elements,
+      weight: Number(settings.models[i]!.weight ?? 1),
+    }));
+  return report(
+    prepared,
+    kept.map((k) => k.report),
+    'merge',
+    {
+      signConflict: () => sampleConflict(profile.sample.base.length, preset, contributions()),
+      outputChange: () => sampleChange(profile, preset, contributions()),
+    },
   );
-  return report(profile, contributors, judge, 'merge');
+}
+
+/** What a contributor keeps under certain settings. */
+interface Selected {
+  /** The settings. */
+  by: readonly unknown[];
+  report: ContributorReport;
+  /** Which elements of the sample; worked out when it is first asked for. */
+  sample(): KeptSample;
+}
+
+function selected(
+  { profile, curves, latest }: PreparedProfile,
+  index: number,
+  preset: DeltaPreset,
+  model: ResolvedParameters,
+  modelThreshold: number | undefined,
+): Selected {
+  const by = [preset.select, preset.scope, model.density, model.epsilon, model.gamma, modelThreshold];
+  const known = latest[index];
+  if (known?.by.every((value, i) => value === by[i])) return known;
+  const curve = curves[index]!;
+  const values = profile.sample.changes[index]!;
+  const { kept, threshold, energy, sample } = selectionOf(preset, curve, values, model, modelThreshold);
+  let places: KeptSample | undefined;
+  const made: Selected = {
+    by,
+    report: {
+      id: profile.contributors[index]!.id,
+      kept,
+      threshold,
+      norm: curve.norm,
+      keptNorm: Math.sqrt(energy),
+    },
+    sample() {
+      places ??= keptSample(values, sample, index);
+      return places;
+    },
+  };
+  latest[index] = made;
+  return made;
 }
 
 interface Selection {
@@ -229,21 +292,21 @@ function ranksOf(curve: MagnitudeCurve, values: Float32Array): Float64Array {
 }
 
 /** Σ cᵢWᵢ = W₀ + (Σcᵢ − 1)·W₀ + Σ cᵢτᵢ: the change is known exactly. */
-function foretoldSum({ profile, curves }: PreparedProfile, coefficients: readonly number[]): ForetoldReport {
+function foretoldSum(prepared: PreparedProfile, coefficients: readonly number[]): ForetoldReport {
   const sum = coefficients.reduce((a, b) => a + b, 0);
-  const vector = [sum - 1, ...coefficients];
-  const contributors = profile.contributors.map(({ id }, i) => whole(id, profile, curves[i]!));
-  const change = changeOf(profile, vector);
-  return report(profile, contributors, () => ({ signConflict: 0, change }), 'merge');
+  const change = changeOf(prepared.profile, [sum - 1, ...coefficients]);
+  return report(prepared, whole(prepared), 'merge', { signConflict: () => 0, outputChange: () => change });
 }
 
-function foretoldChanges({ profile, curves }: PreparedProfile): ForetoldReport {
-  const contributors = profile.contributors.map(({ id }, i) => whole(id, profile, curves[i]!));
-  return report(profile, contributors, () => ({ signConflict: 0, change: 0 }), 'changes');
+function foretoldChanges(prepared: PreparedProfile): ForetoldReport {
+  return report(prepared, whole(prepared), 'changes', { signConflict: () => 0, outputChange: () => 0 });
 }
 
-function whole(id: string, profile: TensorProfile, curve: MagnitudeCurve): ContributorReport {
-  return { id, kept: profile.elements, threshold: 0, norm: curve.norm, keptNorm: curve.norm };
+function whole({ profile, curves }: PreparedProfile): ContributorReport[] {
+  return profile.contributors.map(({ id }, i) => {
+    const { norm } = curves[i]!;
+    return { id, kept: profile.elements, threshold: 0, norm, keptNorm: norm };
+  });
 }
 
 /** ‖Σ cᵢvᵢ‖ / ‖W₀‖ by the products of the vectors. */
@@ -258,23 +321,14 @@ function changeOf({ products }: TensorProfile, c: readonly number[]): number {
 
 /** @param judge what the models do together; worked out when it is first looked at */
 function report(
-  profile: TensorProfile,
+  { profile, cosine }: PreparedProfile,
   contributors: ContributorReport[],
-  judge: () => SampleVerdict,
   foretold: ForetoldReport['foretold'],
+  judge: { signConflict(): number; outputChange(): number },
 ): ForetoldReport {
   const { name, layer, module, shape, dtype, elements, products, nonFinite } = profile;
-  const cosine = contributors.map((a, i) =>
-    contributors.map((b, j) => {
-      const scale = a.norm * b.norm;
-      return scale > 0 ? Math.max(-1, Math.min(1, products[i + 1]![j + 1]! / scale)) : 0;
-    }),
-  );
-  let verdict: SampleVerdict | undefined;
-  const together = () => {
-    verdict ??= judge();
-    return verdict;
-  };
+  let conflict: number | undefined;
+  let change: number | undefined;
   return {
     name,
     layer,
@@ -285,12 +339,14 @@ function report(
     copied: false,
     contributors,
     get signConflict() {
-      return together().signConflict;
+      conflict ??= judge.signConflict();
+      return conflict;
     },
     cosine,
     baseNorm: Math.sqrt(products[0]![0]!),
     get outputChange() {
-      return together().change;
+      change ??= judge.outputChange();
+      return change;
     },
     nonFinite,
     foretold,
