@@ -44,6 +44,8 @@ export interface BufferRange {
   buffer: EngineBuffer;
   byteOffset?: number;
   byteLength: number;
+  /** Memory of at least `byteLength` bytes in which the answer may come; the caller gives it away. */
+  into?: ArrayBuffer;
 }
 
 export type EngineKind = 'webgpu' | 'cpu';

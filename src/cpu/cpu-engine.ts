@@ -1,6 +1,7 @@
 import type { BufferRange, ComputeEngine, Dispatch, EngineBuffer, EngineSeconds } from '../compute/engine';
 import type { Kernel } from '../compute/kernel';
 import { AmalgamError } from '../errors';
+import { FORWARD_KERNELS } from './forward-kernels';
 import { instantiateKernels } from './kernel-exports';
 import { CpuMemory, type Range } from './memory';
 import { STRIP, STRIP_KERNELS, type StripKernel } from './strips';
@@ -104,7 +105,7 @@ export function createCpuEngine(): ComputeEngine {
     },
     run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>) {
       const { params, buffers, groups } = dispatch;
-      const strips = STRIP_KERNELS.get(kernel.id);
+      const strips = STRIP_KERNELS.get(kernel.id) ?? FORWARD_KERNELS.get(kernel.id);
       const strip = strips && stripOf(strips, dispatch);
       queue.push({
         buffers: Object.values(buffers),
@@ -130,8 +131,12 @@ export function createCpuEngine(): ComputeEngine {
     },
     read(ranges: readonly BufferRange[]) {
       flush();
-      const copy = ({ buffer, byteOffset = 0, byteLength }: BufferRange) =>
-        bytesOf(buffer).slice(byteOffset, byteOffset + byteLength);
+      const copy = ({ buffer, byteOffset = 0, byteLength, into }: BufferRange) => {
+        if (!into) return bytesOf(buffer).slice(byteOffset, byteOffset + byteLength);
+        const answer = new Uint8Array(into, 0, byteLength);
+        answer.set(bytesOf(buffer).subarray(byteOffset, byteOffset + byteLength));
+        return answer;
+      };
       return Promise.resolve(spend('readback', () => ranges.map(copy)));
     },
     close() {

@@ -105,6 +105,58 @@ export interface KernelExports {
     add: number,
     small: number,
   ): void;
+  attentionScores(
+    q: Address,
+    qPitch: number,
+    rows: number,
+    k: Address,
+    kPitch: number,
+    columns: number,
+    dim: number,
+    out: Address,
+    outPitch: number,
+    scale: number,
+    slope: number,
+    column: number,
+  ): void;
+  attentionMix(
+    shares: Address,
+    sharePitch: number,
+    rows: number,
+    v: Address,
+    vPitch: number,
+    keys: number,
+    dim: number,
+    y: Address,
+    yPitch: number,
+  ): void;
+  matmulBlock(
+    weights: Address,
+    dtype: number,
+    inputs: number,
+    outputs: number,
+    x: Address,
+    xPitch: number,
+    rows: number,
+    bias: Address,
+    y: Address,
+    yPitch: number,
+    add: number,
+    scale: number,
+    scratch: Address,
+  ): void;
+  /** Needs no scratch. */
+  matmulLine: KernelExports['matmulBlock'];
+  inputGram(
+    x: Address,
+    pitch: number,
+    rows: number,
+    width: number,
+    s: Address,
+    first: number,
+    end: number,
+    scratch: Address,
+  ): void;
   changeSquares(base: Address, out: Address, elements: number, sums: Address, scratch: Address): void;
 }
 

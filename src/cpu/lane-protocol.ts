@@ -20,7 +20,7 @@ export type Command =
 /** Commands, and what is read when they are done. */
 export interface Batch {
   commands: Command[];
-  read: { buffer: number; byteOffset: number; byteLength: number }[];
+  read: { buffer: number; byteOffset: number; byteLength: number; into?: ArrayBuffer }[];
 }
 
 /** One for every batch, in order. `spent`: the memory of what was written. */

@@ -57,6 +57,17 @@ describe('an engine in a thread of its own', () => {
     expect(given.length).toBe(0);
   });
 
+  it('answers in the memory it is given', async () => {
+    const engine = open();
+    const buffer = engine.allocate(8, 'buffer');
+    engine.write(buffer, 0, new Uint8Array([1, 2, 3, 4, 5, 6, 7, 8]));
+    const into = new Uint8Array(16).fill(9).buffer;
+    const [bytes] = await engine.read([{ buffer, byteOffset: 4, byteLength: 4, into }]);
+    expect([...bytes!]).toEqual([5, 6, 7, 8]);
+    expect(bytes!.buffer.byteLength).toBe(16);
+    expect(into.byteLength).toBe(0);
+  });
+
   it('answers reads in order', async () => {
     const engine = open();
     const buffer = engine.allocate(4, 'buffer');

@@ -100,12 +100,13 @@ export function createRemoteEngine(
     },
     read(ranges) {
       if (failed) return Promise.reject(failed);
-      const read = ranges.map(({ buffer, byteOffset = 0, byteLength }) => ({
+      const read = ranges.map(({ buffer, byteOffset = 0, ...range }) => ({
         buffer: numberOf(buffer),
         byteOffset,
-        byteLength,
+        ...range,
       }));
-      port.postMessage({ commands, read }, transfer);
+      const given = ranges.flatMap(({ into }) => into ?? []);
+      port.postMessage({ commands, read }, [...transfer, ...given]);
       commands = [];
       transfer = [];
       return new Promise((resolve, reject) => waiting.push({ resolve, reject }));

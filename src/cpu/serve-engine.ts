@@ -24,11 +24,7 @@ export function serveEngine(
           obey(engine, buffers, kernels, command);
           if (command.do === 'write') spent.push(command.data.buffer);
         }
-        const ranges = batch.read.map(({ buffer, byteOffset, byteLength }) => ({
-          buffer: buffers.get(buffer)!,
-          byteOffset,
-          byteLength,
-        }));
+        const ranges = batch.read.map(({ buffer, ...range }) => ({ buffer: buffers.get(buffer)!, ...range }));
         const data = await engine.read(ranges);
         answer({ data, seconds: { ...engine.seconds }, spent }, [
           ...data.map(({ buffer }) => buffer),

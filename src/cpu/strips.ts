@@ -13,7 +13,7 @@ import type { Address, KernelExports } from './kernel-exports';
 export const STRIP = HISTOGRAM_ELEMENTS;
 
 /** Scratch of the kernels, in the page of memory that is never given away. */
-const SCRATCH: Address = 64;
+export const SCRATCH: Address = 64;
 
 /** One dispatch on elements [begin, begin + n). */
 export interface Strip {

@@ -149,8 +149,8 @@ class GpuEngine implements ComputeEngine {
     const mapped = staging.getMappedRange(0, total);
     this.stamps.verify(new Uint32Array(mapped, offset, this.stamps.byteLength / 4));
     let at = 0;
-    const copies = sizes.map((size) => {
-      const copy = new Uint8Array(size);
+    const copies = ranges.map(({ byteLength: size, into }) => {
+      const copy = new Uint8Array(into ?? new ArrayBuffer(size), 0, size);
       copy.set(new Uint8Array(mapped, at, size));
       at += size;
       return copy;

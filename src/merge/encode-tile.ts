@@ -4,6 +4,7 @@ import { DTYPE_CODE } from '../compute/kernels/decode';
 import { encode } from '../compute/kernels/encode';
 import { AmalgamError } from '../errors';
 import { isWeightDtype, weightBytes } from '../formats/dtype';
+import { spareArray } from '../sources/spare-arrays';
 import type { TensorTask } from './tensor-task';
 
 /**
@@ -25,8 +26,9 @@ export async function encodeTile(
     groups: blockCount(elements),
     elements,
   });
+  const words = Math.ceil(byteLength / 4) * 4;
   const [packed, status, ...rest] = await work.engine.read([
-    { buffer: work.packed, byteLength: Math.ceil(byteLength / 4) * 4 },
+    { buffer: work.packed, byteLength: words, into: spareArray(words).buffer },
     { buffer: work.status, byteLength: work.status.byteLength },
     ...more,
   ]);

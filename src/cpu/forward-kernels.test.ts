@@ -1,0 +1,224 @@
+/** The kernels of the forward pass in WebAssembly, with sums in f32, against their twins, whose sums are f64. */
+import { describe, expect, it } from 'vitest';
+import type { Kernel } from '../compute/kernel';
+import { NO_WINDOW } from '../compute/kernels/attention-groups';
+import { attentionMix } from '../compute/kernels/attention-mix';
+import { attentionScores } from '../compute/kernels/attention-scores';
+import {
+  after,
+  type Contents,
+  floats,
+  packed,
+  tolerance,
+} from '../compute/kernels/forward-kernels.test.fixture';
+import { inputGram } from '../compute/kernels/input-gram';
+import { matmul, matmulWork } from '../compute/kernels/matmul';
+import type { WeightDtype } from '../formats/dtype';
+import { createCpuEngine } from './cpu-engine';
+import { FORWARD_KERNELS } from './forward-kernels';
+
+const engine = createCpuEngine();
+const tested = new Set<string>();
+
+/** Everything the kernel leaves in a buffer, within the kernel's tolerance of what its twin leaves; the kernel's. */
+async function close(
+  declared: unknown,
+  contents: () => Contents,
+  params: Record<string, number>,
+  work: { groups: number; elements: number },
+  output = 'y',
+): Promise<Float32Array> {
+  const kernel = declared as Kernel;
+  expect(FORWARD_KERNELS.get(kernel.id)?.fits?.(params) ?? FORWARD_KERNELS.has(kernel.id)).toBe(true);
+  tested.add(kernel.id);
+  const found = new Float32Array((await after(engine, kernel, contents(), params, work, output)).buffer);
+  const twin = contents();
+  kernel.cpu({
+    params,
+    groups: work.groups,
+    u32: (name) => new Uint32Array(twin[name]!.buffer),
+    f32: (name) => new Float32Array(twin[name]!.buffer),
+  });
+  const expected = new Float32Array(twin[output]!.buffer);
+  const largest = expected.reduce((m, v) => Math.max(m, Math.abs(v)), 0);
+  const worst = expected.reduce((m, v, i) => Math.max(m, Math.abs(v - found[i]!)), 0);
+  expect(largest).toBeGreaterThan(0);
+  expect(worst / largest, `${kernel.id}: ${worst} of ${largest}`).toBeLessThanOrEqual(tolerance(kernel));
+  return found;
+}
+
+it('runs in WebAssembly here', () => {
+  expect(engine.adapter).toBe('WebAssembly');
+});
+
+describe('the linear layer', () => {
+  // panels of eight outputs and rows in fours, whole and not; sums of one piece and of several; the FFN of a 0.5 B model
+  const shapes = [
+    [1, 4, 1],
+    [3, 12, 7],
+    [4, 256, 8],
+    [9, 260, 13],
+    [6, 4864, 18],
+  ] as const;
+  const dtypes: WeightDtype[] = ['F32', 'F16', 'BF16'];
+  it.each(
+    (['block', 'line'] as const).flatMap((form) =>
+      shapes.flatMap((s) => dtypes.map((d) => [form, d, ...s] as const)),
+    ),
+  )('%s %s [%i, %i] → %i', async (form, dtype, rows, inputs, outputs) => {
+    for (const [add, biased] of [
+      [0, 0],
+      [1, 0],
+      [0, 1],
+      [1, 1],
+    ] as const) {
+      const contents = () => ({
+        weights: packed(floats((outputs + 2) * inputs, 1), dtype),
+        x: floats(rows * (inputs + 8), 2),
+        bias: floats(outputs, 3),
+        y: floats(rows * (outputs + 3) + 2, 4),
+      });
+      const params = {
+        rows,
+        outputs,
+        inputs4: inputs / 4,
+        w_first: 2,
+        x_stride4: inputs / 4 + 2,
+        y_stride: outputs + 3,
+        y_begin: 2,
+        add,
+        biased,
+        scale: 0.75,
+      };
+      const y = await close(matmul[form][dtype], contents, params, matmulWork(form, rows, outputs));
+      // what does not belong to it keeps its bits
+      const before = contents().y;
+      for (const at of [0, 1, outputs + 2, y.length - 3, y.length - 1]) {
+        const inside = (at - 2) % (outputs + 3) < outputs && at >= 2;
+        if (!inside) expect(y[at]).toBe(before[at]);
+      }
+    }
+  });
+
+  it('carries what is not finite', async () => {
+    const weights = floats(8 * 8, 5);
+    weights[3 * 8 + 5] = Number.NaN;
+    weights[6 * 8 + 1] = Number.NEGATIVE_INFINITY;
+    for (const dtype of dtypes) {
+      for (const form of ['block', 'line'] as const) {
+        const y = await after(
+          engine,
+          matmul[form][dtype] as unknown as Kernel,
+          {
+            weights: packed(weights, dtype),
+            x: new Float32Array(8).fill(1),
+            bias: new Float32Array(4),
+            y: new Float32Array(8),
+          },
+          {
+            rows: 1,
+            outputs: 8,
+            inputs4: 2,
+            w_first: 0,
+            x_stride4: 2,
+            y_stride: 8,
+            y_begin: 0,
+            add: 0,
+            biased: 0,
+            scale: 1,
+          },
+          matmulWork(form, 1, 8),
+          'y',
+        );
+        const values = new Float32Array(y.buffer);
+        expect([...values].map(Number.isFinite)).toEqual([true, true, true, false, true, true, false, true]);
+        expect(values[3]).toBeNaN();
+        expect(values[6]).toBe(Number.NEGATIVE_INFINITY);
+      }
+    }
+  });
+});
+
+describe('Gram matrices', () => {
+  // widths of whole tiles and of half a tile more; rows of one panel and of several; dispatches that begin between tiles
+  it.each([
+    [4, 3, 0, 1],
+    [8, 256, 0, 1],
+    [20, 300, 0, 6],
+    [20, 300, 2, 3],
+    [76, 512, 0, 55],
+    [76, 70, 7, 41],
+  ])('width %i, %i rows, tiles from %i on, %i of them', async (width, rows, first_tile, tiles) => {
+    const before = floats(width ** 2, 7);
+    const symmetric = before.map((v, e) => v + before[(e % width) * width + Math.floor(e / width)]!);
+    const side = Math.ceil(width / 8);
+    const whole = first_tile === 0 && tiles === (side * (side + 1)) / 2;
+    const s = await close(
+      inputGram.block,
+      () => ({ x: floats((rows + 2) * (width + 12), 8), s: symmetric.slice() }),
+      { rows, first: 2, stride4: width / 4 + 3, begin4: 2, width4: width / 4, first_tile },
+      { groups: Math.ceil(tiles / 64), elements: tiles },
+      's',
+    );
+    for (let i = 0; i < width; i++) {
+      for (let j = 0; j < i; j++) expect(s[i * width + j]).toBe(s[j * width + i]);
+    }
+    expect(s.every((v, e) => v !== symmetric[e])).toBe(whole);
+  });
+});
+
+describe('attention', () => {
+  // heads, heads a key head, dimensions, window, slopes
+  it.each([
+    [6, 3, 4, NO_WINDOW, 0],
+    [4, 2, 20, 5, 1],
+    [2, 1, 64, NO_WINDOW, 1],
+    [3, 3, 88, 3, 0],
+  ])('%i heads, %i a key head, %i dimensions, window %i', async (heads, share, dim, window, sloped) => {
+    // rows 0 … 9 from position 0, keys from row 1 on; rows 10 … 12 from position 6, keys from row 14 on
+    const groups = [
+      [0, 4, 1, 0],
+      [4, 4, 1, 4],
+      [8, 2, 1, 8],
+      [10, 3, 14, 6],
+      [13, 1, 14, 9],
+    ];
+    const span = 12;
+    const shared = { groups: 4, group_begin: 1, heads, share, dim4: dim / 4, span, window };
+    const table = () => Uint32Array.from(groups.flat());
+    const scores = await close(
+      attentionScores,
+      () => ({
+        q: floats(14 * heads * dim, 9),
+        k: floats(24 * (heads / share) * dim, 10),
+        groups: table(),
+        slopes: floats(heads, 11),
+        scores: new Float32Array(4 * heads * 4 * span),
+      }),
+      { ...shared, sloped, scale: 0.3, cap: 0 },
+      { groups: 1, elements: 4 * heads * (span / 4) },
+      'scores',
+    );
+    // as the softmax leaves them: nothing beyond a group's last key
+    const shares = scores.map((v, e) => {
+      const g = groups[1 + Math.floor(e / (heads * 4 * span))]!;
+      const first = Math.max(0, g[3]! + 1 - window) & ~3;
+      return first + (e % span) < g[3]! + g[1]! ? v : 0;
+    });
+    await close(
+      attentionMix,
+      () => ({
+        shares: shares.slice(),
+        v: floats(24 * (heads / share) * dim, 12),
+        groups: table(),
+        y: floats(14 * heads * dim, 13),
+      }),
+      shared,
+      { groups: 1, elements: 4 * heads * (dim / 4) },
+    );
+  });
+});
+
+it('every kernel of the forward pass in WebAssembly is among them', () => {
+  expect([...tested].sort()).toEqual([...FORWARD_KERNELS.keys()].sort());
+});
