@@ -79,6 +79,7 @@ test('measuring fills the table; what was measured is kept and shown dimmed afte
 test('all methods are compared, and a click takes one into the recipe', async () => {
   const studio = await open();
   for (const name of ['common', 'harbour', 'workshop']) await text(name).click();
+  await expect.element(page.getByText(/^Gram merge.* is not among them/)).toBeVisible();
   await page.getByRole('button', { name: /^Compare all \d+ methods/ }).click();
   await idle(studio);
   const merges = [...studio.store.getState().evaluation.lastOf.keys()].filter((id) =>
@@ -89,6 +90,9 @@ test('all methods are compared, and a click takes one into the recipe', async ()
   await page.getByRole('button', { name: /^Take into the recipe: Linear/ }).click();
   expect(studio.store.getState().recipe.method).toBe('linear');
   await expect.element(row('Linear').getByText('this recipe')).toBeVisible();
+  await page.getByRole('button', { name: 'Make it the recipe’s method' }).click();
+  await expect.element(row('Gram merge 0.2').getByText('this recipe')).toBeVisible();
+  await expect.element(page.getByText(/^Gram merge.* is not among them/)).not.toBeInTheDocument();
 });
 
 test('measuring can be stopped; the merge waits for it and says so', async () => {

@@ -6,7 +6,7 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { Section } from '../parts/Section';
 import { measure, takeMethod } from '../state/evaluation';
 import { whyNotMeasure } from '../state/evaluation-gate';
-import type { EvaluationRow } from '../state/evaluation-rows';
+import { type EvaluationRow, methodsNotCompared, recipeByMethod } from '../state/evaluation-rows';
 import {
   bestMerge,
   evaluationTable,
@@ -14,6 +14,8 @@ import {
   type TableRow,
   tableErrors,
 } from '../state/evaluation-table';
+import { methodTitle } from '../state/recipe-build';
+import { editRecipe } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { MeasuredFoot } from './MeasuredFoot';
 import { MeasuringBar } from './MeasuringBar';
@@ -146,6 +148,28 @@ function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
           ? `${formatCounted(ownToDo, 'number')} to measure, or ${formatCounted(comparedToDo, 'number')} to compare all methods. Merges are computed on the fly; nothing is written.`
           : 'Merges are computed on the fly; nothing is written.'}
       </span>
+      <NotCompared />
     </div>
   );
+}
+
+/** Why a method is missing among all methods, and how it becomes a row. */
+function NotCompared() {
+  const studio = useStudio();
+  const recipe = useFacts((s) => s.recipe);
+  const models = useFacts((s) => s.models);
+  return methodsNotCompared(recipe, models).map((method) => (
+    <span key={method.id} className="small quiet">
+      {methodTitle(recipe, method)} is not among them: it runs every model over text first, minutes where
+      these take seconds.{' '}
+      <button
+        type="button"
+        className="link"
+        onClick={() => editRecipe(studio, (r) => recipeByMethod(r, method))}
+      >
+        Make it the recipe’s method
+      </button>{' '}
+      to measure it.
+    </span>
+  ));
 }

@@ -61,6 +61,16 @@ export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[
   return rows;
 }
 
+/** Methods that fit but are no row: they run every model first, which is worth it for the recipe one has settled on. */
+export function methodsNotCompared(recipe: RecipeFacts, models: readonly ModelFacts[]): MergeMethod[] {
+  return methods.filter(
+    (method) =>
+      method.compute.kind === 'solved' &&
+      method.id !== recipe.method &&
+      recipeProblems(recipeByMethod(recipe, method), models, method).length === 0,
+  );
+}
+
 /** The recipe by another method, as the method picker makes it; by its own method, the recipe itself. */
 export function recipeByMethod(recipe: RecipeFacts, method: MergeMethod): RecipeFacts {
   return method.id === recipe.method ? recipe : setMethod(recipe, methodById.get(recipe.method), method);
