@@ -11,10 +11,14 @@ import { STUDIO_URL } from './addresses';
 
 export { expect };
 
-export const test = base.extend({
+export const test = base.extend<{ profile: string }>({
   // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixture's needs from this very pattern.
-  context: async ({}, use) => {
+  profile: async ({}, use) => {
     const profile = await mkdtemp(join(tmpdir(), 'amalgam-journey-'));
+    await use(profile);
+    await rm(profile, { recursive: true, force: true });
+  },
+  context: async ({ profile }, use) => {
     const executablePath = findChromium();
     const context = await chromium.launchPersistentContext(profile, {
       baseURL: STUDIO_URL,
@@ -24,7 +28,6 @@ export const test = base.extend({
     });
     await use(context);
     await context.close();
-    await rm(profile, { recursive: true, force: true });
   },
   page: async ({ context }, use) => {
     const page = context.pages()[0] ?? (await context.newPage());

@@ -1,0 +1,108 @@
+/** Signing in at the hub, and the search for the token afterwards: it is nowhere but in requests to the hub. */
+import { join } from 'node:path';
+import type { Page, Request } from '@playwright/test';
+import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
+import { CLIENT_ID, HUB_CDN_PORT, HUB_PORT, HUB_URL, STUDIO_URL } from './addresses';
+import { filesHolding, placesInPage } from './stored-text';
+import { expect, test } from './studio';
+
+let hub: FakeHub;
+test.beforeEach(async () => {
+  hub = await startFakeHub({
+    models: sampleModels(join(import.meta.dirname, '../../public/samples')),
+    apps: [{ clientId: CLIENT_ID, redirectUrls: [STUDIO_URL] }],
+    port: HUB_PORT,
+    cdnPort: HUB_CDN_PORT,
+  });
+});
+test.afterEach(() => hub.close());
+
+/** Opens the hub's page by the button and follows one of its links. */
+async function signIn(page: Page, link: 'Authorize' | 'Deny'): Promise<void> {
+  const opened = page.context().waitForEvent('page');
+  await page.getByRole('button', { name: /^Sign in to/ }).click();
+  const window = await opened;
+  await window.getByRole('link', { name: link }).click();
+  // it hands its answer over and closes
+  if (!window.isClosed()) await window.waitForEvent('close');
+}
+
+test('signing in opens a gated model and pushes; the token is in no storage, address, log or other request', async ({
+  context,
+  page,
+  profile,
+}) => {
+  const requests: Request[] = [];
+  const said: string[] = [];
+  context.on('request', (request) => requests.push(request));
+  context.on('console', (message) => said.push(message.text()));
+
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  await page.getByRole('button', { name: 'Get the files' }).click();
+  await page.getByText('Access token and hub').click();
+  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
+  await page.getByLabel('Hub', { exact: true }).press('Enter');
+
+  await signIn(page, 'Deny');
+  await expect(page.getByText(/You did not agree/)).toBeVisible();
+  await signIn(page, 'Authorize');
+  await expect(page.getByText('signed in as writer')).toBeVisible();
+  const tokens = new Set(hub.requests.map((r) => r.authorization).filter((a) => a !== undefined));
+  expect(tokens.size).toBe(1);
+  const token = [...tokens][0]!.replace('Bearer ', '');
+  expect(token).toMatch(/^hf_oauth_/);
+
+  await page.getByRole('textbox', { name: 'Repository' }).fill('writer/signed-in');
+  await page.getByRole('button', { name: 'Push', exact: true }).click();
+  await expect(page.getByRole('link', { name: 'writer/signed-in' })).toBeVisible({ timeout: 60_000 });
+
+  await page.getByRole('button', { name: 'change' }).first().click();
+  await page.getByRole('tab', { name: 'Hub' }).click();
+  await page.getByLabel('Search the Hub').fill('amalgam/gated');
+  await page.getByRole('button', { name: 'Use as base: amalgam/gated' }).first().click();
+  await expect(page.getByRole('dialog')).toBeHidden();
+
+  // both servers were talked to, and only the hub was shown the token, in no address
+  expect(hub.requests.some((r) => r.server === 'cdn' && r.method === 'GET')).toBe(true);
+  expect(hub.requests.some((r) => r.server === 'cdn' && r.method === 'PUT')).toBe(true);
+  expect(hub.requests.filter((r) => r.server === 'cdn' && r.authorization !== undefined)).toEqual([]);
+  const elsewhere = requests.filter((r) => new URL(r.url()).origin !== HUB_URL);
+  expect(elsewhere.filter((r) => JSON.stringify([r.headers(), r.postData()]).includes(token))).toEqual([]);
+  expect(requests.filter((r) => r.url().includes(token))).toEqual([]);
+  expect(said.filter((line) => line.includes(token))).toEqual([]);
+
+  // neither it nor what the code was redeemed with is kept anywhere
+  const redeemed = requests.filter((r) => r.url() === `${HUB_URL}/oauth/token` && r.method() === 'POST');
+  expect(redeemed).toHaveLength(1);
+  const verifier = new URLSearchParams(redeemed[0]!.postData() ?? '').get('code_verifier')!;
+  expect(verifier).toMatch(/^[\w-]{43}$/);
+  for (const secret of [token, verifier]) {
+    const { holding, searched } = await placesInPage(page, secret);
+    expect(holding).toEqual([]);
+    expect(searched).toBeGreaterThan(50);
+  }
+  expect(JSON.stringify(await context.storageState())).not.toContain(token);
+  // the search finds what is there
+  await page.evaluate(() => localStorage.setItem('found', 'a-text-that-is-kept'));
+  expect((await placesInPage(page, 'a-text-that-is-kept')).holding).toEqual(['localStorage']);
+
+  // signed out, nothing is sent along any more
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await expect(page.getByText('signed in as writer')).toBeHidden();
+  const after = hub.requests.length;
+  await page.getByRole('button', { name: '+ add' }).first().click();
+  await page.getByRole('tab', { name: 'Hub' }).click();
+  await page.getByLabel('Search the Hub').fill('workshop');
+  await expect(page.getByRole('button', { name: 'Add: amalgam/workshop' }).first()).toBeVisible();
+  expect(hub.requests.slice(after).length).toBeGreaterThan(0);
+  expect(hub.requests.slice(after).filter((r) => r.authorization !== undefined)).toEqual([]);
+
+  // the browser's own files: history, caches, databases
+  await context.close();
+  expect(filesHolding(profile, 'a-text-that-is-kept').length).toBeGreaterThan(0);
+  expect(filesHolding(profile, token)).toEqual([]);
+  expect(filesHolding(profile, verifier)).toEqual([]);
+});
