@@ -15,6 +15,8 @@ export interface GenerateManyOptions {
   seed: number;
   /** Ids every sequence begins with (BOS): one at least. */
   prefix: readonly number[];
+  /** Number of the first sequence among all that are drawn with this seed. Default 0. */
+  firstSequence?: number;
   /** Sequences at once. Default: as many as fit (see {@link sequencesAtOnce}). */
   atOnce?: number;
   onProgress?: (progress: { tokensDone: number; tokens: number }) => void;
@@ -37,7 +39,17 @@ const MOST = 256;
  *   `TokenOutOfRange`, `ContextTooLong` (more than the model's positions), `NonFinite`, `Cancelled`
  */
 export async function generateMany(runner: Runner, options: GenerateManyOptions): Promise<number[][]> {
-  const { count, length, temperature, topP = 1, seed, prefix, signal, onProgress } = options;
+  const {
+    count,
+    length,
+    temperature,
+    topP = 1,
+    seed,
+    firstSequence = 0,
+    prefix,
+    signal,
+    onProgress,
+  } = options;
   check(runner, options);
   const each = length - prefix.length;
   const tokens = count * each;
@@ -49,7 +61,7 @@ export async function generateMany(runner: Runner, options: GenerateManyOptions)
     const written = await generate(runner, prompts, {
       maxTokens: each,
       sampling: { temperature, topP, seed },
-      firstSequence: first,
+      firstSequence: firstSequence + first,
       onToken: ({ sequence }) => {
         tokensDone++;
         if (sequence === prompts.length - 1) onProgress?.({ tokensDone, tokens });

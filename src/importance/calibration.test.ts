@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { calibrationHash, cutWindows } from './calibration';
-import { heldOutSize } from './find-lambda';
+import { calibrationHash, cutWindows, heldOutSize } from './calibration';
 import { tokenCounts } from './readings';
 
 const ids = Array.from({ length: 1000 }, (_, i) => i);

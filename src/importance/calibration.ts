@@ -43,17 +43,29 @@ export function calibrationTitle(source: CalibrationSource, { windows, length }:
   return `${what}, ${windows} × ${length} tokens`;
 }
 
+/** Windows of each contributor that a λ is measured on: 32 were as good as 60 kB of held-out text. */
+const MOST_HELD_OUT = 32;
+const LEAST_HELD_OUT = 8;
+
+/** The windows that λ is measured on: a quarter as many, of the same length. */
+export function heldOutSize({ windows, length }: CalibrationSize): CalibrationSize {
+  const quarter = Math.ceil(windows / 4);
+  return { windows: Math.min(MOST_HELD_OUT, Math.max(LEAST_HELD_OUT, quarter)), length };
+}
+
 export interface ReadingOptions {
-  /** `calibration`, or `held-out` for choosing λ: other text of the same kind. */
-  use: 'calibration' | 'held-out';
+  /** `calibration`, `held-out` for choosing λ: other text of the same kind, or `both`, one after the other. */
+  use: 'calibration' | 'held-out' | 'both';
   signal?: AbortSignal;
   /** Tokens written so far, of all that are to be written; not called for a text that is given. */
   onProgress?(tokensDone: number, tokens: number): void;
 }
 
 /**
- * The sequences a model reads, each of `size.length` tokens: packed, nothing filled up.
+ * The sequences a model reads, each of `size.length` tokens: packed, nothing filled up. What it writes itself is the same
+ * whether it writes for both uses at once or one after the other, but for the rounding of logits.
  *
+ * @param size of the calibration; the held-out text is of {@link heldOutSize}
  * @throws AmalgamError `TextTooShort`, `ContextTooLong`, `TextEmpty` and whatever running the model throws
  */
 export async function readingOf(
@@ -63,17 +75,23 @@ export async function readingOf(
   { use, signal, onProgress }: ReadingOptions,
 ): Promise<number[][]> {
   requirePositions(reader.runner, size.length);
+  const heldOut = heldOutSize(size);
   if (source.kind === 'text') {
     const ids = [...(await reader.prefix()), ...(await reader.encode(source.text))];
     const cut = Math.floor(ids.length * (1 - HELD_OUT));
-    const part = use === 'calibration' ? ids.slice(0, cut) : ids.slice(cut);
-    return cutWindows(part, size, source.name);
+    return [
+      ...(use === 'held-out' ? [] : cutWindows(ids.slice(0, cut), size, source.name)),
+      ...(use === 'calibration' ? [] : cutWindows(ids.slice(cut), heldOut, source.name)),
+    ];
   }
   return generateMany(reader.runner, {
-    count: size.windows,
+    count: { calibration: size.windows, 'held-out': heldOut.windows, both: size.windows + heldOut.windows }[
+      use
+    ],
+    firstSequence: use === 'held-out' ? size.windows : 0,
     length: size.length,
     temperature: 1,
-    seed: use === 'calibration' ? source.seed : (source.seed + 1) >>> 0,
+    seed: source.seed,
     prefix: await reader.prefix(),
     ...(signal && { signal }),
     ...(onProgress && {

@@ -5,13 +5,10 @@ import type { Runner } from '../forward/runner';
 import type { Plan } from '../merge/plan';
 import { withLambda } from '../merge/with-lambda';
 import { openRecords, type RecordHeader } from '../store/masks';
-import { type CalibrationSize, calibrationHash, calibrationTitle } from './calibration';
+import { type CalibrationSize, calibrationHash, calibrationTitle, heldOutSize } from './calibration';
 import { searchLambda } from './lambda-search';
-import { type Contributor, readingFor } from './readings';
+import { type Contributor, readingFor, tokensToWrite } from './readings';
 
-/** Windows of each contributor that a λ is measured on: 32 were as good as 60 kB of held-out text. */
-const MOST_WINDOWS = 32;
-const LEAST_WINDOWS = 8;
 /** Values of λ that are tried as a rule. */
 const USUAL_TRIES = 7;
 
@@ -32,12 +29,6 @@ export interface FindLambdaOptions {
   };
 }
 
-/** The windows that λ is measured on. */
-export function heldOutSize({ windows, length }: CalibrationSize): CalibrationSize {
-  const quarter = Math.ceil(windows / 4);
-  return { windows: Math.min(MOST_WINDOWS, Math.max(LEAST_WINDOWS, quarter)), length };
-}
-
 /**
  * The λ of a plan: found before, or searched for now.
  * @throws AmalgamError `Cancelled`, `NonFinite` and what reading and running throw
@@ -48,7 +39,7 @@ export async function findLambda(options: FindLambdaOptions): Promise<LambdaRepo
   for (const { source } of contributors) hashes.push(await calibrationHash(source, size));
   const models = contributors.map(({ model }, i) => [model, hashes[i]]);
   const folder = await openRecords(
-    JSON.stringify(['lambda', 1, formatRecipe(plan.recipe), models, base, engine.kind]),
+    JSON.stringify(['lambda', 2, formatRecipe(plan.recipe), models, base, engine.kind]),
     `λ of a merge of ${contributors.map(({ id }) => id).join(', ')} (${plan.recipe.mergeMethod})`,
   );
   const found = await folder.find<LambdaHeader>('lambda');
@@ -70,15 +61,20 @@ async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
   const begun = performance.now();
   const size = heldOutSize(options.size);
   const self = contributors.filter((c) => c.source.kind === 'self').length;
-  if (self > 0) progress?.begin('writing', self * size.windows * size.length);
+  let writing = false;
+  const written = (tokens: number, id: string) => {
+    if (!writing) progress?.begin('writing', self * tokensToWrite(options.size, 'held-out'));
+    writing = true;
+    progress?.advance(tokens, id);
+  };
   const texts: number[][][] = [];
   for (const contributor of contributors) {
     const { sequences } = await readingFor(contributor, {
-      size,
+      size: options.size,
       use: 'held-out',
       engine: engine.kind,
       ...(signal && { signal }),
-      onProgress: (tokens) => progress?.advance(tokens, contributor.id),
+      onProgress: (tokens) => written(tokens, contributor.id),
     });
     texts.push(sequences);
   }

@@ -176,4 +176,16 @@ describe('lambda: auto', () => {
     const best = curve.reduce((a, b) => (b.perplexity < a.perplexity ? b : a));
     expect(best.lambda).toBe(chosen);
   });
+
+  test('is judged on text that is written along with the calibration, the same as when it is written alone', async () => {
+    const arithmetic = recipe('task_arithmetic', 'lambda: auto', ['base+kitchen']);
+    const alone = await workAheadInNode(arithmetic, models);
+    vi.stubGlobal('navigator', fakeStorage().navigator);
+    const gram = await workAheadInNode(recipe('gram', 'lambda: auto', ['base+kitchen']), models);
+    // 2 windows of 24 tokens to calibrate, 8 for λ
+    expect(gram.report.importance!.contributors[0]!.writtenTokens).toBe(10 * 24);
+    const along = await workAheadInNode(arithmetic, models);
+    expect(along.report.lambda!.reused).toBe(false);
+    expect(along.report.lambda!.curve).toEqual(alone.report.lambda!.curve);
+  });
 });

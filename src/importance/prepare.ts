@@ -11,6 +11,7 @@ import type { MergeMethod } from '../merge/method';
 import type { Plan } from '../merge/plan';
 import type { Prepared, PreparedSelection, PreparedSolution } from '../merge/prepared';
 import type { ReadTensor } from '../merge/tensor-task';
+import { wantsLambda } from '../merge/with-lambda';
 import type { Architecture } from '../models/architecture';
 import { openRecords, type RecordFolder, type RecordHeader, type StoredRecord } from '../store/masks';
 import { type CalibrationSize, calibrationHash, calibrationTitle } from './calibration';
@@ -18,7 +19,7 @@ import { chooseTensor, type SelectionHeader, selectionName, selectionOf, toTrim 
 
 import { eachLayerGrams, type LayerGrams } from './layer-grams';
 import { embeddingTensor, type LinearTensor, linearTensors } from './linear-tensors';
-import { type Contributor, readingFor, tokenCounts } from './readings';
+import { type Contributor, readingFor, tokenCounts, tokensToWrite } from './readings';
 import { type SolutionHeader, solutionName, solutionOf, solveTensor } from './solve-layers';
 
 export interface PrepareOptions {
@@ -246,13 +247,15 @@ async function workThrough<H extends RecordHeader>(
 async function readings(job: Job, which: readonly number[]): Promise<number[][][]> {
   const { contributors, engine, size, signal, progress, report } = job;
   const self = which.filter((i) => contributors[i]!.source.kind === 'self').length;
-  if (self > 0) progress?.begin('writing', self * size.windows * size.length);
+  const both = wantsLambda(job.plan.recipe);
+  if (self > 0) progress?.begin('writing', self * tokensToWrite(size, both ? 'both' : 'calibration'));
   const all: number[][][] = [];
   for (const i of which) {
     const contributor = contributors[i]!;
     const { sequences, writtenTokens } = await readingFor(contributor, {
       size,
       use: 'calibration',
+      both,
       engine: engine.kind,
       ...(signal && { signal }),
       onProgress: (tokens) => progress?.advance(tokens, contributor.id),

@@ -6,6 +6,7 @@ import {
   type CalibrationSource,
   calibrationHash,
   calibrationTitle,
+  heldOutSize,
   type Reader,
   readingOf,
 } from './calibration';
@@ -35,8 +36,11 @@ export interface Reading {
 }
 
 export interface ReadingRequest {
+  /** Of the calibration. */
   size: CalibrationSize;
   use: 'calibration' | 'held-out';
+  /** Both uses will come: a model that writes its text writes for both at once, which takes hardly longer than for one. */
+  both?: boolean;
   engine: EngineKind;
   signal?: AbortSignal;
   onProgress?(tokens: number): void;
@@ -48,10 +52,10 @@ export interface ReadingRequest {
  */
 export async function readingFor(contributor: Contributor, request: ReadingRequest): Promise<Reading> {
   const { id, model, source } = contributor;
-  const { size, use, engine, signal } = request;
+  const { size, use, both = false, engine, signal } = request;
   const calibration = await calibrationHash(source, size);
   const folder = await openRecords(
-    JSON.stringify(['reading', 1, model, calibration, engine]),
+    JSON.stringify(['reading', 2, model, calibration, engine]),
     `${id}: ${calibrationTitle(source, size)}`,
   );
   const found = await folder.find<RecordHeader>(use);
@@ -60,24 +64,34 @@ export async function readingFor(contributor: Contributor, request: ReadingReque
     const ids = new Uint32Array(bytes.buffer);
     return { sequences: cut(ids, size.length), writtenTokens: 0 };
   }
+  const together = both && source.kind === 'self' && use === 'calibration';
+  const also = together && !(await folder.find<RecordHeader>('held-out'));
   const reader = await contributor.open({ kind: 'write' });
   try {
     let before = 0;
     const sequences = await readingOf(source, size, reader, {
-      use,
+      use: also ? 'both' : use,
       ...(signal && { signal }),
       onProgress(done) {
         request.onProgress?.(done - before);
         before = done;
       },
     });
-    await folder.write<RecordHeader>({ name: use }, [
-      new Uint8Array(Uint32Array.from(sequences.flat()).buffer),
-    ]);
-    return { sequences, writtenTokens: source.kind === 'self' ? size.windows * size.length : 0 };
+    const keep = (name: string, part: readonly (readonly number[])[]) =>
+      folder.write<RecordHeader>({ name }, [new Uint8Array(Uint32Array.from(part.flat()).buffer)]);
+    if (also) await keep('held-out', sequences.slice(size.windows));
+    const mine = also ? sequences.slice(0, size.windows) : sequences;
+    await keep(use, mine);
+    return { sequences: mine, writtenTokens: source.kind === 'self' ? sequences.length * size.length : 0 };
   } finally {
     reader.close();
   }
+}
+
+/** Tokens that a model which writes its own text is about to write at most. */
+export function tokensToWrite(size: CalibrationSize, use: 'calibration' | 'held-out' | 'both'): number {
+  const { windows } = heldOutSize(size);
+  return size.length * ((use === 'held-out' ? 0 : size.windows) + (use === 'calibration' ? 0 : windows));
 }
 
 function cut(ids: Uint32Array, length: number): number[][] {

@@ -39,7 +39,7 @@ test('sets a Gram merge of whole changes on text of the models’ own, with λ s
   expect(recipe.mergeMethod).toBe('gram');
   expect(recipe.parameters).toMatchObject({
     lambda: 'auto',
-    calibration_windows: 36,
+    calibration_windows: 33,
     calibration_window: 128,
   });
   for (const { parameters } of recipe.models!) {

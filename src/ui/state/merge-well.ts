@@ -5,7 +5,7 @@ import { type RecipeFacts, setMethod } from './recipe-facts';
 
 /** What the models read: 12 tokens and more for every input of the widest layer. Every token is a step of writing. */
 const READS = [
-  { below: 2e6, windows: 36, window: 128 },
+  { below: 2e6, windows: 33, window: 128 },
   { below: 2e7, windows: 32, window: 256 },
   { below: Number.POSITIVE_INFINITY, windows: 128, window: 256 },
 ];
