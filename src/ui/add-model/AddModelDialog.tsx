@@ -1,12 +1,11 @@
-import { Dialog, Tabs } from 'radix-ui';
+import { Tabs } from 'radix-ui';
 import { useState } from 'react';
 import { Button } from '../parts/Button';
-import { CloseIcon } from '../parts/icons';
+import { DialogFrame } from '../parts/DialogFrame';
 import { TabLabel, TabList } from '../parts/TabList';
 import type { AddTarget } from '../state/facts';
 import { setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
-import '../styles/add-model.css';
 import { HubSource } from './HubSource';
 import { LocalSource } from './LocalSource';
 import { SampleSource } from './SampleSource';
@@ -20,61 +19,46 @@ const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
   },
 };
 
-/**
- * Where models come from: the sample, this computer, the Hub. The backdrop is our own: Radix's overlay locks scrolling
- * with a style element, which the page's policy forbids.
- */
+/** Where models come from: the sample, this computer, the Hub. */
 export function AddModelDialog({ target }: { target: AddTarget }) {
   const studio = useStudio();
   const close = () => setView(studio, { adding: null });
   const first = useFacts((s) => (s.models.some((m) => m.origin === 'sample') ? 'sample' : 'local'));
   const [tab, setTab] = useState<string>(first);
   return (
-    <Dialog.Root open onOpenChange={(open) => !open && close()}>
-      <Dialog.Portal>
-        <div className="backdrop" />
-        <Dialog.Content className="dialog">
-          <div className="dialog-head">
-            <div>
-              <Dialog.Title className="dialog-title">{words[target].title}</Dialog.Title>
-              <Dialog.Description className="small quiet">{words[target].about}</Dialog.Description>
-            </div>
-            <Dialog.Close asChild>
-              <Button variant="quiet" iconOnly aria-label="Close">
-                <CloseIcon />
-              </Button>
-            </Dialog.Close>
-          </div>
-          <Tabs.Root className="dialog-tabs" value={tab} onValueChange={setTab}>
-            <TabList label="Where models come from">
-              <Tabs.Trigger className="tab" value="sample">
-                <TabLabel text="Sample" />
-              </Tabs.Trigger>
-              <Tabs.Trigger className="tab" value="local">
-                <TabLabel text="This computer" />
-              </Tabs.Trigger>
-              <Tabs.Trigger className="tab" value="hub">
-                <TabLabel text="Hugging Face Hub" />
-              </Tabs.Trigger>
-            </TabList>
-            <Tabs.Content className="dialog-body" value="sample">
-              <SampleSource target={target} onDone={close} />
-            </Tabs.Content>
-            <Tabs.Content className="dialog-body" value="local">
-              <LocalSource target={target} onDone={close} />
-            </Tabs.Content>
-            <Tabs.Content className="dialog-body" value="hub">
-              <HubSource target={target} onDone={close} />
-            </Tabs.Content>
-          </Tabs.Root>
-          <div className="dialog-foot">
-            <p className="small quiet">Models stay on this computer. Nothing is uploaded.</p>
-            <Dialog.Close asChild>
-              <Button>Done</Button>
-            </Dialog.Close>
-          </div>
-        </Dialog.Content>
-      </Dialog.Portal>
-    </Dialog.Root>
+    <DialogFrame
+      title={words[target].title}
+      about={words[target].about}
+      foot={
+        <>
+          <p className="small quiet">Models stay on this computer. Nothing is uploaded.</p>
+          <Button onClick={close}>Done</Button>
+        </>
+      }
+      onClose={close}
+    >
+      <Tabs.Root className="dialog-tabs" value={tab} onValueChange={setTab}>
+        <TabList label="Where models come from">
+          <Tabs.Trigger className="tab" value="sample">
+            <TabLabel text="Sample" />
+          </Tabs.Trigger>
+          <Tabs.Trigger className="tab" value="local">
+            <TabLabel text="This computer" />
+          </Tabs.Trigger>
+          <Tabs.Trigger className="tab" value="hub">
+            <TabLabel text="Hugging Face Hub" />
+          </Tabs.Trigger>
+        </TabList>
+        <Tabs.Content className="dialog-body" value="sample">
+          <SampleSource target={target} onDone={close} />
+        </Tabs.Content>
+        <Tabs.Content className="dialog-body" value="local">
+          <LocalSource target={target} onDone={close} />
+        </Tabs.Content>
+        <Tabs.Content className="dialog-body" value="hub">
+          <HubSource target={target} onDone={close} />
+        </Tabs.Content>
+      </Tabs.Root>
+    </DialogFrame>
   );
 }

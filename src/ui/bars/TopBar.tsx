@@ -1,10 +1,11 @@
 import { Button } from '../parts/Button';
 import { Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
 import type { Theme } from '../state/facts';
+import { copyShareLink } from '../state/keeping';
 import { methodTitle, recipeTitle } from '../state/recipe-build';
 import { redo, undo } from '../state/recipe-history';
 import { methodOf, setView } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useFacts, useNarrow, useStudio } from '../studio-context';
 import { EngineBadge } from './EngineBadge';
 import { StorageBadge } from './StorageBadge';
 
@@ -26,8 +27,24 @@ export function TopBar() {
       <span className="spacer" />
       <EngineBadge />
       <StorageBadge />
+      <ShareButton />
       <ThemeButton />
     </header>
+  );
+}
+
+/** A link to the recipe; on narrow screens it is among the saved recipes. */
+function ShareButton() {
+  const studio = useStudio();
+  const empty = useFacts((s) => s.recipe.contributors.length === 0);
+  return useNarrow() ? null : (
+    <Button
+      tip="Copy a link to this recipe"
+      why={empty ? 'There is no recipe yet.' : null}
+      onClick={() => void copyShareLink(studio)}
+    >
+      Share
+    </Button>
   );
 }
 

@@ -31,10 +31,10 @@ const PLANNERS: readonly { value: PlannerKind; label: string; words: string }[] 
 ];
 
 const VARIANTS: readonly { value: CollapseVariant; label: string }[] = [
-  { value: 'drop', label: 'drop them' },
-  { value: 'rdsc', label: 'add their differences (rdsc)' },
-  { value: 'replace-last', label: 'the last one takes the place' },
-  { value: 'mean', label: 'mean of the block' },
+  { value: 'drop', label: 'dropped' },
+  { value: 'rdsc', label: 'their differences are added (rdsc)' },
+  { value: 'replace-last', label: 'the last one takes their place' },
+  { value: 'mean', label: 'the mean of the block' },
 ];
 
 const PARTS: readonly { value: CollapseParts; label: string }[] = [
@@ -80,7 +80,7 @@ export function CollapseForm() {
       ) : null}
       <div className="tool-grid collapse-choices">
         <div className="tool-labelled">
-          <span aria-hidden="true">What goes is</span>
+          <span aria-hidden="true">They become</span>
           <select
             className="select"
             aria-label="What becomes of the layers that go"

@@ -1,8 +1,10 @@
 import type { ExtractedModule, TensorDifference } from '../../engine/protocol-compare';
 import { SpectrumPlot } from '../charts/SpectrumPlot';
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';
+import { largest } from '../inspector/model-overview';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
+import { Shortlist } from '../parts/Shortlist';
 import { useFacts } from '../studio-context';
 import { differenceMetric } from './difference-metrics';
 import { sideName } from './pair-choices';
@@ -35,7 +37,32 @@ export function DifferenceDetail() {
       </Section>
     );
   }
-  return <Hint what="A cell or a row" />;
+  return <Overview />;
+}
+
+/** Nothing is selected: the tensors worth a look. */
+function Overview() {
+  const tensors = useFacts((s) => s.comparison.found?.tensors) ?? [];
+  return (
+    <>
+      <Hint what="A cell or a row" />
+      <Shortlist
+        title="Changed most, part of the norm"
+        tensors={largest(tensors, (t) => t.relative, 5)}
+        value={(t) => formatReal(t.relative)}
+      />
+      <Shortlist
+        title="Most weights moved"
+        tensors={largest(tensors, (t) => t.changedRatio, 5)}
+        value={(t) => formatPercent(t.changedRatio)}
+      />
+      <Shortlist
+        title="Most signs flipped"
+        tensors={largest(tensors, (t) => t.signFlipRatio, 5)}
+        value={(t) => formatPercent(t.signFlipRatio)}
+      />
+    </>
+  );
 }
 
 /** `model.layers.0.mlp.up_proj` of `model.layers.0.mlp.up_proj.weight`. */

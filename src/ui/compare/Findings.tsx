@@ -30,7 +30,7 @@ export function Findings({ report }: { report: CompareReport }) {
         </Section>
         <Section title="Architecture">
           <Words words={architecture.words} />
-          <ArchitectureTable architecture={architecture} />
+          <Architecture architecture={architecture} />
         </Section>
         <Section title="Tokenizer">
           <Words words={tokenizer.words} />
@@ -72,7 +72,8 @@ function ConfigTable({ differences }: { differences: CompareReport['config']['di
   );
 }
 
-function ArchitectureTable({ architecture: { base, finetuned } }: Pick<CompareReport, 'architecture'>) {
+/** Side by side; folded away where both are the same. */
+function Architecture({ architecture: { base, finetuned } }: Pick<CompareReport, 'architecture'>) {
   const rows: [string, string, string][] = [
     ['type', base.modelType ?? '–', finetuned.modelType ?? '–'],
     ['layers', formatCount(base.layers), formatCount(finetuned.layers)],
@@ -82,7 +83,7 @@ function ArchitectureTable({ architecture: { base, finetuned } }: Pick<CompareRe
     ['parameters', formatParameters(base.parameters), formatParameters(finetuned.parameters)],
     ['dtype', Object.keys(base.dtypes).join(' + '), Object.keys(finetuned.dtypes).join(' + ')],
   ];
-  return (
+  const table = (
     <table className="plain-table">
       <thead>
         <tr>
@@ -101,6 +102,14 @@ function ArchitectureTable({ architecture: { base, finetuned } }: Pick<CompareRe
         ))}
       </tbody>
     </table>
+  );
+  return rows.every(([, a, b]) => a === b) ? (
+    <details>
+      <summary className="small">Its figures</summary>
+      {table}
+    </details>
+  ) : (
+    table
   );
 }
 

@@ -14,7 +14,8 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
   const base = rows.find((r) => r.row.id === 'base');
   const several = columns.length > 1;
   return (
-    <div className="scroll-x perplexity-scroll">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
+    <section className="scroll-x perplexity-scroll" tabIndex={0} aria-label="Table of perplexities">
       <table className="perplexity">
         <caption className="visually-hidden">
           Perplexity of each model and merge on each text; lower is better.
@@ -60,7 +61,7 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
           );
         })}
       </table>
-    </div>
+    </section>
   );
 }
 
@@ -154,8 +155,10 @@ function RowHead({ row }: { row: EvaluationRow }) {
   }
   return (
     <span className="perplexity-name" title={row.title}>
-      {row.colour === null ? null : <Swatch colour={row.colour} />}
-      <span className="truncate">{row.label}</span>
+      <span className="row perplexity-label">
+        {row.colour === null ? null : <Swatch colour={row.colour} />}
+        <span className="truncate">{row.label}</span>
+      </span>
       {row.current ? <span className="tag">this recipe</span> : null}
     </span>
   );

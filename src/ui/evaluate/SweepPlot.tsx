@@ -1,8 +1,8 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import type { KeyboardEvent } from 'react';
+import { useNarrow } from '../studio-context';
 import { type SweepCurve, type SweepPlace, shortTitle } from './density-sweep';
 
-const WIDTH = 640;
 const HEIGHT = 260;
 const LEFT = 46;
 const RIGHT = 118;
@@ -23,6 +23,8 @@ interface SweepPlotProps {
 
 /** Perplexity over density, one line per method. The arrow keys go from point to point. */
 export function SweepPlot({ curves, best, chosen, base, onChoose }: SweepPlotProps) {
+  // drawn for the width it gets, so that its words keep their size
+  const width = useNarrow() ? 400 : 640;
   const lines = curves
     .map(({ method, points }, i) => ({
       method,
@@ -37,7 +39,7 @@ export function SweepPlot({ curves, best, chosen, base, onChoose }: SweepPlotPro
   const values = [...all.map((p) => p.perplexity), ...(base === null ? [] : [base])];
   const x = scaleLinear()
     .domain([0, 1])
-    .range([LEFT, WIDTH - RIGHT]);
+    .range([LEFT, width - RIGHT]);
   const least = Math.min(...values);
   const most = Math.max(...values);
   // a merge that broke may be hundreds of times as perplexed: on a linear axis the others would be one line
@@ -93,10 +95,10 @@ export function SweepPlot({ curves, best, chosen, base, onChoose }: SweepPlotPro
       aria-valuetext={`${words(chosen)}${isSame(chosen, best) ? ', the best' : ''}`}
       onKeyDown={onKeyDown}
     >
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
+      <svg viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true">
         {ticks.map((tick) => (
           <g key={tick}>
-            <line className="sweep-grid" x1={LEFT} x2={WIDTH - RIGHT} y1={y(tick)} y2={y(tick)} />
+            <line className="sweep-grid" x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} />
             <text className="sweep-tick" x={LEFT - 6} y={y(tick)} dy="0.32em" textAnchor="end">
               {tick}
             </text>
@@ -107,12 +109,12 @@ export function SweepPlot({ curves, best, chosen, base, onChoose }: SweepPlotPro
             {tick}
           </text>
         ))}
-        <text className="sweep-tick" x={(LEFT + WIDTH - RIGHT) / 2} y={HEIGHT - 2} textAnchor="middle">
+        <text className="sweep-tick" x={(LEFT + width - RIGHT) / 2} y={HEIGHT - 2} textAnchor="middle">
           density
         </text>
         {base === null ? null : (
           <>
-            <line className="sweep-base" x1={LEFT} x2={WIDTH - RIGHT} y1={y(base)} y2={y(base)} />
+            <line className="sweep-base" x1={LEFT} x2={width - RIGHT} y1={y(base)} y2={y(base)} />
             <text className="sweep-tick" x={LEFT + 4} y={y(base) - 4}>
               base {base.toFixed(3)}
             </text>
@@ -138,7 +140,7 @@ export function SweepPlot({ curves, best, chosen, base, onChoose }: SweepPlotPro
                 <title>{words(p)}</title>
               </circle>
             ))}
-            <text className="sweep-label" stroke="none" x={WIDTH - RIGHT + 8} y={labels[i]} dy="0.32em">
+            <text className="sweep-label" stroke="none" x={width - RIGHT + 8} y={labels[i]} dy="0.32em">
               {shortTitle(method)}
             </text>
           </g>

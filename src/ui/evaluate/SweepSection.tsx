@@ -144,7 +144,8 @@ function Result({ curves, base }: { curves: readonly SweepCurve[]; base: number 
   const busy = useFacts((s) => isSweep(s.evaluation));
   const [picked, setPicked] = useState<SweepPlace | null>(null);
   const best = bestPoint(curves);
-  if (!best) {
+  // one point is no curve: the recipe's own density may have been measured above
+  if (!best || (!busy && measuredPoints(curves).length < 2)) {
     return busy ? null : (
       <div className="empty" role="status">
         <strong>No curve yet</strong>

@@ -1,65 +1,46 @@
-import { Dialog, Tabs } from 'radix-ui';
+import { Tabs } from 'radix-ui';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { Button } from '../parts/Button';
-import { CloseIcon } from '../parts/icons';
+import { DialogFrame } from '../parts/DialogFrame';
 import { TabLabel, TabList } from '../parts/TabList';
 import type { ViewSlice } from '../state/facts';
 import { openRecipe } from '../state/recipe-open';
 import { notify, setView } from '../state/studio';
 import { useStudio } from '../studio-context';
-import '../styles/add-model.css';
 import '../styles/gallery.css';
 import { gallery } from './gallery';
 import { SavedRecipes } from './SavedRecipes';
 
-/** Whole recipes: the examples that ship with the studio, and those that were saved. The backdrop is our own, as for adding models. */
+/** Whole recipes: the examples that ship with the studio, and those that were saved. */
 export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> }) {
   const studio = useStudio();
-  const close = () => setView(studio, { recipes: null });
   return (
-    <Dialog.Root open onOpenChange={(open) => !open && close()}>
-      <Dialog.Portal>
-        <div className="backdrop" />
-        <Dialog.Content className="dialog">
-          <div className="dialog-head">
-            <div>
-              <Dialog.Title className="dialog-title">Recipes</Dialog.Title>
-              <Dialog.Description className="small quiet">
-                What you open takes the place of the one that is there; undo brings it back.
-              </Dialog.Description>
-            </div>
-            <Dialog.Close asChild>
-              <Button variant="quiet" iconOnly aria-label="Close">
-                <CloseIcon />
-              </Button>
-            </Dialog.Close>
-          </div>
-          <Tabs.Root
-            className="dialog-tabs"
-            value={tab}
-            onValueChange={(next) => setView(studio, { recipes: next as typeof tab })}
-          >
-            <TabList label="Where recipes come from">
-              <Tabs.Trigger className="tab" value="examples">
-                <TabLabel text="Examples" />
-              </Tabs.Trigger>
-              <Tabs.Trigger className="tab" value="saved">
-                <TabLabel text="Saved" />
-              </Tabs.Trigger>
-            </TabList>
-            <Tabs.Content className="dialog-body" value="examples">
-              <Examples />
-            </Tabs.Content>
-            <Tabs.Content className="dialog-body" value="saved">
-              <SavedRecipes />
-            </Tabs.Content>
-          </Tabs.Root>
-          <div className="dialog-foot">
-            <p className="small quiet">{SAYS[tab]}</p>
-          </div>
-        </Dialog.Content>
-      </Dialog.Portal>
-    </Dialog.Root>
+    <DialogFrame
+      title="Recipes"
+      about="What you open takes the place of the one that is there; undo brings it back."
+      foot={<p className="small quiet">{SAYS[tab]}</p>}
+      onClose={() => setView(studio, { recipes: null })}
+    >
+      <Tabs.Root
+        className="dialog-tabs"
+        value={tab}
+        onValueChange={(next) => setView(studio, { recipes: next as typeof tab })}
+      >
+        <TabList label="Where recipes come from">
+          <Tabs.Trigger className="tab" value="examples">
+            <TabLabel text="Examples" />
+          </Tabs.Trigger>
+          <Tabs.Trigger className="tab" value="saved">
+            <TabLabel text="Saved" />
+          </Tabs.Trigger>
+        </TabList>
+        <Tabs.Content className="dialog-body" value="examples">
+          <Examples />
+        </Tabs.Content>
+        <Tabs.Content className="dialog-body" value="saved">
+          <SavedRecipes />
+        </Tabs.Content>
+      </Tabs.Root>
+    </DialogFrame>
   );
 }
 

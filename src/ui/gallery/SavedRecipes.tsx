@@ -2,9 +2,9 @@ import { type FormEvent, useEffect, useState } from 'react';
 import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/recipe-shelf';
 import { Button } from '../parts/Button';
 import { CloseIcon, CopyIcon } from '../parts/icons';
-import { openKept, saveRecipe, shareLink } from '../state/keeping';
+import { copyShareLink, openKept, saveRecipe } from '../state/keeping';
 import { freeName, recipeTitle } from '../state/recipe-build';
-import { notify, notifyError, setView } from '../state/studio';
+import { notifyError, setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 
 /** Recipes saved in this browser by name: save the one in work, open or delete another, or take a link away. */
@@ -40,7 +40,7 @@ export function SavedRecipes() {
         <Button variant="primary" type="submit" why={name.trim() === '' ? 'It needs a name.' : null}>
           {taken ? 'Replace' : 'Save'}
         </Button>
-        <Button onClick={() => void copyLink()}>Copy a link</Button>
+        <Button onClick={() => void copyShareLink(studio)}>Copy a link</Button>
       </form>
       {saved?.length === 0 ? (
         <p className="empty">Nothing saved yet. The recipe in work comes back after a reload without it.</p>
@@ -82,20 +82,6 @@ export function SavedRecipes() {
   function duplicate(kept: NamedRecipe): Promise<void> {
     const names = saved?.map((s) => s.name) ?? [];
     return saveNamed({ ...kept, name: freeName(kept.name, names), at: Date.now() });
-  }
-
-  async function copyLink() {
-    try {
-      await navigator.clipboard.writeText(await shareLink(studio));
-      notify(
-        studio,
-        'note',
-        'The link is copied.',
-        'It holds the recipe alone: no weights, and nothing is sent.',
-      );
-    } catch (thrown) {
-      notifyError(studio, thrown);
-    }
   }
 }
 

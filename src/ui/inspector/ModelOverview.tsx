@@ -1,12 +1,10 @@
 import { memo } from 'react';
-import type { TensorReport } from '../../engine/protocol';
 import { formatCount, formatCounted, formatParameters, formatPercent, formatReal } from '../format/quantity';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
+import { Shortlist } from '../parts/Shortlist';
 import { modelColour, Swatch } from '../parts/Swatch';
 import type { LayersSource } from '../screens/layers-source';
-import { toggleSelected } from '../state/studio';
-import { useStudio } from '../studio-context';
 import { contributorTotals, largest } from './model-overview';
 
 /** The model as a whole: what each contributor changes, and the tensors worth a look. */
@@ -104,41 +102,14 @@ function Merged({ source }: { source: LayersSource }) {
       </Section>
       <Shortlist
         title="Changed most, part of the norm"
-        reports={largest(source.reports.values(), (r) => r.outputChange, 5)}
+        tensors={largest(source.reports.values(), (r) => r.outputChange, 5)}
         value={(r) => formatReal(r.outputChange)}
       />
       <Shortlist
         title="Most sign conflict"
-        reports={largest(source.reports.values(), (r) => r.signConflict, 5)}
+        tensors={largest(source.reports.values(), (r) => r.signConflict, 5)}
         value={(r) => formatPercent(r.signConflict)}
       />
     </>
-  );
-}
-
-interface ShortlistProps {
-  title: string;
-  reports: readonly TensorReport[];
-  value(report: TensorReport): string;
-}
-
-function Shortlist({ title, reports, value }: ShortlistProps) {
-  const studio = useStudio();
-  if (reports.length === 0) return null;
-  return (
-    <Section title={title}>
-      <ul className="shortlist">
-        {reports.map((r) => (
-          <li key={r.name}>
-            <button type="button" onClick={() => toggleSelected(studio, r.name)} title={r.name}>
-              <span className="truncate">
-                {r.layer === null ? r.module : `layer ${r.layer} · ${r.module}`}
-              </span>
-              <span className="numeric">{value(r)}</span>
-            </button>
-          </li>
-        ))}
-      </ul>
-    </Section>
   );
 }

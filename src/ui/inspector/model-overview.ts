@@ -41,13 +41,9 @@ export function contributorTotals(
 }
 
 /** The tensors with the largest values, largest first. */
-export function largest(
-  reports: Iterable<TensorReport>,
-  value: (report: TensorReport) => number,
-  count: number,
-): TensorReport[] {
-  return [...reports]
-    .filter((r) => value(r) > 0)
+export function largest<T>(tensors: Iterable<T>, value: (tensor: T) => number, count: number): T[] {
+  return [...tensors]
+    .filter((t) => value(t) > 0)
     .sort((a, b) => value(b) - value(a))
     .slice(0, count);
 }

@@ -16,8 +16,8 @@ export function TabList({ label, children }: { label: string; children: ReactNod
       onKeyDownCapture={({ currentTarget }) => {
         delete currentTarget.dataset.pointer;
       }}
-      onBlur={({ currentTarget }) => {
-        delete currentTarget.dataset.pointer;
+      onBlur={({ currentTarget, relatedTarget }) => {
+        if (!currentTarget.contains(relatedTarget)) delete currentTarget.dataset.pointer;
       }}
     >
       {children}

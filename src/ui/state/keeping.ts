@@ -88,6 +88,21 @@ export async function shareLink(studio: Studio): Promise<string> {
   return recipeLink(formatRecipe(buildRecipe(recipe, models, methodOf(recipe))), location.href);
 }
 
+/** Copies that link, and says so. Never rejects. */
+export async function copyShareLink(studio: Studio): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(await shareLink(studio));
+    notify(
+      studio,
+      'note',
+      'The link is copied.',
+      'It holds the recipe alone: no weights, and nothing is sent.',
+    );
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
 /** YAML weighs as much as the rest of the recipe panel, and a first visit does without it. */
 function recipeYaml() {
   return import('../../formats/recipe-yaml');

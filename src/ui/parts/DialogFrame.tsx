@@ -1,0 +1,43 @@
+import { Dialog } from 'radix-ui';
+import type { ReactNode } from 'react';
+import '../styles/add-model.css';
+import { Button } from './Button';
+import { CloseIcon } from './icons';
+
+interface DialogFrameProps {
+  title: string;
+  about: string;
+  /** The line at the bottom. */
+  foot: ReactNode;
+  onClose(): void;
+  children: ReactNode;
+}
+
+/**
+ * An open dialog: what it is, its content, a line below. The backdrop is our own: Radix's overlay locks scrolling with a
+ * style element, which the page's policy forbids.
+ */
+export function DialogFrame({ title, about, foot, onClose, children }: DialogFrameProps) {
+  return (
+    <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
+      <Dialog.Portal>
+        <div className="backdrop" />
+        <Dialog.Content className="dialog">
+          <div className="dialog-head">
+            <div>
+              <Dialog.Title className="dialog-title">{title}</Dialog.Title>
+              <Dialog.Description className="small quiet">{about}</Dialog.Description>
+            </div>
+            <Dialog.Close asChild>
+              <Button variant="quiet" iconOnly aria-label="Close">
+                <CloseIcon />
+              </Button>
+            </Dialog.Close>
+          </div>
+          {children}
+          <div className="dialog-foot">{foot}</div>
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
