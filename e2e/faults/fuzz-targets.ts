@@ -13,13 +13,14 @@ import { matchesTensor } from '../../src/formats/tensor-pattern';
 import { readTokenizerJson } from '../../src/formats/tokenizer-json';
 import { announcedWaitMs } from '../../src/sources/transfer';
 import { parseRecord } from '../../src/store/blob-record';
+import { fileTargets } from './fuzz-files';
 
 export interface FuzzTarget {
   name: string;
   /** Sound inputs. */
-  seeds: string[];
-  /** Parses; returns what is wrong with having taken it, or undefined. Throws AmalgamError to refuse. */
-  parse(bytes: Uint8Array<ArrayBuffer>): string | undefined;
+  seeds: (string | Uint8Array<ArrayBuffer>)[];
+  /** Parses; resolves to what is wrong with having taken it, or undefined. Throws AmalgamError to refuse. */
+  parse(bytes: Uint8Array<ArrayBuffer>): string | undefined | Promise<string | undefined>;
   /** At least so many mutations in the long run. */
   runs: number;
 }
@@ -86,6 +87,7 @@ function staysInside(path: string): boolean {
 }
 
 export const fuzzTargets: FuzzTarget[] = [
+  ...fileTargets,
   {
     name: 'safetensors header',
     seeds: HEADERS,
@@ -257,8 +259,10 @@ export const fuzzTargets: FuzzTarget[] = [
 /** The seeds as bytes. */
 export function seedBytes(target: FuzzTarget): Uint8Array<ArrayBuffer>[] {
   return target.seeds.map((seed) =>
-    target.name === 'safetensors header length'
-      ? Uint8Array.from(seed, (c) => c.charCodeAt(0))
-      : encoder.encode(seed),
+    typeof seed !== 'string'
+      ? seed
+      : target.name === 'safetensors header length'
+        ? Uint8Array.from(seed, (c) => c.charCodeAt(0))
+        : encoder.encode(seed),
   );
 }

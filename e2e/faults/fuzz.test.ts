@@ -4,21 +4,21 @@ import { fuzz } from './fuzz';
 import { fuzzTargets, seedBytes } from './fuzz-targets';
 
 describe('R2–R6 R10 R13 R14 R22: hostile input', { timeout: 60_000 }, () => {
-  test.each(fuzzTargets)('$name', (target) => {
-    const { taken, refused } = fuzz(target, 2000, Math.floor(Math.random() * 2 ** 31));
+  test.each(fuzzTargets)('$name', async (target) => {
+    const { taken, refused } = await fuzz(target, 2000, Math.floor(Math.random() * 2 ** 31));
     expect(taken + refused).toBe(2000);
   });
 
-  test.each(fuzzTargets)('$name: the inputs that are damaged are sound', (target) => {
-    const taken = seedBytes(target).filter((seed) => {
+  test.each(fuzzTargets)('$name: the inputs that are damaged are sound', async (target) => {
+    let taken = 0;
+    for (const seed of seedBytes(target)) {
       try {
-        expect(target.parse(seed)).toBeUndefined();
-        return true;
+        expect(await target.parse(seed)).toBeUndefined();
+        taken++;
       } catch (thrown) {
-        if (thrown instanceof AmalgamError) return false;
-        throw thrown;
+        if (!(thrown instanceof AmalgamError)) throw thrown;
       }
-    });
-    expect(taken.length).toBeGreaterThan(0);
+    }
+    expect(taken).toBeGreaterThan(0);
   });
 });

@@ -16,7 +16,6 @@ import {
   readObject,
   readString,
   readValue,
-  skipValue,
   strictInteger,
 } from './strict-json';
 
@@ -185,7 +184,10 @@ function readTensor(cursor: JsonCursor, name: string): StoredTensor {
       shape = readIntegers(cursor, name, 'ShapeMismatch', 'shape', MAX_DIMENSIONS);
     } else if (key === 'data_offsets') {
       offsets = readIntegers(cursor, name, 'InvalidOffset', 'data_offsets', 2);
-    } else skipValue(cursor);
+    } else {
+      requireWellFormed(key, about);
+      skipField(cursor, about);
+    }
   });
   if (dtype === undefined || shape === undefined || offsets === undefined) {
     throw about('lacks its dtype, shape or data_offsets');
@@ -194,6 +196,23 @@ function readTensor(cursor: JsonCursor, name: string): StoredTensor {
   const [begin, end] = offsets;
   if (begin === undefined || end === undefined) throw about('does not have two data_offsets');
   return { name, dtype, shape, begin, end };
+}
+
+/** Reads over a field that is not the format's; the Rust crate reads its texts all the same, and refuses odd ones. */
+function skipField(cursor: JsonCursor, about: (what: string) => AmalgamError): void {
+  const kind = peekKind(cursor);
+  if (kind === 'object') {
+    readObject(cursor, (key) => {
+      requireWellFormed(key, about);
+      skipField(cursor, about);
+    });
+  } else if (kind === 'array') readArray(cursor, () => skipField(cursor, about));
+  else if (kind === 'string') requireWellFormed(readString(cursor), about);
+  else readValue(cursor);
+}
+
+function requireWellFormed(text: string, about: (what: string) => AmalgamError): void {
+  if (!text.isWellFormed()) throw about('has a field with half of a surrogate pair');
 }
 
 function readIntegers(
