@@ -1,10 +1,14 @@
-// The merge kernels in WebAssembly with SIMD. Each is the twin of a loop over typed arrays in src/compute/kernels and
-// gives the same bits; src/cpu calls them on strips of a tile. All addresses are bytes in the imported memory.
+// Kernels in WebAssembly with SIMD. Each is the twin of a loop over typed arrays in src/compute/kernels: those of merging give
+// the same bits, and src/cpu calls them on strips of a tile; attention, inputGram and matmul belong to the forward pass and
+// agree within a tolerance. All addresses are bytes in the imported memory.
 
+export { attentionMix, attentionScores } from './attention';
 export { decode, encode } from './codec';
 export { combine, subtract, weightedSum } from './combine';
+export { inputGram } from './input-gram';
 export { hasSmall } from './lanes';
 export { lowRank } from './low-rank';
+export { matmulBlock, matmulLine } from './matmul';
 export { selectRandom } from './random';
 export { rankDigit, selectRank } from './rank';
 export { countEqual, histogram, selectThreshold } from './select';

@@ -31,7 +31,9 @@ async function close(
   const kernel = declared as Kernel;
   expect(FORWARD_KERNELS.get(kernel.id)?.fits?.(params) ?? FORWARD_KERNELS.has(kernel.id)).toBe(true);
   tested.add(kernel.id);
-  const found = new Float32Array((await after(engine, kernel, contents(), params, work, output)).buffer);
+  const found = new Float32Array(
+    (await contentsAfter(engine, kernel, contents(), params, work, output)).buffer,
+  );
   const twin = contents();
   kernel.cpu({
     params,
@@ -100,13 +102,47 @@ describe('the linear layer', () => {
     }
   });
 
+  it.each(dtypes)('%s: a row has the same bits whatever the form and the rows beside it', async (dtype) => {
+    const [rows, inputs, outputs] = [7, 700, 21];
+    const x = floats(rows * inputs, 14);
+    const run = async (form: 'block' | 'line', first: number, count: number) => {
+      const contents = {
+        weights: packed(floats(outputs * inputs, 15), dtype),
+        x: x.slice(first * inputs, (first + count) * inputs),
+        bias: floats(outputs, 16),
+        y: new Float32Array(count * outputs),
+      };
+      const params = {
+        rows: count,
+        outputs,
+        inputs4: inputs / 4,
+        w_first: 0,
+        x_stride4: inputs / 4,
+        y_stride: outputs,
+        y_begin: 0,
+        add: 0,
+        biased: 1,
+        scale: 1.5,
+      };
+      const kernel = matmul[form][dtype] as unknown as Kernel;
+      return contentsAfter(engine, kernel, contents, params, matmulWork(form, count, outputs), 'y');
+    };
+    const all = await run('block', 0, rows);
+    for (const form of ['block', 'line'] as const) {
+      for (let r = 0; r < rows; r++) {
+        const row = all.slice(r * outputs * 4, (r + 1) * outputs * 4);
+        expect(await run(form, r, 1)).toEqual(row);
+      }
+    }
+  });
+
   it('carries what is not finite', async () => {
     const weights = floats(8 * 8, 5);
     weights[3 * 8 + 5] = Number.NaN;
     weights[6 * 8 + 1] = Number.NEGATIVE_INFINITY;
     for (const dtype of dtypes) {
       for (const form of ['block', 'line'] as const) {
-        const y = await after(
+        const y = await contentsAfter(
           engine,
           matmul[form][dtype] as unknown as Kernel,
           {
@@ -145,9 +181,10 @@ describe('Gram matrices', () => {
     [4, 3, 0, 1],
     [8, 256, 0, 1],
     [20, 300, 0, 6],
-    [20, 300, 2, 3],
+    [20, 300, 2, 4],
     [76, 512, 0, 55],
-    [76, 70, 7, 41],
+    [76, 70, 7, 48],
+    [100, 70, 0, 64],
   ])('width %i, %i rows, tiles from %i on, %i of them', async (width, rows, first_tile, tiles) => {
     const before = floats(width ** 2, 7);
     const symmetric = before.map((v, e) => v + before[(e % width) * width + Math.floor(e / width)]!);

@@ -1,6 +1,7 @@
 /**
  * Kernels of the forward pass in WebAssembly. They take a whole dispatch and sum in f32, as a graphics device does; their
- * twins sum in f64, so the two agree within the tolerance each states in the header of its WGSL, not to the bit.
+ * twins sum in f64, so the two agree within the tolerance each states in the header of its WGSL, not to the bit. A row's
+ * sums are made in one order, whatever the rows beside it.
  */
 import { type AttentionGroup, firstColumn, GROUP_ROWS, groupAt } from '../compute/kernels/attention-groups';
 import { attentionMix } from '../compute/kernels/attention-mix';

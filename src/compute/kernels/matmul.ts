@@ -107,7 +107,7 @@ function widen(words: Uint32Array, dtype: WeightDtype, begin: number, out: Float
   }
 }
 
-/** Sums in f64, 4 × 4 at a time: four weight rows are widened once and stay near while all rows of x pass. */
+/** The twin where there is no WebAssembly (src/cpu/forward-kernels.ts): sums in f64, 4 × 4 at a time; four weight rows are widened once and stay near while all rows of x pass. */
 function multiply({ params, f32, u32 }: CpuRun<Params, Buffers>, dtype: WeightDtype): void {
   const { rows, outputs } = params;
   const inputs = params.inputs4 * 4;

@@ -1,0 +1,174 @@
+// Scores of queries and keys, and values mixed by their shares, with f32 sums: shaders/attention-scores.wgsl and
+// shaders/attention-mix.wgsl for one group of rows and one head. Pitches are bytes from one row to the next.
+
+/** Four scores scaled and slanted; `column` is the key of the first. */
+@inline
+function put(out: usize, sums: v128, scale: f32, slope: f32, column: i32): void {
+  let v = f32x4.mul(sums, f32x4.splat(scale));
+  if (slope != 0) {
+    const keys = f32x4.add(f32x4.splat(<f32>column), f32x4(0, 1, 2, 3));
+    v = f32x4.add(v, f32x4.mul(f32x4.splat(slope), keys));
+  }
+  v128.store(out, v);
+}
+
+/** The sums of the lanes of four vectors. */
+@inline
+function across(a: v128, b: v128, c: v128, d: v128): v128 {
+  const ab = f32x4.add(v128.shuffle<u32>(a, b, 0, 4, 1, 5), v128.shuffle<u32>(a, b, 2, 6, 3, 7));
+  const cd = f32x4.add(v128.shuffle<u32>(c, d, 0, 4, 1, 5), v128.shuffle<u32>(c, d, 2, 6, 3, 7));
+  return f32x4.add(v128.shuffle<u64>(ab, cd, 0, 2), v128.shuffle<u64>(ab, cd, 1, 3));
+}
+
+/** One query by four keys. */
+@inline
+function dots(q: usize, k0: usize, k1: usize, k2: usize, k3: usize, bytes: usize): v128 {
+  let a = f32x4.splat(0);
+  let b = a;
+  let c = a;
+  let d = a;
+  for (let i: usize = 0; i < bytes; i += 16) {
+    const x = v128.load(q + i);
+    a = f32x4.add(a, f32x4.mul(x, v128.load(k0 + i)));
+    b = f32x4.add(b, f32x4.mul(x, v128.load(k1 + i)));
+    c = f32x4.add(c, f32x4.mul(x, v128.load(k2 + i)));
+    d = f32x4.add(d, f32x4.mul(x, v128.load(k3 + i)));
+  }
+  return across(a, b, c, d);
+}
+
+/**
+ * Scores [rows][span] of up to four queries and `columns` keys, in fours; past the last key it is taken again.
+ * @param q first query; @param k first key; @param column the key's number, for the slope
+ */
+export function attentionScores(
+  q: usize,
+  qPitch: usize,
+  rows: i32,
+  k: usize,
+  kPitch: usize,
+  columns: i32,
+  dim: i32,
+  out: usize,
+  outPitch: usize,
+  scale: f32,
+  slope: f32,
+  column: i32,
+): void {
+  const bytes = <usize>dim << 2;
+  const last = k + <usize>(columns - 1) * kPitch;
+  for (let c = 0; c < columns; c += 4) {
+    const k0 = k + <usize>c * kPitch;
+    const k1 = min(k0 + kPitch, last);
+    const k2 = min(k0 + 2 * kPitch, last);
+    const k3 = min(k0 + 3 * kPitch, last);
+    const to = out + (<usize>c << 2);
+    for (let r = 0; r < rows; r++) {
+      const sums = dots(q + <usize>r * qPitch, k0, k1, k2, k3, bytes);
+      put(to + <usize>r * outPitch, sums, scale, slope, column + c);
+    }
+  }
+}
+
+/** Eight dimensions of four rows. */
+function mixFour(shares: usize, sharePitch: usize, v: usize, vPitch: usize, n: i32, y: usize, yPitch: usize): void {
+  let a = f32x4.splat(0);
+  let b = a;
+  let c = a;
+  let d = a;
+  let e = a;
+  let f = a;
+  let g = a;
+  let h = a;
+  let s1 = shares + sharePitch;
+  let s2 = s1 + sharePitch;
+  let s3 = s2 + sharePitch;
+  const end = shares + (<usize>n << 2);
+  while (shares < end) {
+    const low = v128.load(v);
+    const high = v128.load(v, 16);
+    const p = v128.load32_splat(shares);
+    a = f32x4.add(a, f32x4.mul(p, low));
+    b = f32x4.add(b, f32x4.mul(p, high));
+    const q = v128.load32_splat(s1);
+    c = f32x4.add(c, f32x4.mul(q, low));
+    d = f32x4.add(d, f32x4.mul(q, high));
+    const r = v128.load32_splat(s2);
+    e = f32x4.add(e, f32x4.mul(r, low));
+    f = f32x4.add(f, f32x4.mul(r, high));
+    const s = v128.load32_splat(s3);
+    g = f32x4.add(g, f32x4.mul(s, low));
+    h = f32x4.add(h, f32x4.mul(s, high));
+    shares += 4;
+    s1 += 4;
+    s2 += 4;
+    s3 += 4;
+    v += vPitch;
+  }
+  v128.store(y, a);
+  v128.store(y, b, 16);
+  v128.store(y + yPitch, c);
+  v128.store(y + yPitch, d, 16);
+  v128.store(y + 2 * yPitch, e);
+  v128.store(y + 2 * yPitch, f, 16);
+  v128.store(y + 3 * yPitch, g);
+  v128.store(y + 3 * yPitch, h, 16);
+}
+
+/** Sixteen dimensions of one row. */
+function mixWide(shares: usize, v: usize, vPitch: usize, n: i32, y: usize): void {
+  let a = f32x4.splat(0);
+  let b = a;
+  let c = a;
+  let d = a;
+  const end = shares + (<usize>n << 2);
+  for (; shares < end; shares += 4) {
+    const p = v128.load32_splat(shares);
+    a = f32x4.add(a, f32x4.mul(p, v128.load(v)));
+    b = f32x4.add(b, f32x4.mul(p, v128.load(v, 16)));
+    c = f32x4.add(c, f32x4.mul(p, v128.load(v, 32)));
+    d = f32x4.add(d, f32x4.mul(p, v128.load(v, 48)));
+    v += vPitch;
+  }
+  v128.store(y, a);
+  v128.store(y, b, 16);
+  v128.store(y, c, 32);
+  v128.store(y, d, 48);
+}
+
+/** Four dimensions of one row. */
+function mixNarrow(shares: usize, v: usize, vPitch: usize, n: i32, y: usize): void {
+  let a = f32x4.splat(0);
+  const end = shares + (<usize>n << 2);
+  for (; shares < end; shares += 4) {
+    a = f32x4.add(a, f32x4.mul(v128.load32_splat(shares), v128.load(v)));
+    v += vPitch;
+  }
+  v128.store(y, a);
+}
+
+/** y [rows][dim] of up to four rows: the first `keys` values from `v` on, by shares [rows][span]. */
+export function attentionMix(
+  shares: usize,
+  sharePitch: usize,
+  rows: i32,
+  v: usize,
+  vPitch: usize,
+  keys: i32,
+  dim: i32,
+  y: usize,
+  yPitch: usize,
+): void {
+  const bytes = <usize>dim << 2;
+  let whole: usize = 0;
+  if (rows == 4) {
+    for (; whole + 32 <= bytes; whole += 32) mixFour(shares, sharePitch, v + whole, vPitch, keys, y + whole, yPitch);
+  }
+  for (let r = 0; r < rows; r++) {
+    const line = shares + <usize>r * sharePitch;
+    const to = y + <usize>r * yPitch;
+    let at = whole;
+    for (; at + 64 <= bytes; at += 64) mixWide(line, v + at, vPitch, keys, to + at);
+    for (; at < bytes; at += 16) mixNarrow(line, v + at, vPitch, keys, to + at);
+  }
+}

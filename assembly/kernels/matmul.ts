@@ -1,0 +1,267 @@
+// The linear layer y = add·y + bias + scale · x·wᵀ with f32 sums: shaders/lib/matmul.wgsl. Weights are widened when they
+// are packed into panels of eight outputs, [k][8]; a panel stays in the first cache while all rows of x pass it in fours.
+import { widenF16x4 } from './codec';
+
+/** Inputs of a panel: 8 KiB of scratch. A longer sum is made in pieces, each folded into y, which also keeps it accurate. */
+const PANEL_INPUTS: i32 = 256;
+
+// How weights are stored, as a type, so that each dtype has loops of its own: f32 F32, i16 F16, u16 BF16.
+
+/** Four stored weights from `at` on, as f32. */
+@inline
+function wide4<T>(at: usize): v128 {
+  if (isFloat<T>()) return v128.load(at);
+  const h = v128.load64_zero(at);
+  if (isSigned<T>()) return widenF16x4(i32x4.extend_low_i16x8_u(h));
+  return v128.shuffle<u16>(i32x4.splat(0), h, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+
+/** Four weight rows, turned around: [n][4] at `to`, rows of the panel 32 bytes apart. */
+function packFour<T>(w0: usize, w1: usize, w2: usize, w3: usize, to: usize, n: i32): void {
+  const step = 4 * sizeof<T>();
+  for (let k = 0; k < n; k += 4) {
+    const a = wide4<T>(w0);
+    const b = wide4<T>(w1);
+    const c = wide4<T>(w2);
+    const d = wide4<T>(w3);
+    const e = v128.shuffle<u32>(a, b, 0, 4, 1, 5);
+    const f = v128.shuffle<u32>(c, d, 0, 4, 1, 5);
+    const g = v128.shuffle<u32>(a, b, 2, 6, 3, 7);
+    const h = v128.shuffle<u32>(c, d, 2, 6, 3, 7);
+    v128.store(to, v128.shuffle<u64>(e, f, 0, 2));
+    v128.store(to, v128.shuffle<u64>(e, f, 1, 3), 32);
+    v128.store(to, v128.shuffle<u64>(g, h, 0, 2), 64);
+    v128.store(to, v128.shuffle<u64>(g, h, 1, 3), 96);
+    w0 += step;
+    w1 += step;
+    w2 += step;
+    w3 += step;
+    to += 128;
+  }
+}
+
+/** A panel of eight weight rows from `w` on; beyond `width` of them the last is taken again. */
+function pack<T>(w: usize, pitch: usize, width: i32, to: usize, n: i32): void {
+  const last = <usize>(width - 1);
+  packFour<T>(w, w + pitch * min(1, last), w + pitch * min(2, last), w + pitch * min(3, last), to, n);
+  w += pitch * min(4, last);
+  const left = last - min(4, last);
+  packFour<T>(w, w + pitch * min(1, left), w + pitch * min(2, left), w + pitch * min(3, left), to + 16, n);
+}
+
+/** How sums go into y. */
+let scaling: f32 = 1;
+let adding: bool = false;
+let biases: usize = 0;
+let panelWidth: i32 = 8;
+
+@inline
+function put4(y: usize, bias: usize, sum: v128): void {
+  let v = f32x4.mul(sum, f32x4.splat(scaling));
+  if (bias) v = f32x4.add(v, v128.load(bias));
+  if (adding) v = f32x4.add(v, v128.load(y));
+  v128.store(y, v);
+}
+
+@inline
+function put1(y: usize, bias: usize, sum: f32): void {
+  let v: f32 = sum * scaling;
+  if (bias) v += load<f32>(bias);
+  if (adding) v += load<f32>(y);
+  store<f32>(y, v);
+}
+
+/** Eight sums of one row; fewer where the panel is narrower. */
+function put8(y: usize, low: v128, high: v128): void {
+  const bias = biases;
+  if (panelWidth == 8) {
+    put4(y, bias, low);
+    put4(y + 16, bias ? bias + 16 : 0, high);
+    return;
+  }
+  const width = panelWidth;
+  put1(y, bias, f32x4.extract_lane(low, 0));
+  if (width > 1) put1(y + 4, bias ? bias + 4 : 0, f32x4.extract_lane(low, 1));
+  if (width > 2) put1(y + 8, bias ? bias + 8 : 0, f32x4.extract_lane(low, 2));
+  if (width > 3) put1(y + 12, bias ? bias + 12 : 0, f32x4.extract_lane(low, 3));
+  if (width > 4) put1(y + 16, bias ? bias + 16 : 0, f32x4.extract_lane(high, 0));
+  if (width > 5) put1(y + 20, bias ? bias + 20 : 0, f32x4.extract_lane(high, 1));
+  if (width > 6) put1(y + 24, bias ? bias + 24 : 0, f32x4.extract_lane(high, 2));
+}
+
+/** Four rows of x by a panel. */
+function fourRows(x: usize, xPitch: usize, panel: usize, n: i32, y: usize, yPitch: usize): void {
+  let a = f32x4.splat(0);
+  let b = a;
+  let c = a;
+  let d = a;
+  let e = a;
+  let f = a;
+  let g = a;
+  let h = a;
+  let x1 = x + xPitch;
+  let x2 = x1 + xPitch;
+  let x3 = x2 + xPitch;
+  const end = x + (<usize>n << 2);
+  while (x < end) {
+    const low = v128.load(panel);
+    const high = v128.load(panel, 16);
+    const p = v128.load32_splat(x);
+    a = f32x4.add(a, f32x4.mul(p, low));
+    b = f32x4.add(b, f32x4.mul(p, high));
+    const q = v128.load32_splat(x1);
+    c = f32x4.add(c, f32x4.mul(q, low));
+    d = f32x4.add(d, f32x4.mul(q, high));
+    const r = v128.load32_splat(x2);
+    e = f32x4.add(e, f32x4.mul(r, low));
+    f = f32x4.add(f, f32x4.mul(r, high));
+    const s = v128.load32_splat(x3);
+    g = f32x4.add(g, f32x4.mul(s, low));
+    h = f32x4.add(h, f32x4.mul(s, high));
+    x += 4;
+    x1 += 4;
+    x2 += 4;
+    x3 += 4;
+    panel += 32;
+  }
+  put8(y, a, b);
+  put8(y + yPitch, c, d);
+  put8(y + 2 * yPitch, e, f);
+  put8(y + 3 * yPitch, g, h);
+}
+
+/** One row of x by a panel. */
+function oneRow(x: usize, panel: usize, n: i32, y: usize): void {
+  let a = f32x4.splat(0);
+  let b = a;
+  const end = x + (<usize>n << 2);
+  for (; x < end; x += 4) {
+    const p = v128.load32_splat(x);
+    a = f32x4.add(a, f32x4.mul(p, v128.load(panel)));
+    b = f32x4.add(b, f32x4.mul(p, v128.load(panel, 16)));
+    panel += 32;
+  }
+  put8(y, a, b);
+}
+
+/**
+ * Many rows.
+ * @param w first weight row, `outputs` of them, `inputs` (a multiple of 4) stored elements each
+ * @param y first element, rows `yPitch` bytes apart
+ * @param bias [outputs], or 0
+ */
+export function matmulBlock(
+  w: usize,
+  dtype: i32,
+  inputs: i32,
+  outputs: i32,
+  x: usize,
+  xPitch: usize,
+  rows: i32,
+  bias: usize,
+  y: usize,
+  yPitch: usize,
+  add: bool,
+  scale: f32,
+  scratch: usize,
+): void {
+  const width: usize = dtype == 0 ? 4 : 2;
+  const wPitch = <usize>inputs * width;
+  scaling = scale;
+  for (let k = 0; k < inputs; k += PANEL_INPUTS) {
+    const n = min(PANEL_INPUTS, inputs - k);
+    adding = add || k > 0;
+    for (let o = 0; o < outputs; o += 8) {
+      panelWidth = min(8, outputs - o);
+      biases = bias && k == 0 ? bias + (<usize>o << 2) : 0;
+      const from = w + <usize>o * wPitch + <usize>k * width;
+      if (dtype == 0) pack<f32>(from, wPitch, panelWidth, scratch, n);
+      else if (dtype == 1) pack<i16>(from, wPitch, panelWidth, scratch, n);
+      else pack<u16>(from, wPitch, panelWidth, scratch, n);
+      let r = 0;
+      let xr = x + (<usize>k << 2);
+      let yr = y + (<usize>o << 2);
+      for (; r + 4 <= rows; r += 4) {
+        fourRows(xr, xPitch, scratch, n, yr, yPitch);
+        xr += 4 * xPitch;
+        yr += 4 * yPitch;
+      }
+      for (; r < rows; r++) {
+        oneRow(xr, scratch, n, yr);
+        xr += xPitch;
+        yr += yPitch;
+      }
+    }
+  }
+}
+
+/** sums + four inputs of a row by the same of four weight rows, one input after the other. */
+@inline
+function addFour(sums: v128, x: v128, a: v128, b: v128, c: v128, d: v128): v128 {
+  const e = v128.shuffle<u32>(a, b, 0, 4, 1, 5);
+  const f = v128.shuffle<u32>(c, d, 0, 4, 1, 5);
+  const g = v128.shuffle<u32>(a, b, 2, 6, 3, 7);
+  const h = v128.shuffle<u32>(c, d, 2, 6, 3, 7);
+  sums = f32x4.add(sums, f32x4.mul(v128.shuffle<u32>(x, x, 0, 0, 0, 0), v128.shuffle<u64>(e, f, 0, 2)));
+  sums = f32x4.add(sums, f32x4.mul(v128.shuffle<u32>(x, x, 1, 1, 1, 1), v128.shuffle<u64>(e, f, 1, 3)));
+  sums = f32x4.add(sums, f32x4.mul(v128.shuffle<u32>(x, x, 2, 2, 2, 2), v128.shuffle<u64>(g, h, 0, 2)));
+  return f32x4.add(sums, f32x4.mul(v128.shuffle<u32>(x, x, 3, 3, 3, 3), v128.shuffle<u64>(g, h, 1, 3)));
+}
+
+/** One row of x by eight weight rows, turned around in registers; beyond `panelWidth` of them the last is taken again. */
+function eightOutputs<T>(x: usize, w: usize, pitch: usize, n: i32, y: usize): void {
+  const last = <usize>(panelWidth - 1);
+  const w1 = w + pitch * min(1, last);
+  const w2 = w + pitch * min(2, last);
+  const w3 = w + pitch * min(3, last);
+  const w4 = w + pitch * min(4, last);
+  const w5 = w + pitch * min(5, last);
+  const w6 = w + pitch * min(6, last);
+  const w7 = w + pitch * min(7, last);
+  let low = f32x4.splat(0);
+  let high = low;
+  const end = <usize>n * sizeof<T>();
+  for (let i: usize = 0; i < end; i += 4 * sizeof<T>()) {
+    const p = v128.load(x);
+    low = addFour(low, p, wide4<T>(w + i), wide4<T>(w1 + i), wide4<T>(w2 + i), wide4<T>(w3 + i));
+    high = addFour(high, p, wide4<T>(w4 + i), wide4<T>(w5 + i), wide4<T>(w6 + i), wide4<T>(w7 + i));
+    x += 16;
+  }
+  put8(y, low, high);
+}
+
+/** One row or two: weights are read where they lie. Same parameters, and the same bits a row as above. */
+export function matmulLine(
+  w: usize,
+  dtype: i32,
+  inputs: i32,
+  outputs: i32,
+  x: usize,
+  xPitch: usize,
+  rows: i32,
+  bias: usize,
+  y: usize,
+  yPitch: usize,
+  add: bool,
+  scale: f32,
+): void {
+  const width: usize = dtype == 0 ? 4 : 2;
+  const wPitch = <usize>inputs * width;
+  scaling = scale;
+  for (let o = 0; o < outputs; o += 8) {
+    panelWidth = min(8, outputs - o);
+    for (let k = 0; k < inputs; k += PANEL_INPUTS) {
+      const n = min(PANEL_INPUTS, inputs - k);
+      adding = add || k > 0;
+      biases = bias && k == 0 ? bias + (<usize>o << 2) : 0;
+      const from = w + <usize>o * wPitch + <usize>k * width;
+      for (let r = 0; r < rows; r++) {
+        const row = x + <usize>r * xPitch + (<usize>k << 2);
+        const to = y + <usize>r * yPitch + (<usize>o << 2);
+        if (dtype == 0) eightOutputs<f32>(row, from, wPitch, n, to);
+        else if (dtype == 1) eightOutputs<i16>(row, from, wPitch, n, to);
+        else eightOutputs<u16>(row, from, wPitch, n, to);
+      }
+    }
+  }
+}
