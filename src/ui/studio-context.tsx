@@ -1,4 +1,4 @@
-import { createContext, type ReactNode, useContext, useSyncExternalStore } from 'react';
+import { createContext, type ReactNode, useCallback, useContext, useSyncExternalStore } from 'react';
 import { useStore } from 'zustand';
 import type { RecipeAs, StudioFacts } from './state/facts';
 import type { Studio } from './state/studio';
@@ -23,14 +23,26 @@ export function useFacts<T>(select: (facts: StudioFacts) => T): T {
 
 /** Whether a media query matches, now and from now on. */
 export function useMedia(query: string): boolean {
+  const list = mediaList(query);
   return useSyncExternalStore(
-    (changed) => {
-      const list = matchMedia(query);
-      list.addEventListener('change', changed);
-      return () => list.removeEventListener('change', changed);
-    },
-    () => matchMedia(query).matches,
+    useCallback(
+      (changed: () => void) => {
+        list.addEventListener('change', changed);
+        return () => list.removeEventListener('change', changed);
+      },
+      [list],
+    ),
+    () => list.matches,
   );
+}
+
+const mediaLists = new Map<string, MediaQueryList>();
+
+/** One list a query: making one for every look costs more than the look. */
+function mediaList(query: string): MediaQueryList {
+  const known = mediaLists.get(query) ?? matchMedia(query);
+  mediaLists.set(query, known);
+  return known;
 }
 
 /** One column instead of two: the recipe becomes a tab. Same width as in `workbench.css`. */

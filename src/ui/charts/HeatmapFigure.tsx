@@ -1,4 +1,4 @@
-import { useId } from 'react';
+import { memo, useId } from 'react';
 import { Swatch } from '../parts/Swatch';
 import type { Contributor } from '../state/facts';
 import { useFacts } from '../studio-context';
@@ -22,7 +22,7 @@ interface HeatmapFigureProps {
 }
 
 /** One small multiple: caption with the overall value, the grid, and the scale with the value under the pointer. */
-export function HeatmapFigure(props: HeatmapFigureProps) {
+export const HeatmapFigure = memo(function HeatmapFigure(props: HeatmapFigureProps) {
   const { contributors, metric, grid, data, scale, annotated } = props;
   const titleId = useId();
   const title = props.title ?? (contributors.map((c) => c.label).join(' × ') || 'Merged model');
@@ -50,7 +50,7 @@ export function HeatmapFigure(props: HeatmapFigureProps) {
       <ChartLegend metric={metric} data={data} scale={scale} />
     </figure>
   );
-}
+});
 
 /** The scale, and what the cell under the pointer or focus has in this chart. All charts follow the same tensor. */
 function ChartLegend({ metric, data, scale }: Pick<HeatmapFigureProps, 'metric' | 'data' | 'scale'>) {

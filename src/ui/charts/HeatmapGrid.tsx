@@ -6,14 +6,19 @@ import {
   memo,
   type PointerEvent,
   useCallback,
+  useDeferredValue,
+  useMemo,
   useRef,
   useState,
 } from 'react';
+import { REST_MS, useSettled } from '../parts/use-settled';
 import { setView, toggleSelected } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
-import { type ColorScale, wantsLightText } from './color-scale';
-import { type Cell, type CellRow, cellText, type Heatmap, type LayerGrid } from './heatmap-data';
+import type { ColorScale } from './color-scale';
+import { HeatmapCanvas } from './HeatmapCanvas';
+import { type Cell, type CellRow, cellText, type Heatmap, type LayerGrid, sameStates } from './heatmap-data';
 import { firstName, nameWithin, nextName } from './heatmap-keys';
+import { cellHeight, headHeight } from './heatmap-layout';
 import type { ShownMetric } from './metrics';
 
 interface HeatmapGridProps {
@@ -34,6 +39,10 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
   const root = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState<string | null>(null);
   const focused = active ?? firstName(data);
+  const spoken = useSpoken(data, metric);
+  // one subscription a grid: a step of a slider changes the facts several times, and every row of every chart would look
+  const selected = useFacts((s) => s.view.selected);
+  const hovered = useFacts((s) => s.view.hovered);
   const onKeyDown = (event: KeyboardEvent) => {
     const name = cellName(event.target);
     if (name === null) return;
@@ -98,31 +107,66 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
           <span>mean</span>
         </span>
       </div>
-      {data.rows.map((row) => (
-        <Row
-          key={row.layer}
-          row={row}
+      <div role="rowgroup" className="heat-body">
+        <HeatmapCanvas
+          columns={grid.modules.length}
+          data={data}
           metric={metric}
           scale={scale}
-          focused={nameWithin(row, focused)}
-          numbered={height >= LABEL_HEIGHT || row.layer % 5 === 0}
           annotated={annotated}
         />
-      ))}
-      {data.loose.map((cell) => (
-        <LooseRow key={cell.name} cell={cell} metric={metric} scale={scale} focused={cell.name === focused} />
-      ))}
+        {spoken.rows.map((row) => (
+          <Row
+            key={row.layer}
+            row={row}
+            metric={metric}
+            focused={nameWithin(row, focused)}
+            selected={nameWithin(row, selected)}
+            hovered={nameWithin(row, hovered)}
+            numbered={height >= LABEL_HEIGHT || row.layer % 5 === 0}
+          />
+        ))}
+        {spoken.loose.map((cell) => (
+          <LooseRow
+            key={cell.name}
+            cell={cell}
+            metric={metric}
+            focused={cell.name === focused}
+            mark={markOf(cell, selected, hovered)}
+          />
+        ))}
+      </div>
     </div>
   );
+}
+
+/**
+ * The words of the cells. They follow a slider once it rests, so that a step only paints; where a cell got or lost its
+ * value they follow at once.
+ */
+function useSpoken(data: Heatmap, metric: ShownMetric): Pick<Heatmap, 'rows' | 'loose'> {
+  const now = useMemo(() => ({ data, metric }), [data, metric]);
+  const settled = useDeferredValue(useSettled(now, REST_MS));
+  return useMemo(() => {
+    if (settled.metric !== metric) return data;
+    const { rows, loose } = settled.data;
+    return {
+      rows: data.rows.map((row, i) => {
+        const old = rows[i];
+        return old?.layer === row.layer && sameStates(old.cells, row.cells) ? old : row;
+      }),
+      loose: sameStates(loose, data.loose) ? loose : data.loose,
+    };
+  }, [settled, data, metric]);
 }
 
 interface RowProps {
   row: CellRow;
   metric: ShownMetric;
-  scale: ColorScale;
   /** Name of the cell in this row that Tab reaches. */
   focused: string | null;
-  annotated: boolean;
+  selected: string | null;
+  hovered: string | null;
   /** Writes the layer's number. */
   numbered: boolean;
 }
@@ -130,10 +174,8 @@ interface RowProps {
 /** Rows lower than this, in pixels, are too close for a number each. */
 const LABEL_HEIGHT = 11;
 
-const Row = memo(function Row({ row, metric, scale, focused, annotated, numbered }: RowProps) {
-  // One subscription a row: a step of a slider changes the facts several times, and every cell of every chart would look.
-  const selected = useFacts(({ view }) => nameWithin(row, view.selected));
-  const hovered = useFacts(({ view }) => nameWithin(row, view.hovered));
+const Row = memo(function Row({ row, metric, focused, selected, hovered, numbered }: RowProps) {
+  const mean = row.mean === null ? null : metric.format(row.mean);
   return (
     <div role="row" className="heat-row">
       <span role="rowheader" className="heat-layer" aria-label={`layer ${row.layer}`}>
@@ -145,33 +187,38 @@ const Row = memo(function Row({ row, metric, scale, focused, annotated, numbered
             key={cell.name}
             cell={cell}
             metric={metric}
-            scale={scale}
             focused={cell.name === focused}
-            mark={cell.name === selected ? 'selected' : cell.name === hovered ? 'hovered' : null}
-            annotated={annotated}
+            mark={markOf(cell, selected, hovered)}
           />
         ) : (
           // biome-ignore lint/suspicious/noArrayIndexKey: a hole has no name, and columns do not move.
           <span key={i} role="gridcell" className="heat-hole" aria-label="none" />
         ),
       )}
-      <MeanBar value={row.mean} metric={metric} scale={scale} layer={row.layer} />
+      <span
+        role="gridcell"
+        className="heat-mean"
+        aria-label={`layer ${row.layer}, mean ${mean ?? 'not measured yet'}`}
+        title={mean ?? undefined}
+      />
     </div>
   );
 });
 
+type Mark = 'selected' | 'hovered' | null;
+
+function markOf({ name }: Cell, selected: string | null, hovered: string | null): Mark {
+  return name === selected ? 'selected' : name === hovered ? 'hovered' : null;
+}
+
 interface HeatCellProps {
   cell: Cell;
   metric: ShownMetric;
-  scale: ColorScale;
   focused: boolean;
-  mark: 'selected' | 'hovered' | null;
-  annotated?: boolean;
+  mark: Mark;
 }
 
-function HeatCell({ cell, metric, scale, focused, mark, annotated }: HeatCellProps) {
-  const value = cell.measured?.value;
-  const background = value === undefined ? undefined : scale.color(value);
+function HeatCell({ cell, metric, focused, mark }: HeatCellProps) {
   return (
     <span
       role="gridcell"
@@ -182,75 +229,25 @@ function HeatCell({ cell, metric, scale, focused, mark, annotated }: HeatCellPro
       aria-selected={mark === 'selected'}
       aria-label={cellText(cell, metric)}
       tabIndex={focused ? 0 : -1}
-      style={background ? { background } : undefined}
-    >
-      {annotated && value !== undefined && background ? (
-        <span className="heat-value" data-dark={wantsLightText(background) || undefined} aria-hidden="true">
-          {metric.format(value)}
-        </span>
-      ) : null}
-    </span>
+    />
   );
 }
 
-function LooseRow({ cell, metric, scale, focused }: Omit<HeatCellProps, 'mark'>) {
-  const mark = useFacts(({ view }) =>
-    view.selected === cell.name ? 'selected' : view.hovered === cell.name ? 'hovered' : null,
-  );
+const LooseRow = memo(function LooseRow({ cell, metric, focused, mark }: HeatCellProps) {
   return (
     <div role="row" className="heat-row heat-loose">
-      <HeatCell cell={cell} metric={metric} scale={scale} focused={focused} mark={mark} />
+      <HeatCell cell={cell} metric={metric} focused={focused} mark={mark} />
       <span role="rowheader" className="heat-loose-name truncate">
         {cell.module}
       </span>
-      <span role="gridcell" className="heat-loose-value">
-        {cell.measured ? metric.format(cell.measured.value) : ''}
-        <span className="visually-hidden">{cell.measured ? '' : 'no value'}</span>
-      </span>
+      <span
+        role="gridcell"
+        className="heat-loose-value"
+        aria-label={cell.measured ? metric.format(cell.measured.value) : 'no value'}
+      />
     </div>
   );
-}
-
-function MeanBar({
-  value,
-  metric,
-  scale,
-  layer,
-}: {
-  value: number | null;
-  metric: ShownMetric;
-  scale: ColorScale;
-  layer: number;
-}) {
-  const at = (v: number) =>
-    (Math.min(scale.max, Math.max(scale.min, v)) - scale.min) / (scale.max - scale.min);
-  const from = metric.diverging ? at(0) : 0;
-  const to = value === null ? from : at(value);
-  return (
-    <span
-      role="gridcell"
-      className="heat-mean"
-      aria-label={`layer ${layer}, mean ${value === null ? 'not measured yet' : metric.format(value)}`}
-      title={value === null ? undefined : metric.format(value)}
-    >
-      <span
-        className="bar-fill"
-        style={{ left: `${Math.min(from, to) * 100}%`, width: `${Math.abs(to - from) * 100}%` }}
-      />
-    </span>
-  );
-}
-
-/** Rows of a 6-layer model are tall, those of an 80-layer model still tell apart. In pixels. */
-function cellHeight(rows: number): number {
-  return Math.round(Math.min(24, Math.max(9, 420 / Math.max(1, rows))));
-}
-
-/** Room for the longest column head, written upright. In pixels. */
-function headHeight(grid: LayerGrid): number {
-  const longest = Math.max(4, ...grid.modules.map((m) => m.label.length));
-  return Math.min(110, Math.round(longest * 5.6) + 4);
-}
+});
 
 function cellName(target: EventTarget): string | null {
   return target instanceof Element

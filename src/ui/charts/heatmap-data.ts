@@ -101,7 +101,7 @@ export interface Heatmap {
 
 /**
  * The values of one chart. `reports` holds what has been measured so far, by tensor name. Rows that say the same as in
- * `before` are the very rows of `before`: while a merge runs, only rows with news are drawn again.
+ * `before` are the very rows of `before`, and so is the whole: only what has news is drawn again.
  */
 export function heatmap(
   grid: LayerGrid,
@@ -127,8 +127,13 @@ export function heatmap(
     return { layer, cells, mean: mean(cells.map((c) => c?.measured)) };
   });
   const loose = grid.loose.map(cell);
+  if (before && sameCells(before.loose, loose) && sameRows(before.rows, rows)) return before;
   const all = [...rows.flatMap((r) => r.cells), ...loose];
   return { rows, loose, mean: mean(all.map((c) => c?.measured)) };
+}
+
+function sameRows(a: readonly CellRow[], b: readonly CellRow[]): boolean {
+  return a.length === b.length && a.every((row, i) => row === b[i]);
 }
 
 function sameCells(a: readonly (Cell | null)[], b: readonly (Cell | null)[]): boolean {
@@ -142,6 +147,14 @@ function sameCells(a: readonly (Cell | null)[], b: readonly (Cell | null)[]): bo
         cell?.measured?.value === other?.measured?.value
       );
     })
+  );
+}
+
+/** Whether two lists are of the same cells, and the same of them have values. */
+export function sameStates(a: readonly (Cell | null)[], b: readonly (Cell | null)[]): boolean {
+  return (
+    a.length === b.length &&
+    a.every((cell, i) => cell === b[i] || (cell?.name === b[i]?.name && cell?.state === b[i]?.state))
   );
 }
 

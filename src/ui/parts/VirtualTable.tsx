@@ -113,7 +113,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
               className="table-row"
               aria-rowindex={item.index + 2}
               aria-selected={key === selected}
-              style={{ ...tracks, transform: `translateY(${item.start - HEAD_HEIGHT}px)` }}
+              style={{ ...tracks, top: item.start - HEAD_HEIGHT }}
               onClick={() => onSelect(key)}
             >
               {columns.map((column) => (

@@ -1,3 +1,4 @@
+import { memo } from 'react';
 import { ExportMenu } from '../parts/ExportMenu';
 import { methodTitle, recipeTitle } from '../state/recipe-build';
 import { methodOf, notifyError } from '../state/studio';
@@ -11,10 +12,18 @@ const CHOICES = [
   { value: 'json', label: 'Numbers as JSON', hint: 'in full precision' },
 ] as const;
 
+interface LayersExportProps {
+  /** Nothing is measured yet. */
+  empty: boolean;
+  /** What the charts show when it is asked. */
+  shown(): LayersSource;
+}
+
 /** Saves what Layers shows. */
-export function LayersExport({ source }: { source: LayersSource }) {
+export const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportProps) {
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
+    const source = shown();
     const facts = studio.store.getState();
     const merged = source.state === 'foretold' ? null : facts.run;
     const title = merged
@@ -27,8 +36,8 @@ export function LayersExport({ source }: { source: LayersSource }) {
     <ExportMenu
       label="Export charts and numbers"
       choices={CHOICES}
-      why={source.reports.size === 0 ? 'Nothing is measured yet.' : null}
+      why={empty ? 'Nothing is measured yet.' : null}
       onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
     />
   );
-}
+});

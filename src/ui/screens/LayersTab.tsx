@@ -1,9 +1,10 @@
-import { useDeferredValue } from 'react';
+import { memo, useCallback, useDeferredValue, useRef } from 'react';
 import { type Metric, type MetricId, metricById, metrics } from '../charts/metrics';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { Message } from '../parts/Message';
 import { Segmented } from '../parts/Segmented';
+import { REST_MS, useSettled } from '../parts/use-settled';
 import { pinLayers, unpinLayers } from '../state/pin';
 import { measureProfile } from '../state/profile';
 import { setView, showTab } from '../state/studio';
@@ -16,8 +17,8 @@ import { type LayersSource, useLayersSource } from './layers-source';
 /** Layer × module charts of the last or running merge, one per contributor or pair, on one scale. */
 export function LayersTab() {
   const source = useLayersSource();
-  // while a slider moves, the charts go first
-  const later = useDeferredValue(source);
+  // the charts follow a slider step by step, the numbers once it rests
+  const later = useDeferredValue(useSettled(source, source.state === 'foretold' ? REST_MS : 0));
   const metric = metricById(useFacts((s) => s.view.metric));
   const opening = useFacts((s) => s.opening.length > 0 || s.engine.status === 'starting');
   if (source.tensors.length === 0) {
@@ -59,14 +60,31 @@ function FirstError() {
 }
 
 function Toolbar({ metric, source }: { metric: Metric; source: LayersSource }) {
+  const latest = useRef(source);
+  latest.current = source;
+  const shown = useCallback(() => latest.current, []);
+  const empty = source.reports.size === 0;
+  return (
+    <div className="layers-bar">
+      <Choices metric={metric.id} />
+      <PinButton empty={empty} shown={shown} />
+      <LayersExport empty={empty} shown={shown} />
+      <p className="small quiet layers-meaning">
+        {metric.meaning} <StatusText source={source} />
+      </p>
+    </div>
+  );
+}
+
+const Choices = memo(function Choices({ metric }: { metric: MetricId }) {
   const studio = useStudio();
   const scale = useFacts((s) => s.view.scale);
   return (
-    <div className="layers-bar">
+    <>
       <div className="scroll-x">
         <Segmented<MetricId>
           label="Metric"
-          value={metric.id}
+          value={metric}
           options={metrics.map((m) => ({ value: m.id, label: m.label }))}
           onChange={(id) => setView(studio, { metric: id })}
         />
@@ -80,30 +98,32 @@ function Toolbar({ metric, source }: { metric: Metric; source: LayersSource }) {
         ]}
         onChange={(next) => setView(studio, { scale: next })}
       />
-      <PinButton source={source} />
-      <LayersExport source={source} />
-      <p className="small quiet layers-meaning">
-        {metric.meaning} <StatusText source={source} />
-      </p>
-    </div>
+    </>
   );
+});
+
+interface PinButtonProps {
+  /** Nothing is measured yet. */
+  empty: boolean;
+  /** What the charts show when it is asked: the button itself does not follow a slider. */
+  shown(): LayersSource;
 }
 
 /** Holds the charts as they are, to see the next setting or merge beside them. */
-function PinButton({ source }: { source: LayersSource }) {
+const PinButton = memo(function PinButton({ empty, shown }: PinButtonProps) {
   const studio = useStudio();
   const pinned = useFacts((s) => s.pinned !== null);
   if (pinned) return <Button onClick={() => unpinLayers(studio)}>Unpin A</Button>;
   return (
     <Button
       tip="Keep these charts, to see another setting or merge beside them"
-      why={source.reports.size === 0 ? 'Nothing is measured yet.' : null}
-      onClick={() => pinLayers(studio, source)}
+      why={empty ? 'Nothing is measured yet.' : null}
+      onClick={() => pinLayers(studio, shown())}
     >
       Pin as A
     </Button>
   );
-}
+});
 
 function StatusText({ source }: { source: LayersSource }) {
   const { measured, expected, state } = source;

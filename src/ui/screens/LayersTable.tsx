@@ -5,7 +5,6 @@ import { formatCount, formatPercent, formatReal } from '../format/quantity';
 import { Swatch } from '../parts/Swatch';
 import { passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
-import { REST_MS, useSettled } from '../parts/use-settled';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import type { Contributor } from '../state/facts';
 import { toggleSelected } from '../state/studio';
@@ -26,11 +25,9 @@ export const LayersTable = memo(function LayersTable({ source }: { source: Layer
   const [filter, setFilter] = useState('');
   // what is typed is drawn first
   const wanted = useDeferredValue(filter);
-  const rows: Row[] = source.tensors
-    .filter((tensor) => passesFilter(wanted, tensor.name))
-    .map((tensor) => ({ tensor, report: source.reports.get(tensor.name) }));
+  const { all, mostConflict } = useRows(source);
+  const rows = useMemo(() => all.filter((r) => passesFilter(wanted, r.tensor.name)), [all, wanted]);
   const perContributor = metric.per === 'contributor' ? metric : metricById('sparsity');
-  const mostConflict = useMostConflict(source);
   const columns: TableColumn<Row>[] = [
     {
       id: 'name',
@@ -92,17 +89,13 @@ export const LayersTable = memo(function LayersTable({ source }: { source: Layer
   );
 });
 
-/** The longest bar: foretold conflicts are judged tensor by tensor, so it waits until a slider rests. */
-function useMostConflict(source: LayersSource): number {
-  const settled = useSettled(source, source.state === 'foretold' ? REST_MS : 0);
-  return useMemo(
-    () =>
-      settled.tensors.reduce((most, tensor) => {
-        const own = value({ tensor, report: settled.reports.get(tensor.name) }, 'signConflict');
-        return Math.max(most, own ?? 0);
-      }, 0),
-    [settled],
-  );
+/** Every row's report, and the longest bar. */
+function useRows({ tensors, reports }: LayersSource): { all: Row[]; mostConflict: number } {
+  return useMemo(() => {
+    const all = tensors.map((tensor): Row => ({ tensor, report: reports.get(tensor.name) }));
+    const conflicts = all.map((row) => value(row, 'signConflict') ?? 0);
+    return { all, mostConflict: conflicts.reduce((a, b) => Math.max(a, b), 0) };
+  }, [tensors, reports]);
 }
 
 function contributorColumn(c: Contributor, metric: MetricId): TableColumn<Row> {

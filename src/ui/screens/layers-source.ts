@@ -21,6 +21,8 @@ export interface LayersSource {
 export function useLayersSource(): LayersSource {
   const run = useFacts((s) => s.run);
   const plan = useFacts((s) => s.plan);
+  const { contributors } = plan;
+  const tensors = plan.facts?.tensors ?? NONE;
   const profile = useFacts((s) => s.profile);
   const recipe = useFacts((s) => s.recipe);
   const models = useFacts((s) => s.models);
@@ -38,8 +40,8 @@ export function useLayersSource(): LayersSource {
     if (!shown || (!live && foretold.size > 0)) {
       return {
         state: foretold.size > 0 ? 'foretold' : 'planned',
-        contributors: plan.contributors,
-        tensors: plan.facts?.tensors ?? NONE,
+        contributors,
+        tensors,
         reports: foretold,
         measured: profile.tensors.length,
         expected: profile.expected,
@@ -53,7 +55,7 @@ export function useLayersSource(): LayersSource {
       measured: shown.tensors.length,
       expected: shown.planned.length,
     };
-  }, [shown, live, foretold, plan, profile, outdated, reports]);
+  }, [shown, live, foretold, contributors, tensors, profile, outdated, reports]);
 }
 
 const NONE: readonly PlanTensorFacts[] = [];

@@ -38,7 +38,8 @@ export function foretoldReports(facts: Facts): ForetoldReports {
     last &&
     known?.profile.tensors === facts.profile.tensors &&
     known.profile.key === facts.profile.key &&
-    known.plan.facts === facts.plan.facts &&
+    known.plan.facts?.tensors === facts.plan.facts?.tensors &&
+    known.plan.facts?.layers === facts.plan.facts?.layers &&
     known.recipe === facts.recipe &&
     known.models === facts.models
   ) {

@@ -3,6 +3,7 @@ import { errorFacts } from '../../errors';
 import type { Contributor, StudioFacts } from './facts';
 import { buildRecipe, contributorId, shortName } from './recipe-build';
 import { recipeProblems } from './recipe-validation';
+import { kept } from './same-facts';
 import { methodOf, type Studio } from './studio';
 
 /** Pause after an edit before planning, in milliseconds: a slider on the move does not flood the worker. */
@@ -13,7 +14,8 @@ export function watchPlan(studio: Studio): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const unsubscribe = studio.store.subscribe((now, before) => {
     if (now.recipe === before.recipe && now.models === before.models) return;
-    studio.store.setState((s) => ({ plan: { ...s.plan, status: isRecipe(s) ? 'stale' : 'empty' } }));
+    const status = isRecipe(now) ? 'stale' : 'empty';
+    if (now.plan.status !== status) studio.store.setState((s) => ({ plan: { ...s.plan, status } }));
     clearTimeout(timer);
     timer = setTimeout(() => void planNow(studio), PAUSE_MS);
   });
@@ -40,7 +42,15 @@ export async function planNow(studio: Studio): Promise<void> {
     if (!current()) return;
     const byId = new Map(contributors.map((c) => [c.id, c]));
     const named = facts.contributors.map((id) => byId.get(id) ?? { id, label: shortName(id), colour: 0 });
-    studio.store.setState({ plan: { status: 'ready', facts, contributors: named, error: null } });
+    studio.store.setState(({ plan: before }) => ({
+      plan: {
+        status: 'ready',
+        // most edits change no tensor: what is drawn from them is not drawn again
+        facts: { ...facts, tensors: kept(facts.tensors, before.facts?.tensors) },
+        contributors: kept(named, before.contributors),
+        error: null,
+      },
+    }));
   } catch (thrown) {
     if (!current()) return;
     studio.store.setState({

@@ -1,0 +1,82 @@
+import { memo, useLayoutEffect, useRef, useSyncExternalStore } from 'react';
+import { useMedia, useShownTheme } from '../studio-context';
+import { heatmapLayout } from './heatmap-layout';
+import { type HeatmapInks, type HeatmapPicture, paintHeatmap } from './heatmap-paint';
+
+interface HeatmapCanvasProps extends HeatmapPicture {
+  columns: number;
+}
+
+/** The colours under the cells of a grid. What they mean is said by the cells. */
+export const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasProps) {
+  const element = useRef<HTMLCanvasElement>(null);
+  const width = useRef(0);
+  const inks = useRef<HeatmapInks | null>(null);
+  const paint = useRef(() => {});
+  const look = [
+    useShownTheme(),
+    useMedia('(forced-colors: active)'),
+    useMedia('(prefers-contrast: more)'),
+  ].join();
+  const ratio = usePixelRatio();
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the style sheet answers to `look`.
+  useLayoutEffect(() => {
+    inks.current = null;
+  }, [look]);
+
+  useLayoutEffect(() => {
+    paint.current = () => {
+      const canvas = element.current;
+      const context = canvas?.getContext('2d');
+      if (!canvas || !context || width.current === 0) return;
+      const layout = heatmapLayout(props.data, props.columns, width.current);
+      const [across, down] = [Math.round(layout.width * ratio), Math.round(layout.height * ratio)];
+      if (canvas.width !== across || canvas.height !== down) {
+        canvas.width = across;
+        canvas.height = down;
+        canvas.style.width = `${across / ratio}px`;
+        canvas.style.height = `${down / ratio}px`;
+      }
+      inks.current ??= inksOf(canvas);
+      paintHeatmap(context, props, layout, inks.current, ratio);
+    };
+    paint.current();
+  });
+
+  useLayoutEffect(() => {
+    const around = element.current?.parentElement;
+    if (!around) return;
+    // called once at the start, and before the page is painted: no frame is without its colours
+    const observer = new ResizeObserver(([entry]) => {
+      width.current = entry?.contentRect.width ?? 0;
+      paint.current();
+    });
+    observer.observe(around);
+    return () => observer.disconnect();
+  }, []);
+
+  // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a canvas takes no focus.
+  return <canvas ref={element} className="heat-canvas" aria-hidden="true" />;
+});
+
+function inksOf(canvas: HTMLCanvasElement): HeatmapInks {
+  const { fontSize, fontFamily, color, fill, stroke } = getComputedStyle(canvas);
+  return { font: `${fontSize} ${fontFamily}`, text: color, bar: fill, track: stroke };
+}
+
+/** Device pixels a CSS pixel has, now and after the page is zoomed or moved to another screen. */
+function usePixelRatio(): number {
+  return useSyncExternalStore(watchPixelRatio, () => devicePixelRatio);
+}
+
+function watchPixelRatio(changed: () => void): () => void {
+  let list = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+  const onChange = () => {
+    list = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+    list.addEventListener('change', onChange, { once: true });
+    changed();
+  };
+  list.addEventListener('change', onChange, { once: true });
+  return () => list.removeEventListener('change', onChange);
+}

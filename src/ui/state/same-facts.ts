@@ -1,0 +1,15 @@
+/** Whether two facts say the same: plain values, arrays and objects, compared to the bottom. */
+export function sameFacts(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const [of, other] = [Object.entries(a), new Map(Object.entries(b))];
+  return (
+    of.length === other.size && of.every(([key, value]) => other.has(key) && sameFacts(value, other.get(key)))
+  );
+}
+
+/** What was there before, if what comes says the same. */
+export function kept<T>(now: T, before: T | undefined): T {
+  return before !== undefined && sameFacts(now, before) ? before : now;
+}
