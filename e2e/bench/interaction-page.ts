@@ -1,24 +1,21 @@
 /** The studio for the interaction benchmark, over a pretended model of 32 layers and four contributors. */
-import { fixtureEngine } from '../../src/ui/engine-fixture';
+import { connectEngine } from '../../src/engine/client';
+import { trustedWorkerUrl } from '../../src/trusted-worker-url';
 import { startStudio } from '../../src/ui/start';
 import { openHub } from '../../src/ui/state/models';
 import { addContributor } from '../../src/ui/state/recipe-facts';
 import { editRecipe, type Studio } from '../../src/ui/state/studio';
+import workerUrl from './interaction.worker.ts?worker&url';
 
 declare global {
   interface Window {
     studio: Studio;
-    longTasks: { start: number; duration: number }[];
     addFourth(): Promise<void>;
   }
 }
 
-const LAYERS = 32;
-
-window.studio = startStudio(
-  fixtureEngine({ layers: LAYERS }),
-  document.getElementById('root') as HTMLElement,
-).studio;
+const worker = new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: 'pretended-engine' });
+window.studio = startStudio(connectEngine(worker), document.getElementById('root') as HTMLElement).studio;
 
 window.addFourth = async () => {
   await openHub(window.studio, 'bench/fourth');

@@ -100,6 +100,11 @@ export function connectEngine(worker: Worker = startWorker()): EngineClient {
       port1.onmessage = ({ data }: MessageEvent<Parameters<typeof onRun>[0]>) => onRun(data);
       return call('follow', [], port2);
     },
+    hubWaits(onWaits) {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = ({ data }: MessageEvent<Parameters<typeof onWaits>[0]>) => onWaits(data);
+      return call('hubWaits', [], port2);
+    },
     takeOver: () => call('takeOver', []),
     outputFile: (name, file) => call('outputFile', [name, file]),
     cache: () => call('cache', []),
