@@ -16,6 +16,8 @@ interface Queued {
   elements: number;
   /** Absent where the kernel has no form in WebAssembly: then it is run whole. */
   strip?: (begin: number, n: number) => void;
+  /** Elements of a strip. */
+  step: number;
   whole: () => void;
 }
 
@@ -110,9 +112,9 @@ export function createCpuEngine(): ComputeEngine {
       queue.push({
         buffers: Object.values(buffers),
         elements: dispatch.elements,
-        ...(strip && !strips.rows ? { strip } : {}),
+        ...(strip ? { strip } : {}),
+        step: strips ? stepOf(strips, dispatch) : 0,
         whole: () => {
-          if (strip) return strip(0, dispatch.elements);
           const words = (name: B) => {
             const bytes = bytesOf(buffers[name]);
             return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
@@ -145,7 +147,14 @@ export function createCpuEngine(): ComputeEngine {
   };
 }
 
-/** Runs dispatches in order; neighbours in strips of the same elements run strip by strip. */
+/** Elements of a strip of a dispatch. */
+function stepOf({ rows, unit }: StripKernel, { params, elements }: Dispatch<string, string>): number {
+  if (rows) return elements;
+  const whole = unit?.(params) ?? 1;
+  return Math.max(1, Math.floor(STRIP / whole)) * whole;
+}
+
+/** Runs dispatches in order; neighbours in the same strips of the same elements run strip by strip. */
 function runAll(queue: readonly Queued[]): void {
   for (let i = 0; i < queue.length; ) {
     const first = queue[i]!;
@@ -155,9 +164,11 @@ function runAll(queue: readonly Queued[]): void {
       continue;
     }
     let end = i + 1;
-    while (end < queue.length && queue[end]!.strip && queue[end]!.elements === first.elements) end++;
-    for (let begin = 0; begin < first.elements; begin += STRIP) {
-      const n = Math.min(STRIP, first.elements - begin);
+    const { elements, step } = first;
+    const goesAlong = (q: Queued) => q.strip && q.elements === elements && q.step === step;
+    while (end < queue.length && goesAlong(queue[end]!)) end++;
+    for (let begin = 0; begin < elements; begin += step) {
+      const n = Math.min(step, elements - begin);
       for (let q = i; q < end; q++) queue[q]!.strip!(begin, n);
     }
     i = end;

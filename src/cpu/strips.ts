@@ -32,8 +32,10 @@ export interface Strip {
 }
 
 export interface StripKernel {
-  /** Works on whole rows: not on strips, but on all of a tile. */
+  /** Works on all of a dispatch at once. */
   rows?: true;
+  /** Strips are whole multiples of as many elements: rows. Default: whole blocks. */
+  unit?(params: Readonly<Record<string, number>>): number;
   /** False where the dispatch needs what only the twin can do. */
   fits?(params: Readonly<Record<string, number>>): boolean;
   run(kernels: KernelExports, strip: Strip): void;
@@ -218,11 +220,12 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
   [
     'rank-digit',
     {
-      rows: true,
+      unit: ({ cols }) => cols!,
       run(k, s) {
         const { slot, cols, shift, first, last } = s.params as Record<string, number>;
-        const [from, to] = [s.at('order_in'), s.at('order_out')];
-        k.rankDigit(s.at('values') + slot! * 4, s.n, cols!, shift!, first!, last!, from, to, SCRATCH);
+        const [from, to] = [s.at('order_in') + s.begin * 4, s.at('order_out') + s.begin * 4];
+        const values = s.at('values') + (slot! + s.begin) * 4;
+        k.rankDigit(values, s.n, cols!, shift!, first!, last!, from, to, SCRATCH);
       },
     },
   ],
