@@ -5,8 +5,8 @@ import { NO_WINDOW } from '../compute/kernels/attention-groups';
 import { attentionMix } from '../compute/kernels/attention-mix';
 import { attentionScores } from '../compute/kernels/attention-scores';
 import {
-  after,
   type Contents,
+  after as contentsAfter,
   floats,
   packed,
   tolerance,
