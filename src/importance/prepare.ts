@@ -248,7 +248,12 @@ async function readings(job: Job, which: readonly number[]): Promise<number[][][
   const { contributors, engine, size, signal, progress, report } = job;
   const self = which.filter((i) => contributors[i]!.source.kind === 'self').length;
   const both = wantsLambda(job.plan.recipe);
-  if (self > 0) progress?.begin('writing', self * tokensToWrite(size, both ? 'both' : 'calibration'));
+  let writing = false;
+  const written = (tokens: number, id: string) => {
+    if (!writing) progress?.begin('writing', self * tokensToWrite(size, both ? 'both' : 'calibration'));
+    writing = true;
+    progress?.advance(tokens, id);
+  };
   const all: number[][][] = [];
   for (const i of which) {
     const contributor = contributors[i]!;
@@ -258,7 +263,7 @@ async function readings(job: Job, which: readonly number[]): Promise<number[][][
       both,
       engine: engine.kind,
       ...(signal && { signal }),
-      onProgress: (tokens) => progress?.advance(tokens, contributor.id),
+      onProgress: (tokens) => written(tokens, contributor.id),
     });
     report.contributors[i]!.writtenTokens += writtenTokens;
     all.push(sequences);
