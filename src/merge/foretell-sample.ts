@@ -93,34 +93,36 @@ export function sampleChange(
   const elects = preset.consensus !== 'none';
   const byCount = preset.consensus === 'count';
   const everybody = 2 ** models - 1;
+  const words = new Int32Array(models);
   let square = 0;
   for (let word = 0; word * 32 < base.length; word++) {
     let open = 0;
-    for (let i = 0; i < models; i++) open |= kept[i]!.positive[word]! | kept[i]!.negative[word]!;
+    for (let i = 0; i < models; i++) {
+      words[i] = kept[i]!.positive[word]! | kept[i]!.negative[word]!;
+      open |= words[i]!;
+    }
     while (open !== 0) {
       const place = 31 - Math.clz32(open);
       open ^= 1 << place;
       const e = word * 32 + place;
-      let positive = 0;
-      let negative = 0;
-      let vote = 0;
-      let all = 0;
+      let [positive, negative, vote] = [0, 0, 0];
+      let [up, down] = [0, 0]; // sums of those that vote for either sign
       for (let i = 0; i < models; i++) {
-        const { positive: up, negative: down } = kept[i]!;
-        if ((((up[word]! | down[word]!) >>> place) & 1) === 0) continue; // most are
-        all |= 1 << i;
-        const ballot = changes[i]![e]! * ballots[i]!;
-        if (ballot > 0) positive |= 1 << i;
-        else if (ballot < 0) negative |= 1 << i;
+        if (((words[i]! >>> place) & 1) === 0) continue; // most are
+        const value = changes[i]![e]!;
+        const ballot = value * ballots[i]!;
         vote += byCount ? Math.sign(ballot) : ballot;
+        if (ballot > 0) {
+          positive |= 1 << i;
+          up += value * factors[i]!;
+        } else if (ballot < 0) {
+          negative |= 1 << i;
+          down += value * factors[i]!;
+        }
       }
-      const agreeing = elects ? (vote < 0 ? negative : positive) : everybody;
-      if ((positive | negative) === 0) continue;
-      let sum = 0;
-      for (let i = 0; i < models; i++) {
-        if ((agreeing & all & (1 << i)) !== 0) sum += changes[i]![e]! * factors[i]!;
-      }
-      square += (sum * divisors(agreeing)) ** 2;
+      const taken = elects ? (vote < 0 ? negative : positive) : everybody;
+      const sum = elects ? (vote < 0 ? down : up) : up + down;
+      square += (sum * divisors(taken)) ** 2;
     }
   }
   const size = base.length;

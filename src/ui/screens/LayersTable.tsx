@@ -1,4 +1,4 @@
-import { memo, useDeferredValue, useMemo, useState } from 'react';
+import { memo, useCallback, useDeferredValue, useMemo, useState } from 'react';
 import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
 import { awaitsMerge, type MetricId, measure, metricById } from '../charts/metrics';
 import { formatCount, formatPercent, formatReal } from '../format/quantity';
@@ -19,52 +19,14 @@ interface Row {
 /** The numbers behind the charts, one row per tensor, sortable. */
 export const LayersTable = memo(function LayersTable({ source }: { source: LayersSource }) {
   const studio = useStudio();
-  const narrow = useNarrow();
   const selected = useFacts((s) => s.view.selected);
-  const metric = metricById(useFacts((s) => s.view.metric));
   const [filter, setFilter] = useState('');
   // what is typed is drawn first
   const wanted = useDeferredValue(filter);
   const { all, mostConflict } = useRows(source);
   const rows = useMemo(() => all.filter((r) => passesFilter(wanted, r.tensor.name)), [all, wanted]);
-  const perContributor = metric.per === 'contributor' ? metric : metricById('sparsity');
-  const columns: TableColumn<Row>[] = [
-    {
-      id: 'name',
-      head: 'Tensor',
-      track: 'minmax(120px, 1fr)',
-      cell: (r) => <TensorName name={r.tensor.name} />,
-    },
-    ...(narrow
-      ? []
-      : [
-          {
-            id: 'elements',
-            head: 'Elements',
-            track: '66px',
-            align: 'end' as const,
-            cell: (r: Row) => formatCount(r.tensor.elements),
-            sortBy: (r: Row) => r.tensor.elements,
-          },
-          ...source.contributors.slice(0, 4).map((c) => contributorColumn(c, perContributor.id)),
-        ]),
-    {
-      id: 'conflict',
-      head: 'Sign conflict',
-      track: narrow ? '96px' : '98px',
-      align: 'end',
-      cell: (r) => <Bar value={value(r, 'signConflict')} of={mostConflict} text={formatPercent} />,
-      sortBy: (r) => value(r, 'signConflict') ?? -1,
-    },
-    {
-      id: 'change',
-      head: 'Change',
-      track: '62px',
-      align: 'end',
-      cell: (r) => text(value(r, 'outputChange'), formatReal),
-      sortBy: (r) => value(r, 'outputChange') ?? -1,
-    },
-  ];
+  const columns = useColumns(source.contributors, mostConflict);
+  const select = useCallback((name: string) => toggleSelected(studio, name), [studio]);
   return (
     <section className="table-section" aria-label="Tensors of the merge">
       <div className="table-bar">
@@ -76,18 +38,68 @@ export const LayersTable = memo(function LayersTable({ source }: { source: Layer
           onChange={setFilter}
         />
       </div>
-      <VirtualTable
+      <Numbers
         label="Numbers of every tensor"
         rows={rows}
-        rowKey={(r) => r.tensor.name}
+        rowKey={nameOf}
         columns={columns}
         selected={selected}
-        onSelect={(name) => toggleSelected(studio, name)}
-        empty={`No tensor’s name contains “${filter}”.`}
+        onSelect={select}
+        empty={`No tensor’s name contains “${wanted}”.`}
       />
     </section>
   );
 });
+
+const Numbers = memo(VirtualTable<Row>);
+
+const nameOf = ({ tensor }: Row) => tensor.name;
+
+function useColumns(contributors: readonly Contributor[], mostConflict: number): TableColumn<Row>[] {
+  const narrow = useNarrow();
+  const shown = metricById(useFacts((s) => s.view.metric));
+  const metric = shown.per === 'contributor' ? shown.id : 'sparsity';
+  return useMemo(
+    () => [
+      {
+        id: 'name',
+        head: 'Tensor',
+        track: 'minmax(120px, 1fr)',
+        cell: (r) => <TensorName name={r.tensor.name} />,
+      },
+      ...(narrow
+        ? []
+        : [
+            {
+              id: 'elements',
+              head: 'Elements',
+              track: '66px',
+              align: 'end' as const,
+              cell: (r: Row) => formatCount(r.tensor.elements),
+              sortBy: (r: Row) => r.tensor.elements,
+            },
+            ...contributors.slice(0, 4).map((c) => contributorColumn(c, metric)),
+          ]),
+      {
+        id: 'conflict',
+        head: 'Sign conflict',
+        track: narrow ? '96px' : '98px',
+        align: 'end',
+        cell: (r) => <Bar value={value(r, 'signConflict')} of={mostConflict} text={formatPercent} />,
+        sortBy: (r) => value(r, 'signConflict') ?? -1,
+      },
+      {
+        id: 'change',
+        head: 'Change',
+        track: '62px',
+        align: 'end',
+        cell: (r) => text(value(r, 'outputChange'), formatReal),
+        sortBy: (r) => value(r, 'outputChange') ?? -1,
+      },
+    ],
+    [narrow, contributors, metric, mostConflict],
+  );
+}
 
 /** Every row's report, and the longest bar. */
 function useRows({ tensors, reports }: LayersSource): { all: Row[]; mostConflict: number } {
