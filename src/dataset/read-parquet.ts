@@ -34,11 +34,21 @@ export async function openParquet(
   signal?: AbortSignal,
 ): Promise<ParquetFile> {
   const parquet = await import('hyparquet');
+  const read = async (begin: number, end: number): Promise<ArrayBuffer> => {
+    // a damaged footer may point anywhere
+    if (!(begin >= 0 && begin <= end && end <= source.byteLength)) {
+      throw invalid(name, 'its footer points beyond the file');
+    }
+    const bytes = await source.read(begin, end, signal);
+    return bytes.byteLength === bytes.buffer.byteLength ? bytes.buffer : bytes.slice().buffer;
+  };
   const file: AsyncBuffer = {
     byteLength: source.byteLength,
-    async slice(begin, end = source.byteLength) {
-      const bytes = await source.read(begin, end, signal);
-      return bytes.byteLength === bytes.buffer.byteLength ? bytes.buffer : bytes.slice().buffer;
+    slice(begin, end = source.byteLength) {
+      const reading = read(begin, end);
+      // the library begins several reads at once and forgets the others when one fails
+      reading.catch(() => undefined);
+      return reading;
     },
   };
   const guarded = async <T>(work: () => Promise<T>): Promise<T> => {

@@ -1,4 +1,4 @@
-/** What crosses the worker boundary when a person signs in to a hub. No token does. */
+/** What crosses the worker boundary when a person signs in to a hub, no token, and when a hub has to be waited for. */
 
 export interface SignInRequest {
   /** The hub's name for this installation of Amalgam: public, no secret belongs to it. */
@@ -24,6 +24,17 @@ export interface SignInAnswer {
   error?: string;
 }
 
+/** A pause before a hub is asked again. */
+export interface HubWait {
+  /** `rate-limit`: the hub asks for it. `content`: what arrived was not what was asked for. */
+  reason: 'rate-limit' | 'server' | 'connection' | 'content';
+  /** When it ends, in milliseconds since 1970. */
+  until: number;
+  host: string;
+  /** The file or question, e.g. `owner/name: model.safetensors`. */
+  name: string;
+}
+
 /** What the engine offers of it. */
 export interface SignInApi {
   /** Begins a sign-in, in place of one that was begun before. What proves that it was us stays in the worker. */
@@ -33,4 +44,6 @@ export interface SignInApi {
    * @throws Unauthorized when the person declined, or the answer is not to the sign-in begun last; Offline, HubError
    */
   finishSignIn(answer: SignInAnswer): Promise<void>;
+  /** Tells what is waited for before a hub is asked again, whenever a wait begins or ends. Never resolves. */
+  hubWaits(onWaits: (waits: HubWait[]) => void): Promise<never>;
 }

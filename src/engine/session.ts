@@ -1,12 +1,10 @@
 /** The engine's state in its worker: the Hub it talks to, the models it has opened, the job it runs. */
 import type { EngineChoice } from '../compute/engine';
 import { AmalgamError } from '../errors';
-import { DEFAULT_HUB_URL, parseHubId } from '../formats/hub-id';
+import { parseHubId } from '../formats/hub-id';
 import type { Recipe } from '../formats/recipe';
 import { AMALGAM_VERSION } from '../merge/version';
 import { searchModels } from '../sources/hub';
-import type { Hub } from '../sources/hub-request';
-import { beginSignIn, finishSignIn, type SignIn } from '../sources/hub-sign-in';
 import { hubAccount } from '../sources/hub-upload';
 import { foldersFromFiles } from '../sources/local-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
@@ -24,6 +22,7 @@ import { runEvaluation } from './evaluate-job';
 import { runEvaluations } from './evaluate-many-job';
 import { runExtractLora } from './extract-lora-job';
 import { runGeneration } from './generate-job';
+import { openHubSession } from './hub-session';
 import { runImportance } from './importance-job';
 import { forgetInterrupted, interruptedRuns } from './interrupted';
 import { requireClean } from './merge-job';
@@ -41,11 +40,11 @@ import { storageFacts, sweepStorage } from './storage-facts';
 import { runVerify } from './verify-job';
 
 export function createSession(): EngineApi {
-  let hub: Hub = { url: DEFAULT_HUB_URL };
-  let signIn: SignIn | null = null;
+  const hubSession = openHubSession();
+  const { hub } = hubSession;
   const job = oneJob();
-  const models = openModels(() => hub);
-  const datasets = openDatasets(() => hub);
+  const models = openModels(hub);
+  const datasets = openDatasets(hub);
   const swept = sweepStorage().then(sweepStages);
 
   /** The plan of weights that are computed as they are read. @throws AmalgamError `RecipeInvalid` for several stages */
@@ -109,35 +108,15 @@ export function createSession(): EngineApi {
       return addAll(folders);
     },
     async openHub(idOrUrl) {
-      const { id, revision } = parseHubId(idOrUrl, hub.url);
+      const { id, revision } = parseHubId(idOrUrl, hub().url);
       return models.addHub(id, revision);
     },
     openServed: async (ref, url) => models.add(await openServedFolder(ref, url), ref),
-    async setHub({ url, token }) {
-      const next = url ?? hub.url;
-      // a token belongs to the hub it was given for
-      if (token === undefined && next === hub.url) return;
-      hub = { url: next, ...(token ? { token } : {}) };
-    },
-    async beginSignIn(request) {
-      signIn = await beginSignIn(hub, request);
-      return { url: signIn.url, state: signIn.state };
-    },
-    async finishSignIn(answer) {
-      const begun = signIn;
-      // an answer to another sign-in does not end the one that is waited for
-      if (answer.state === begun?.state) signIn = null;
-      const granted = await finishSignIn(hub, begun, answer);
-      if (begun?.hubUrl !== hub.url) {
-        throw new AmalgamError(
-          'Cancelled',
-          'Another hub was chosen while signing in.',
-          'Sign in to that one.',
-        );
-      }
-      hub = { url: hub.url, ...granted };
-    },
-    searchHub: (query) => searchModels(hub, query),
+    setHub: (change) => hubSession.setHub(change),
+    beginSignIn: (request) => hubSession.beginSignIn(request),
+    finishSignIn: (answer) => hubSession.finishSignIn(answer),
+    hubWaits: (onWaits) => hubSession.hubWaits(onWaits),
+    searchHub: (query) => searchModels(hub(), query),
     plan: (recipe) => recipeFacts(recipe, models),
     merge: (request, onProgress) =>
       job.run(async (signal) =>
@@ -187,9 +166,9 @@ export function createSession(): EngineApi {
       job.run(async (signal) =>
         runImportance(request, await plan(request.recipe), models, signal, onProgress),
       ),
-    hubAccount: () => hubAccount(hub),
-    pushTarget: (repo, source) => lookAtTarget(hub, repo, source),
-    push: (request, onProgress) => job.run((signal) => runPush(request, hub, signal, onProgress)),
+    hubAccount: () => hubAccount(hub()),
+    pushTarget: (repo, source) => lookAtTarget(hub(), repo, source),
+    push: (request, onProgress) => job.run((signal) => runPush(request, hub(), signal, onProgress)),
     async cancel() {
       job.cancel();
     },

@@ -157,7 +157,7 @@ describe('opening a model', () => {
         fault: { kind: 'status', status: 429, headers: { RateLimit: '"api";r=0;t=12' } },
       },
     );
-    await openHubModel(hub({ onWait: (wait) => waits.push(wait.seconds) }), 'amalgam/base');
+    await openHubModel(hub({ onWait: (wait) => void waits.push(wait.seconds) }), 'amalgam/base');
     expect(waits).toHaveLength(3);
     expect(waits[2]).toBe(12);
   });

@@ -33,7 +33,7 @@ function hub(more: Partial<Hub> = {}): Hub {
   return {
     url: server.url,
     sleep: async (_, signal) => signal?.throwIfAborted(),
-    onWait: (wait) => waits.push(wait),
+    onWait: (wait) => void waits.push(wait),
     ...more,
   };
 }

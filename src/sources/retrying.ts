@@ -7,8 +7,8 @@ export interface Transfer {
   fetch?: typeof globalThis.fetch;
   /** Resolves after `ms`, rejects with `Cancelled` when the signal fires. */
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
-  /** Called before each wait, so that a countdown can be shown. */
-  onWait?: (wait: TransferWait) => void;
+  /** Called before each wait, so that a countdown can be shown; what it returns is called when the wait is over. */
+  onWait?: (wait: TransferWait) => (() => void) | undefined;
   /** A connection that brings less than 64 KiB in this time is given up and tried again. Default 30 s. */
   stallMs?: number;
 }
@@ -77,8 +77,12 @@ export async function retrying<T>(
       failures.set(thrown.reason, failed);
       const ms = thrown.waitMs ?? backoffMs(thrown.reason, failed);
       if (failed >= TRIES[thrown.reason] || ms > LONGEST_WAIT_MS) throw thrown.final;
-      transfer.onWait?.({ reason: thrown.reason, seconds: ms / 1000, name: subject.name });
-      await (transfer.sleep ?? sleep)(ms, signal);
+      const over = transfer.onWait?.({ reason: thrown.reason, seconds: ms / 1000, name: subject.name });
+      try {
+        await (transfer.sleep ?? sleep)(ms, signal);
+      } finally {
+        over?.();
+      }
     }
   }
 }

@@ -65,6 +65,7 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       return { ...finetune(`${id}@0123abcd`), title: id, origin: 'hub', commit: '0123abcd', license: 'mit' };
     },
     setHub: async () => undefined,
+    hubWaits: () => new Promise<never>(() => undefined),
     searchHub: async (query) => {
       await pause(40);
       if (options.hubError) throw options.hubError;

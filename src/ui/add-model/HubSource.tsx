@@ -4,6 +4,7 @@ import { type ErrorFacts, errorFacts } from '../../errors';
 import { type HubId, parseHubId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
 import { ErrorCard } from '../parts/ErrorCard';
+import { HubWaiting } from '../parts/HubWaiting';
 import { SearchIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import type { AddTarget } from '../state/facts';
@@ -110,6 +111,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
         busy={busy}
         onOpen={(id, at) => void open(id, at)}
       />
+      <HubWaiting />
       <HubSettings />
     </>
   );

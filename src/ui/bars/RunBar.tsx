@@ -11,6 +11,7 @@ import {
   NBSP,
 } from '../format/quantity';
 import { Button } from '../parts/Button';
+import { HubWaiting } from '../parts/HubWaiting';
 import type { RunFacts, StudioFacts, Tab } from '../state/facts';
 import { isKept, keptOf, resumeRun } from '../state/interrupted';
 import { mergeGate } from '../state/merge-gate';
@@ -41,6 +42,7 @@ export function RunBar() {
       <div className="run-status">
         <Track run={active ? run : null} done={run?.status === 'done' && !active} />
         {active && run ? <Working run={run} /> : <Resting />}
+        <HubWaiting />
       </div>
       {active && run ? (
         <>

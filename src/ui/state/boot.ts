@@ -40,6 +40,8 @@ async function startEngine(studio: Studio): Promise<void> {
     const facts = await studio.engine.facts();
     studio.store.setState((s) => ({ engine: { ...s.engine, status: 'ready', facts } }));
     watchOtherTabs(studio);
+    // lasts as long as the engine
+    void studio.engine.hubWaits((hubWaits) => studio.store.setState({ hubWaits }));
     await loadInterrupted(studio);
     // Nowhere to keep downloads: a folder is the way that works.
     if (!facts.storage.available && hasDirectoryPicker()) {

@@ -15,6 +15,7 @@ import type {
   RunElsewhere,
   TensorReport,
 } from '../../engine/protocol';
+import type { HubWait } from '../../engine/protocol-sign-in';
 import type { ErrorFacts } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import type { Recipe } from '../../formats/recipe';
@@ -68,6 +69,8 @@ export interface StudioFacts {
   /** The job of Compare, Collapse or Output at work. */
   tool: ToolJob | null;
   hub: HubSlice;
+  /** What is waited for before the hub is asked again. */
+  hubWaits: HubWait[];
   /** A new version of the app waits to be taken. */
   update: boolean;
   view: ViewSlice;
@@ -197,6 +200,7 @@ export const initialFacts: StudioFacts = {
   push: initialPush,
   tool: null,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true },
+  hubWaits: [],
   update: false,
   view: {
     tab: 'layers',

@@ -15,6 +15,7 @@ export type StudioEngine = Pick<
   | 'openLocal'
   | 'openHub'
   | 'setHub'
+  | 'hubWaits'
   | 'searchHub'
   | 'plan'
   | 'merge'

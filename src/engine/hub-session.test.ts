@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { type FakeHub, READER_TOKEN, startFakeHub } from '../../e2e/fake-hub';
+import { openHubModel } from '../sources/hub';
+import { openHubSession } from './hub-session';
+import type { HubWait } from './protocol-sign-in';
+
+async function withHub(act: (hub: FakeHub) => Promise<void>): Promise<void> {
+  const files = { 'config.json': '{"model_type":"llama"}', 'w.bin': new Uint8Array(100) };
+  const hub = await startFakeHub({ models: [{ id: 'a/open', files }] });
+  try {
+    await act(hub);
+  } finally {
+    await hub.close();
+  }
+}
+
+test('a model that is open follows the token: a new one is sent, one that was taken back is not', async () => {
+  await withHub(async (fake) => {
+    const session = openHubSession();
+    await session.setHub({ url: fake.url, token: READER_TOKEN });
+    const model = await openHubModel(session.hub(), 'a/open');
+    const readConfig = async () => {
+      const from = fake.requests.length;
+      await model.files
+        .find((f) => f.path === 'config.json')!
+        .open()
+        .read(0, 5);
+      return new Set(fake.requests.slice(from).map((r) => r.authorization));
+    };
+    expect(await readConfig()).toEqual(new Set([`Bearer ${READER_TOKEN}`]));
+    await session.setHub({ token: null });
+    expect(await readConfig()).toEqual(new Set([undefined]));
+    await session.setHub({ token: READER_TOKEN });
+    expect(await readConfig()).toEqual(new Set([`Bearer ${READER_TOKEN}`]));
+    // another hub begins without, and the one before has none left
+    await session.setHub({ url: 'https://other.example' });
+    expect(session.hub().token).toBeUndefined();
+    expect(await readConfig()).toEqual(new Set([undefined]));
+  });
+});
+
+test('R30: a wait that the hub asks for is told with its end, and told to be over', async () => {
+  await withHub(async (fake) => {
+    const session = openHubSession();
+    await session.setHub({ url: fake.url });
+    const told: HubWait[][] = [];
+    void session.hubWaits((waits) => told.push(waits));
+    fake.faults.push({
+      path: '/api/models/a/open/revision/HEAD',
+      fault: { kind: 'status', status: 429, headers: { 'Retry-After': '1' } },
+    });
+    const begun = Date.now();
+    await openHubModel(session.hub(), 'a/open');
+    expect(told.map((waits) => waits.length)).toEqual([1, 0]);
+    const [wait] = told[0]!;
+    expect(wait).toMatchObject({ reason: 'rate-limit', host: new URL(fake.url).host, name: 'a/open' });
+    expect(wait!.until).toBeGreaterThanOrEqual(begun + 1000);
+  });
+});

@@ -1,0 +1,38 @@
+import { useEffect, useState } from 'react';
+import type { HubWait } from '../../engine/protocol-sign-in';
+import { useFacts } from '../studio-context';
+
+/** How long the hub is waited for, counted down; nothing while it is not. */
+export function HubWaiting() {
+  const online = useFacts((s) => s.hub.online);
+  // several files may wait: work goes on when the last of them does
+  const wait = useFacts((s) =>
+    s.hubWaits.reduce<HubWait | null>((last, w) => (last && last.until >= w.until ? last : w), null),
+  );
+  const [now, setNow] = useState(0);
+  useEffect(() => {
+    if (!wait) return;
+    const tick = () => setNow(Date.now());
+    tick();
+    const timer = setInterval(tick, 250);
+    return () => clearInterval(timer);
+  }, [wait]);
+  if (!wait || now === 0) return null;
+  return (
+    <p className="small run-line" role="timer" data-tone="bad">
+      <span className="truncate">
+        {waitText(wait, Math.max(1, Math.ceil((wait.until - now) / 1000)), online)}
+      </span>
+    </p>
+  );
+}
+
+/** Why it is waited, and how long. */
+function waitText({ reason, host, name }: HubWait, seconds: number, online: boolean): string {
+  const again = `again in ${seconds} s`;
+  if (reason === 'rate-limit') return `${host} asks to wait ${seconds} s: ${name}`;
+  if (!online) return `This device is offline; trying ${again}: ${name}`;
+  if (reason === 'server') return `${host} has a problem; trying ${again}: ${name}`;
+  if (reason === 'connection') return `The connection to ${host} was lost; trying ${again}: ${name}`;
+  return `What arrived is not what was asked for; trying ${again}: ${name}`;
+}
