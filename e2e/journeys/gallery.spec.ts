@@ -1,5 +1,4 @@
 /** Examples in the studio: one click opens each, all plan, one of several stages is merged; the YAML beside the form. */
-import AxeBuilder from '@axe-core/playwright';
 import { expect, test } from './studio';
 
 test('every example opens with one click and plans without errors', async ({ page }) => {
@@ -15,8 +14,6 @@ test('every example opens with one click and plans without errors', async ({ pag
   };
   const count = await (await open()).count();
   expect(count).toBeGreaterThanOrEqual(26);
-  const { violations } = await new AxeBuilder({ page }).analyze();
-  expect(violations.filter((v) => v.impact === 'serious' || v.impact === 'critical')).toEqual([]);
   await page.keyboard.press('Escape');
   for (let i = 0; i < count; i++) {
     const examples = await open();

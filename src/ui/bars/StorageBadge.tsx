@@ -26,7 +26,7 @@ export function StorageBadge() {
       <Popover.Trigger asChild>
         <button type="button" className="badge storage-badge" aria-label={text}>
           <DiskIcon />
-          <span className="storage-used">{formatBytes(room.used)}</span>
+          <span className="storage-used">{formatBytes(room.used)}</span>{' '}
           <span className="badge-detail">of {formatBytes(room.quota)}</span>
         </button>
       </Popover.Trigger>

@@ -1,5 +1,5 @@
 import { Dialog } from 'radix-ui';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import '../styles/add-model.css';
 import { Button } from './Button';
 import { CloseIcon } from './icons';
@@ -18,11 +18,19 @@ interface DialogFrameProps {
  * style element, which the page's policy forbids.
  */
 export function DialogFrame({ title, about, foot, onClose, children }: DialogFrameProps) {
+  // Radix gives the focus back to a trigger, and these dialogs are opened by facts
+  const [opener] = useState(() => document.activeElement);
   return (
     <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
       <Dialog.Portal>
         <div className="backdrop" />
-        <Dialog.Content className="dialog">
+        <Dialog.Content
+          className="dialog"
+          onCloseAutoFocus={(event) => {
+            event.preventDefault();
+            if (opener instanceof HTMLElement) opener.focus();
+          }}
+        >
           <div className="dialog-head">
             <div>
               <Dialog.Title className="dialog-title">{title}</Dialog.Title>

@@ -1,0 +1,124 @@
+/** Everybody can use it: axe finds no serious issue on any tab or dialog in either theme, and the keyboard reaches all. */
+import AxeBuilder from '@axe-core/playwright';
+import type { Page } from '@playwright/test';
+import { expect, test } from './studio';
+
+const TABS = ['Plan', 'Layers', 'Run', 'Evaluate', 'Compare', 'Collapse', 'Output'];
+
+/** What axe calls serious within `part`: every rule in the light theme, the colours again in the dark one. */
+async function seriousIssues(page: Page, part: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    const axe = new AxeBuilder({ page })
+      .include(part)
+      .setLegacyMode(true)
+      .options({ resultTypes: ['violations'] });
+    if (colorScheme === 'dark') axe.withRules('color-contrast');
+    const { violations } = await axe.analyze();
+    for (const { id, impact, nodes } of violations) {
+      if (impact === 'serious' || impact === 'critical')
+        found.push(`${colorScheme} ${part}: ${id} at ${nodes.map((n) => n.target.join(' ')).join(', ')}`);
+    }
+  }
+  return found;
+}
+
+/** Presses Tab until the focus has been everywhere; names what it stops at without showing it, and what it misses. */
+async function walkByTab(page: Page): Promise<{ stops: number; unseen: string[]; missed: string[] }> {
+  await page.evaluate(() => {
+    (document.activeElement as HTMLElement | null)?.blur();
+    const state = { stops: new Set<Element>(), unseen: [] as string[] };
+    Object.assign(window, { walk: state });
+    document.addEventListener('focusin', ({ target }) => {
+      const at = target as HTMLElement;
+      // a group hands the focus on to its member
+      if (document.activeElement !== at || state.stops.has(at)) return;
+      state.stops.add(at);
+      const rings = (e: Element | null): boolean =>
+        e !== null &&
+        (getComputedStyle(e).outlineStyle !== 'none' || getComputedStyle(e).boxShadow !== 'none');
+      const shown =
+        at.matches(':focus-visible') &&
+        (rings(at) ||
+          rings(at.closest(':focus-within:not(body)')) ||
+          rings(at.parentElement) ||
+          rings(at.nextElementSibling));
+      if (!shown) state.unseen.push(at.outerHTML.slice(0, 160));
+    });
+  });
+  for (let i = 0, before = -1; i < 20; i++) {
+    for (let k = 0; k < 15; k++) await page.keyboard.press('Tab');
+    const now = await page.evaluate(
+      () => (window as unknown as { walk: { stops: Set<Element> } }).walk.stops.size,
+    );
+    if (now === before) break;
+    before = now;
+  }
+  return page.evaluate(() => {
+    const { stops, unseen } = (window as unknown as { walk: { stops: Set<Element>; unseen: string[] } }).walk;
+    const controls = document.querySelectorAll<HTMLElement>(
+      'button, a[href], input:not([tabindex="-1"]), select, textarea, summary, [role=slider], [role=grid], [role=tab], [role=radio], [role=switch]',
+    );
+    // one stop of a group whose members the arrow keys reach
+    const group = (e: Element) =>
+      e.closest('[role=tablist], [role=radiogroup], [role=group], [role=grid], .toolbar');
+    const missed = [...controls].filter(
+      (e) =>
+        e.checkVisibility({ visibilityProperty: true }) &&
+        !(e as HTMLButtonElement).disabled &&
+        !stops.has(e) &&
+        !e.querySelector('[tabindex]') &&
+        ![...stops].some((s) => group(e) !== null && group(s) === group(e)),
+    );
+    return { stops: stops.size, unseen, missed: missed.map((e) => e.outerHTML.slice(0, 160)) };
+  });
+}
+
+test('no serious issue on any tab and in any dialog, light and dark', async ({ page }) => {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  const issues: string[] = [];
+  for (const tab of TABS) {
+    await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+    await expect(page.locator('.screen[aria-busy=true]')).toHaveCount(0);
+    // the frame around the tabs stays the same
+    issues.push(...(await seriousIssues(page, tab === 'Plan' ? '.workbench' : '.main')));
+  }
+  const dialogs: [open: string, part: string][] = [
+    ['Examples', '.dialog'],
+    ['Save', '.dialog'],
+    ['+ add', '.dialog'],
+  ];
+  for (const [open, part] of dialogs) {
+    await page.getByRole('button', { name: open, exact: true }).click();
+    await expect(page.getByRole('dialog')).toBeVisible();
+    issues.push(...(await seriousIssues(page, part)));
+    await page.keyboard.press('Escape');
+    await expect(page.getByRole('dialog')).toBeHidden();
+    await expect(page.getByRole('button', { name: open, exact: true })).toBeFocused();
+  }
+  await page.getByRole('radio', { name: 'Both' }).click();
+  await page.getByRole('textbox', { name: 'Recipe as YAML' }).fill('lambada: 1');
+  issues.push(...(await seriousIssues(page, '.recipe-beside')));
+  expect(issues).toEqual([]);
+});
+
+test('every control is reached and seen by keyboard; tabs and charts by arrows', async ({ page }) => {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  for (const tab of ['Layers', 'Evaluate', 'Output']) {
+    await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+    const { stops, unseen, missed } = await walkByTab(page);
+    expect(stops).toBeGreaterThan(40);
+    expect(unseen, tab).toEqual([]);
+    expect(missed, tab).toEqual([]);
+  }
+  await page.getByRole('tab', { name: 'Output' }).focus();
+  await page.keyboard.press('Home');
+  await expect(page.getByRole('tab', { name: /^Plan/ })).toHaveAttribute('aria-selected', 'true');
+  await page.keyboard.press('ArrowRight');
+  await expect(page.getByRole('tab', { name: 'Layers' })).toHaveAttribute('aria-selected', 'true');
+});
