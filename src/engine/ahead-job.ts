@@ -2,6 +2,7 @@
 import { type CountedEngine, countedEngine } from '../compute/counted-engine';
 import type { EngineChoice } from '../compute/engine';
 import { AmalgamError } from '../errors';
+import { WRITING_RESIDENT_BYTES } from '../evaluate/generate';
 import type { Recipe } from '../formats/recipe';
 import type { RunnerOptions } from '../forward/runner';
 import { type CalibrationSource, SELF } from '../importance/calibration';
@@ -195,8 +196,7 @@ async function openContributor(
 ): Promise<OpenReader> {
   const { hidden } = resolveArchitecture(await plannedConfig(plan, context.models, context.signal));
   const passing =
-    // run once: weights come and go
-    use.kind === 'pass' ? { residentBytes: 0, streamBytes: use.rows * hidden * 4 } : {};
+    use.kind === 'pass' ? { streamBytes: use.rows * hidden * 4 } : { residentBytes: WRITING_RESIDENT_BYTES };
   const model = await openPlan(plan, context, true, undefined, passing);
   return {
     runner: model.runner,

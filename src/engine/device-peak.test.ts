@@ -11,6 +11,7 @@ import { countedEngine } from '../compute/counted-engine';
 import type { ComputeEngine, EngineBuffer } from '../compute/engine';
 import { createCpuEngine } from '../cpu/cpu-engine';
 import { generate } from '../evaluate/generate';
+import { evaluate } from '../evaluate/perplexity';
 import { GREEDY } from '../evaluate/sampler';
 import { parseModelConfig } from '../formats/model-config';
 import type { Recipe } from '../formats/recipe';
@@ -28,7 +29,8 @@ const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const config = JSON.parse(readFileSync(join(SAMPLES, 'base/config.json'), 'utf8')) as object;
 const tensors = readTensors(new Uint8Array(readFileSync(join(SAMPLES, 'base/model.safetensors'))));
 const TILE_BYTES = 64 << 10;
-const options = { residentBytes: 0, tileBytes: TILE_BYTES };
+/** As a model is measured; chunks of 32 rows and sweeps of as many, so that each goes through the weights several times. */
+const options = { tileBytes: TILE_BYTES, activationBytes: 0, streamBytes: 0 };
 const sequences = [100, 37].map((length) => ({
   ids: Array.from({ length }, (_, i) => (i * 37) % 1000),
   from: 1,
@@ -41,6 +43,10 @@ const architectureOf = (layers: number) =>
 /** The base's first layers. */
 const shallow = (layers: number): Map<string, FileTensor> =>
   new Map([...tensors].filter(([name]) => (splitLayer(name)?.index ?? 0) < layers));
+
+/** Vectors of no layer, in f32, and those of the layers beside the matrices that a budget counts. */
+const outerBytes = (stored: ReadonlyMap<string, FileTensor>) =>
+  [...stored.values()].reduce((sum, { shape }) => sum + (shape.length === 1 ? shape[0]! * 4 : 0), 0);
 
 type Kind = 'weights' | 'keys and values' | 'activations' | 'merging';
 
@@ -117,6 +123,7 @@ function twoLayers(layers: number): number {
 }
 
 async function run(runner: Runner): Promise<void> {
+  await evaluate(runner, { ids: sequences[0]!.ids, bos: null }, { window: 40, stride: 20 });
   await runner.sweep({ sequences, output: 'loss' });
   await generate(runner, [sequences[1]!.ids], { maxTokens: 4, sampling: GREEDY });
 }
@@ -145,6 +152,28 @@ test('a stored model: two layers, activations that do not grow with its depth, k
   }
   // a count of what is not finite for each layer, and nothing else; filled up to 16 bytes
   expect(activations[1]! - activations[0]!).toBeLessThanOrEqual(16);
+});
+
+test('a model that writes: layers stay as far as they fit into what is allowed, two of the others come and go', {
+  timeout: 60_000,
+}, async () => {
+  const depth = 6;
+  const stored = shallow(depth);
+  const two = twoLayers(depth);
+  const whole = openRunner(createCpuEngine(), architectureOf(depth), sourceOf(stored), options).weightBytes;
+  for (const residentBytes of [two, Math.floor((two + whole) / 2), whole]) {
+    const books = bookkept(createCpuEngine());
+    const limits = { ...options, residentBytes };
+    const runner = openRunner(books.engine, architectureOf(depth), sourceOf(stored), limits);
+    await generate(runner, [sequences[1]!.ids], { maxTokens: 3, sampling: GREEDY });
+    expect(runner.residentBytes).toBeLessThanOrEqual(residentBytes);
+    expect(books.most('weights')).toBeLessThanOrEqual(Math.max(two, residentBytes + outerBytes(stored)));
+    expect(books.counted.peakBytes).toBe(runner.peakBytes);
+    runner.close();
+    // layers that stay are let go of one by one
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(books.counted.bytes).toBe(0);
+  }
 });
 
 test('a merge computed as it is read: one layer beside what merging takes, and nothing of it stays', {

@@ -232,7 +232,6 @@ async function start(
     read: files.read,
     inStep: true,
     runner: {
-      residentBytes: 0,
       activationBytes: CHUNK_BYTES,
       streamBytes: Math.floor((256 << 20) / batch.length),
     },

@@ -1,4 +1,4 @@
-import { generate } from '../evaluate/generate';
+import { generate, WRITING_RESIDENT_BYTES } from '../evaluate/generate';
 import type { GenerateReport, GenerateRequest } from './protocol-run';
 import { openRunningModel, type RunningOptions } from './running-model';
 
@@ -11,7 +11,7 @@ export async function runGeneration(
   options: RunningOptions,
 ): Promise<GenerateReport> {
   const { maxTokens, temperature, topP, seed } = request;
-  const model = await openRunningModel(options);
+  const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
   try {
     const tokenizer = await model.tokenizer();
     const stream = tokenizer.stream();

@@ -39,6 +39,7 @@ export interface RunningOptions {
   exact: boolean;
   /** What was worked out ahead of the plan (ahead-job.ts). */
   prepared?: Prepared;
+  runner?: RunnerOptions;
   signal: AbortSignal;
   onProgress(progress: RunningProgress): void;
 }

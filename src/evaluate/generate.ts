@@ -5,6 +5,12 @@ import type { KvCache } from '../forward/kv-cache';
 import type { Runner } from '../forward/runner';
 import { type Sampling, sample } from './sampler';
 
+/**
+ * `RunnerOptions.residentBytes` of a runner that writes: every token takes all layers, so those that fit into this stay on the
+ * device between tokens. Reading and uploading them anew would take as long as reading the model, for each token.
+ */
+export const WRITING_RESIDENT_BYTES = 2 ** 30;
+
 export interface GenerateOptions {
   /** Tokens to generate at most, for each prompt. */
   maxTokens: number;

@@ -6,7 +6,7 @@ import { deviation, GOLDEN_NAMES, goldenWeights, loadGolden } from './golden.tes
 import { runOracle } from './oracle';
 import { LLAMA_CONFIG, LONG, withRope, YARN } from './rope.test.fixture';
 import { openRunner } from './runner';
-import { describeGoldens, sourceOf, TIGHT } from './runner.test.cases';
+import { describeGoldens, ROOMY, sourceOf, TIGHT } from './runner.test.cases';
 
 const read = async (path: string) => {
   const response = await fetch(`/${path}`);
@@ -14,7 +14,7 @@ const read = async (path: string) => {
   return new Uint8Array(await response.arrayBuffer());
 };
 
-describeGoldens('webgpu engine', GOLDEN_NAMES, read, createGpuEngine, {});
+describeGoldens('webgpu engine, legacy config', GOLDEN_NAMES, read, createGpuEngine, ROOMY, 'legacy');
 describeGoldens(
   'webgpu engine, little room',
   ['gpt2', 'gemma3', 'opt_postnorm_proj'],

@@ -16,7 +16,9 @@ import type { TappedRows } from './sweep';
 import type { LowRankUpdate, WeightSource } from './weight-source';
 
 /** Everything small, nothing stays: two pieces a sequence, several tiles a weight, layers that come and go. */
-export const TIGHT: RunnerOptions = { residentBytes: 0, tileBytes: 4096, activationBytes: 0, streamBytes: 0 };
+export const TIGHT: RunnerOptions = { tileBytes: 4096, activationBytes: 0, streamBytes: 0 };
+/** Everything stays. */
+export const ROOMY: RunnerOptions = { residentBytes: 2 ** 30 };
 
 export function sourceOf(
   tensors: ReadonlyMap<string, FileTensor>,
@@ -40,12 +42,14 @@ export async function readRows({ buffer, rows, width, stride, queue }: TappedRow
   return out;
 }
 
+/** @param spelling of the config, where a fixture has both: the current one, or `config.legacy.json` */
 export function describeGoldens(
   title: string,
   names: readonly string[],
   read: ReadFile,
   openEngine: () => Promise<ComputeEngine>,
   options: RunnerOptions,
+  spelling: 'current' | 'legacy' = 'current',
 ): void {
   describe(title, () => {
     let engine: Promise<ComputeEngine> | undefined;
@@ -54,7 +58,8 @@ export function describeGoldens(
     it.each(names)('%s', async (name) => {
       engine ??= openEngine();
       const golden = await loadGolden(name, read);
-      const architecture = resolveArchitecture(golden.config);
+      const legacy = spelling === 'legacy' ? golden.legacyConfig : undefined;
+      const architecture = resolveArchitecture(legacy ?? golden.config);
       const runner = openRunner(await engine, architecture, sourceOf(golden.weights), options);
       await compare(runner, golden);
       runner.close();

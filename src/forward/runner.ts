@@ -11,7 +11,7 @@ import type { WeightSource } from './weight-source';
 import { createWorkspace } from './workspace';
 
 export interface RunnerOptions {
-  /** Layers stay on the device, from the first on, as long as they fit into this many bytes. Default 1 GiB. */
+  /** Layers stay on the device, from the first on, as long as they fit into this many bytes. Default 0: two at a time. */
   residentBytes?: number;
   /** Bytes of activations of one chunk of rows. Default 256 MiB. */
   activationBytes?: number;
@@ -23,7 +23,7 @@ export interface RunnerOptions {
 
 const MEBIBYTE = 2 ** 20;
 const DEFAULTS = {
-  residentBytes: 1024 * MEBIBYTE,
+  residentBytes: 0,
   activationBytes: 256 * MEBIBYTE,
   streamBytes: 256 * MEBIBYTE,
   tileBytes: 128 * MEBIBYTE,

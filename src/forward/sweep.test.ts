@@ -143,7 +143,7 @@ describe('weights', { timeout: 60_000 }, () => {
     reads.length = 0;
     await runner.sweep({ sequences, output: 'loss' });
     expect(reads.filter((r) => splitLayer(r) !== null).length).toBe(blockReads.length);
-    const keeping = open(golden, source);
+    const keeping = open(golden, source, { residentBytes: 1 << 30 });
     await keeping.sweep({ sequences, output: 'loss' });
     expect(keeping.residentBytes).toBe(keeping.weightBytes);
     reads.length = 0;
