@@ -51,11 +51,14 @@ const { values: options } = parseArgs({
   },
 });
 
+/** What of a report is printed; only merges write shards. */
+type Done = Pick<MergeReport, 'seconds' | 'adapter' | 'stages'> & Partial<Pick<MergeReport, 'shards'>>;
+
 interface Row {
   name: string;
   engine: string;
   floor: number;
-  report: MergeReport;
+  report: Done;
   bytes: number;
   /** Processor time of all browser processes. */
   processor: number;
@@ -116,6 +119,16 @@ async function removeOutput(page: Page): Promise<void> {
   }, OUTPUT);
 }
 
+/** The statistics pass over a recipe, or a comparison of its base with its first model: both only read. */
+async function look(page: Page, job: 'profile' | 'compare', recipe: Recipe, engine: string): Promise<Done> {
+  const none = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
+  if (job === 'profile') {
+    return { stages: none, ...(await call<Omit<Done, 'stages'>>(page, job, { recipe, engine })) };
+  }
+  const [base, finetuned] = [recipe.baseModel, recipe.models?.[0]?.model];
+  return call(page, job, { base, finetuned, engine, loraAnalysis: false });
+}
+
 /** One case on one engine: downloads what is missing, then floor and merge in turn; the best of each counts. */
 async function measure(context: BrowserContext, url: string, c: Case, engine: string): Promise<Row> {
   const models = await modelsOf(c);
@@ -125,6 +138,7 @@ async function measure(context: BrowserContext, url: string, c: Case, engine: st
     const [base, ...others] = models.map((m) => m.id) as [string, ...string[]];
     const loras = c.contributors.kind === 'lora';
     const recipe = recipeOf(c, base, loras ? others.map((id) => `${base}+${id}`) : others);
+    let blobs: string[] = [];
     for (let round = 0; round <= Number(options.repeat); round++) {
       const page = await openStudio(context, url);
       try {
@@ -139,7 +153,9 @@ async function measure(context: BrowserContext, url: string, c: Case, engine: st
         if (round === 0) {
           // not counted: whatever is not in the browser's storage yet is downloaded
           const nowhere = { kind: 'nowhere' };
-          await call(page, 'merge', { recipe: opened.recipe, engine, destination: nowhere });
+          const request = { recipe: opened.recipe, engine, destination: nowhere };
+          const { inputs } = await call<MergeReport>(page, 'merge', request);
+          blobs = inputs.map((input) => input.sha256);
           continue;
         }
         await call(page, 'plan', opened.recipe);
@@ -147,17 +163,16 @@ async function measure(context: BrowserContext, url: string, c: Case, engine: st
         const memory = watchMemory(process.pid);
         const threads = watchThreads(process.pid);
         const before = browserSeconds(process.pid);
-        const report = await call<MergeReport>(page, 'merge', {
-          recipe: opened.recipe,
-          engine,
-          destination,
-        });
+        const { recipe: pinned } = opened;
+        const report: Done =
+          c.job === 'merge'
+            ? await call<MergeReport>(page, 'merge', { recipe: pinned, engine, destination })
+            : await look(page, c.job, pinned, engine);
         const processor = browserSeconds(process.pid) - before;
         const busy = threads.stop();
         const peak = memory.stop();
         await removeOutput(page);
-        const written = report.shards.reduce((sum, s) => sum + s.bytes, 0);
-        const blobs = report.inputs.map((input) => input.sha256);
+        const written = report.shards?.reduce((sum, s) => sum + s.bytes, 0) ?? 0;
         const floor = await copyFloor(context, url, blobs, written);
         const bytes = written + (await blobBytes(page, blobs));
         const aboveIdle = peak - idle;

@@ -4,6 +4,8 @@ import { LLAMA_1B, LLAMA_3B, QWEN_05B, QWEN_SLICE, type Shape } from './shapes';
 
 export interface Case {
   name: string;
+  /** What is done with the models; `profile` is the statistics pass. */
+  job: 'merge' | 'profile' | 'compare';
   shape: Shape | 'sample';
   method: string;
   /** Full fine-tunes, or LoRA adapters on the base. */
@@ -40,11 +42,18 @@ function merge(
   const what = contributors.kind === 'lora' ? 'LoRA' : 'models';
   return {
     ...method,
+    job: 'merge' as const,
     name: `${name}, ${method.method}, ${contributors.count} ${what}`,
     shape,
     contributors,
     engines,
   };
+}
+
+/** Reads the models and writes nothing. `compare` takes base and first model. */
+function look(job: 'profile' | 'compare', shape: Shape, count: number): Case {
+  const what = job === 'profile' ? `statistics pass, ${count} models` : 'compare two models';
+  return { ...merge(shape, TASK, tuned(count), cpu), job, name: `${shape.name}, ${what}` };
 }
 
 /** Cases of the whole benchmark. The software adapter takes minutes for them, so webgpu is for `--engine webgpu`. */
@@ -58,6 +67,8 @@ export const CASES: readonly Case[] = [
   merge(QWEN_05B, SLERP, tuned(1), cpu),
   merge(QWEN_05B, TIES, tuned(4), cpu),
   merge(QWEN_05B, LINEAR, tuned(4), cpu),
+  look('profile', QWEN_05B, 2),
+  look('compare', QWEN_05B, 1),
   merge(LLAMA_1B, TASK, { kind: 'lora', count: 3 }, cpu),
   merge(LLAMA_3B, TASK, tuned(1), cpu),
 ];
@@ -72,6 +83,8 @@ export const QUICK_CASES: readonly Case[] = [
   merge(QWEN_SLICE, DARE, tuned(2), cpu),
   merge(QWEN_SLICE, DELLA, tuned(2), cpu),
   merge(QWEN_SLICE, SLERP, tuned(1), cpu),
+  look('profile', QWEN_SLICE, 2),
+  look('compare', QWEN_SLICE, 1),
   merge(QWEN_SLICE, TASK, { kind: 'lora', count: 3 }, cpu),
 ];
 

@@ -26,6 +26,7 @@ import type {
 } from '../engine/protocol-compare';
 import type { DatasetRequest, DatasetText } from '../engine/protocol-dataset';
 import type { ImportanceReport, ImportanceRequest } from '../engine/protocol-importance';
+import type { ProfileReport, ProfileRequest } from '../engine/protocol-profile';
 import type {
   EvaluateReport,
   EvaluateRequest,
@@ -67,8 +68,11 @@ export interface HeadlessCalls {
   readDataset(request: DatasetRequest): Promise<Outcome<DatasetText>>;
   evaluate(request: EvaluateRequest): Promise<Outcome<EvaluateReport>>;
   generate(request: GenerateRequest): Promise<Outcome<GenerateReport>>;
+  /** The statistics pass. What it measures stays in the page. */
+  profile(request: ProfileRequest): Promise<Outcome<Omit<ProfileReport, 'tensors'>>>;
+  /** Without `outputUrl` nothing is written. */
   compare(
-    request: Omit<CompareRequest, 'destination'> & { outputUrl: string },
+    request: Omit<CompareRequest, 'destination'> & { outputUrl?: string },
   ): Promise<Outcome<CompareReport>>;
   extractLora(
     request: Omit<ExtractLoraRequest, 'destination'> & { outputUrl: string },

@@ -45,10 +45,16 @@ export function exposeHeadless(): void {
 
     generate: (request) => outcome(() => engine.generate(request, tell)),
 
+    profile: (request) =>
+      outcome(async () => {
+        const { tensors: _, ...facts } = await engine.profile(request, () => undefined);
+        return facts;
+      }),
+
     compare: ({ outputUrl, ...request }) =>
       outcome(() =>
         engine.compare(
-          { ...request, destination: { kind: 'served', url: outputUrl } },
+          { ...request, ...(outputUrl ? { destination: { kind: 'served', url: outputUrl } } : {}) },
           ({ finished: _, ...line }) => tell(line),
         ),
       ),
