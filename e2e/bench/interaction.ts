@@ -119,8 +119,8 @@ async function measureMerge(page: Page, cdp: CDPSession): Promise<void> {
   const { tasks } = await merging();
   const long = tasks.filter((ms) => ms > 50);
   console.log(
-    `sample: ${await said.textContent()}; tasks of more than 50 ms on the main thread meanwhile: ${long.length}; ` +
-      `the longest: ${tasks
+    `sample: ${await said.textContent()}; main thread busy for ${tasks.reduce((a, b) => a + b, 0).toFixed(0)} ms; ` +
+      `tasks of more than 50 ms: ${long.length}; the longest: ${tasks
         .slice(0, 5)
         .map((ms) => ms.toFixed(1))
         .join(', ')} ms`,

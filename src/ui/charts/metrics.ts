@@ -243,5 +243,5 @@ export function changing(report: TensorReport): ContributorReport[] {
 }
 
 function contributor(report: TensorReport, id: string | undefined): ContributorReport | null {
-  return changing(report).find((c) => c.id === id) ?? null;
+  return report.contributors.find((c) => c.id === id && c.norm > 0) ?? null;
 }

@@ -1,0 +1,126 @@
+import { afterEach, expect, test } from 'vitest';
+import { page, userEvent } from 'vitest/browser';
+import { type FixtureOptions, fixtureEngine } from './engine-fixture';
+import { startStudio } from './start';
+import type { Studio } from './state/studio';
+import { waitFor } from './wait-for.test.support';
+
+let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
+
+afterEach(() => {
+  running?.stop();
+  running?.element.remove();
+  running = undefined;
+});
+
+async function open(options: FixtureOptions = {}) {
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  running = { ...startStudio(fixtureEngine(options), element), element };
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  return running;
+}
+
+const cells = () => [...document.querySelectorAll<HTMLElement>('.heat-cell')];
+const cell = (name: string) => document.querySelector<HTMLElement>(`.heat-cell[data-name="${name}"]`);
+
+test('the chart is honest before anything is measured, and foretells once the changes are', async () => {
+  const { studio } = await open({ download: 3e9 });
+  const offer = page.getByRole('button', { name: 'Measure the changes now' });
+  await expect.element(offer).toBeVisible();
+  await expect.element(page.getByText(/downloads 3.00\sGB/)).toBeVisible();
+  expect(cells()).toHaveLength(56 * 3);
+  expect(cells().every((c) => c.ariaLabel?.endsWith('not measured yet'))).toBe(true);
+  await offer.click();
+  await expect.element(page.getByText(/move a slider and it redraws/)).toBeVisible();
+  const down = () => cell('model.layers.3.mlp.down_proj.weight')?.ariaLabel?.replace(/\s/g, ' ');
+  expect(down()).toBe('layer 3, mlp.down_proj, 80.0 % zero');
+  await page.getByLabelText('density of kitchen, number').fill('0.35');
+  await userEvent.keyboard('{Enter}');
+  await waitFor(() => expect(down()).toBe('layer 3, mlp.down_proj, 65.0 % zero'));
+  expect(studio.store.getState().run).toBeNull();
+});
+
+test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {
+  const { studio } = await open();
+  await page.getByRole('tab', { name: 'Layers' }).click();
+  await waitFor(() => expect(document.querySelectorAll('.heatmap')).toHaveLength(3));
+  const [grid] = document.querySelectorAll<HTMLElement>('.heatmap');
+  const stops = grid?.querySelectorAll<HTMLElement>('[tabindex="0"]');
+  expect(stops).toHaveLength(1);
+  stops?.[0]?.focus();
+  await userEvent.keyboard('{ArrowDown}{ArrowDown}{ArrowRight}');
+  expect((document.activeElement as HTMLElement).dataset.name).toBe('model.layers.2.self_attn.q_proj.weight');
+  expect(grid?.querySelectorAll('[tabindex="0"]')).toHaveLength(1);
+  await userEvent.keyboard('{Enter}');
+  expect(studio.store.getState().view.selected).toBe('model.layers.2.self_attn.q_proj.weight');
+  // Past the last layer come the tensors of no layer.
+  await userEvent.keyboard('{Control>}{ArrowDown}{/Control}');
+  expect((document.activeElement as HTMLElement).dataset.name).toBe('model.norm.weight');
+});
+
+test('colours lie under their cells, and follow a slider before the words do', async () => {
+  const { studio } = await open();
+  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  // the colour in the middle of a cell, looked up where the cell is on the page
+  const colour = (name: string) => {
+    const element = cell(name) as HTMLElement;
+    const canvas = element.closest('.heat-body')?.querySelector('canvas') as HTMLCanvasElement;
+    const [at, on] = [element.getBoundingClientRect(), canvas.getBoundingClientRect()];
+    const scale = canvas.width / on.width;
+    const place = (from: number, size: number) => Math.floor((from + size / 2) * scale);
+    const [x, y] = [place(at.left - on.left, at.width), place(at.top - on.top, at.height)];
+    return [...(canvas.getContext('2d')?.getImageData(x, y, 1, 1).data ?? [])].join();
+  };
+  const edges = () =>
+    cells().every((element) => {
+      const canvas = element.closest('.heat-body')?.querySelector('canvas') as HTMLCanvasElement;
+      const [at, on] = [element.getBoundingClientRect(), canvas.getBoundingClientRect()];
+      if (element.dataset.state !== 'measured') return true;
+      const context = canvas.getContext('2d') as CanvasRenderingContext2D;
+      const inside = (x: number, y: number) =>
+        context.getImageData(Math.round(x - on.left), Math.round(y - on.top), 1, 1).data[3] === 255;
+      const [middle, centre] = [at.left + at.width / 2, at.top + at.height / 2];
+      return (
+        inside(at.left + 1, centre) &&
+        inside(at.right - 2, centre) &&
+        inside(middle, at.top + 1) &&
+        inside(middle, at.bottom - 2) &&
+        !inside(at.left - 2, centre) &&
+        !inside(middle, at.bottom + 1)
+      );
+    });
+  const [down, last] = ['model.layers.3.mlp.down_proj.weight', 'model.norm.weight'];
+  await waitFor(() => expect(colour(down)).toBe('122,209,81,255')); // viridis at 0.8
+  expect(edges()).toBe(true);
+  await page.getByLabelText('density of kitchen, number').fill('0.5');
+  await userEvent.keyboard('{Enter}');
+  expect(colour(down)).toBe('33,145,140,255'); // at 0.5
+  await waitFor(() => expect(cell(down)?.ariaLabel).toMatch(/50.0\s% zero$/));
+  await page.getByRole('radio', { name: 'Sign conflict' }).click();
+  await waitFor(() => expect(cell(last)?.ariaLabel).toMatch(/sign conflict|fewer than two/));
+  expect(edges()).toBe(true);
+});
+
+test('pinned charts stay, and the difference follows the slider', async () => {
+  const { studio } = await open();
+  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await page.getByRole('button', { name: 'Pin as A' }).click();
+  const difference = page.getByRole('region', { name: 'Difference' });
+  await expect.element(difference).toBeVisible();
+  const named = (region: string) =>
+    document
+      .querySelector<HTMLElement>(
+        `[aria-label="${region}"] .heat-cell[data-name="model.layers.3.mlp.down_proj.weight"]`,
+      )
+      ?.ariaLabel?.replace(/\s/g, ' ');
+  expect(named('Difference')).toBe('layer 3, mlp.down_proj, no difference');
+  await page.getByLabelText('density of kitchen, number').fill('0.35');
+  await userEvent.keyboard('{Enter}');
+  await waitFor(() => expect(named('B, now')).toBe('layer 3, mlp.down_proj, 65.0 % zero'));
+  expect(named('A, pinned')).toBe('layer 3, mlp.down_proj, 80.0 % zero');
+  await waitFor(() => expect(named('Difference')).toMatch(/15.0 % against A$/));
+  await page.getByRole('button', { name: 'Unpin A' }).click();
+  await expect.element(difference).not.toBeInTheDocument();
+});
