@@ -1,5 +1,6 @@
 // The entry. The headless command opens the same page with `#headless` and drives the engine from Node; the hub opens it
 // with the answer to a sign-in.
+import { sayNotStarted } from './ui/not-started';
 import { answerIn, handOver } from './ui/sign-in-window';
 
 const answer = answerIn(location.search);
@@ -14,7 +15,10 @@ if (location.hash === '#headless') {
     import('./ui/start'),
     import('./engine/client'),
     import('./ui/offline/app-shell'),
-  ]);
+  ]).catch((thrown: unknown) => {
+    sayNotStarted(root);
+    throw thrown;
+  });
   const { studio } = startStudio(connectEngine(), root);
   // only what was built has one file per version
   if (import.meta.env.PROD) void keepApp(studio);

@@ -122,3 +122,12 @@ test('every control is reached and seen by keyboard; tabs and charts by arrows',
   await page.keyboard.press('ArrowRight');
   await expect(page.getByRole('tab', { name: 'Layers' })).toHaveAttribute('aria-selected', 'true');
 });
+
+test('a page that does not arrive whole says so, and what to do', async ({ page }) => {
+  await page.route('**/assets/start-*.js', (route) => route.abort());
+  await page.goto('/');
+  await expect(page.getByRole('heading', { name: 'Amalgam could not start' })).toBeVisible();
+  await page.unroute('**/assets/start-*.js');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await expect(page.getByRole('button', { name: 'Merge', exact: true })).toBeVisible();
+});

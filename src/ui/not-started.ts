@@ -1,0 +1,25 @@
+/** The page where the studio itself did not arrive, or cannot run: plain elements, since nothing else is there. */
+
+/** Says in `root` that the studio could not start, and offers to try again. */
+export function sayNotStarted(root: HTMLElement): void {
+  const title = document.createElement('h1');
+  title.textContent = 'Amalgam could not start';
+  const words = document.createElement('p');
+  words.textContent =
+    'A part of the page did not arrive, or this browser is too old for it. Look at the connection and try again; ' +
+    'a current Chrome, Edge, Firefox or Safari runs it. Recipes and files kept in this browser are still there.';
+  const again = document.createElement('button');
+  again.type = 'button';
+  again.textContent = 'Try again';
+  again.addEventListener('click', () => location.reload());
+  const page = document.createElement('main');
+  page.setAttribute('role', 'alert');
+  Object.assign(page.style, {
+    maxWidth: '32rem',
+    margin: '20vh auto',
+    padding: '0 1rem',
+    font: '16px/1.5 system-ui',
+  });
+  page.append(title, words, again);
+  root.replaceChildren(page);
+}
