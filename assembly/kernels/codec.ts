@@ -24,7 +24,7 @@ function widenF16(h: u32): u32 {
 
 /** Four halves, each in the low half of a lane. f16's subnormals are ordinary f32: m · 2^-24 is exact. */
 @inline
-export function widenF16x4(h: v128): v128 {
+function widenF16x4(h: v128): v128 {
   const sign = i32x4.shl(v128.and(h, i32x4.splat(0x8000)), 16);
   const rest = v128.and(h, i32x4.splat(0x7fff));
   const normal = i32x4.add(i32x4.shl(rest, 13), i32x4.splat(112 << 23));

@@ -1,6 +1,5 @@
 // The linear layer y = add·y + bias + scale · x·wᵀ with f32 sums: shaders/lib/matmul.wgsl. Weights are widened when they
 // are packed into panels of eight outputs, [k][8]; a panel stays in the first cache while all rows of x pass it in fours.
-import { widenF16x4 } from './codec';
 
 /** Inputs of a panel: 8 KiB of scratch. A longer sum is made in pieces, each folded into y, which also keeps it accurate. */
 const PANEL_INPUTS: i32 = 256;
@@ -11,9 +10,12 @@ const PANEL_INPUTS: i32 = 256;
 @inline
 function wide4<T>(at: usize): v128 {
   if (isFloat<T>()) return v128.load(at);
-  const h = v128.load64_zero(at);
-  if (isSigned<T>()) return widenF16x4(i32x4.extend_low_i16x8_u(h));
-  return v128.shuffle<u16>(i32x4.splat(0), h, 0, 8, 1, 9, 2, 10, 3, 11);
+  if (!isSigned<T>()) return v128.shuffle<u16>(i32x4.splat(0), v128.load64_zero(at), 0, 8, 1, 9, 2, 10, 3, 11);
+  // sign, exponent and mantissa in their places; the product with 2^112 is exact and moves the exponent, subnormals too
+  const moved = v128.and(i32x4.shl(v128.load_ext<i16>(at), 13), i32x4.splat(0x8fffe000));
+  const wide = f32x4.mul(moved, f32x4.splat(reinterpret<f32>(0x77800000)));
+  const special = f32x4.gt(f32x4.abs(wide), f32x4.splat(65504));
+  return v128.or(wide, v128.and(special, i32x4.splat(0x7f800000)));
 }
 
 /** Four weight rows, turned around: [n][4] at `to`, rows of the panel 32 bytes apart. */

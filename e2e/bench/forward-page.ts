@@ -2,7 +2,7 @@
 import type { ComputeEngine } from '../../src/compute/engine';
 import { type MatmulForm, matmul, matmulForm, matmulWork } from '../../src/compute/kernels/matmul';
 import { createCpuEngine } from '../../src/cpu/cpu-engine';
-import { generate } from '../../src/evaluate/generate';
+import { generate, WRITING_RESIDENT_BYTES } from '../../src/evaluate/generate';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { GREEDY } from '../../src/evaluate/sampler';
 import { createTokenizer } from '../../src/evaluate/tokenizer';
@@ -10,6 +10,7 @@ import type { WeightDtype } from '../../src/formats/dtype';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { headerLength, parseSafetensorsHeader } from '../../src/formats/safetensors-header';
 import { openRunner } from '../../src/forward/runner';
+import type { WeightSource } from '../../src/forward/weight-source';
 import { createGpuEngine } from '../../src/gpu/gpu-engine';
 import { resolveArchitecture } from '../../src/models/resolve';
 
@@ -100,7 +101,8 @@ async function measureSample(
   const bytes = await file('base/model.safetensors');
   const header = 8 + headerLength(bytes.subarray(0, 8), bytes.length);
   const { tensors } = parseSafetensorsHeader(bytes.subarray(8, header), bytes.length, 'model.safetensors');
-  const runner = openRunner(engine, resolveArchitecture(config), {
+  const architecture = resolveArchitecture(config);
+  const source: WeightSource = {
     tensors: new Map(
       [...tensors].map(([name, t]) => [name, { dtype: t.dtype as WeightDtype, shape: t.shape }]),
     ),
@@ -108,7 +110,8 @@ async function measureSample(
       const at = tensors.get(name)!.begin;
       return bytes.slice(at + begin, at + end);
     },
-  });
+  };
+  const runner = openRunner(engine, architecture, source);
   const tokenizer = createTokenizer(
     { tokenizer: await text('base/tokenizer.json'), hasSentencePiece: false },
     'samples/base',
@@ -123,10 +126,12 @@ async function measureSample(
   add('perplexity of the sample base, tokens run', rate, 'tokens/s');
   add('  scored', report.tokens / report.seconds, 'tokens/s');
   add('  most held on the device', report.peakBytes / 2 ** 20, 'MiB');
+  runner.close();
+  const writer = openRunner(engine, architecture, source, { residentBytes: WRITING_RESIDENT_BYTES });
   for (const batch of [1, 8]) {
     const prompts = Array.from({ length: batch }, () => ids.slice(0, 16));
     const begin = performance.now();
-    const made = await generate(runner, prompts, { maxTokens: 48, sampling: GREEDY });
+    const made = await generate(writer, prompts, { maxTokens: 48, sampling: GREEDY });
     const count = made.reduce((sum, g) => sum + g.ids.length, 0);
     add(
       `generation with the sample base, ${batch} at once`,
@@ -134,5 +139,5 @@ async function measureSample(
       'tokens/s',
     );
   }
-  runner.close();
+  writer.close();
 }

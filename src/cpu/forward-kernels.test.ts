@@ -14,6 +14,7 @@ import {
 import { inputGram } from '../compute/kernels/input-gram';
 import { matmul, matmulWork } from '../compute/kernels/matmul';
 import type { WeightDtype } from '../formats/dtype';
+import { f16ToF32 } from '../formats/half';
 import { createCpuEngine } from './cpu-engine';
 import { FORWARD_KERNELS } from './forward-kernels';
 
@@ -133,6 +134,41 @@ describe('the linear layer', () => {
         const row = all.slice(r * outputs * 4, (r + 1) * outputs * 4);
         expect(await run(form, r, 1)).toEqual(row);
       }
+    }
+  });
+
+  it('widens every half exactly', async () => {
+    const halves = Array.from({ length: 65536 }, (_, h) => h).filter((h) => (h & 0x7c00) !== 0x7c00);
+    const weights = new Uint16Array(halves.length * 4);
+    for (const [o, h] of halves.entries()) weights[4 * o] = h;
+    for (const form of ['block', 'line'] as const) {
+      const y = await contentsAfter(
+        engine,
+        matmul[form].F16 as unknown as Kernel,
+        {
+          weights: new Uint8Array(weights.buffer),
+          x: Float32Array.of(1, 0, 0, 0),
+          bias: new Float32Array(4),
+          y: new Float32Array(halves.length),
+        },
+        {
+          rows: 1,
+          outputs: halves.length,
+          inputs4: 1,
+          w_first: 0,
+          x_stride4: 1,
+          y_stride: halves.length,
+          y_begin: 0,
+          add: 0,
+          biased: 0,
+          scale: 1,
+        },
+        matmulWork(form, 1, halves.length),
+        'y',
+      );
+      // −0 becomes 0 in a sum
+      const expected = new Float32Array(Uint32Array.from(halves, (h) => f16ToF32(h)).buffer);
+      expect(new Float32Array(y.buffer)).toEqual(expected.map((v) => v + 0));
     }
   });
 
