@@ -111,10 +111,11 @@ export function selectRank(
     if ((e & 15) == 0) draws(first + (<u32>e >> 2), key0, key1, scratch);
     const at = values + (<usize>e << 2);
     const rank = <usize>load<u32>(ranks + (<usize>e << 2)) << 2;
-    if (load<u32>(scratch + (<usize>(e & 15) << 2)) < load<u32>(table + rank)) {
-      kept++;
-      store<f32>(at, flushOne(load<f32>(at) * load<f32>(scales + rank)));
-    } else store<u32>(at, 0);
+    // no branch: which elements stay cannot be foretold
+    const stays = <i32>(load<u32>(scratch + (<usize>(e & 15) << 2)) < load<u32>(table + rank));
+    const scaled = reinterpret<i32>(flushOne(load<f32>(at) * load<f32>(scales + rank)));
+    store<i32>(at, scaled & -stays);
+    kept += stays;
   }
   return kept;
 }
