@@ -1,6 +1,7 @@
 import { errorFacts } from '../errors';
 import { listBlobs, sweepBlobs } from '../store/blobs';
 import { storageFolder } from '../store/opfs-file';
+import { sweepSmallFiles } from '../store/small-files';
 import { sweepOutputs } from '../write/finished-outputs';
 import type { EngineFacts } from './protocol';
 
@@ -18,6 +19,7 @@ export async function storageFacts(): Promise<EngineFacts['storage']> {
 export async function sweepStorage(): Promise<void> {
   if (!(await storageFacts()).available) return;
   await sweepBlobs();
+  await sweepSmallFiles();
   await sweepOutputs();
 }
 

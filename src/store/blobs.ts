@@ -13,7 +13,7 @@ import {
   withBlobLock,
 } from './blob-folder';
 import { bytesPresent, formatRecord, PIECE_BYTES } from './blob-record';
-import { removeStored, writeWhole } from './opfs-file';
+import { entriesOf, removeStored, writeWhole } from './opfs-file';
 import { storageError } from './storage-error';
 
 /** A blob in the cache. */
@@ -133,13 +133,6 @@ export async function sweepBlobs(): Promise<string[]> {
 async function blobFolders(): Promise<FileSystemDirectoryHandle[]> {
   const entries = await entriesOf(await blobsFolder());
   return entries.flatMap(([name, handle]) => (isFolder(handle) && isSha256(name) ? [handle] : []));
-}
-
-/** The entries as they are now; the folder may be changed while they are looked at. */
-async function entriesOf(folder: FileSystemDirectoryHandle): Promise<[string, FileSystemHandle][]> {
-  const entries: [string, FileSystemHandle][] = [];
-  for await (const entry of folder.entries()) entries.push(entry);
-  return entries;
 }
 
 function isFolder(handle: FileSystemHandle): handle is FileSystemDirectoryHandle {

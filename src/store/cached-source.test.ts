@@ -9,6 +9,8 @@ import { findFile, type ModelFolder } from '../sources/model-folder';
 import { ensureBlob, listBlobs } from './blobs';
 import { bytesToDownload, openCached, openForHeader } from './cached-source';
 import { contentOf, type FakeStorage, fakeStorage, rot } from './opfs.test.fake';
+import { storageFolder, writeWhole } from './opfs-file';
+import { sweepSmallFiles } from './small-files';
 
 const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const WEIGHTS = 'model.safetensors';
@@ -150,6 +152,22 @@ describe('a Hub model', () => {
     expect(await bytesToDownload(file(base, 'config.json'))).toBe(773);
     await readThrough(base, 'config.json');
     expect(await bytesToDownload(file(base, 'config.json'))).toBe(0);
+  });
+
+  test('R38: the sweep keeps whole small files, the newest first, and nothing else', async () => {
+    const base = await openHubModel(hub(), 'amalgam/base');
+    for (const path of ['config.json', 'tokenizer.json']) await readThrough(base, path);
+    const names = ['config.json', 'tokenizer.json'].map((path) => file(base, path).gitSha1!);
+    const folder = await storageFolder('small-files');
+    for (const odd of [`${names[0]}.crswap`, 'notes.txt', 'f'.repeat(40)]) {
+      await writeWhole(folder, odd, new Uint8Array(odd.length === 40 ? 0 : 3), odd);
+    }
+    expect((await sweepSmallFiles()).sort()).toEqual(
+      [`${names[0]}.crswap`, 'notes.txt', 'f'.repeat(40)].sort(),
+    );
+    expect(await bytesToDownload(file(base, 'config.json'))).toBe(0);
+    expect(await sweepSmallFiles(1)).toHaveLength(2);
+    expect(await bytesToDownload(file(base, 'config.json'))).toBe(773);
   });
 
   test('refuses a huge file outside LFS before asking for it', async () => {

@@ -166,3 +166,10 @@ export async function removeStored(
     if (!isNamed(thrown, 'NotFoundError')) throw storageError(thrown, what);
   }
 }
+
+/** The entries as they are now; the folder may be changed while they are looked at. */
+export async function entriesOf(folder: FileSystemDirectoryHandle): Promise<[string, FileSystemHandle][]> {
+  const entries: [string, FileSystemHandle][] = [];
+  for await (const entry of folder.entries()) entries.push(entry);
+  return entries;
+}

@@ -1,10 +1,12 @@
 import { AmalgamError } from '../errors';
 import type { ModelFile } from '../sources/model-folder';
 import { hex } from './blob-record';
-import { readWhole, storageFolder, writeWhole } from './opfs-file';
+import { entriesOf, readWhole, removeStored, storageFolder, writeWhole } from './opfs-file';
 
 /** Files that the Hub keeps outside LFS are at most 10 MB there; this leaves room for other hubs. */
 const MOST_BYTES = 64 * 1024 * 1024;
+/** Configs and tokenizers of some dozens of models, of about 10 MB each. */
+const KEPT_BYTES = 512 * 1024 * 1024;
 
 /**
  * The content of a small Hub file (config, tokenizer) from the cache, else from the hub. The cache is keyed by the
@@ -37,6 +39,35 @@ export async function readSmallFile(
     }
     if (tried === 2) throw altered(file, gitSha1, sha1);
   }
+}
+
+/**
+ * Removes what is no whole small file (swap files, other names, files that were cut at their first byte), and of the
+ * others the ones written longest ago until the rest takes at most `mostBytes`: they belong to no list that a person
+ * could delete from. What a tab writes just then stays.
+ * @returns names of what was removed
+ */
+export async function sweepSmallFiles(mostBytes = KEPT_BYTES): Promise<string[]> {
+  const folder = await storageFolder('small-files');
+  const removed: string[] = [];
+  const kept: { name: string; size: number; lastModified: number }[] = [];
+  const remove = async (name: string) => {
+    await removeStored(folder, name, `small-files/${name}`);
+    removed.push(name);
+  };
+  for (const [name, handle] of await entriesOf(folder)) {
+    const file = handle.kind === 'file' ? await (handle as FileSystemFileHandle).getFile() : null;
+    if (file && file.size > 0 && /^[0-9a-f]{40}$/.test(name)) {
+      kept.push({ name, size: file.size, lastModified: file.lastModified });
+    } else await remove(name);
+  }
+  kept.sort((a, b) => b.lastModified - a.lastModified);
+  let bytes = 0;
+  for (const { name, size } of kept) {
+    bytes += size;
+    if (bytes > mostBytes) await remove(name);
+  }
+  return removed;
 }
 
 /** Whether the cache has the file. */
