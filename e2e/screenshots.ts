@@ -42,18 +42,17 @@ try {
     context.setDefaultTimeout(PATIENCE);
     const page = context.pages()[0] ?? (await context.newPage());
     await work(page, colorScheme);
+    await page.getByRole('tab', { name: /^Layers/ }).click();
+    await page.getByRole('radio', { name: 'Kept energy' }).click();
+    await page
+      .getByRole('gridcell', { name: /layer 3, mlp\.down_proj/ })
+      .first()
+      .click();
     for (const size of SIZES) {
       await page.setViewportSize(size);
       const tabs = size.width < 760 ? ['Recipe', ...TABS] : TABS;
       for (const tab of tabs) {
         await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
-        if (tab === 'Layers') {
-          await page.getByRole('radio', { name: 'Kept energy' }).click();
-          await page
-            .getByRole('gridcell', { name: /layer 3, mlp\.down_proj/ })
-            .first()
-            .click();
-        }
         await picture(page, `${tab.toLowerCase()}-${size.width}-${colorScheme}`);
       }
     }
