@@ -72,6 +72,14 @@ function ones(word: number): number {
 }
 
 /**
+ * What is cast at each element of a sample: the vote, the sums of those who vote for either sign, and who they are. All 0
+ * in between: hundreds of tensors are judged for a step of a slider.
+ */
+let votes = new Float64Array(0);
+let sums: [Float64Array, Float64Array] = [votes, votes];
+let voters: [Int32Array, Int32Array] = [new Int32Array(0), new Int32Array(0)];
+
+/**
  * ‖output − W₀‖ / ‖W₀‖: the delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by
  * energy.
  */
@@ -93,36 +101,46 @@ export function sampleChange(
   const elects = preset.consensus !== 'none';
   const byCount = preset.consensus === 'count';
   const everybody = 2 ** models - 1;
-  const words = new Int32Array(models);
+  if (votes.length < base.length) {
+    votes = new Float64Array(base.length);
+    sums = [new Float64Array(base.length), new Float64Array(base.length)];
+    voters = [new Int32Array(base.length), new Int32Array(base.length)];
+  }
+  const [up, down] = sums;
+  const [positive, negative] = voters;
   let square = 0;
   for (let word = 0; word * 32 < base.length; word++) {
-    let open = 0;
+    let touched = 0;
     for (let i = 0; i < models; i++) {
-      words[i] = kept[i]!.positive[word]! | kept[i]!.negative[word]!;
-      open |= words[i]!;
-    }
-    while (open !== 0) {
-      const place = 31 - Math.clz32(open);
-      open ^= 1 << place;
-      const e = word * 32 + place;
-      let [positive, negative, vote] = [0, 0, 0];
-      let [up, down] = [0, 0]; // sums of those that vote for either sign
-      for (let i = 0; i < models; i++) {
-        if (((words[i]! >>> place) & 1) === 0) continue; // most are
-        const value = changes[i]![e]!;
-        const ballot = value * ballots[i]!;
-        vote += byCount ? Math.sign(ballot) : ballot;
+      const values = changes[i]!;
+      const [factor, weight] = [factors[i]!, ballots[i]!];
+      let open = kept[i]!.positive[word]! | kept[i]!.negative[word]!;
+      touched |= open;
+      while (open !== 0) {
+        const place = 31 - Math.clz32(open);
+        open ^= 1 << place;
+        const e = word * 32 + place;
+        const value = values[e]!;
+        const ballot = value * weight;
+        votes[e]! += byCount ? Math.sign(ballot) : ballot;
         if (ballot > 0) {
-          positive |= 1 << i;
-          up += value * factors[i]!;
+          positive[e]! |= 1 << i;
+          up[e]! += value * factor;
         } else if (ballot < 0) {
-          negative |= 1 << i;
-          down += value * factors[i]!;
+          negative[e]! |= 1 << i;
+          down[e]! += value * factor;
         }
       }
-      const taken = elects ? (vote < 0 ? negative : positive) : everybody;
-      const sum = elects ? (vote < 0 ? down : up) : up + down;
+    }
+    while (touched !== 0) {
+      const place = 31 - Math.clz32(touched);
+      touched ^= 1 << place;
+      const e = word * 32 + place;
+      const lower = votes[e]! < 0;
+      const taken = elects ? (lower ? negative : positive)[e]! : everybody;
+      const sum = elects ? (lower ? down : up)[e]! : up[e]! + down[e]!;
       square += (sum * divisors(taken)) ** 2;
+      votes[e] = up[e] = down[e] = positive[e] = negative[e] = 0;
     }
   }
   const size = base.length;
