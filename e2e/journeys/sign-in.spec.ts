@@ -27,7 +27,7 @@ async function signIn(page: Page, link: 'Authorize' | 'Deny'): Promise<void> {
   if (!window.isClosed()) await window.waitForEvent('close');
 }
 
-test('signing in opens a gated model and pushes; the token is in no storage, address, log or other request', async ({
+test('R32: signing in opens a gated model and pushes; the token is in no storage, address, log or other request', async ({
   context,
   page,
   profile,

@@ -14,7 +14,7 @@ async function withHub(act: (hub: FakeHub) => Promise<void>): Promise<void> {
   }
 }
 
-test('a model that is open follows the token: a new one is sent, one that was taken back is not', async () => {
+test('R32: a model that is open follows the token: a new one is sent, one that was taken back is not', async () => {
   await withHub(async (fake) => {
     const session = openHubSession();
     await session.setHub({ url: fake.url, token: READER_TOKEN });

@@ -72,7 +72,7 @@ test('the page asked for carries the S256 challenge, the least scopes, and nothi
   expect(new Set([one.state, one.verifier, other.state, other.verifier]).size).toBe(4);
 });
 
-test('another verifier, a code used twice, another sign-in and another hub are refused', async () => {
+test('R32: another verifier, a code used twice, another sign-in and another hub are refused', async () => {
   await withHub(async (hub) => {
     const at = { url: hub.url };
     const refused = (begun: SignIn | null, answer: Parameters<typeof finishSignIn>[2], where = at) =>
