@@ -1,0 +1,128 @@
+/** Thirty names as attacks, as tensors, folders, repositories and licences: they are shown as text, and nothing else happens. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Page } from '@playwright/test';
+import { displayName } from '../../src/formats/names';
+import names from '../corpus/names.json' with { type: 'json' };
+import { startFakeHub } from '../fake-hub';
+import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
+import { expect, test } from './studio';
+
+/** A model whose tensors have these names, four values each. */
+function writeModel(folder: string, value: number): void {
+  mkdirSync(folder);
+  const config = { model_type: 'llama', architectures: names, _name_or_path: names[0], vocab_size: 4 };
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
+  writeFileSync(
+    join(folder, 'README.md'),
+    `---\nlicense: "${'<script>alert(1)</script>'}"\n---\n${names.join('\n')}`,
+  );
+  const entries = names.map((name, i) => [
+    name,
+    { dtype: 'F32', shape: [4], data_offsets: [16 * i, 16 * i + 16] },
+  ]);
+  const header = Buffer.from(JSON.stringify(Object.fromEntries([['__metadata__', { format: 'pt' }]])));
+  // not through an object: `__proto__` is one of the names
+  const text = `${header.toString().slice(0, -1)},${entries
+    .map(([name, info]) => `${JSON.stringify(name)}:${JSON.stringify(info)}`)
+    .join(',')}}`;
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(Buffer.byteLength(text)));
+  const data = new Float32Array(names.length * 4).map((_, i) => value + i / 100);
+  writeFileSync(
+    join(folder, 'model.safetensors'),
+    Buffer.concat([length, Buffer.from(text), Buffer.from(data.buffer)]),
+  );
+}
+
+/** Elements that no part of the studio makes, and what the page noticed of attacks. */
+async function harm(page: Page): Promise<unknown> {
+  return page.evaluate(() => ({
+    elements: document.querySelectorAll(
+      'img, iframe, object, embed, body style, [onerror], [onload], a[href^="javascript:"], #root script',
+    ).length,
+    noticed: (window as unknown as { noticed: string[] }).noticed,
+  }));
+}
+
+test('R48: thirty hostile names are shown as text, with no report of the policy and no element of theirs', async ({
+  page,
+}) => {
+  const folder = mkdtempSync(join(tmpdir(), 'amalgam-names-'));
+  const [first, second] = [names[0]!, '<svg onload=alert(1)>'];
+  writeModel(join(folder, first), 1);
+  writeModel(join(folder, second), 2);
+  const hub = await startFakeHub({
+    models: names
+      .filter((name) => !/[/\n]/.test(name))
+      .map((name) => ({
+        id: `hostile/${name}`,
+        files: { 'config.json': '{}' },
+        tags: [`license:${name}`, 'safetensors'],
+      })),
+    port: HUB_PORT,
+    cdnPort: HUB_CDN_PORT,
+  });
+  page.on('dialog', (dialog) => void dialog.dismiss());
+  await page.addInitScript(() => {
+    const noticed: string[] = [];
+    Object.assign(window, { noticed, showDirectoryPicker: undefined, alert: () => noticed.push('alert') });
+    document.addEventListener('securitypolicyviolation', (e) =>
+      noticed.push(`${e.violatedDirective} ${e.blockedURI}`),
+    );
+  });
+  try {
+    await page.goto('/');
+    await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+    for (const name of ['kitchen', 'harbour', 'workshop']) {
+      await page.getByRole('button', { name: `Remove ${name}` }).click();
+    }
+    await page.getByRole('button', { name: 'change' }).first().click();
+    await page.getByRole('tab', { name: /computer|local/i }).click();
+    await page.getByLabel('Model folder').setInputFiles(join(folder, first));
+    const use = page.getByRole('button', { name: `Use as base: ${first}` });
+    if (await use.isVisible()) await use.click();
+    await expect(page.getByRole('dialog')).toBeHidden();
+    await page.getByRole('button', { name: '+ add' }).first().click();
+    await page.getByRole('tab', { name: /computer|local/i }).click();
+    await page.getByLabel('Model folder').setInputFiles(join(folder, second));
+    const add = page.getByRole('button', { name: `Add: ${second}` });
+    if (await add.isVisible()) await add.click();
+
+    // repositories, in what a search finds
+    await page.getByRole('tab', { name: 'Hub' }).click();
+    await page.getByText('Access token and hub').click();
+    await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
+    await page.getByLabel('Hub', { exact: true }).press('Enter');
+    await page.getByLabel('Search the Hub').fill('hostile');
+    await expect(page.getByText('<img src=x onerror=alert(1)>').first()).toBeVisible();
+    for (const name of names.slice(0, 3)) {
+      await page.getByLabel('Search the Hub').fill(`hostile/${name}`);
+    }
+    expect(await harm(page)).toEqual({ elements: 0, noticed: [] });
+    await page.getByRole('button', { name: 'Done' }).click();
+
+    await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+    await page.getByRole('tab', { name: /^Plan/ }).click();
+    await page.locator('.tensor-name:visible').first().hover();
+    const missing = new Set(names);
+    for (let tried = 0; tried < 40 && missing.size > 0; tried++) {
+      const text = await page.evaluate(() => document.body.textContent ?? '');
+      for (const name of missing) if (text.includes(displayName(name))) missing.delete(name);
+      await page.mouse.wheel(0, 200);
+    }
+    expect([...missing]).toEqual([]);
+    expect(await harm(page)).toEqual({ elements: 0, noticed: [] });
+
+    await page.getByRole('button', { name: 'Merge', exact: true }).click();
+    await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+    for (const tab of [/^Layers/, /^Run/, /^Evaluate/, /^Compare/, /^Collapse/, /^Output/]) {
+      await page.getByRole('tab', { name: tab }).click();
+      expect(await harm(page), String(tab)).toEqual({ elements: 0, noticed: [] });
+    }
+  } finally {
+    await hub.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
