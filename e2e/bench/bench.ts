@@ -30,7 +30,7 @@ import {
 import { startFakeHub } from '../fake-hub';
 import type { FakeModel } from '../fake-hub/repository';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
-import { CASES, type Case, QUICK_CASES, recipeOf } from './cases';
+import { CASES, type Case, EVALUATED_TOKENS, type Look, QUICK_CASES, recipeOf } from './cases';
 import { adapter, checkpoint } from './checkpoints';
 import { copyFloor } from './floor';
 
@@ -119,11 +119,16 @@ async function removeOutput(page: Page): Promise<void> {
   }, OUTPUT);
 }
 
-/** The statistics pass over a recipe, or a comparison of its base with its first model: both only read. */
-async function look(page: Page, job: 'profile' | 'compare', recipe: Recipe, engine: string): Promise<Done> {
+/** The statistics pass over a recipe, a comparison of its base with its first model, or its perplexity: all only read. */
+async function look(page: Page, job: Look, recipe: Recipe, engine: string): Promise<Done> {
   const none = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
   if (job === 'profile') {
     return { stages: none, ...(await call<Omit<Done, 'stages'>>(page, job, { recipe, engine })) };
+  }
+  if (job === 'evaluate') {
+    const ids = Array.from({ length: EVALUATED_TOKENS }, (_, i) => (i * 7919) % 9000);
+    const request = { target: { recipe }, input: { ids }, engine };
+    return { stages: none, ...(await call<Omit<Done, 'stages'>>(page, job, request)) };
   }
   const [base, finetuned] = [recipe.baseModel, recipe.models?.[0]?.model];
   return call(page, job, { base, finetuned, engine, loraAnalysis: false });

@@ -2,10 +2,12 @@
 import type { Recipe, RecipeParameters } from '../../src/formats/recipe';
 import { LLAMA_1B, LLAMA_3B, QWEN_05B, QWEN_SLICE, type Shape } from './shapes';
 
+export type Look = 'profile' | 'compare' | 'evaluate';
+
 export interface Case {
   name: string;
-  /** What is done with the models; `profile` is the statistics pass. */
-  job: 'merge' | 'profile' | 'compare';
+  /** What is done with the models; `profile` is the statistics pass, `evaluate` the perplexity of the base. */
+  job: 'merge' | Look;
   shape: Shape | 'sample';
   method: string;
   /** Full fine-tunes, or LoRA adapters on the base. */
@@ -50,10 +52,20 @@ function merge(
   };
 }
 
-/** Reads the models and writes nothing. `compare` takes base and first model. */
-function look(job: 'profile' | 'compare', shape: Shape, count: number): Case {
-  const what = job === 'profile' ? `statistics pass, ${count} models` : 'compare two models';
-  return { ...merge(shape, TASK, tuned(count), cpu), job, name: `${shape.name}, ${what}` };
+/** Tokens of a text that is evaluated. */
+export const EVALUATED_TOKENS = 512;
+
+/** Reads the models and writes nothing. `compare` takes base and first model, `evaluate` the base alone. */
+function look(job: Look, shape: Shape, count: number): Case {
+  const what = {
+    profile: `statistics pass, ${count} models`,
+    compare: 'compare two models',
+    evaluate: `evaluate ${EVALUATED_TOKENS} tokens`,
+  }[job];
+  // what the floor reads is what is read
+  const method: Method =
+    job === 'evaluate' ? { ...LINEAR, method: 'passthrough', modelParameters: {} } : TASK;
+  return { ...merge(shape, method, tuned(count), cpu), job, name: `${shape.name}, ${what}` };
 }
 
 /** Cases of the whole benchmark. The software adapter takes minutes for them, so webgpu is for `--engine webgpu`. */
@@ -69,6 +81,7 @@ export const CASES: readonly Case[] = [
   merge(QWEN_05B, LINEAR, tuned(4), cpu),
   look('profile', QWEN_05B, 2),
   look('compare', QWEN_05B, 1),
+  look('evaluate', QWEN_05B, 0),
   merge(LLAMA_1B, TASK, { kind: 'lora', count: 3 }, cpu),
   merge(LLAMA_3B, TASK, tuned(1), cpu),
 ];
@@ -85,16 +98,17 @@ export const QUICK_CASES: readonly Case[] = [
   merge(QWEN_SLICE, SLERP, tuned(1), cpu),
   look('profile', QWEN_SLICE, 2),
   look('compare', QWEN_SLICE, 1),
+  look('evaluate', QWEN_SLICE, 0),
   merge(QWEN_SLICE, TASK, { kind: 'lora', count: 3 }, cpu),
 ];
 
 /** The recipe of a case over models with the given names. */
 export function recipeOf(c: Case, base: string, contributors: readonly string[]): Recipe {
-  // slerp is the path from its base to one other model
-  const listed = c.method === 'slerp' ? [base, ...contributors] : contributors;
+  // slerp is the path from its base to one other model, passthrough is the base as it is
+  const listed = ['slerp', 'passthrough'].includes(c.method) ? [base, ...contributors] : contributors;
   return {
     mergeMethod: c.method,
-    ...(c.method === 'linear' ? {} : { baseModel: base }),
+    ...(['linear', 'passthrough'].includes(c.method) ? {} : { baseModel: base }),
     models: listed.map((model) => ({ model, parameters: c.modelParameters })),
     parameters: c.parameters,
     amalgam: {},
