@@ -40,7 +40,11 @@ const weightRequests = (from: number) =>
 
 test('search, pick, download, merge, save', async ({ page }) => {
   await openHubDialog(page);
+  // the hub asks to wait, and the wait is counted down
+  const busy = { kind: 'status', status: 429, headers: { 'Retry-After': '2' } } as const;
+  hub.faults.push({ path: '/api/models', fault: busy });
   await page.getByLabel('Search the Hub').fill('base');
+  await expect(page.getByRole('dialog').getByText(/asks to wait [12] s/)).toBeVisible();
   await page.getByRole('button', { name: 'Use as base: amalgam/base' }).click();
   await expect(page.getByText('amalgam/base').first()).toBeVisible();
 
