@@ -3,9 +3,9 @@ import { type Comparison, compareModels } from '../src/compare/compare-models';
 import type { CompareOptions } from '../src/compare/compare-tensors';
 import { openSides, type Sides } from '../src/compare/sides';
 import { createCpuEngine } from '../src/cpu/cpu-engine';
-import { openModel } from '../src/merge/open-model';
-import type { TensorRef } from '../src/merge/plan';
-import type { ReadTensor } from '../src/merge/tensor-task';
+import { openModel } from '../src/merge/inputs/open-model';
+import type { TensorRef } from '../src/merge/plan/plan';
+import type { ReadTensor } from '../src/merge/tensor/tensor-task';
 import type { ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';
 

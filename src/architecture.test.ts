@@ -51,13 +51,19 @@ const MAY_IMPORT: Record<string, string[]> = {
     'formats/hub-id',
     'merge/method',
     'merge/methods',
-    'merge/foretell',
-    'merge/profile-curve',
+    'merge/profile/foretell',
+    'merge/profile/profile-curve',
     'collapse/choose-layers',
   ],
   cli: ['engine/client', 'formats', 'ui/format'],
   main: ['ui', 'cli/page', 'engine/client'],
 };
+
+/**
+ * The floors inside `merge`, from the ground up: values are imported from below only. Files at its root (`method`,
+ * `problems`) are for all floors.
+ */
+const MERGE_FLOORS = ['inputs', 'vocabulary', 'tensor', 'methods', 'plan', 'profile', 'run'];
 
 /** Files at the root of `src` that every room may use, and the boundary's types, which may be named anywhere. */
 const FOR_ALL = ['errors', 'trusted-worker-url'];
@@ -132,6 +138,22 @@ describe('rooms', () => {
     expect(wrong).toEqual([]);
     const rooms = new Set(production.map((source) => source.room));
     expect([...rooms].filter((room) => !(room in MAY_IMPORT) && !FOR_ALL.includes(room))).toEqual([]);
+  });
+
+  test('inside merge, values come from the floors below', () => {
+    const floorOf = (path: string) =>
+      path.startsWith('merge/') ? MERGE_FLOORS.indexOf(path.split('/')[1]!) : -1;
+    const merge = production.filter(({ path }) => floorOf(path) >= 0 && !/\.cases$|\.oracle$/.test(path));
+    expect(new Set(merge.map(({ path }) => floorOf(path))).size).toBe(MERGE_FLOORS.length);
+    const wrong = merge.flatMap((source) =>
+      source.imports.flatMap(({ specifier, typeOnly }) => {
+        const target = typeOnly ? undefined : resolveImport(source, specifier);
+        return target !== undefined && floorOf(target) > floorOf(source.path)
+          ? [`${source.path} imports ${target}`]
+          : [];
+      }),
+    );
+    expect(wrong).toEqual([]);
   });
 
   test('each platform API is used in its own room only', () => {

@@ -1,7 +1,7 @@
 /** The tensors of an adapter under PEFT's key names (its `save_and_load.py`), from what changed and the ranks chosen. */
 import { isWeightDtype } from '../formats/dtype';
-import type { ModelTensor } from '../merge/model-tensors';
-import { isPlain } from '../merge/untouched';
+import type { ModelTensor } from '../merge/inputs/model-tensors';
+import { isPlain } from '../merge/plan/untouched';
 import { type AdapterEntry, copied, inMemory } from './adapter-file';
 import { encoded, firstRanks, firstRanksByOutput } from './lora-factors';
 import type { ChangedTensors, ExtractOptions, FactorModule } from './lora-modules';

@@ -1,8 +1,8 @@
 /** `adapter_model.safetensors` before it is written: factors in memory, whole tensors where they are stored. */
 import { type Dtype, type WeightDtype, weightBytes } from '../formats/dtype';
 import { buildSafetensorsHeader, sortForFile } from '../formats/safetensors-write';
-import type { ShardPlan, TensorRef } from '../merge/plan';
-import type { ReadTensor } from '../merge/tensor-task';
+import type { ShardPlan, TensorRef } from '../merge/plan/plan';
+import type { ReadTensor } from '../merge/tensor/tensor-task';
 import type { ByteSource } from '../sources/byte-source';
 
 export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';

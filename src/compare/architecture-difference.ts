@@ -1,6 +1,6 @@
 import type { ArchitectureComparison, ArchitectureFacts } from '../engine/protocol-compare';
-import type { Model } from '../merge/model-tensors';
-import { elementCount, layerCount } from '../merge/open-model';
+import type { Model } from '../merge/inputs/model-tensors';
+import { elementCount, layerCount } from '../merge/inputs/open-model';
 
 /** What two models are built like, and where they differ, in words. Nothing is read. */
 export function compareArchitectures(base: Model, tuned: Model): ArchitectureComparison {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createCpuEngine } from '../cpu/cpu-engine';
 import { AmalgamError } from '../errors';
-import { factors, memoryFolder, tinyAdapter } from '../merge/memory-models.test.support';
+import { factors, memoryFolder, tinyAdapter } from '../merge/inputs/memory-models.test.support';
 import {
   CONFIG,
   lowRankDelta,

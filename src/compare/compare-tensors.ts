@@ -2,9 +2,9 @@
 import type { ComputeEngine } from '../compute/engine';
 import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from '../engine/protocol-compare';
 import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
-import type { Model } from '../merge/model-tensors';
-import type { ReadTensor } from '../merge/tensor-task';
-import type { Workspace } from '../merge/workspace';
+import type { Model } from '../merge/inputs/model-tensors';
+import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { Workspace } from '../merge/tensor/workspace';
 import { decomposesExactly, spectrumOf } from './decompose';
 import { likenessOf, SPECTRUM_VALUES } from './likeness';
 import {

@@ -1,10 +1,10 @@
 /** Small models in memory whose weights are given, for tests of comparing and extracting. */
 import { createCpuEngine } from '../cpu/cpu-engine';
 import { buildSafetensorsHeader, sortForFile } from '../formats/safetensors-write';
-import { memoryFolder } from '../merge/memory-models.test.support';
-import { openModel } from '../merge/open-model';
-import type { TensorRef } from '../merge/plan';
-import type { ReadTensor } from '../merge/tensor-task';
+import { memoryFolder } from '../merge/inputs/memory-models.test.support';
+import { openModel } from '../merge/inputs/open-model';
+import type { TensorRef } from '../merge/plan/plan';
+import type { ReadTensor } from '../merge/tensor/tensor-task';
 import type { ModelFolder } from '../sources/model-folder';
 import type { CompareOptions } from './compare-tensors';
 import { gaussian } from './decompose';

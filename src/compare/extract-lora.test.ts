@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { decodeToF32 } from '../formats/half';
-import { memoryFolder } from '../merge/memory-models.test.support';
+import { memoryFolder } from '../merge/inputs/memory-models.test.support';
 import { readEntry } from './adapter-file';
 import { CONFIG, modelFolder, random, weightFile, zeros } from './compare.test.support';
 import {

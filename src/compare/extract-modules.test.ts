@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { memoryFolder } from '../merge/memory-models.test.support';
+import { memoryFolder } from '../merge/inputs/memory-models.test.support';
 import { CONFIG, lowRankDelta, modelFolder, random, weightFile } from './compare.test.support';
 import {
   base,

@@ -1,12 +1,12 @@
 /** The two models of a comparison, opened and put together with their adapters. */
 import { AmalgamError } from '../errors';
 import { formatModelRef, parseModelRef } from '../formats/recipe';
-import type { Adapter } from '../merge/adapter';
-import type { Checkpoint } from '../merge/checkpoint';
-import { type Model, modelTensors } from '../merge/model-tensors';
+import type { Adapter } from '../merge/inputs/adapter';
+import type { Checkpoint } from '../merge/inputs/checkpoint';
+import { type Model, modelTensors } from '../merge/inputs/model-tensors';
+import type { OpenByPath } from '../merge/plan/recipe-models';
+import { settleHeads } from '../merge/plan/tied-heads';
 import { collectProblems } from '../merge/problems';
-import type { OpenByPath } from '../merge/recipe-models';
-import { settleHeads } from '../merge/tied-heads';
 
 export interface Sides {
   base: Model;

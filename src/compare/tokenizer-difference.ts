@@ -5,8 +5,8 @@ import { displayName } from '../formats/names';
 import { MAX_JSON_LENGTH, parseStrictJson } from '../formats/strict-json';
 import { tokenDifference, tokenDifferenceWords } from '../formats/token-difference';
 import { readTokenizerJson, TOKENIZER_JSON_RULES, type TokenizerTokens } from '../formats/tokenizer-json';
-import type { Checkpoint } from '../merge/checkpoint';
-import { readSmallText } from '../merge/header';
+import type { Checkpoint } from '../merge/inputs/checkpoint';
+import { readSmallText } from '../merge/inputs/header';
 import { findFile, type ModelFolder } from '../sources/model-folder';
 import { jsonText } from './config-difference';
 

@@ -12,9 +12,9 @@ export interface ComputeEngine {
   readonly software: boolean;
   /** Largest single buffer (and binding) in bytes. */
   readonly maxBufferBytes: number;
-  /** Bytes that a run should take here for its tiles. Default: src/merge/device-budget.ts. */
+  /** Bytes that a run should take here for its tiles. Default: src/merge/tensor/device-budget.ts. */
   readonly tileBytes?: number;
-  /** Stored bytes of a tensor that may stay here between its sweeps. Default: src/merge/device-budget.ts. */
+  /** Stored bytes of a tensor that may stay here between its sweeps. Default: src/merge/tensor/device-budget.ts. */
   readonly keptBytes?: number;
   /** Seconds spent so far, for the stage times of a report. */
   readonly seconds: Readonly<EngineSeconds>;

@@ -2,7 +2,7 @@
 import { aheadBytes, aheadProblems, calibrationChoice } from '../importance/plan-problems';
 import { importanceKind } from '../importance/prepare';
 import { methodById } from '../merge/methods';
-import type { Plan } from '../merge/plan';
+import type { Plan } from '../merge/plan/plan';
 import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
 import type { OpenModels } from './models';

@@ -1,4 +1,5 @@
 /** Collapsing layers, from a reference to a committed checkpoint; and only measuring what could be collapsed. */
+
 import { collapseCard } from '../collapse/collapse-card';
 import { type CollapsePlan, collapsePlan, type DepthModel } from '../collapse/collapse-plan';
 import { collapseNotes } from '../collapse/collapse-words';
@@ -8,10 +9,11 @@ import type { ComputeEngine } from '../compute/engine';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../evaluate/perplexity';
 import type { Tokenizer } from '../evaluate/tokenizer';
 import { DEFAULT_SHARD_BYTES } from '../formats/recipe';
+import { SHARD_INDEX } from '../formats/shard-index';
 import { methodById } from '../merge/methods';
-import type { Plan } from '../merge/plan';
-import { runPlan } from '../merge/run';
-import { inputName, planShards, SHARD_INDEX } from '../merge/shards';
+import type { Plan } from '../merge/plan/plan';
+import { inputName, planShards } from '../merge/plan/shards';
+import { runPlan } from '../merge/run/run';
 import { AMALGAM_VERSION } from '../merge/version';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';

@@ -7,7 +7,7 @@ import type { ComputeEngine } from '../compute/engine';
 import type { Tokenizer } from '../evaluate/tokenizer';
 import type { Sequence } from '../forward/chunk';
 import { openRunner } from '../forward/runner';
-import type { Plan } from '../merge/plan';
+import type { Plan } from '../merge/plan/plan';
 import { bytesToDownload } from '../store/cached-source';
 import { type Inputs, openInputs } from './inputs';
 import { requireClean } from './merge-job';

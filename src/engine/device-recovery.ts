@@ -1,6 +1,6 @@
 import type { ComputeEngine } from '../compute/engine';
 import { AmalgamError } from '../errors';
-import type { Recover } from '../merge/run-workspace';
+import type { Recover } from '../merge/run/run-workspace';
 
 /** Browsers forgive one crash of the GPU process in this time; after a second they offer no adapter until a reload. */
 const FORGIVEN_MS = 120_000;

@@ -13,9 +13,9 @@ import {
   startEvaluation,
 } from '../evaluate/perplexity';
 import type { ModelConfig } from '../formats/model-config';
-import type { Plan } from '../merge/plan';
-import type { Prepared } from '../merge/prepared';
-import { inputName } from '../merge/shards';
+import type { Plan } from '../merge/plan/plan';
+import { inputName } from '../merge/plan/shards';
+import type { Prepared } from '../merge/tensor/prepared';
 import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
 import { bytesToDownload } from '../store/cached-source';

@@ -4,7 +4,7 @@ import { extractLora } from '../compare/extract-lora';
 import { checkExtraction } from '../compare/extract-refusals';
 import { DEFAULT_MAX_RANK } from '../compare/rank-choice';
 import type { ComputeEngine } from '../compute/engine';
-import type { ReadTensor } from '../merge/tensor-task';
+import type { ReadTensor } from '../merge/tensor/tensor-task';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { ShardWriter, type WrittenShard } from '../write/shard-writer';

@@ -1,7 +1,8 @@
 /** The weight files a job reads: downloaded where they are on the Hub, opened, closed together. */
-import { readingRows } from '../merge/read-rows';
-import { inputName } from '../merge/shards';
-import type { ReadTensor } from '../merge/tensor-task';
+
+import { inputName } from '../merge/plan/shards';
+import { readingRows } from '../merge/tensor/read-rows';
+import type { ReadTensor } from '../merge/tensor/tensor-task';
 import type { OpenSource } from '../store/blob-source';
 import { openCached } from '../store/cached-source';
 import type { OpenModels } from './models';

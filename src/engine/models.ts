@@ -2,7 +2,7 @@
 import { AmalgamError } from '../errors';
 import { parseHubId } from '../formats/hub-id';
 import { formatModelRef, parseModelRef, type RepoRef } from '../formats/recipe';
-import { describeModel, type OpenModel, openModel } from '../merge/open-model';
+import { describeModel, type OpenModel, openModel } from '../merge/inputs/open-model';
 import { openHubModel } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';

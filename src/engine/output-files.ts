@@ -1,7 +1,7 @@
 /** What a job writes besides the shards, and the hashes of what it reads. */
-import { buildShardIndex } from '../formats/shard-index';
-import type { Plan, ShardPlan } from '../merge/plan';
-import { inputName, SHARD_INDEX } from '../merge/shards';
+import { buildShardIndex, SHARD_INDEX } from '../formats/shard-index';
+import type { Plan, ShardPlan } from '../merge/plan/plan';
+import { inputName } from '../merge/plan/shards';
 import { sha256Of } from '../sources/sha256';
 import { openCached } from '../store/cached-source';
 import type { Destination } from '../write/destination';

@@ -5,15 +5,15 @@
 import type { ComputeEngine } from '../compute/engine';
 import { isWeightDtype } from '../formats/dtype';
 import type { LowRankUpdate, StoredWeight, WeightSource } from '../forward/weight-source';
-import { type ComputeSettings, computeTensor, openComputed, openWorkspaceFor } from '../merge/compute';
-import { loadFactorValues } from '../merge/factors';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
-import type { Plan, TensorPlan } from '../merge/plan';
-import type { Prepared } from '../merge/prepared';
-import type { ReadTensor } from '../merge/tensor-task';
-import { measuredTensors, measureWholeModel } from '../merge/whole-model';
-import type { Workspace } from '../merge/workspace';
+import type { Plan, TensorPlan } from '../merge/plan/plan';
+import { measuredTensors, measureWholeModel } from '../merge/run/whole-model';
+import { type ComputeSettings, computeTensor, openComputed, openWorkspaceFor } from '../merge/tensor/compute';
+import { loadFactorValues } from '../merge/tensor/factors';
+import type { Prepared } from '../merge/tensor/prepared';
+import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { Workspace } from '../merge/tensor/workspace';
 
 export interface PlannedWeights extends WeightSource {
   /** Gives back the device memory that merging takes; the next read takes it again. */

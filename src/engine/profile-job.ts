@@ -1,7 +1,7 @@
 /** The statistics pass from a plan to the profiles of its tensors. */
 import type { ComputeEngine } from '../compute/engine';
-import type { Plan } from '../merge/plan';
-import { measureProfiles, profiledTensors } from '../merge/profile';
+import type { Plan } from '../merge/plan/plan';
+import { measureProfiles, profiledTensors } from '../merge/profile/profile';
 import { openEngine } from './choose-engine';
 import { type Inputs, openInputs } from './inputs';
 import { requireClean } from './merge-job';

@@ -1,10 +1,10 @@
 /** Planning and merging a recipe, of one document or of several. */
 import type { Recipe } from '../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
-import { makePlan } from '../merge/make-plan';
 import { methodById } from '../merge/methods';
-import type { Plan } from '../merge/plan';
-import { planFacts } from '../merge/plan-facts';
+import { makePlan } from '../merge/plan/make-plan';
+import type { Plan } from '../merge/plan/plan';
+import { planFacts } from '../merge/plan/plan-facts';
 import { withAheadProblems } from './ahead-plan';
 import { runMerge } from './merge-job';
 import type { OpenModels } from './models';

@@ -2,8 +2,8 @@
 import type { EngineKind } from '../compute/engine';
 import { AmalgamError } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
-import type { Plan, ShardPlan } from '../merge/plan';
-import type { ShardSink } from '../merge/run';
+import type { Plan, ShardPlan } from '../merge/plan/plan';
+import type { ShardSink } from '../merge/run/run';
 import { beginSha256 } from '../sources/sha256';
 import type { Destination } from '../write/destination';
 import { findResumePoint, type ResumePoint } from '../write/resume-point';

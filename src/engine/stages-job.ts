@@ -5,9 +5,9 @@
  */
 import { AmalgamError } from '../errors';
 import type { Recipe, RecipeStage } from '../formats/recipe';
-import { makePlan } from '../merge/make-plan';
+import { openModel } from '../merge/inputs/open-model';
 import { methodById } from '../merge/methods';
-import { openModel } from '../merge/open-model';
+import { makePlan } from '../merge/plan/make-plan';
 import { fileSource } from '../sources/file-source';
 import type { ModelFile } from '../sources/model-folder';
 import { sha256Of } from '../sources/sha256';

@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { mergeInNode } from '../../e2e/merge-in-node';
 import { parseRecipe } from '../formats/recipe-yaml';
-import { memoryFolder } from '../merge/memory-models.test.support';
+import { memoryFolder } from '../merge/inputs/memory-models.test.support';
+import { openModel } from '../merge/inputs/open-model';
 import { methodById } from '../merge/methods';
-import { openModel } from '../merge/open-model';
-import { plannedOutput } from '../merge/planned-output';
+import { plannedOutput } from '../merge/plan/planned-output';
 import { openModels } from './models';
 import { planStages, stagedFacts } from './stages-plan';
 

@@ -1,11 +1,11 @@
 /** The plans of all stages of a recipe, made from headers alone: what a stage will write is known from its plan. */
 import type { Recipe } from '../formats/recipe';
-import { makePlan } from '../merge/make-plan';
+import { openModel } from '../merge/inputs/open-model';
 import type { MergeMethod } from '../merge/method';
-import { openModel } from '../merge/open-model';
-import type { Plan } from '../merge/plan';
-import { planFacts } from '../merge/plan-facts';
-import { plannedOutput } from '../merge/planned-output';
+import { makePlan } from '../merge/plan/make-plan';
+import type { Plan } from '../merge/plan/plan';
+import { planFacts } from '../merge/plan/plan-facts';
+import { plannedOutput } from '../merge/plan/planned-output';
 import type { OpenModels } from './models';
 import type { PlanFacts, PlanProblem } from './protocol';
 import { stagedModels } from './staged-models';

@@ -1,5 +1,5 @@
 import { AmalgamError } from '../errors';
-import { inputName } from '../merge/shards';
+import { inputName } from '../merge/plan/shards';
 import { sha256Of } from '../sources/sha256';
 import type { OpenModels } from './models';
 import type { MergeReport, MergeRequest, VerifyReport, VerifyRequest } from './protocol';

@@ -117,3 +117,8 @@ export function formatModelRef(ref: ModelRef): string {
   const repo = (r: RepoRef) => (r.revision === undefined ? r.path : `${r.path}@${r.revision}`);
   return ref.adapter ? `${repo(ref.model)}+${repo(ref.adapter)}` : repo(ref.model);
 }
+
+/** A model reference in its one spelling. */
+export function canonicalRef(text: string): string {
+  return formatModelRef(parseModelRef(text));
+}

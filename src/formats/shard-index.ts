@@ -15,6 +15,9 @@ import {
   strictInteger,
 } from './strict-json';
 
+/** Name of the shard index, which a folder of several shards needs and which is written last. */
+export const SHARD_INDEX = 'model.safetensors.index.json';
+
 /** Longest index text: hf.js stops at 250 MB; the index of the largest published model is below 10 MB. */
 const MAX_INDEX_LENGTH = 250_000_000;
 /** Most shards: at 2 GB each this is 20 TB. */

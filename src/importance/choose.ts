@@ -1,8 +1,8 @@
 /** What stays of one contributor's changes, layer by layer, as records in the browser's storage. */
 import type { ComputeEngine } from '../compute/engine';
-import type { PreparedSelection } from '../merge/prepared';
-import type { ReadTensor } from '../merge/tensor-task';
-import type { Workspace } from '../merge/workspace';
+import type { PreparedSelection } from '../merge/tensor/prepared';
+import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { Workspace } from '../merge/tensor/workspace';
 import type { LinearSite } from '../models/claim';
 import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
 import type { FactorFacts } from './factor';

@@ -2,8 +2,8 @@
 import type { LambdaReport } from '../engine/protocol-importance';
 import { formatRecipe } from '../formats/recipe-yaml';
 import type { Runner } from '../forward/runner';
-import type { Plan } from '../merge/plan';
-import { withLambda } from '../merge/with-lambda';
+import type { Plan } from '../merge/plan/plan';
+import { withLambda } from '../merge/plan/with-lambda';
 import { openRecords, type RecordHeader } from '../store/masks';
 import { type CalibrationSize, calibrationHash, calibrationTitle, heldOutSize } from './calibration';
 import { searchLambda } from './lambda-search';

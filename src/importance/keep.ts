@@ -18,7 +18,7 @@ import {
   narrow,
   type Search,
   type Threshold,
-} from '../merge/radix-select';
+} from '../merge/tensor/radix-select';
 
 /** Entries that compete for a share ρ: the whole tensor, each row, or each block of 128 columns (all rows). */
 export type ScoreScope = 'tensor' | 'row' | 'block';

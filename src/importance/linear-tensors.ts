@@ -1,5 +1,5 @@
 /** The linear layers of a plan: which of its tensors they are, and at which input of the model they stand. */
-import type { Plan, TensorPlan } from '../merge/plan';
+import type { Plan, TensorPlan } from '../merge/plan/plan';
 import type { Architecture } from '../models/architecture';
 import { claimTensors, type LinearSite, linearSites } from '../models/claim';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { AmalgamError } from '../errors';
 import type { RecipeParameters } from '../formats/recipe';
-import type { Plan, ResolvedParameters, TensorPlan } from '../merge/plan';
+import type { Plan, ResolvedParameters, TensorPlan } from '../merge/plan/plan';
 import type { Architecture } from '../models/architecture';
 import { aheadBytes, aheadProblems, calibrationChoice } from './plan-problems';
 

@@ -2,9 +2,9 @@
 import type { PlanProblem } from '../engine/protocol';
 import type { ImportanceReport } from '../engine/protocol-importance';
 import { AmalgamError } from '../errors';
-import { AUTO } from '../merge/parameters';
-import type { Plan } from '../merge/plan';
-import { wantsLambda } from '../merge/with-lambda';
+import { AUTO } from '../merge/plan/parameters';
+import type { Plan } from '../merge/plan/plan';
+import { wantsLambda } from '../merge/plan/with-lambda';
 import type { Architecture } from '../models/architecture';
 import { type CalibrationSize, SELF, TOKENS_PER_INPUT } from './calibration';
 import { widestInput } from './linear-tensors';

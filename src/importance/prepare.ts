@@ -6,12 +6,12 @@
 import { countedEngine } from '../compute/counted-engine';
 import type { ComputeEngine } from '../compute/engine';
 import type { ImportanceReport } from '../engine/protocol-importance';
-import { openWorkspaceFor } from '../merge/compute';
 import type { MergeMethod } from '../merge/method';
-import type { Plan } from '../merge/plan';
-import type { Prepared, PreparedSelection, PreparedSolution } from '../merge/prepared';
-import type { ReadTensor } from '../merge/tensor-task';
-import { wantsLambda } from '../merge/with-lambda';
+import type { Plan } from '../merge/plan/plan';
+import { wantsLambda } from '../merge/plan/with-lambda';
+import { openWorkspaceFor } from '../merge/tensor/compute';
+import type { Prepared, PreparedSelection, PreparedSolution } from '../merge/tensor/prepared';
+import type { ReadTensor } from '../merge/tensor/tensor-task';
 import type { Architecture } from '../models/architecture';
 import { openRecords, type RecordFolder, type RecordHeader, type StoredRecord } from '../store/masks';
 import { type CalibrationSize, calibrationHash, calibrationTitle } from './calibration';

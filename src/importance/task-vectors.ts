@@ -3,11 +3,11 @@ import type { EngineBuffer } from '../compute/engine';
 import { blockCount } from '../compute/kernel';
 import { moveValues } from '../compute/kernels/move-values';
 import { AmalgamError } from '../errors';
-import { runGram } from '../merge/delta-measure';
-import { requireFinite } from '../merge/encode-tile';
-import { GramSums } from '../merge/tensor-outcome';
-import { openTask, type ReadTensor } from '../merge/tensor-task';
-import type { Workspace } from '../merge/workspace';
+import { runGram } from '../merge/tensor/delta-measure';
+import { requireFinite } from '../merge/tensor/encode-tile';
+import { GramSums } from '../merge/tensor/tensor-outcome';
+import { openTask, type ReadTensor } from '../merge/tensor/tensor-task';
+import type { Workspace } from '../merge/tensor/workspace';
 import type { LinearTensor } from './linear-tensors';
 import { transpose } from './transpose';
 

@@ -1,6 +1,6 @@
 /** Values that are each in range but do not go together: one answer for the plan and for the form. */
 import type { MergeMethod, ParameterConflict } from './method';
-import type { ResolvedParameters } from './plan';
+import type { ResolvedParameters } from './plan/plan';
 
 /** Weights that cancel cannot be divided by. mergekit's own threshold (`generalized_task_arithmetic.py`). */
 const LEAST_WEIGHT_SUM = 1e-8;

@@ -1,8 +1,8 @@
-import type { ElementwiseKernel } from './elementwise';
-import type { ResolvedParameters } from './plan';
-import type { Products } from './products';
-import type { SlotForm } from './tensor-task';
-import type { VectorGroups } from './vector-groups';
+import type { ResolvedParameters } from './plan/plan';
+import type { ElementwiseKernel } from './tensor/elementwise';
+import type { Products } from './tensor/products';
+import type { SlotForm } from './tensor/tensor-task';
+import type { VectorGroups } from './tensor/vector-groups';
 
 /**
  * A merge method is one file in `methods/` that exports one literal of this shape, and one line in `methods/index.ts`.
@@ -68,12 +68,12 @@ export interface MethodSettings {
 }
 
 /**
- * `delta`: a preset of the delta pipeline (merge/delta-pipeline.ts).
- * `weights`: out = Σ cᵢ·Wᵢ over full weights, with coefficients known before any data is read (merge/weights-sum.ts).
- * `gram`: the same, or W₀ + Σ cᵢ·τᵢ, with coefficients from all scalar products of the vectors (merge/gram-merge.ts).
- * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/elementwise.ts).
+ * `delta`: a preset of the delta pipeline (merge/tensor/delta-pipeline.ts).
+ * `weights`: out = Σ cᵢ·Wᵢ over full weights, with coefficients known before any data is read (merge/tensor/weights-sum.ts).
+ * `gram`: the same, or W₀ + Σ cᵢ·τᵢ, with coefficients from all scalar products of the vectors (merge/tensor/gram-merge.ts).
+ * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/tensor/elementwise.ts).
  * `solved`: W₀ + λ·τ, where the τ of linear layers was solved ahead of the run by what the models make of their inputs
- * (src/importance); embedding rows are weighted by how often each model used them, all else is averaged (merge/solved.ts).
+ * (src/importance); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved.ts).
  */
 export type MethodCompute =
   | { kind: 'delta'; preset(parameters: ResolvedParameters): DeltaPreset }
@@ -126,7 +126,7 @@ export interface DeltaPreset {
    * `rank`: each with a probability between ρ − ε and ρ + ε by its rank in the row (`epsilon`). `band`: ⌊ρn⌋ below the
    * ⌊γn⌋ largest (`gamma`). `variance`: `share` of the places where the models differ, those where they differ most.
    * `fusion`: what stands out by |τ| times the divergence of its row. `prepared`: what was chosen ahead of the run by its
-   * importance (merge/prepared.ts); where nothing was (embeddings, norms), as `top-k`.
+   * importance (merge/tensor/prepared.ts); where nothing was (embeddings, norms), as `top-k`.
    */
   select: 'all' | 'top-k' | 'random' | 'rank' | 'band' | 'variance' | 'fusion' | 'prepared';
   /** `model`: one top-k threshold for all tensors of a model together. Default `tensor`. */
@@ -164,7 +164,7 @@ interface SpecBase {
   inert?: boolean;
   /** Unknown to mergekit: an export with another value than the default means something else there. */
   extension?: boolean;
-  /** Other values than the default need work ahead of the run (merge/prepared.ts). */
+  /** Other values than the default need work ahead of the run (merge/tensor/prepared.ts). */
   ahead?: boolean;
   /** Has an effect only where a parameter of the method has one of these values: a form need not show it otherwise. */
   when?: readonly { parameter: string; is: string }[];

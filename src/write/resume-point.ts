@@ -1,6 +1,6 @@
 /** Where an interrupted run goes on: everything its journal claims is read again and hashed before it is believed. */
 import type { TensorReport } from '../engine/protocol';
-import type { ShardPlan } from '../merge/plan';
+import type { ShardPlan } from '../merge/plan/plan';
 import type { ByteSource } from '../sources/byte-source';
 import { beginSha256, type Sha256 } from '../sources/sha256';
 import type { Remains } from './destination';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ShardPlan } from '../merge/plan';
+import type { ShardPlan } from '../merge/plan/plan';
 import type { Destination } from './destination';
 import { ShardWriter } from './shard-writer';
 

@@ -1,5 +1,5 @@
 import { AmalgamError } from '../errors';
-import type { ShardPlan } from '../merge/plan';
+import type { ShardPlan } from '../merge/plan/plan';
 import { beginSha256, type Sha256 } from '../sources/sha256';
 import { type Sha256Thread, sha256Thread } from '../sources/sha256-thread';
 import type { Destination, FileSink } from './destination';

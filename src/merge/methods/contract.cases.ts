@@ -9,9 +9,9 @@ import type { TensorReport } from '../../engine/protocol';
 import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import type { MergeMethod, MethodSettings, ParameterSpec } from '../method';
-import type { Plan, ResolvedParameters, TensorPlan, TensorRef } from '../plan';
-import type { Prepared } from '../prepared';
-import { runPlan } from '../run';
+import type { Plan, ResolvedParameters, TensorPlan, TensorRef } from '../plan/plan';
+import { runPlan } from '../run/run';
+import type { Prepared } from '../tensor/prepared';
 import type { OracleTensor } from './oracle';
 
 export const DTYPES: readonly WeightDtype[] = ['F32', 'F16', 'BF16'];

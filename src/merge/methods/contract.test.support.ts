@@ -5,7 +5,7 @@ import { expectDeclared } from '../../compute/kernels/kernels.test.support';
 import { createCpuEngine } from '../../cpu/cpu-engine';
 import type { WeightDtype } from '../../formats/dtype';
 import type { MergeMethod } from '../method';
-import type { TensorPlan } from '../plan';
+import type { TensorPlan } from '../plan/plan';
 import { contractModel, DTYPES, mergedValues, mergeModel, variantsOf } from './contract.cases';
 import type { Oracle, OracleTensor } from './oracle';
 

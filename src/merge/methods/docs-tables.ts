@@ -1,6 +1,6 @@
 /** The tables of docs/methods.md, written from the method files (`npm run docs:methods`). */
 import type { DeltaPreset, MergeMethod, ParameterSpec } from '../method';
-import type { ResolvedParameters } from '../plan';
+import type { ResolvedParameters } from '../plan/plan';
 
 /** Everything between the markers of docs/methods.md, as Markdown. */
 export function methodTables(methods: readonly MergeMethod[]): string {

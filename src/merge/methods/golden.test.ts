@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { mergeInNode, readTensors, type Tensors } from '../../../e2e/merge-in-node';
 import { maskKey, philox } from '../../compute/philox';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { memoryFolder } from '../memory-models.test.support';
+import { memoryFolder } from '../inputs/memory-models.test.support';
 import { methods } from './index';
 
 const folder = join(fileURLToPath(new URL('../../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');

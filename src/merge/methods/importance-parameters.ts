@@ -7,7 +7,7 @@ import type {
   ParameterConflict,
   TextSpec,
 } from '../method';
-import type { ResolvedParameters } from '../plan';
+import type { ResolvedParameters } from '../plan/plan';
 
 export const WITH_IMPORTANCE = [{ parameter: 'selector', is: 'importance' }];
 const WITH_TEXT = [...WITH_IMPORTANCE, { parameter: 'lambda', is: 'auto' }];

@@ -1,5 +1,5 @@
 import type { MergeMethod } from '../method';
-import { angle, combinedNorm, combinedProduct, norm, type Products } from '../products';
+import { angle, combinedNorm, combinedProduct, norm, type Products } from '../tensor/products';
 
 /**
  * The Karcher (Riemannian) mean of the directions on the sphere, scaled by the mean length: Karcher 1977; mergekit 0.1.4

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { mergeInNode } from '../../../e2e/merge-in-node';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { makePlan } from '../make-plan';
-import { memoryFolder, openerOf } from '../memory-models.test.support';
+import { memoryFolder, openerOf } from '../inputs/memory-models.test.support';
+import { makePlan } from '../plan/make-plan';
 import { methodById } from './index';
 
 const folder = join(fileURLToPath(new URL('../../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');

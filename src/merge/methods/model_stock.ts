@@ -1,5 +1,5 @@
 import type { MergeMethod } from '../method';
-import { norm } from '../products';
+import { norm } from '../tensor/products';
 
 /**
  * Model Stock, Jang et al. 2024: how far to go from the base to the mean of fine-tunes follows from the angle between

@@ -1,5 +1,5 @@
 import type { MergeMethod } from '../method';
-import { combinedNorm, combinedProduct, norm } from '../products';
+import { combinedNorm, combinedProduct, norm } from '../tensor/products';
 import { weight } from './parameters';
 
 /** Spherical mean of several models by one step from their weighted direction; mergekit 0.1.4 `multislerp.py`. */

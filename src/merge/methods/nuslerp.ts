@@ -1,5 +1,5 @@
 import type { MergeMethod } from '../method';
-import { angle, norm } from '../products';
+import { angle, norm } from '../tensor/products';
 import { weight } from './parameters';
 
 /** Weights whose sum is smaller cannot say where between the models to go. */

@@ -4,7 +4,7 @@
  * steps that several share.
  */
 import { maskKey, philox } from '../../compute/philox';
-import type { ResolvedParameters } from '../plan';
+import type { ResolvedParameters } from '../plan/plan';
 
 export interface OracleTensor {
   name: string;

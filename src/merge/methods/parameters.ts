@@ -1,6 +1,6 @@
 /** Parameter specs that several methods share, so that a label or a bound is written once. */
 import type { BooleanSpec, ChoiceSpec, DeltaPreset, NumberSpec } from '../method';
-import type { ResolvedParameters } from '../plan';
+import type { ResolvedParameters } from '../plan/plan';
 
 export const weight: NumberSpec = {
   kind: 'number',

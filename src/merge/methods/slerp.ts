@@ -1,5 +1,5 @@
 import type { MergeMethod } from '../method';
-import { angle, norm } from '../products';
+import { angle, norm } from '../tensor/products';
 import { interpolation } from './parameters';
 
 /** Vectors closer than this are interpolated on a straight line (mergekit 0.1.4, `slerp.py`). */

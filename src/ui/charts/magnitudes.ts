@@ -1,6 +1,6 @@
 /** From the histogram of a task vector's magnitudes to bars and curves. Pure. */
 import type { TensorProfile } from '../../engine/protocol-profile';
-import { largest, type MagnitudeCurve, magnitudeCurve } from '../../merge/profile-curve';
+import { largest, type MagnitudeCurve, magnitudeCurve } from '../../merge/profile/profile-curve';
 
 export interface MagnitudeBar {
   low: number;

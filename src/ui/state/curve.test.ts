@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { density, weight } from '../../merge/methods/parameters';
-import { evaluateSetting } from '../../merge/parameters';
+import { evaluateSetting } from '../../merge/plan/parameters';
 import { curveAt, curvePresets, curveRange, mayCurve, snapped, withMorePoints, withoutPoint } from './curve';
 
 const values = fc.array(

@@ -7,8 +7,8 @@ import {
   foretellMask,
   type PreparedProfile,
   prepareProfile,
-} from '../../merge/foretell';
-import { recipeSettings } from '../../merge/foretell-recipe';
+} from '../../merge/profile/foretell';
+import { recipeSettings } from '../../merge/profile/foretell-recipe';
 import type { PlanSlice } from './facts';
 import { type ProfileSlice, profileKey } from './profile';
 import { buildRecipe } from './recipe-build';

@@ -1,0 +1,153 @@
+/** The small files beside the weights: config, tokenizer, model card, recipe. */
+
+import { modelCard } from '../../formats/model-card';
+import { editConfig } from '../../formats/model-config';
+import { parseModelRef, type Recipe } from '../../formats/recipe';
+import { recipeModels } from '../../formats/recipe-models';
+import { formatRecipe } from '../../formats/recipe-yaml';
+import { findFile } from '../../sources/model-folder';
+import type { Checkpoint } from '../inputs/checkpoint';
+import { isTied } from '../inputs/model-tensors';
+import type { OpenModel } from '../inputs/open-model';
+import type { MergeMethod } from '../method';
+import type { Problems } from '../problems';
+import { AMALGAM_VERSION } from '../version';
+import { type TokenIds, withTokenIds } from '../vocabulary/token-ids';
+import type { Plan, TensorPlan } from './plan';
+
+export interface OutputShape {
+  /** Whether the output is tied; undefined when no model says. */
+  tied: boolean | undefined;
+  /** For layers stacked anew: the layer of its origin that every output layer comes from. */
+  layerOrder?: readonly number[];
+  tensors: readonly TensorPlan[];
+  /** Rows of embedding and head, where they are not those that the config is written for. */
+  vocabSize?: number;
+}
+
+/** Files that depend on the vocabulary of the output. */
+export interface VocabularyFiles {
+  /** Tokenizer files; none where the model has none. */
+  tokenizer: Plan['extras'];
+  /** Model they come from. */
+  path: string;
+  /** What becomes of the ids that configs name; absent where all stay. */
+  ids?: TokenIds;
+  /** Text of generation_config.json, where ids in it change. */
+  generation?: string;
+}
+
+/**
+ * The small files of an output.
+ *
+ * @param config checkpoint whose config and generation config the output takes over
+ * @param opened every opened model, by its key in the recipe
+ */
+export function planExtras(
+  recipe: Recipe,
+  method: MergeMethod,
+  config: Checkpoint,
+  vocabulary: VocabularyFiles,
+  opened: ReadonlyMap<string, OpenModel>,
+  output: OutputShape,
+  problems: Problems,
+): Plan['extras'] {
+  const extras: Plan['extras'] = [];
+  const take = (from: Checkpoint, files: readonly string[]) => {
+    const found = files.filter((path) => findFile(from.folder, path) !== undefined);
+    for (const path of found) extras.push({ path, content: { folder: from.path, file: path } });
+    return found.length > 0;
+  };
+  if (config.config) {
+    const text = outputConfig(config, output);
+    const { raw } = config.config;
+    const { ids } = vocabulary;
+    const written = ids ? withTokenIds(text, raw, ids, 'config.json', problems) : text;
+    extras.push({ path: 'config.json', content: { text: written } });
+  } else {
+    problems.add({
+      severity: 'warning',
+      code: 'ConfigMissing',
+      message: `${config.path} has no config.json, so the output will have none either.`,
+      remedy: 'Add a config.json to the output before you load it.',
+    });
+  }
+  const { generation } = vocabulary;
+  if (generation === undefined) take(config, ['generation_config.json']);
+  else extras.push({ path: 'generation_config.json', content: { text: generation } });
+  extras.push(...vocabulary.tokenizer);
+  if (vocabulary.tokenizer.length === 0) {
+    problems.add({
+      severity: 'warning',
+      code: 'TokenizerMissing',
+      message: `${vocabulary.path} has no tokenizer files, so the output will have none either.`,
+      remedy: 'Name a model that has them as tokenizer_source, or copy them to the output.',
+    });
+  }
+  takeCode(config, take, problems);
+
+  const text = formatRecipe(recipe);
+  const refs = recipeModels(recipe);
+  const hub = [...opened].filter(([, { folder }]) => folder.origin.kind === 'hub');
+  extras.push(
+    { path: 'mergekit_config.yml', content: { text } },
+    {
+      path: 'README.md',
+      content: {
+        text: modelCard({
+          title: 'Merged model',
+          recipe: text,
+          ...(recipe.baseModel === undefined ? {} : { base: recipe.baseModel }),
+          models: refs.filter((ref) => ref !== recipe.baseModel),
+          hubIds: new Set(hub.map(([key]) => parseModelRef(key).model.path)),
+          method: { title: method.title, reference: method.reference },
+          version: AMALGAM_VERSION,
+        }),
+      },
+    },
+  );
+  return extras;
+}
+
+/** An architecture outside transformers brings its own Python files; without them its output does not load. */
+function takeCode(
+  from: Checkpoint,
+  take: (from: Checkpoint, files: readonly string[]) => boolean,
+  problems: Problems,
+): void {
+  if (!from.config?.raw.has('auto_map')) return;
+  const code = from.folder.files.map((file) => file.path).filter((path) => /^[^/]+\.py$/.test(path));
+  const copied = take(from, code);
+  problems.add({
+    severity: 'note',
+    code: 'CustomCode',
+    message: `${from.path} is loaded by Python code of its own (auto_map)${copied ? ', which is copied to the output' : ', which its folder does not hold'}.`,
+    remedy: 'Whoever loads the output must trust that code (trust_remote_code).',
+  });
+}
+
+function outputConfig(checkpoint: Checkpoint, { tied, layerOrder, tensors, vocabSize }: OutputShape): string {
+  const dtype = mainDtype(tensors);
+  return editConfig(checkpoint.config!, {
+    ...(dtype ? { dtype } : {}),
+    ...(tied === undefined || tied === isTied(checkpoint) ? {} : { tieWordEmbeddings: tied }),
+    ...(layerOrder ? { layerOrder } : {}),
+    ...(vocabSize === undefined ? {} : { vocabSize }),
+  });
+}
+
+const DTYPE_NAMES = new Map([
+  ['F32', 'float32'],
+  ['F16', 'float16'],
+  ['BF16', 'bfloat16'],
+] as const);
+
+/** The dtype that most elements of the output have, as a config spells it. */
+function mainDtype(tensors: readonly TensorPlan[]): 'float32' | 'float16' | 'bfloat16' | undefined {
+  const counts = [...DTYPE_NAMES].map(([dtype, name]) => ({
+    name,
+    elements: tensors.reduce((sum, t) => (t.dtype === dtype ? sum + t.elements : sum), 0),
+  }));
+  const most = counts.reduce((a, b) => (b.elements > a.elements ? b : a));
+  return most.elements > 0 ? most.name : undefined;
+}

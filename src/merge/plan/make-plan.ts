@@ -1,0 +1,189 @@
+/** From a recipe to a plan: everything a run will do, from configs and headers alone. */
+import type { Recipe } from '../../formats/recipe';
+import { inTensorOrder } from '../../models/tensor-role';
+import { findFile, type ModelFile } from '../../sources/model-folder';
+import type { Checkpoint } from '../inputs/checkpoint';
+import { embeddingRows, type Model, storedEmbeddingRows } from '../inputs/model-tensors';
+import type { OpenModel } from '../inputs/open-model';
+import type { MergeMethod } from '../method';
+import { collectProblems, type Problems } from '../problems';
+import { settleVocabulary } from '../vocabulary/settle-vocabulary';
+import { vocabularyFiles } from '../vocabulary/vocabulary-files';
+import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
+import { unfitModels } from './pairing';
+import { checkDensities, checkWholeModel } from './parameter-conflicts';
+import type { Plan } from './plan';
+import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
+import { planScope } from './plan-tensors';
+import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
+import { checkParameterNames } from './recipe-parameters';
+import { recipeSlices, type SliceOutline } from './recipe-slices';
+import { recipeScopes, referenceOf } from './scopes';
+import { finishShards, inputName } from './shards';
+import { stackedLayers, warnOfLayerKinds } from './stacked-layers';
+import { checkPatterns } from './tensor-choice';
+import { settleHeads } from './tied-heads';
+
+/**
+ * Makes the plan of a recipe. Mismatches do not throw: they are in `plan.problems`, each with its remedy, and then the
+ * plan has no shards.
+ *
+ * @param open opens a model by its path; a model it cannot open becomes a problem of the plan
+ * @param methods every merge method by id
+ * @param cached sha256 of the Hub files that are in the cache already
+ * @throws AmalgamError `Cancelled` only
+ */
+export async function makePlan(
+  recipe: Recipe,
+  open: OpenByPath,
+  methods: ReadonlyMap<string, MergeMethod>,
+  cached: ReadonlySet<string> = new Set(),
+): Promise<Plan> {
+  const problems = collectProblems();
+  const method = methods.get(recipe.mergeMethod);
+  if (!method) {
+    problems.add({
+      severity: 'error',
+      code: 'MethodUnknown',
+      message: `There is no merge method called ${JSON.stringify(recipe.mergeMethod)}.`,
+      remedy: `Choose one of ${[...methods.keys()].join(', ')}.`,
+    });
+    return emptyPlan(recipe, problems);
+  }
+  checkParameterNames(recipe, method, problems);
+  const slices = recipeSlices(recipe, method, problems);
+  const opened = await openRecipeModels(recipe, slices, open, problems);
+  if (slices.length === 0) refuseNothing(problems);
+  if (problems.hasErrors()) return emptyPlan(recipe, problems);
+
+  const models = new Map<string, Model>();
+  for (const ref of slices.flatMap(refsOf)) {
+    if (!models.has(ref)) models.set(ref, modelOf(ref, opened, problems));
+  }
+  const contributors = [...new Set(slices.flatMap((slice) => slice.sources.map((source) => source.ref)))];
+  const reference = referenceOf(slices[0]!, models);
+  const unfit = unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
+  const tied = settleHeads(
+    [...models.values()].filter((model) => !unfit.has(model)),
+    problems,
+  );
+  const donor = donorModels(recipe, reference, models, opened);
+  const storedRows = storedEmbeddingRows(donor.config);
+  const base = slices.find((slice) => slice.base)?.base?.ref;
+  const vocabulary = await settleVocabulary(
+    {
+      recipe,
+      models: [reference, ...[...models.values()].filter((m) => m !== reference && !unfit.has(m))],
+      base: base === undefined ? undefined : models.get(base),
+      ...donor,
+    },
+    problems,
+  );
+  const rows = embeddingRows(reference);
+  const scopes = recipeScopes(recipe, slices, models, problems);
+  const context = { recipe, method, contributors, unfit, vocabularyAsked: vocabulary.asked, problems };
+  const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
+  if (tensors.length === 0) refuseNothing(problems);
+  checkPatterns(recipe, tensors, models.values(), problems);
+  checkWholeModel(method, tensors, problems);
+  checkDensities(method, tensors, problems);
+
+  const draft: Plan = {
+    ...emptyPlan(recipe, problems),
+    ...(base === undefined ? {} : { base }),
+    contributors,
+    tensors,
+    layers: new Set(tensors.map((tensor) => tensor.role.layer).filter((layer) => layer !== null)).size,
+    vocabulary: vocabulary.facts,
+  };
+  if (problems.hasErrors()) return draft;
+  const files = await vocabularyFiles(vocabulary, donor.config.checkpoint, problems);
+  const resized = rows === undefined || rows === storedRows ? {} : { vocabSize: rows };
+  const output = { tied, slices, config: donor.config.checkpoint, files, ...resized };
+  return finishPlan(draft, method, opened, output, problems, cached);
+}
+
+/** Adds what only a clean plan has: small files, inputs, shards and the numbers of bytes. */
+function finishPlan(
+  draft: Plan,
+  method: MergeMethod,
+  opened: ReadonlyMap<string, OpenModel>,
+  output: Omit<OutputShape, 'tensors'> & {
+    slices: readonly SliceOutline[];
+    config: Checkpoint;
+    files: VocabularyFiles;
+  },
+  problems: Problems,
+  cached: ReadonlySet<string>,
+): Plan {
+  const { recipe, tensors } = draft;
+  const folders = new Map([...opened.values()].map((model) => [model.path, model.folder]));
+  const fileOf = (folder: string, file: string): ModelFile => findFile(folders.get(folder)!, file)!;
+  const layerOrder = recipe.slices && stackedLayers(output.slices);
+  const extras = planExtras(
+    recipe,
+    method,
+    output.config,
+    output.files,
+    opened,
+    { ...output, tensors, ...(layerOrder ? { layerOrder } : {}) },
+    problems,
+  );
+  warnOfLayerKinds(output.config, layerOrder, problems);
+  const copied = extras.flatMap(({ content }) =>
+    'folder' in content
+      ? [[folders.get(content.folder)!, fileOf(content.folder, content.file)] as const]
+      : [],
+  );
+  const inputs = planInputs(tensors, fileOf);
+  const inputFiles = inputs.map(({ folder, file }) => [folders.get(folder)!, fileOf(folder, file)] as const);
+  const hashes = new Map(
+    inputs.flatMap(({ folder, file }) => {
+      const { sha256 } = fileOf(folder, file);
+      return sha256 === undefined ? [] : [[inputName(folder, file), sha256] as const];
+    }),
+  );
+  const shards = finishShards({ recipe, tensors, inputs }, hashes);
+  return {
+    ...draft,
+    problems: problems.list(),
+    shards,
+    extras,
+    inputs,
+    bytesToDownload: bytesToDownload([...inputFiles, ...copied], cached),
+    bytesToRead: inputs.reduce((sum, input) => sum + input.readBytes, 0),
+    bytesToWrite: bytesToWrite(
+      shards,
+      extras,
+      copied.reduce((sum, [, file]) => sum + file.byteLength, 0),
+    ),
+    peakBytes: peakBytes(tensors),
+  };
+}
+
+function emptyPlan(recipe: Recipe, problems: Problems): Plan {
+  return {
+    recipe,
+    problems: problems.list(),
+    contributors: [],
+    tensors: [],
+    shards: [],
+    extras: [],
+    inputs: [],
+    layers: 0,
+    bytesToDownload: 0,
+    bytesToRead: 0,
+    bytesToWrite: 0,
+    peakBytes: 0,
+  };
+}
+
+function refuseNothing(problems: Problems): void {
+  if (problems.hasErrors()) return;
+  problems.add({
+    severity: 'error',
+    code: 'NothingToMerge',
+    message: 'The recipe describes an output without tensors.',
+    remedy: 'Add models that hold weights.',
+  });
+}

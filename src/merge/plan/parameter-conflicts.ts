@@ -1,0 +1,77 @@
+/** Parameters that are each in range but do not go together, in one tensor or from one tensor to the next. */
+import type { MergeMethod } from '../method';
+import { keepsNothing } from '../method-conflicts';
+import type { Problems } from '../problems';
+import type { ResolvedParameters, TensorPlan } from './plan';
+
+/** What the method itself refuses for one tensor. Values that are missing are problems already. */
+export function checkTogether(
+  name: string,
+  method: MergeMethod,
+  models: TensorPlan['models'],
+  parameters: ResolvedParameters,
+  problems: Problems,
+): void {
+  const complete = (specs: object, values: ResolvedParameters) =>
+    Object.keys(specs).every((key) => values[key] !== undefined);
+  if (models.length === 0 || !complete(method.parameters, parameters)) return;
+  if (!models.every((m) => complete(method.modelParameters, m.parameters))) return;
+  const conflict = method.validate?.(
+    parameters,
+    models.map((m) => m.parameters),
+  );
+  if (!conflict) return;
+  problems.add({
+    severity: 'error',
+    code: 'ParameterConflict',
+    message: `${method.id}: ${conflict.reason}.`,
+    remedy: conflict.remedy,
+    tensors: [name],
+  });
+}
+
+/** A model of which nothing is kept in any tensor is no part of the merge. */
+export function checkDensities(
+  method: MergeMethod,
+  tensors: readonly TensorPlan[],
+  problems: Problems,
+): void {
+  const models = tensors.flatMap((tensor) => tensor.models);
+  for (const id of new Set(models.map((model) => model.id))) {
+    const own = models.filter((model) => model.id === id);
+    if (!own.every(({ parameters }) => keepsNothing(method, parameters))) continue;
+    problems.add({
+      severity: 'error',
+      code: 'NothingKept',
+      message: `density of ${id} is 0 everywhere: nothing of it is kept.`,
+      remedy: `Give it a density above 0, or take ${id} out of the recipe.`,
+    });
+  }
+}
+
+/** Parameters that a whole model is measured with must not change from tensor to tensor. */
+export function checkWholeModel(
+  method: MergeMethod,
+  tensors: readonly TensorPlan[],
+  problems: Problems,
+): void {
+  if (!method.wholeModel) return;
+  const first = new Map<string, ResolvedParameters[string] | undefined>();
+  for (const { name, models, parameters } of tensors) {
+    for (const { id, parameters: own } of models) {
+      for (const parameter of method.wholeModel(parameters)) {
+        const key = `${id}\n${parameter}`;
+        if (!first.has(key)) first.set(key, own[parameter]);
+        else if (first.get(key) !== own[parameter]) {
+          problems.add({
+            severity: 'error',
+            code: 'ParameterVaries',
+            message: `${parameter} of ${id} changes from tensor to tensor, but it is measured on the whole model.`,
+            remedy: `Give one ${parameter} per model, or choose semantics that work tensor by tensor.`,
+            tensors: [name],
+          });
+        }
+      }
+    }
+  }
+}

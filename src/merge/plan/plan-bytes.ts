@@ -1,0 +1,99 @@
+/** What a plan costs: files to read and to download, bytes to write, memory. */
+import { BLOCK } from '../../compute/kernel';
+import type { ModelFile, ModelFolder } from '../../sources/model-folder';
+import { elementCount } from '../inputs/open-model';
+import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../tensor/device-budget';
+import { PIECE_BYTES, storedTensors } from '../vocabulary/row-map';
+import type { Plan, ShardPlan, TensorPlan, TensorRef, TensorView } from './plan';
+
+/** Buffers outside the tiles: the shard writer's and one piece of a copied tensor, 8 MiB each. */
+const FIXED_BYTES = 16 * 2 ** 20;
+
+/**
+ * Every stored tensor that an output tensor is made from, each once.
+ * A contributor that only adds to the base needs nothing of its own but its factors.
+ */
+export function storedInputs(tensor: TensorPlan): TensorRef[] {
+  if (tensor.copy) return storedTensors(tensor.copy);
+  const views = storedViews(tensor);
+  return [...new Set(views.flatMap((view) => [view.origin, ...factors(view)]).flatMap(storedTensors))];
+}
+
+function storedViews({ base, models }: TensorPlan): TensorView[] {
+  return [...(base ? [base] : []), ...models.map(({ view }) => view)];
+}
+
+function factors({ lowRank, addend }: TensorView): TensorRef[] {
+  const refs = lowRank ? [lowRank.a, lowRank.b, lowRank.magnitude] : [];
+  return [...refs, addend?.tensor].filter((ref) => ref !== undefined);
+}
+
+/** Every weight file the tensors are read from, with the bytes of one pass over what is used of it. */
+export function planInputs(
+  tensors: readonly TensorPlan[],
+  fileOf: (folder: string, file: string) => ModelFile,
+): Plan['inputs'] {
+  const inputs = new Map<string, Plan['inputs'][number]>();
+  for (const tensor of tensors) {
+    for (const ref of storedInputs(tensor)) {
+      const key = `${ref.folder}\n${ref.file}`;
+      const input = inputs.get(key) ?? {
+        folder: ref.folder,
+        file: ref.file,
+        byteLength: fileOf(ref.folder, ref.file).byteLength,
+        readBytes: 0,
+      };
+      input.readBytes += ref.end - ref.begin;
+      inputs.set(key, input);
+    }
+  }
+  return [...inputs.values()];
+}
+
+/**
+ * Bytes of the Hub files a run needs and the cache does not have; files come whole.
+ *
+ * @param files folder and file of every input and every small file that is copied
+ * @param cached sha256 of the files that are already here
+ */
+export function bytesToDownload(
+  files: Iterable<readonly [folder: ModelFolder, file: ModelFile]>,
+  cached: ReadonlySet<string>,
+): number {
+  const wanted = new Map<string, number>();
+  for (const [folder, file] of files) {
+    if (folder.origin.kind !== 'hub' || (file.sha256 !== undefined && cached.has(file.sha256))) continue;
+    wanted.set(file.sha256 ?? `${folder.path}/${file.path}`, file.byteLength);
+  }
+  return [...wanted.values()].reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** Bytes of all shards and of the texts among the small files; copied small files are counted by the caller. */
+export function bytesToWrite(shards: readonly ShardPlan[], extras: Plan['extras'], copied: number): number {
+  const texts = extras.reduce(
+    (sum, { content }) => ('text' in content ? sum + new TextEncoder().encode(content.text).length : sum),
+    0,
+  );
+  return shards.reduce((sum, shard) => sum + shard.byteLength, texts + copied);
+}
+
+/**
+ * Memory of the run at its peak: the buffers of a tile on the device, the stored bytes of this tile and the next in
+ * the worker, the factors of the tensor at work, stored and as f32, and pieces of rows that are gathered.
+ */
+export function peakBytes(tensors: readonly TensorPlan[]): number {
+  const computed = tensors.filter((tensor) => !tensor.copy);
+  const most = (of: (tensor: TensorPlan) => number) =>
+    computed.reduce((peak, tensor) => Math.max(peak, of(tensor)), 0);
+  const models = most((tensor) => tensor.models.length);
+  const largest = Math.ceil(most((tensor) => tensor.elements) / BLOCK) * BLOCK;
+  const tile = Math.min(largest, Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(models)));
+  const factorBytes = most((tensor) =>
+    storedViews(tensor)
+      .flatMap(factors)
+      .reduce((sum, ref) => sum + ref.end - ref.begin + 4 * elementCount(ref.shape), 0),
+  );
+  // of this tile and of the next
+  const pieces = 2 * PIECE_BYTES * most((tensor) => storedViews(tensor).filter((v) => v.origin.rows).length);
+  return tile * bytesPerElement(models) + 2 * tile * 4 * (models + 1) + factorBytes + pieces + FIXED_BYTES;
+}

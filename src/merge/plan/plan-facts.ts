@@ -1,0 +1,50 @@
+import type { PlanFacts, PlanTensorFacts } from '../../engine/protocol';
+import { SHARD_INDEX } from '../../formats/shard-index';
+import { exportWarnings } from '../method-export';
+import { methodById } from '../methods';
+import type { Plan, TensorPlan } from './plan';
+
+/** A plan as the studio and the command show it. */
+export function planFacts(plan: Plan): PlanFacts {
+  const { problems, contributors, base, bytesToDownload, bytesToRead, bytesToWrite, layers } = plan;
+  const shardFiles = plan.shards.map((shard) => shard.file);
+  return {
+    problems,
+    elsewhere: exportWarnings(plan.recipe, methodById),
+    clean: problems.every((problem) => problem.severity !== 'error'),
+    tensors: plan.tensors.map((tensor) => tensorFacts(tensor, contributors)),
+    contributors,
+    ...(base === undefined ? {} : { base }),
+    bytesToDownload,
+    bytesToRead,
+    bytesToWrite,
+    peakBytes: plan.peakBytes,
+    shards: shardFiles.length,
+    outputFiles: [
+      ...shardFiles,
+      ...plan.extras.map((extra) => extra.path),
+      ...(shardFiles.length > 1 ? [SHARD_INDEX] : []),
+    ],
+    layers,
+    ...(plan.vocabulary ? { vocabulary: plan.vocabulary } : {}),
+  };
+}
+
+function tensorFacts(tensor: TensorPlan, contributors: readonly string[]): PlanTensorFacts {
+  const changing = tensor.models.filter(({ view }) =>
+    tensor.copy
+      ? tensor.copy !== tensor.base?.origin && view.origin === tensor.copy
+      : !view.onBase || view.lowRank !== undefined || view.addend !== undefined,
+  );
+  return {
+    name: tensor.name,
+    layer: tensor.role.layer,
+    module: tensor.role.module,
+    shape: [...tensor.shape],
+    dtype: tensor.dtype,
+    elements: tensor.elements,
+    copied: tensor.copy !== undefined,
+    ...(tensor.leftOut ? { leftOut: true } : {}),
+    contributors: changing.map(({ id }) => contributors.indexOf(id)),
+  };
+}

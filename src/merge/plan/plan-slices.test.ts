@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest';
+import type { Recipe, RecipeSlice } from '../../formats/recipe';
+import type { ModelFolder } from '../../sources/model-folder';
+import { openerOf, tinyModel } from '../inputs/memory-models.test.support';
+import { methodById } from '../methods';
+import { makePlan } from './make-plan';
+import type { Plan } from './plan';
+
+type Source = RecipeSlice['sources'][number];
+const source = (model: string, begin: number, end: number, parameters = {}): Source => ({
+  model,
+  layerRange: [begin, end],
+  parameters,
+});
+const stack = (slices: Source[][], changes: Partial<Recipe> = {}): Recipe => ({
+  mergeMethod: 'passthrough',
+  slices: slices.map((sources) => ({ sources, parameters: {} })),
+  parameters: {},
+  amalgam: {},
+  ...changes,
+});
+const planOf = (recipe: Recipe, ...folders: ModelFolder[]) =>
+  makePlan(recipe, openerOf(...folders), methodById);
+const errors = (plan: Plan) => plan.problems.filter((p) => p.severity === 'error').map((p) => p.code);
+const config = (plan: Plan) =>
+  JSON.parse((plan.extras.find((e) => e.path === 'config.json')!.content as { text: string }).text);
+/** Output tensor → where its bytes come from. */
+const copies = (plan: Plan) =>
+  Object.fromEntries(plan.tensors.map((t) => [t.name, `${t.copy?.folder}: ${t.copy?.key}`]));
+
+describe('slices', () => {
+  it('stack layers: embeddings of the first slice, norm and head of the last', async () => {
+    const kinds = { layer_types: ['a', 'b', 'c'] };
+    const plan = await planOf(
+      stack([[source('m', 0, 2)], [source('n', 1, 3)]]),
+      tinyModel('m', { layers: 3, head: true, config: kinds }),
+      tinyModel('n', { layers: 3, head: true, config: kinds }),
+    );
+    expect(errors(plan)).toEqual([]);
+    expect(plan.layers).toBe(4);
+    const from = copies(plan);
+    expect(from['model.embed_tokens.weight']).toBe('m: model.embed_tokens.weight');
+    expect(from['model.layers.1.mlp.up_proj.weight']).toBe('m: model.layers.1.mlp.up_proj.weight');
+    expect(from['model.layers.2.mlp.up_proj.weight']).toBe('n: model.layers.1.mlp.up_proj.weight');
+    expect(from['model.layers.3.input_layernorm.weight']).toBe('n: model.layers.2.input_layernorm.weight');
+    expect(from['model.norm.weight']).toBe('n: model.norm.weight');
+    expect(from['lm_head.weight']).toBe('n: lm_head.weight');
+    expect(plan.tensors).toHaveLength(4 * 3 + 3);
+    expect(config(plan)).toMatchObject({ num_hidden_layers: 4, layer_types: ['a', 'b', 'b', 'c'] });
+  });
+
+  it('may repeat layers of one model', async () => {
+    const plan = await planOf(stack([[source('m', 0, 2)], [source('m', 0, 2)]]), tinyModel('m'));
+    expect(plan.layers).toBe(4);
+    expect(copies(plan)['model.layers.3.mlp.up_proj.weight']).toBe('m: model.layers.1.mlp.up_proj.weight');
+    // Read for every layer it becomes.
+    expect(plan.inputs).toHaveLength(1);
+    expect(plan.inputs[0]!.readBytes).toBe(4 * (8 * 4 + 4 * (16 + 32 + 4) + 4));
+  });
+
+  it('merge within a slice: gradients run over its own layers, filters see the names of the models', async () => {
+    const weight = [{ filter: 'layers.3.', value: 5 }, { value: [0, 1] }];
+    const plan = await planOf(
+      stack([[source('m', 0, 3, { weight: [0, 1] }), source('n', 1, 4, { weight })]], {
+        mergeMethod: 'linear',
+      }),
+      tinyModel('m', { layers: 4 }),
+      tinyModel('n', { layers: 4 }),
+    );
+    // Every weight at position 0 is 0: that cannot be normalised.
+    expect(errors(plan)).toEqual(['WeightsCancel']);
+    const weights = (name: string) =>
+      plan.tensors.find((t) => t.name === name)!.models.map((m) => m.parameters.weight);
+    expect(weights('model.layers.1.mlp.up_proj.weight')).toEqual([0.5, 0.5]);
+    expect(weights('model.layers.2.mlp.up_proj.weight')).toEqual([1, 5]);
+  });
+
+  it('take the base from the same layers, or from those the recipe lists', async () => {
+    const folders = [tinyModel('base', { layers: 3 }), tinyModel('m', { layers: 3 })];
+    const delta = { mergeMethod: 'task_arithmetic', baseModel: 'base', parameters: { weight: 1 } };
+    const origin = (plan: Plan) =>
+      plan.tensors.find((t) => t.name === 'model.layers.0.mlp.up_proj.weight')!.base!.origin.key;
+    const implied = await planOf(stack([[source('m', 1, 3)]], delta), ...folders);
+    expect(origin(implied)).toBe('model.layers.1.mlp.up_proj.weight');
+    const listed = await planOf(stack([[source('m', 1, 3), source('base', 0, 2)]], delta), ...folders);
+    expect(origin(listed)).toBe('model.layers.0.mlp.up_proj.weight');
+    expect(listed.contributors).toEqual(['m']);
+  });
+
+  const folders = [
+    tinyModel('m', { layers: 3 }),
+    tinyModel('n', { layers: 3 }),
+    tinyModel('base', { layers: 3 }),
+  ];
+  it.each([
+    ['layers that are not there', stack([[source('m', 1, 5)]]), 'LayerRangeOutside'],
+    [
+      'ranges of different length',
+      stack([[source('m', 0, 2), source('n', 0, 3)]], { mergeMethod: 'linear', parameters: { weight: 1 } }),
+      'LayerRangesDiffer',
+    ],
+    [
+      'a base that is not clear',
+      stack([[source('m', 0, 2), source('n', 1, 3)]], {
+        mergeMethod: 'ties',
+        baseModel: 'base',
+        parameters: { weight: 1 },
+      }),
+      'BaseLayersUnclear',
+    ],
+    ['several models for passthrough', stack([[source('m', 0, 2), source('n', 0, 2)]]), 'ModelCount'],
+  ])('refuse %s', async (_, recipe, code) => {
+    expect(errors(await planOf(recipe, ...folders))).toEqual([code]);
+  });
+
+  it('warn where the kind of a layer follows from its index', async () => {
+    const gemma = tinyModel('m', { layers: 4, config: { model_type: 'gemma2' } });
+    const codes = async (slices: Source[][]) =>
+      (await planOf(stack(slices), gemma)).problems.map((p) => p.code);
+    expect(await codes([[source('m', 0, 2)], [source('m', 1, 3)]])).toEqual(['LayerKindsByIndex']);
+    expect(await codes([[source('m', 0, 2)], [source('m', 2, 4)]])).toEqual([]);
+  });
+});

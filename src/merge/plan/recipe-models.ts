@@ -1,0 +1,102 @@
+/** The models of a recipe: opened, put together with their adapters, and those the small files come from. */
+
+import type { PlanProblem } from '../../engine/protocol';
+import { AmalgamError, errorFacts } from '../../errors';
+import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
+import type { Adapter } from '../inputs/adapter';
+import type { Checkpoint } from '../inputs/checkpoint';
+import { type Model, modelTensors } from '../inputs/model-tensors';
+import type { OpenModel } from '../inputs/open-model';
+import { collectProblems, type Problems } from '../problems';
+import type { SliceOutline } from './recipe-slices';
+
+/** Opens the model a recipe names: `path` or `path@revision`, never with an adapter behind it. */
+export type OpenByPath = (path: string) => Promise<OpenModel>;
+
+/** References of a slice, its base first. */
+export function refsOf(slice: SliceOutline): string[] {
+  return [...(slice.base ? [slice.base.ref] : []), ...slice.sources.map((source) => source.ref)];
+}
+
+/** Opens every model the recipe names, each once, and checks that each is what its place needs. */
+export async function openRecipeModels(
+  recipe: Recipe,
+  slices: readonly SliceOutline[],
+  open: OpenByPath,
+  problems: Problems,
+): Promise<Map<string, OpenModel>> {
+  const opened = new Map<string, OpenModel>();
+  const wanted = new Map<string, 'checkpoint' | 'adapter'>();
+  const donors = [recipe.baseModel, tokenizerRef(recipe)].filter((ref) => ref !== undefined);
+  for (const ref of [...donors, ...slices.flatMap(refsOf)]) {
+    const { model, adapter } = parseModelRef(ref);
+    wanted.set(repoKey(model), 'checkpoint');
+    if (adapter) wanted.set(repoKey(adapter), 'adapter');
+  }
+  for (const [key, kind] of wanted) {
+    try {
+      const model = await open(key);
+      opened.set(key, model);
+      if (model.kind !== kind) problems.add(wrongKind(key, kind, recipe));
+    } catch (thrown) {
+      if (thrown instanceof AmalgamError && thrown.code === 'Cancelled') throw thrown;
+      const { code, message, hint } = errorFacts(thrown);
+      problems.add({ severity: 'error', code, message, remedy: hint });
+    }
+  }
+  return opened;
+}
+
+function wrongKind(key: string, wanted: 'checkpoint' | 'adapter', { baseModel }: Recipe): PlanProblem {
+  const base = baseModel === undefined ? 'base' : parseModelRef(baseModel).model.path;
+  return wanted === 'checkpoint'
+    ? {
+        severity: 'error',
+        code: 'AdapterAlone',
+        message: `${key} is an adapter, and the recipe names it as if it were a model.`,
+        remedy: `Write the model it belongs to in front of it: ${base}+${key}.`,
+      }
+    : {
+        severity: 'error',
+        code: 'NotAnAdapter',
+        message: `${key} stands behind a “+” in the recipe, but it is a whole model.`,
+        remedy: `List ${key} as a model of its own.`,
+      };
+}
+
+/** A model of the recipe, with its adapter. All parts are open. */
+export function modelOf(ref: string, opened: ReadonlyMap<string, OpenModel>, problems: Problems): Model {
+  const { model, adapter } = parseModelRef(ref);
+  return modelTensors(
+    ref,
+    opened.get(repoKey(model)) as Checkpoint,
+    adapter && (opened.get(repoKey(adapter)) as Adapter),
+    problems,
+  );
+}
+
+/**
+ * Models that give small files: `config` the base, also of a method that computes without one, and `source` the model
+ * that `tokenizer_source` names, else the same. Faults of one that is not merged are nobody's concern.
+ */
+export function donorModels(
+  recipe: Recipe,
+  reference: Model,
+  models: ReadonlyMap<string, Model>,
+  opened: ReadonlyMap<string, OpenModel>,
+): { config: Model; source: Model } {
+  const model = (ref: string) =>
+    models.get(canonicalRef(ref)) ?? modelOf(canonicalRef(ref), opened, collectProblems());
+  const config = recipe.baseModel === undefined ? reference : model(recipe.baseModel);
+  const ref = tokenizerRef(recipe);
+  return { config, source: ref === undefined ? config : model(ref) };
+}
+
+/** The model that `tokenizer_source` names, or undefined where it is the base, the union or not said. */
+function tokenizerRef({ tokenizerSource }: Recipe): string | undefined {
+  return tokenizerSource === 'base' || tokenizerSource === 'union' ? undefined : tokenizerSource;
+}
+
+function repoKey(repo: RepoRef): string {
+  return formatModelRef({ model: repo });
+}

@@ -1,0 +1,175 @@
+/** The two forms of a recipe, `models` and `slices`, brought to one: output slices with their base and contributors. */
+import { canonicalRef, type Recipe, type RecipeParameters } from '../../formats/recipe';
+import type { MergeMethod } from '../method';
+import { nameSome, type Problems } from '../problems';
+
+/** One model in a slice, with the layers it gives; without layers all of them. */
+export interface SliceSource {
+  ref: string;
+  layers?: { begin: number; end: number };
+  parameters: RecipeParameters;
+}
+
+export interface SliceOutline {
+  /** The base, where it takes part in the arithmetic of this slice. */
+  base?: SliceSource;
+  /** Contributors in recipe order, the base not among them. */
+  sources: SliceSource[];
+  /** Parameters of the slice. */
+  parameters: RecipeParameters;
+}
+
+/**
+ * Most contributors of a tensor: the sign consensus keeps its votes in a table of 16 slots, and a tile of every
+ * contributor is on the device at the same time.
+ */
+export const MAX_CONTRIBUTORS = 16;
+
+/**
+ * Lays the recipe out in slices and checks that each has the models its method needs.
+ *
+ * A base that is listed among the models of a method that works on differences is not counted as one of them: its
+ * difference is zero and mergekit 0.1.4 leaves it out (`generalized_task_arithmetic.py`: get_task_vectors).
+ */
+export function recipeSlices(recipe: Recipe, method: MergeMethod, problems: Problems): SliceOutline[] {
+  const raw = recipe.slices
+    ? recipe.slices.map((slice) => ({
+        base: slice.baseModel ?? recipe.baseModel,
+        sources: slice.sources.map(({ model, layerRange: [begin, end], parameters }) => ({
+          ref: canonicalRef(model),
+          layers: { begin, end },
+          parameters,
+        })),
+        parameters: slice.parameters,
+      }))
+    : [
+        {
+          base: recipe.baseModel,
+          sources: (recipe.models ?? []).map(({ model, parameters }) => ({
+            ref: canonicalRef(model),
+            parameters,
+          })),
+          parameters: {},
+        },
+      ];
+  return raw.map((slice, index) => {
+    const where = recipe.slices ? `Slice ${index + 1}` : 'The recipe';
+    const outline = outlineSlice(slice, method, where, problems);
+    checkCount(outline, method, where, problems);
+    return outline;
+  });
+}
+
+function outlineSlice(
+  slice: { base: string | undefined; sources: SliceSource[]; parameters: RecipeParameters },
+  method: MergeMethod,
+  where: string,
+  problems: Problems,
+): SliceOutline {
+  checkTwice(slice.sources, where, problems);
+  checkLengths(slice.sources, where, problems);
+  const { parameters, sources } = slice;
+  if (method.base === 'none' && slice.base !== undefined)
+    noteIgnoredBase(slice.base, sources, method, problems);
+  if (method.base === 'none' || slice.base === undefined) {
+    if (method.base === 'required') {
+      problems.add({
+        severity: 'error',
+        code: 'BaseMissing',
+        message: `${where} has no base model, and ${method.id} merges differences from a base.`,
+        remedy: 'Choose the model that the others were fine-tuned from as base_model, or another method.',
+      });
+    }
+    return { sources, parameters };
+  }
+  const ref = canonicalRef(slice.base);
+  const listed = sources.find((source) => source.ref === ref);
+  if (listed) {
+    problems.add({
+      severity: 'note',
+      code: 'BaseListed',
+      message: `${where} lists the base ${ref} among the models; it differs from itself by nothing and is left out.`,
+      remedy: 'Nothing to do. Take it off the list to see the recipe as it works.',
+    });
+  }
+  return {
+    base: listed ?? { ref, ...layersOfBase(sources, where, problems), parameters: {} },
+    sources: sources.filter((source) => source !== listed),
+    parameters,
+  };
+}
+
+function noteIgnoredBase(
+  base: string,
+  sources: readonly SliceSource[],
+  method: MergeMethod,
+  problems: Problems,
+): void {
+  const listed = sources.some(({ ref }) => ref === canonicalRef(base));
+  problems.add({
+    severity: 'note',
+    code: 'BaseIgnored',
+    message: `${method.id} works without a base: ${base} gives the config and the tokenizer, ${listed ? 'and its weights count as those of any other model' : 'but none of its weights'}.`,
+    remedy: listed
+      ? 'Nothing to do.'
+      : 'List it among the models if its weights are to count, or choose another method.',
+  });
+}
+
+/** A base that a slice does not list gives the layers that all its sources give. */
+function layersOfBase(
+  sources: readonly SliceSource[],
+  where: string,
+  problems: Problems,
+): Pick<SliceSource, 'layers'> {
+  if (new Set(sources.map(({ layers }) => layers?.begin)).size > 1) {
+    problems.add({
+      severity: 'error',
+      code: 'BaseLayersUnclear',
+      message: `${where} takes other layers from one model than from the next, and does not say which ones of the base they differ from.`,
+      remedy: 'List the base among the sources of the slice, with its layer_range.',
+    });
+  }
+  const layers = sources[0]?.layers;
+  return layers ? { layers } : {};
+}
+
+function checkTwice(sources: readonly SliceSource[], where: string, problems: Problems): void {
+  const refs = sources.map((source) => source.ref);
+  const twice = [...new Set(refs.filter((ref, i) => refs.indexOf(ref) !== i))];
+  if (twice.length === 0) return;
+  problems.add({
+    severity: 'error',
+    code: 'ModelTwice',
+    message: `${where} lists a model more than once: ${nameSome(twice)}.`,
+    remedy: 'List it once, with the sum of its weights.',
+  });
+}
+
+function checkLengths(sources: readonly SliceSource[], where: string, problems: Problems): void {
+  const lengths = sources.map(({ layers }) => (layers ? layers.end - layers.begin : 0));
+  if (new Set(lengths).size <= 1) return;
+  problems.add({
+    severity: 'error',
+    code: 'LayerRangesDiffer',
+    message: `${where} takes different numbers of layers from its models: ${sources
+      .map(({ ref }, i) => `${lengths[i]} from ${ref}`)
+      .join(', ')}.`,
+    remedy: 'Give every source of a slice a layer_range of the same length.',
+  });
+}
+
+function checkCount(slice: SliceOutline, method: MergeMethod, where: string, problems: Problems): void {
+  const { min } = method.models;
+  const max = Math.min(method.models.max, MAX_CONTRIBUTORS);
+  const count = slice.sources.length;
+  if (count >= min && count <= max) return;
+  const wanted = min === max ? `exactly ${min}` : count < min ? `at least ${min}` : `at most ${max}`;
+  problems.add({
+    severity: 'error',
+    code: 'ModelCount',
+    message: `${where} has ${count} ${count === 1 ? 'model' : 'models'}${slice.base ? ' besides the base' : ''}; ${method.id} takes ${wanted}.`,
+    remedy:
+      count < min ? 'Add a model.' : 'Take models out, or merge in two steps: first some, then the results.',
+  });
+}

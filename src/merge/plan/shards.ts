@@ -1,0 +1,77 @@
+import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
+import { formatRecipe } from '../../formats/recipe-yaml';
+import { tensorBytes } from '../../formats/safetensors-header';
+import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
+import { AMALGAM_VERSION } from '../version';
+import type { Plan, ShardPlan, TensorPlan } from './plan';
+
+/**
+ * Cuts the output into files: tensors go in the order given into one shard until the next would not fit; a tensor
+ * larger than a shard gets one of its own. Inside a file they stand in the order of the Rust writer.
+ *
+ * @param tensors in natural order
+ * @param metadata for `__metadata__` of every shard
+ * @param shardBytes most bytes of tensor data in one file
+ * @throws AmalgamError `UnsafeName`, `DuplicateKey`, `LimitExceeded` from the header
+ */
+export function planShards(
+  tensors: readonly Pick<TensorPlan, 'name' | 'dtype' | 'shape'>[],
+  metadata: Readonly<Record<string, string>>,
+  shardBytes: number,
+): ShardPlan[] {
+  const groups: ShardPlan['tensors'][] = [];
+  let room = 0;
+  for (const { name, dtype, shape } of tensors) {
+    const byteLength = tensorBytes(dtype, shape)!;
+    const group = groups.at(-1);
+    if (group && byteLength <= room) group.push({ name, dtype, shape, byteLength });
+    else {
+      groups.push([{ name, dtype, shape, byteLength }]);
+      room = shardBytes;
+    }
+    room -= byteLength;
+  }
+  return groups.map((group, index) => {
+    const sorted = sortForFile(group);
+    const header = buildSafetensorsHeader(sorted, metadata);
+    return {
+      file: shardName(index, groups.length),
+      tensors: sorted,
+      header,
+      byteLength: sorted.reduce((sum, tensor) => sum + tensor.byteLength, header.byteLength),
+    };
+  });
+}
+
+/** `model.safetensors` alone, `model-00002-of-00007.safetensors` among several, as transformers names them. */
+function shardName(index: number, count: number): string {
+  if (count === 1) return 'model.safetensors';
+  const digits = (n: number) => String(n).padStart(5, '0');
+  return `model-${digits(index + 1)}-of-${digits(count)}.safetensors`;
+}
+
+/** How the metadata and the report name an input file. */
+export function inputName(folder: string, file: string): string {
+  return `${folder}/${file}`;
+}
+
+/**
+ * The shards of a plan with everything known in their metadata: recipe, version and the sha256 of the inputs.
+ *
+ * @param hashes {@link inputName} → lower-case hex sha256, of the inputs whose hash is known
+ */
+export function finishShards(
+  plan: Pick<Plan, 'recipe' | 'tensors' | 'inputs'>,
+  hashes: ReadonlyMap<string, string>,
+): ShardPlan[] {
+  const known = plan.inputs
+    .map(({ folder, file }) => inputName(folder, file))
+    .flatMap((name) => (hashes.has(name) ? [[name, hashes.get(name)!] as const] : []));
+  const metadata = {
+    format: 'pt',
+    amalgam_recipe: formatRecipe(plan.recipe),
+    amalgam_version: AMALGAM_VERSION,
+    ...(known.length > 0 ? { amalgam_inputs: JSON.stringify(Object.fromEntries(known)) } : {}),
+  };
+  return planShards(plan.tensors, metadata, plan.recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES);
+}

@@ -1,0 +1,153 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { mergeInNode, readTensors } from '../../../e2e/merge-in-node';
+import type { Recipe } from '../../formats/recipe';
+import { parseRecipe } from '../../formats/recipe-yaml';
+import { memoryFolder, openerOf } from '../inputs/memory-models.test.support';
+import { methodById } from '../methods';
+import { makePlan } from './make-plan';
+import { planFacts } from './plan-facts';
+
+const folder = join(fileURLToPath(new URL('../../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');
+const file = (name: string) => new Uint8Array(readFileSync(join(folder, name)));
+const models = Object.fromEntries(
+  ['base', 'a', 'b'].map((name) => [
+    name,
+    memoryFolder(name, {
+      'config.json': file('config.json'),
+      'model.safetensors': file(`in_${name}.safetensors`),
+      'tokenizer.json': '{}',
+    }),
+  ]),
+);
+const inputs = (name: string) => readTensors(file(`in_${name}.safetensors`), name);
+const recipe = (extra: string, method = 'task_arithmetic') => `merge_method: ${method}
+base_model: base
+models:
+  - {model: a, parameters: {weight: 0.5}}
+  - {model: b, parameters: {weight: 0.25}}
+${extra}`;
+const planOf = (text: string) =>
+  makePlan(parseRecipe(text).recipe as Recipe, openerOf(...Object.values(models)), methodById);
+const codes = async (text: string) => (await planOf(text)).problems.map((p) => p.code);
+
+describe('include and exclude', () => {
+  it.each<[string, string, (name: string) => boolean]>([
+    ['what is excluded', 'exclude: [mlp, "model.layers.1.*"]', (n) => /mlp|layers\.1\./.test(n)],
+    ['what is not included', 'include: [self_attn]', (n) => !n.includes('self_attn')],
+    [
+      'exclude goes before include',
+      'include: ["*.layers.*"], exclude: ["*.q_proj.weight"]',
+      (n) => !n.includes('.layers.') || n.endsWith('.q_proj.weight'),
+    ],
+  ])('keeps the base’s bytes: %s', async (_, choice, kept) => {
+    const text = recipe(`amalgam: {${choice}}\n`);
+    const { tensors } = await mergeInNode(text, folder, models);
+    const whole = (await mergeInNode(recipe(''), folder, models)).tensors;
+    const base = inputs('base');
+    const names = [...tensors.keys()];
+    expect(names.filter(kept).length).toBeGreaterThan(0);
+    expect(names.filter(kept).length).toBeLessThan(names.length);
+    for (const name of names) {
+      expect(tensors.get(name)!.bytes, name).toEqual((kept(name) ? base : whole).get(name)!.bytes);
+    }
+  });
+
+  it('shows in the plan: the tensors by name, and what changes them', async () => {
+    const facts = planFacts(await planOf(recipe('amalgam: {exclude: [mlp]}\n')));
+    const left = facts.tensors.filter((tensor) => tensor.leftOut).map((tensor) => tensor.name);
+    expect(left.length).toBe(9);
+    expect(left.every((name) => name.includes('mlp'))).toBe(true);
+    expect(facts.tensors.find((t) => t.leftOut)).toMatchObject({ copied: true, contributors: [] });
+    expect(facts.problems).toEqual([
+      expect.objectContaining({ severity: 'note', code: 'TensorsLeftOut', tensors: left }),
+    ]);
+  });
+
+  it('keeps the base as it is stored even where the output has another dtype', async () => {
+    const { tensors } = await mergeInNode(
+      recipe('dtype: bfloat16\namalgam: {exclude: [mlp]}\n'),
+      folder,
+      models,
+    );
+    expect(tensors.get('model.layers.0.mlp.up_proj.weight')!.dtype).toBe('F32');
+    expect(tensors.get('model.layers.0.self_attn.q_proj.weight')!.dtype).toBe('BF16');
+  });
+
+  it('of a method without a base needs the base among its models', async () => {
+    expect(await codes(recipe('amalgam: {exclude: [mlp]}\n', 'linear'))).toContain('NoBaseToKeep');
+    const listed = recipe(
+      '  - {model: base, parameters: {weight: 1}}\namalgam: {exclude: [mlp]}\n',
+      'linear',
+    );
+    const { tensors } = await mergeInNode(listed, folder, models);
+    const name = 'model.layers.2.mlp.down_proj.weight';
+    expect(tensors.get(name)!.bytes).toEqual(inputs('base').get(name)!.bytes);
+  });
+
+  it('that leave nothing to merge are refused', async () => {
+    expect(await codes(recipe('amalgam: {exclude: ["*"]}\n'))).toEqual(['NothingToMerge']);
+  });
+});
+
+describe('patterns that mean no tensor', () => {
+  it.each([
+    [
+      'a filter of a model',
+      recipe('').replace('weight: 0.5', 'weight: [{filter: mpl, value: 1}, {value: 0.5}]'),
+    ],
+    [
+      'a filter of the recipe',
+      recipe('parameters: {lambda: [{filter: "q_proj*", value: 0.5}, {value: 1}]}\n'),
+    ],
+    ['include', recipe('amalgam: {include: [self_attn, vision]}\n')],
+    ['exclude', recipe('amalgam: {exclude: ["*.layers.9.*"]}\n')],
+  ])('are warned of: %s', async (_, text) => {
+    const { problems } = await planOf(text);
+    expect(problems.find((p) => p.code === 'PatternUnused')).toMatchObject({
+      severity: 'warning',
+      message: expect.stringMatching(/mpl|q_proj\*|vision|layers\.9/) as string,
+    });
+  });
+});
+
+describe('filters of parameters', () => {
+  const weightOf = async (filters: string) => {
+    const plan = await planOf(recipe('').replace('weight: 0.5', `weight: [${filters}, {value: 0}]`));
+    return new Map(plan.tensors.map((t) => [t.name, t.models[0]?.parameters.weight]));
+  };
+  it.each([
+    ['a module', '{filter: self_attn, value: 1}', (n: string) => n.includes('self_attn')],
+    ['an exact name', '{filter: model.norm.weight, value: 1}', (n: string) => n === 'model.norm.weight'],
+    ['a glob', '{filter: "*.q_proj.weight", value: 1}', (n: string) => n.endsWith('.q_proj.weight')],
+    ['a glob of layers', '{filter: "model.layers.?.*", value: 1}', (n: string) => n.includes('.layers.')],
+    [
+      'a star inside a word is a glob too',
+      '{filter: "model.layers.0.*norm*", value: 1}',
+      (n: string) => /layers\.0\..*norm/.test(n),
+    ],
+  ])('by %s', async (_, filters, means) => {
+    for (const [name, weight] of await weightOf(filters)) expect(weight, name).toBe(means(name) ? 1 : 0);
+  });
+
+  it('source goes before slice before the whole recipe, and a level whose filters all miss is passed over', async () => {
+    const plan = await planOf(`merge_method: task_arithmetic
+base_model: base
+slices:
+  - sources:
+      - {model: a, layer_range: [0, 3], parameters: {weight: [{filter: q_proj, value: 1}]}}
+      - {model: b, layer_range: [0, 3]}
+    parameters: {weight: [{filter: "*.self_attn.*", value: 2}]}
+parameters: {weight: 3}
+`);
+    const weights = (name: string) =>
+      plan.tensors
+        .find((t) => t.name === `model.layers.1.${name}.weight`)!
+        .models.map((m) => m.parameters.weight);
+    expect(weights('self_attn.q_proj')).toEqual([1, 2]);
+    expect(weights('self_attn.k_proj')).toEqual([2, 2]);
+    expect(weights('mlp.up_proj')).toEqual([3, 3]);
+  });
+});

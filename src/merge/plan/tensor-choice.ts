@@ -1,0 +1,72 @@
+/** Which tensors a recipe means: its include and exclude, and patterns that mean none. */
+import type { ParameterSetting, Recipe, RecipeParameters } from '../../formats/recipe';
+import { matchesTensor } from '../../formats/tensor-pattern';
+import type { Model } from '../inputs/model-tensors';
+import { nameSome, type Problems } from '../problems';
+import type { TensorPlan } from './plan';
+
+/** Whether a tensor keeps the base's bytes: not included, or excluded. `name` is the one it has in the output. */
+export function leftOut({ amalgam: { include, exclude } }: Recipe, name: string): boolean {
+  const among = (patterns: readonly string[]) => patterns.some((pattern) => matchesTensor(pattern, name));
+  return (include !== undefined && !among(include)) || (exclude !== undefined && among(exclude));
+}
+
+/**
+ * Says which tensors the recipe leaves as the base has them, and warns of patterns that mean no tensor: they are
+ * misspelled.
+ *
+ * @param tensors of the output; filters of a model are matched against the names of its own tensors as well
+ */
+export function checkPatterns(
+  recipe: Recipe,
+  tensors: readonly TensorPlan[],
+  models: Iterable<Model>,
+  problems: Problems,
+): void {
+  const kept = tensors.filter((tensor) => tensor.leftOut).map(({ name }) => name);
+  if (tensors.length > 0 && kept.length === tensors.length) {
+    problems.add({
+      severity: 'error',
+      code: 'NothingToMerge',
+      message: 'include and exclude leave every tensor as the base has it.',
+      remedy: 'Change include or exclude so that something is merged.',
+    });
+  } else if (kept.length > 0) {
+    problems.add({
+      severity: 'note',
+      code: 'TensorsLeftOut',
+      message: `${kept.length} of ${tensors.length} tensors are left out of the merge and keep the base’s bytes.`,
+      remedy: 'Nothing to do: include and exclude say so.',
+      tensors: kept,
+    });
+  }
+  const names = new Set(tensors.map((tensor) => tensor.name));
+  for (const model of models) for (const tensor of model.tensors.values()) names.add(tensor.name);
+  const idle = [...patternsOf(recipe)].filter(
+    (pattern) => ![...names].some((name) => matchesTensor(pattern, name)),
+  );
+  if (idle.length === 0 || names.size === 0) return;
+  problems.add({
+    severity: 'warning',
+    code: 'PatternUnused',
+    message: `No tensor is meant by ${nameSome(idle.map((p) => JSON.stringify(p)))}.`,
+    remedy: `Names look like ${[...names][Math.floor(names.size / 2)]}; a pattern with * or ? must match all of a name.`,
+  });
+}
+
+function patternsOf(recipe: Recipe): Set<string> {
+  const levels: RecipeParameters[] = [
+    recipe.parameters,
+    ...(recipe.models ?? []).map((m) => m.parameters),
+    ...(recipe.slices ?? []).flatMap((s) => [s.parameters, ...s.sources.map((source) => source.parameters)]),
+  ];
+  const filters = levels.flatMap((level) => Object.values(level).flatMap(filtersOf));
+  return new Set([...filters, ...(recipe.amalgam.include ?? []), ...(recipe.amalgam.exclude ?? [])]);
+}
+
+function filtersOf(setting: ParameterSetting): string[] {
+  if (!Array.isArray(setting)) return [];
+  return setting.flatMap((entry) =>
+    typeof entry === 'number' || entry.filter === undefined ? [] : [entry.filter],
+  );
+}

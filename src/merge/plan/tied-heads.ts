@@ -1,0 +1,45 @@
+/** Whether the output has a head of its own, and what stands in for the head of a model that has none. */
+import type { Model } from '../inputs/model-tensors';
+import { nameSome, type Problems } from '../problems';
+
+/**
+ * Brings the heads of all models to one form, in place. Where every head is tied to its embedding, the output is tied
+ * too and stored copies of the head, which a loader ignores, are left out. Where one model has a head of its own, the
+ * output has one, and the embedding stands in for the head of every tied model (as in mergekit 0.1.4, `plan.py` and
+ * `io/tasks.py`, which leaves the config of the output tied, however, so that loaders ignore the head).
+ *
+ * @returns true when the output is tied, undefined when no model has an embedding that could be a head
+ */
+export function settleHeads(models: readonly Model[], problems: Problems): boolean | undefined {
+  const known = models.filter(({ head, embedding }) => head !== undefined && embedding !== undefined);
+  const tied = known.filter((model) => model.tied);
+  const untied = known.filter((model) => !model.tied && model.tensors.has(model.head!));
+  if (tied.length === 0) return known.length > 0 ? false : undefined;
+  if (untied.length === 0) {
+    const stored = tied.filter(({ tensors, head }) => tensors.delete(head!));
+    if (stored.length > 0) {
+      problems.add({
+        severity: 'note',
+        code: 'TiedHeadLeftOut',
+        message: `${names(stored)} ties its head to the embedding and stores the head all the same; loaders ignore it, and the output does not have it.`,
+        remedy: 'Nothing to do.',
+      });
+    }
+    return true;
+  }
+  for (const model of tied) {
+    const embedding = model.tensors.get(model.embedding!);
+    if (embedding) model.tensors.set(model.head!, { ...embedding, name: model.head! });
+  }
+  problems.add({
+    severity: 'note',
+    code: 'HeadUntied',
+    message: `${names(untied)} has a head of its own, ${names(tied)} has its embedding for a head: there the embedding stands in, and the output has its own head (tie_word_embeddings: false).`,
+    remedy: 'Nothing to do.',
+  });
+  return false;
+}
+
+function names(models: readonly Model[]): string {
+  return nameSome(models.map((model) => model.ref));
+}

@@ -1,0 +1,42 @@
+import type { TensorProfile } from '../../engine/protocol-profile';
+import type { Recipe } from '../../formats/recipe';
+import { tensorPlace } from '../../models/tensor-role';
+import type { MergeMethod } from '../method';
+import { layerPosition, outsidePosition, resolveParameters } from '../plan/parameters';
+import type { ForetoldSettings } from './foretell';
+
+/**
+ * What a recipe of whole models says about a tensor, as the plan would resolve it.
+ * @param layers blocks of the output
+ * @returns undefined where a value is missing or out of range: then there is nothing to foretell
+ */
+export function recipeSettings(
+  recipe: Recipe,
+  method: MergeMethod,
+  layers: number,
+): (profile: TensorProfile) => ForetoldSettings | undefined {
+  const ends = recipe.amalgam.gradientEnds ?? 'mergekit';
+  const byId = new Map((recipe.models ?? []).map((m) => [m.model, m.parameters]));
+  const levels = [recipe.parameters, ...byId.values()];
+  const uniform = levels.every((level) => Object.values(level).every((value) => !Array.isArray(value)));
+  const known = new Map<string, ForetoldSettings | undefined>();
+  return ({ name, layer, contributors }) => {
+    const place = tensorPlace(name);
+    const t =
+      layer !== null
+        ? layerPosition(layer, layers)
+        : outsidePosition(place === 'layer' ? 'before' : place, ends);
+    // neither gradients nor filters: one answer for all tensors of the same models
+    const key = uniform ? contributors.map(({ id }) => id).join('\n') : name;
+    if (known.has(key)) return known.get(key);
+    const global = resolveParameters(method.parameters, [recipe.parameters], name, t);
+    const models = contributors.map(({ id }) =>
+      resolveParameters(method.modelParameters, [byId.get(id) ?? {}, recipe.parameters], name, t),
+    );
+    const settings = [global, ...models].some(({ faults }) => faults.length > 0)
+      ? undefined
+      : { parameters: global.values, models: models.map(({ values }) => values) };
+    known.set(key, settings);
+    return settings;
+  };
+}

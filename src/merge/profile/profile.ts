@@ -1,0 +1,189 @@
+/**
+ * The statistics pass: one sweep over every tensor that a merge would touch. Per contributor a histogram of |τ| (exact
+ * counts), all scalar products, and a sample of values; memory does not grow with the model.
+ */
+import type { ComputeEngine, EngineBuffer } from '../../compute/engine';
+import { PICKS_PER_GROUP, pickValues } from '../../compute/kernels/pick-values';
+import type { TensorProfile, TensorSample } from '../../engine/protocol-profile';
+import { throwIfCancelled } from '../../sources/cancel';
+import type { Plan, TensorPlan } from '../plan/plan';
+import { measureTile } from '../tensor/delta-measure';
+import { countDigit, type KeySearch, readDigit } from '../tensor/radix-search';
+import { beginSearch } from '../tensor/radix-select';
+import { GramSums } from '../tensor/tensor-outcome';
+import { columns, doraUnit, openTask, type ReadTensor, type TensorTask } from '../tensor/tensor-task';
+import { leastTile, type Tile } from '../tensor/tiles';
+import { openWorkspace, tileElementsFor, type Workspace } from '../tensor/workspace';
+
+export interface ProfileOptions {
+  plan: Plan;
+  engine: ComputeEngine;
+  read: ReadTensor;
+  /** Elements of one tile; counts and samples do not depend on it. */
+  tileElements?: number;
+  signal?: AbortSignal;
+  onTensor?(profile: TensorProfile): void;
+  /** Seconds the pass stood still for stored bytes. */
+  onWait?(seconds: number): void;
+  /** Bytes of the output tensor that are done. */
+  onBytes?(bytes: number, tensor: string): void;
+}
+
+/** Most rows and columns of a sample, and most elements where a tensor has one dimension. */
+const SAMPLE_SIDE = 32;
+const SAMPLE_LINE = SAMPLE_SIDE * SAMPLE_SIDE;
+
+/** The tensors of a plan that have something to measure: a base, and a contributor that may differ from it. */
+export function profiledTensors(plan: Plan): TensorPlan[] {
+  return plan.tensors.filter((t) => t.copy === undefined && t.base !== undefined && t.elements > 0);
+}
+
+/**
+ * Measures every tensor of a plan whose method works on a base.
+ * @throws AmalgamError `Cancelled`, and what sources and engine throw
+ */
+export async function measureProfiles(options: ProfileOptions): Promise<TensorProfile[]> {
+  const tensors = profiledTensors(options.plan);
+  if (tensors.length === 0) return [];
+  const work = openProfileWorkspace(tensors, options);
+  if (options.onWait) work.onWait = options.onWait;
+  const open = (t: TensorPlan | undefined) => t && openTask(t, 'delta', work, options.read);
+  const profiles: TensorProfile[] = [];
+  let next = open(tensors[0]);
+  try {
+    for (const i of tensors.keys()) {
+      const task = next!;
+      next = open(tensors[i + 1]);
+      next?.prefetch();
+      throwIfCancelled(options.signal);
+      const profile = await profileTensor(task, options).finally(() => task.close());
+      profiles.push(profile);
+      options.onTensor?.(profile);
+    }
+  } finally {
+    next?.close();
+    work.close();
+  }
+  return profiles;
+}
+
+function openProfileWorkspace(tensors: readonly TensorPlan[], options: ProfileOptions): Workspace {
+  const most = (of: (t: TensorPlan) => number) => tensors.reduce((peak, t) => Math.max(peak, of(t)), 1);
+  const models = most((t) => t.models.length);
+  const least = most((t) => leastTile(t.elements, doraUnit(t)));
+  const { engine, tileElements } = options;
+  return openWorkspace(
+    engine,
+    models,
+    tileElementsFor(
+      engine,
+      models,
+      most((t) => t.elements),
+      tileElements,
+      least,
+    ),
+  );
+}
+
+async function profileTensor(task: TensorTask, options: ProfileOptions): Promise<TensorProfile> {
+  const { plan, work } = task;
+  const { engine } = work;
+  const slots = plan.models.length + 1;
+  const sums = new GramSums(slots);
+  const searches = plan.models.map(
+    (_, i): KeySearch => ({
+      buffer: work.values,
+      offset: (i + 1) * work.stride,
+      search: beginSearch(plan.elements, plan.elements),
+    }),
+  );
+  const grid = sampleGrid(plan);
+  const picks = engine.allocate(grid.picks.byteLength, 'sample places');
+  const picked = engine.allocate(grid.picks.byteLength * slots, 'sample');
+  let nonFinite = 0;
+  try {
+    engine.write(picks, 0, new Uint8Array(grid.picks.buffer));
+    engine.clear(work.bins);
+    await task.sweep(async (tile, elements) => {
+      throwIfCancelled(options.signal);
+      countDigit(work, searches, 0, elements);
+      for (let slot = 0; slot < slots; slot++) pick(work, { picks, picked }, grid.picks.length, tile, slot);
+      const measured = await measureTile(task, elements, false);
+      sums.add(measured.gram);
+      nonFinite += measured.status.reduce((a, b) => a + b, 0);
+      options.onBytes?.(elements, plan.name);
+    });
+    const histograms = await readDigit(work, plan.models.length);
+    const [bytes] = await engine.read([{ buffer: picked, byteLength: grid.picks.byteLength * slots }]);
+    const values = new Float32Array(bytes!.buffer);
+    const slice = (slot: number) => values.slice(slot * grid.picks.length, (slot + 1) * grid.picks.length);
+    return {
+      name: plan.name,
+      layer: plan.role.layer,
+      module: plan.role.module,
+      shape: [...plan.shape],
+      dtype: plan.dtype,
+      elements: plan.elements,
+      products: Array.from({ length: slots }, (_, i) =>
+        Array.from({ length: slots }, (__, j) => sums.at(i, j)),
+      ),
+      contributors: plan.models.map(({ id }, i) => ({ id, histogram: trimmed(histograms[i]!) })),
+      sample: {
+        rows: grid.rows,
+        cols: grid.cols,
+        base: slice(0),
+        changes: plan.models.map((_, i) => slice(i + 1)),
+      },
+      nonFinite,
+    };
+  } finally {
+    engine.free(picks);
+    engine.free(picked);
+  }
+}
+
+function pick(
+  work: Workspace,
+  buffers: { picks: EngineBuffer; picked: EngineBuffer },
+  count: number,
+  tile: Tile,
+  slot: number,
+): void {
+  work.engine.run(pickValues, {
+    params: {
+      count,
+      first: tile.begin,
+      elements: tile.end - tile.begin,
+      slot: slot * work.stride,
+      out: slot * count,
+    },
+    buffers: { values: work.values, ...buffers },
+    groups: Math.ceil(count / PICKS_PER_GROUP),
+    elements: count,
+  });
+}
+
+/** Flat indices of a regular grid: the middles of equal cells. */
+function sampleGrid(
+  plan: TensorPlan,
+): Pick<TensorSample, 'rows' | 'cols'> & { picks: Uint32Array<ArrayBuffer> } {
+  const width = columns(plan);
+  const height = plan.elements / width;
+  const cols = Math.min(width, height === 1 ? SAMPLE_LINE : SAMPLE_SIDE);
+  const rows = Math.min(height, SAMPLE_SIDE);
+  const picks = new Uint32Array(rows * cols);
+  for (let r = 0; r < rows; r++) {
+    const row = Math.floor(((r + 0.5) * height) / rows);
+    for (let c = 0; c < cols; c++) {
+      picks[r * cols + c] = row * width + Math.floor(((c + 0.5) * width) / cols);
+    }
+  }
+  return { rows, cols, picks };
+}
+
+/** The bins from the first to the last that count anything. */
+function trimmed(counts: Uint32Array): { first: number; counts: Uint32Array } {
+  const first = counts.findIndex((n) => n > 0);
+  if (first < 0) return { first: 0, counts: new Uint32Array(0) };
+  return { first, counts: counts.slice(first, counts.findLastIndex((n) => n > 0) + 1) };
+}

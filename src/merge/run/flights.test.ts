@@ -1,0 +1,88 @@
+/** Several engines at once give the bytes and the report of one; what fails fails at its turn, and nothing is left. */
+import { describe, expect, it } from 'vitest';
+import { createCpuEngine } from '../../cpu/cpu-engine';
+import { contractModel, mergeModel, variantsOf } from '../methods/contract.cases';
+import { linear } from '../methods/linear';
+import { ties } from '../methods/ties';
+import type { TensorPlan } from '../plan/plan';
+import type { TensorStatistics } from '../tensor/tensor-outcome';
+import { openFlights } from './flights';
+import type { Lane } from './lane';
+
+const SHAPES = [[300, 64], [3], [65, 64], [0], [4097], [31, 17], [1], [130, 64]];
+const lanes = (count: number) => Array.from({ length: count }, () => createCpuEngine());
+
+describe('tensors under way at once', () => {
+  it.each([2, 3, 8, 16])('%i engines: the bytes and the report of one', async (count) => {
+    for (const method of [ties, linear]) {
+      const model = contractModel(method, variantsOf(method)[0]!, 'BF16', SHAPES);
+      const [engine, ...more] = lanes(count);
+      const one = await mergeModel(createCpuEngine(), method, model, 4096);
+      expect(await mergeModel(engine!, method, model, 4096, 'stop', more)).toEqual(one);
+    }
+  });
+
+  it('the first tensor in order that fails names the failure', async () => {
+    const model = contractModel(ties, variantsOf(ties)[0]!, 'F32', SHAPES);
+    for (const index of [2, 4]) {
+      const { models } = model.tensors[index]!;
+      new Uint32Array(model.bytes.get(models[0]!.view.origin)!.buffer)[0] = 0x7fc00000;
+    }
+    const [engine, ...more] = lanes(4);
+    await expect(mergeModel(engine!, ties, model, 4096, 'stop', more)).rejects.toMatchObject({
+      code: 'NonFinite',
+      message: expect.stringContaining('layers.2'),
+    });
+  });
+});
+
+/** A lane whose tensors are as many bytes as elements, all of them the tensor's number, one byte at a time. */
+function countingLane(begun: number[], hold: Promise<void>): Lane {
+  return {
+    run: undefined as never,
+    lookAhead() {},
+    async merge({ name, elements }, _, emit) {
+      begun.push(Number(name));
+      if (name === '0') await hold;
+      for (let e = 0; e < elements; e++) await emit(new Uint8Array([Number(name)]));
+      return { nonFinite: Number(name) } as TensorStatistics;
+    },
+    close() {},
+  };
+}
+
+describe('a long tensor before its own', () => {
+  const tensors = Array.from({ length: 6 }, (_, i) => ({ name: `${i}`, elements: 3 }) as TensorPlan);
+
+  it.each([
+    [0, [0, 1]],
+    [3, [0, 1, 3]],
+    [9, [0, 1, 3, 4, 5]],
+  ])('lets a lane finish others while there is room for %i bytes', async (room, under) => {
+    let release = () => {};
+    const hold = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const begun: number[] = [];
+    const lane = countingLane(begun, hold);
+    const flights = openFlights([lane, lane], tensors, 0, undefined, room);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(begun).toEqual(under);
+    release();
+    const out: number[] = [];
+    for (const { name } of tensors) {
+      const { nonFinite } = (await flights.land(async (bytes) => void out.push(...bytes)))!;
+      expect(nonFinite).toBe(Number(name));
+    }
+    expect(out).toEqual(tensors.flatMap(({ name }) => Array(3).fill(Number(name))));
+    await flights.cancel();
+  });
+
+  it('ends what waits for its turn', async () => {
+    const begun: number[] = [];
+    const lane = countingLane(begun, Promise.resolve());
+    const flights = openFlights([lane, lane, lane], tensors, 0, undefined, 0);
+    await flights.cancel();
+    expect(begun).toEqual([0, 1, 2]);
+  });
+});

@@ -1,0 +1,145 @@
+/** Tensors under way at once, one per lane; they land in order. */
+import { giveBack } from '../../sources/spare-arrays';
+import type { TensorPlan } from '../plan/plan';
+import type { WholeModel } from '../tensor/delta-pipeline';
+import type { Emit, TensorStatistics } from '../tensor/tensor-outcome';
+import { isComputed, type Lane } from './lane';
+
+export interface Flights {
+  /** Lets the next tensor in order hand its bytes to `emit`; resolves when it has handed over all of them. */
+  land(emit: Emit): Promise<TensorStatistics | undefined>;
+  /** Ends what is under way; resolves when no lane is at work any more. */
+  cancel(): Promise<void>;
+}
+
+/** Finished bytes that may wait for their turn, so that no lane rests while a long tensor is before its own. */
+const WAITING_BYTES = 256 * 2 ** 20;
+
+/** A lane looks ahead from the start of a tensor no larger than this, else from its first finished bytes. */
+const SHORT_ELEMENTS = 2 ** 23;
+
+interface Flight {
+  /** Finished before its turn. */
+  readonly waiting: Uint8Array<ArrayBuffer>[];
+  readonly turn: Deferred<Emit>;
+  readonly done: Deferred<TensorStatistics | undefined>;
+}
+
+/**
+ * Merges `tensors` from number `first` on: every lane takes the next one that none has taken, when it is done with its
+ * own. What is finished before its turn waits, up to {@link WAITING_BYTES} of all lanes together.
+ */
+export function openFlights(
+  lanes: readonly Lane[],
+  tensors: readonly TensorPlan[],
+  first: number,
+  wholeModel: WholeModel | undefined,
+  waitingBytes = WAITING_BYTES,
+): Flights {
+  const flights = new Map<number, Flight>();
+  let next = first;
+  let landing = first;
+  let waits = 0;
+  let hasEnded = false;
+
+  const flightOf = (index: number): Flight => {
+    const flight = flights.get(index) ?? { waiting: [], turn: deferred<Emit>(), done: deferred() };
+    flights.set(index, flight);
+    return flight;
+  };
+  const take = () => (next < tensors.length && !hasEnded ? next++ : undefined);
+  const emitOf =
+    ({ waiting, turn }: Flight): Emit =>
+    async (bytes) => {
+      if (hasEnded) throw ended();
+      if (!turn.isSettled && waits + bytes.byteLength <= waitingBytes) {
+        waits += bytes.byteLength;
+        waiting.push(bytes);
+      } else await (await turn.promise)(bytes);
+    };
+
+  const work = async (lane: Lane, own: number | undefined) => {
+    for (let index = own; index !== undefined && !hasEnded; ) {
+      const tensor = tensors[index]!;
+      const flight = flightOf(index);
+      let following: number | undefined;
+      const lookAhead = () => {
+        if (following !== undefined) return;
+        following = take();
+        if (following !== undefined) lane.lookAhead(tensors[following]);
+      };
+      const emit = emitOf(flight);
+      const merged = lane.merge(tensor, wholeModel, (bytes) => {
+        lookAhead();
+        return emit(bytes);
+      });
+      if (tensor.elements <= SHORT_ELEMENTS) lookAhead();
+      await merged.then(flight.done.resolve, flight.done.reject);
+      lookAhead();
+      index = following;
+    }
+  };
+  // every lane has its first before one looks ahead
+  const begins = lanes.map(take);
+  const working = lanes.map((lane, l) => work(lane, begins[l]));
+
+  return {
+    async land(emit) {
+      const tensor = tensors[landing]!;
+      const { waiting, turn, done } = flightOf(landing);
+      const pass: Emit = async (bytes) => {
+        await emit(bytes);
+        // computed bytes were made for this alone
+        if (isComputed(tensor)) giveBack(bytes.buffer);
+      };
+      for (let bytes = waiting.shift(); bytes; bytes = waiting.shift()) {
+        waits -= bytes.byteLength;
+        await pass(bytes);
+      }
+      turn.resolve(pass);
+      const statistics = await done.promise;
+      flights.delete(landing++);
+      return statistics;
+    },
+    async cancel() {
+      hasEnded = true;
+      for (const { turn } of flights.values()) turn.reject(ended());
+      await Promise.allSettled(working);
+    },
+  };
+}
+
+function ended(): DOMException {
+  return new DOMException('The run has ended.', 'AbortError');
+}
+
+interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly isSettled: boolean;
+  resolve(value: T): void;
+  reject(why: unknown): void;
+}
+
+/** A promise from outside; nobody has to wait for it when it fails. */
+function deferred<T>(): Deferred<T> {
+  let isSettled = false;
+  let settle: { resolve(value: T): void; reject(why: unknown): void } | undefined;
+  const promise = new Promise<T>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  promise.catch(() => {});
+  return {
+    promise,
+    get isSettled() {
+      return isSettled;
+    },
+    resolve(value) {
+      isSettled = true;
+      settle!.resolve(value);
+    },
+    reject(why) {
+      isSettled = true;
+      settle!.reject(why);
+    },
+  };
+}

@@ -1,0 +1,154 @@
+/**
+ * The run: a pure function of (input bytes, recipe). Tensors are written one after the other in the order of the output
+ * files. Each engine computes one at a time while the bytes of its next one are already being read; what is computed
+ * before its turn waits (flights.ts). No model is ever resident.
+ */
+import type { ComputeEngine } from '../../compute/engine';
+import type { TensorReport } from '../../engine/protocol';
+import { AmalgamError } from '../../errors';
+import type { MergeMethod } from '../method';
+import type { Plan, ShardPlan, TensorPlan } from '../plan/plan';
+import type { WholeModel } from '../tensor/delta-pipeline';
+import type { Prepared } from '../tensor/prepared';
+import type { TensorStatistics } from '../tensor/tensor-outcome';
+import type { ReadTensor } from '../tensor/tensor-task';
+import { type Flights, openFlights } from './flights';
+import { isComputed, openLane } from './lane';
+import type { Recover, RunWorkspace } from './run-workspace';
+import { type MeasuringProgress, measuredTensors, measureWholeModel } from './whole-model';
+
+/** Where a shard's bytes go; ShardWriter of the write room is one. */
+export interface ShardSink<Written> {
+  append(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** All bytes of a tensor have been appended. */
+  finishTensor?(report: TensorReport): Promise<void>;
+  finish(): Promise<Written>;
+  abort(): void;
+}
+
+export interface RunOptions<Written> {
+  plan: Plan;
+  shards: readonly ShardPlan[];
+  engine: ComputeEngine;
+  /** More engines of the same kind: as many tensors more are computed at once. */
+  lanes?: readonly ComputeEngine[];
+  methods: ReadonlyMap<string, MergeMethod>;
+  read: ReadTensor;
+  /** @param skipped tensors of the shard that are there already */
+  openShard(shard: ShardPlan, skipped: number): Promise<ShardSink<Written>>;
+  /** What an interrupted run of this plan has left: whole shards, and the tensors that are written, from the first on. */
+  done?: { shards: readonly Written[]; tensors: readonly TensorReport[] };
+  /** Another engine for one whose device failed: the tensor at work is then computed anew. Default: the run fails. */
+  recover?: Recover;
+  /** What was worked out ahead, for methods that need it (`needsPrepared`). */
+  prepared?: Prepared;
+  /** Elements of one tile; the result does not depend on it. */
+  tileElements?: number;
+  signal?: AbortSignal;
+  onTensor?(report: TensorReport): void;
+  /** Told of the sweeps over whole models that some semantics need before the first tensor is merged. */
+  measuring?: MeasuringProgress;
+  /** Seconds the run stood still for stored bytes. */
+  onWait?(seconds: number): void;
+  /** Output bytes written since the last call, and the tensor they belong to. */
+  onBytes?(bytes: number, tensor: string): void;
+}
+
+/**
+ * Merges every tensor of a clean plan into its shards.
+ * @throws AmalgamError `Cancelled`, `NonFinite`, and whatever sources, engine and destination throw
+ */
+export async function runPlan<Written>(
+  options: RunOptions<Written>,
+): Promise<{ tensors: TensorReport[]; shards: Written[] }> {
+  const { plan } = options;
+  const byName = new Map(plan.tensors.map((t) => [t.name, t]));
+  const swept = [...plan.tensors.filter(isComputed), ...measuredTensors(plan, options.methods)];
+  const reports: TensorReport[] = [...(options.done?.tensors ?? [])];
+  const written: Written[] = [...(options.done?.shards ?? [])];
+  const order = options.shards.flatMap((s) => s.tensors.map((t) => byName.get(t.name)!));
+  const lanes = [options.engine, ...(options.lanes ?? [])].map((engine) =>
+    openLane(swept, { ...options, engine }),
+  );
+  let flights: Flights | undefined;
+  try {
+    const work = reports.length < order.length ? await prepare(options, lanes[0]!.run) : undefined;
+    flights = openFlights(lanes, order, reports.length, work);
+    let first = written.reduce((sum, _, i) => sum + options.shards[i]!.tensors.length, 0);
+    for (const shard of options.shards.slice(written.length)) {
+      const skipped = reports.length - first;
+      const sink = await options.openShard(shard, skipped);
+      first += shard.tensors.length;
+      try {
+        for (const { name } of shard.tensors.slice(skipped)) {
+          const tensor = byName.get(name)!;
+          throwIfCancelled(options.signal);
+          const statistics = await flights.land(async (bytes) => {
+            throwIfCancelled(options.signal);
+            await sink.append(bytes);
+            options.onBytes?.(bytes.byteLength, name);
+          });
+          const report = tensorReport(tensor, statistics);
+          reports.push(report);
+          await sink.finishTensor?.(report);
+          options.onTensor?.(report);
+        }
+        written.push(await sink.finish());
+      } catch (error) {
+        sink.abort();
+        throw error;
+      }
+    }
+  } finally {
+    await flights?.cancel();
+    for (const lane of lanes) lane.close();
+  }
+  return { tensors: reports, shards: written };
+}
+
+/** What has to be known of whole models before the first tensor is merged; sweeps them where the method asks for it. */
+function prepare(options: RunOptions<unknown>, run: RunWorkspace): Promise<WholeModel | undefined> {
+  const { plan, methods, read, signal } = options;
+  const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
+  const onTensor = () => throwIfCancelled(signal);
+  return run.retrying(() => {
+    const { work } = run;
+    return measureWholeModel({
+      plan,
+      methods,
+      work,
+      engine: work.engine,
+      read,
+      seed,
+      nonFinite,
+      onTensor,
+      ...(options.measuring ? { progress: options.measuring } : {}),
+    });
+  });
+}
+
+function tensorReport(tensor: TensorPlan, statistics: TensorStatistics | undefined): TensorReport {
+  return {
+    name: tensor.name,
+    layer: tensor.role.layer,
+    module: tensor.role.module,
+    shape: [...tensor.shape],
+    dtype: tensor.dtype,
+    elements: tensor.elements,
+    copied: statistics === undefined,
+    ...(statistics ?? {
+      contributors: [],
+      signConflict: 0,
+      cosine: [],
+      baseNorm: 0,
+      outputChange: 0,
+      nonFinite: 0,
+    }),
+  };
+}
+
+function throwIfCancelled(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) {
+    throw new AmalgamError('Cancelled', 'The merge was cancelled.', 'Start it again when you like.');
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * What some presets need to know of a whole model before its first tensor is merged: one threshold for all tensors of a
+ * contributor, and the sign that wins most elements (TIES as its authors wrote it, Yadav et al. 2023,
+ * `merge_utils.py`). Every tensor is swept, nothing but histograms and counts is kept: memory does not grow with the
+ * model.
+ */
+import type { ComputeEngine } from '../../compute/engine';
+import { HISTOGRAM_BINS } from '../../compute/kernels/histogram';
+import { isWeightDtype } from '../../formats/dtype';
+import type { DeltaPreset, MergeMethod } from '../method';
+import type { Plan, TensorPlan } from '../plan/plan';
+import { storedInputs } from '../plan/plan-bytes';
+import { openComputed } from '../tensor/compute';
+import { countVotes, type WholeModel } from '../tensor/delta-pipeline';
+import { densityOf, inclusiveThreshold } from '../tensor/delta-selectors';
+import { requireFinite } from '../tensor/encode-tile';
+import { countDigit, type KeySearch, readDigit } from '../tensor/radix-search';
+import { beginSearch, DIGITS, KEEP_NONE, narrow, type Search, type Threshold } from '../tensor/radix-select';
+import type { ReadTensor } from '../tensor/tensor-task';
+import type { Workspace } from '../tensor/workspace';
+
+export interface WholeModelOptions {
+  plan: Plan;
+  methods: ReadonlyMap<string, MergeMethod>;
+  work: Workspace;
+  engine: ComputeEngine;
+  read: ReadTensor;
+  seed: number;
+  nonFinite: 'stop' | 'carry';
+  /** Called before each tensor of each sweep; throws to stop. */
+  onTensor?(name: string): void;
+  /** Told how far the sweeps are. */
+  progress?: MeasuringProgress;
+}
+
+export interface MeasuringProgress {
+  /** All sweeps together: bytes to read, and tensors, each counted once for each sweep. */
+  begin(bytes: number, tensors: number): void;
+  /** One more tensor of one sweep, and the bytes read of it. */
+  advance(tensor: string, bytes: number): void;
+  /** The sweeps are over. */
+  end(): void;
+}
+
+/** Measures the whole model where the recipe's preset asks for it; else undefined. @throws AmalgamError `NonFinite` */
+export async function measureWholeModel(options: WholeModelOptions): Promise<WholeModel | undefined> {
+  const { plan, methods } = options;
+  const { trims, votes } = needs(plan, methods);
+  if (!trims && !votes) return undefined;
+  const swept = differing(plan);
+  const sweeps = (trims ? DIGITS.length : 0) + (votes ? 1 : 0);
+  const bytes = swept.reduce((sum, tensor) => sum + readBytes(tensor), 0);
+  options.progress?.begin(sweeps * bytes, sweeps * swept.length);
+  const measured = await measure(options, trims, votes);
+  options.progress?.end();
+  return measured;
+}
+
+async function measure(options: WholeModelOptions, trims: boolean, votes: boolean): Promise<WholeModel> {
+  const thresholds = trims ? await modelThresholds(options) : new Map<string, Threshold>();
+  const measured: WholeModel = { thresholds, majority: 0 };
+  return votes ? { ...measured, majority: await majoritySign(options, measured) } : measured;
+}
+
+/** Bytes of everything stored that a tensor is made from. */
+function readBytes(tensor: TensorPlan): number {
+  const { copy: _, ...computed } = tensor;
+  return storedInputs(computed).reduce((sum, { begin, end }) => sum + end - begin, 0);
+}
+
+/** The tensors that are swept to measure the whole model, copies among them; none where nothing asks for it. */
+export function measuredTensors(plan: Plan, methods: ReadonlyMap<string, MergeMethod>): TensorPlan[] {
+  const { trims, votes } = needs(plan, methods);
+  return trims || votes ? differing(plan) : [];
+}
+
+/** Whether a threshold or the majority sign of whole models is asked for. */
+function needs(plan: Plan, methods: ReadonlyMap<string, MergeMethod>): { trims: boolean; votes: boolean } {
+  const presets = plan.tensors.flatMap((tensor) => {
+    const compute = methods.get(tensor.method)?.compute;
+    return compute?.kind === 'delta' ? [compute.preset(tensor.parameters)] : [];
+  });
+  return {
+    trims: presets.some(({ scope }) => scope === 'model'),
+    votes: presets.some(({ zeroVote }) => zeroVote === 'majority'),
+  };
+}
+
+/** Tensors in which a contributor may differ from the base, whether they are computed or turn out to be copies. */
+function differing(plan: Plan): TensorPlan[] {
+  return plan.tensors.filter(
+    ({ base, models, elements }) =>
+      base !== undefined &&
+      elements > 0 &&
+      isWeightDtype(base.origin.dtype) &&
+      models.some(({ view }) => !view.onBase || view.lowRank || view.addend),
+  );
+}
+
+/**
+ * The threshold of every contributor: |τ| ≥ the (⌊ρN⌋ + 1)-th largest stays, N counting all elements of all its
+ * tensors. That is one more than ⌊ρN⌋, and all that equal the last: the authors' `topk_values_mask`. Nothing stays for
+ * ρ = 0.
+ */
+async function modelThresholds(options: WholeModelOptions): Promise<Map<string, Threshold>> {
+  const { plan } = options;
+  const searches = new Map<string, Search>();
+  const thresholds = new Map<string, Threshold>();
+  for (const id of new Set(plan.tensors.flatMap((tensor) => tensor.models.map((m) => m.id)))) {
+    const own = plan.tensors.flatMap((tensor) =>
+      tensor.models
+        .filter((m) => m.id === id)
+        .map((m) => ({ density: densityOf(m.parameters), n: tensor.elements })),
+    );
+    const total = own.reduce((sum, { n }) => sum + n, 0);
+    const density = own[0]!.density;
+    if (density <= 0) thresholds.set(id, KEEP_NONE);
+    else searches.set(id, beginSearch(Math.min(total, Math.floor(density * total) + 1), total));
+  }
+  for (const digit of DIGITS.keys()) {
+    const counts = await countModel(options, searches, digit);
+    for (const [id, search] of searches) searches.set(id, narrow(search, digit, counts.get(id)!));
+  }
+  for (const [id, search] of searches) thresholds.set(id, inclusiveThreshold(search.prefix));
+  return thresholds;
+}
+
+/** One digit's histogram of every contributor, over all tensors; elements that never differ count as zeros. */
+async function countModel(
+  options: WholeModelOptions,
+  searches: ReadonlyMap<string, Search>,
+  digit: number,
+): Promise<Map<string, Float64Array>> {
+  const { plan, work, engine } = options;
+  const bins = new Map([...searches.keys()].map((id) => [id, new Float64Array(HISTOGRAM_BINS)]));
+  const swept = new Set(differing(plan));
+  for (const tensor of plan.tensors) {
+    if (!swept.has(tensor)) {
+      for (const { id } of tensor.models)
+        if (searches.get(id)?.prefix === 0) bins.get(id)![0]! += tensor.elements;
+      continue;
+    }
+    const task = open(options, tensor);
+    const keys = tensor.models.flatMap(({ id }, i): (KeySearch & { id: string })[] => {
+      const search = searches.get(id);
+      return search ? [{ id, search, buffer: work.values, offset: (i + 1) * work.stride }] : [];
+    });
+    try {
+      engine.clear(work.bins);
+      await task.sweep(async (_, elements) => {
+        countDigit(work, keys, digit, elements);
+        const [status] = await engine.read([{ buffer: work.status, byteLength: work.status.byteLength }]);
+        requireFinite(task, new Uint32Array(status!.buffer), options.nonFinite);
+      });
+      for (const [i, counts] of (await readDigit(work, keys.length)).entries()) {
+        const total = bins.get(keys[i]!.id)!;
+        for (const [b, n] of counts.entries()) total[b]! += n;
+      }
+    } finally {
+      task.close();
+    }
+    options.progress?.advance(tensor.name, readBytes(tensor));
+  }
+  return bins;
+}
+
+/** The sign of (elements that elect +) − (elements that elect −) over all tensors. */
+async function majoritySign(options: WholeModelOptions, wholeModel: WholeModel): Promise<number> {
+  let balance = 0;
+  for (const tensor of differing(options.plan)) {
+    const task = open(options, tensor);
+    try {
+      const preset = presetOf(options, tensor);
+      const { seed, nonFinite } = options;
+      const { positive, negative } = await countVotes(task, { preset, seed, nonFinite, wholeModel });
+      balance += positive - negative;
+    } finally {
+      task.close();
+    }
+    options.progress?.advance(tensor.name, readBytes(tensor));
+  }
+  return Math.sign(balance);
+}
+
+function open(options: WholeModelOptions, tensor: TensorPlan) {
+  options.onTensor?.(tensor.name);
+  return openComputed(tensor, options.methods.get(tensor.method)!, options.work, options.read);
+}
+
+function presetOf({ methods }: WholeModelOptions, tensor: TensorPlan): DeltaPreset {
+  const { compute } = methods.get(tensor.method)!;
+  if (compute.kind !== 'delta') throw new Error(`${tensor.method} works on no differences`);
+  return compute.preset(tensor.parameters);
+}

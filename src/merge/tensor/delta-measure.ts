@@ -1,0 +1,120 @@
+/** What the delta pipeline measures tile by tile, and the coefficients it combines with. */
+import { exactFloats } from '../../compute/exact';
+import { BLOCK, blockCount } from '../../compute/kernel';
+import { absoluteSum } from '../../compute/kernels/absolute-sum';
+import { gram, pairCount } from '../../compute/kernels/gram';
+import type { DeltaPreset } from '../method';
+import { densityOf, type Selector, trims } from './delta-selectors';
+import { reciprocal } from './divisor';
+import type { GramSums } from './tensor-outcome';
+import type { TensorTask } from './tensor-task';
+
+/** Enqueues the products of all slots of the tile into `work.sums`; returns the bytes to read back. */
+export function runGram(task: TensorTask, elements: number): number {
+  const { work, plan } = task;
+  const count = plan.models.length + 1;
+  work.engine.run(gram, {
+    params: { elements, slot: 0, stride: work.stride, count, run: BLOCK },
+    buffers: { values: work.values, sums: work.sums },
+    groups: blockCount(elements),
+    elements,
+  });
+  return blockCount(elements) * pairCount(count) * 4;
+}
+
+export interface TileMeasure {
+  gram: Float32Array;
+  /** Non-finite counts, one per slot. */
+  status: Uint32Array;
+  /** ‖·‖₁ of every contributor, where asked for. */
+  l1: number[];
+}
+
+/** Products of all slots and, where asked, ‖·‖₁ of every contributor, for the tile as it stands in the slots. */
+export async function measureTile(
+  task: TensorTask,
+  elements: number,
+  wantsL1: boolean,
+): Promise<TileMeasure> {
+  const { work, plan } = task;
+  const { engine, stride } = work;
+  const models = plan.models.length;
+  const blocks = blockCount(elements);
+  const l1 = wantsL1 ? engine.allocate(models * blocks * 4, 'l1 sums') : undefined;
+  const gramBytes = runGram(task, elements);
+  if (l1) {
+    for (let i = 0; i < models; i++) {
+      engine.run(absoluteSum, {
+        params: { elements, slot: (i + 1) * stride, out: i * blocks },
+        buffers: { values: work.values, sums: l1 },
+        groups: blocks,
+        elements,
+      });
+    }
+  }
+  const [products, status, l1Bytes] = await engine.read([
+    { buffer: work.sums, byteLength: gramBytes },
+    { buffer: work.status, byteLength: work.status.byteLength },
+    ...(l1 ? [{ buffer: l1, byteLength: models * blocks * 4 }] : []),
+  ]);
+  if (l1) engine.free(l1);
+  const sums = l1Bytes ? new Float32Array(l1Bytes.buffer) : new Float32Array(0);
+  return {
+    gram: new Float32Array(products!.buffer),
+    status: new Uint32Array(status!.buffer),
+    l1: Array.from({ length: l1 ? models : 0 }, (_, i) =>
+      sums.subarray(i * blocks, (i + 1) * blocks).reduce((a, b) => a + b, 0),
+    ),
+  };
+}
+
+/**
+ * What kept values of each contributor are multiplied by.
+ * @param l1 ‖τ‖₁ of all and of what was kept, where the preset matches them. mergekit leaves vanishing norms alone
+ *   (sparsify.py: below 1e-7)
+ */
+export function rescaleFactors(
+  task: TensorTask,
+  preset: DeltaPreset,
+  selectors: readonly Selector[],
+  l1: { all: readonly number[]; kept: readonly number[] } | undefined,
+): number[] {
+  return selectors.map((s, i) => {
+    if (!trims(s)) return 1;
+    if (l1) return l1.all[i]! >= 1e-7 && l1.kept[i]! >= 1e-7 ? l1.all[i]! / l1.kept[i]! : 1;
+    const density = densityOf(task.plan.models[i]!.parameters);
+    return preset.rescale === '1/density' && density > 0 ? 1 / density : 1;
+  });
+}
+
+/**
+ * SCE's matrix-level coefficients (Wan et al. 2024): mean squares of what is kept over their sum; equal ones where the
+ * sum is below `floor`, or 0.
+ */
+export function energyWeights(kept: GramSums, models: number, elements: number, floor: number): number[] {
+  const energies = Array.from({ length: models }, (_, i) => kept.at(i + 1, i + 1) / elements);
+  const sum = energies.reduce((a, b) => a + b, 0);
+  return energies.map((energy) => (sum > 0 && sum >= floor ? energy / sum : 1 / models));
+}
+
+/** Weights, scales and the reciprocal of the divisor for every set of agreeing models (see shaders/combine.wgsl). */
+export function writeCoefficients(
+  task: TensorTask,
+  preset: DeltaPreset,
+  given: readonly number[],
+  scales: readonly number[],
+): void {
+  const { work } = task;
+  const weights = given.map(Math.fround);
+  const n = weights.length;
+  const elects = preset.consensus !== 'none';
+  const sets = elects ? 2 ** n : 1;
+  const table = new Float32Array(2 * n + sets);
+  table.set(weights, 0);
+  table.set(scales, n);
+  for (let set = 0; set < sets; set++) {
+    const agreeing = elects ? weights.filter((_, i) => (set >> i) & 1) : weights;
+    table[2 * n + set] = preset.normalize ? reciprocal(preset, agreeing) : 1;
+  }
+  work.engine.write(work.coefficients, 0, new Uint8Array(exactFloats(table).buffer));
+}

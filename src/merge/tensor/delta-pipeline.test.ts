@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import type { ComputeEngine } from '../../compute/engine';
+import { BLOCK } from '../../compute/kernel';
+import { createCpuEngine } from '../../cpu/cpu-engine';
+import { decodeToF32 } from '../../formats/half';
+import { oracleMask, oracleMerge } from './delta-oracle';
+import { mergeOn, PRESETS, syntheticTensor } from './delta-pipeline.cases';
+
+const engine = createCpuEngine();
+/** Half a unit in the last place of the output dtype for values below 0.5, and the f32 arithmetic on the way. */
+const TOLERANCE = { F32: 1.2e-7, F16: 1.23e-4, BF16: 9.8e-4 };
+
+describe.each(PRESETS)('%s', (_, preset) => {
+  it.each(['F32', 'F16', 'BF16'] as const)('%s agrees with the f64 oracle', async (dtype) => {
+    const tensor = syntheticTensor(dtype);
+    const { bytes, statistics } = await mergeOn(engine, tensor, preset, 64);
+    const values = new Float32Array(tensor.plan.elements);
+    decodeToF32(bytes, dtype, values);
+    const expected = oracleMerge(tensor.base, tensor.models, preset, 42, tensor.plan.name);
+    let worst = 0;
+    values.forEach((v, e) => {
+      worst = Math.max(worst, Math.abs(v - expected[e]!));
+    });
+    expect(worst).toBeLessThan(TOLERANCE[dtype]);
+
+    tensor.models.forEach((m, i) => {
+      const mask = oracleMask(m, preset.select, 42, tensor.plan.name);
+      const report = statistics.contributors[i]!;
+      const norm = (keep: (e: number) => boolean) =>
+        Math.sqrt(m.tau.reduce((sum, t, e) => sum + (keep(e) ? t * t : 0), 0));
+      expect(report.kept).toBe(mask.reduce((a, b) => a + b, 0));
+      expect(report.norm).toBeCloseTo(
+        norm(() => true),
+        4,
+      );
+      expect(report.keptNorm).toBeCloseTo(
+        norm((e) => mask[e] === 1),
+        4,
+      );
+    });
+    const change = Math.sqrt(expected.reduce((s, x, e) => s + (x - tensor.base[e]!) ** 2, 0));
+    const size = Math.sqrt(tensor.base.reduce((s, x) => s + x * x, 0));
+    expect(statistics.outputChange).toBeCloseTo(change / size, 4);
+  });
+
+  it('gives the same bytes and statistics for any tile size', async () => {
+    const tensor = syntheticTensor('BF16');
+    const whole = await mergeOn(engine, tensor, preset, 64);
+    for (const blocks of [1, 2, 3]) {
+      const cut = await mergeOn(engine, tensor, preset, blocks);
+      expect(cut.bytes).toEqual(whole.bytes);
+      expect(cut.statistics).toEqual(whole.statistics);
+    }
+  });
+});
+
+it('waits for the engine in every sweep: no more than one tile’s stored bytes are in its queue', async () => {
+  const tensor = syntheticTensor('BF16');
+  let queued = 0;
+  let most = 0;
+  const counting: ComputeEngine = {
+    ...engine,
+    keptBytes: 0,
+    write(buffer, byteOffset, data, handOver) {
+      if (handOver) queued += data.byteLength;
+      most = Math.max(most, queued);
+      engine.write(buffer, byteOffset, data, handOver);
+    },
+    read(ranges) {
+      queued = 0;
+      return engine.read(ranges);
+    },
+  };
+  const ties = PRESETS.find(([name]) => name === 'ties')![1];
+  const { bytes } = await mergeOn(counting, tensor, ties, 1);
+  expect(bytes).toEqual((await mergeOn(engine, tensor, ties, 64)).bytes);
+  // base and full fine-tune, one block of BF16 each
+  expect(most).toBe(2 * BLOCK * 2);
+});
+
+it('stops at NaN, naming the tensor and the model', async () => {
+  const tensor = syntheticTensor('F32');
+  const { read } = tensor;
+  tensor.read = async (ref, begin, end) => {
+    const bytes = await read(ref, begin, end);
+    if (ref.key === 'full' && begin === 0) new Uint32Array(bytes.buffer)[5] = 0x7fc00000;
+    return bytes;
+  };
+  await expect(mergeOn(engine, tensor, PRESETS[1]![1], 64)).rejects.toMatchObject({
+    code: 'NonFinite',
+    message: expect.stringMatching(/up_proj.*1 values of full/),
+  });
+});

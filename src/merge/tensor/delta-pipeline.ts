@@ -1,0 +1,273 @@
+/**
+ * The delta pipeline: τᵢ = Wᵢ − W₀ → select → rescale → combine (weights, sign consensus, divisor) → ×λ → + W₀ →
+ * round once. Every delta method is a preset of it (DESIGN §4, docs/methods.md).
+ */
+import { exact } from '../../compute/exact';
+import { blockCount } from '../../compute/kernel';
+import { COMBINE_STATS, combine, ELECTION } from '../../compute/kernels/combine';
+import type { DeltaPreset } from '../method';
+import { energyWeights, measureTile, rescaleFactors, runGram, writeCoefficients } from './delta-measure';
+import { type Score, scoreOf } from './delta-score';
+import {
+  applySelectors,
+  closeSelectors,
+  type ModelThresholds,
+  openSearches,
+  openSelectors,
+  reportedThreshold,
+  type Selector,
+  trims,
+} from './delta-selectors';
+import { encodeTile, requireFinite } from './encode-tile';
+import type { Prepared } from './prepared';
+import { countDigit, finishSearches, type KeySearch, takeDigit } from './radix-search';
+import { type Emit, GramSums, ratio, type TensorStatistics } from './tensor-outcome';
+import type { TensorTask } from './tensor-task';
+import type { Tile } from './tiles';
+
+export interface DeltaSettings {
+  preset: DeltaPreset;
+  seed: number;
+  nonFinite: 'stop' | 'carry';
+  /** What was measured on the whole model, where the preset asks for it (whole-model.ts). */
+  wholeModel?: WholeModel;
+  /** What was chosen ahead of the run, where the preset takes it (prepared.ts). */
+  prepared?: Prepared;
+}
+
+export interface WholeModel {
+  thresholds: ModelThresholds;
+  /** The sign that won most elements; 0 for a draw. */
+  majority: number;
+}
+
+/** A tensor whose selection and coefficients are settled; `close` when it is merged. */
+interface Settled {
+  selectors: Selector[];
+  score: Score | undefined;
+  /** Products of all slots before trimming, where they have been measured. */
+  full: GramSums | undefined;
+  /** Trims the tile, unless it was left trimmed by an earlier sweep; counts go to `work.kept`. */
+  trim(tile: Tile, elements: number): Promise<void>;
+}
+
+/** Merges one tensor and hands its bytes to `emit`. @throws AmalgamError `NonFinite` */
+export async function mergeDelta(
+  task: TensorTask,
+  settings: DeltaSettings,
+  emit: Emit,
+): Promise<TensorStatistics> {
+  const settled = await settle(task, settings);
+  try {
+    return await lastSweep(task, settled, settings, emit);
+  } finally {
+    closeSelectors(task, settled.selectors);
+  }
+}
+
+/** How many elements of a tensor elect + and how many −, with thresholds known and every zero vote left out. */
+export async function countVotes(
+  task: TensorTask,
+  settings: DeltaSettings,
+): Promise<{ positive: number; negative: number }> {
+  const settled = await settle(task, settings);
+  const { work } = task;
+  const votes = { positive: 0, negative: 0 };
+  await task.sweep(async (tile, elements) => {
+    await settled.trim(tile, elements);
+    runCombine(task, settings, elements);
+    const [bytes] = await work.engine.read([
+      { buffer: work.stats, byteLength: blockCount(elements) * COMBINE_STATS * 4 },
+    ]);
+    const counts = new Uint32Array(bytes!.buffer);
+    for (let at = 0; at < counts.length; at += COMBINE_STATS) {
+      votes.positive += counts[at + 2]!;
+      votes.negative += counts[at + 3]!;
+    }
+  });
+  closeSelectors(task, settled.selectors);
+  return votes;
+}
+
+/** Finds thresholds, scales and coefficients, in as few sweeps as the preset allows. */
+async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settled> {
+  const { plan, work } = task;
+  const { preset } = settings;
+  const models = plan.models.length;
+  const selectors = openSelectors(
+    task,
+    preset,
+    settings.seed,
+    settings.wholeModel?.thresholds,
+    settings.prepared,
+  );
+  const score = scoreOf(task, preset);
+  const matchesL1 = preset.rescale === 'l1' && selectors.some(trims);
+  const needsEnergy = preset.weights === 'energy';
+  let trimmed = false;
+  const settled: Settled = {
+    selectors,
+    score,
+    full: undefined,
+    async trim(tile, elements) {
+      if (trimmed) return;
+      work.engine.clear(work.kept);
+      score?.fill(tile, elements);
+      score?.apply(tile, elements);
+      await applySelectors(task, selectors, tile, elements);
+      // a tensor of one tile stays on the device as it is left: trimming it again would trim what is left
+      trimmed = task.tiles.length === 1;
+    },
+  };
+
+  let l1: number[] = [];
+  if (openSearches(selectors).length > 0 || score || matchesL1 || needsEnergy) {
+    settled.full = new GramSums(models + 1);
+    l1 = await firstSweep(task, settled, matchesL1, settings);
+  }
+  if (!matchesL1 && !(needsEnergy && score)) {
+    const weights = needsEnergy
+      ? energyWeights(settled.full!, models, plan.elements, preset.floor ?? 0)
+      : plan.models.map((m) => Number(m.parameters.weight ?? 1));
+    writeCoefficients(task, preset, weights, rescaleFactors(task, preset, selectors, undefined));
+    return settled;
+  }
+  // what is kept has to be measured before it can be combined
+  const keptL1 = new Array<number>(models).fill(0);
+  const kept = new GramSums(models + 1);
+  await task.sweep(async (tile, elements) => {
+    await settled.trim(tile, elements);
+    const sums = await measureTile(task, elements, matchesL1);
+    kept.add(sums.gram);
+    for (let i = 0; i < models; i++) keptL1[i]! += sums.l1[i] ?? 0;
+  });
+  const weights = needsEnergy
+    ? energyWeights(kept, models, plan.elements, preset.floor ?? 0)
+    : plan.models.map((m) => Number(m.parameters.weight ?? 1));
+  const norms = matchesL1 ? { all: l1, kept: keptL1 } : undefined;
+  writeCoefficients(task, preset, weights, rescaleFactors(task, preset, selectors, norms));
+  return settled;
+}
+
+/** First sweep: products of all slots, ‖τ‖₁ where asked, then all digits of every search. Returns the L1 norms. */
+async function firstSweep(
+  task: TensorTask,
+  { selectors, score, full }: Settled,
+  wantsL1: boolean,
+  settings: DeltaSettings,
+): Promise<number[]> {
+  const { work } = task;
+  const l1 = new Array<number>(selectors.length).fill(0);
+  const own: KeySearch[] = openSearches(selectors);
+  const early = score ? [] : own;
+  work.engine.clear(work.bins);
+  await task.sweep(async (tile, elements) => {
+    countDigit(work, early, 0, elements);
+    const sums = await measureTile(task, elements, wantsL1);
+    requireFinite(task, sums.status, settings.nonFinite);
+    full!.add(sums.gram);
+    for (let i = 0; i < l1.length; i++) l1[i]! += sums.l1[i] ?? 0;
+    await score?.measure(tile, elements);
+  });
+  await takeDigit(work, early, 0);
+  if (!score) {
+    await finishSearches(task, own, () => {});
+    return l1;
+  }
+  score.measured();
+  await task.sweep(async (tile, elements) => {
+    score.fill(tile, elements);
+    countDigit(work, score.searches, 0, elements);
+  }, false);
+  await takeDigit(work, score.searches, 0);
+  await finishSearches(task, score.searches, score.fill);
+  score.decide();
+  return l1;
+}
+
+function runCombine(task: TensorTask, { preset, wholeModel }: DeltaSettings, elements: number): void {
+  const { work, plan } = task;
+  work.engine.run(combine, {
+    params: {
+      elements,
+      stride: work.stride,
+      models: plan.models.length,
+      election: ELECTION[electionOf(preset)],
+      zero_negative: preset.zeroVote === 'majority' && wholeModel && wholeModel.majority <= 0 ? 1 : 0,
+      lambda: exact(preset.lambda),
+    },
+    buffers: { values: work.values, coefficients: work.coefficients, out: work.merged, stats: work.stats },
+    groups: blockCount(elements),
+    elements,
+  });
+}
+
+function electionOf(preset: DeltaPreset): keyof typeof ELECTION {
+  if (preset.consensus === 'none') return 'none';
+  if (preset.consensus === 'count') return 'signs';
+  return preset.ballots === 'unweighted' ? 'values' : 'weighted';
+}
+
+/** Last sweep: select, combine, encode, emit; products of what was kept and the change of the output on the way. */
+async function lastSweep(
+  task: TensorTask,
+  settled: Settled,
+  settings: DeltaSettings,
+  emit: Emit,
+): Promise<TensorStatistics> {
+  const { plan, work } = task;
+  const { selectors } = settled;
+  const models = plan.models.length;
+  const kept = new Array<number>(models).fill(0);
+  const keptSums = new GramSums(models + 1);
+  let conflicts = 0;
+  let change = 0;
+  let nonFinite = 0;
+  const trimming = selectors.some(trims);
+  const full = settled.full ?? (trimming ? new GramSums(models + 1) : keptSums);
+  await task.sweep(async (tile, elements) => {
+    if (trimming && !settled.full) {
+      // nothing was searched: this sweep is the only one, so the task vectors are measured before they are trimmed
+      const sums = await measureTile(task, elements, false);
+      requireFinite(task, sums.status, settings.nonFinite);
+      full.add(sums.gram);
+    }
+    const blocks = blockCount(elements);
+    await settled.trim(tile, elements);
+    const gramBytes = runGram(task, elements);
+    runCombine(task, settings, elements);
+    const [bytes, status, gramData, keptData, statsData] = await encodeTile(task, work.merged, elements, [
+      { buffer: work.sums, byteLength: gramBytes },
+      { buffer: work.kept, byteLength: work.kept.byteLength },
+      { buffer: work.stats, byteLength: blocks * COMBINE_STATS * 4 },
+    ]);
+    nonFinite += requireFinite(task, status, settings.nonFinite);
+    keptSums.add(new Float32Array(gramData!.buffer));
+    const counts = new Uint32Array(keptData!.buffer);
+    for (const [i, s] of selectors.entries()) {
+      if (s.kind === 'prepared') kept[i] = s.selection.kept;
+      else kept[i]! += trims(s) ? counts[s.kind === 'score' ? 0 : i]! : elements;
+    }
+    const stats = new Uint32Array(statsData!.buffer);
+    const squares = new Float32Array(statsData!.buffer);
+    for (let at = 0; at < stats.length; at += COMBINE_STATS) {
+      conflicts += stats[at]!;
+      change += squares[at + 1]!;
+    }
+    await emit(bytes);
+  });
+  return {
+    contributors: plan.models.map((m, i) => ({
+      id: m.id,
+      kept: kept[i]!,
+      threshold: reportedThreshold(selectors[i]!),
+      norm: full.norm(i + 1),
+      keptNorm: keptSums.norm(i + 1),
+    })),
+    signConflict: ratio(conflicts, plan.elements),
+    cosine: full.cosines(1),
+    baseNorm: full.norm(0),
+    outputChange: ratio(Math.sqrt(change), full.norm(0)),
+    nonFinite,
+  };
+}

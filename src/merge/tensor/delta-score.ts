@@ -1,0 +1,179 @@
+/**
+ * Selections by a score that all contributors share: where the models differ most (SCE), and where a change stands out
+ * against the rest of the tensor (Arcee fusion). The score of a tile lies in `work.packed`, which is free until the
+ * tile is encoded.
+ */
+import { exactFloats } from '../../compute/exact';
+import { blockCount } from '../../compute/kernel';
+import { countEqual } from '../../compute/kernels/count-equal';
+import { maskByScore } from '../../compute/kernels/mask-by-score';
+import { rowScore } from '../../compute/kernels/row-score';
+import { selectThreshold } from '../../compute/kernels/select-threshold';
+import { variance } from '../../compute/kernels/variance';
+import type { DeltaPreset } from '../method';
+import type { KeySearch } from './radix-search';
+import {
+  beginSearch,
+  KEEP_NONE,
+  keyToMagnitude,
+  magnitudeToKey,
+  NO_CUT,
+  type Threshold,
+} from './radix-select';
+import { rowDivergences } from './row-divergence';
+import type { TensorTask } from './tensor-task';
+import type { Tile } from './tiles';
+import { rowLength } from './vector-groups';
+
+export interface Score {
+  searches: KeySearch[];
+  /** Looks at the tile before anything is trimmed; first sweep only. */
+  measure(tile: Tile, elements: number): Promise<void>;
+  /** Called when every tile has been measured, before the first digit is taken. */
+  measured(): void;
+  /** Computes the score of the tile. */
+  fill(tile: Tile, elements: number): void;
+  /** Called when the searches are finished. */
+  decide(): void;
+  /** Trims the task vectors of the tile; `fill` was called. The number kept goes to work.kept[0]. */
+  apply(tile: Tile, elements: number): void;
+}
+
+/** The shared score of a preset, or undefined where every contributor is selected by itself, or all is kept. */
+export function scoreOf(task: TensorTask, preset: DeltaPreset): Score | undefined {
+  if (preset.select === 'variance' && (preset.share ?? 1) < 1) return varianceScore(task, preset.share ?? 1);
+  return preset.select === 'fusion' ? fusionScore(task) : undefined;
+}
+
+/** Keeps ⌊share · n⌋ of the n elements whose variance over the models is not 0 (mergekit 0.1.4, `sce.py`). */
+function varianceScore(task: TensorTask, share: number): Score {
+  const { work, plan } = task;
+  const { elements: total } = plan;
+  const models = plan.models.length;
+  const search: KeySearch = { buffer: work.packed, offset: 0, search: beginSearch(0, total) };
+  let zeros = 0;
+  let threshold: Threshold = KEEP_NONE;
+  const score: Score = {
+    searches: [search],
+    async measure(tile, elements) {
+      score.fill(tile, elements);
+      const blocks = blockCount(elements);
+      work.engine.run(countEqual, {
+        params: { elements, slot: 0, key: 0, out: 0 },
+        buffers: { values: work.packed, counts: work.stats },
+        groups: blocks,
+        elements,
+      });
+      const [bytes] = await work.engine.read([{ buffer: work.stats, byteLength: blocks * 4 }]);
+      for (const n of new Uint32Array(bytes!.buffer)) zeros += n;
+    },
+    measured() {
+      const k = Math.floor(share * (total - zeros));
+      if (k > 0) search.search = beginSearch(k, total);
+      else score.searches = [];
+    },
+    fill(_, elements) {
+      work.engine.run(variance, {
+        params: { elements, stride: work.stride, models },
+        buffers: { values: work.values, score: work.packed },
+        groups: blockCount(elements),
+        elements,
+      });
+    },
+    decide() {
+      threshold = search.threshold ?? KEEP_NONE;
+    },
+    apply: (tile, elements) => maskTile(task, tile, elements, threshold),
+  };
+  return score;
+}
+
+/**
+ * Keeps what has an importance |τ|·KL(row) of at least median + 1.5·(q₃ − q₁), quantiles being order statistics without
+ * interpolation (mergekit 0.1.4, `arcee_fusion.py`; exact here for every size, not of a random million).
+ */
+function fusionScore(task: TensorTask): Score {
+  const { work, plan } = task;
+  const { elements: total } = plan;
+  const cols = rowLength(plan.shape);
+  const divergences = new Float64Array(total / cols);
+  let factors = new Float32Array(0);
+  const quantile = (q: number): KeySearch => ({
+    buffer: work.packed,
+    offset: 0,
+    search: beginSearch(total - Math.floor(q * (total - 1)), total),
+  });
+  const [q1, median, q3] = [quantile(0.25), quantile(0.5), quantile(0.75)];
+  let threshold: Threshold | undefined;
+  return {
+    searches: [],
+    async measure(tile, elements) {
+      const [base, tau] = await work.engine.read([
+        { buffer: work.values, byteLength: elements * 4 },
+        { buffer: work.values, byteOffset: work.stride * 4, byteLength: elements * 4 },
+      ]);
+      divergences.set(
+        rowDivergences(new Float32Array(base!.buffer), new Float32Array(tau!.buffer), cols),
+        tile.begin / cols,
+      );
+    },
+    measured() {
+      // the selection does not depend on a common factor; with the largest near 1 no importance underflows
+      const largest = divergences.reduce((a, b) => Math.max(a, b), 0);
+      const scale = largest > 0 ? 2 ** -Math.floor(Math.log2(largest)) : 1;
+      factors = exactFloats(divergences.map((d) => d * scale));
+      this.searches = [q1, median, q3];
+    },
+    fill(tile, elements) {
+      const rows = elements / cols;
+      const factor = work.engine.allocate(rows * 4, 'row divergences');
+      const first = tile.begin / cols;
+      work.engine.write(factor, 0, new Uint8Array(factors.slice(first, first + rows).buffer));
+      work.engine.run(rowScore, {
+        params: { elements, slot: work.stride, cols },
+        buffers: { values: work.values, factor, score: work.packed },
+        groups: blockCount(elements),
+        elements,
+      });
+      work.engine.free(factor);
+    },
+    decide() {
+      const [a, b, c] = [q1, median, q3].map((s) => keyToMagnitude(s.search.prefix));
+      const value = Math.fround(b! + Math.fround(1.5 * Math.fround(c! - a!)));
+      threshold = { key: magnitudeToKey(value), cutBlock: NO_CUT, cutQuota: 0 };
+    },
+    apply(tile, elements) {
+      maskTile(task, tile, elements, threshold!);
+    },
+  };
+}
+
+/** Trims the score, then every task vector where nothing of the score is left. */
+function maskTile(task: TensorTask, tile: Tile, elements: number, threshold: Threshold): void {
+  const { work, plan } = task;
+  const groups = blockCount(elements);
+  work.engine.run(selectThreshold, {
+    params: {
+      elements,
+      slot: 0,
+      first_block: blockCount(tile.begin),
+      key: threshold.key,
+      cut_block: threshold.cutBlock,
+      cut_quota: threshold.cutQuota,
+      inner_key: KEEP_NONE.key,
+      inner_cut_block: KEEP_NONE.cutBlock,
+      inner_cut_quota: KEEP_NONE.cutQuota,
+      out: 0,
+    },
+    buffers: { values: work.packed, kept: work.kept },
+    groups,
+    elements,
+  });
+  if (threshold.key === 0) return; // even a score of 0 reaches the threshold: everything stays
+  work.engine.run(maskByScore, {
+    params: { elements, stride: work.stride, models: plan.models.length },
+    buffers: { score: work.packed, values: work.values },
+    groups,
+    elements,
+  });
+}

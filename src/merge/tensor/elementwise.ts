@@ -1,0 +1,80 @@
+/** Methods with a kernel of their own that looks at one element of every vector at a time. */
+import type { EngineBuffer } from '../../compute/engine';
+import { exactFloats } from '../../compute/exact';
+import { blockCount, type Kernel } from '../../compute/kernel';
+import type { ElementwiseCompute } from '../method';
+import { TileSums } from './finish-tile';
+import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
+import type { TensorTask } from './tensor-task';
+
+/**
+ * What such a kernel has: `values` with the base in slot 0 and the models behind it, `stride` apart, `coefficients`
+ * as the method lays them out, `out` for the result and `counters` to add to.
+ */
+export type ElementwiseKernel = Kernel<
+  'elements' | 'stride' | 'models',
+  'values' | 'coefficients' | 'out' | 'counters'
+>;
+
+/**
+ * Merges one tensor in one sweep, or in two where the coefficients depend on counts.
+ * @throws AmalgamError `NonFinite`
+ */
+export async function mergeElementwise(
+  task: TensorTask,
+  method: ElementwiseCompute,
+  nonFinite: 'stop' | 'carry',
+  emit: Emit,
+): Promise<TensorStatistics> {
+  const { work, plan } = task;
+  const { engine } = work;
+  const models = plan.models.length;
+  const counters = engine.allocate(method.counters(models) * 4, 'counters');
+  const first = method.coefficients(plan.parameters, models);
+  const coefficients = engine.allocate(first.length * 4, 'coefficients');
+  const sums = new TileSums(task, nonFinite);
+  const run = (elements: number) =>
+    engine.run(method.kernel, {
+      params: { elements, stride: work.stride, models },
+      buffers: { values: work.values, coefficients, out: work.merged, counters },
+      groups: blockCount(elements),
+      elements,
+    });
+  /** Counters of a tile, so that they never overflow: a tile has fewer than 2^32 elements, a tensor may have more. */
+  const take = async (totals: number[]) => {
+    const [bytes] = await engine.read([{ buffer: counters, byteLength: totals.length * 4 }]);
+    engine.clear(counters);
+    for (const [i, n] of new Uint32Array(bytes!.buffer).entries()) totals[i]! += n;
+  };
+  const counted = new Array<number>(method.counters(models)).fill(0);
+  try {
+    write(engine, coefficients, first);
+    if (method.recount) {
+      await task.sweep(async (_, elements) => {
+        run(elements);
+        await take(counted);
+        await sums.measure(elements);
+      });
+      write(engine, coefficients, method.recount(plan.parameters, models, counted));
+    }
+    await task.sweep(async (_, elements) => {
+      run(elements);
+      if (method.recount) engine.clear(counters);
+      else await take(counted);
+      await sums.finish(elements, method.recount !== undefined, emit);
+    });
+  } finally {
+    engine.free(counters);
+    engine.free(coefficients);
+  }
+  return vectorStatistics(plan, sums.products, {
+    change: sums.change,
+    baseNorm: sums.products.norm(0),
+    nonFinite: sums.nonFinite,
+    kept: counted.slice(0, models),
+  });
+}
+
+function write(engine: TensorTask['work']['engine'], buffer: EngineBuffer, values: readonly number[]): void {
+  engine.write(buffer, 0, new Uint8Array(exactFloats(values).buffer));
+}

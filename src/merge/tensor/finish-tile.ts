@@ -1,0 +1,70 @@
+/** The end of a tile for merges outside the delta pipeline: statistics, encoding, the check for NaN and infinities. */
+import { BLOCK, blockCount } from '../../compute/kernel';
+import { changeSquares } from '../../compute/kernels/change-squares';
+import { gram, pairCount } from '../../compute/kernels/gram';
+import { encodeTile, requireFinite } from './encode-tile';
+import { type Emit, GramSums } from './tensor-outcome';
+import type { TensorTask } from './tensor-task';
+
+/** What the tiles of a tensor add up to. */
+export class TileSums {
+  readonly products: GramSums;
+  /** Σ (out − W₀)², against zero where there is no base. */
+  change = 0;
+  nonFinite = 0;
+
+  constructor(
+    private readonly task: TensorTask,
+    private readonly policy: 'stop' | 'carry',
+  ) {
+    this.products = new GramSums(task.plan.models.length + 1);
+  }
+
+  /** Adds the products of all slots of the tile as it stands. @throws AmalgamError `NonFinite` */
+  async measure(elements: number): Promise<void> {
+    const { work } = this.task;
+    const bytes = this.runGram(elements);
+    const [products, status] = await work.engine.read([
+      { buffer: work.sums, byteLength: bytes },
+      { buffer: work.status, byteLength: work.status.byteLength },
+    ]);
+    requireFinite(this.task, new Uint32Array(status!.buffer), this.policy);
+    this.products.add(new Float32Array(products!.buffer));
+  }
+
+  /**
+   * Encodes `work.merged` and emits it.
+   * @param measured whether the products have been taken in an earlier sweep
+   */
+  async finish(elements: number, measured: boolean, emit: Emit): Promise<void> {
+    const { work } = this.task;
+    const blocks = blockCount(elements);
+    work.engine.run(changeSquares, {
+      params: { elements },
+      buffers: { values: work.values, out: work.merged, sums: work.stats },
+      groups: blocks,
+      elements,
+    });
+    const bytes = measured ? 0 : this.runGram(elements);
+    const [encoded, status, squares, products] = await encodeTile(this.task, work.merged, elements, [
+      { buffer: work.stats, byteLength: blocks * 4 },
+      { buffer: work.sums, byteLength: bytes },
+    ]);
+    this.nonFinite += requireFinite(this.task, status, this.policy);
+    for (const square of new Float32Array(squares!.buffer)) this.change += square;
+    if (!measured) this.products.add(new Float32Array(products!.buffer));
+    await emit(encoded);
+  }
+
+  private runGram(elements: number): number {
+    const { work, plan } = this.task;
+    const count = plan.models.length + 1;
+    work.engine.run(gram, {
+      params: { elements, slot: 0, stride: work.stride, count, run: BLOCK },
+      buffers: { values: work.values, sums: work.sums },
+      groups: blockCount(elements),
+      elements,
+    });
+    return blockCount(elements) * pairCount(count) * 4;
+  }
+}

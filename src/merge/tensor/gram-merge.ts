@@ -1,0 +1,194 @@
+/**
+ * Methods whose result is a combination Σ cᵢ·vᵢ with coefficients from the scalar products of the vectors: slerp and its
+ * relatives, the Karcher mean, Model Stock. One sweep takes the products, the host solves for the coefficients in f64,
+ * another sweep combines. Row by row both happen in one sweep, for a tile holds whole rows.
+ */
+
+import { gram, pairCount } from '../../compute/kernels/gram';
+import { COLUMN_ROWS, columnGroups, gramColumns } from '../../compute/kernels/gram-columns';
+import { AmalgamError } from '../../errors';
+import type { GramCompute } from '../method';
+import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './affine';
+import { TileSums } from './finish-tile';
+import { type Products, productsOf } from './products';
+import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
+import type { SlotForm, TensorTask } from './tensor-task';
+import { columnStride, groupsOf, rowLength, type VectorGroups } from './vector-groups';
+
+/** What the slots hold: changes where the method asks for them and there is a base. */
+export function gramForm(method: GramCompute, hasBase: boolean): SlotForm {
+  if (method.vectors === 'weights' || (method.vectors === 'changes if base' && !hasBase)) return 'weights';
+  return 'delta';
+}
+
+export function gramGroups(
+  method: GramCompute,
+  plan: Pick<TensorTask['plan'], 'parameters' | 'shape'>,
+): VectorGroups {
+  return groupsOf(method.groups?.(plan.parameters, plan.shape) ?? 'tensor', plan.shape);
+}
+
+/** Merges one tensor. @throws AmalgamError `NonFinite`, `MergeUndefined` where the method has no result */
+export async function mergeGram(
+  task: TensorTask,
+  method: GramCompute,
+  nonFinite: 'stop' | 'carry',
+  emit: Emit,
+): Promise<TensorStatistics> {
+  const { plan } = task;
+  const changes = gramForm(method, plan.base !== undefined) === 'delta';
+  // the vectors of the method: the changes, or the weights, of which the base is the first where there is one
+  const from = changes || !plan.base ? 1 : 0;
+  const solve = (products: Products): number[] => {
+    if (!allFinite(products)) {
+      // NaN among the values was refused when they were read, or is to be carried through
+      if (nonFinite === 'stop')
+        throw undefinedMerge(plan.name, 'its values are too large: their squares overflow');
+      return new Array<number>(products.count + (changes ? 1 : 0)).fill(Number.NaN);
+    }
+    const found = method.coefficients(
+      products,
+      plan.models.map((m) => m.parameters),
+      plan.parameters,
+    );
+    if (!Array.isArray(found)) throw undefinedMerge(plan.name, found.undefined);
+    return changes ? [1, ...found] : found;
+  };
+  const slot = changes ? 0 : from;
+  const sums = new TileSums(task, nonFinite);
+  const groups = gramGroups(method, plan);
+  if (groups === 'rows') await mergeRows(task, solve, { from, slot, changes }, sums, emit);
+  else {
+    const lists =
+      groups === 'tensor'
+        ? await solveTensor(task, solve, from, sums)
+        : await solveColumns(task, solve, from, sums);
+    const per = groups === 'tensor' ? WHOLE : 1;
+    const sum = layOut(lists, changes ? 'changes' : 'weights', { slot, per });
+    await withTable(task, sum, async (run) => {
+      await task.sweep(async (_, elements) => {
+        run(elements);
+        await sums.finish(elements, true, emit);
+      });
+    });
+  }
+  return vectorStatistics(plan, sums.products, {
+    change: plan.base ? sums.change : 0,
+    baseNorm: sums.products.norm(0),
+    nonFinite: sums.nonFinite,
+  });
+}
+
+type Solve = (products: Products) => number[];
+
+function allFinite(products: Products): boolean {
+  for (let i = 0; i < products.count; i++) {
+    for (let j = i; j < products.count; j++) if (!Number.isFinite(products.at(i, j))) return false;
+  }
+  return true;
+}
+
+async function solveTensor(
+  task: TensorTask,
+  solve: Solve,
+  from: number,
+  sums: TileSums,
+): Promise<number[][]> {
+  await task.sweep(async (_, elements) => sums.measure(elements));
+  return [solve(sums.products.products(from))];
+}
+
+/** One list of coefficients per column. */
+async function solveColumns(
+  task: TensorTask,
+  solve: Solve,
+  from: number,
+  sums: TileSums,
+): Promise<number[][]> {
+  const { work, plan } = task;
+  const { engine, stride } = work;
+  const vectors = plan.models.length + 1;
+  const pairs = pairCount(vectors);
+  const cols = columnStride(plan.shape);
+  const totals = Array.from({ length: cols }, () => new Float64Array(pairs));
+  await task.sweep(async (_, elements) => {
+    await sums.measure(elements);
+    const rows = elements / cols;
+    const words = Math.ceil(rows / COLUMN_ROWS) * pairs * cols;
+    const buffer = engine.allocate(words * 4, 'column products');
+    engine.run(gramColumns, {
+      params: { elements, slot: 0, stride, count: vectors, cols },
+      buffers: { values: work.values, sums: buffer },
+      groups: columnGroups(rows, cols),
+      elements,
+    });
+    const [bytes] = await engine.read([{ buffer, byteLength: words * 4 }]);
+    engine.free(buffer);
+    const partial = new Float32Array(bytes!.buffer);
+    for (let i = 0; i < partial.length; i++) {
+      totals[i % cols]![Math.floor(i / cols) % pairs]! += partial[i]!;
+    }
+  });
+  return totals.map((column) => solve(productsOf(column, vectors, from)));
+}
+
+/** Row by row, in one sweep. */
+async function mergeRows(
+  task: TensorTask,
+  solve: Solve,
+  { from, slot, changes }: { from: number; slot: number; changes: boolean },
+  sums: TileSums,
+  emit: Emit,
+): Promise<void> {
+  const { work, plan } = task;
+  const { engine, stride } = work;
+  const vectors = plan.models.length + 1;
+  const pairs = pairCount(vectors);
+  const cols = rowLength(plan.shape);
+  await task.sweep(async (_, elements) => {
+    await sums.measure(elements);
+    const rows = elements / cols;
+    const buffer = engine.allocate(rows * pairs * 4, 'row products');
+    engine.run(gram, {
+      params: { elements, slot: 0, stride, count: vectors, run: cols },
+      buffers: { values: work.values, sums: buffer },
+      groups: rows,
+      elements,
+    });
+    const [bytes] = await engine.read([{ buffer, byteLength: rows * pairs * 4 }]);
+    engine.free(buffer);
+    const products = new Float32Array(bytes!.buffer);
+    const lists = Array.from({ length: rows }, (_, row) =>
+      solve(productsOf(products.subarray(row * pairs, (row + 1) * pairs), vectors, from)),
+    );
+    const sum = layOut(lists, changes ? 'changes' : 'weights', { slot, per: cols });
+    await withTable(task, sum, async (run) => {
+      run(elements);
+      await sums.finish(elements, true, emit);
+    });
+  });
+}
+
+/** Puts the table of a sum on the device while `use` runs. */
+async function withTable(
+  task: TensorTask,
+  sum: WeightedSum,
+  use: (run: (elements: number) => void) => Promise<void>,
+): Promise<void> {
+  const { engine } = task.work;
+  const table = engine.allocate(sum.table.byteLength, 'coefficients');
+  engine.write(table, 0, new Uint8Array(sum.table.buffer));
+  try {
+    await use((elements) => runWeightedSum(task, sum, table, elements));
+  } finally {
+    engine.free(table);
+  }
+}
+
+function undefinedMerge(tensor: string, reason: string): AmalgamError {
+  return new AmalgamError(
+    'MergeUndefined',
+    `${tensor}: ${reason}.`,
+    'Change the weights, leave one of the models out, or choose another method.',
+  );
+}

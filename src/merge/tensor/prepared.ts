@@ -1,0 +1,47 @@
+/**
+ * What was worked out ahead of a run by running the models (src/importance): which changes of a contributor stay, and
+ * changes that were merged as a whole. It is read tile by tile, wherever it is kept.
+ */
+import type { ContributorReport } from '../../engine/protocol';
+import { AmalgamError } from '../../errors';
+
+export interface Prepared {
+  /** What stays of a contributor's change in a tensor; undefined where nothing was chosen (embeddings, norms). */
+  selection(tensor: string, model: string): PreparedSelection | undefined;
+  /** The merged change of a tensor; undefined where none was solved. */
+  solution(tensor: string): PreparedSolution | undefined;
+  /** How much each contributor counts in each row of a tensor, [contributors][rows]; undefined: all alike. */
+  rowWeights(tensor: string): readonly Float64Array[] | undefined;
+}
+
+/** A choice among the elements of τ, or new values for them. Ranges are flat indices of the stored tensor. */
+export type PreparedSelection = { kept: number } & (
+  | {
+      kind: 'mask';
+      /** One bit per element of [begin, end), from the lowest bit of the first word on. */
+      mask(begin: number, end: number): Promise<Uint32Array<ArrayBuffer>>;
+    }
+  | {
+      kind: 'values';
+      /** τ̂ of [begin, end), f32, zero where nothing stays. */
+      values(begin: number, end: number): Promise<Float32Array<ArrayBuffer>>;
+    }
+);
+
+export interface PreparedSolution {
+  /** τ of [begin, end), f32. */
+  values(begin: number, end: number): Promise<Float32Array<ArrayBuffer>>;
+  /** What the report says of the changes that it was solved from. */
+  contributors: ContributorReport[];
+  cosine: number[][];
+}
+
+/** @throws AmalgamError `Internal`: whoever runs a plan that needs it prepares it first */
+export function requirePrepared(prepared: Prepared | undefined, tensor: string): Prepared {
+  if (prepared) return prepared;
+  throw new AmalgamError(
+    'Internal',
+    `${tensor} needs what was not worked out before the run.`,
+    'This is a fault in Amalgam. Copy the details into a bug report.',
+  );
+}

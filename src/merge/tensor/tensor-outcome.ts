@@ -1,0 +1,83 @@
+import { pairCount } from '../../compute/kernels/gram';
+import type { TensorReport } from '../../engine/protocol';
+import type { TensorPlan } from '../plan/plan';
+import { type Products, productsOf } from './products';
+
+/** Receives the encoded bytes of a tensor, tile after tile. */
+export type Emit = (bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
+
+/** What a tensor's computation reports beside its bytes. */
+export type TensorStatistics = Pick<
+  TensorReport,
+  'contributors' | 'signConflict' | 'cosine' | 'baseNorm' | 'outputChange' | 'nonFinite'
+>;
+
+/** A symmetric matrix of products, summed in f64 from the block sums of the gram kernel. */
+export class GramSums {
+  private readonly sums: Float64Array;
+
+  constructor(private readonly count: number) {
+    this.sums = new Float64Array(pairCount(count));
+  }
+
+  /** Adds the block sums of one tile, in block order. */
+  add(blocks: Float32Array): void {
+    const pairs = this.sums.length;
+    for (let i = 0; i < blocks.length; i++) this.sums[i % pairs]! += blocks[i]!;
+  }
+
+  /** ⟨vᵢ, vⱼ⟩ */
+  at(i: number, j: number): number {
+    const [a, b] = i <= j ? [i, j] : [j, i];
+    return this.sums[a * this.count - (a * (a - 1)) / 2 + (b - a)]!;
+  }
+
+  norm(i: number): number {
+    return Math.sqrt(this.at(i, i));
+  }
+
+  /** The products of vectors first … count − 1, numbered from 0. */
+  products(first: number): Products {
+    return productsOf(this.sums, this.count, first);
+  }
+
+  /** Pairwise cosine of vectors first … count − 1; 0 where one of them is zero. */
+  cosines(first: number): number[][] {
+    const n = this.count - first;
+    return Array.from({ length: n }, (_, i) =>
+      Array.from({ length: n }, (_, j) => {
+        const scale = this.norm(first + i) * this.norm(first + j);
+        return scale > 0 && Number.isFinite(scale)
+          ? Math.max(-1, Math.min(1, this.at(first + i, first + j) / scale))
+          : 0;
+      }),
+    );
+  }
+}
+
+/** The statistics of a merge that selects nothing by itself: norms and cosines of the vectors it works on. */
+export function vectorStatistics(
+  plan: TensorPlan,
+  sums: GramSums,
+  found: { change: number; baseNorm: number; nonFinite: number; kept?: readonly number[] },
+): TensorStatistics {
+  return {
+    contributors: plan.models.map((m, i) => ({
+      id: m.id,
+      kept: found.kept?.[i] ?? plan.elements,
+      threshold: 0,
+      norm: sums.norm(i + 1),
+      keptNorm: sums.norm(i + 1),
+    })),
+    signConflict: 0,
+    cosine: sums.cosines(1),
+    baseNorm: 0,
+    outputChange: ratio(Math.sqrt(found.change), found.baseNorm),
+    nonFinite: found.nonFinite,
+  };
+}
+
+/** A ratio that is 0 where its denominator is, so that reports hold no NaN. */
+export function ratio(part: number, whole: number): number {
+  return whole > 0 ? part / whole : 0;
+}

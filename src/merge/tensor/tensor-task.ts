@@ -1,0 +1,287 @@
+/**
+ * One output tensor at work: fetches the stored bytes of a tile, brings them to the device and turns them into what a
+ * method computes with: slot 0 = W₀, slot i = τᵢ (delta methods) or Wᵢ (weights methods), f32.
+ */
+import type { EngineBuffer } from '../../compute/engine';
+import { exactFloats } from '../../compute/exact';
+import { blockCount } from '../../compute/kernel';
+import { DTYPE_CODE, decode } from '../../compute/kernels/decode';
+import { lowRank } from '../../compute/kernels/low-rank';
+import { rowScale } from '../../compute/kernels/row-scale';
+import { rowSquares } from '../../compute/kernels/row-squares';
+import { subtract } from '../../compute/kernels/subtract';
+import { AmalgamError } from '../../errors';
+import { isWeightDtype, type WeightDtype, weightBytes } from '../../formats/dtype';
+import type { TensorPlan, TensorRef, TensorView } from '../plan/plan';
+import { DEFAULT_KEPT_BYTES } from './device-budget';
+import { type Factors, loadFactors } from './factors';
+import { cutTiles, type Tile } from './tiles';
+import type { Workspace } from './workspace';
+
+/** Reads bytes [begin, end) of a stored tensor, counted from its first byte. */
+export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
+
+/** What slots 1… hold: task vectors or whole weights. */
+export type SlotForm = 'delta' | 'weights';
+
+export interface TensorTask {
+  readonly plan: TensorPlan;
+  readonly work: Workspace;
+  readonly tiles: readonly Tile[];
+  /** Begins reading the first tile; harmless to call early or twice. */
+  prefetch(): void;
+  /**
+   * Visits the tiles in order with the slots filled. A tensor of one tile is loaded once: later sweeps find the slots
+   * as the previous sweep left them.
+   * @param readsBack whether every visit reads from the engine. Nothing else holds the upload of the next tile up, so
+   *   the sweep then waits itself: else all of a large tensor's stored bytes would lie in the engine's queue
+   */
+  sweep(visit: (tile: Tile, elements: number) => Promise<void>, readsBack?: boolean): Promise<void>;
+  close(): void;
+}
+
+/**
+ * Opens a tensor. Slot 0 holds the base where there is one, else zeros.
+ * @param groupElements tiles are whole multiples of it (rows, for methods that work row by row)
+ * @param cut tiles of at most `work.stride` elements cut in another way; whole rows where a model has DoRA
+ * @param again more than one sweep is to come: stored bytes stay on the device where they are not too many
+ */
+export function openTask(
+  plan: TensorPlan,
+  form: SlotForm,
+  work: Workspace,
+  read: ReadTensor,
+  groupElements = 1,
+  cut?: readonly Tile[],
+  again = false,
+): TensorTask {
+  const views = viewsOf(plan);
+  const tiles = cut ?? cutTiles(plan.elements, work.stride, doraUnit(plan), groupElements);
+  const origins = views.flatMap((view) => (view ? [view.origin] : []));
+  let factors: Promise<(Factors | undefined)[]> | undefined;
+  let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
+  let resident = false;
+  const stored = [...new Set(origins)].reduce((sum, ref) => sum + ref.end - ref.begin, 0);
+  const keeps = again && tiles.length > 1 && stored <= (work.engine.keptBytes ?? DEFAULT_KEPT_BYTES);
+  const kept: StoredTile[] = [];
+
+  const fetchTile = async (tile: Tile) => {
+    const wanted = [...new Set(origins)];
+    const bytes = await Promise.all(
+      wanted.map((ref) => {
+        const width = weightBytes(weightDtype(ref));
+        return read(ref, tile.begin * width, tile.end * width);
+      }),
+    );
+    return new Map(wanted.map((ref, i) => [ref, bytes[i]!]));
+  };
+  const prefetch = () => {
+    factors ??= Promise.all(views.map((view) => view && loadFactors(view, plan, work.engine, read)));
+    first ??= fetchTile(tiles[0]!);
+    // the failure is reported when the sweep awaits it, not as an unhandled rejection
+    factors.catch(() => {});
+    first.catch(() => {});
+  };
+
+  return {
+    plan,
+    work,
+    tiles,
+    prefetch,
+    async sweep(visit, readsBack = true) {
+      if (resident) return visit(tiles[0]!, plan.elements);
+      if (kept.length === 0) prefetch();
+      const loaded = await waiting(work, factors!);
+      let next = first;
+      first = undefined;
+      for (const [i, tile] of tiles.entries()) {
+        let onDevice = kept[i];
+        if (!onDevice) {
+          const bytes = await waiting(work, next!);
+          const following = tiles[i + 1];
+          if (following) {
+            next = fetchTile(following);
+            next.catch(() => {});
+          }
+          onDevice = upload(work, bytes, keeps);
+          if (keeps) kept.push(onDevice);
+        }
+        await stage(plan, form, work, tile, onDevice, loaded);
+        await visit(tile, tile.end - tile.begin);
+        if (!readsBack && !keeps) await work.engine.read([]);
+      }
+      resident = tiles.length === 1;
+    },
+    close() {
+      for (const { buffer } of kept) work.engine.free(buffer);
+      // a failure has been reported by the sweep
+      void factors?.then(
+        (all) => {
+          for (const f of all) f?.close();
+        },
+        () => {},
+      );
+    },
+  };
+}
+
+async function waiting<T>(work: Workspace, bytes: Promise<T>): Promise<T> {
+  const begin = performance.now();
+  const result = await bytes;
+  work.onWait?.((performance.now() - begin) / 1000);
+  return result;
+}
+
+/** The stored words of a tile on the device: where each tensor's begin. */
+interface StoredTile {
+  buffer: EngineBuffer;
+  regions: ReadonlyMap<TensorRef, number>;
+}
+
+/** Brings the fetched bytes of a tile to the device: to a buffer of their own where they are to stay. */
+function upload(
+  work: Workspace,
+  bytes: ReadonlyMap<TensorRef, Uint8Array<ArrayBuffer>>,
+  stays: boolean,
+): StoredTile {
+  const regions = new Map<TensorRef, number>();
+  let words = 0;
+  for (const [ref, data] of bytes) {
+    regions.set(ref, words);
+    words += stays ? Math.ceil(data.byteLength / 4) : work.stride;
+  }
+  const buffer = stays ? work.engine.allocate(words * 4, 'stored tile') : work.raw;
+  // the bytes were fetched for this tile alone
+  for (const [ref, data] of bytes) work.engine.write(buffer, regions.get(ref)! * 4, padToWord(data), true);
+  return { buffer, regions };
+}
+
+/** Decodes the stored words of a tile into the slots and applies low-rank updates, addends, DoRA and W − W₀. */
+async function stage(
+  plan: TensorPlan,
+  form: SlotForm,
+  work: Workspace,
+  tile: Tile,
+  { buffer: raw, regions }: StoredTile,
+  factors: (Factors | undefined)[],
+): Promise<void> {
+  const { engine, stride, values, status } = work;
+  const elements = tile.end - tile.begin;
+  engine.clear(status);
+  const decodeInto = (ref: TensorRef, slot: number) =>
+    engine.run(decode, {
+      params: {
+        elements,
+        dtype: DTYPE_CODE[weightDtype(ref)],
+        raw_begin: regions.get(ref)!,
+        out: slot * stride,
+        status: slot,
+      },
+      buffers: { raw, values, status },
+      groups: blockCount(elements),
+      elements,
+    });
+
+  for (const [slot, view] of viewsOf(plan).entries()) {
+    const update = factors[slot];
+    if (!view) {
+      engine.clear(values, 0, elements * 4);
+      continue;
+    }
+    const isDelta = slot > 0 && form === 'delta';
+    const startsFromZero = isDelta && view.onBase && !view.lowRank?.magnitude;
+    if (startsFromZero && !update) {
+      engine.clear(values, slot * stride * 4, elements * 4);
+      continue;
+    }
+    if (!startsFromZero) decodeInto(view.origin, slot);
+    if (update) {
+      engine.run(lowRank, {
+        params: {
+          elements,
+          first: tile.begin,
+          cols: update.cols,
+          rank: update.rank,
+          slot: slot * stride,
+          add: startsFromZero ? 0 : 1,
+          scale: update.scale,
+        },
+        buffers: { left: update.left, right: update.right, values },
+        groups: blockCount(elements),
+        elements,
+      });
+      if (update.magnitude) await scaleRows(work, tile, slot, update.cols, update.magnitude);
+    }
+    if (isDelta && !startsFromZero) {
+      engine.run(subtract, {
+        params: { elements, slot: slot * stride },
+        buffers: { values },
+        groups: blockCount(elements),
+        elements,
+      });
+    }
+  }
+}
+
+/** What every slot is made from: the base in slot 0, where there is one, then the contributors. */
+function viewsOf({ base, models }: TensorPlan): (TensorView | undefined)[] {
+  return [base, ...models.map(({ view }) => view)];
+}
+
+/** DoRA: V ← m / ‖V‖ · V per row; the norm is finished on the host so that both engines round alike. */
+async function scaleRows(
+  work: Workspace,
+  tile: Tile,
+  slot: number,
+  cols: number,
+  magnitude: Float32Array,
+): Promise<void> {
+  const { engine, values, stride } = work;
+  const elements = tile.end - tile.begin;
+  const rows = elements / cols;
+  const squares: EngineBuffer = engine.allocate(rows * 4, 'row squares');
+  engine.run(rowSquares, {
+    params: { rows, cols, slot: slot * stride },
+    buffers: { values, squares },
+    groups: rows,
+    elements,
+  });
+  const [bytes] = await engine.read([{ buffer: squares, byteLength: rows * 4 }]);
+  const sums = new Float32Array(bytes!.buffer);
+  const firstRow = tile.begin / cols;
+  const factor = exactFloats(sums.map((sum, row) => magnitude[firstRow + row]! / Math.sqrt(sum)));
+  engine.write(squares, 0, new Uint8Array(factor.buffer));
+  engine.run(rowScale, {
+    params: { elements, cols, slot: slot * stride },
+    buffers: { factor: squares, values },
+    groups: blockCount(elements),
+    elements,
+  });
+  engine.free(squares);
+}
+
+/** Rows must stay whole where a model has DoRA, which scales them by their norms. */
+export function doraUnit(plan: TensorPlan): number {
+  return viewsOf(plan).some((view) => view?.lowRank?.magnitude !== undefined) ? columns(plan) : 1;
+}
+
+/** Columns of a tensor seen as a matrix: its last dimension. */
+export function columns(plan: TensorPlan): number {
+  return plan.shape.at(-1) ?? 1;
+}
+
+export function weightDtype(ref: TensorRef): WeightDtype {
+  if (isWeightDtype(ref.dtype)) return ref.dtype;
+  throw new AmalgamError(
+    'PlanHasErrors',
+    `${ref.key} in ${ref.file} is ${ref.dtype}, which cannot be computed with.`,
+    'Copy it with passthrough, or leave the model out.',
+  );
+}
+
+function padToWord(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  if (bytes.byteLength % 4 === 0) return bytes;
+  const padded = new Uint8Array(Math.ceil(bytes.byteLength / 4) * 4);
+  padded.set(bytes);
+  return padded;
+}

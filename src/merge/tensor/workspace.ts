@@ -1,0 +1,86 @@
+import type { ComputeEngine, EngineBuffer } from '../../compute/engine';
+import { BLOCK, blockCount } from '../../compute/kernel';
+import { COMBINE_STATS } from '../../compute/kernels/combine';
+import { pairCount } from '../../compute/kernels/gram';
+import { HISTOGRAM_WORDS } from '../../compute/kernels/histogram';
+import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
+
+/**
+ * The device buffers of a run, allocated once and reused by every tensor. A tile holds slot 0 (the base) and one slot
+ * per contributor, each `stride` f32 apart.
+ */
+export interface Workspace {
+  engine: ComputeEngine;
+  /** Most contributors of any tensor. */
+  models: number;
+  /** Most elements of a tile; a multiple of BLOCK. */
+  stride: number;
+  /** Stored words of every slot, `stride` words apart. */
+  raw: EngineBuffer;
+  values: EngineBuffer;
+  /** Merged f32 values of the tile. */
+  merged: EngineBuffer;
+  packed: EngineBuffer;
+  /** Non-finite counts: one per slot, then one for the output. */
+  status: EngineBuffer;
+  kept: EngineBuffer;
+  /** Histograms: two searches per contributor, and at least three. */
+  bins: EngineBuffer;
+  /** Block sums and counts; large enough for every kernel that writes them. */
+  sums: EngineBuffer;
+  stats: EngineBuffer;
+  coefficients: EngineBuffer;
+  /** Told how long the run stood still for stored bytes. */
+  onWait?(seconds: number): void;
+  close(): void;
+}
+
+/**
+ * The largest tile that fits the device: within `deviceBytes`, within one buffer, and no larger than the largest
+ * tensor. `wanted` overrides the budget (tests vary it); results never depend on it. Tiles of `least` are needed to hold
+ * whole rows, whatever the budget.
+ */
+export function tileElementsFor(
+  engine: ComputeEngine,
+  models: number,
+  largestTensor: number,
+  wanted?: number,
+  least = BLOCK,
+): number {
+  const bytes = engine.tileBytes ?? DEFAULT_DEVICE_BYTES;
+  const budget = Math.max(least, wanted ?? Math.floor(bytes / bytesPerElement(models)));
+  const oneBuffer = Math.floor(engine.maxBufferBytes / (4 * (models + 1)));
+  const most = Math.min(budget, oneBuffer, Math.ceil(largestTensor / BLOCK) * BLOCK);
+  return Math.max(BLOCK, Math.floor(most / BLOCK) * BLOCK);
+}
+
+/** Allocates the buffers for tiles of `tileElements` and up to `models` contributors. */
+export function openWorkspace(engine: ComputeEngine, models: number, tileElements: number): Workspace {
+  const stride = Math.ceil(tileElements / BLOCK) * BLOCK;
+  const slots = models + 1;
+  const blocks = blockCount(stride);
+  const buffers: EngineBuffer[] = [];
+  const make = (bytes: number, label: string) => {
+    const buffer = engine.allocate(bytes, label);
+    buffers.push(buffer);
+    return buffer;
+  };
+  return {
+    engine,
+    models,
+    stride,
+    raw: make(slots * stride * 4, 'raw'),
+    values: make(slots * stride * 4, 'values'),
+    merged: make(stride * 4, 'merged'),
+    packed: make(stride * 4, 'packed'),
+    status: make((slots + 1) * 4, 'status'),
+    kept: make(models * 4, 'kept'),
+    bins: make(Math.max(2 * models, 3) * HISTOGRAM_WORDS * 4, 'bins'),
+    sums: make(blocks * pairCount(slots) * 4, 'sums'),
+    stats: make(blocks * COMBINE_STATS * 4, 'stats'),
+    coefficients: make((2 * models + 2 ** models) * 4, 'coefficients'),
+    close() {
+      for (const buffer of buffers) engine.free(buffer);
+    },
+  };
+}

@@ -1,0 +1,162 @@
+/** The tokenizer files of the output: copies of one model's, or these with the tokens of the union. */
+import { editJsonObject, type JsonEdit, type JsonValue } from '../../formats/edit-json';
+import { MAX_JSON_LENGTH } from '../../formats/strict-json';
+import type { AddedToken } from '../../formats/tokenizer-json';
+import { findFile } from '../../sources/model-folder';
+import { readSmallText } from '../inputs/header';
+import type { Plan } from '../plan/plan';
+import type { Problems } from '../problems';
+import type { OutputVocabulary, TokenizerChanges } from './output-vocabulary';
+import type { KnownVocabulary, Vocabulary } from './vocabulary';
+import { TOKENIZER_JSON } from './vocabulary';
+
+/** Files that know nothing of the tokens that a model itself has, so that they stay right when some are added. */
+const FORMS_BESIDE = ['special_tokens_map.json', 'chat_template.jinja', 'chat_template.json'];
+/** The tokens in another form, for the slow tokenizers: right as long as only added tokens come. */
+const OTHER_FORMS = [
+  'tokenizer.model',
+  'spiece.model',
+  'sentencepiece.bpe.model',
+  'vocab.json',
+  'vocab.txt',
+  'merges.txt',
+  'tekken.json',
+];
+const SETTINGS = 'tokenizer_config.json';
+const ADDED = 'added_tokens.json';
+const ALL = [
+  TOKENIZER_JSON,
+  SETTINGS,
+  ...FORMS_BESIDE.slice(0, 1),
+  ADDED,
+  ...OTHER_FORMS,
+  ...FORMS_BESIDE.slice(1),
+];
+
+/**
+ * The tokenizer files of a plan; none where the model has none.
+ *
+ * @throws AmalgamError of reading a text
+ */
+export async function tokenizerFiles(
+  from: Vocabulary,
+  output: OutputVocabulary | undefined,
+  problems: Problems,
+): Promise<Plan['extras']> {
+  const has = (file: string) => findFile(from.folder, file) !== undefined;
+  const copy = (file: string) => ({ path: file, content: { folder: from.path, file } });
+  if (!output?.changes) return ALL.filter(has).map(copy);
+  const { changes } = output;
+  const edited = async (file: string, edit: (text: string) => string): Promise<Plan['extras']> => {
+    const found = findFile(from.folder, file);
+    if (!found) return [];
+    const text = await readSmallText(found, from.path, MAX_JSON_LENGTH);
+    return [{ path: file, content: { text: edit(text) } }];
+  };
+  const others = OTHER_FORMS.filter(has);
+  const kept = changes.own.length === 0 ? others : [];
+  if (kept.length < others.length) {
+    problems.add({
+      severity: 'note',
+      code: 'TokenizerFormsLeftOut',
+      message: `The output has the union as ${TOKENIZER_JSON} only; ${others.join(', ')} of ${from.ref} do not know its tokens and are left out.`,
+      remedy: 'Nothing to do: loaders prefer tokenizer.json.',
+    });
+  }
+  return [
+    ...(await edited(TOKENIZER_JSON, (text) => unitedTokenizer(text, output.from, changes))),
+    ...(await edited(SETTINGS, (text) => unitedSettings(text, changes))),
+    ...(await edited(ADDED, (text) => unitedAdded(text, changes))),
+    ...[...FORMS_BESIDE.filter(has), ...kept].map(copy),
+  ];
+}
+
+/** tokenizer.json with the tokens of the union. Whatever is not about them keeps every character. */
+export function unitedTokenizer(text: string, from: KnownVocabulary, changes: TokenizerChanges): string {
+  const added = addedTokens(from, changes);
+  const edits = new Map<string, JsonEdit>([['added_tokens', added.map(addedData)]]);
+  const model = new Map<string, JsonEdit>();
+  const entries = vocabularyEntries(from, changes, added);
+  if (entries.length > 0) model.set('vocab', (vocabulary) => appendInside(vocabulary, entries));
+  if (changes.merges) {
+    const more = changes.merges.tokens.merges.slice(from.tokens.merges.length);
+    model.set('merges', (merges) =>
+      appendInside(
+        merges,
+        more.map((pair) => mergeText(merges, pair)),
+      ),
+    );
+  }
+  if (model.size > 0) edits.set('model', (inner) => editJsonObject(inner, model));
+  return editJsonObject(text, edits);
+}
+
+function addedTokens({ tokens }: KnownVocabulary, { added, dropped }: TokenizerChanges): AddedToken[] {
+  const kept = [...tokens.added.values()].filter(({ content }) => !dropped.has(content));
+  return [...kept, ...added].sort((a, b) => a.id - b.id);
+}
+
+/**
+ * New entries of the model's own list. Loaders number added tokens from the end of that list, so where it gets longer,
+ * or has holes, the added tokens stand in it as well, which changes nothing in how text is split.
+ */
+function vocabularyEntries(
+  { tokens }: KnownVocabulary,
+  { own }: TokenizerChanges,
+  added: readonly AddedToken[],
+): string[] {
+  if (tokens.type === 'Unigram') return own.map(({ token, score }) => `[${JSON.stringify(token)}, ${score}]`);
+  const outside = added.filter(({ content }) => !tokens.own.has(content));
+  const numbered = outside.every(({ id }, i) => id === tokens.own.size + i);
+  const listed = own.length > 0 || !numbered ? outside : [];
+  return [
+    ...own.map(({ token, id }) => [token, id] as const),
+    ...listed.map(({ content, id }) => [content, id] as const),
+  ]
+    .sort((a, b) => a[1] - b[1])
+    .map(([token, id]) => `${JSON.stringify(token)}: ${id}`);
+}
+
+/** A merge in the form that the list has: a pair, or one text. */
+function mergeText(list: string, merge: string): string {
+  const pairs = /^\[\s*\[/.test(list);
+  const at = merge.indexOf(' ');
+  return JSON.stringify(pairs ? [merge.slice(0, at), merge.slice(at + 1)] : merge);
+}
+
+/** Entries behind the last one of a JSON list or object. */
+function appendInside(container: string, entries: readonly string[]): string {
+  if (entries.length === 0) return container;
+  const close = container.trimEnd().length - 1;
+  const before = container.slice(0, close).trimEnd();
+  const comma = before.length > 1 ? ',' : '';
+  return `${before}${comma}\n${entries.join(',\n')}\n${container.slice(close)}`;
+}
+
+function addedData({ id, content, singleWord, lstrip, rstrip, normalized, special }: AddedToken): JsonValue {
+  return { id, content, single_word: singleWord, lstrip, rstrip, normalized, special };
+}
+
+/** tokenizer_config.json: its table of added tokens, where it has one. */
+function unitedSettings(text: string, { added, dropped }: TokenizerChanges): string {
+  const table = (JSON.parse(text) as { added_tokens_decoder?: Record<string, JsonValue> })
+    .added_tokens_decoder;
+  if (typeof table !== 'object' || table === null) return text;
+  const kept = Object.entries(table).filter(
+    ([, token]) => !dropped.has((token as { content?: string } | null)?.content ?? ''),
+  );
+  const more = added.map((token): [string, JsonValue] => {
+    const { id: _, ...rest } = addedData(token) as { [key: string]: JsonValue };
+    return [String(token.id), rest];
+  });
+  const edits = new Map<string, JsonEdit>([['added_tokens_decoder', Object.fromEntries([...kept, ...more])]]);
+  return editJsonObject(text, edits);
+}
+
+/** added_tokens.json: token → id. */
+function unitedAdded(text: string, { added, dropped }: TokenizerChanges): string {
+  const table = new Map(Object.entries(JSON.parse(text) as Record<string, number>));
+  for (const token of dropped) table.delete(token);
+  for (const { content, id } of added) table.set(content, id);
+  return `${JSON.stringify(Object.fromEntries(table), null, 2)}\n`;
+}
