@@ -25,7 +25,7 @@ import type {
   ExtractLoraRequest,
 } from '../engine/protocol-compare';
 import type { DatasetRequest, DatasetText } from '../engine/protocol-dataset';
-import type { ImportanceReport, ImportanceRequest } from '../engine/protocol-importance';
+import type { CalibrationText, ImportanceReport, ImportanceRequest } from '../engine/protocol-importance';
 import type { ProfileReport, ProfileRequest } from '../engine/protocol-profile';
 import type {
   EvaluateReport,
@@ -45,7 +45,7 @@ export interface OpenRequest {
   /** Every repository of the recipe: served by the page's own server under `url`, or on the Hub. */
   models: { name: string; url?: string }[];
   /** Calibration texts by the names the recipe uses. */
-  texts?: { name: string; text: string }[];
+  texts?: { name: string; text: CalibrationText }[];
 }
 
 export interface Opened {

@@ -4,9 +4,11 @@ import process from 'node:process';
 import type { ImportanceReport } from '../engine/protocol-importance';
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
+import type { Recipe } from '../formats/recipe';
 import { formatBytes, formatCount, formatSeconds } from '../ui/format/quantity';
 import type { Place } from './compare-verbs';
-import type { ImportanceCommand } from './importance-command';
+import { type ImportanceCommand, tokenWindows } from './importance-command';
+import { parseTokens, readTextFile } from './input-files';
 import { openJob } from './job';
 import { beginOutputFolder } from './output-folder';
 import { problemLines } from './print';
@@ -18,7 +20,7 @@ export async function importanceVerb(command: ImportanceCommand, place: Place): 
   const output = await beginOutputFolder(out);
   undo.push(() => output.discard());
   const job = await openJob(
-    command.recipe,
+    await sizedRecipe(command, workingFolder),
     resolve(workingFolder, 'model'),
     workingFolder,
     command.hub,
@@ -42,6 +44,18 @@ export async function importanceVerb(command: ImportanceCommand, place: Place): 
   }
   await write(`${importanceText(report, out)}\n`);
   return 0;
+}
+
+/** The recipe with windows for as many token ids as the file has. */
+async function sizedRecipe(command: ImportanceCommand, workingFolder: string): Promise<Recipe> {
+  const { recipe, tokensFile } = command;
+  if (tokensFile === undefined) return recipe;
+  const ids = parseTokens(await readTextFile(tokensFile, workingFolder), tokensFile);
+  const { windows, window } = tokenWindows(ids.length, command);
+  return {
+    ...recipe,
+    parameters: { ...recipe.parameters, calibration_windows: windows, calibration_window: window },
+  };
 }
 
 /** The report in a few lines. */

@@ -26,8 +26,13 @@ export async function readInput(
 ): Promise<{ text: string } | { ids: number[] }> {
   if ('textFile' in input) return { text: await readTextFile(input.textFile, workingFolder) };
   const name = input.tokensFile;
-  const ids = parseJson(await readTextFile(name, workingFolder), name);
-  if (Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id) && id >= 0)) return { ids };
+  return { ids: parseTokens(await readTextFile(name, workingFolder), name) };
+}
+
+/** An array of token ids. @throws Usage for anything else, and what reading JSON throws */
+export function parseTokens(text: string, name: string): number[] {
+  const ids = parseJson(text, name);
+  if (Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id) && id >= 0)) return ids as number[];
   throw new AmalgamError('Usage', `${name} is not an array of token ids.`, 'Write it as [1, 403, 407, …].');
 }
 

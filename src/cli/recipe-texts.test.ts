@@ -41,6 +41,19 @@ test('reads those that are there, from the first place that has them', async () 
   ]);
 });
 
+test('takes a .json file for an array of token ids, and nothing else', async () => {
+  await writeFile(join(first, 'ids.json'), '[1, 403, 7]');
+  await writeFile(join(first, 'other.json'), '["a"]');
+  const named = (calibration: string): Recipe => ({ ...recipe, models: [], parameters: { calibration } });
+  expect(await readCalibrationTexts(named('ids.json'), [first])).toEqual([
+    { name: 'ids.json', text: [1, 403, 7] },
+  ]);
+  await expect(readCalibrationTexts(named('other.json'), [first])).rejects.toMatchObject({
+    code: 'Usage',
+    message: expect.stringContaining('other.json'),
+  });
+});
+
 test('says what cannot be read', async () => {
   const folder: Recipe = { ...recipe, models: [], parameters: { calibration: '.' } };
   await expect(readCalibrationTexts(folder, [first])).rejects.toMatchObject({ code: 'NotFound' });

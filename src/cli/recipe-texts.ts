@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import type { CalibrationText } from '../engine/protocol-importance';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
+import { parseTokens } from './input-files';
 
 /** The word for text that a model writes itself. */
 const SELF = 'self';
@@ -13,23 +15,29 @@ export function calibrationNames({ parameters, models = [] }: Recipe): string[] 
 }
 
 /**
- * The texts of a recipe that are files in one of the places; the plan says what is missing.
- * @throws AmalgamError `NotFound` for a file that is there and cannot be read
+ * The texts of a recipe that are files in one of the places; a `.json` file is an array of token ids. The plan says what
+ * is missing.
+ * @throws AmalgamError `NotFound` for a file that is there and cannot be read, `Usage` for a `.json` file of anything else
  */
 export async function readCalibrationTexts(
   recipe: Recipe,
   places: readonly string[],
-): Promise<{ name: string; text: string }[]> {
-  const found: { name: string; text: string }[] = [];
+): Promise<{ name: string; text: CalibrationText }[]> {
+  const found: { name: string; text: CalibrationText }[] = [];
   for (const name of calibrationNames(recipe)) {
     for (const place of places) {
       const text = await readIfThere(resolve(place, name), name);
       if (text === undefined) continue;
-      found.push({ name, text });
+      found.push({ name, text: isTokensFile(name) ? parseTokens(text, name) : text });
       break;
     }
   }
   return found;
+}
+
+/** Whether a calibration of this name is an array of token ids. */
+export function isTokensFile(name: string): boolean {
+  return name.toLowerCase().endsWith('.json');
 }
 
 async function readIfThere(path: string, name: string): Promise<string | undefined> {

@@ -105,10 +105,7 @@ export async function workAhead(plan: Plan, options: AheadOptions): Promise<Ahea
     const contributors: Contributor[] = [];
     for (const [id, single] of singles) {
       const name = texts.get(id) ?? SELF;
-      const source: CalibrationSource =
-        name === SELF
-          ? { kind: 'self', seed: plan.recipe.amalgam.seed ?? 0 }
-          : { kind: 'text', name, text: await models.texts.read(name) };
+      const source = await calibrationSource(name, plan.recipe, models);
       const model = await hashOf(single.inputs, hashes);
       contributors.push({ id, model, source, open: (use) => openContributor(single, open, use) });
     }
@@ -149,6 +146,17 @@ export async function workAhead(plan: Plan, options: AheadOptions): Promise<Ahea
 }
 
 /** The plan of running one contributor as it is. */
+async function calibrationSource(
+  name: string,
+  recipe: Recipe,
+  models: OpenModels,
+): Promise<CalibrationSource> {
+  if (name === SELF) return { kind: 'self', seed: recipe.amalgam.seed ?? 0 };
+  const text = await models.texts.read(name);
+  if (typeof text === 'string') return { kind: 'text', name, text };
+  return { kind: 'tokens', name, ids: text, heldOut: wantsLambda(recipe) };
+}
+
 async function singlePlan(model: string, models: OpenModels): Promise<Plan> {
   const recipe: Recipe = {
     mergeMethod: 'passthrough',

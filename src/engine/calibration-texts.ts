@@ -1,6 +1,7 @@
-/** The texts that models can be calibrated on, by the name a recipe uses: those given in this session, and the sample's. */
+/** The texts that models can be calibrated on, or their token ids, by the name a recipe uses: those given in this session, and the sample's. */
 import { sampleCalibrationText } from '../sources/sample';
 import { SAMPLE_TEXTS } from '../sources/sample-files';
+import type { CalibrationText } from './protocol-importance';
 
 /** The calibration texts of the sample. */
 export const sampleCalibrationNames: readonly string[] = SAMPLE_TEXTS.flatMap(([file]) =>
@@ -9,14 +10,14 @@ export const sampleCalibrationNames: readonly string[] = SAMPLE_TEXTS.flatMap(([
 
 export interface CalibrationTexts {
   /** Makes a text known, in place of one of the same name. */
-  add(name: string, text: string): void;
+  add(name: string, text: CalibrationText): void;
   has(name: string): boolean;
   /** The text of a known name. @throws AmalgamError what fetching the sample's throws */
-  read(name: string): Promise<string>;
+  read(name: string): Promise<CalibrationText>;
 }
 
 export function calibrationTexts(): CalibrationTexts {
-  const given = new Map<string, string>();
+  const given = new Map<string, CalibrationText>();
   const isSample = (name: string) => SAMPLE_TEXTS.some(([file]) => file === name);
   return {
     add(name, text) {

@@ -65,12 +65,15 @@ export interface ImportanceRequest {
   destination: DestinationSpec;
 }
 
+/** A text, or its token ids where no tokenizer is to be used. */
+export type CalibrationText = string | readonly number[];
+
 /** What the engine offers of it besides merging. */
 export interface ImportanceApi {
   /** Names of the sample's calibration texts, known without being added. */
   calibrationTexts(): Promise<readonly string[]>;
   /** Makes a text known by the name that a recipe’s `calibration` uses. */
-  addCalibrationText(name: string, text: string): Promise<void>;
+  addCalibrationText(name: string, text: CalibrationText): Promise<void>;
   /** Masks of what matters in the contributors of a recipe, written as files. */
   importance(request: ImportanceRequest, onProgress: (progress: Progress) => void): Promise<ImportanceReport>;
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { calibrationHash, cutWindows, heldOutSize } from './calibration';
+import type { Runner } from '../forward/runner';
+import { calibrationHash, cutWindows, heldOutSize, readingOf } from './calibration';
 import { tokenCounts } from './readings';
 
 const ids = Array.from({ length: 1000 }, (_, i) => i);
@@ -43,9 +44,34 @@ test('the hash of a calibration depends on all that determines what is read, and
     calibrationHash({ kind: 'self', seed: 0 }, { ...size, length: 65 }),
     calibrationHash({ kind: 'text', name: 'a', text: 'some' }, size),
     calibrationHash({ kind: 'text', name: 'a', text: 'other' }, size),
+    calibrationHash({ kind: 'tokens', name: 'a', ids: [1, 2], heldOut: false }, size),
+    calibrationHash({ kind: 'tokens', name: 'a', ids: [1, 3], heldOut: false }, size),
+    calibrationHash({ kind: 'tokens', name: 'a', ids: [1, 2], heldOut: true }, size),
   ]);
   expect(new Set(hashes).size).toBe(hashes.length);
   expect(await calibrationHash({ kind: 'text', name: 'b', text: 'some' }, size)).toBe(hashes[4]);
+});
+
+describe('token ids that are given', () => {
+  const size = { windows: 10, length: 100 };
+  const runner = { architecture: { maxPositions: undefined } } as unknown as Runner;
+  const never = () => Promise.reject(new Error('no tokenizer is wanted'));
+  const read = (heldOut: boolean, use: 'calibration' | 'held-out') =>
+    readingOf(
+      { kind: 'tokens', name: 'ids.json', ids, heldOut },
+      size,
+      { runner, prefix: never, encode: never },
+      { use },
+    );
+
+  test('are read from the first to the last, as they are', async () => {
+    expect((await read(false, 'calibration')).flat()).toEqual(ids);
+  });
+
+  test('leave their last tenth to the search for λ', async () => {
+    expect((await read(true, 'calibration')).at(-1)!.at(-1)).toBe(899);
+    await expect(read(true, 'held-out')).rejects.toMatchObject({ code: 'TextTooShort' });
+  });
 });
 
 test('λ is measured on a quarter of the calibration, 8 to 32 windows', () => {

@@ -8,7 +8,7 @@ import { beginSha256 } from '../sources/sha256';
 export const SELF = 'self';
 /** Tokens per input of the widest layer below which a warning is due: 12 cost 1.3 % on the models measured. */
 export const TOKENS_PER_INPUT = 12;
-/** The last tenth of a given text is kept for choosing λ. */
+/** The last tenth of what is given is kept for choosing λ. */
 const HELD_OUT = 0.1;
 
 export interface CalibrationSize {
@@ -18,7 +18,11 @@ export interface CalibrationSize {
 }
 
 /** What a model reads, as far as it is known before anything is run. */
-export type CalibrationSource = { kind: 'self'; seed: number } | { kind: 'text'; name: string; text: string };
+export type CalibrationSource =
+  | { kind: 'self'; seed: number }
+  | { kind: 'text'; name: string; text: string }
+  /** Token ids, with nothing put in front of them. All are read, unless some are to be held out for choosing λ. */
+  | { kind: 'tokens'; name: string; ids: readonly number[]; heldOut: boolean };
 
 /** A model that can write and read. */
 export interface Reader {
@@ -32,9 +36,15 @@ export interface Reader {
 /** sha256 of everything that determines what is read, the model apart. */
 export async function calibrationHash(source: CalibrationSource, size: CalibrationSize): Promise<string> {
   const hash = await beginSha256();
-  const what = source.kind === 'self' ? ['self', source.seed] : ['text', source.text];
-  hash.update(new TextEncoder().encode(JSON.stringify([1, size.windows, size.length, ...what])));
+  hash.update(
+    new TextEncoder().encode(JSON.stringify([1, size.windows, size.length, ...determining(source)])),
+  );
   return hash.digest();
+}
+
+function determining(source: CalibrationSource): unknown[] {
+  if (source.kind === 'self') return ['self', source.seed];
+  return source.kind === 'text' ? ['text', source.text] : ['tokens', source.heldOut, source.ids];
 }
 
 /** In words, for reports and titles. */
@@ -76,9 +86,13 @@ export async function readingOf(
 ): Promise<number[][]> {
   requirePositions(reader.runner, size.length);
   const heldOut = heldOutSize(size);
-  if (source.kind === 'text') {
-    const ids = [...(await reader.prefix()), ...(await reader.encode(source.text))];
-    const cut = Math.floor(ids.length * (1 - HELD_OUT));
+  if (source.kind !== 'self') {
+    const ids =
+      source.kind === 'tokens'
+        ? source.ids
+        : [...(await reader.prefix()), ...(await reader.encode(source.text))];
+    const all = source.kind === 'tokens' && !source.heldOut;
+    const cut = all ? ids.length : Math.floor(ids.length * (1 - HELD_OUT));
     return [
       ...(use === 'held-out' ? [] : cutWindows(ids.slice(0, cut), size, source.name)),
       ...(use === 'calibration' ? [] : cutWindows(ids.slice(cut), heldOut, source.name)),
