@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { PlanFacts } from '../engine/protocol';
 import type { ProgressLine } from './headless-calls';
-import { planText, progressText } from './print';
+import { planText, problemLines, progressText } from './print';
 import { progressPrinter } from './progress-printer';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
@@ -33,6 +33,12 @@ const facts: PlanFacts = {
   outputFiles: ['model.safetensors'],
   layers: 0,
 };
+
+test('a problem of many tensors names the first of them', () => {
+  const tensors = Array.from({ length: 57 }, (_, i) => `t${i}`);
+  const problem = { severity: 'error' as const, code: 'OutOfRange', message: 'No.', remedy: 'Yes.', tensors };
+  expect(problemLines([problem])[2]).toBe('  tensors: t0, t1, t2, t3, t4, t5, t6, t7 and 49 more');
+});
 
 test('a plan says what it costs, lists every tensor in columns and ends with the problems, errors first', () => {
   const lines = plain(planText(facts, 'ties')).split('\n');

@@ -61,11 +61,20 @@ export function problemLines(problems: readonly PlanProblem[]): string[] {
       .filter((problem) => problem.severity === severity)
       .flatMap(({ message, remedy, tensors = [] }) => [
         `${severity}: ${message}`,
-        ...(tensors.length > 0 ? [`  tensors: ${tensors.map((name) => displayName(name)).join(', ')}`] : []),
+        ...(tensors.length > 0 ? [`  tensors: ${namesText(tensors)}`] : []),
         `  ${remedy}`,
       ]),
   );
   return lines.length > 0 ? ['', ...lines] : [];
+}
+
+/** So many tensors of a problem are named; `plan --json` has them all. */
+const NAMED_TENSORS = 8;
+
+function namesText(tensors: readonly string[]): string {
+  const named = tensors.slice(0, NAMED_TENSORS).map((name) => displayName(name));
+  const more = tensors.length - named.length;
+  return more > 0 ? `${named.join(', ')} and ${formatCount(more)} more` : named.join(', ');
 }
 
 function countedText({ done, total, unit }: { done: number; total: number; unit: string }): string {

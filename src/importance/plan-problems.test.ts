@@ -105,6 +105,8 @@ describe('a plan that runs its models', () => {
     expect(problem).toMatchObject({ severity: 'error', code: 'CannotRun' });
     expect(problem!.message).toContain('A mamba is not known here.');
     expect(await codes(plan(SELF, { slices: true }), facts('solution'))).toEqual(['error CannotRun']);
+    const broken = { ...plan(SELF), problems: [{ ...problem!, code: 'OutOfRange' }] };
+    expect(await codes(broken, refusing)).toEqual([]);
   });
 });
 

@@ -52,6 +52,8 @@ export async function aheadProblems(plan: Plan, facts: AheadFacts): Promise<Plan
     });
   }
   if (facts.kind === 'solution') problems.push(...sharedTexts(texts));
+  // a plan that has to be mended first has no output whose config could be read
+  if (plan.problems.some(({ severity }) => severity === 'error')) return problems;
   try {
     const architecture = await facts.architecture();
     problems.push(...tokenAdvice(architecture, size, facts.kind));
