@@ -121,9 +121,8 @@ async function killOnce(
       () => true,
       () => false,
     );
-    // a run that ends before its kill is killed all the same: all of it must be there
     await Promise.race([hasCome.then(() => delay(jitterMs)), ended]);
-    const isOver = await Promise.race([ended, delay(0, false)]);
+    const isReported = await Promise.race([ended, delay(0, false)]);
     await first.kill();
     await ended;
 
@@ -131,8 +130,10 @@ async function killOnce(
     try {
       await openPage(second.page, server);
       // the start-up sweep has run when the engine answers
-      await second.page.evaluate(() => window.amalgamHeadless!.interrupted());
+      const left = await second.page.evaluate(() => window.amalgamHeadless!.interrupted());
       const before = await second.page.evaluate(storedFacts);
+      // a run can have ended before its kill, and before it could say so: all of it must be there
+      const isOver = isReported || (before.outputs.length > 0 && 'value' in left && left.value.length === 0);
       const resumed = isOver ? null : (await attempt(second.page, hub, kind)).resumed;
       const now = await second.page.evaluate(storedFacts);
       const written = now.outputs.filter(({ path }) => path.endsWith('.safetensors'));
