@@ -206,7 +206,7 @@ async function mergeShards(work: ShardWork) {
 }
 
 /** What all engines have spent together: more than the time that has passed where several work at once. */
-function secondsOf(engines: readonly ComputeEngine[]): EngineSeconds {
+export function secondsOf(engines: readonly ComputeEngine[]): EngineSeconds {
   const sum = (stage: keyof EngineSeconds) => engines.reduce((all, { seconds }) => all + seconds[stage], 0);
   return { upload: sum('upload'), compute: sum('compute'), readback: sum('readback') };
 }

@@ -2,9 +2,9 @@
 import type { ComputeEngine } from '../compute/engine';
 import type { Plan } from '../merge/plan/plan';
 import { measureProfiles, profiledTensors } from '../merge/profile/profile';
-import { openEngine } from './choose-engine';
+import { openMergeEngines } from './choose-engine';
 import { type Inputs, openInputs } from './inputs';
-import { requireClean } from './merge-job';
+import { requireClean, secondsOf } from './merge-job';
 import type { OpenModels } from './models';
 import { progressMeter } from './progress';
 import type { ProfileProgress, ProfileReport, ProfileRequest } from './protocol-profile';
@@ -22,22 +22,21 @@ export async function runProfile(
 ): Promise<ProfileReport> {
   requireClean(plan);
   const begin = performance.now();
-  let engine: ComputeEngine | undefined;
+  let engines: ComputeEngine[] = [];
   let inputs: Inputs | undefined;
-  const meter = progressMeter<ProfileProgress>(onProgress, () => engine);
+  const meter = progressMeter<ProfileProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
   try {
-    engine = await openEngine(request.engine);
+    const wanted = profiledTensors(plan);
+    const elements = wanted.reduce((sum, t) => sum + t.elements, 0);
+    engines = await openMergeEngines(request.engine, elements);
+    const [engine, ...lanes] = engines as [ComputeEngine, ...ComputeEngine[]];
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
     inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
-    const wanted = profiledTensors(plan);
-    meter.begin(
-      'measuring',
-      wanted.reduce((sum, t) => sum + t.elements, 0),
-      wanted.length,
-    );
+    meter.begin('measuring', elements, wanted.length);
     const tensors = await measureProfiles({
       plan,
       engine,
+      lanes,
       read: inputs.read,
       signal,
       onTensor: (profile) => meter.finishTensor(profile),
@@ -53,6 +52,6 @@ export async function runProfile(
     };
   } finally {
     inputs?.close();
-    engine?.close();
+    for (const engine of engines) engine.close();
   }
 }

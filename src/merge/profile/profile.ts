@@ -4,6 +4,7 @@
  */
 import type { ComputeEngine, EngineBuffer } from '../../compute/engine';
 import { PICKS_PER_GROUP, pickValues } from '../../compute/kernels/pick-values';
+import { shareOut } from '../../compute/share-out';
 import type { TensorProfile, TensorSample } from '../../engine/protocol-profile';
 import { throwIfCancelled } from '../../sources/cancel';
 import type { Plan, TensorPlan } from '../plan/plan';
@@ -18,6 +19,8 @@ import { openWorkspace, tileElementsFor, type Workspace } from '../tensor/worksp
 export interface ProfileOptions {
   plan: Plan;
   engine: ComputeEngine;
+  /** More engines of the same kind: as many tensors more are measured at once. */
+  lanes?: readonly ComputeEngine[];
   read: ReadTensor;
   /** Elements of one tile; counts and samples do not depend on it. */
   tileElements?: number;
@@ -45,44 +48,41 @@ export function profiledTensors(plan: Plan): TensorPlan[] {
 export async function measureProfiles(options: ProfileOptions): Promise<TensorProfile[]> {
   const tensors = profiledTensors(options.plan);
   if (tensors.length === 0) return [];
-  const work = openProfileWorkspace(tensors, options);
-  if (options.onWait) work.onWait = options.onWait;
-  const open = (t: TensorPlan | undefined) => t && openTask(t, 'delta', work, options.read);
-  const profiles: TensorProfile[] = [];
-  let next = open(tensors[0]);
+  const works = [options.engine, ...(options.lanes ?? [])].map((engine) =>
+    openProfileWorkspace(tensors, engine, options),
+  );
+  const workers = works.map((work) => (tensor: TensorPlan) => {
+    const task = openTask(tensor, 'delta', work, options.read);
+    task.prefetch();
+    return {
+      async run() {
+        throwIfCancelled(options.signal);
+        const profile = await profileTensor(task, options);
+        options.onTensor?.(profile);
+        return profile;
+      },
+      close: () => task.close(),
+    };
+  });
   try {
-    for (const i of tensors.keys()) {
-      const task = next!;
-      next = open(tensors[i + 1]);
-      next?.prefetch();
-      throwIfCancelled(options.signal);
-      const profile = await profileTensor(task, options).finally(() => task.close());
-      profiles.push(profile);
-      options.onTensor?.(profile);
-    }
+    return await shareOut(tensors, workers);
   } finally {
-    next?.close();
-    work.close();
+    for (const work of works) work.close();
   }
-  return profiles;
 }
 
-function openProfileWorkspace(tensors: readonly TensorPlan[], options: ProfileOptions): Workspace {
+function openProfileWorkspace(
+  tensors: readonly TensorPlan[],
+  engine: ComputeEngine,
+  { tileElements, onWait }: ProfileOptions,
+): Workspace {
   const most = (of: (t: TensorPlan) => number) => tensors.reduce((peak, t) => Math.max(peak, of(t)), 1);
   const models = most((t) => t.models.length);
   const least = most((t) => leastTile(t.elements, doraUnit(t)));
-  const { engine, tileElements } = options;
-  return openWorkspace(
-    engine,
-    models,
-    tileElementsFor(
-      engine,
-      models,
-      most((t) => t.elements),
-      tileElements,
-      least,
-    ),
-  );
+  const largest = most((t) => t.elements);
+  const tile = tileElementsFor(engine, models, largest, tileElements, least);
+  const work = openWorkspace(engine, models, tile);
+  return onWait ? { ...work, onWait } : work;
 }
 
 async function profileTensor(task: TensorTask, options: ProfileOptions): Promise<TensorProfile> {
