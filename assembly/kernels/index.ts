@@ -5,10 +5,12 @@
 export { attentionMix, attentionScores } from './attention';
 export { decode, encode } from './codec';
 export { combine, subtract, weightedSum } from './combine';
+export { difference } from './difference';
 export { inputGram } from './input-gram';
 export { hasSmall } from './lanes';
 export { lowRank } from './low-rank';
 export { matmulBlock, matmulLine } from './matmul';
+export { panelProduct, panelProductTransposed } from './panel-product';
 export { selectRandom } from './random';
 export { rankDigit, selectRank } from './rank';
 export { countEqual, histogram, selectThreshold } from './select';

@@ -1,6 +1,7 @@
 import type { BufferRange, ComputeEngine, Dispatch, EngineBuffer, EngineSeconds } from '../compute/engine';
 import type { Kernel } from '../compute/kernel';
 import { AmalgamError } from '../errors';
+import { COMPARE_KERNELS } from './compare-kernels';
 import { FORWARD_KERNELS } from './forward-kernels';
 import { instantiateKernels } from './kernel-exports';
 import { CpuMemory, type Range } from './memory';
@@ -20,6 +21,9 @@ interface Queued {
   step: number;
   whole: () => void;
 }
+
+/** Every kernel that is in WebAssembly, by its id. */
+const KERNELS = new Map<string, StripKernel>([...STRIP_KERNELS, ...FORWARD_KERNELS, ...COMPARE_KERNELS]);
 
 /** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
 const MAX_BUFFER_BYTES = 1 << 30;
@@ -107,7 +111,7 @@ export function createCpuEngine(): ComputeEngine {
     },
     run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>) {
       const { params, buffers, groups } = dispatch;
-      const strips = STRIP_KERNELS.get(kernel.id) ?? FORWARD_KERNELS.get(kernel.id);
+      const strips = KERNELS.get(kernel.id);
       const strip = strips && stripOf(strips, dispatch);
       queue.push({
         buffers: Object.values(buffers),

@@ -157,6 +157,27 @@ export interface KernelExports {
     end: number,
     scratch: Address,
   ): void;
+  difference(
+    a: Address,
+    b: Address,
+    rows: number,
+    cols: number,
+    threshold: number,
+    delta: Address,
+    sums: Address,
+    scratch: Address,
+  ): void;
+  panelProduct(
+    panel: Address,
+    rows: number,
+    cols: number,
+    x: Address,
+    k4: number,
+    y: Address,
+    small: number,
+    scratch: Address,
+  ): void;
+  panelProductTransposed: KernelExports['panelProduct'];
   changeSquares(base: Address, out: Address, elements: number, sums: Address, scratch: Address): void;
 }
 

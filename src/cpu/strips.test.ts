@@ -1,6 +1,5 @@
 /** Every kernel in WebAssembly gives the bits of its twin on typed arrays, whatever the sizes and the numbers. */
 import { describe, expect, it } from 'vitest';
-import type { Kernel } from '../compute/kernel';
 import { BLOCK, blockCount } from '../compute/kernel';
 import { absoluteSum } from '../compute/kernels/absolute-sum';
 import { changeSquares } from '../compute/kernels/change-squares';
@@ -10,7 +9,7 @@ import { DTYPE_CODE, decode } from '../compute/kernels/decode';
 import { encode } from '../compute/kernels/encode';
 import { gram, pairCount } from '../compute/kernels/gram';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram } from '../compute/kernels/histogram';
-import { bytesAfter, type Contents, floats, words } from '../compute/kernels/kernels.test.support';
+import { floats, words } from '../compute/kernels/kernels.test.support';
 import { lowRank } from '../compute/kernels/low-rank';
 import { RANK_SHIFTS, rankDigit } from '../compute/kernels/rank-digit';
 import { selectRandom } from '../compute/kernels/select-random';
@@ -20,38 +19,13 @@ import { subtract } from '../compute/kernels/subtract';
 import { weightedSum } from '../compute/kernels/weighted-sum';
 import { createCpuEngine } from './cpu-engine';
 import { STRIP, STRIP_KERNELS } from './strips';
+import { sameAsTwin } from './twins.test.support';
 
 const SIZES = [1, 3, 4, 7, 63, 64, 255, 4095, 4096, 4097, STRIP + 5, 2 * STRIP];
 const engine = createCpuEngine();
 const tested = new Set<string>();
 
-/** Runs a kernel in WebAssembly and its twin over the same contents. */
-async function same(
-  declared: unknown,
-  contents: () => Contents,
-  params: Record<string, number>,
-  elements: number,
-  groups = blockCount(elements),
-): Promise<void> {
-  const kernel = declared as Kernel;
-  expect(STRIP_KERNELS.get(kernel.id)?.fits?.(params) ?? STRIP_KERNELS.has(kernel.id)).toBe(true);
-  tested.add(kernel.id);
-  const found = await bytesAfter(engine, kernel, contents(), params, groups, elements);
-  const twin = contents();
-  const view = (name: string) => twin[name]!;
-  kernel.cpu({
-    params,
-    groups,
-    u32: (name) => new Uint32Array(view(name).buffer),
-    f32: (name) => new Float32Array(view(name).buffer),
-  });
-  for (const name of Object.keys(twin)) {
-    const expected = new Uint32Array(view(name).buffer);
-    const at = found[name]!.findIndex((word, i) => word !== expected[i]);
-    const [a, b] = [found[name]![at], expected[at]].map((word) => word?.toString(16));
-    expect(at, `${kernel.id}.${name}[${at}] of ${elements}: WebAssembly ${a}, twin ${b}`).toBe(-1);
-  }
-}
+const same = sameAsTwin(engine, STRIP_KERNELS, tested);
 
 describe.each(SIZES)('%i elements', (n) => {
   const blocks = blockCount(n);
