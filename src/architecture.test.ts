@@ -96,7 +96,6 @@ const RUNTIME_DEPENDENCIES = [
   'd3-scale',
   'd3-scale-chromatic',
   'hash-wasm',
-  'hyparquet',
   'hyparquet-compressors',
   'idb',
   'radix-ui',

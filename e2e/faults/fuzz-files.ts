@@ -1,4 +1,5 @@
 /** Fuzz targets that are more than one text: the tensors of an adapter, files of a dataset, recipes in links. */
+import { readFileSync } from 'node:fs';
 import { readText } from '../../src/dataset/read-text';
 import { parseAdapterConfig } from '../../src/formats/adapter-config';
 import { readAdapterTensors } from '../../src/formats/adapter-tensors';
@@ -42,6 +43,9 @@ const links = await Promise.all(
   RECIPES.map(async (yaml) => new URL(await recipeLink(yaml, 'https://studio.example/')).hash),
 );
 
+const parquet = (name: string) =>
+  new Uint8Array(readFileSync(new URL(`../fixtures/dataset/${name}.parquet`, import.meta.url)));
+
 /** Reads a file of a dataset; what is taken holds no more than was asked for. */
 async function readsText(bytes: Uint8Array<ArrayBuffer>, path: string): Promise<string | undefined> {
   const { text, rows } = await readText(bufferSource(bytes), path, path, { characters: 1000, rows: 20 });
@@ -81,5 +85,11 @@ export const fileTargets: FuzzTarget[] = [
     seeds: ['{"text":"one","id":1}\n{"text":"two\\u00e9","id":2}\n', '{"a":"x","text":null}\n\n{"text":"y"}'],
     runs: 100_000,
     parse: (bytes) => readsText(bytes, 'train.jsonl'),
+  },
+  {
+    name: 'parquet',
+    seeds: ['plain', 'snappy', 'zstd', 'brotli-delta', 'gzip-lengths', 'lz4-pages2'].map(parquet),
+    runs: 100_000,
+    parse: (bytes) => readsText(bytes, 'train.parquet'),
   },
 ];

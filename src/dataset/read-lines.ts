@@ -9,8 +9,8 @@ const LINE_CHARACTERS = 64 << 20;
 /** One column of the rows. `column` is settled by the first row. */
 export interface LineValues {
   column: string;
-  /** A string, or null where the row has none. */
-  values: AsyncIterable<string | null>;
+  /** A string, or null where the row has none; some rows at a time. */
+  values: AsyncIterable<readonly (string | null)[]>;
 }
 
 /**
@@ -28,7 +28,7 @@ export async function readLines(
   const column = chooseColumn(name, stringFields(first.value.fields), Object.keys(first.value.fields), asked);
   return { column, values: values() };
 
-  async function* values(): AsyncGenerator<string | null> {
+  async function* values(): AsyncGenerator<(string | null)[]> {
     for (let row = first; !row.done; row = await rows.next()) {
       const { fields, line } = row.value;
       const value = Object.hasOwn(fields, column) ? fields[column] : null;
@@ -39,7 +39,7 @@ export async function readLines(
           'Choose a column that holds text in every row.',
         );
       }
-      yield value;
+      yield [value];
     }
   }
 }

@@ -1,17 +1,29 @@
-/** Text columns of parquet files, by hyparquet: the footer first, then of each row group the pages of one column. */
-import type { AsyncBuffer, FileMetaData, SchemaElement } from 'hyparquet';
+/**
+ * Text columns of parquet files: the footer first, then of each row group the pages of one column, one after the other.
+ * The decoding is ours, since only texts at the top level are wanted and a damaged file must neither hang nor fill the
+ * memory; the codecs are hyparquet's.
+ */
 import { AmalgamError } from '../errors';
 import type { ByteSource } from '../sources/byte-source';
 import { throwIfCancelled } from '../sources/cancel';
 import { chooseColumn } from './column';
+import { type Cursor, damaged, takeUint32 } from './cursor';
+import { type ColumnChunk, type ParquetColumn, type ParquetFooter, readFooter } from './parquet-footer';
+import { dictionaryTexts, type PageHead, pageTexts, readPageHead } from './parquet-page';
 import { notUtf8, refusePointer } from './text-stream';
 
-/** Rows decoded at a time, where the file has page indexes. */
-const ROWS = 1000;
-/** Bytes of one column of a row group that are decoded at once. */
-const GROUP_BYTES = 256 << 20;
 /** A footer larger than this describes no file that a tab should open. */
 const FOOTER_BYTES = 64 << 20;
+/** A page is decoded at once; writers make pages of about a megabyte. */
+const PAGE_BYTES = 256 << 20;
+/** The head of a page holds a few numbers, and with some writers the beginnings of its smallest and largest value. */
+const HEAD_BYTES = 1 << 18;
+/** Bytes asked for at once, but for the first time: a little text is often enough. */
+const PIECE_BYTES = 1 << 21;
+
+/** Codecs by their numbers in parquet.thrift. */
+const CODECS = ['UNCOMPRESSED', 'SNAPPY', 'GZIP', 'LZO', 'BROTLI', 'LZ4', 'ZSTD', 'LZ4_RAW'] as const;
+const PARQUET_MARK = 0x31524150;
 
 export interface ParquetFile {
   /** Columns that hold text, in the file's order. */
@@ -19,8 +31,8 @@ export interface ParquetFile {
   rows: number;
   /** The column that is read. @throws AmalgamError `ColumnMissing` */
   column(asked: string | undefined): string;
-  /** The column's values, row after row; nothing is read ahead of the row group at hand. */
-  read(asked: string | undefined): AsyncIterable<string | null>;
+  /** The column's values, page after page; little is read ahead of the page at hand. */
+  read(asked: string | undefined): AsyncIterable<readonly (string | null)[]>;
 }
 
 /**
@@ -33,156 +45,170 @@ export async function openParquet(
   name: string,
   signal?: AbortSignal,
 ): Promise<ParquetFile> {
-  const parquet = await import('hyparquet');
-  const read = async (begin: number, end: number): Promise<ArrayBuffer> => {
-    // a damaged footer may point anywhere
-    if (!(begin >= 0 && begin <= end && end <= source.byteLength)) {
-      throw invalid(name, 'its footer points beyond the file');
-    }
-    const bytes = await source.read(begin, end, signal);
-    return bytes.byteLength === bytes.buffer.byteLength ? bytes.buffer : bytes.slice().buffer;
-  };
-  const file: AsyncBuffer = {
-    byteLength: source.byteLength,
-    slice(begin, end = source.byteLength) {
-      const reading = read(begin, end);
-      // the library begins several reads at once and forgets the others when one fails
-      reading.catch(() => undefined);
-      return reading;
-    },
-  };
-  const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (thrown) {
-      throwIfCancelled(signal);
-      if (thrown instanceof AmalgamError) throw thrown;
-      throw invalid(name, thrown);
-    }
-  };
-  const footer = await guarded(() => footerBytes(file, name));
-  const metadata = await guarded(() =>
-    parquet.parquetMetadataAsync(file, { geoparquet: false, initialFetchSize: footer }),
-  );
-  const top = topLevel(metadata);
-  const texts = top.filter(isText).map((element) => element.name);
-  const column = (asked: string | undefined) =>
-    chooseColumn(
-      name,
-      texts,
-      top.map((element) => element.name),
-      asked,
-    );
-
+  const { columns, rows, groups } = readFooter(await footerCursor(source, name, signal));
+  const texts = columns.filter(({ isText }) => isText).map((column) => column.name);
+  const all = columns.map((column) => column.name);
+  const column = (asked: string | undefined) => chooseColumn(name, texts, all, asked);
   return {
     columns: texts,
-    rows: Number(metadata.num_rows),
+    rows,
     column,
     async *read(asked) {
-      const chosen = column(asked);
-      const { compressors } = await import('hyparquet-compressors');
-      checkCodecs(metadata, chosen, name, compressors);
-      const scan = await guarded(() =>
-        parquet.parquetScan({
-          file,
-          metadata,
-          columns: [chosen],
-          compressors,
-          parsers: { stringFromBytes: strictText(name) },
-        }),
-      );
-      for (const { rowStart, rowEnd } of scan.ranges) {
-        const step = hasPageIndex(metadata, chosen) ? ROWS : rowEnd - rowStart;
-        for (let begin = rowStart; begin < rowEnd; begin += step) {
-          throwIfCancelled(signal);
-          const end = Math.min(begin + step, rowEnd);
-          const values = await guarded(() =>
-            scan.readColumn({ column: chosen, rowStart: begin, rowEnd: end }),
-          );
-          if (values.length !== end - begin)
-            throw invalid(name, `${values.length} rows instead of ${end - begin}`);
-          for (const value of values) {
-            if (value !== null && value !== undefined && typeof value !== 'string') throw notUtf8(name);
-            yield value ?? null;
-          }
-        }
-      }
+      const chosen = columns.find((c) => c.name === column(asked))!;
+      const chunks = chunksOf(groups, chosen, source, name);
+      const unpack = await unpacker(name);
+      for (const chunk of chunks) yield* readChunk(chunk, chosen.optional, unpack, source, name, signal);
     },
   };
 }
 
-/** Bytes of the footer with what ends it: a parquet file ends with the footer's length and PAR1. */
-async function footerBytes(file: AsyncBuffer, name: string): Promise<number> {
-  if (file.byteLength < 12) throw invalid(name, 'it is too short');
-  const head = new Uint8Array(await file.slice(0, Math.min(64, file.byteLength)));
-  refusePointer(head, name);
-  const tail = new DataView(await file.slice(file.byteLength - 8, file.byteLength));
-  if (tail.getUint32(4, true) !== 0x31524150) throw invalid(name, 'it does not end as one');
-  const footer = tail.getUint32(0, true);
-  if (footer > file.byteLength - 12) throw invalid(name, 'its footer is longer than the file');
+/** The footer: a parquet file ends with it, its length and PAR1. */
+async function footerCursor(source: ByteSource, name: string, signal?: AbortSignal): Promise<Cursor> {
+  const { byteLength } = source;
+  if (byteLength < 12) throw damaged({ name }, 'it is too short');
+  refusePointer(await source.read(0, Math.min(64, byteLength), signal), name);
+  const tail: Cursor = { bytes: await source.read(byteLength - 8, byteLength, signal), at: 0, name };
+  const footer = takeUint32(tail);
+  if (takeUint32(tail) !== PARQUET_MARK) throw damaged({ name }, 'it does not end as one');
+  if (footer > byteLength - 12) throw damaged({ name }, 'its footer is longer than the file');
   if (footer > FOOTER_BYTES) throw tooLarge(name, `a footer of ${footer} bytes`);
-  return footer + 8;
+  return { bytes: await source.read(byteLength - 8 - footer, byteLength - 8, signal), at: 0, name };
 }
 
-/** Columns that are no struct, list or map: the children of the root. */
-function topLevel({ schema }: FileMetaData): SchemaElement[] {
-  const top: SchemaElement[] = [];
-  for (let i = 1; i < schema.length; i = after(i)) top.push(schema[i]!);
-  return top;
-
-  function after(i: number): number {
-    let next = i + 1;
-    for (let child = 0; child < (schema[i]?.num_children ?? 0) && next < schema.length; child++)
-      next = after(next);
-    return next;
-  }
-}
-
-/** Byte arrays marked as UTF-8, and those without a mark, which old writers left out. */
-function isText({
-  type,
-  converted_type,
-  logical_type,
-  num_children,
-  repetition_type,
-}: SchemaElement): boolean {
-  if (type !== 'BYTE_ARRAY' || num_children || repetition_type === 'REPEATED') return false;
-  const mark = logical_type?.type ?? converted_type;
-  return mark === undefined || mark === 'STRING' || mark === 'UTF8' || mark === 'ENUM';
-}
-
-function columnChunks({ row_groups }: FileMetaData, column: string) {
-  return row_groups.flatMap(({ columns }) =>
-    columns.filter(({ meta_data }) => meta_data?.path_in_schema[0] === column),
-  );
-}
-
-function hasPageIndex(metadata: FileMetaData, column: string): boolean {
-  return columnChunks(metadata, column).every((chunk) => chunk.offset_index_offset !== undefined);
-}
-
-function checkCodecs(metadata: FileMetaData, column: string, name: string, known: object): void {
-  for (const { meta_data } of columnChunks(metadata, column)) {
-    const codec = meta_data?.codec ?? 'UNCOMPRESSED';
-    if (codec !== 'UNCOMPRESSED' && !(codec in known)) {
-      throw new AmalgamError(
-        'DatasetUnsupported',
-        `${name} is packed with ${codec}, which cannot be unpacked here.`,
-        'Choose a copy packed with snappy, zstd, gzip, brotli or lz4, or not at all.',
+/** The chunks of a column in order, checked against the file before any of them is read. */
+function chunksOf(
+  groups: ParquetFooter['groups'],
+  column: ParquetColumn,
+  source: ByteSource,
+  name: string,
+): ColumnChunk[] {
+  return groups.map(({ rows, chunks }) => {
+    const [chunk, second] = chunks.filter((c) => c.column === column.name);
+    if (!chunk || second) throw damaged({ name }, 'a row group does not have the column once');
+    if (chunk.elsewhere) throw unsupported(name, 'keeps its columns in other files, or encrypted');
+    if (chunk.values !== rows) throw damaged({ name }, `${chunk.values} values for ${rows} rows`);
+    if (chunk.end > source.byteLength) throw damaged({ name }, 'its footer points beyond the file');
+    const codec = CODECS[chunk.codec];
+    if (!codec || codec === 'LZO') {
+      throw unsupported(
+        name,
+        `is packed with ${codec ?? `codec ${chunk.codec}`}, which is not unpacked here`,
       );
     }
-    const bytes = Number(meta_data?.total_uncompressed_size ?? 0);
-    if (bytes > GROUP_BYTES && !hasPageIndex(metadata, column)) {
-      throw tooLarge(name, `${bytes} bytes of “${column}” in one row group and no page index`);
+    return chunk;
+  });
+}
+
+async function* readChunk(
+  chunk: ColumnChunk,
+  optional: boolean,
+  unpack: Unpack,
+  source: ByteSource,
+  name: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<(string | null)[]> {
+  const decode = strictText(name);
+  let dictionary: string[] | undefined;
+  let left = chunk.values;
+  for await (const { head, bytes } of pages(chunk, source, name, signal)) {
+    if (head.kind === 'index') continue;
+    if (head.kind !== 'dictionary' && head.values > left)
+      throw damaged({ name }, 'a column has more values than rows');
+    const body: Cursor = { bytes: unpack(chunk, head, bytes), at: 0, name };
+    if (head.kind === 'dictionary') dictionary = dictionaryTexts(body, head, decode);
+    else {
+      yield pageTexts(body, head, optional, dictionary, decode);
+      left -= head.values;
+    }
+    if (left === 0) return;
+  }
+  if (left > 0) throw damaged({ name }, `a column ends ${left} rows before its row group`);
+}
+
+interface Page {
+  head: PageHead;
+  /** As they are in the file. */
+  bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** The pages of a chunk, read in pieces of the file. */
+async function* pages(
+  { begin, end, unpackedBytes }: ColumnChunk,
+  source: ByteSource,
+  name: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Page> {
+  let piece: Cursor = { bytes: new Uint8Array(0), at: 0, name };
+  /** Where the piece ends in the file. */
+  let read = begin;
+  /** Has at least `count` bytes before the cursor, or all there are. */
+  const have = async (count: number) => {
+    const rest = piece.bytes.subarray(piece.at);
+    if (rest.length >= count || read === end) return;
+    throwIfCancelled(signal);
+    const asked = read === begin ? HEAD_BYTES : PIECE_BYTES;
+    const to = Math.min(end, read + Math.max(asked, count - rest.length));
+    const more = await source.read(read, to, signal);
+    read = to;
+    const bytes = rest.length === 0 ? more : new Uint8Array(rest.length + more.length);
+    if (bytes !== more) {
+      bytes.set(rest);
+      bytes.set(more, rest.length);
+    }
+    piece = { bytes, at: 0, name };
+  };
+  while (read < end || piece.at < piece.bytes.length) {
+    await have(HEAD_BYTES);
+    const head = readPageHead(piece);
+    const { packedBytes } = head;
+    if (head.unpackedBytes > PAGE_BYTES) throw tooLarge(name, `a page of ${head.unpackedBytes} bytes`);
+    if (packedBytes > end - read + piece.bytes.length - piece.at || head.unpackedBytes > unpackedBytes) {
+      throw damaged({ name }, 'a page is larger than its column');
+    }
+    await have(packedBytes);
+    yield { head, bytes: piece.bytes.subarray(piece.at, piece.at + packedBytes) };
+    piece.at += packedBytes;
+  }
+}
+
+type Unpack = (chunk: ColumnChunk, head: PageHead, bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>;
+
+async function unpacker(name: string): Promise<Unpack> {
+  const { compressors, decompressZstd } = await import('hyparquet-compressors');
+  return ({ codec }, head, bytes) => {
+    const inFront = head.kind === 'data2' ? head.repetitionBytes + head.levelBytes : 0;
+    const length = head.unpackedBytes - inFront;
+    if (inFront > bytes.length || length < 0) throw damaged({ name }, 'a page has no room for its marks');
+    const packed = bytes.subarray(inFront);
+    const values = codec === 0 || !head.isPacked ? packed : unpackValues(codec, packed, length);
+    if (values.length !== length) {
+      throw damaged({ name }, `a page unpacks to ${values.length} bytes instead of ${length}`);
+    }
+    if (inFront === 0) return values;
+    const whole = new Uint8Array(head.unpackedBytes);
+    whole.set(bytes.subarray(0, inFront));
+    whole.set(values, inFront);
+    return whole;
+  };
+
+  function unpackValues(codec: number, packed: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+    const known = CODECS[codec]!;
+    if (length === 0) return new Uint8Array(0);
+    try {
+      // without an array to fill, the codec makes one as large as the page says
+      if (known === 'ZSTD') return new Uint8Array(decompressZstd(packed, new Uint8Array(length)));
+      return new Uint8Array(compressors[known]!(packed, length));
+    } catch (cause) {
+      throw damaged({ name }, 'a page cannot be unpacked', cause);
     }
   }
 }
 
-function strictText(name: string): (bytes: Uint8Array | undefined) => string | undefined {
+function strictText(name: string): (bytes: Uint8Array) => string {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   return (bytes) => {
     try {
-      return bytes && decoder.decode(bytes);
+      return decoder.decode(bytes);
     } catch (cause) {
       throw notUtf8(name, cause);
     }
@@ -190,15 +216,13 @@ function strictText(name: string): (bytes: Uint8Array | undefined) => string | u
 }
 
 function tooLarge(name: string, what: string): AmalgamError {
-  return new AmalgamError('LimitExceeded', `${name} has ${what}.`, 'Choose a file with smaller row groups.');
+  return new AmalgamError('LimitExceeded', `${name} has ${what}.`, 'Choose a file with smaller pages.');
 }
 
-function invalid(name: string, why: unknown): AmalgamError {
-  const words = why instanceof Error ? why.message : String(why);
+function unsupported(name: string, what: string): AmalgamError {
   return new AmalgamError(
-    'DatasetInvalid',
-    `${name} cannot be read as parquet: ${words}.`,
-    'The file is damaged or of another kind. Choose another one.',
-    { cause: why },
+    'DatasetUnsupported',
+    `${name} ${what}.`,
+    'Choose a copy packed with snappy, zstd, gzip, brotli or lz4, or not at all.',
   );
 }

@@ -32,7 +32,7 @@ const take = (path: string, bytes: Uint8Array, range: Partial<TextRange> = {}) =
   readText(counted(bytes).source, path, path, { ...ALL, ...range });
 
 describe('parquet', () => {
-  test.each(['plain', 'snappy', 'zstd'])(
+  test.each(['plain', 'snappy', 'zstd', 'brotli-delta', 'gzip-lengths', 'lz4-pages2'])(
     '%s: the rows as they were written, joined by blank lines',
     async (codec) => {
       const bytes = fixture(`${codec}.parquet`);

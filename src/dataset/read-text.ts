@@ -1,10 +1,14 @@
 /** Text out of a file of a dataset, as much of it as is wanted, read from the front or by columns. */
 import { AmalgamError } from '../errors';
+import { displayName } from '../formats/names';
 import type { ByteSource } from '../sources/byte-source';
 import { lineColumns, readLines } from './read-lines';
 import { openParquet } from './read-parquet';
 import { textKind } from './text-kind';
 import { decodeText, openStream } from './text-stream';
+
+/** Rows without a value cost a file nothing: a kilobyte can promise billions. */
+const MOST_EMPTY = 1 << 24;
 
 /** Where a text comes from and how much of it is wanted. */
 export interface TextRange {
@@ -55,12 +59,12 @@ export async function readText(
   async function readKind(): Promise<ReadText> {
     if (kind.format === 'parquet') {
       const parquet = await openParquet(source, name, signal);
-      return collect(parquet.column(range.column), parquet.read(range.column), range);
+      return collect(name, parquet.column(range.column), parquet.read(range.column), range);
     }
     const stream = openStream(source, name, kind.gzip, signal);
     if (kind.format === 'lines') {
       const { column, values } = await readLines(stream, name, range.column);
-      return collect(column, values, range);
+      return collect(name, column, values, range);
     }
     return collectText(decodeText(stream, name), range.characters);
   }
@@ -96,23 +100,35 @@ function requireKind(name: string, path: string) {
 }
 
 async function collect(
+  name: string,
   column: string,
-  values: AsyncIterable<string | null>,
+  values: AsyncIterable<readonly (string | null)[]>,
   { rows = Number.POSITIVE_INFINITY, characters }: TextRange,
 ): Promise<ReadText> {
   const taken: string[] = [];
   let length = 0;
   let empty = 0;
-  for await (const value of values) {
-    if (taken.length === rows || length >= characters) return done(false);
-    if (value === null) {
-      empty++;
-      continue;
+  for await (const some of values) {
+    for (const value of some) {
+      if (taken.length === rows || length >= characters) return done(false);
+      if (value === null) {
+        empty++;
+        continue;
+      }
+      length += value.length + (taken.length > 0 ? 2 : 0);
+      taken.push(value);
     }
-    length += value.length + (taken.length > 0 ? 2 : 0);
-    taken.push(value);
+    if (empty > MOST_EMPTY) throw tooEmpty(column);
   }
   return done(length <= characters);
+
+  function tooEmpty(of: string): AmalgamError {
+    return new AmalgamError(
+      'LimitExceeded',
+      `${name} has more than ${MOST_EMPTY} rows without a value of “${displayName(of)}”.`,
+      'Choose another column, or another file.',
+    );
+  }
 
   function done(whole: boolean): ReadText {
     return { text: cut(taken.join('\n\n'), characters), column, rows: taken.length, empty, whole };
