@@ -4,7 +4,7 @@ import { decompose } from '../../src/compare/decompose';
 import { residual } from '../../src/compare/delta.test.support';
 import { deltaMatrix, measurePair, openPair, openPairWorkspace } from '../../src/compare/pair-task';
 import { readDelta } from '../../src/compare/panel-products';
-import { pairElements, pairTensors } from '../../src/compare/tensor-pairs';
+import { pairTensors } from '../../src/compare/tensor-pairs';
 import { createCpuEngine } from '../../src/cpu/cpu-engine';
 import { sidesInNode } from '../compare-in-node';
 import { extractInNode } from '../extract-in-node';
@@ -26,7 +26,7 @@ describe('decompositions at rank 8', () => {
     const { base, tuned, read } = await sidesInNode(real, 'f32/base', 'f32/shakespeare');
     const { shared } = pairTensors(base, tuned);
     const engine = createCpuEngine();
-    const work = openPairWorkspace(engine, Math.max(...shared.map(pairElements)));
+    const work = openPairWorkspace(engine, shared);
     for (const pair of shared) {
       const { svd: theirs, norm_delta } = golden.tensors[pair.name]!;
       if (!theirs) continue;

@@ -102,7 +102,7 @@ async function computed(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const pair: TensorPair = { name: tensor.name, key: tensor.name, base: tensor, tuned: tensor };
   const bytes = new Uint8Array(pairElements(pair) * 4);
-  const work = openPairWorkspace(engine, pairElements(pair), tileElements);
+  const work = openPairWorkspace(engine, [pair], tileElements);
   const open = openPair(pair, work, read);
   try {
     await open.task.sweep(async ({ begin, end }) => {

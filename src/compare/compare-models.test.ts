@@ -57,6 +57,11 @@ describe('figures', () => {
     const cut = await compareTensors(optionsOf(sides, { tileElements: 4096 }));
     const timeless = (tensors: typeof whole.tensors) => tensors.map((t) => ({ ...t, seconds: 0 }));
     expect(timeless(cut.tensors)).toEqual(timeless(whole.tensors));
+    const lanes = [createCpuEngine(), createCpuEngine()];
+    const shared = await compareTensors(optionsOf(sides, { lanes, tileElements: 4096 }));
+    expect(timeless(shared.tensors)).toEqual(timeless(whole.tensors));
+    expect(shared.total).toEqual(whole.total);
+    expect([...shared.rowNorms]).toEqual([...whole.rowNorms]);
     expect(whole.tensors.map((t) => t.name)).toEqual([EMBEDDING, K, Q, NORM]);
     for (const t of whole.tensors) {
       const truth = expected(base[t.name]!.values, tuned[t.name as keyof typeof tuned]!.values);

@@ -1,5 +1,6 @@
 /** Comparing the tensors of two models one after the other; one that fails is put on record, and the others go on. */
 import type { ComputeEngine } from '../compute/engine';
+import { shareOut } from '../compute/share-out';
 import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from '../engine/protocol-compare';
 import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
 import type { Model } from '../merge/inputs/model-tensors';
@@ -29,6 +30,8 @@ export interface CompareOptions {
   base: Model;
   tuned: Model;
   engine: ComputeEngine;
+  /** More engines of the same kind: as many tensors more are compared at once. Not with `other`. */
+  lanes?: readonly ComputeEngine[];
   /** Measures everything again for the timing. */
   other?: ComputeEngine;
   read: ReadTensor;
@@ -58,6 +61,7 @@ const FATAL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'GpuLost',
   'GpuUnverified',
   'GpuValidation',
+  'WorkerDied',
 ]);
 /** Bytes of one step of a comparison byte by byte. */
 const RAW_BYTES = 8 * 2 ** 20;
@@ -68,31 +72,34 @@ export function bytesToCompare({ shared, raw }: Pick<TensorPairs, 'shared' | 'ra
 }
 
 /**
- * Compares every tensor that both models have. Memory is bounded by tiles and by one Δ of at most 512 MiB.
+ * Compares every tensor that both models have. Memory is bounded by tiles and by the Δ that stay on the engines, at most
+ * 512 MiB together. The figures depend on neither tiles nor lanes.
  *
  * @throws AmalgamError `NothingToCompare` when the models share no tensor; `Cancelled`; failures of the device; the
  *   first failure when every tensor failed
  */
 export async function compareTensors(options: CompareOptions): Promise<ComparedTensors> {
-  const { base, tuned, engine, other, tileElements } = options;
+  const { base, tuned, engine, lanes = [], other, tileElements } = options;
   const pairs = pairTensors(base, tuned);
   requireShared(base, tuned, pairs);
-  const largest = pairs.shared.reduce((most, pair) => Math.max(most, pairElements(pair)), 1);
   const tables = emptyTables(other !== undefined);
-  let work: Workspace | undefined;
-  let otherWork: Workspace | undefined;
+  const works: Workspace[] = [];
+  const open = (on: ComputeEngine) => {
+    const work = openPairWorkspace(on, pairs.shared, tileElements, lanes.length + 1);
+    works.push(work);
+    return work;
+  };
   try {
-    work = openPairWorkspace(engine, largest, tileElements);
-    otherWork = other && openPairWorkspace(other, largest, tileElements);
-    await compareShared(pairs.shared, { ...options, work, ...(otherWork ? { otherWork } : {}) }, tables);
+    const own = [engine, ...lanes].map(open);
+    const otherWork = other && open(other);
+    await compareShared(pairs.shared, own, { ...options, ...(otherWork ? { otherWork } : {}) }, tables);
   } finally {
-    work?.close();
-    otherWork?.close();
+    for (const work of works) work.close();
   }
   for (const pair of pairs.raw) {
-    await recordingFailure(pair, tables.failed, async () => {
-      tables.raw.push(await compareBytes(pair, options));
-    });
+    const compared = await orFailure(pair, false, () => compareBytes(pair, options));
+    if ('failure' in compared) tables.failed.push(compared.failure);
+    else tables.raw.push(compared);
   }
   const { tensors, failed } = tables;
   if (tensors.length + tables.raw.length === 0 && failed[0]) {
@@ -123,37 +130,54 @@ function emptyTables(timed: boolean): Tables {
   };
 }
 
-type Work = CompareOptions & { work: Workspace; otherWork?: Workspace };
+type Options = CompareOptions & { otherWork?: Workspace };
 
-async function compareShared(shared: readonly TensorPair[], options: Work, tables: Tables): Promise<void> {
-  const open = (pair: TensorPair | undefined) =>
-    pair && pairElements(pair) > 0 ? openPair(pair, options.work, options.read) : undefined;
-  let next = open(shared[0]);
-  next?.task.prefetch();
-  try {
-    for (const [i, pair] of shared.entries()) {
-      const current = next;
-      next = open(shared[i + 1]);
-      next?.task.prefetch();
-      throwIfCancelled(options.signal);
-      try {
-        await recordingFailure(pair, tables.failed, () => comparePair(pair, current, options, tables));
-      } finally {
-        current?.close();
-      }
-      options.onBytes?.(pairBytes(pair), pair.name);
+/** What was found about a pair, or why nothing was. */
+type Compared =
+  | { pair: TensorPair; difference: TensorDifference; sums: PairSums }
+  | { failure: CompareReport['failed'][number] };
+
+/** Compares the pairs, as many at once as there are workspaces; what they add up to is added in their order. */
+async function compareShared(
+  shared: readonly TensorPair[],
+  works: readonly Workspace[],
+  options: Options,
+  tables: Tables,
+): Promise<void> {
+  const workers = works.map((work) => (pair: TensorPair) => {
+    const open = pairElements(pair) > 0 ? openPair(pair, work, options.read, works.length) : undefined;
+    open?.task.prefetch();
+    return {
+      async run(): Promise<Compared> {
+        throwIfCancelled(options.signal);
+        const compared = await orFailure(pair, works.length > 1, () =>
+          comparePair(pair, open, options, tables.timing),
+        );
+        if ('difference' in compared) options.onTensor?.(compared.difference);
+        options.onBytes?.(pairBytes(pair), pair.name);
+        return compared;
+      },
+      close: () => open?.close(),
+    };
+  });
+  for (const compared of await shareOut(shared, workers)) {
+    if ('failure' in compared) {
+      tables.failed.push(compared.failure);
+      continue;
     }
-  } finally {
-    next?.close();
+    const { pair, difference, sums } = compared;
+    tables.tensors.push(difference);
+    for (const key of Object.keys(tables.sums) as (keyof Tables['sums'])[]) tables.sums[key] += sums[key];
+    tables.rowNorms.set(pair.name, Float32Array.from(sums.rowSquares, Math.sqrt));
   }
 }
 
 async function comparePair(
   pair: TensorPair,
   open: OpenPair | undefined,
-  options: Work,
-  tables: Tables,
-): Promise<void> {
+  options: Options,
+  timing: EngineTiming | undefined,
+): Promise<Compared> {
   const begin = performance.now();
   const threshold = floorF32(options.threshold);
   const before = spent(options.engine);
@@ -165,17 +189,14 @@ async function comparePair(
     ...spectrum,
     seconds: (performance.now() - begin) / 1000,
   };
-  if (open && tables.timing) await timeOther(pair, sums, seconds, options, tables.timing);
-  tables.tensors.push(difference);
-  for (const key of Object.keys(tables.sums) as (keyof Tables['sums'])[]) tables.sums[key] += sums[key];
-  tables.rowNorms.set(pair.name, Float32Array.from(sums.rowSquares, Math.sqrt));
-  options.onTensor?.(difference);
+  if (open && timing) await timeOther(pair, sums, seconds, options, timing);
+  return { pair, difference, sums };
 }
 
 type SpectrumFacts = Pick<TensorDifference, 'stableRank' | 'lora' | 'spectrumFailed'>;
 
 /** Stable rank of every matrix that changed at all, and the likeness to a LoRA of a modified one. */
-async function analyse(open: OpenPair, sums: PairSums, options: Work): Promise<SpectrumFacts> {
+async function analyse(open: OpenPair, sums: PairSums, options: Options): Promise<SpectrumFacts> {
   const { pair, rows, cols } = open;
   if (pair.base.shape.length !== 2) return { stableRank: null };
   if (sums.squares === 0) return { stableRank: 0 };
@@ -201,7 +222,7 @@ async function timeOther(
   pair: TensorPair,
   sums: PairSums,
   seconds: number,
-  { engine, other, otherWork, read, threshold }: Work,
+  { engine, other, otherWork, read, threshold }: Options,
   timing: EngineTiming,
 ): Promise<void> {
   if (!other || !otherWork) return;
@@ -261,17 +282,21 @@ async function compareBytes(
   };
 }
 
-async function recordingFailure(
+/**
+ * What `act` finds, or its failure.
+ * @param onLanes a lane that had no memory answers nothing more, so that is the end there
+ */
+async function orFailure<T>(
   { name }: TensorPair,
-  failed: CompareReport['failed'],
-  act: () => Promise<void>,
-): Promise<void> {
+  onLanes: boolean,
+  act: () => Promise<T>,
+): Promise<T | { failure: CompareReport['failed'][number] }> {
   try {
-    await act();
+    return await act();
   } catch (thrown) {
     const { code, message, hint } = errorFacts(thrown);
-    if (FATAL.has(code)) throw thrown;
-    failed.push({ name, code, message, hint });
+    if (FATAL.has(code) || (onLanes && code === 'GpuOutOfMemory')) throw thrown;
+    return { failure: { name, code, message, hint } };
   }
 }
 

@@ -78,7 +78,6 @@ export async function changedTensors(
 ): Promise<ChangedTensors> {
   const { engine, read, signal, tileElements } = options;
   const shared = pairs.filter((pair) => pairElements(pair) > 0);
-  const largest = shared.reduce((most, pair) => Math.max(most, pairElements(pair)), 1);
   const found: ChangedTensors = {
     modules: [],
     saved: new Set(),
@@ -89,7 +88,7 @@ export async function changedTensors(
     squares: new Map(),
     tunedSquares: 0,
   };
-  const work = openPairWorkspace(engine, largest, tileElements);
+  const work = openPairWorkspace(engine, shared, tileElements);
   const open = (pair: TensorPair | undefined) => pair && openPair(pair, work, read);
   let next = open(shared[0]);
   next?.task.prefetch();

@@ -43,9 +43,8 @@ export async function checkMerged(
     ref.folder === ADAPTER
       ? file.source.read(ref.begin + begin, ref.begin + end)
       : options.read(ref, begin, end);
-  const largest = shared.reduce((most, pair) => Math.max(most, pairElements(pair)), 1);
   const check: MergeCheck = { tensors: new Map(), failed: [] };
-  const work = openPairWorkspace(engine, largest, tileElements);
+  const work = openPairWorkspace(engine, shared, tileElements);
   try {
     for (const pair of shared) {
       throwIfCancelled(signal);

@@ -5,7 +5,7 @@ import { lowRankDelta, modelFolder, plus, random, sidesOf, type Weights } from '
 import { decompose } from './decompose';
 import { deltaMatrix, measurePair, openPair, openPairWorkspace } from './pair-task';
 import { readDelta } from './panel-products';
-import { pairElements, pairTensors } from './tensor-pairs';
+import { pairTensors } from './tensor-pairs';
 
 const SHAPE: [number, number] = [1000, 100];
 const base: Record<string, Weights> = { w: random(SHAPE, 0.1, 1) };
@@ -49,7 +49,7 @@ async function study(engine: ComputeEngine, tileElements?: number) {
     reads += end - begin;
     return read(ref, begin, end);
   };
-  const work = openPairWorkspace(engine, pairElements(pair!), tileElements);
+  const work = openPairWorkspace(engine, [pair!], tileElements);
   const open = openPair(pair!, work, counting);
   const sums = await measurePair(open, 0);
   const delta = deltaMatrix(open);
@@ -90,7 +90,7 @@ test('rows that are longer than a tile are measured in pieces', async () => {
   const [pair] = pairTensors(one, two).shared;
   const measured = [];
   for (const tileElements of [4096, 8192, 1 << 20]) {
-    const work = openPairWorkspace(createCpuEngine(), pairElements(pair!), tileElements);
+    const work = openPairWorkspace(createCpuEngine(), [pair!], tileElements);
     const open = openPair(pair!, work, read);
     measured.push(await measurePair(open, 0));
     open.close();

@@ -2,8 +2,10 @@
 import type { EngineBuffer } from '../compute/engine';
 import { BLOCK } from '../compute/kernel';
 import { DIFFERENCE_WORDS, difference, rowSegments } from '../compute/kernels/difference';
+import { PANEL_CHUNK } from '../compute/kernels/panel-product';
 import { AmalgamError } from '../errors';
 import type { TensorPlan } from '../merge/plan/plan';
+import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../merge/tensor/device-budget';
 import { openTask, type ReadTensor, type TensorTask } from '../merge/tensor/tensor-task';
 import type { Tile } from '../merge/tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from '../merge/tensor/workspace';
@@ -11,7 +13,7 @@ import { tensorRole } from '../models/tensor-role';
 import { cutRows, type MatrixShape, matrixShape } from './row-tiles';
 import { pairElements, type TensorPair } from './tensor-pairs';
 
-/** A Δ up to this size stays on the device, so that a decomposition reads the models once. */
+/** A Δ up to this size stays on the device, so that a decomposition reads the models once; lanes share it. */
 const RESIDENT_BYTES = 512 * 2 ** 20;
 
 export interface OpenPair extends MatrixShape {
@@ -45,21 +47,37 @@ export interface PairSums {
   rowSquares: Float64Array;
 }
 
-/** Buffers for pairs of at most `largest` elements. */
+/**
+ * Buffers for any of `pairs`. A tile holds 64 rows of each even on one of several lanes, whose tiles are small, where a
+ * single engine's tile would: products depend on how rows are grouped where fewer fit.
+ */
 export function openPairWorkspace(
   engine: Workspace['engine'],
-  largest: number,
+  pairs: readonly TensorPair[],
   tileElements?: number,
+  lanes = 1,
 ): Workspace {
+  const largest = pairs.reduce((most, pair) => Math.max(most, pairElements(pair)), 1);
+  const chunk = (pair: TensorPair) =>
+    Math.min(pairElements(pair), PANEL_CHUNK * matrixShape(pair.base.shape).cols);
+  const rows = pairs.reduce((most, pair) => Math.max(most, chunk(pair)), 1);
+  const alone = Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(2));
+  const least = lanes > 1 ? Math.min(rows, alone) : undefined;
   // two versions besides the slot for a merge's base
-  return openWorkspace(engine, 2, tileElementsFor(engine, 2, largest, tileElements));
+  return openWorkspace(engine, 2, tileElementsFor(engine, 2, largest, tileElements, least));
+}
+
+/** Whether a Δ may stay on one of so many lanes. */
+export function isResidentOn(lanes: number, elements: number): boolean {
+  return elements * 4 <= RESIDENT_BYTES / lanes;
 }
 
 /**
  * Opens both versions of a tensor. Reading starts with the first sweep, or with `task.prefetch`; memory on the device is
  * taken then too.
+ * @param lanes that share the memory for Δ
  */
-export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor): OpenPair {
+export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, lanes = 1): OpenPair {
   const { engine } = work;
   const { name, base, tuned } = pair;
   const elements = pairElements(pair);
@@ -81,7 +99,7 @@ export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor): O
     method: 'compare',
   };
   const task = openTask(plan, 'weights', work, read, 1, tiles);
-  const isResident = elements * 4 <= Math.min(engine.maxBufferBytes, RESIDENT_BYTES);
+  const isResident = elements * 4 <= engine.maxBufferBytes && isResidentOn(lanes, elements);
   const largestTile = tiles.reduce((most, tile) => Math.max(most, tile.end - tile.begin), 0);
   const groups = tiles.reduce((most, tile) => Math.max(most, segmentsOf(tile, shape)), 0);
   let buffers: { delta: EngineBuffer; sums: EngineBuffer } | undefined;

@@ -45,17 +45,19 @@ const LANES_BYTES = { tiles: 96 * 2 ** 20, kept: 192 * 2 ** 20 };
  * Opens the engines of a merge: one on a graphics device, or on the processor one per core and one more, each in a
  * worker of its own, so that this thread reads and writes meanwhile; a small merge stays in this thread.
  * @param elements of the output
+ * @param most lanes that may be opened
  * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
  */
 export async function openMergeEngines(
   choice: EngineChoice,
   elements: number,
+  most = MOST_LANES,
 ): Promise<[engine: ComputeEngine, ...lanes: ComputeEngine[]]> {
   const kind: EngineKind = choice === 'auto' ? (await engineFacts()).auto : choice;
   if (kind === 'webgpu') return [await createGpuEngine()];
   const own = createCpuEngine();
-  if (elements < LANES_FROM) return [own];
-  const count = Math.min(MOST_LANES, navigator.hardwareConcurrency + WAITING_LANES);
+  if (elements < LANES_FROM || most === 1) return [own];
+  const count = Math.min(most, MOST_LANES, navigator.hardwareConcurrency + WAITING_LANES);
   const share = { tileBytes: LANES_BYTES.tiles / count, keptBytes: LANES_BYTES.kept / count };
   const open = () => createRemoteEngine(startLane(), own.adapter, share, giveBack);
   return [open(), ...Array.from({ length: count - 1 }, open)];

@@ -1,17 +1,20 @@
 /** One comparison from two references to a report and, where there is a destination, its files. */
+
+import { comparingLanes } from '../compare/compare-lanes';
 import { compareModels } from '../compare/compare-models';
 import { bytesToCompare, requireShared } from '../compare/compare-tensors';
 import { reportFiles } from '../compare/report-files';
 import { DEFAULT_THRESHOLD } from '../compare/tensor-difference';
-import { pairTensors } from '../compare/tensor-pairs';
+import { pairElements, pairTensors, type TensorPair } from '../compare/tensor-pairs';
 import type { ComputeEngine } from '../compute/engine';
 import { AmalgamError } from '../errors';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { writeText } from '../write/write-text';
-import { openEngine } from './choose-engine';
+import { openEngine, openMergeEngines } from './choose-engine';
 import { openBoth, openBothFiles } from './compare-inputs';
 import type { Inputs } from './inputs';
+import { secondsOf } from './merge-job';
 import type { OpenModels } from './models';
 import { progressMeter } from './progress';
 import type { CompareProgress, CompareReport, CompareRequest } from './protocol-compare';
@@ -33,14 +36,18 @@ export async function runCompare(
   const sides = await openBoth(request, models);
   const pairs = pairTensors(sides.base, sides.tuned);
   requireShared(sides.base, sides.tuned, pairs);
-  let engine: ComputeEngine | undefined;
+  let engines: ComputeEngine[] = [];
   let other: ComputeEngine | undefined;
   let inputs: Inputs | undefined;
   let destination: Destination | undefined;
-  const meter = progressMeter<CompareProgress>(onProgress, () => engine);
+  const meter = progressMeter<CompareProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
   try {
     // what can refuse does so before anything is downloaded
-    engine = await openEngine(request.engine);
+    // one engine alone where two are timed beside each other
+    engines = request.timeEngines
+      ? [await openEngine(request.engine)]
+      : await openMergeEngines(request.engine, elementsOf(pairs.shared), lanesFor(pairs.shared));
+    const [engine, ...lanes] = engines as [ComputeEngine, ...ComputeEngine[]];
     if (request.timeEngines) other = await openEngine(engine.kind === 'cpu' ? 'webgpu' : 'cpu');
     destination = request.destination && (await openDestination(request.destination));
     const opened = await openBothFiles(sides, models, meter, signal);
@@ -51,6 +58,7 @@ export async function runCompare(
         base: sides.base,
         tuned: sides.tuned,
         engine,
+        lanes,
         ...(other ? { other } : {}),
         read: opened.read,
         threshold,
@@ -79,9 +87,17 @@ export async function runCompare(
     throw error;
   } finally {
     inputs?.close();
-    engine?.close();
+    for (const engine of engines) engine.close();
     other?.close();
   }
+}
+
+function elementsOf(pairs: readonly TensorPair[]): number {
+  return pairs.reduce((sum, pair) => sum + pairElements(pair), 0);
+}
+
+function lanesFor(pairs: readonly TensorPair[]): number {
+  return comparingLanes(pairs, navigator.hardwareConcurrency);
 }
 
 function checkNumbers(threshold: number, top: number): void {

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { comparingLanes } from './compare-lanes';
+import type { TensorPair } from './tensor-pairs';
+
+/** As many pairs of matrices of so many MiB of Δ. */
+const matrices = (count: number, mebibytes: number): TensorPair[] =>
+  Array.from(
+    { length: count },
+    () => ({ base: { shape: [mebibytes * 256, 1024] } }) as unknown as TensorPair,
+  );
+
+test('lanes are as many as cores and one more, unless Δ could no longer stay on them', () => {
+  expect(comparingLanes(matrices(100, 16), 2)).toBe(3);
+  expect(comparingLanes(matrices(100, 16), 16)).toBe(8);
+  expect(comparingLanes(matrices(100, 200), 2)).toBe(2);
+  expect(comparingLanes(matrices(100, 400), 2)).toBe(1);
+  expect(comparingLanes(matrices(100, 400), 8)).toBe(8);
+  expect(comparingLanes([...matrices(100, 16), ...matrices(1, 400)], 2)).toBe(3);
+  expect(comparingLanes(matrices(100, 4000), 2)).toBe(3);
+});

@@ -1,0 +1,33 @@
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { planInNode } from '../../../e2e/merge-in-node';
+import { createCpuEngine } from '../../cpu/cpu-engine';
+import { measureProfiles } from './profile';
+
+const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
+
+it('the same profiles in the same order, whatever the lanes and the tiles', async () => {
+  const recipe = {
+    merge_method: 'task_arithmetic',
+    base_model: 'base',
+    models: ['base+kitchen', 'workshop'].map((model) => ({ model, parameters: { weight: 1 } })),
+  };
+  const { plan, read } = await planInNode(JSON.stringify(recipe), samples, {
+    base: 'base',
+    kitchen: 'kitchen',
+    workshop: 'workshop',
+  });
+  const alone = await measureProfiles({ plan, engine: createCpuEngine(), read });
+  const told: string[] = [];
+  const shared = await measureProfiles({
+    plan,
+    engine: createCpuEngine(),
+    lanes: [createCpuEngine(), createCpuEngine()],
+    read,
+    tileElements: 8192,
+    onTensor: ({ name }) => told.push(name),
+  });
+  expect(alone.length).toBeGreaterThan(20);
+  expect(shared).toEqual(alone);
+  expect(told.sort()).toEqual(alone.map(({ name }) => name).sort());
+});
