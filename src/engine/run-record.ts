@@ -11,8 +11,15 @@ import { type JournalEntry, journalLine, type RunJournal, readJournal } from '..
 import { ShardWriter, type WrittenShard } from '../write/shard-writer';
 import type { TensorReport } from './protocol';
 
-/** A shard in the making is made durable at most this often: a kill loses that much work and a tensor, no more. */
+/** A shard in the making is made durable at most this often: a kill loses that much work and two tensors, no more. */
 const CHECKPOINT_MS = 500;
+
+/** What is on the disk already and waits for its sha256 to be noted. */
+interface Unnoted {
+  bytes: number;
+  sha256?: string;
+  tensors: TensorReport[];
+}
 
 export interface RunRecord {
   /** What the journal of an interrupted run says; undefined for a new one. */
@@ -88,21 +95,37 @@ export async function openRunRecord(
           : await ShardWriter.open(destination, shard);
       const canContinue = remains?.reopen !== undefined;
       let waiting: TensorReport[] = [];
-      let notedAt = performance.now();
+      let unnoted: Unnoted | undefined;
+      let begunAt = performance.now();
+      const checkpoint = async () => {
+        const { bytes, sha256 } = await writer.checkpoint();
+        const begun: Unnoted = { bytes, tensors: waiting };
+        waiting = [];
+        unnoted = begun;
+        // a hash that fails fails the next append too
+        sha256.then(
+          (hex) => {
+            begun.sha256 = hex;
+          },
+          () => undefined,
+        );
+        begunAt = performance.now();
+      };
       return {
         append: (bytes) => writer.append(bytes),
         async finishTensor(report) {
           waiting.push(report);
-          if (!canContinue || performance.now() - notedAt < checkpointMs) return;
-          const { bytes, sha256 } = await writer.checkpoint();
-          const tensors = waiting;
-          waiting = [];
-          await note({ kind: 'checkpoint', file: shard.file, bytes, sha256, whole: false, tensors });
-          notedAt = performance.now();
+          if (unnoted?.sha256 !== undefined) {
+            const { bytes, sha256, tensors } = unnoted;
+            unnoted = undefined;
+            await note({ kind: 'checkpoint', file: shard.file, bytes, sha256, whole: false, tensors });
+          }
+          if (canContinue && !unnoted && performance.now() - begunAt >= checkpointMs) await checkpoint();
         },
         async finish() {
           const written = await writer.finish();
-          await note({ kind: 'checkpoint', ...written, whole: true, tensors: waiting });
+          const tensors = [...(unnoted?.tensors ?? []), ...waiting];
+          await note({ kind: 'checkpoint', ...written, whole: true, tensors });
           return written;
         },
         abort: () => writer.abort(),

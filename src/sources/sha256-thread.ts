@@ -11,7 +11,7 @@ type HashAnswer = { spent: ArrayBuffer } | { digest: string };
 export interface Sha256Thread {
   /** Takes a copy of the bytes. Resolves when there is room for more. @throws WorkerDied */
   update(bytes: Uint8Array): Promise<void>;
-  /** Lower-case hex of all bytes so far; more may follow. @throws WorkerDied */
+  /** Lower-case hex of all bytes so far; more may follow, also before it is there. @throws WorkerDied */
   digest(): Promise<string>;
   close(): void;
 }
@@ -41,12 +41,19 @@ function startThread(state: Uint8Array<ArrayBuffer>): Sha256Thread {
   const worker = new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: 'amalgam-sha256' });
   let waiting = 0;
   let died: AmalgamError | undefined;
-  /** Called at every answer: whoever waits looks again. */
-  let wake = () => {};
-  let digest: string | undefined;
+  /** Called at the next answer: whoever waits looks again. */
+  let sleepers: (() => void)[] = [];
+  const wake = () => {
+    const all = sleepers;
+    sleepers = [];
+    for (const look of all) look();
+  };
+  /** Digests that have come, by their number. */
+  const digests: string[] = [];
+  let asked = 0;
   const post = (request: HashRequest, transfer: Transferable[] = []) => worker.postMessage(request, transfer);
   worker.onmessage = ({ data }: MessageEvent<HashAnswer>) => {
-    if ('digest' in data) digest = data.digest;
+    if ('digest' in data) digests.push(data.digest);
     else {
       waiting -= data.spent.byteLength;
       giveBack(data.spent);
@@ -64,7 +71,7 @@ function startThread(state: Uint8Array<ArrayBuffer>): Sha256Thread {
   const until = async (come: () => boolean) => {
     while (!come() && !died) {
       await new Promise<void>((resolve) => {
-        wake = resolve;
+        sleepers.push(resolve);
       });
     }
     if (died) throw died;
@@ -79,10 +86,10 @@ function startThread(state: Uint8Array<ArrayBuffer>): Sha256Thread {
       post({ bytes: copy }, [copy.buffer]);
     },
     async digest() {
-      digest = undefined;
+      const number = asked++;
       post({ digest: true });
-      await until(() => digest !== undefined);
-      return digest!;
+      await until(() => digests.length > number);
+      return digests[number]!;
     },
     close() {
       worker.terminate();

@@ -69,15 +69,16 @@ export class ShardWriter {
 
   /**
    * Has everything appended so far on the disk. Only between two tensors.
-   * @returns the length of the file, and the sha256 of its bytes.
+   * @returns the length of the file, and the sha256 of its bytes: it comes later, while more is appended, and never
+   *   where the writer fails or is closed.
    * @throws Internal in the middle of a tensor; the destination's errors as they are.
    */
-  async checkpoint(): Promise<{ bytes: number; sha256: string }> {
+  async checkpoint(): Promise<{ bytes: number; sha256: Promise<string> }> {
     return this.#exclusively(async () => {
       if (this.#filled > 0) throw fault(`${this.#plan.file} stands in the middle of a tensor.`);
       await this.#flush();
       await this.#sink.flush?.();
-      return { bytes: this.#written, sha256: await this.#hash.digest() };
+      return { bytes: this.#written, sha256: this.#hash.digest() };
     });
   }
 
