@@ -1,6 +1,7 @@
 /** Pages of a column: their heads (parquet.thrift, PageHeader), and the texts in them. */
 import { type Cursor, damaged, take, takeByte, takeUint32 } from './cursor';
 import { deltaLengthValues, deltaValues, plainValues, runLengthValues } from './parquet-values';
+import type { RowTexts } from './row-texts';
 import { type Field, readBoolean, readCount, readStruct } from './thrift';
 
 export interface PageHead {
@@ -21,7 +22,7 @@ export interface PageHead {
 }
 
 /** A page with more values than this holds no text to speak of, and a few bytes can promise any number. */
-const PAGE_VALUES = 1 << 22;
+const PAGE_VALUES = 1 << 20;
 
 /** Numbers of parquet.thrift. */
 const KINDS = ['data', 'index', 'dictionary', 'data2'] as const;
@@ -85,7 +86,7 @@ export function dictionaryTexts(body: Cursor, head: PageHead, decode: Decode): s
 }
 
 /**
- * The texts of a data page, null where a row has none.
+ * The texts of a data page.
  * @param body unpacked; of `data2` with its marks in front
  * @param optional rows may be without a value
  */
@@ -95,14 +96,15 @@ export function pageTexts(
   optional: boolean,
   dictionary: readonly string[] | undefined,
   decode: Decode,
-): (string | null)[] {
-  const present = optional ? presence(body, head) : undefined;
-  if (head.kind === 'data2' && !present) take(body, head.repetitionBytes + head.levelBytes);
-  const count = present ? present.reduce((sum, mark) => sum + mark, 0) : head.values;
-  const texts = decodeValues(body, head.encoding, count, dictionary, decode);
-  if (!present) return texts;
-  let next = 0;
-  return Array.from(present, (mark) => (mark === 1 ? texts[next++]! : null));
+): RowTexts {
+  if (!optional) {
+    if (head.kind === 'data2') take(body, head.repetitionBytes + head.levelBytes);
+    return { texts: decodeValues(body, head.encoding, head.values, dictionary, decode) };
+  }
+  const present = presence(body, head);
+  let count = 0;
+  for (const mark of present) count += mark;
+  return { texts: decodeValues(body, head.encoding, count, dictionary, decode), present };
 }
 
 /** For every row 1 where it has a value, else 0. */
@@ -117,7 +119,7 @@ function presence(body: Cursor, { kind, values, levelEncoding, levelBytes, repet
     const packed = take(body, Math.ceil(values / 8));
     marks = Uint32Array.from({ length: values }, (_, i) => (packed[i >> 3]! >> (7 - (i & 7))) & 1);
   } else throw unknown(body, levelEncoding);
-  if (marks.some((mark) => mark > 1)) throw damaged(body, 'a page has marks of a nested column');
+  for (const mark of marks) if (mark > 1) throw damaged(body, 'a page has marks of a nested column');
   return marks;
 }
 

@@ -1,16 +1,19 @@
 /** Files of one JSON object a line (.jsonl; the .json of many datasets is the same). */
 import { AmalgamError } from '../errors';
 import { chooseColumn } from './column';
+import type { RowTexts } from './row-texts';
 import { decodeText } from './text-stream';
 
 /** A line longer than this is no row of text. */
 const LINE_CHARACTERS = 64 << 20;
 
+const NO_TEXT: RowTexts = { texts: [], present: new Uint32Array(1) };
+
 /** One column of the rows. `column` is settled by the first row. */
 export interface LineValues {
   column: string;
-  /** A string, or null where the row has none; some rows at a time. */
-  values: AsyncIterable<readonly (string | null)[]>;
+  /** Row by row. */
+  values: AsyncIterable<RowTexts>;
 }
 
 /**
@@ -28,7 +31,7 @@ export async function readLines(
   const column = chooseColumn(name, stringFields(first.value.fields), Object.keys(first.value.fields), asked);
   return { column, values: values() };
 
-  async function* values(): AsyncGenerator<(string | null)[]> {
+  async function* values(): AsyncGenerator<RowTexts> {
     for (let row = first; !row.done; row = await rows.next()) {
       const { fields, line } = row.value;
       const value = Object.hasOwn(fields, column) ? fields[column] : null;
@@ -39,7 +42,7 @@ export async function readLines(
           'Choose a column that holds text in every row.',
         );
       }
-      yield [value];
+      yield value === null ? NO_TEXT : { texts: [value] };
     }
   }
 }

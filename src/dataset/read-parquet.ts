@@ -10,6 +10,7 @@ import { chooseColumn } from './column';
 import { type Cursor, damaged, takeUint32 } from './cursor';
 import { type ColumnChunk, type ParquetColumn, type ParquetFooter, readFooter } from './parquet-footer';
 import { dictionaryTexts, type PageHead, pageTexts, readPageHead } from './parquet-page';
+import type { RowTexts } from './row-texts';
 import { notUtf8, refusePointer } from './text-stream';
 
 /** A footer larger than this describes no file that a tab should open. */
@@ -32,7 +33,7 @@ export interface ParquetFile {
   /** The column that is read. @throws AmalgamError `ColumnMissing` */
   column(asked: string | undefined): string;
   /** The column's values, page after page; little is read ahead of the page at hand. */
-  read(asked: string | undefined): AsyncIterable<readonly (string | null)[]>;
+  read(asked: string | undefined): AsyncIterable<RowTexts>;
 }
 
 /**
@@ -106,7 +107,7 @@ async function* readChunk(
   source: ByteSource,
   name: string,
   signal: AbortSignal | undefined,
-): AsyncGenerator<(string | null)[]> {
+): AsyncGenerator<RowTexts> {
   const decode = strictText(name);
   let dictionary: string[] | undefined;
   let left = chunk.values;

@@ -115,6 +115,15 @@ describe('parquet', () => {
     expect(await code(latin)).toBe('NotUtf8');
   });
 
+  test('half a kilobyte that promises twenty million rows without a value is given up', async () => {
+    const bytes = fixture('no-values.parquet');
+    expect(bytes.length).toBeLessThan(600);
+    await expect(take('a.parquet', bytes)).rejects.toMatchObject({
+      code: 'LimitExceeded',
+      message: expect.stringContaining('rows without a value of “text”'),
+    });
+  });
+
   test('a codec that nobody unpacks is named', async () => {
     const bytes = fixture('snappy.parquet');
     // thrift, compact protocol: the codec of a column chunk is field 4, one i32; 1 is SNAPPY, 3 is LZO

@@ -4,11 +4,12 @@ import { displayName } from '../formats/names';
 import type { ByteSource } from '../sources/byte-source';
 import { lineColumns, readLines } from './read-lines';
 import { openParquet } from './read-parquet';
+import type { RowTexts } from './row-texts';
 import { textKind } from './text-kind';
 import { decodeText, openStream } from './text-stream';
 
 /** Rows without a value cost a file nothing: a kilobyte can promise billions. */
-const MOST_EMPTY = 1 << 24;
+const MOST_EMPTY = 1 << 20;
 
 /** Where a text comes from and how much of it is wanted. */
 export interface TextRange {
@@ -102,30 +103,33 @@ function requireKind(name: string, path: string) {
 async function collect(
   name: string,
   column: string,
-  values: AsyncIterable<readonly (string | null)[]>,
+  values: AsyncIterable<RowTexts>,
   { rows = Number.POSITIVE_INFINITY, characters }: TextRange,
 ): Promise<ReadText> {
   const taken: string[] = [];
   let length = 0;
   let empty = 0;
-  for await (const some of values) {
-    for (const value of some) {
-      if (taken.length === rows || length >= characters) return done(false);
-      if (value === null) {
-        empty++;
-        continue;
-      }
-      length += value.length + (taken.length > 0 ? 2 : 0);
-      taken.push(value);
+  const isFull = () => taken.length === rows || length >= characters;
+  for await (const { texts, present } of values) {
+    let row = 0;
+    for (const text of texts) {
+      for (; present?.[row] === 0; row++) if (!isFull()) empty++;
+      if (isFull()) return done(false);
+      length += text.length + (taken.length > 0 ? 2 : 0);
+      taken.push(text);
+      row++;
     }
-    if (empty > MOST_EMPTY) throw tooEmpty(column);
+    const rest = (present?.length ?? row) - row;
+    if (rest > 0 && isFull()) return done(false);
+    empty += rest;
+    if (empty > MOST_EMPTY) throw tooEmpty();
   }
   return done(length <= characters);
 
-  function tooEmpty(of: string): AmalgamError {
+  function tooEmpty(): AmalgamError {
     return new AmalgamError(
       'LimitExceeded',
-      `${name} has more than ${MOST_EMPTY} rows without a value of “${displayName(of)}”.`,
+      `${name} has more than ${MOST_EMPTY} rows without a value of “${displayName(column)}”.`,
       'Choose another column, or another file.',
     );
   }
