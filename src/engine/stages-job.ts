@@ -17,6 +17,7 @@ import type { OpenModels } from './models';
 import type { MergeReport, MergeRequest, Progress } from './protocol';
 import { stagedModels } from './staged-models';
 import { planStages } from './stages-plan';
+import { storageFacts } from './storage-facts';
 
 /** What the outputs of stages are called while they are needed. */
 const SCRATCH = 'amalgam-stage-';
@@ -74,8 +75,12 @@ export async function runStages(
   });
 }
 
-/** Removes the outputs of stages that a crashed tab left behind; those of a tab that is still merging stay. */
+/**
+ * Removes the outputs of stages that a crashed tab left behind; those of a tab that is still merging stay. Without storage
+ * there is nothing to remove.
+ */
 export async function sweepStages(): Promise<void> {
+  if (!(await storageFacts()).available) return;
   await navigator.locks.request(LOCK, { ifAvailable: true }, async (lock) => {
     if (!lock) return;
     for (const { name } of await listOutputs()) if (name.startsWith(SCRATCH)) await deleteOutput(name);

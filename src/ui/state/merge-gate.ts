@@ -55,7 +55,7 @@ export function mergeGate(facts: StudioFacts): MergeGate {
       tone: 'fix',
       tab: 'output',
       why: 'This browser offers no storage to keep the result in.',
-      remedy: 'Save to a folder instead, or leave private browsing.',
+      remedy: 'Leave private browsing, or save to a folder where the browser can.',
     };
   }
   return { open: true };
