@@ -39,3 +39,8 @@ export function damaged({ name }: { name: string }, why: string, cause?: unknown
     { cause },
   );
 }
+
+/** The error for a file that would take too much to read. */
+export function tooLarge(name: string, what: string): AmalgamError {
+  return new AmalgamError('LimitExceeded', `${name} has ${what}.`, 'Choose a file with smaller pages.');
+}

@@ -1,5 +1,5 @@
 /** Pages of a column: their heads (parquet.thrift, PageHeader), and the texts in them. */
-import { type Cursor, damaged, take, takeByte, takeUint32 } from './cursor';
+import { type Cursor, damaged, take, takeByte, takeUint32, tooLarge } from './cursor';
 import { deltaLengthValues, deltaValues, plainValues, runLengthValues } from './parquet-values';
 import type { RowTexts } from './row-texts';
 import { type Field, readBoolean, readCount, readStruct } from './thrift';
@@ -57,7 +57,7 @@ export function readPageHead(cursor: Cursor): PageHead {
   if (kind !== 'index' && part !== { data: 5, dictionary: 7, data2: 8 }[kind]) {
     throw damaged(cursor, 'a page has the head of another kind');
   }
-  if (values > PAGE_VALUES) throw damaged(cursor, `a page of ${values} values`);
+  if (values > PAGE_VALUES) throw tooLarge(cursor.name, `a page of ${values} values`);
   const { levelEncoding = RLE, levelBytes = 0, repetitionBytes = 0, isPacked = true } = head;
   return {
     ...{ kind, packedBytes, unpackedBytes, values, encoding },

@@ -59,12 +59,13 @@ describe('what promises more than there is', () => {
       'a list of ten thousand million',
       () => readStruct(at(0x19, 0xfc, 255, 255, 255, 255, 31, 0), () => false),
     ],
-    [
-      'a page of 2³⁰ values',
-      () => readPageHead(at(0x15, 0, 0x15, 0, 0x15, 0, 0x2c, 0x15, 128, 128, 128, 128, 8, 0, 0)),
-    ],
   ])('%s', (_, act) => {
     refused(act);
+  });
+
+  test('a page of 2³⁰ values', () => {
+    const head = [0x15, 0, 0x15, 0, 0x15, 0, 0x2c, 0x15, 128, 128, 128, 128, 8, 0, 0];
+    expect(() => readPageHead(at(...head))).toThrow('a.parquet has a page of 1073741824 values.');
   });
 
   test('60 kB of values, each of which adds three characters to the one before', () => {

@@ -7,7 +7,7 @@ import { AmalgamError } from '../errors';
 import type { ByteSource } from '../sources/byte-source';
 import { throwIfCancelled } from '../sources/cancel';
 import { chooseColumn } from './column';
-import { type Cursor, damaged, takeUint32 } from './cursor';
+import { type Cursor, damaged, takeUint32, tooLarge } from './cursor';
 import { type ColumnChunk, type ParquetColumn, type ParquetFooter, readFooter } from './parquet-footer';
 import { dictionaryTexts, type PageHead, pageTexts, readPageHead } from './parquet-page';
 import type { RowTexts } from './row-texts';
@@ -214,10 +214,6 @@ function strictText(name: string): (bytes: Uint8Array) => string {
       throw notUtf8(name, cause);
     }
   };
-}
-
-function tooLarge(name: string, what: string): AmalgamError {
-  return new AmalgamError('LimitExceeded', `${name} has ${what}.`, 'Choose a file with smaller pages.');
 }
 
 function unsupported(name: string, what: string): AmalgamError {
