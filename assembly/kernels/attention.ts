@@ -1,10 +1,13 @@
 // Scores of queries and keys, and values mixed by their shares, with f32 sums: shaders/attention-scores.wgsl and
 // shaders/attention-mix.wgsl for one group of rows and one head. Pitches are bytes from one row to the next.
 
-/** Four scores scaled and slanted; `column` is the key of the first. */
+import { softCap4 } from './exponential';
+
+/** Four scores scaled, capped and slanted; `column` is the key of the first. */
 @inline
-function put(out: usize, sums: v128, scale: f32, slope: f32, column: i32): void {
+function put(out: usize, sums: v128, scale: f32, cap: f32, slope: f32, column: i32): void {
   let v = f32x4.mul(sums, f32x4.splat(scale));
+  if (cap > 0) v = softCap4(v, cap);
   if (slope != 0) {
     const keys = f32x4.add(f32x4.splat(<f32>column), f32x4(0, 1, 2, 3));
     v = f32x4.add(v, f32x4.mul(f32x4.splat(slope), keys));
@@ -52,6 +55,7 @@ export function attentionScores(
   out: usize,
   outPitch: usize,
   scale: f32,
+  cap: f32,
   slope: f32,
   column: i32,
 ): void {
@@ -65,7 +69,7 @@ export function attentionScores(
     const to = out + (<usize>c << 2);
     for (let r = 0; r < rows; r++) {
       const sums = dots(q + <usize>r * qPitch, k0, k1, k2, k3, bytes);
-      put(to + <usize>r * outPitch, sums, scale, slope, column + c);
+      put(to + <usize>r * outPitch, sums, scale, cap, slope, column + c);
     }
   }
 }

@@ -2,6 +2,7 @@
 // the same bits, and src/cpu calls them on strips of a tile; attention, inputGram and matmul belong to the forward pass and
 // agree within a tolerance. All addresses are bytes in the imported memory.
 
+export { activateRow, capLogits, normRow } from './activate';
 export { attentionMix, attentionScores } from './attention';
 export { decode, encode } from './codec';
 export { combine, subtract, weightedSum } from './combine';
@@ -14,4 +15,6 @@ export { panelProduct, panelProductTransposed } from './panel-product';
 export { selectRandom } from './random';
 export { rankDigit, selectRank } from './rank';
 export { countEqual, histogram, selectThreshold } from './select';
+export { logSumRow, softmaxLine } from './softmax';
 export { absoluteSum, changeSquares, gram } from './sums';
+export { countWindow, sampleKeys } from './window';

@@ -5,6 +5,7 @@ import { COMPARE_KERNELS } from './compare-kernels';
 import { FORWARD_KERNELS } from './forward-kernels';
 import { instantiateKernels } from './kernel-exports';
 import { CpuMemory, type Range } from './memory';
+import { ROW_KERNELS } from './row-kernels';
 import { STRIP, STRIP_KERNELS, type StripKernel } from './strips';
 
 interface CpuBuffer extends EngineBuffer {
@@ -23,7 +24,12 @@ interface Queued {
 }
 
 /** Every kernel that is in WebAssembly, by its id. */
-const KERNELS = new Map<string, StripKernel>([...STRIP_KERNELS, ...FORWARD_KERNELS, ...COMPARE_KERNELS]);
+const KERNELS = new Map<string, StripKernel>([
+  ...STRIP_KERNELS,
+  ...FORWARD_KERNELS,
+  ...ROW_KERNELS,
+  ...COMPARE_KERNELS,
+]);
 
 /** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
 const MAX_BUFFER_BYTES = 1 << 30;

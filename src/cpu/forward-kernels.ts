@@ -1,5 +1,5 @@
 /**
- * Kernels of the forward pass in WebAssembly. They take a whole dispatch and sum in f32, as a graphics device does; their
+ * Products of the forward pass in WebAssembly. They take a whole dispatch and sum in f32, as a graphics device does; their
  * twins sum in f64, so the two agree within the tolerance each states in the header of its WGSL, not to the bit. A row's
  * sums are made in one order, whatever the rows beside it.
  */
@@ -43,7 +43,7 @@ const linear = (form: 'block' | 'line', code: number): [string, StripKernel] => 
 ];
 
 /** Every head of every group of a dispatch: its number, its group, and its first key. */
-function eachHead(
+export function eachHead(
   { params, words, at, size }: Strip,
   work: (index: number, head: number, group: AttentionGroup, first: number) => void,
 ): void {
@@ -70,9 +70,8 @@ export const FORWARD_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string,
     attentionScores.id,
     {
       rows: true,
-      fits: ({ cap }) => cap === 0,
       run(k, s) {
-        const { share, dim4, sloped, scale } = s.params as Record<string, number>;
+        const { share, dim4, sloped, scale, cap } = s.params as Record<string, number>;
         const pitch = attentionPitches(s.params);
         const slopes = s.at('slopes') / 4;
         eachHead(s, (index, head, { row, rows, origin, position }, first) => {
@@ -87,6 +86,7 @@ export const FORWARD_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string,
             s.at('scores') + index * GROUP_ROWS * pitch.line,
             pitch.line,
             scale!,
+            cap!,
             sloped === 1 ? s.floats[slopes + head]! : 0,
             first,
           );

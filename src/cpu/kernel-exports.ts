@@ -41,6 +41,16 @@ export interface KernelExports {
     bins: Address,
   ): void;
   countEqual(values: Address, elements: number, key: number, counts: Address): void;
+  sampleKeys(values: Address, n: number, first: number, step: number, keys: Address): void;
+  countWindow(
+    values: Address,
+    elements: number,
+    lo: number,
+    hi: number,
+    counts: Address,
+    list: Address,
+    room: number,
+  ): void;
   selectThreshold(
     values: Address,
     elements: number,
@@ -104,6 +114,7 @@ export interface KernelExports {
     scale: number,
     add: number,
     small: number,
+    scratch: Address,
   ): void;
   attentionScores(
     q: Address,
@@ -116,6 +127,7 @@ export interface KernelExports {
     out: Address,
     outPitch: number,
     scale: number,
+    cap: number,
     slope: number,
     column: number,
   ): void;
@@ -156,6 +168,21 @@ export interface KernelExports {
     first: number,
     end: number,
     scratch: Address,
+  ): void;
+  /** Columns [first, end) of a line of `columns`, a multiple of 4. */
+  softmaxLine(line: Address, columns: number, first: number, end: number): void;
+  logSumRow(row: Address, columns: number, sums: Address): void;
+  activateRow(x: Address, y: Address, inner: number, gated: number, kind: number): void;
+  capLogits(x: Address, n: number, factor: number, cap: number): void;
+  normRow(
+    x: Address,
+    weight: Address,
+    bias: Address,
+    y: Address,
+    width: number,
+    centred: number,
+    shift: number,
+    epsilon: number,
   ): void;
   difference(
     a: Address,

@@ -2,16 +2,17 @@
 import { describe, expect, it } from 'vitest';
 import { BLOCK, blockCount } from '../compute/kernel';
 import { absoluteSum } from '../compute/kernels/absolute-sum';
-import { changeSquares } from '../compute/kernels/change-squares';
 import { COMBINE_STATS, combine, ELECTION } from '../compute/kernels/combine';
 import { countEqual } from '../compute/kernels/count-equal';
-import { DTYPE_CODE, decode } from '../compute/kernels/decode';
-import { encode } from '../compute/kernels/encode';
+import { countWindow, WINDOW_COUNTS } from '../compute/kernels/count-window';
+import { DTYPE_CODE, decode, inputWords } from '../compute/kernels/decode';
+import { encode, packGroups } from '../compute/kernels/encode';
 import { gram, pairCount } from '../compute/kernels/gram';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram } from '../compute/kernels/histogram';
 import { floats, words } from '../compute/kernels/kernels.test.support';
 import { lowRank } from '../compute/kernels/low-rank';
 import { RANK_SHIFTS, rankDigit } from '../compute/kernels/rank-digit';
+import { sampleKeys } from '../compute/kernels/sample-keys';
 import { selectRandom } from '../compute/kernels/select-random';
 import { selectRank } from '../compute/kernels/select-rank';
 import { selectThreshold } from '../compute/kernels/select-threshold';
@@ -21,28 +22,51 @@ import { createCpuEngine } from './cpu-engine';
 import { STRIP, STRIP_KERNELS } from './strips';
 import { sameAsTwin } from './twins.test.support';
 
+const DTYPES = Object.keys(DTYPE_CODE) as (keyof typeof DTYPE_CODE)[];
 const SIZES = [1, 3, 4, 7, 63, 64, 255, 4095, 4096, 4097, STRIP + 5, 2 * STRIP];
 const engine = createCpuEngine();
 const tested = new Set<string>();
 
 const same = sameAsTwin(engine, STRIP_KERNELS, tested);
 
+/** What kernels that pack write to. */
+function output(n: number) {
+  return {
+    packed: new Uint32Array(n + 1),
+    sums: new Float32Array(blockCount(n)),
+    status: new Uint32Array(2),
+  };
+}
+
 describe.each(SIZES)('%i elements', (n) => {
   const blocks = blockCount(n);
+  const stride = Math.ceil(n / 4) * 4;
 
-  it.each(Object.values(DTYPE_CODE))('decode and encode, dtype %i', async (dtype) => {
-    const raw = () => words(n + 4, 1);
+  it.each(DTYPES)('decode and encode %s', async (name) => {
+    const inputs = [
+      inputWords('whole', 3, name),
+      inputWords('zeros'),
+      inputWords('change', n + 4, 'BF16'),
+      inputWords('leave'),
+      inputWords('change', 2 * n + 4, name),
+    ];
     await same(
       decode,
-      () => ({ raw: raw(), values: new Uint32Array(n + 6), status: new Uint32Array(2) }),
-      { elements: n, dtype, raw_begin: 3, out: 5, status: 1 },
+      () => ({
+        raw: words(3 * n + 4, 1),
+        inputs: Uint32Array.from(inputs.flat()),
+        values: words(5 * stride, 3),
+        status: new Uint32Array(5),
+      }),
+      { elements: n, stride, slots: 5 },
       n,
     );
     await same(
       encode,
-      () => ({ values: words(n + 3, 2), packed: new Uint32Array(n + 1), status: new Uint32Array(1) }),
-      { elements: n, dtype, values_begin: 3, status: 0 },
+      () => ({ values: floats(n, 19), merged: words(n, 2), ...output(n) }),
+      { elements: n, dtype: DTYPE_CODE[name], status: 1 },
       n,
+      packGroups(n),
     );
   });
 
@@ -55,16 +79,18 @@ describe.each(SIZES)('%i elements', (n) => {
     [1, [0.7, 0, 0, 0.7, -0.4]],
     [2, [0, 0, 0.25, 0, 0]],
   ])('weighted sum, anchor %i', async (anchor, table) => {
-    for (const seed of [5, 6]) {
+    for (const [i, name] of DTYPES.entries()) {
+      const sum = { slot: 4, stride, count: 3, anchor, per: 0xffffffff, groups: 1 };
       await same(
         weightedSum,
         () => ({
-          values: floats(3 * n + 2, seed),
+          values: floats(3 * stride + 4, 5 + i),
           coefficients: Float32Array.from(table),
-          out: new Uint32Array(n),
+          ...output(n),
         }),
-        { elements: n, slot: 2, stride: n, count: 3, anchor, per: 0xffffffff, groups: 1 },
+        { elements: n, ...sum, dtype: DTYPE_CODE[name], status: 1 },
         n,
+        packGroups(n),
       );
     }
   });
@@ -80,13 +106,15 @@ describe.each(SIZES)('%i elements', (n) => {
       await same(
         combine,
         () => ({
-          values: floats((models + 1) * n, seed),
+          values: floats((models + 1) * stride, seed),
           coefficients: floats(2 * models + sets, seed + 20).map((c) => c || 0.5),
-          out: new Uint32Array(n),
+          packed: new Uint32Array(n + 1),
           stats: new Uint32Array(blocks * COMBINE_STATS),
+          status: new Uint32Array(2),
         }),
-        { elements: n, stride: n, models, election, zero_negative, lambda },
+        { elements: n, stride, models, election, zero_negative, lambda, dtype: models % 3, status: 1 },
         n,
+        packGroups(n),
       );
     }
   });
@@ -114,6 +142,40 @@ describe.each(SIZES)('%i elements', (n) => {
       { elements: n, slot: 1, key: 0x3d000000, out: 1 },
       n,
     );
+  });
+
+  it('sample of keys', async () => {
+    for (const [first, step] of [
+      [0, 1],
+      [4096, 13],
+      [8192, 127],
+    ] as const) {
+      await same(
+        sampleKeys,
+        () => ({ values: floats(n + 1, 25), keys: new Uint32Array(Math.ceil((first + n) / step) + 1) }),
+        { elements: n, slot: 1, first, step, out: 1 },
+        n,
+      );
+    }
+  });
+
+  it('window of keys', async () => {
+    for (const [lo, hi, room] of [
+      [0x3c800000, 0x3d800000, n],
+      [0x3d000000, 0x3d000000, 4],
+      [0, 0x7fffffff, 5000],
+    ] as const) {
+      await same(
+        countWindow,
+        () => ({
+          values: floats(n + 1, 26),
+          counts: new Uint32Array(WINDOW_COUNTS * (blocks + 1)),
+          list: new Uint32Array(n + 4).fill(3, 1, 2),
+        }),
+        { elements: n, slot: 1, lo, hi, out: WINDOW_COUNTS, base: 1, room },
+        n,
+      );
+    }
   });
 
   it('select by threshold', async () => {
@@ -229,12 +291,6 @@ describe.each(SIZES)('%i elements', (n) => {
       absoluteSum,
       () => ({ values: floats(n + 1, seed), sums: new Float32Array(blocks + 1) }),
       { elements: n, slot: 1, out: 1 },
-      n,
-    );
-    await same(
-      changeSquares,
-      () => ({ values: floats(n, seed), out: floats(n, seed + 2), sums: new Float32Array(blocks) }),
-      { elements: n },
       n,
     );
   });

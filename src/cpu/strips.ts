@@ -4,7 +4,8 @@
  */
 import { BLOCK } from '../compute/kernel';
 import { COMBINE_STATS } from '../compute/kernels/combine';
-import { DTYPE_CODE } from '../compute/kernels/decode';
+import { WINDOW_COUNTS } from '../compute/kernels/count-window';
+import { DTYPE_CODE, INPUT_WORDS, SLOT_FORM } from '../compute/kernels/decode';
 import { pairCount } from '../compute/kernels/gram';
 import { HISTOGRAM_BINS, HISTOGRAM_COPIES, HISTOGRAM_ELEMENTS } from '../compute/kernels/histogram';
 import type { Address, KernelExports } from './kernel-exports';
@@ -14,6 +15,9 @@ export const STRIP = HISTOGRAM_ELEMENTS;
 
 /** Scratch of the kernels, in the page of memory that is never given away. */
 export const SCRATCH: Address = 64;
+
+/** A block of merged values on their way to the output dtype: in the same page, behind what `combine` needs. */
+const MERGED: Address = 40 * 1024;
 
 /** One dispatch on elements [begin, begin + n). */
 export interface Strip {
@@ -43,6 +47,19 @@ export interface StripKernel {
 
 const block = (begin: number) => begin / BLOCK;
 
+/** Calls `make` for every block of a strip, which leaves merged values at {@link MERGED}, and packs them. */
+function packBlocks(k: KernelExports, s: Strip, make: (at: number, n: number) => void): void {
+  const { dtype, status } = s.params as Record<string, number>;
+  const width = dtype === DTYPE_CODE.F32 ? 4 : 2;
+  let bad = 0;
+  for (let at = s.begin; at < s.begin + s.n; at += BLOCK) {
+    const n = Math.min(BLOCK, s.begin + s.n - at);
+    make(at, n);
+    bad += k.encode(MERGED, s.at('packed') + at * width, n, dtype!);
+  }
+  addTo(s, 'status', status!, bad);
+}
+
 /** Adds to the counter at word `index` of a buffer. */
 function addTo({ words, at }: Strip, buffer: string, index: number, count: number): void {
   words[at(buffer) / 4 + index]! += count;
@@ -56,10 +73,19 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
     'decode',
     {
       run(k, s) {
-        const { dtype, raw_begin, out, status } = s.params as Record<string, number>;
-        const width = dtype === DTYPE_CODE.F32 ? 4 : 2;
-        const raw = s.at('raw') + raw_begin! * 4 + s.begin * width;
-        addTo(s, 'status', status!, k.decode(raw, s.at('values') + (out! + s.begin) * 4, s.n, dtype!));
+        const { stride, slots } = s.params as Record<string, number>;
+        const values = s.at('values') + s.begin * 4;
+        for (let slot = 0; slot < slots!; slot++) {
+          const input = s.at('inputs') / 4 + slot * INPUT_WORDS;
+          const [rawBegin, kind] = [s.words[input]!, s.words[input + 1]!];
+          const [dtype, form] = [kind & 3, kind >> 2];
+          const out = values + slot * stride! * 4;
+          if (form === SLOT_FORM.zeros) s.words.fill(0, out / 4, out / 4 + s.n);
+          if (form < SLOT_FORM.whole) continue;
+          const raw = s.at('raw') + rawBegin * 4 + s.begin * (dtype === DTYPE_CODE.F32 ? 4 : 2);
+          addTo(s, 'status', slot, k.decode(raw, out, s.n, dtype));
+          if (form === SLOT_FORM.change) k.subtract(out, values, s.n);
+        }
       },
     },
   ],
@@ -67,10 +93,17 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
     'encode',
     {
       run(k, s) {
-        const { dtype, values_begin, status } = s.params as Record<string, number>;
+        const { dtype, status } = s.params as Record<string, number>;
         const width = dtype === DTYPE_CODE.F32 ? 4 : 2;
-        const values = s.at('values') + (values_begin! + s.begin) * 4;
-        addTo(s, 'status', status!, k.encode(values, s.at('packed') + s.begin * width, s.n, dtype!));
+        const merged = s.at('merged') + s.begin * 4;
+        k.changeSquares(
+          s.at('values') + s.begin * 4,
+          merged,
+          s.n,
+          s.at('sums') + block(s.begin) * 4,
+          SCRATCH,
+        );
+        addTo(s, 'status', status!, k.encode(merged, s.at('packed') + s.begin * width, s.n, dtype!));
       },
     },
   ],
@@ -88,9 +121,11 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
       fits: ({ elements, per }) => per! >= elements!,
       run(k, s) {
         const { slot, stride, count, anchor } = s.params as Record<string, number>;
-        const values = s.at('values') + (slot! + s.begin) * 4;
-        const out = s.at('out') + s.begin * 4;
-        k.weightedSum(values, stride! * 4, count!, anchor!, s.at('coefficients'), out, s.n);
+        packBlocks(k, s, (at, n) => {
+          const values = s.at('values') + (slot! + at) * 4;
+          k.weightedSum(values, stride! * 4, count!, anchor!, s.at('coefficients'), MERGED, n);
+          k.changeSquares(s.at('values') + at * 4, MERGED, n, s.at('sums') + block(at) * 4, SCRATCH);
+        });
       },
     },
   ],
@@ -102,19 +137,21 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
         const table = s.at('coefficients') / 4;
         const sets = election === 0 ? 1 : 2 ** models!;
         const extreme = tiny(lambda!) || s.floats.subarray(table, table + 2 * models! + sets).some(tiny);
-        k.combine(
-          s.at('values') + s.begin * 4,
-          stride! * 4,
-          models!,
-          s.n,
-          table * 4,
-          election!,
-          zero_negative!,
-          lambda!,
-          extreme ? 1 : 0,
-          s.at('out') + s.begin * 4,
-          s.at('stats') + block(s.begin) * COMBINE_STATS * 4,
-          SCRATCH,
+        packBlocks(k, s, (at, n) =>
+          k.combine(
+            s.at('values') + at * 4,
+            stride! * 4,
+            models!,
+            n,
+            table * 4,
+            election!,
+            zero_negative!,
+            lambda!,
+            extreme ? 1 : 0,
+            MERGED,
+            s.at('stats') + block(at) * COMBINE_STATS * 4,
+            SCRATCH,
+          ),
         );
       },
     },
@@ -137,6 +174,27 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
         const { slot, key, out } = s.params as Record<string, number>;
         const values = s.at('values') + (slot! + s.begin) * 4;
         k.countEqual(values, s.n, key!, s.at('counts') + (out! + block(s.begin)) * 4);
+      },
+    },
+  ],
+  [
+    'sample-keys',
+    {
+      run(k, s) {
+        const { slot, first, step, out } = s.params as Record<string, number>;
+        const values = s.at('values') + (slot! + s.begin) * 4;
+        k.sampleKeys(values, s.n, first! + s.begin, step!, s.at('keys') + out! * 4);
+      },
+    },
+  ],
+  [
+    'count-window',
+    {
+      run(k, s) {
+        const { slot, lo, hi, out, base, room } = s.params as Record<string, number>;
+        const counts = s.at('counts') + (out! + WINDOW_COUNTS * block(s.begin)) * 4;
+        const values = s.at('values') + (slot! + s.begin) * 4;
+        k.countWindow(values, s.n, lo!, hi!, counts, s.at('list') + base! * 4, room!);
       },
     },
   ],
@@ -197,15 +255,6 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
     },
   ],
   [
-    'change-squares',
-    {
-      run(k, s) {
-        const sums = s.at('sums') + block(s.begin) * 4;
-        k.changeSquares(s.at('values') + s.begin * 4, s.at('out') + s.begin * 4, s.n, sums, SCRATCH);
-      },
-    },
-  ],
-  [
     'low-rank',
     {
       run(k, s) {
@@ -213,7 +262,7 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
         const [left, right] = [s.at('left'), s.at('right')];
         s.memo.small ??= k.hasSmall(left, s.size('left') / 4) || k.hasSmall(right, s.size('right') / 4);
         const out = s.at('values') + (slot! + s.begin) * 4;
-        k.lowRank(left, right, cols!, rank!, out, first! + s.begin, s.n, scale!, add!, s.memo.small);
+        k.lowRank(left, right, cols!, rank!, out, first! + s.begin, s.n, scale!, add!, s.memo.small, SCRATCH);
       },
     },
   ],

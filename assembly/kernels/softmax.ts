@@ -1,0 +1,60 @@
+// Softmax of lines of attention scores and partial log-sum-exps of logits: shaders/attention-softmax-line.wgsl and log-sum.wgsl.
+// Exponentials in f32 (exponential.ts), their sums in f64. A line's bits depend on its own numbers alone.
+import { exp4, largest, plus4, some, sumOf } from './exponential';
+
+/** Columns of one partial log-sum-exp. */
+const SEGMENT: i32 = 1024;
+const NOTHING: f32 = -Infinity;
+
+/** Lanes of the quad at column c that lie in [first, end). */
+@inline
+function seen(c: i32, first: i32, end: i32): v128 {
+  const columns = i32x4.add(i32x4.splat(c), i32x4(0, 1, 2, 3));
+  return v128.and(i32x4.ge_s(columns, i32x4.splat(first)), i32x4.lt_s(columns, i32x4.splat(end)));
+}
+
+/** Softmax over columns [first, end) of a line of `columns` (a multiple of 4), in place; the others become 0. */
+export function softmaxLine(line: usize, columns: i32, first: i32, end: i32): void {
+  const nothing = f32x4.splat(NOTHING);
+  const from = first & ~3;
+  const to = min(columns, (end + 3) & ~3);
+  let tops = nothing;
+  for (let c = from; c < to; c += 4) {
+    const v = v128.load(line + (<usize>c << 2));
+    tops = f32x4.max(tops, v128.bitselect(v, nothing, seen(c, first, end)));
+  }
+  const top = f32x4.splat(largest(tops));
+  let sums = f64x2.splat(0);
+  for (let c = from; c < to; c += 4) {
+    const p = line + (<usize>c << 2);
+    const e = v128.and(exp4(f32x4.sub(v128.load(p), top)), seen(c, first, end));
+    v128.store(p, e);
+    sums = plus4(sums, e);
+  }
+  const total = f32x4.splat(<f32>sumOf(sums));
+  for (let c = from; c < to; c += 4) {
+    const p = line + (<usize>c << 2);
+    v128.store(p, f32x4.div(v128.load(p), total));
+  }
+  memory.fill(line, 0, <usize>from << 2);
+  if (to < columns) memory.fill(line + (<usize>to << 2), 0, <usize>(columns - to) << 2);
+}
+
+/** (max, Σ e^(x − max)) of every 1024 of `columns` logits, two f32 each, at `sums`. */
+export function logSumRow(row: usize, columns: i32, sums: usize): void {
+  for (let begin = 0; begin < columns; begin += SEGMENT, sums += 8) {
+    const n = min(SEGMENT, columns - begin);
+    const at = row + (<usize>begin << 2);
+    const whole = at + (<usize>(n & ~3) << 2);
+    const rest = n & 3;
+    let tops = rest ? some(whole, rest, NOTHING) : f32x4.splat(NOTHING);
+    for (let p = at; p < whole; p += 16) tops = f32x4.max(tops, v128.load(p));
+    const top = largest(tops);
+    const tops4 = f32x4.splat(top);
+    let total = f64x2.splat(0);
+    for (let p = at; p < whole; p += 16) total = plus4(total, exp4(f32x4.sub(v128.load(p), tops4)));
+    if (rest) total = plus4(total, exp4(f32x4.sub(some(whole, rest, NOTHING), tops4)));
+    store<f32>(sums, top);
+    store<f32>(sums, <f32>sumOf(total), 4);
+  }
+}
