@@ -8,6 +8,7 @@ export interface Attempt {
   models: string[];
   kind: 'downloads' | 'folder';
   name: string;
+  engine: 'cpu' | 'webgpu';
   /** When `window.amalgamMoment` is called: as soon as this share of a stage is done. */
   moment?: Moment;
 }
@@ -36,7 +37,7 @@ declare global {
  * file system stands for a picked one: it has the same interface.
  */
 export async function attemptMerge(wanted: Attempt): Promise<AttemptOutcome> {
-  const { recipe, hub, models, kind, name, moment } = wanted;
+  const { recipe, hub, models, kind, name, engine, moment } = wanted;
   const calls = window.amalgamHeadless!;
   const unwrap = <T>(outcome: { value: T } | { error: { code: string; message: string } }): T => {
     if ('error' in outcome) throw new Error(`${outcome.error.code}: ${outcome.error.message}`);
@@ -64,7 +65,7 @@ export async function attemptMerge(wanted: Attempt): Promise<AttemptOutcome> {
   const report = unwrap(
     await calls.merge({
       recipe: resumed?.recipe ?? opened.recipe,
-      engine: 'cpu',
+      engine,
       destination,
       resume: resumed !== null,
     }),

@@ -5,20 +5,14 @@
  *
  *     npm run faults:kill -- [--kills 50] [--seed 1]
  */
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { Page } from 'playwright';
-import { type AppServer, startAppServer } from '../../src/cli/app-server';
-import { ensureBuilt } from '../../src/cli/build';
-import { type FakeHub, startFakeHub } from '../fake-hub';
+import type { FakeHub } from '../fake-hub';
 import { startChromium } from './chromium-process';
-import { KILL_RECIPE, killModels } from './kill-models';
-import { type Attempt, type AttemptOutcome, attemptMerge, type Moment, storedFacts } from './kill-page';
+import { type Attempt, type Moment, storedFacts } from './kill-page';
+import { attempt, openPage, type Rig, randomNumbers, undisturbed, withProfile, withRig } from './rig';
 
 export interface KillOutcome {
   kind: Attempt['kind'];
@@ -33,26 +27,8 @@ export interface KillOutcome {
   fetchedAgain: number;
 }
 
-interface Rig {
-  server: AppServer;
-  hub: FakeHub;
-  /** sha256 by shard, of an undisturbed run. */
-  reference: Map<string, string>;
-}
-
 /** Between a moment and its kill, in milliseconds: progress is told ten times a second. */
 const JITTER_MS = 120;
-
-/** Numbers in [0, 1), the same for the same seed. */
-function randomNumbers(seed: number): () => number {
-  let state = Math.imul(seed, 0x9e3779b1) >>> 0 || 1;
-  return () => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) / 2 ** 32;
-  };
-}
 
 /** Runs the test; `tell` hears of each kill, `say` of everything else. */
 export async function killTest(
@@ -61,53 +37,31 @@ export async function killTest(
   tell: (outcome: KillOutcome, index: number) => void = () => {},
   say: (line: string) => void = () => {},
 ): Promise<KillOutcome[]> {
-  const root = fileURLToPath(new URL('../..', import.meta.url));
-  const hub = await startFakeHub({ models: killModels() });
-  // a copy: the test takes minutes, and a build in between would take the files away
-  const dist = mkdtempSync(join(tmpdir(), 'amalgam-dist-'));
-  cpSync(await ensureBuilt(root, () => {}), dist, { recursive: true });
-  const server = await startAppServer(dist, [hub.url, hub.cdnUrl]);
-  try {
-    const rig = await undisturbed({ server, hub });
-    say(`reference: ${rig.reference.size} shards`);
+  return withRig(async (rig) => {
+    const reference = await undisturbed(rig, 'cpu');
+    say(`reference: ${reference.size} shards`);
     const random = randomNumbers(seed);
     const outcomes: KillOutcome[] = [];
     for (let i = 0; i < kills; i++) {
       const kind = i % 2 === 0 ? 'downloads' : 'folder';
       // a third of the kills fall into the download
       const moment = { stage: random() < 1 / 3 ? 'downloading' : 'merging', share: random() } as const;
-      const outcome = await killOnce(rig, kind, moment, random() * JITTER_MS);
+      const outcome = await killOnce(rig, reference, kind, moment, random() * JITTER_MS);
       outcomes.push(outcome);
       tell(outcome, i);
     }
     return outcomes;
-  } finally {
-    await server.close();
-    await hub.close();
-    rmSync(dist, { recursive: true, force: true });
-  }
-}
-
-async function undisturbed({ server, hub }: Pick<Rig, 'server' | 'hub'>): Promise<Rig> {
-  return withProfile(async (profile) => {
-    const chromium = await startChromium(profile);
-    try {
-      await openPage(chromium.page, server);
-      const { shards } = await attempt(chromium.page, hub, 'downloads');
-      return { server, hub, reference: new Map(shards.map(({ file, sha256 }) => [file, sha256])) };
-    } finally {
-      await chromium.close();
-    }
   });
 }
 
 async function killOnce(
   rig: Rig,
+  reference: ReadonlyMap<string, string>,
   kind: Attempt['kind'],
   moment: Moment,
   jitterMs: number,
 ): Promise<KillOutcome> {
-  const { hub, server, reference } = rig;
+  const { hub, server } = rig;
   const from = hub.requests.length;
   return withProfile(async (profile) => {
     const first = await startChromium(profile);
@@ -117,7 +71,7 @@ async function killOnce(
       come = resolve;
     });
     await first.page.exposeFunction('amalgamMoment', come);
-    const ended = attempt(first.page, hub, kind, moment).then(
+    const ended = attempt(first.page, hub, { kind, engine: 'cpu', moment }).then(
       () => true,
       () => false,
     );
@@ -134,7 +88,7 @@ async function killOnce(
       const before = await second.page.evaluate(storedFacts);
       // a run can have ended before its kill, and before it could say so: all of it must be there
       const isOver = isReported || (before.outputs.length > 0 && 'value' in left && left.value.length === 0);
-      const resumed = isOver ? null : (await attempt(second.page, hub, kind)).resumed;
+      const resumed = isOver ? null : (await attempt(second.page, hub, { kind, engine: 'cpu' })).resumed;
       const now = await second.page.evaluate(storedFacts);
       const written = now.outputs.filter(({ path }) => path.endsWith('.safetensors'));
       return {
@@ -160,24 +114,6 @@ async function killOnce(
   });
 }
 
-function attempt(page: Page, hub: FakeHub, kind: Attempt['kind'], moment?: Moment): Promise<AttemptOutcome> {
-  return page.evaluate(attemptMerge, {
-    recipe: KILL_RECIPE,
-    hub: hub.url,
-    models: ['kill/base', 'kill/a', 'kill/b'],
-    kind,
-    name: 'merged',
-    ...(moment ? { moment } : {}),
-  });
-}
-
-async function openPage(page: Page, server: AppServer): Promise<void> {
-  await page.goto(`${server.url}#headless`);
-  await page.waitForFunction(() => window.amalgamHeadless !== undefined);
-  // functions sent to the page were compiled with this mark on every name
-  await page.evaluate('globalThis.__name = (named) => named');
-}
-
 /** Bytes of weight files asked for since `from`, less one copy of each. */
 function fetchedAgain(hub: FakeHub, from: number): number {
   const pieces = new Map<string, number>();
@@ -193,15 +129,6 @@ function fetchedAgain(hub: FakeHub, from: number): number {
     pieces.set(piece, bytes);
   }
   return again;
-}
-
-async function withProfile<T>(act: (profile: string) => Promise<T>): Promise<T> {
-  const profile = mkdtempSync(join(tmpdir(), 'amalgam-kill-'));
-  try {
-    return await act(profile);
-  } finally {
-    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
-  }
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -1,0 +1,99 @@
+/** What tests of faults share: the fake Hub with the family of models, the built studio, and pages of it. */
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright';
+import { type AppServer, startAppServer } from '../../src/cli/app-server';
+import { ensureBuilt } from '../../src/cli/build';
+import { type FakeHub, startFakeHub } from '../fake-hub';
+import { type ChromiumProcess, startChromium } from './chromium-process';
+import { KILL_RECIPE, killModels } from './kill-models';
+import { type Attempt, type AttemptOutcome, attemptMerge } from './kill-page';
+
+export interface Rig {
+  server: AppServer;
+  hub: FakeHub;
+}
+
+/** Runs `act` with a hub and a copy of the studio as it is built now. */
+export async function withRig<T>(act: (rig: Rig) => Promise<T>): Promise<T> {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const hub = await startFakeHub({ models: killModels() });
+  // a copy: the tests take minutes, and a build in between would take the files away
+  const dist = mkdtempSync(join(tmpdir(), 'amalgam-dist-'));
+  cpSync(await ensureBuilt(root, () => {}), dist, { recursive: true });
+  const server = await startAppServer(dist, [hub.url, hub.cdnUrl]);
+  try {
+    return await act({ server, hub });
+  } finally {
+    await server.close();
+    await hub.close();
+    rmSync(dist, { recursive: true, force: true });
+  }
+}
+
+/** Runs `act` with a profile folder that is gone afterwards. */
+export async function withProfile<T>(act: (profile: string) => Promise<T>): Promise<T> {
+  const profile = mkdtempSync(join(tmpdir(), 'amalgam-kill-'));
+  try {
+    return await act(profile);
+  } finally {
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Runs `act` in a browser of its own, with the studio's headless page open. */
+export async function withPage<T>(rig: Rig, act: (chromium: ChromiumProcess) => Promise<T>): Promise<T> {
+  return withProfile(async (profile) => {
+    const chromium = await startChromium(profile);
+    try {
+      await openPage(chromium.page, rig.server);
+      return await act(chromium);
+    } finally {
+      await chromium.close();
+    }
+  });
+}
+
+/** Opens the headless page. */
+export async function openPage(page: Page, server: AppServer): Promise<void> {
+  await page.goto(`${server.url}#headless`);
+  await page.waitForFunction(() => window.amalgamHeadless !== undefined);
+  // functions sent to the page were compiled with this mark on every name
+  await page.evaluate('globalThis.__name = (named) => named');
+}
+
+/** Merges in the page, or goes on with what was interrupted. */
+export function attempt(
+  page: Page,
+  hub: FakeHub,
+  how: Pick<Attempt, 'kind' | 'engine' | 'moment'>,
+): Promise<AttemptOutcome> {
+  return page.evaluate(attemptMerge, {
+    recipe: KILL_RECIPE,
+    hub: hub.url,
+    models: ['kill/base', 'kill/a', 'kill/b'],
+    name: 'merged',
+    ...how,
+  });
+}
+
+/** sha256 by shard of a merge that nothing disturbs. */
+export async function undisturbed(rig: Rig, engine: Attempt['engine']): Promise<Map<string, string>> {
+  return withPage(rig, async ({ page }) => {
+    const { shards } = await attempt(page, rig.hub, { kind: 'downloads', engine });
+    return new Map(shards.map(({ file, sha256 }) => [file, sha256]));
+  });
+}
+
+/** Numbers in [0, 1), the same for the same seed. */
+export function randomNumbers(seed: number): () => number {
+  let state = Math.imul(seed, 0x9e3779b1) >>> 0 || 1;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) / 2 ** 32;
+  };
+}
