@@ -7,6 +7,7 @@ import inputGram from '../../shaders/lib/input-gram.wgsl?raw';
 import maskedRows from '../../shaders/lib/masked-rows.wgsl?raw';
 import matmul from '../../shaders/lib/matmul.wgsl?raw';
 import norm from '../../shaders/lib/norm.wgsl?raw';
+import pack from '../../shaders/lib/pack.wgsl?raw';
 import philox from '../../shaders/lib/philox.wgsl?raw';
 import rowGroup from '../../shaders/lib/row-group.wgsl?raw';
 import rowLine from '../../shaders/lib/row-line.wgsl?raw';
@@ -22,6 +23,7 @@ const LIBRARIES = {
   exact4,
   half,
   matmul,
+  pack,
   philox,
   special,
   weightF32,

@@ -3,33 +3,45 @@ import { dotBlock, eachBlock } from '../blocks';
 import { exact, hasSmall } from '../exact';
 import { BLOCK, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
+import { packWords } from './encode';
 
 /** Ballots of the sign election, by number; as in shaders/combine.wgsl. */
 export const ELECTION = { none: 0, weighted: 1, values: 2, signs: 3 } as const;
 /** Words of statistics per block: conflicts, Σ delta², ballot sums above and below zero. */
 export const COMBINE_STATS = 4;
 
-/** Weighted (elected) sum of task vectors, divided, scaled and added to the base. See shaders/combine.wgsl. */
+/**
+ * Weighted (elected) sum of task vectors, divided, scaled, added to the base and packed into the output dtype; adds the
+ * number of non-finite results to status[status]. See shaders/combine.wgsl.
+ */
 export const combine = defineKernel({
   id: 'combine',
-  wgsl: composeWgsl(combineWgsl),
+  wgsl: composeWgsl(combineWgsl, 'half', 'exact4', 'pack'),
   params: {
     elements: 'u32',
     stride: 'u32',
     models: 'u32',
     election: 'u32',
     zero_negative: 'u32',
+    dtype: 'u32',
+    status: 'u32',
     lambda: 'f32',
   },
-  buffers: { values: 'read', coefficients: 'read', out: 'read_write', stats: 'read_write' },
+  buffers: {
+    values: 'read',
+    coefficients: 'read',
+    packed: 'read_write',
+    stats: 'read_write',
+    status: 'read_write',
+  },
   cpu({ params, f32, u32 }) {
     const { elements, stride, models: n, election, zero_negative } = params;
     const lambda = Math.fround(params.lambda);
     const values = f32('values');
     const bits = u32('values');
     const coefficients = f32('coefficients');
-    const out = f32('out');
-    const outBits = u32('out');
+    const out = new Float32Array(elements);
+    const outBits = new Uint32Array(out.buffer);
     const counts = u32('stats');
     const squares = f32('stats');
     // one block of changes at a time, model after model: simple loops over arrays that stay in cache
@@ -100,5 +112,6 @@ export const combine = defineKernel({
       counts[COMBINE_STATS * block + 2] = found[1]!;
       counts[COMBINE_STATS * block + 3] = found[2]!;
     });
+    u32('status')[params.status]! += packWords(outBits, elements, params.dtype, u32('packed'));
   },
 });

@@ -1,39 +1,69 @@
 import decodeWgsl from '../../../shaders/decode.wgsl?raw';
 import { f16ToF32 } from '../../formats/half';
-import { flushBits } from '../exact';
+import { exact, flushBits } from '../exact';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Codes of shaders/lib/half.wgsl. */
 export const DTYPE_CODE = { F32: 0, F16: 1, BF16: 2 } as const;
 
-/** Stored words → f32, subnormals as zeros; adds the number of non-finite elements to status[status]. See shaders/decode.wgsl. */
+/** What becomes of a slot; as in shaders/decode.wgsl. */
+export const SLOT_FORM = { leave: 0, zeros: 1, whole: 2, change: 3 } as const;
+
+/** Words of a slot in `inputs`. */
+export const INPUT_WORDS = 2;
+
+/** The words of a slot in `inputs`: where its stored words begin in `raw`, their dtype and what becomes of them. */
+export function inputWords(
+  form: keyof typeof SLOT_FORM,
+  rawBegin = 0,
+  dtype: keyof typeof DTYPE_CODE = 'F32',
+): [number, number] {
+  return [rawBegin, DTYPE_CODE[dtype] + 4 * SLOT_FORM[form]];
+}
+
+/**
+ * Stored words of all tensors of a tile → f32 slots, subnormals as zeros; adds the numbers of non-finite elements to
+ * `status`, one word a slot. See shaders/decode.wgsl.
+ */
 export const decode = defineKernel({
   id: 'decode',
-  wgsl: composeWgsl(decodeWgsl, 'half'),
-  params: { elements: 'u32', dtype: 'u32', raw_begin: 'u32', out: 'u32', status: 'u32' },
-  buffers: { raw: 'read', values: 'read_write', status: 'read_write' },
-  cpu({ params, u32 }) {
-    const { elements, dtype, raw_begin, out } = params;
-    const values = u32('values');
-    const status = u32('status');
-    let bad = 0;
-    if (dtype === DTYPE_CODE.F32) {
-      values.set(u32('raw').subarray(raw_begin, raw_begin + elements), out);
-    } else {
-      const raw = u32('raw');
-      const halves = new Uint16Array(raw.buffer, raw.byteOffset + raw_begin * 4, elements);
-      if (dtype === DTYPE_CODE.BF16) {
-        for (let e = 0; e < elements; e++) values[out + e] = halves[e]! << 16;
-      } else {
-        for (let e = 0; e < elements; e++) values[out + e] = f16ToF32(halves[e]!);
-      }
+  wgsl: composeWgsl(decodeWgsl, 'half', 'exact4'),
+  params: { elements: 'u32', stride: 'u32', slots: 'u32' },
+  buffers: { raw: 'read', inputs: 'read', values: 'read_write', status: 'read_write' },
+  cpu({ params, u32, f32 }) {
+    const { elements, stride, slots } = params;
+    const [inputs, status, floats] = [u32('inputs'), u32('status'), f32('values')];
+    for (let slot = 0; slot < slots; slot++) {
+      const form = inputs[INPUT_WORDS * slot + 1]! >> 2;
+      const out = slot * stride;
+      const values = u32('values').subarray(out, out + elements);
+      if (form === SLOT_FORM.zeros) values.fill(0);
+      if (form < SLOT_FORM.whole) continue;
+      status[slot]! += widen(
+        u32('raw'),
+        inputs[INPUT_WORDS * slot]!,
+        inputs[INPUT_WORDS * slot + 1]! & 3,
+        values,
+      );
+      if (form !== SLOT_FORM.change) continue;
+      for (let e = 0; e < elements; e++) floats[out + e] = exact(floats[out + e]! - floats[e]!);
     }
-    for (let e = out; e < out + elements; e++) {
-      const bits = values[e]!;
-      if ((bits & 0x7f800000) === 0x7f800000) bad++;
-      values[e] = flushBits(bits);
-    }
-    status[params.status]! += bad;
   },
 });
+
+/** Stored elements from word `begin` on as f32 bits; returns how many are not finite. */
+function widen(raw: Uint32Array, begin: number, dtype: number, values: Uint32Array): number {
+  const n = values.length;
+  const halves = new Uint16Array(raw.buffer, raw.byteOffset + begin * 4, dtype === DTYPE_CODE.F32 ? 0 : n);
+  if (dtype === DTYPE_CODE.F32) values.set(raw.subarray(begin, begin + n));
+  else if (dtype === DTYPE_CODE.BF16) for (let e = 0; e < n; e++) values[e] = halves[e]! << 16;
+  else for (let e = 0; e < n; e++) values[e] = f16ToF32(halves[e]!);
+  let bad = 0;
+  for (let e = 0; e < n; e++) {
+    const bits = values[e]!;
+    if ((bits & 0x7f800000) === 0x7f800000) bad++;
+    values[e] = flushBits(bits);
+  }
+  return bad;
+}

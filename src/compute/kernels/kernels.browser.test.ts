@@ -8,11 +8,10 @@ import { createGpuEngine } from '../../gpu/gpu-engine';
 import type { ComputeEngine } from '../engine';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
 import { absoluteSum } from './absolute-sum';
-import { changeSquares } from './change-squares';
 import { COMBINE_STATS, combine } from './combine';
 import { countEqual } from './count-equal';
-import { DTYPE_CODE, decode } from './decode';
-import { encode } from './encode';
+import { DTYPE_CODE, decode, inputWords } from './decode';
+import { encode, packGroups } from './encode';
 import { gram, pairCount } from './gram';
 import { COLUMN_ROWS, columnGroups, gramColumns } from './gram-columns';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from './histogram';
@@ -33,10 +32,10 @@ import { subtract } from './subtract';
 import { variance } from './variance';
 import { weightedSum } from './weighted-sum';
 
+const DTYPES = Object.keys(DTYPE_CODE) as (keyof typeof DTYPE_CODE)[];
 const SIZES = [1, 3, 63, 255, 4095, 4096, 4097, 33_001];
 const kernels: Kernel[] = [
   absoluteSum,
-  changeSquares,
   combine,
   countEqual,
   decode,
@@ -70,6 +69,15 @@ afterAll(() => gpu.close());
 
 const expectSame = sameOnBoth(() => [cpu, gpu]);
 
+/** What kernels that pack write to. */
+function output(n: number) {
+  return {
+    packed: new Uint32Array(n + 1),
+    sums: new Float32Array(blockCount(n)),
+    status: new Uint32Array(2),
+  };
+}
+
 describe('a kernel’s two forms', () => {
   it.each(kernels.map((k) => [k.id, k] as const))(
     '%s: WGSL declares the same parameters and buffers',
@@ -79,24 +87,38 @@ describe('a kernel’s two forms', () => {
 
 describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
   const blocks = blockCount(n);
+  const stride = Math.ceil(n / 4) * 4;
 
-  it.each(Object.entries(DTYPE_CODE))('decode %s', async (name, dtype) => {
-    const raw = words(n + 4, 1);
-    await expectSame(
+  it.each(DTYPES)('decode %s', async (name) => {
+    const inputs = [
+      inputWords('whole', 3, name),
+      inputWords('zeros'),
+      inputWords('change', n + 3, 'BF16'),
+      inputWords('leave'),
+      inputWords('change', 2 * n + 3, name),
+    ];
+    const values = words(5 * stride, 3);
+    const { values: decoded } = await expectSame(
       decode as Kernel,
-      { raw, values: new Uint32Array(n + 5), status: new Uint32Array(2) },
-      { elements: n, dtype, raw_begin: name === 'F32' ? 3 : 2, out: 5, status: 1 },
+      {
+        raw: words(3 * n + 3, 1),
+        inputs: Uint32Array.from(inputs.flat()),
+        values,
+        status: new Uint32Array(5),
+      },
+      { elements: n, stride, slots: 5 },
       blocks,
       n,
     );
+    expect(decoded!.slice(3 * stride, 3 * stride + n)).toEqual(values.slice(3 * stride, 3 * stride + n));
   });
 
-  it.each(Object.entries(DTYPE_CODE))('encode %s', async (_, dtype) => {
+  it.each(DTYPES)('encode %s', async (name) => {
     await expectSame(
       encode as Kernel,
-      { values: words(n + 3, 2), packed: new Uint32Array(n), status: new Uint32Array(1) },
-      { elements: n, dtype, values_begin: 3, status: 0 },
-      blocks,
+      { values: floats(stride, 21), merged: words(stride, 2), ...output(n) },
+      { elements: n, dtype: DTYPE_CODE[name], status: 1 },
+      packGroups(n),
       n,
     );
   });
@@ -233,14 +255,16 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
 
   it('gram and absolute-sum', async () => {
     const count = 3;
-    const values = floats(count * n, 12);
-    await expectSame(
-      gram as Kernel,
-      { values, sums: new Float32Array(blocks * pairCount(count)) },
-      { elements: n, slot: 0, stride: n, count, run: BLOCK },
-      blocks,
-      n,
-    );
+    const values = floats(7 * n, 12);
+    for (const count of [1, 2, 3, 4, 7]) {
+      await expectSame(
+        gram as Kernel,
+        { values, sums: new Float32Array(blocks * pairCount(count)) },
+        { elements: n, slot: 0, stride: n, count, run: BLOCK },
+        blocks,
+        n,
+      );
+    }
     const cols = Math.min(n, 91);
     const rows = Math.floor(n / cols);
     await expectSame(
@@ -272,31 +296,46 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     await expectSame(
       combine as Kernel,
       {
-        values: floats((models + 1) * n, 13),
+        values: floats((models + 1) * stride, 13),
         coefficients: floats(2 * models + sets, 14),
-        out: new Float32Array(n),
+        packed: new Uint32Array(n + 1),
         stats: new Uint32Array(COMBINE_STATS * blocks),
+        status: new Uint32Array(2),
       },
-      { elements: n, stride: n, models, election, zero_negative: election % 2, lambda: 0.9 },
-      blocks,
+      {
+        elements: n,
+        stride,
+        models,
+        election,
+        zero_negative: election % 2,
+        lambda: 0.9,
+        dtype: election % 3,
+        status: 1,
+      },
+      packGroups(n),
       n,
     );
   });
 
   it('weighted-sum', async () => {
-    const [per, groups] = [3, 5];
-    for (const anchor of [0, 1]) {
-      const coefficients = floats(groups * 5, 14);
-      for (let g = 0; g < groups; g++) coefficients[g * 5 + 1] = g % 2; // affine or not
-      for (let g = 0; g < 3; g++) coefficients[g * 5] = [1, 0, 1][g]!;
-      coefficients[2] = 0;
-      await expectSame(
-        weightedSum as Kernel,
-        { values: floats(3 * n, 15), coefficients, out: new Float32Array(n) },
-        { elements: n, slot: 0, stride: n, count: 3, anchor, per, groups },
-        blocks,
-        n,
-      );
+    for (const [per, groups] of [
+      [3, 5],
+      [0xffffffff, 1],
+    ] as const) {
+      for (const anchor of [0, 1]) {
+        const coefficients = floats(groups * 5, 14);
+        for (let g = 0; g < groups; g++) coefficients[g * 5 + 1] = g % 2; // affine or not
+        for (let g = 0; g < Math.min(3, groups); g++) coefficients[g * 5] = [1, 0, 1][g]!;
+        coefficients[2] = 0;
+        const sum = { slot: 4, stride, count: 3, anchor, per, groups };
+        await expectSame(
+          weightedSum as Kernel,
+          { values: floats(3 * stride + 4, 15), coefficients, ...output(n) },
+          { elements: n, ...sum, dtype: anchor + groups > 2 ? 2 : 0, status: 1 },
+          packGroups(n),
+          n,
+        );
+      }
     }
   });
 
@@ -332,7 +371,7 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     }
   });
 
-  it('scores, their mask, and the change of the output', async () => {
+  it('scores and their mask', async () => {
     const values = floats(4 * n, 19);
     const cols = Math.min(n, 91);
     const rows = Math.floor(n / cols);
@@ -354,13 +393,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       maskByScore as Kernel,
       { score: scored.score!.map((w, i) => (i % 3 ? w : 0)), values },
       { elements: n, stride: n, models: 3 },
-      blocks,
-      n,
-    );
-    await expectSame(
-      changeSquares as Kernel,
-      { values, out: floats(n, 21), sums: new Float32Array(blocks) },
-      { elements: n },
       blocks,
       n,
     );

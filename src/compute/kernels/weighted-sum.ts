@@ -2,11 +2,15 @@ import weightedSumWgsl from '../../../shaders/weighted-sum.wgsl?raw';
 import { exact } from '../exact';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
+import { changeSquares, packWords } from './encode';
 
-/** b·a + Σ c_i · (v_i − k·a) with coefficients per group of elements. See shaders/weighted-sum.wgsl. */
+/**
+ * b·a + Σ c_i · (v_i − k·a) with coefficients per group of elements, packed into the output dtype; block sums of its
+ * squared change to slot 0; adds the number of non-finite results to status[status]. See shaders/weighted-sum.wgsl.
+ */
 export const weightedSum = defineKernel({
   id: 'weighted-sum',
-  wgsl: composeWgsl(weightedSumWgsl),
+  wgsl: composeWgsl(weightedSumWgsl, 'half', 'exact4', 'pack'),
   params: {
     elements: 'u32',
     slot: 'u32',
@@ -15,8 +19,16 @@ export const weightedSum = defineKernel({
     anchor: 'u32',
     per: 'u32',
     groups: 'u32',
+    dtype: 'u32',
+    status: 'u32',
   },
-  buffers: { values: 'read', coefficients: 'read', out: 'read_write' },
+  buffers: {
+    values: 'read',
+    coefficients: 'read',
+    packed: 'read_write',
+    sums: 'read_write',
+    status: 'read_write',
+  },
   cpu({ params, f32, u32 }) {
     const { elements, slot, stride, count, anchor, per, groups } = params;
     const values = f32('values');
@@ -24,8 +36,8 @@ export const weightedSum = defineKernel({
     const at = slot + anchor * stride;
     // −0 and NaN pass through integer views as they are
     const bits = u32('values');
-    const out = f32('out');
-    const outBits = u32('out');
+    const out = new Float32Array(elements);
+    const outBits = new Uint32Array(out.buffer);
     for (let begin = 0, run = 0; begin < elements; begin += per, run++) {
       const table = (run % groups) * (count + 2);
       const b = coefficients[table]!;
@@ -48,5 +60,7 @@ export const weightedSum = defineKernel({
         if (delta !== 0) out[e] = exact(out[e]! + delta);
       }
     }
+    changeSquares(values, out, elements, f32('sums'));
+    u32('status')[params.status]! += packWords(outBits, elements, params.dtype, u32('packed'));
   },
 });

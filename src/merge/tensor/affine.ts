@@ -2,8 +2,9 @@
 
 import type { EngineBuffer } from '../../compute/engine';
 import { exactFloats } from '../../compute/exact';
-import { blockCount } from '../../compute/kernel';
+import { packGroups } from '../../compute/kernels/encode';
 import { weightedSum } from '../../compute/kernels/weighted-sum';
+import { packing } from './encode-tile';
 import type { TensorTask } from './tensor-task';
 
 /** Coefficients that add up to 1 within this are an affine combination; far below what f32 resolves. */
@@ -49,17 +50,22 @@ export function layOut(
 /** One group for the whole tensor. */
 export const WHOLE = 0xffffffff;
 
-/** Enqueues the sum of the tile's vectors into `work.merged`; the table is in `coefficients`. */
+/**
+ * Enqueues the sum of the tile's vectors, packed, into `work.packed` and its change into `work.stats`; the table is in
+ * `coefficients`.
+ */
 export function runWeightedSum(
-  { work }: TensorTask,
+  task: TensorTask,
   { slot, count, anchor, per, groups }: Omit<WeightedSum, 'table'>,
   coefficients: EngineBuffer,
   elements: number,
 ): void {
+  const { work } = task;
+  const { values, packed, stats: sums, status, stride } = work;
   work.engine.run(weightedSum, {
-    params: { elements, slot: slot * work.stride, stride: work.stride, count, anchor, per, groups },
-    buffers: { values: work.values, coefficients, out: work.merged },
-    groups: blockCount(elements),
+    params: { elements, slot: slot * stride, stride, count, anchor, per, groups, ...packing(task) },
+    buffers: { values, coefficients, packed, sums, status },
+    groups: packGroups(elements),
     elements,
   });
 }

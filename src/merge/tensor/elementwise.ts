@@ -3,6 +3,7 @@ import type { EngineBuffer } from '../../compute/engine';
 import { exactFloats } from '../../compute/exact';
 import { blockCount, type Kernel } from '../../compute/kernel';
 import type { ElementwiseCompute } from '../method';
+import { runEncode } from './encode-tile';
 import { TileSums } from './finish-tile';
 import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
@@ -61,6 +62,7 @@ export async function mergeElementwise(
       run(elements);
       if (method.recount) engine.clear(counters);
       else await take(counted);
+      runEncode(task, elements);
       await sums.finish(elements, method.recount !== undefined, emit);
     });
   } finally {

@@ -1,31 +1,39 @@
-import type { BufferRange, EngineBuffer } from '../../compute/engine';
-import { blockCount } from '../../compute/kernel';
+import type { BufferRange } from '../../compute/engine';
 import { DTYPE_CODE } from '../../compute/kernels/decode';
-import { encode } from '../../compute/kernels/encode';
+import { encode, packGroups } from '../../compute/kernels/encode';
 import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
 import { spareArray } from '../../sources/spare-arrays';
 import type { TensorTask } from './tensor-task';
 
+/** What kernels that pack the tile have to know: the output dtype, and the slot that counts what is not finite. */
+export function packing({ plan, work }: TensorTask): { dtype: number; status: number } {
+  if (!isWeightDtype(plan.dtype)) throw new Error(`${plan.name}: cannot encode ${plan.dtype}`);
+  return { dtype: DTYPE_CODE[plan.dtype], status: work.models + 1 };
+}
+
+/** Enqueues packing `work.merged` into `work.packed`, and its change into `work.stats`. */
+export function runEncode(task: TensorTask, elements: number): void {
+  const { values, merged, packed, stats: sums, status, engine } = task.work;
+  engine.run(encode, {
+    params: { elements, ...packing(task) },
+    buffers: { values, merged, packed, sums, status },
+    groups: packGroups(elements),
+    elements,
+  });
+}
+
 /**
- * Packs the merged f32 values of a tile into the output dtype and reads them back together with `more`.
+ * Reads a packed tile back together with `more`.
  * Returns [bytes, status, ...more]: the tile's bytes and the non-finite counts (one per slot, then the output).
  */
-export async function encodeTile(
-  task: TensorTask,
-  values: EngineBuffer,
+export async function readTile(
+  { work, plan }: TensorTask,
   elements: number,
   more: BufferRange[],
 ): Promise<[Uint8Array<ArrayBuffer>, Uint32Array, ...Uint8Array<ArrayBuffer>[]]> {
-  const { work, plan } = task;
   if (!isWeightDtype(plan.dtype)) throw new Error(`${plan.name}: cannot encode ${plan.dtype}`);
   const byteLength = elements * weightBytes(plan.dtype);
-  work.engine.run(encode, {
-    params: { elements, dtype: DTYPE_CODE[plan.dtype], values_begin: 0, status: work.models + 1 },
-    buffers: { values, packed: work.packed, status: work.status },
-    groups: blockCount(elements),
-    elements,
-  });
   const words = Math.ceil(byteLength / 4) * 4;
   const [packed, status, ...rest] = await work.engine.read([
     { buffer: work.packed, byteLength: words, into: spareArray(words).buffer },

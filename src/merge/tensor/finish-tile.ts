@@ -1,8 +1,7 @@
 /** The end of a tile for merges outside the delta pipeline: statistics, encoding, the check for NaN and infinities. */
 import { BLOCK, blockCount } from '../../compute/kernel';
-import { changeSquares } from '../../compute/kernels/change-squares';
 import { gram, pairCount } from '../../compute/kernels/gram';
-import { encodeTile, requireFinite } from './encode-tile';
+import { readTile, requireFinite } from './encode-tile';
 import { type Emit, GramSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 
@@ -33,20 +32,14 @@ export class TileSums {
   }
 
   /**
-   * Encodes `work.merged` and emits it.
+   * Emits the packed tile, whose change lies in `work.stats`.
    * @param measured whether the products have been taken in an earlier sweep
    */
   async finish(elements: number, measured: boolean, emit: Emit): Promise<void> {
     const { work } = this.task;
     const blocks = blockCount(elements);
-    work.engine.run(changeSquares, {
-      params: { elements },
-      buffers: { values: work.values, out: work.merged, sums: work.stats },
-      groups: blocks,
-      elements,
-    });
     const bytes = measured ? 0 : this.runGram(elements);
-    const [encoded, status, squares, products] = await encodeTile(this.task, work.merged, elements, [
+    const [encoded, status, squares, products] = await readTile(this.task, elements, [
       { buffer: work.stats, byteLength: blocks * 4 },
       { buffer: work.sums, byteLength: bytes },
     ]);

@@ -5,7 +5,7 @@
 import type { EngineBuffer } from '../../compute/engine';
 import { exactFloats } from '../../compute/exact';
 import { blockCount } from '../../compute/kernel';
-import { DTYPE_CODE, decode } from '../../compute/kernels/decode';
+import { decode, inputWords, type SLOT_FORM } from '../../compute/kernels/decode';
 import { lowRank } from '../../compute/kernels/low-rank';
 import { rowScale } from '../../compute/kernels/row-scale';
 import { rowSquares } from '../../compute/kernels/row-squares';
@@ -167,34 +167,26 @@ async function stage(
 ): Promise<void> {
   const { engine, stride, values, status } = work;
   const elements = tile.end - tile.begin;
+  const views = viewsOf(plan);
+  const forms = views.map((view, slot) => ({
+    view,
+    update: factors[slot],
+    ...formOf(view, slot, form, factors[slot]),
+  }));
+  const inputs = forms.flatMap(({ view, decoded }) =>
+    view && decoded !== 'leave' && decoded !== 'zeros'
+      ? inputWords(decoded, regions.get(view.origin), weightDtype(view.origin))
+      : inputWords(decoded),
+  );
   engine.clear(status);
-  const decodeInto = (ref: TensorRef, slot: number) =>
-    engine.run(decode, {
-      params: {
-        elements,
-        dtype: DTYPE_CODE[weightDtype(ref)],
-        raw_begin: regions.get(ref)!,
-        out: slot * stride,
-        status: slot,
-      },
-      buffers: { raw, values, status },
-      groups: blockCount(elements),
-      elements,
-    });
-
-  for (const [slot, view] of viewsOf(plan).entries()) {
-    const update = factors[slot];
-    if (!view) {
-      engine.clear(values, 0, elements * 4);
-      continue;
-    }
-    const isDelta = slot > 0 && form === 'delta';
-    const startsFromZero = isDelta && view.onBase && !view.lowRank?.magnitude;
-    if (startsFromZero && !update) {
-      engine.clear(values, slot * stride * 4, elements * 4);
-      continue;
-    }
-    if (!startsFromZero) decodeInto(view.origin, slot);
+  engine.write(work.inputs, 0, new Uint8Array(Uint32Array.from(inputs).buffer));
+  engine.run(decode, {
+    params: { elements, stride, slots: views.length },
+    buffers: { raw, inputs: work.inputs, values, status },
+    groups: blockCount(elements),
+    elements,
+  });
+  for (const [slot, { update, decoded, subtracts }] of forms.entries()) {
     if (update) {
       engine.run(lowRank, {
         params: {
@@ -203,7 +195,7 @@ async function stage(
           cols: update.cols,
           rank: update.rank,
           slot: slot * stride,
-          add: startsFromZero ? 0 : 1,
+          add: decoded === 'leave' ? 0 : 1,
           scale: update.scale,
         },
         buffers: { left: update.left, right: update.right, values },
@@ -212,7 +204,7 @@ async function stage(
       });
       if (update.magnitude) await scaleRows(work, tile, slot, update.cols, update.magnitude);
     }
-    if (isDelta && !startsFromZero) {
+    if (subtracts) {
       engine.run(subtract, {
         params: { elements, slot: slot * stride },
         buffers: { values },
@@ -221,6 +213,21 @@ async function stage(
       });
     }
   }
+}
+
+/** How a slot is decoded, and whether the base is subtracted only after its low-rank update. */
+function formOf(
+  view: TensorView | undefined,
+  slot: number,
+  form: SlotForm,
+  update: Factors | undefined,
+): { decoded: keyof typeof SLOT_FORM; subtracts: boolean } {
+  if (!view) return { decoded: 'zeros', subtracts: false };
+  const isDelta = slot > 0 && form === 'delta';
+  const startsFromZero = isDelta && view.onBase && !view.lowRank?.magnitude;
+  if (startsFromZero) return { decoded: update ? 'leave' : 'zeros', subtracts: false };
+  if (isDelta && !update) return { decoded: 'change', subtracts: false };
+  return { decoded: 'whole', subtracts: isDelta };
 }
 
 /** What every slot is made from: the base in slot 0, where there is one, then the contributors. */

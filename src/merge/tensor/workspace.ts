@@ -1,6 +1,7 @@
 import type { ComputeEngine, EngineBuffer } from '../../compute/engine';
 import { BLOCK, blockCount } from '../../compute/kernel';
 import { COMBINE_STATS } from '../../compute/kernels/combine';
+import { INPUT_WORDS } from '../../compute/kernels/decode';
 import { pairCount } from '../../compute/kernels/gram';
 import { HISTOGRAM_WORDS } from '../../compute/kernels/histogram';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
@@ -17,8 +18,10 @@ export interface Workspace {
   stride: number;
   /** Stored words of every slot, `stride` words apart. */
   raw: EngineBuffer;
+  /** What becomes of the stored words of every slot (shaders/decode.wgsl). */
+  inputs: EngineBuffer;
   values: EngineBuffer;
-  /** Merged f32 values of the tile. */
+  /** Merged f32 values of the tile, for kernels that do not pack them. */
   merged: EngineBuffer;
   packed: EngineBuffer;
   /** Non-finite counts: one per slot, then one for the output. */
@@ -70,6 +73,7 @@ export function openWorkspace(engine: ComputeEngine, models: number, tileElement
     models,
     stride,
     raw: make(slots * stride * 4, 'raw'),
+    inputs: make(slots * INPUT_WORDS * 4, 'inputs'),
     values: make(slots * stride * 4, 'values'),
     merged: make(stride * 4, 'merged'),
     packed: make(stride * 4, 'packed'),
