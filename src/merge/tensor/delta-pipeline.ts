@@ -5,6 +5,7 @@
 import { exact } from '../../compute/exact';
 import { blockCount } from '../../compute/kernel';
 import { COMBINE_STATS, combine, ELECTION } from '../../compute/kernels/combine';
+import { packGroups } from '../../compute/kernels/encode';
 import type { DeltaPreset } from '../method';
 import { energyWeights, measureTile, rescaleFactors, runGram, writeCoefficients } from './delta-measure';
 import { type Score, scoreOf } from './delta-score';
@@ -18,7 +19,7 @@ import {
   type Selector,
   trims,
 } from './delta-selectors';
-import { encodeTile, requireFinite } from './encode-tile';
+import { packing, readTile, requireFinite } from './encode-tile';
 import type { Prepared } from './prepared';
 import { countDigit, finishSearches, type KeySearch, takeDigit } from './radix-search';
 import { type Emit, GramSums, ratio, type TensorStatistics } from './tensor-outcome';
@@ -185,8 +186,10 @@ async function firstSweep(
   return l1;
 }
 
+/** Enqueues the merged tile, packed, into `work.packed`. */
 function runCombine(task: TensorTask, { preset, wholeModel }: DeltaSettings, elements: number): void {
   const { work, plan } = task;
+  const { values, coefficients, packed, stats, status } = work;
   work.engine.run(combine, {
     params: {
       elements,
@@ -195,9 +198,10 @@ function runCombine(task: TensorTask, { preset, wholeModel }: DeltaSettings, ele
       election: ELECTION[electionOf(preset)],
       zero_negative: preset.zeroVote === 'majority' && wholeModel && wholeModel.majority <= 0 ? 1 : 0,
       lambda: exact(preset.lambda),
+      ...packing(task),
     },
-    buffers: { values: work.values, coefficients: work.coefficients, out: work.merged, stats: work.stats },
-    groups: blockCount(elements),
+    buffers: { values, coefficients, packed, stats, status },
+    groups: packGroups(elements),
     elements,
   });
 }
@@ -236,7 +240,7 @@ async function lastSweep(
     await settled.trim(tile, elements);
     const gramBytes = runGram(task, elements);
     runCombine(task, settings, elements);
-    const [bytes, status, gramData, keptData, statsData] = await encodeTile(task, work.merged, elements, [
+    const [bytes, status, gramData, keptData, statsData] = await readTile(task, elements, [
       { buffer: work.sums, byteLength: gramBytes },
       { buffer: work.kept, byteLength: work.kept.byteLength },
       { buffer: work.stats, byteLength: blocks * COMBINE_STATS * 4 },
