@@ -7,7 +7,8 @@ import type { TensorReport } from '../../engine/protocol';
 import type { TensorProfile } from '../../engine/protocol-profile';
 import { methodById } from '../methods';
 import { resolveParameters } from '../plan/parameters';
-import { type ForetoldReport, foretell, prepareProfile } from './foretell';
+import { foretell, prepareProfile } from './foretell';
+import { type ForetoldReport, plainReport } from './foretell-report';
 import { measureProfiles } from './profile';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
@@ -102,6 +103,34 @@ describe.each([
     );
   });
 });
+
+it.each([
+  ['ties', { density: 0.2 }, { density: 0.21 }],
+  ['ties', { weight: 0.5 }, { weight: -0.5 }],
+  ['breadcrumbs', { density: 0.5 }, { density: 0.48 }],
+  ['dare_ties', { density: 0.5 }, { density: 0.6 }],
+] as [string, Numbers, Numbers][])(
+  '%s: a step from %o to %o foretells what %o alone does',
+  (method, a, b) => {
+    const descriptor = methodById.get(method)!;
+    const stepped = profiles.map(prepareProfile);
+    const at = (prepared: typeof stepped, moved: Numbers) =>
+      foretell(prepared, descriptor, () => ({
+        parameters: resolveParameters(descriptor.parameters, [{}], '', 0).values,
+        models: CONTRIBUTORS.map(
+          (_, i) =>
+            resolveParameters(
+              descriptor.modelParameters,
+              [{ weight: 1, density: 0.3, ...(i ? {} : moved) }],
+              '',
+              0,
+            ).values,
+        ),
+      })).map(plainReport);
+    at(stepped, a);
+    expect(at(stepped, b)).toEqual(at(profiles.map(prepareProfile), b));
+  },
+);
 
 it('linear: the change of a weighted sum is exact', async () => {
   const pairs = await both('linear', {}, { weight: 0.8 });

@@ -3,18 +3,14 @@
  * models from the samples, norms and cosines from the exact products. Pure and quick, so that a slider can redraw
  * every chart while it moves (docs/profiles.md says how close it comes).
  */
-import type { ContributorReport, TensorReport } from '../../engine/protocol';
+import type { ContributorReport } from '../../engine/protocol';
 import type { TensorProfile } from '../../engine/protocol-profile';
 import type { DeltaPreset, MergeMethod } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 import { keptCount } from '../tensor/radix-select';
-import {
-  type KeptSample,
-  keptSample,
-  type SampleSelection,
-  sampleChange,
-  sampleConflict,
-} from './foretell-sample';
+import { type JudgedSample, judgedChange, judgeSample } from './foretell-change';
+import { type ForetoldReport, LazyReport } from './foretell-report';
+import { type KeptSample, keptSample, type SampleSelection, sampleConflict } from './foretell-sample';
 import { above, largest, type MagnitudeCurve, magnitudeCurve, mergeCurves } from './profile-curve';
 
 /** A profile made ready: do it once, foretell often. */
@@ -25,18 +21,14 @@ export interface PreparedProfile {
   cosine: number[][];
   /** What each contributor kept last: most steps of a slider change one of them. */
   latest: (Selected | undefined)[];
+  /** The sample as it was judged last. */
+  judged?: JudgedSample;
 }
 
 /** Values for one tensor, as resolved from the recipe; models in the profile's order. */
 export interface ForetoldSettings {
   parameters: ResolvedParameters;
   models: readonly ResolvedParameters[];
-}
-
-/** A report of a merge that was not run. */
-export interface ForetoldReport extends TensorReport {
-  /** `merge`: all of it. `changes`: only norms and cosines; what this method does to them shows when it runs. */
-  foretold: 'merge' | 'changes';
 }
 
 /** Selectors that look at one contributor's magnitudes alone. */
@@ -62,12 +54,14 @@ export function foretell(
   method: MergeMethod,
   settingsOf: (profile: TensorProfile) => ForetoldSettings | undefined,
 ): ForetoldReport[] {
-  const known = all.flatMap((p) => {
-    const settings = settingsOf(p.profile);
-    return settings ? [{ p, settings }] : [];
-  });
-  const prepared = known.map(({ p }) => p);
-  const settings = known.map((k) => k.settings);
+  const prepared: PreparedProfile[] = [];
+  const settings: ForetoldSettings[] = [];
+  for (const p of all) {
+    const of = settingsOf(p.profile);
+    if (!of) continue;
+    prepared.push(p);
+    settings.push(of);
+  }
   const { compute } = method;
   if (compute.kind === 'weights') {
     return prepared.map((p, t) =>
@@ -75,7 +69,13 @@ export function foretell(
     );
   }
   if (compute.kind !== 'delta') return prepared.map(foretoldChanges);
-  const presets = settings.map((s) => compute.preset(s.parameters));
+  // most recipes say the same of every tensor
+  const known = new Map<ForetoldSettings, DeltaPreset>();
+  const presets = settings.map((s) => {
+    const preset = known.get(s) ?? compute.preset(s.parameters);
+    known.set(s, preset);
+    return preset;
+  });
   const wholeModel = presets.some((p) => p.scope === 'model')
     ? modelThresholds(prepared, settings)
     : undefined;
@@ -128,10 +128,21 @@ function modelThresholds(
   }
   return new Map(
     [...curves].map(([id, { all, density }]) => {
-      const curve = mergeCurves(all);
+      const curve = wholeCurve(all);
       return [id, largest(curve, Math.floor(density * curve.elements) + 1).threshold];
     }),
   );
+}
+
+const wholeCurves = new WeakMap<MagnitudeCurve, { of: readonly MagnitudeCurve[]; curve: MagnitudeCurve }>();
+
+/** The curves of all tensors as one, worked out once for the same tensors. */
+function wholeCurve(all: readonly MagnitudeCurve[]): MagnitudeCurve {
+  const known = wholeCurves.get(all[0]!);
+  if (known?.of.length === all.length && known.of.every((curve, i) => curve === all[i])) return known.curve;
+  const curve = mergeCurves(all);
+  wholeCurves.set(all[0]!, { of: all, curve });
+  return curve;
 }
 
 function foretoldDelta(
@@ -150,21 +161,25 @@ function foretoldDelta(
       share: count / profile.elements,
       weight: Number(settings.models[i]!.weight ?? 1),
     }));
-  return report(
+  return new LazyReport(
     prepared,
     kept.map((k) => k.report),
     'merge',
     {
       signConflict: () => sampleConflict(profile.sample.base.length, preset, contributions()),
-      outputChange: () => sampleChange(profile, preset, contributions()),
+      outputChange() {
+        prepared.judged = judgeSample(profile, preset, contributions(), prepared.judged);
+        return judgedChange(profile, prepared.judged);
+      },
     },
   );
 }
 
 /** What a contributor keeps under certain settings. */
 interface Selected {
-  /** The settings. */
-  by: readonly unknown[];
+  preset: DeltaPreset;
+  model: ResolvedParameters;
+  modelThreshold: number | undefined;
   report: ContributorReport;
   /** Which elements of the sample; worked out when it is first asked for. */
   sample(): KeptSample;
@@ -177,15 +192,26 @@ function selected(
   model: ResolvedParameters,
   modelThreshold: number | undefined,
 ): Selected {
-  const by = [preset.select, preset.scope, model.density, model.epsilon, model.gamma, modelThreshold];
   const known = latest[index];
-  if (known?.by.every((value, i) => value === by[i])) return known;
+  if (
+    known &&
+    known.modelThreshold === modelThreshold &&
+    known.preset.select === preset.select &&
+    known.preset.scope === preset.scope &&
+    known.model.density === model.density &&
+    known.model.epsilon === model.epsilon &&
+    known.model.gamma === model.gamma
+  ) {
+    return known;
+  }
   const curve = curves[index]!;
   const values = profile.sample.changes[index]!;
   const { kept, threshold, energy, sample } = selectionOf(preset, curve, values, model, modelThreshold);
   let places: KeptSample | undefined;
   const made: Selected = {
-    by,
+    preset,
+    model,
+    modelThreshold,
     report: {
       id: profile.contributors[index]!.id,
       kept,
@@ -295,11 +321,17 @@ function ranksOf(curve: MagnitudeCurve, values: Float32Array): Float64Array {
 function foretoldSum(prepared: PreparedProfile, coefficients: readonly number[]): ForetoldReport {
   const sum = coefficients.reduce((a, b) => a + b, 0);
   const change = changeOf(prepared.profile, [sum - 1, ...coefficients]);
-  return report(prepared, whole(prepared), 'merge', { signConflict: () => 0, outputChange: () => change });
+  return new LazyReport(prepared, whole(prepared), 'merge', {
+    signConflict: () => 0,
+    outputChange: () => change,
+  });
 }
 
 function foretoldChanges(prepared: PreparedProfile): ForetoldReport {
-  return report(prepared, whole(prepared), 'changes', { signConflict: () => 0, outputChange: () => 0 });
+  return new LazyReport(prepared, whole(prepared), 'changes', {
+    signConflict: () => 0,
+    outputChange: () => 0,
+  });
 }
 
 function whole({ profile, curves }: PreparedProfile): ContributorReport[] {
@@ -317,38 +349,4 @@ function changeOf({ products }: TensorProfile, c: readonly number[]): number {
   }
   const base = products[0]![0]!;
   return base > 0 ? Math.sqrt(Math.max(0, square) / base) : 0;
-}
-
-/** @param judge what the models do together; worked out when it is first looked at */
-function report(
-  { profile, cosine }: PreparedProfile,
-  contributors: ContributorReport[],
-  foretold: ForetoldReport['foretold'],
-  judge: { signConflict(): number; outputChange(): number },
-): ForetoldReport {
-  const { name, layer, module, shape, dtype, elements, products, nonFinite } = profile;
-  let conflict: number | undefined;
-  let change: number | undefined;
-  return {
-    name,
-    layer,
-    module,
-    shape,
-    dtype,
-    elements,
-    copied: false,
-    contributors,
-    get signConflict() {
-      conflict ??= judge.signConflict();
-      return conflict;
-    },
-    cosine,
-    baseNorm: Math.sqrt(products[0]![0]!),
-    get outputChange() {
-      change ??= judge.outputChange();
-      return change;
-    },
-    nonFinite,
-    foretold,
-  };
 }

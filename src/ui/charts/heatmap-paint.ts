@@ -36,46 +36,75 @@ export function paintHeatmap(
   ratio: number,
 ): void {
   const snap = (value: number) => Math.round(value * ratio) / ratio;
+  // all of one colour at once: a fill costs more than what it fills
+  const fills = new Map<string, Path2D>();
   const box = (x: number, y: number, width: number, height: number, colour: string, radius: number) => {
     const [left, top] = [snap(x), snap(y)];
-    context.fillStyle = colour;
-    context.beginPath();
-    context.roundRect(left, top, snap(x + width) - left, snap(y + height) - top, radius);
-    context.fill();
+    const path = fills.get(colour) ?? new Path2D();
+    fills.set(colour, path);
+    path.roundRect(left, top, snap(x + width) - left, snap(y + height) - top, radius);
+  };
+  const fill = () => {
+    for (const [colour, path] of fills) {
+      context.fillStyle = colour;
+      context.fill(path);
+    }
+    fills.clear();
   };
   const cell = (at: Cell | null, x: number, y: number, height: number) => {
-    if (!at?.measured) return;
-    const { value } = at.measured;
-    const colour = scale.color(value);
-    box(x, y, layout.cellWidth, height, colour, RADIUS);
-    if (!annotated || !layout.wide) return;
-    context.fillStyle = wantsLightText(colour) ? '#fff' : '#16140f';
-    context.fillText(metric.format(value), x + layout.cellWidth / 2, y + height / 2);
+    if (at?.measured) box(x, y, layout.cellWidth, height, scale.color(at.measured.value), RADIUS);
   };
 
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, layout.width, layout.height);
-  context.font = inks.font;
-  context.textBaseline = 'middle';
-  context.textAlign = 'center';
   for (const [i, row] of data.rows.entries()) {
     const top = layout.top(i);
     for (const [j, at] of row.cells.entries()) cell(at, layout.left(j), top, layout.cellHeight);
-    const middle = top + (layout.cellHeight - layout.meanHeight) / 2;
-    const [from, to] = barEnds(row.mean, metric, scale);
-    box(layout.meanLeft, middle, layout.meanWidth, layout.meanHeight, inks.track, RADIUS);
-    if (to <= from) continue;
-    const begin = layout.meanLeft + from * layout.meanWidth;
-    box(begin, middle, (to - from) * layout.meanWidth, layout.meanHeight, inks.bar, 0);
+    box(layout.meanLeft, meanTop(top, layout), layout.meanWidth, layout.meanHeight, inks.track, RADIUS);
   }
   for (const [i, at] of data.loose.entries()) {
     cell(at, layout.left(0), layout.looseTop(i), layout.looseHeight);
+  }
+  fill();
+  for (const [i, row] of data.rows.entries()) {
+    const [from, to] = barEnds(row.mean, metric, scale);
+    if (to <= from) continue;
+    const begin = layout.meanLeft + from * layout.meanWidth;
+    const length = (to - from) * layout.meanWidth;
+    box(begin, meanTop(layout.top(i), layout), length, layout.meanHeight, inks.bar, 0);
+  }
+  fill();
+  context.font = inks.font;
+  context.textBaseline = 'middle';
+  if (annotated && layout.wide) {
+    context.textAlign = 'center';
+    const known = new Map<string, boolean>();
+    const lightOn = (colour: string) => {
+      const light = known.get(colour) ?? wantsLightText(colour);
+      known.set(colour, light);
+      return light;
+    };
+    for (const [i, row] of data.rows.entries()) {
+      const y = layout.top(i) + layout.cellHeight / 2;
+      for (const [j, at] of row.cells.entries()) {
+        if (!at?.measured) continue;
+        const { value } = at.measured;
+        const light = lightOn(scale.color(value));
+        context.fillStyle = light ? '#fff' : '#16140f';
+        context.fillText(metric.format(value), layout.left(j) + layout.cellWidth / 2, y);
+      }
+    }
   }
   context.textAlign = 'right';
   context.fillStyle = inks.text;
   for (const [i, { measured }] of data.loose.entries()) {
     if (measured) context.fillText(metric.format(measured.value), layout.width, layout.looseTop(i) + 8);
   }
+}
+
+/** Top of the bar of a row's mean. */
+function meanTop(top: number, { cellHeight, meanHeight }: HeatmapLayout): number {
+  return top + (cellHeight - meanHeight) / 2;
 }
 
 /** Where the bar of a mean begins and ends, as shares of the scale; a signed one begins at 0. */

@@ -3,7 +3,7 @@
  * has in a mean over several tensors, so that the mean of a layer is the value of the layer taken as one tensor.
  */
 import type { ContributorReport, TensorReport } from '../../engine/protocol';
-import type { ForetoldReport } from '../../merge/profile/foretell';
+import type { ForetoldReport } from '../../merge/profile/foretell-report';
 import { formatCount, formatCounted, formatPercent, formatReal, NBSP } from '../format/quantity';
 
 export type MetricId =

@@ -1,4 +1,5 @@
 /** What the export menus save: each choice from facts to a file. Loaded when one is chosen. */
+import { plainReport } from '../../merge/profile/foretell-report';
 import { metricById } from '../charts/metrics';
 import { saveFile, saveText } from '../local/save-file';
 import type { StudioFacts } from '../state/facts';
@@ -22,8 +23,7 @@ export async function exportLayers(
   const ids = shown.contributors.map((c) => c.id);
   if (kind === 'csv') return saveText(tensorCsv(reports, ids), `${fileName(shown.title)}-tensors.csv`);
   if (kind === 'json') {
-    // foretold reports work some values out when they are looked at: the copy looks at all of them
-    const plain = reports.map((report) => ({ ...report }));
+    const plain = reports.map(plainReport);
     return saveText(
       JSON.stringify({ title: shown.title, contributors: ids, tensors: plain }, null, 2),
       `${fileName(shown.title)}-tensors.json`,

@@ -1,5 +1,5 @@
 import { Switch } from 'radix-ui';
-import { type CSSProperties, memo, useState } from 'react';
+import { type CSSProperties, memo, useCallback, useState } from 'react';
 import type { ModelFacts } from '../../engine/protocol';
 import type { MergeMethod } from '../../merge/method';
 import { keepsNothing } from '../../merge/method-conflicts';
@@ -16,6 +16,7 @@ import {
   moveContributor,
   removeContributor,
   type Settings,
+  type SettingValue,
   scalarValue,
   setContributorParameter,
   setEnabled,
@@ -45,6 +46,11 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
   const studio = useStudio();
   const { ref, enabled, colour, parameters } = contributor;
   const name = shortName(ref);
+  const edit = useCallback(
+    (parameter: string, value: SettingValue) =>
+      editRecipe(studio, (r) => setContributorParameter(r, ref, parameter, value)),
+    [studio, ref],
+  );
   const { density } = method.modelParameters;
   const nothing =
     density !== undefined &&
@@ -105,12 +111,11 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
         ? effectiveSpecs(method.modelParameters, chosen).map(({ name: parameter, spec }) => (
             <ParameterField
               key={parameter}
+              name={parameter}
               spec={spec}
               of={name}
               value={settingValue(parameters, parameter, spec)}
-              onChange={(value) =>
-                editRecipe(studio, (r) => setContributorParameter(r, ref, parameter, value))
-              }
+              onEdit={edit}
             />
           ))
         : null}

@@ -6,11 +6,11 @@ import { useFacts, useStudio } from '../studio-context';
 /** One button for those who want a good merge and no choices. */
 export function MergeWell() {
   const studio = useStudio();
-  const recipe = useFacts((s) => s.recipe);
   const models = useFacts((s) => s.models);
-  const enabled = recipe.contributors.filter((c) => c.enabled).length;
-  const missing = recipe.base === null ? 'Choose a base first.' : enabled === 0 ? 'Add a model first.' : null;
-  const done = isMergedWell(recipe);
+  const based = useFacts((s) => s.recipe.base !== null);
+  const contributes = useFacts((s) => s.recipe.contributors.some((c) => c.enabled));
+  const done = useFacts((s) => isMergedWell(s.recipe));
+  const missing = !based ? 'Choose a base first.' : !contributes ? 'Add a model first.' : null;
   return (
     <div className="stack">
       <Button

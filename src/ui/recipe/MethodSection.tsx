@@ -1,4 +1,5 @@
 import { Popover } from 'radix-ui';
+import { memo, useCallback } from 'react';
 import { methods } from '../../merge/methods/index';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
@@ -8,6 +9,7 @@ import {
   effectiveSpecs,
   type GradientEnds,
   hasCurve,
+  type SettingValue,
   setMethod,
   setParameter,
   settingValue,
@@ -20,12 +22,13 @@ import { ParameterField } from './ParameterField';
 /** The merge method: picker, one-line meaning, formula, its parameters. Everything comes from the method's file. */
 export function MethodSection() {
   const studio = useStudio();
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
-  const method = methodOf(recipe);
-  const problems = recipeProblems(recipe, models, method);
-  const seedProblem = problems.find((p) => p.place.kind === 'seed');
-  const conflict = problems.find((p) => p.place.kind === 'method');
+  const method = useFacts((s) => methodOf(s.recipe));
+  const parameters = useFacts((s) => s.recipe.parameters);
+  const ends = useFacts((s) => (hasCurve(s.recipe, methodOf(s.recipe)) ? s.recipe.gradientEnds : null));
+  const edit = useCallback(
+    (name: string, value: SettingValue) => editRecipe(studio, (r) => setParameter(r, name, value)),
+    [studio],
+  );
   return (
     <Section title="Method" className="method" aside={<MethodHelp />}>
       <select
@@ -48,41 +51,61 @@ export function MethodSection() {
       <code className="formula" tabIndex={0} role="math" aria-label={`Formula: ${method.formula}`}>
         {method.formula}
       </code>
-      {effectiveSpecs(method.parameters, recipe.parameters).map(({ name, spec }) => (
+      {effectiveSpecs(method.parameters, parameters).map(({ name, spec }) => (
         <ParameterField
           key={name}
+          name={name}
           spec={spec}
-          value={settingValue(recipe.parameters, name, spec)}
-          onChange={(value) => editRecipe(studio, (r) => setParameter(r, name, value))}
+          value={settingValue(parameters, name, spec)}
+          onEdit={edit}
         />
       ))}
-      {usesSeed(method, recipe.parameters) ? (
-        <div className="parameter">
-          <span className="parameter-label">seed</span>
-          <NumberField
-            className="field mono parameter-wide"
-            value={recipe.seed}
-            min={0}
-            max={2 ** 32 - 1}
-            label="seed"
-            invalid={seedProblem !== undefined}
-            onChange={(seed) => editRecipe(studio, (r) => ({ ...r, seed }))}
-          />
-          {seedProblem ? (
-            <span className="field-problem parameter-problem" role="alert">
-              {seedProblem.remedy}
-            </span>
-          ) : null}
-        </div>
-      ) : null}
-      {hasCurve(recipe, method) ? <CurveEnds ends={recipe.gradientEnds} /> : null}
-      {conflict ? (
-        <p className="field-problem" role="alert">
-          {conflict.message} {conflict.remedy}
-        </p>
-      ) : null}
+      {usesSeed(method, parameters) ? <Seed /> : null}
+      {ends ? <CurveEnds ends={ends} /> : null}
+      <Conflict />
     </Section>
   );
+}
+
+function Seed() {
+  const studio = useStudio();
+  const seed = useFacts((s) => s.recipe.seed);
+  const problem = useProblem('seed');
+  return (
+    <div className="parameter">
+      <span className="parameter-label">seed</span>
+      <NumberField
+        className="field mono parameter-wide"
+        value={seed}
+        min={0}
+        max={2 ** 32 - 1}
+        label="seed"
+        invalid={problem !== undefined}
+        onChange={(next) => editRecipe(studio, (r) => ({ ...r, seed: next }))}
+      />
+      {problem ? (
+        <span className="field-problem parameter-problem" role="alert">
+          {problem.remedy}
+        </span>
+      ) : null}
+    </div>
+  );
+}
+
+/** What the method cannot do with these settings. */
+function Conflict() {
+  const problem = useProblem('method');
+  return problem ? (
+    <p className="field-problem" role="alert">
+      {problem.message} {problem.remedy}
+    </p>
+  ) : null;
+}
+
+function useProblem(kind: 'seed' | 'method') {
+  const recipe = useFacts((s) => s.recipe);
+  const models = useFacts((s) => s.models);
+  return recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === kind);
 }
 
 /** What curves mean for tensors outside the layers: embedding, final norm, head. */
@@ -109,7 +132,7 @@ function CurveEnds({ ends }: { ends: GradientEnds }) {
 }
 
 /** What the method does and what each parameter means, in full. */
-function MethodHelp() {
+const MethodHelp = memo(function MethodHelp() {
   const method = useFacts((s) => methodOf(s.recipe));
   const parameters = [...effectiveSpecs(method.modelParameters), ...effectiveSpecs(method.parameters)];
   return (
@@ -149,4 +172,4 @@ function MethodHelp() {
       </Popover.Portal>
     </Popover.Root>
   );
-}
+});

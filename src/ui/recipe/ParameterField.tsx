@@ -1,5 +1,5 @@
 import { Switch } from 'radix-ui';
-import { type CSSProperties, lazy, Suspense, useId } from 'react';
+import { lazy, memo, Suspense, useCallback, useId } from 'react';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
 import { formatSetting } from '../format/quantity';
 import { Button } from '../parts/Button';
@@ -15,24 +15,25 @@ import { TextParameter } from './TextParameter';
 const CurveEditor = lazy(() => import('./CurveEditor').then((m) => ({ default: m.CurveEditor })));
 
 interface ParameterFieldProps {
+  name: string;
   spec: ParameterSpec;
   value: SettingValue;
   /** Whose parameter it is, for the spoken label: `weight of kitchen`. */
   of?: string;
-  /** CSS colour of the slider. */
-  colour?: string;
-  onChange(value: SettingValue): void;
+  /** The same function every time: a step of one slider draws no other parameter. */
+  onEdit(name: string, value: SettingValue): void;
 }
 
 /** One parameter, drawn from its spec alone: a number as slider and field or as a curve, a switch, or a choice. */
-export function ParameterField({ spec, value, of, colour, onChange }: ParameterFieldProps) {
+export const ParameterField = memo(function ParameterField(props: ParameterFieldProps) {
+  const { name, spec, value, of, onEdit } = props;
+  const onChange = useCallback((next: SettingValue) => onEdit(name, next), [name, onEdit]);
   const helpId = useId();
   const labelId = useId();
   const label = of ? `${spec.label} of ${of}` : spec.label;
   const problem = settingProblem(spec, value);
-  const hue = colour ? ({ '--hue': colour } as CSSProperties) : undefined;
   return (
-    <div className="parameter" style={hue}>
+    <div className="parameter">
       <Tip text={spec.help}>
         <span className="parameter-label" id={labelId}>
           {spec.label}
@@ -86,7 +87,7 @@ export function ParameterField({ spec, value, of, colour, onChange }: ParameterF
       ) : null}
     </div>
   );
-}
+});
 
 interface NumberParameterProps {
   spec: NumberSpec;

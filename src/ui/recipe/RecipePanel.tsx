@@ -64,7 +64,6 @@ function BaseSection() {
   const ref = useFacts((s) => s.recipe.base);
   const base = useFacts((s) => s.models.find((m) => m.ref === s.recipe.base));
   const opening = useFacts((s) => s.opening.length > 0);
-  const problem = useProblem('base');
   const choose = () => setView(studio, { adding: 'base' });
   return (
     <Section
@@ -90,7 +89,7 @@ function BaseSection() {
           </button>
         </div>
       )}
-      <Problem problem={problem} />
+      <Problem kind="base" />
     </Section>
   );
 }
@@ -102,7 +101,6 @@ function ContributorsSection() {
   const baseRef = useFacts((s) => s.recipe.base);
   const method = useFacts((s) => methodOf(s.recipe));
   const chosen = useFacts((s) => s.recipe.parameters);
-  const problem = useProblem('contributors');
   const add = () => setView(studio, { adding: 'contributor' });
   const byRef = new Map(models.map((m) => [m.ref, m]));
   return (
@@ -136,7 +134,7 @@ function ContributorsSection() {
           </button>
         </div>
       ) : null}
-      <Problem problem={problem} />
+      <Problem kind="contributors" />
     </Section>
   );
 }
@@ -166,20 +164,18 @@ function OutputSummary() {
   );
 }
 
-function Problem({ problem }: { problem: { message: string; remedy: string } | undefined }) {
+/** What keeps the base or the contributors from being a recipe. */
+function Problem({ kind }: { kind: 'base' | 'contributors' }) {
+  const recipe = useFacts((s) => s.recipe);
+  const models = useFacts((s) => s.models);
+  const opening = useFacts((s) => s.opening.length > 0);
+  // An empty recipe that is still being filled is not a mistake, and its own card says what is missing.
+  const empty = opening || (kind === 'base' ? recipe.base === null : recipe.contributors.length === 0);
+  const problems = empty ? [] : recipeProblems(recipe, models, methodOf(recipe));
+  const problem = problems.find((p) => p.place.kind === kind);
   return problem ? (
     <p className="field-problem" role="alert">
       {problem.message} {problem.remedy}
     </p>
   ) : null;
-}
-
-function useProblem(kind: 'base' | 'contributors') {
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
-  const opening = useFacts((s) => s.opening.length > 0);
-  const problems = recipeProblems(recipe, models, methodOf(recipe));
-  // An empty recipe that is still being filled is not a mistake, and its own card says what is missing.
-  const empty = opening || (kind === 'base' ? recipe.base === null : recipe.contributors.length === 0);
-  return empty ? undefined : problems.find((p) => p.place.kind === kind);
 }

@@ -1,14 +1,9 @@
 /** Reports foretold from the statistics pass for the recipe as it stands: what charts show before a merge has run. */
 import type { ModelFacts } from '../../engine/protocol';
 import type { TensorProfile } from '../../engine/protocol-profile';
-import {
-  type ForetoldReport,
-  foretell,
-  foretellMask,
-  type PreparedProfile,
-  prepareProfile,
-} from '../../merge/profile/foretell';
+import { foretell, foretellMask, type PreparedProfile, prepareProfile } from '../../merge/profile/foretell';
 import { recipeSettings } from '../../merge/profile/foretell-recipe';
+import type { ForetoldReport } from '../../merge/profile/foretell-report';
 import type { PlanSlice } from './facts';
 import { type ProfileSlice, profileKey } from './profile';
 import { buildRecipe } from './recipe-build';

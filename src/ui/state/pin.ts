@@ -1,5 +1,6 @@
 /** Holding what the Layers tab shows, to see another setting or merge beside it. */
 import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
+import { plainReport } from '../../merge/profile/foretell-report';
 import type { Contributor } from './facts';
 import { methodTitle, recipeTitle } from './recipe-build';
 import { methodOf, type Studio } from './studio';
@@ -26,8 +27,7 @@ export function pinLayers(studio: Studio, shown: Shown): void {
   const title = merged
     ? `${merged.title} · ${merged.methodTitle}, merged`
     : `${recipeTitle(recipe)} · ${methodTitle(recipe, methodOf(recipe))}, foretold`;
-  // foretold reports work some values out when they are looked at: the copy looks at all of them
-  const reports = [...shown.reports.values()].map((report) => ({ ...report }));
+  const reports = [...shown.reports.values()].map(plainReport);
   studio.store.setState({
     pinned: { title, contributors: shown.contributors, tensors: shown.tensors, reports },
   });

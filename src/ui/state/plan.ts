@@ -6,8 +6,8 @@ import { recipeProblems } from './recipe-validation';
 import { kept } from './same-facts';
 import { methodOf, type Studio } from './studio';
 
-/** Pause after an edit before planning, in milliseconds: a slider on the move does not flood the worker. */
-const PAUSE_MS = 120;
+/** Pause after an edit before planning, in milliseconds: a slider on the move is not planned. */
+const PAUSE_MS = 200;
 
 /** Watches the recipe and the opened models; returns a function that stops watching. */
 export function watchPlan(studio: Studio): () => void {

@@ -1,0 +1,149 @@
+/** How far the output moves from the base, judged by the elements of a tensor's sample. */
+import type { TensorProfile } from '../../engine/protocol-profile';
+import type { DeltaPreset } from '../method';
+import { reciprocalOf } from '../tensor/divisor';
+import type { KeptSample, SampleContribution } from './foretell-sample';
+
+/** A sample judged under certain settings. A step of a slider changes few of its elements: the others stay judged. */
+export interface JudgedSample {
+  preset: DeltaPreset;
+  kept: readonly KeptSample[];
+  weights: readonly number[];
+  /** What kept values of each model are multiplied by in the sum. */
+  factors: readonly number[];
+  /** (output − W₀)² of every element, before λ. */
+  squares: Float64Array;
+}
+
+/**
+ * The delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by energy.
+ * @param before the same sample under other settings; its squares are taken over and not to be used any more
+ */
+export function judgeSample(
+  { sample: { changes, base } }: TensorProfile,
+  preset: DeltaPreset,
+  contributions: readonly SampleContribution[],
+  before: JudgedSample | undefined,
+): JudgedSample {
+  const kept = contributions.map((c) => c.kept);
+  const weights = contributions.map((c) => c.weight);
+  const scales = contributions.map((c, i) => rescaled(preset, c, changes[i]!));
+  const factors = weights.map((weight, i) => scales[i]! * weight);
+  const same =
+    before !== undefined &&
+    samePipeline(before.preset, preset) &&
+    sameNumbers(before.weights, weights) &&
+    sameNumbers(before.factors, factors);
+  const old = same ? before : undefined;
+  const squares = before?.squares ?? new Float64Array(base.length);
+  if (!old) squares.fill(0);
+  const judge = squareOf(changes, preset, { kept, weights, factors, scales });
+  const moved = kept.map((now, i) => now !== old?.kept[i]);
+  for (let word = 0; word * 32 < base.length; word++) {
+    let open = 0;
+    for (let i = 0; i < kept.length; i++) {
+      if (!moved[i]) continue;
+      const now = kept[i]!.positive[word]! | kept[i]!.negative[word]!;
+      const then = old ? old.kept[i]!.positive[word]! | old.kept[i]!.negative[word]! : 0;
+      open |= now ^ then;
+    }
+    while (open !== 0) {
+      const place = 31 - Math.clz32(open);
+      open ^= 1 << place;
+      squares[word * 32 + place] = judge(word, place);
+    }
+  }
+  return { preset, kept, weights, factors, squares };
+}
+
+/** ‖output − W₀‖ / ‖W₀‖ of the tensor that a judged sample stands for. */
+export function judgedChange(
+  { products, elements }: TensorProfile,
+  { preset, squares }: JudgedSample,
+): number {
+  let square = 0;
+  for (let e = 0; e < squares.length; e++) square += squares[e]!;
+  const norm = Math.sqrt(products[0]![0]!);
+  if (squares.length === 0 || norm === 0) return 0;
+  return (Math.abs(preset.lambda) * Math.sqrt((square / squares.length) * elements)) / norm;
+}
+
+interface Cast {
+  kept: readonly KeptSample[];
+  weights: readonly number[];
+  factors: readonly number[];
+  scales: readonly number[];
+}
+
+/** (output − W₀)² at bit `place` of a word: who votes for which sign, what the elected sum to, and their divisor. */
+function squareOf(
+  changes: readonly Float32Array[],
+  preset: DeltaPreset,
+  { kept, weights, factors, scales }: Cast,
+): (word: number, place: number) => number {
+  const ballots = preset.ballots === 'unweighted' ? scales : factors;
+  const elects = preset.consensus !== 'none';
+  const byCount = preset.consensus === 'count';
+  const all = reciprocalOf(
+    preset,
+    weights.length,
+    weights.reduce((a, b) => a + b, 0),
+  );
+  return (word, place) => {
+    let [vote, up, down] = [0, 0, 0];
+    let [countUp, countDown, weightUp, weightDown] = [0, 0, 0, 0];
+    for (let i = 0; i < kept.length; i++) {
+      const { positive, negative } = kept[i]!;
+      if ((((positive[word]! | negative[word]!) >>> place) & 1) === 0) continue;
+      const value = changes[i]![word * 32 + place]!;
+      const ballot = value * ballots[i]!;
+      vote += byCount ? Math.sign(ballot) : ballot;
+      if (ballot > 0) {
+        up += value * factors[i]!;
+        countUp += 1;
+        weightUp += weights[i]!;
+      } else if (ballot < 0) {
+        down += value * factors[i]!;
+        countDown += 1;
+        weightDown += weights[i]!;
+      }
+    }
+    const lower = vote < 0;
+    const sum = elects ? (lower ? down : up) : up + down;
+    if (!preset.normalize) return sum ** 2;
+    const share = !elects
+      ? all
+      : lower
+        ? reciprocalOf(preset, countDown, weightDown)
+        : reciprocalOf(preset, countUp, weightUp);
+    return (sum * share) ** 2;
+  };
+}
+
+/** What kept values are multiplied by; a chance of its own for every element is taken at its mean. */
+function rescaled(preset: DeltaPreset, { kept, share }: SampleContribution, values: Float32Array): number {
+  if (share >= 1 || preset.rescale === 'none') return 1;
+  if (preset.rescale !== 'l1') return share > 0 ? 1 / share : 1;
+  let [before, after] = [0, 0];
+  for (let e = 0; e < values.length; e++) {
+    const magnitude = Math.abs(values[e]!);
+    before += magnitude;
+    if (((kept.positive[e >> 5]! | kept.negative[e >> 5]!) >>> (e & 31)) & 1) after += magnitude;
+  }
+  return before >= 1e-7 && after >= 1e-7 ? before / after : 1;
+}
+
+/** Whether two presets do the same with what is kept; λ multiplies all of it. */
+function samePipeline(a: DeltaPreset, b: DeltaPreset): boolean {
+  return (
+    a.consensus === b.consensus &&
+    a.ballots === b.ballots &&
+    a.normalize === b.normalize &&
+    a.divisor === b.divisor &&
+    a.floor === b.floor
+  );
+}
+
+function sameNumbers(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((value, i) => value === b[i]);
+}
