@@ -21,10 +21,11 @@ import {
 } from './delta-selectors';
 import { packing, readTile, requireFinite } from './encode-tile';
 import type { Prepared } from './prepared';
-import { countDigit, finishSearches, type KeySearch, takeDigit } from './radix-search';
+import { finishSearches, type KeySearch, searchKeys } from './radix-search';
 import { type Emit, GramSums, ratio, type TensorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
+import { openWindows } from './window-search';
 
 export interface DeltaSettings {
   preset: DeltaPreset;
@@ -150,38 +151,33 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
   return settled;
 }
 
-/** First sweep: products of all slots, ‖τ‖₁ where asked, then all digits of every search. Returns the L1 norms. */
+/** First sweep: products of all slots, ‖τ‖₁ where asked; then every search has its threshold. Returns the L1 norms. */
 async function firstSweep(
   task: TensorTask,
   { selectors, score, full }: Settled,
   wantsL1: boolean,
   settings: DeltaSettings,
 ): Promise<number[]> {
-  const { work } = task;
   const l1 = new Array<number>(selectors.length).fill(0);
   const own: KeySearch[] = openSearches(selectors);
-  const early = score ? [] : own;
-  work.engine.clear(work.bins);
-  await task.sweep(async (tile, elements) => {
-    countDigit(work, early, 0, elements);
-    const sums = await measureTile(task, elements, wantsL1);
-    requireFinite(task, sums.status, settings.nonFinite);
-    full!.add(sums.gram);
-    for (let i = 0; i < l1.length; i++) l1[i]! += sums.l1[i] ?? 0;
-    await score?.measure(tile, elements);
-  });
-  await takeDigit(work, early, 0);
-  if (!score) {
-    await finishSearches(task, own, () => {});
-    return l1;
+  const windows = own.length > 0 ? openWindows(task, own) : undefined;
+  try {
+    await task.sweep(async (tile, elements) => {
+      windows?.visit(tile, elements);
+      const sums = await measureTile(task, elements, wantsL1);
+      requireFinite(task, sums.status, settings.nonFinite);
+      full!.add(sums.gram);
+      for (let i = 0; i < l1.length; i++) l1[i]! += sums.l1[i] ?? 0;
+      await windows?.aim(tile, elements);
+      await score?.measure(tile, elements);
+    });
+    if (windows) await finishSearches(task, windows, () => {});
+  } finally {
+    windows?.close();
   }
+  if (!score) return l1;
   score.measured();
-  await task.sweep(async (tile, elements) => {
-    score.fill(tile, elements);
-    countDigit(work, score.searches, 0, elements);
-  }, false);
-  await takeDigit(work, score.searches, 0);
-  await finishSearches(task, score.searches, score.fill);
+  await searchKeys(task, score.searches, score.fill);
   score.decide();
   return l1;
 }

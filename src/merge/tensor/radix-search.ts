@@ -1,4 +1,7 @@
-/** The radix select on the device: histograms of keys tile after tile, narrowed on the host, digit by digit. */
+/**
+ * The exact select on the device: by windows of keys that a sample foretells, and where it misled by histograms of keys tile
+ * after tile, narrowed on the host, digit by digit.
+ */
 import type { EngineBuffer } from '../../compute/engine';
 import { blockCount } from '../../compute/kernel';
 import { countEqual } from '../../compute/kernels/count-equal';
@@ -6,6 +9,7 @@ import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from '../..
 import { DIGITS, findCut, NO_CUT, narrow, type Search, type Threshold } from './radix-select';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
+import { openWindows, type WindowSearches } from './window-search';
 import type { Workspace } from './workspace';
 
 /** One search over the magnitudes that a tile has at word `offset` of `buffer`. */
@@ -54,32 +58,62 @@ export async function readDigit(work: Workspace, searches: number): Promise<Uint
   );
 }
 
-/** Narrows every search by the histograms of a digit. */
-export async function takeDigit(
-  work: Workspace,
-  searches: readonly KeySearch[],
-  digit: number,
-): Promise<void> {
-  if (searches.length === 0) return;
-  const counts = await readDigit(work, searches.length);
-  for (const [i, s] of searches.entries()) s.search = narrow(s.search, digit, counts[i]!);
-}
-
-/** Digits two and three, then the cut among equals: afterwards every search has its threshold. */
-export async function finishSearches(
+/** Finds the thresholds of searches that no earlier sweep has prepared. */
+export async function searchKeys(
   task: TensorTask,
   searches: readonly KeySearch[],
   fill: FillKeys,
 ): Promise<void> {
   if (searches.length === 0) return;
+  const windows = openWindows(task, searches);
+  try {
+    await task.sweep(async (tile, elements) => {
+      fill(tile, elements);
+      windows.visit(tile, elements);
+      await windows.aim(tile, elements);
+    }, false);
+    await finishSearches(task, windows, fill);
+  } finally {
+    windows.close();
+  }
+}
+
+/**
+ * After a sweep that visited every tile: every search has its threshold. What lay outside a window that was aimed by the
+ * first tile is looked for once more, with windows by the sample of the whole tensor; what a sample cannot foretell, digit
+ * by digit.
+ */
+export async function finishSearches(
+  task: TensorTask,
+  windows: WindowSearches,
+  fill: FillKeys,
+): Promise<void> {
+  let left = await windows.settle();
+  if (left.length > 0 && task.tiles.length > 1) {
+    await windows.aimAgain();
+    await task.sweep(async (tile, elements) => {
+      fill(tile, elements);
+      windows.count(tile, elements);
+    }, false);
+    left = await windows.settle();
+  }
+  await searchDigits(task, left, fill);
+}
+
+/** Three digits, then the cut among equals, each by a sweep. */
+async function searchDigits(task: TensorTask, searches: readonly KeySearch[], fill: FillKeys): Promise<void> {
+  if (searches.length === 0) return;
   const { work } = task;
-  for (const digit of [1, 2]) {
+  for (const digit of DIGITS.keys()) {
     work.engine.clear(work.bins);
     await task.sweep(async (tile, elements) => {
       fill(tile, elements);
       countDigit(work, searches, digit, elements);
     }, false);
-    await takeDigit(work, searches, digit);
+    for (const [i, counts] of (await readDigit(work, searches.length)).entries()) {
+      const target = searches[i]!;
+      target.search = narrow(target.search, digit, counts);
+    }
   }
   for (const s of searches) s.threshold = { key: s.search.prefix, cutBlock: NO_CUT, cutQuota: 0 };
   const tied = searches.filter((s) => s.search.wanted < s.search.available);

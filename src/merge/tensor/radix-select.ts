@@ -33,13 +33,19 @@ export function beginSearch(k: number, elements: number): Search {
 /** Narrows the search by one digit's histogram. */
 export function narrow(search: Search, digit: number, bins: ArrayLike<number>): Search {
   const width = DIGITS[digit]!.bins;
-  let wanted = search.wanted;
-  for (let b = width - 1; b >= 0; b--) {
-    const count = bins[b]!;
-    if (count >= wanted) return { prefix: search.prefix * width + b, wanted, available: count };
-    wanted -= count;
+  const { prefix: bin, wanted, available } = takeBin(bins, search.wanted, width);
+  return { prefix: search.prefix * width + bin, wanted, available };
+}
+
+/** The bin in which the `wanted`-th largest of all counted elements lies, as the prefix of a search in that bin. */
+export function takeBin(bins: ArrayLike<number>, wanted: number, width = bins.length): Search {
+  let left = wanted;
+  for (let bin = width - 1; bin >= 0; bin--) {
+    const count = bins[bin]!;
+    if (count >= left) return { prefix: bin, wanted: left, available: count };
+    left -= count;
   }
-  throw new RangeError(`histogram holds fewer than ${search.wanted} elements`);
+  throw new RangeError(`histogram holds fewer than ${wanted} elements`);
 }
 
 /** A finished selection as the select-threshold kernel takes it. */

@@ -1,0 +1,40 @@
+import countWindowWgsl from '../../../shaders/count-window.wgsl?raw';
+import { eachBlock } from '../blocks';
+import { defineKernel } from '../kernel';
+import { composeWgsl } from '../wgsl';
+
+/** Words of a block: keys above the window, equal to its highest, to its lowest, place in the list, keys between. */
+export const WINDOW_COUNTS = 5;
+
+/** Counts the keys above a window, counts those at its ends and collects those between. See shaders/count-window.wgsl. */
+export const countWindow = defineKernel({
+  id: 'count-window',
+  wgsl: composeWgsl(countWindowWgsl),
+  params: { elements: 'u32', slot: 'u32', lo: 'u32', hi: 'u32', out: 'u32', base: 'u32', room: 'u32' },
+  buffers: { values: 'read', counts: 'read_write', list: 'read_write' },
+  cpu({ params, u32 }) {
+    const { elements, slot, lo, hi, out, base, room } = params;
+    const values = u32('values');
+    const counts = u32('counts');
+    const list = u32('list');
+    let next = list[base]!;
+    eachBlock(elements, (begin, end, block) => {
+      const first = next;
+      let above = 0;
+      let highest = 0;
+      let lowest = 0;
+      for (let e = slot + begin; e < slot + end; e++) {
+        const key = values[e]! & 0x7fffffff;
+        if (key > hi) above++;
+        if (key === hi) highest++;
+        if (key === lo) lowest++;
+        if (key > lo && key < hi) {
+          if (next < room) list[base + 1 + next] = key;
+          next++;
+        }
+      }
+      counts.set([above, highest, lowest, first, next - first], out + WINDOW_COUNTS * block);
+    });
+    list[base] = next;
+  },
+});

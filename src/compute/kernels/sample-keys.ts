@@ -1,0 +1,19 @@
+import sampleKeysWgsl from '../../../shaders/sample-keys.wgsl?raw';
+import { defineKernel } from '../kernel';
+import { composeWgsl } from '../wgsl';
+
+/** Every `step`-th magnitude of a tensor, as a key. See shaders/sample-keys.wgsl. */
+export const sampleKeys = defineKernel({
+  id: 'sample-keys',
+  wgsl: composeWgsl(sampleKeysWgsl),
+  params: { elements: 'u32', slot: 'u32', first: 'u32', step: 'u32', out: 'u32' },
+  buffers: { values: 'read', keys: 'read_write' },
+  cpu({ params, u32 }) {
+    const { elements, slot, first, step, out } = params;
+    const values = u32('values');
+    const keys = u32('keys');
+    for (let i = Math.ceil(first / step); i * step < first + elements; i++) {
+      keys[out + i] = values[slot + i * step - first]! & 0x7fffffff;
+    }
+  },
+});

@@ -1,0 +1,188 @@
+/** The exact select by windows of keys: a sample foretells where a threshold lies, one sweep over the tensor proves it. */
+import type { EngineBuffer } from '../../compute/engine';
+import { blockCount } from '../../compute/kernel';
+import { countWindow, WINDOW_COUNTS } from '../../compute/kernels/count-window';
+import { sampleKeys } from '../../compute/kernels/sample-keys';
+import { type KeyWindow, sampleStep, selectKey, windowOf } from './key-window';
+import type { KeySearch } from './radix-search';
+import { findCut, NO_CUT, type Search } from './radix-select';
+import type { TensorTask } from './tensor-task';
+import type { Tile } from './tiles';
+
+/** The windows of a tensor's searches, whose keys lie in the slots or where each search says. */
+export interface WindowSearches {
+  /** Samples a tile, and counts it where windows are known: all tiles but the first. Enqueues only. */
+  visit(tile: Tile, elements: number): void;
+  /** After a `visit` of the first tile, with its keys still in place: sets the windows and counts it. */
+  aim(tile: Tile, elements: number): Promise<void>;
+  /** Gives all searches that found nothing a window by the sample of the whole tensor. */
+  aimAgain(): Promise<void>;
+  /** Counts a tile. */
+  count(tile: Tile, elements: number): void;
+  /** Ends a sweep: sets the thresholds that lie in their windows. @returns the searches that are left */
+  settle(): Promise<KeySearch[]>;
+  close(): void;
+}
+
+interface Aimed {
+  search: KeySearch;
+  window: KeyWindow;
+  /** Word of its list. */
+  base: number;
+}
+
+/** @throws AmalgamError `GpuOutOfMemory` */
+export function openWindows(task: TensorTask, searches: readonly KeySearch[]): WindowSearches {
+  const { engine } = task.work;
+  const total = task.plan.elements;
+  const blocks = blockCount(total);
+  const step = sampleStep(total);
+  const sampled = Math.ceil(total / step);
+  let left = [...searches];
+  let aimed: Aimed[] = [];
+  let list: EngineBuffer | undefined;
+  const samples = engine.allocate(searches.length * sampled * 4, 'sampled keys');
+  const counts = engine.allocate(searches.length * blocks * WINDOW_COUNTS * 4, 'window counts');
+
+  /** Windows by the sample of the first `seen` elements, and room for what they collect. */
+  const aimAt = async (seen: number) => {
+    const byteLength = Math.ceil(seen / step) * 4;
+    const keys = await engine.read(
+      left.map((s) => ({ buffer: samples, byteOffset: searches.indexOf(s) * sampled * 4, byteLength })),
+    );
+    let words = 0;
+    aimed = left.map((search, i) => {
+      const window = windowOf(new Uint32Array(keys[i]!.buffer), search.search, seen, total);
+      const base = words;
+      words += 1 + window.room;
+      return { search, window, base };
+    });
+    if (list) engine.free(list);
+    list = engine.allocate(words * 4, 'keys in windows');
+  };
+  const count = (tile: Tile, elements: number) => {
+    for (const [i, { search, window, base }] of aimed.entries()) {
+      engine.run(countWindow, {
+        params: {
+          elements,
+          slot: search.offset,
+          lo: window.lo,
+          hi: window.hi,
+          out: (i * blocks + blockCount(tile.begin)) * WINDOW_COUNTS,
+          base,
+          room: window.room,
+        },
+        buffers: { values: search.buffer, counts, list: list! },
+        groups: blockCount(elements),
+        elements,
+      });
+    }
+  };
+
+  return {
+    visit(tile, elements) {
+      for (const [i, { buffer, offset }] of searches.entries()) {
+        engine.run(sampleKeys, {
+          params: { elements, slot: offset, first: tile.begin, step, out: i * sampled },
+          buffers: { values: buffer, keys: samples },
+          groups: blockCount(elements),
+          elements,
+        });
+      }
+      if (tile.begin > 0) count(tile, elements);
+    },
+    async aim(tile, elements) {
+      if (tile.begin > 0 || left.length === 0) return;
+      await aimAt(tile.end);
+      count(tile, elements);
+    },
+    aimAgain: () => aimAt(total),
+    count,
+    async settle() {
+      if (left.length === 0) return left;
+      const [countBytes, listBytes] = await engine.read([
+        { buffer: counts, byteLength: aimed.length * blocks * WINDOW_COUNTS * 4 },
+        { buffer: list!, byteLength: list!.byteLength },
+      ]);
+      const found = new Uint32Array(countBytes!.buffer);
+      const keys = new Uint32Array(listBytes!.buffer);
+      const width = blocks * WINDOW_COUNTS;
+      left = aimed.flatMap(({ search, window, base }, i) => {
+        const counted = found.subarray(i * width, (i + 1) * width);
+        return settleSearch(search, window, counted, keys.subarray(base)) ? [] : [search];
+      });
+      return left;
+    },
+    close() {
+      for (const buffer of [samples, counts, list]) if (buffer) engine.free(buffer);
+    },
+  };
+}
+
+/**
+ * Finishes a search whose threshold lies in its window.
+ * @param counts five words for every block of the tensor
+ * @param list how many keys lie between the window's ends, then those
+ * @returns false where the threshold lies outside, or among more keys than could be collected
+ */
+function settleSearch(
+  target: KeySearch,
+  { lo, hi, room }: KeyWindow,
+  counts: Uint32Array,
+  list: Uint32Array,
+): boolean {
+  const { wanted } = target.search;
+  const between = list[0]!;
+  const above = countOf(counts, 0);
+  const highest = countOf(counts, 1);
+  const lowest = lo === hi ? 0 : countOf(counts, 2);
+  let left = wanted - above;
+  if (left <= 0) return false;
+  if (left <= highest) {
+    finish(target, { prefix: hi, wanted: left, available: highest }, () => everyFifth(counts, 1));
+    return true;
+  }
+  left -= highest;
+  if (left <= between) {
+    if (between > room) return false;
+    const keys = list.subarray(1, 1 + between);
+    const search = selectKey(keys, left, lo, hi);
+    finish(target, search, () => equalInBlocks(keys, counts, search.prefix));
+    return true;
+  }
+  left -= between;
+  if (left > lowest) return false;
+  finish(target, { prefix: lo, wanted: left, available: lowest }, () => everyFifth(counts, 2));
+  return true;
+}
+
+function finish(target: KeySearch, search: Search, equal: () => Uint32Array): void {
+  const { prefix, wanted, available } = search;
+  target.search = search;
+  target.threshold =
+    wanted < available ? findCut(prefix, wanted, equal()) : { key: prefix, cutBlock: NO_CUT, cutQuota: 0 };
+}
+
+function everyFifth(counts: Uint32Array, word: number): Uint32Array {
+  return Uint32Array.from(
+    { length: counts.length / WINDOW_COUNTS },
+    (_, block) => counts[block * WINDOW_COUNTS + word]!,
+  );
+}
+
+function countOf(counts: Uint32Array, word: number): number {
+  let sum = 0;
+  for (let at = word; at < counts.length; at += WINDOW_COUNTS) sum += counts[at]!;
+  return sum;
+}
+
+/** How many of the collected keys of each block are equal to `key`. */
+function equalInBlocks(keys: Uint32Array, counts: Uint32Array, key: number): Uint32Array {
+  const equal = new Uint32Array(counts.length / WINDOW_COUNTS);
+  for (let block = 0; block < equal.length; block++) {
+    const place = counts[block * WINDOW_COUNTS + 3]!;
+    const end = place + counts[block * WINDOW_COUNTS + 4]!;
+    for (let i = place; i < end; i++) if (keys[i] === key) equal[block]!++;
+  }
+  return equal;
+}
