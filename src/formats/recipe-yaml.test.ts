@@ -252,9 +252,11 @@ describe('hostile texts', { timeout: 60_000 }, () => {
     ...Array.from({ length: 9 }, (_, i) => `a${i + 1}: &a${i + 1} [${Array(10).fill(`*a${i}`)}]`),
   ].join('\n');
   test.each([
-    ['deep lists', '['.repeat(50_000), /nested too deep/],
-    ['deep blocks', '- '.repeat(50_000), /nested too deep/],
-    ['deep mappings', '{a: '.repeat(50_000), /nested too deep/],
+    // so deep that the stack is used up ends the tab, not only the parser
+    ['deep lists', '['.repeat(990_000), /nested too deep/],
+    ['deep blocks', '- '.repeat(490_000), /nested too deep/],
+    ['deep keys', '? '.repeat(490_000), /nested too deep/],
+    ['deep mappings', '{a: '.repeat(240_000), /nested too deep/],
     ['a long text', `#${'x'.repeat(1_000_000)}`, /1000001 characters/],
     ['an alias bomb', `${bomb}\nmodels: *a9`, /not a mapping/],
     [

@@ -1,5 +1,5 @@
 /** Recipes as YAML: mergekit's schema (its `config.py`, version 0.1.4), and our extensions under `amalgam`. */
-import { type Document, LineCounter, parseAllDocuments } from 'yaml';
+import { Composer, type CST, type Document, Lexer, LineCounter, Parser } from 'yaml';
 import { AmalgamError } from '../errors';
 import type { ParameterFilter, Recipe, RecipeParameters } from './recipe';
 import type { Field, RecipeProblem, RecipeReader } from './recipe-yaml-nodes';
@@ -12,6 +12,8 @@ import { type YamlData, yamlText } from './yaml-text';
 const MAX_RECIPE_LENGTH = 1_000_000;
 /** Most documents: recipes in several steps have a handful. */
 const MAX_DOCUMENTS = 100;
+/** Lists and mappings inside one another: a recipe has a handful, and a parser that calls itself has a stack. */
+const MAX_DEPTH = 64;
 /** Problems reported at once: after that many, the rest are consequences. */
 const MAX_PROBLEMS = 50;
 
@@ -34,22 +36,21 @@ export function parseRecipe(text: string): ParsedRecipe {
     return fault(`The recipe is ${text.length} characters long.`, `At most ${MAX_RECIPE_LENGTH} are read.`);
   }
   try {
-    const documents = parseAllDocuments(text, {
+    const tokens = readTokens(text, lines);
+    if (!tokens) return fault('The recipe is nested too deep.', 'Write it in the usual form.');
+    const composer = new Composer({
       schema: 'core',
-      lineCounter: lines,
       merge: false,
       prettyErrors: false,
       resolveKnownTags: false,
       // Checked by the reader: the parser compares every pair of keys.
       uniqueKeys: false,
     });
+    const documents = [...composer.compose(tokens)];
     if (documents.length > MAX_DOCUMENTS) {
       return fault(`The recipe has ${documents.length} documents.`, `At most ${MAX_DOCUMENTS} are read.`);
     }
     const faults = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]);
-    if (faults.some(({ code }) => code === 'RESOURCE_EXHAUSTION')) {
-      return fault('The recipe is nested too deep.', 'Write it in the usual form.');
-    }
     const problems = faults.slice(0, MAX_PROBLEMS).map(({ pos, message }) => {
       const { line, col } = lines.linePos(pos[0]);
       return { line, column: col, message: `This is not plain YAML: ${message}.`, hint: 'Correct it here.' };
@@ -63,6 +64,19 @@ export function parseRecipe(text: string): ParsedRecipe {
     if (thrown instanceof AmalgamError) return fault(thrown.message, thrown.hint);
     throw thrown;
   }
+}
+
+/** What the composer works on, or undefined where it is nested deeper than that should go. */
+function readTokens(text: string, lines: LineCounter): CST.Token[] | undefined {
+  const parser = new Parser(lines.addNewLine);
+  const tokens: CST.Token[] = [];
+  lines.addNewLine(0);
+  for (const lexeme of new Lexer().lex(text)) {
+    tokens.push(...parser.next(lexeme));
+    if (parser.stack.length > MAX_DEPTH) return undefined;
+  }
+  tokens.push(...parser.end());
+  return tokens;
 }
 
 /** A line of dashes at the end begins one more document, with nothing in it. */
