@@ -6,6 +6,7 @@
 import { maskKey, philox } from '../compute/philox';
 import { type Columns, firstColumns, product, zeroColumns } from './columns';
 import { thinQr } from './householder';
+import { largestSingularValue } from './largest-singular-value';
 import type { DeltaMatrix } from './pair-task';
 import { readDelta, times, transposedTimes } from './panel-products';
 import { type Svd, singularValues, smallSvd } from './small-svd';
@@ -17,7 +18,7 @@ const EXACT_ELEMENTS = 2 ** 22;
 const POWER_ITERATIONS = 2;
 
 export interface DecomposeOptions {
-  /** Singular values wanted; the exact way finds all there are. */
+  /** Singular values wanted; where more than one is, the exact way finds all there are. */
   count: number;
   seed: number;
   /** Name of the tensor: with the seed it determines the random numbers. */
@@ -38,7 +39,14 @@ export function decomposesExactly({ rows, cols }: Pick<DeltaMatrix, 'rows' | 'co
 
 /** The largest singular values, descending. @throws what reading and the engine throw */
 export async function spectrumOf(delta: DeltaMatrix, options: DecomposeOptions): Promise<Spectrum> {
-  if (goesExactly(delta, options)) return { values: singularValues(await readDelta(delta)), complete: true };
+  if (goesExactly(delta, options)) {
+    const all = await readDelta(delta);
+    if (options.count > 1) return { values: singularValues(all), complete: true };
+    return {
+      values: Float64Array.of(largestSingularValue(all)),
+      complete: Math.min(all.rows, all.cols) === 1,
+    };
+  }
   const { range, isWhole } = await rangeOf(delta, options);
   const values = singularValues(await transposedTimes(delta, range));
   return { values: isWhole ? values : values.slice(0, options.count), complete: isWhole };

@@ -1,6 +1,6 @@
 /** Products of Δ with narrow matrices, on the engine. Operands are rounded to f32, results come back in f64. */
 import type { ComputeEngine, EngineBuffer } from '../compute/engine';
-import { exactFloats } from '../compute/exact';
+import { exact } from '../compute/exact';
 import {
   PANEL_CHUNK,
   panelProduct,
@@ -104,8 +104,9 @@ async function withBuffers<T>(
 function packed({ rows, cols, data }: Columns): Float32Array<ArrayBuffer> {
   const width = Math.ceil(cols / 4) * 4;
   const out = new Float32Array(rows * width);
-  for (let j = 0; j < cols; j++) for (let i = 0; i < rows; i++) out[i * width + j] = data[j * rows + i]!;
-  return exactFloats(out);
+  for (let j = 0; j < cols; j++)
+    for (let i = 0; i < rows; i++) out[i * width + j] = exact(data[j * rows + i]!);
+  return out;
 }
 
 async function readColumns(
