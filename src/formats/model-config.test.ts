@@ -95,6 +95,8 @@ test.each([
   ['{"num_hidden_layers": "12"}', 'ConfigInvalid'],
   ['{"num_hidden_layers": 1.5}', 'ConfigInvalid'],
   ['{"num_hidden_layers": -1}', 'ConfigInvalid'],
+  ['{"num_hidden_layers": 1000000000}', 'ConfigInvalid'],
+  ['{"text_config": {"n_layer": 4097}}', 'ConfigInvalid'],
   ['{"architectures": "x"}', 'ConfigInvalid'],
   ['{"tie_word_embeddings": 1}', 'ConfigInvalid'],
   ['{"rope_theta": "x"}', 'ConfigInvalid'],

@@ -2,6 +2,7 @@
  * A typed view of `config.json` as transformers writes it, in its old and its new spellings, and the few edits an
  * output needs. The text is kept: an edited config differs from its origin in the edited fields only.
  */
+import { AmalgamError } from '../errors';
 import { editJsonObject, type JsonEdit, type JsonValue as PlainJson } from './edit-json';
 import {
   booleanField,
@@ -27,6 +28,9 @@ const SPELLINGS = {
   dtype: ['torch_dtype', 'dtype'],
   tieWordEmbeddings: ['tie_word_embeddings'],
 } as const;
+
+/** Most layers a config is believed to mean: twenty times the deepest published model. Lists and charts have one each. */
+export const MAX_LAYERS = 4096;
 
 /** Where multimodal configs keep the fields of their language model. */
 const TEXT_CONFIG = 'text_config';
@@ -78,6 +82,13 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
   };
   set(config, 'modelType', stringField(top, 'model_type'));
   set(config, 'layers', integer('layers'));
+  if ((config.layers ?? 0) > MAX_LAYERS) {
+    throw new AmalgamError(
+      'ConfigInvalid',
+      `${fileName} says ${config.layers} layers; a model of more than ${MAX_LAYERS} is not known.`,
+      'Correct the file, or get it again from its author.',
+    );
+  }
   set(config, 'hiddenSize', integer('hiddenSize'));
   set(config, 'intermediateSize', integer('intermediateSize'));
   set(config, 'attentionHeads', integer('attentionHeads'));

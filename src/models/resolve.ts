@@ -1,6 +1,7 @@
 /** Wiring + config → architecture: every number and every name a forward pass needs. */
 import { AmalgamError } from '../errors';
 import { isSet } from '../formats/json-fields';
+import { MAX_LAYERS } from '../formats/model-config';
 import { displayName } from '../formats/names';
 import type { Activation, Architecture, Attention, Block, HeadNorm, Linear, Mlp, Norm } from './architecture';
 import {
@@ -19,9 +20,6 @@ import type { Family } from './family';
 import { layersWithRope, layerWindows, resolveRope } from './resolve-positions';
 import { alibiSlopes } from './rope';
 import type { ActivationField, FlagField, Wiring } from './wiring';
-
-/** Most layers a config is believed to mean: twenty times the deepest published model. */
-const MAX_LAYERS = 4096;
 
 /** Names of transformers' activations (activations.py) that are the same function. */
 const ACTIVATIONS: ReadonlyMap<string, Activation> = new Map([
