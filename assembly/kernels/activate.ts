@@ -7,7 +7,7 @@ function apply(kind: i32, v: v128): v128 {
   if (kind == 0) return gate4(v, v);
   if (kind == 1) return geluErf4(v);
   if (kind == 2) return geluTanh4(v);
-  return f32x4.max(v, f32x4.splat(0));
+  return f32x4.pmax(v, f32x4.splat(0));
 }
 
 /** One row; `kind` and `gated` are known when this is compiled. */

@@ -6,6 +6,8 @@
 const LEAST: f32 = -87.33654;
 /** Above this it stays what it is here: 2.39e38. */
 const MOST: f32 = 88.37;
+/** 1.5 · 2^23: a number of up to 22 bits added to it is rounded to the nearest whole one, which stands in the last bits. */
+const WHOLE: f32 = 12582912;
 
 /** One step of Horner's scheme. */
 @inline
@@ -16,8 +18,10 @@ function step(p: v128, x: v128, c: f32): v128 {
 /** e^x as 2^n · e^r with |r| ≤ ln 2 / 2, e^r by the polynomial of Cephes' expf (Moshier). */
 @inline
 export function exp4(x: v128): v128 {
-  const y = f32x4.min(f32x4.max(x, f32x4.splat(LEAST)), f32x4.splat(MOST));
-  const n = f32x4.nearest(f32x4.mul(y, f32x4.splat(1.44269504)));
+  // pmax and pmin return their first operand where it is NaN
+  const y = f32x4.pmin(f32x4.pmax(x, f32x4.splat(LEAST)), f32x4.splat(MOST));
+  const whole = f32x4.add(f32x4.mul(y, f32x4.splat(1.44269504)), f32x4.splat(WHOLE));
+  const n = f32x4.sub(whole, f32x4.splat(WHOLE));
   // ln 2 in two parts; the product with the first is exact
   const high = f32x4.sub(y, f32x4.mul(n, f32x4.splat(0.693359375)));
   const r = f32x4.sub(high, f32x4.mul(n, f32x4.splat(-2.12194440e-4)));
@@ -27,7 +31,7 @@ export function exp4(x: v128): v128 {
   p = step(p, r, 1.6666665459e-1);
   p = step(p, r, 5.0000001201e-1);
   p = f32x4.add(f32x4.add(f32x4.mul(f32x4.mul(p, r), r), r), f32x4.splat(1));
-  const scale = i32x4.shl(i32x4.add(i32x4.trunc_sat_f32x4_s(n), i32x4.splat(127)), 23);
+  const scale = i32x4.shl(i32x4.add(whole, i32x4.splat(127)), 23);
   return v128.andnot(f32x4.mul(p, scale), f32x4.lt(x, f32x4.splat(LEAST)));
 }
 

@@ -13,21 +13,26 @@ function seen(c: i32, first: i32, end: i32): v128 {
   return v128.and(i32x4.ge_s(columns, i32x4.splat(first)), i32x4.lt_s(columns, i32x4.splat(end)));
 }
 
+/** The quad at p, column c, with −∞ where it lies outside [first, end). */
+@inline
+function quad(p: usize, c: i32, first: i32, end: i32): v128 {
+  const v = v128.load(p);
+  if (c >= first && c + 4 <= end) return v;
+  return v128.bitselect(v, f32x4.splat(NOTHING), seen(c, first, end));
+}
+
 /** Softmax over columns [first, end) of a line of `columns` (a multiple of 4), in place; the others become 0. */
 export function softmaxLine(line: usize, columns: i32, first: i32, end: i32): void {
-  const nothing = f32x4.splat(NOTHING);
   const from = first & ~3;
   const to = min(columns, (end + 3) & ~3);
-  let tops = nothing;
-  for (let c = from; c < to; c += 4) {
-    const v = v128.load(line + (<usize>c << 2));
-    tops = f32x4.max(tops, v128.bitselect(v, nothing, seen(c, first, end)));
-  }
+  // a NaN may get lost here; its own exponential brings it back
+  let tops = f32x4.splat(NOTHING);
+  for (let c = from; c < to; c += 4) tops = f32x4.pmax(tops, quad(line + (<usize>c << 2), c, first, end));
   const top = f32x4.splat(largest(tops));
   let sums = f64x2.splat(0);
   for (let c = from; c < to; c += 4) {
     const p = line + (<usize>c << 2);
-    const e = v128.and(exp4(f32x4.sub(v128.load(p), top)), seen(c, first, end));
+    const e = exp4(f32x4.sub(quad(p, c, first, end), top));
     v128.store(p, e);
     sums = plus4(sums, e);
   }
@@ -48,7 +53,7 @@ export function logSumRow(row: usize, columns: i32, sums: usize): void {
     const whole = at + (<usize>(n & ~3) << 2);
     const rest = n & 3;
     let tops = rest ? some(whole, rest, NOTHING) : f32x4.splat(NOTHING);
-    for (let p = at; p < whole; p += 16) tops = f32x4.max(tops, v128.load(p));
+    for (let p = at; p < whole; p += 16) tops = f32x4.pmax(tops, v128.load(p));
     const top = largest(tops);
     const tops4 = f32x4.splat(top);
     let total = f64x2.splat(0);
