@@ -1,4 +1,4 @@
-// Dropout by Philox4x32-10: shaders/select-random.wgsl, src/compute/philox.ts. Four counters at a time.
+// Dropout by Philox4x32-10: shaders/select-random.wgsl, src/compute/philox.ts. Eight counters at a time.
 
 /** Low words of four products, of which `even` has lanes 0 and 1 and `odd` lanes 2 and 3. */
 @inline
@@ -11,30 +11,22 @@ function high(even: v128, odd: v128): v128 {
   return v128.shuffle<u32>(even, odd, 1, 3, 5, 7);
 }
 
-/** The sixteen random words of counters c … c + 3 to `out`. */
-@inline
-export function draws(c: u32, key0: u32, key1: u32, out: usize): void {
-  const m0 = i32x4.splat(0xcd9e8d57);
-  const m1 = i32x4.splat(0xd2511f53);
-  let x = i32x4.add(i32x4.splat(c), i32x4(0, 1, 2, 3));
-  let y = i32x4.splat(0);
-  let z = y;
-  let w = y;
-  let a = key0;
-  let b = key1;
-  for (let round = 0; round < 10; round++) {
-    const p0 = i64x2.extmul_low_i32x4_u(m0, z);
-    const p1 = i64x2.extmul_high_i32x4_u(m0, z);
-    const q0 = i64x2.extmul_low_i32x4_u(m1, x);
-    const q1 = i64x2.extmul_high_i32x4_u(m1, x);
-    x = v128.xor(v128.xor(high(p0, p1), y), i32x4.splat(a));
-    y = low(p0, p1);
-    z = v128.xor(v128.xor(high(q0, q1), w), i32x4.splat(b));
-    w = low(q0, q1);
-    a += 0x9e3779b9;
-    b += 0xbb67ae85;
+/** Bytes of a table of round keys. */
+export const ROUND_KEYS: usize = 320;
+
+/** The two keys of each of the ten rounds, each in four lanes. */
+export function spreadKeys(key0: u32, key1: u32, keys: usize): void {
+  for (let round: usize = 0; round < ROUND_KEYS; round += 32) {
+    v128.store(keys + round, i32x4.splat(key0));
+    v128.store(keys + round, i32x4.splat(key1), 16);
+    key0 += 0x9e3779b9;
+    key1 += 0xbb67ae85;
   }
-  // lane i of the four is counter i: words 4i … 4i + 3
+}
+
+/** Words 4i … 4i + 3 of the counters i that are the lanes of the four vectors. */
+@inline
+function put(x: v128, y: v128, z: v128, w: v128, out: usize): void {
   const xy0 = v128.shuffle<u32>(x, y, 0, 4, 1, 5);
   const xy1 = v128.shuffle<u32>(x, y, 2, 6, 3, 7);
   const zw0 = v128.shuffle<u32>(z, w, 0, 4, 1, 5);
@@ -43,6 +35,55 @@ export function draws(c: u32, key0: u32, key1: u32, out: usize): void {
   v128.store(out, v128.shuffle<u64>(xy0, zw0, 1, 3), 16);
   v128.store(out, v128.shuffle<u64>(xy1, zw1, 0, 2), 32);
   v128.store(out, v128.shuffle<u64>(xy1, zw1, 1, 3), 48);
+}
+
+/**
+ * The 32 random words of counters c … c + 7 to `out`: two sets of four counters beside each other, as a round waits for
+ * the one before. `keys`: the table of `spreadKeys`.
+ */
+@inline
+export function draws(c: u32, keys: usize, out: usize): void {
+  const m0 = i32x4.splat(0xcd9e8d57);
+  const m1 = i32x4.splat(0xd2511f53);
+  const c0 = i32x4.add(i32x4.splat(c), i32x4(0, 1, 2, 3));
+  const c1 = i32x4.add(c0, i32x4.splat(4));
+  // the first round: all words but the first are zero
+  let a = v128.load(keys);
+  let b = v128.load(keys, 16);
+  let q0 = i64x2.extmul_low_i32x4_u(m1, c0);
+  let q1 = i64x2.extmul_high_i32x4_u(m1, c0);
+  let x0 = a;
+  let y0 = i32x4.splat(0);
+  let z0 = v128.xor(high(q0, q1), b);
+  let w0 = low(q0, q1);
+  q0 = i64x2.extmul_low_i32x4_u(m1, c1);
+  q1 = i64x2.extmul_high_i32x4_u(m1, c1);
+  let x1 = a;
+  let y1 = y0;
+  let z1 = v128.xor(high(q0, q1), b);
+  let w1 = low(q0, q1);
+  for (let round: usize = 32; round < ROUND_KEYS; round += 32) {
+    a = v128.load(keys + round);
+    b = v128.load(keys + round, 16);
+    const p00 = i64x2.extmul_low_i32x4_u(m0, z0);
+    const p01 = i64x2.extmul_high_i32x4_u(m0, z0);
+    const p10 = i64x2.extmul_low_i32x4_u(m0, z1);
+    const p11 = i64x2.extmul_high_i32x4_u(m0, z1);
+    const q00 = i64x2.extmul_low_i32x4_u(m1, x0);
+    const q01 = i64x2.extmul_high_i32x4_u(m1, x0);
+    x0 = v128.xor(v128.xor(high(p00, p01), y0), a);
+    y0 = low(p00, p01);
+    const q10 = i64x2.extmul_low_i32x4_u(m1, x1);
+    const q11 = i64x2.extmul_high_i32x4_u(m1, x1);
+    x1 = v128.xor(v128.xor(high(p10, p11), y1), a);
+    y1 = low(p10, p11);
+    z0 = v128.xor(v128.xor(high(q00, q01), w0), b);
+    w0 = low(q00, q01);
+    z1 = v128.xor(v128.xor(high(q10, q11), w1), b);
+    w1 = low(q10, q11);
+  }
+  put(x0, y0, z0, w0, out);
+  put(x1, y1, z1, w1, out + 64);
 }
 
 /** Keeps the four elements at `at` whose draws are below; returns how many, with `n` < 4 only of the first n. */
@@ -65,7 +106,7 @@ function keep(at: usize, draw: usize, below: v128, n: i32): i32 {
 /**
  * Keeps an element where its random word is below `limit`, else clears it; returns how many stay.
  * @param first flat index of the first element, a multiple of four, divided by four
- * @param scratch 16 words
+ * @param scratch 32 words and a table of round keys
  */
 export function selectRandom(
   values: usize,
@@ -77,15 +118,16 @@ export function selectRandom(
   scratch: usize,
 ): i32 {
   const below = i32x4.splat(limit);
+  const keys = scratch + 128;
+  spreadKeys(key0, key1, keys);
   let kept = 0;
-  for (let e = 0; e < n; e += 16) {
-    draws(first + (<u32>e >> 2), key0, key1, scratch);
+  for (let e = 0; e < n; e += 32) {
+    draws(first + (<u32>e >> 2), keys, scratch);
     const at = values + (<usize>e << 2);
-    const left = n - e;
-    kept += keep(at, scratch, below, left);
-    if (left > 4) kept += keep(at + 16, scratch + 16, below, left - 4);
-    if (left > 8) kept += keep(at + 32, scratch + 32, below, left - 8);
-    if (left > 12) kept += keep(at + 48, scratch + 48, below, left - 12);
+    const left = min(32, n - e);
+    for (let i = 0; i < left; i += 4) {
+      kept += keep(at + (<usize>i << 2), scratch + (<usize>i << 2), below, left - i);
+    }
   }
   return kept;
 }
