@@ -59,7 +59,8 @@ describe('attention', () => {
       const before = { groups: table, scores: scores.slice() };
       const shares = await expectClose(attentionSoftmax, before, shared, each(lines), 'scores');
       const again = await expectClose(attentionSoftmaxLine, before, shared, inGroups(lines, 64), 'scores');
-      expect(again).toEqual(shares);
+      // one on typed arrays, one in WebAssembly
+      expect(again.reduce((most, s, i) => Math.max(most, Math.abs(s - shares[i]!)), 0)).toBeLessThan(2e-6);
       const y = await expectClose(
         attentionMix,
         { shares: shares.slice(), v, groups: table, y: new Float32Array(q.length) },
