@@ -162,7 +162,10 @@ function combineBlock(
   store<i32>(stats, lanesSum(below), 12);
 }
 
-/** The same for two models, whose changes stay in registers. */
+/**
+ * The same for two models, whose changes stay in registers; `scaled`: a scale is not 1. Masks of lanes stand for branches:
+ * what is not elected is added as +0, which changes no sum, as none is −0.
+ */
 @inline
 function combineTwo(
   at: usize,
@@ -176,48 +179,63 @@ function combineTwo(
   stats: usize,
   scratch: usize,
   small: bool,
+  scaled: bool,
 ): void {
   const zero = f32x4.splat(0);
   const one = f32x4.splat(1);
+  const sign = i32x4.splat(0x80000000);
   const weight0 = v128.load32_splat(coefficients);
   const weight1 = v128.load32_splat(coefficients, 4);
   const scale0 = v128.load32_splat(coefficients, 8);
   const scale1 = v128.load32_splat(coefficients, 12);
   const nobody = v128.load32_splat(coefficients, 16);
-  // without an election there is one reciprocal
+  // without an election there is one reciprocal; with one, the bits that it differs by where each and where both agree
   const more: usize = election == 0 ? 0 : 4;
-  const only0 = v128.load32_splat(coefficients + 16 + more);
-  const only1 = v128.load32_splat(coefficients + 16 + 2 * more);
-  const both = v128.load32_splat(coefficients + 16 + 3 * more);
+  const only0 = v128.xor(nobody, v128.load32_splat(coefficients + 16 + more));
+  const only1 = v128.xor(nobody, v128.load32_splat(coefficients + 16 + 2 * more));
+  const both = v128.xor(
+    v128.xor(nobody, v128.load32_splat(coefficients + 16 + 3 * more)),
+    v128.xor(only0, only1),
+  );
   const lambdas = f32x4.splat(lambda);
-  const zeroPlus = zeroNegative ? i32x4.splat(0) : i32x4.splat(-1);
+  // the least vote that elects +: 0, or the smallest above it
+  const least = i32x4.splat(zeroNegative ? 1 : 0);
   let conflicts = i32x4.splat(0);
   let above = conflicts;
   let below = conflicts;
   for (let e = 0; e < n; e += 4) {
     const p = at + (<usize>e << 2);
-    const s0 = rounded(f32x4.mul(v128.load(p + stride), scale0), small);
-    const s1 = rounded(f32x4.mul(v128.load(p + 2 * stride), scale1), small);
+    let s0 = v128.load(p + stride);
+    let s1 = v128.load(p + 2 * stride);
+    if (scaled) {
+      s0 = rounded(f32x4.mul(s0, scale0), small);
+      s1 = rounded(f32x4.mul(s1, scale1), small);
+    }
     const d0 = rounded(f32x4.mul(s0, weight0), small);
     const d1 = rounded(f32x4.mul(s1, weight1), small);
     const ballot0 = election >= 2 ? s0 : d0;
     const ballot1 = election >= 2 ? s1 : d1;
-    const up0 = f32x4.gt(ballot0, zero);
-    const up1 = f32x4.gt(ballot1, zero);
-    const down0 = f32x4.lt(ballot0, zero);
-    const down1 = f32x4.lt(ballot1, zero);
     const first = f32x4.add(zero, d0);
     const total = rounded(f32x4.add(first, d1), small);
     let votes = total;
     if (election == 2) votes = rounded(f32x4.add(f32x4.add(zero, s0), s1), small);
     else if (election == 3) {
-      const vote0 = f32x4.sub(v128.and(up0, one), v128.and(down0, one));
-      votes = f32x4.add(vote0, f32x4.sub(v128.and(up1, one), v128.and(down1, one)));
+      const vote0 = f32x4.sub(v128.and(f32x4.gt(s0, zero), one), v128.and(f32x4.lt(s0, zero), one));
+      const vote1 = f32x4.sub(v128.and(f32x4.gt(s1, zero), one), v128.and(f32x4.lt(s1, zero), one));
+      votes = f32x4.add(vote0, vote1);
     }
     let up = f32x4.gt(votes, zero);
     let down = f32x4.lt(votes, zero);
-    let found = v128.or(v128.and(up0, down1), v128.and(down0, up1));
-    const plus = v128.or(up, v128.and(f32x4.eq(votes, zero), zeroPlus));
+    // ballots for the elected sign are positive from here on
+    const flip = v128.andnot(sign, f32x4.ge(votes, least));
+    const agreement0 = v128.xor(ballot0, flip);
+    const agreement1 = v128.xor(ballot1, flip);
+    const for0 = f32x4.gt(agreement0, zero);
+    const for1 = f32x4.gt(agreement1, zero);
+    let found = v128.or(
+      v128.and(for0, f32x4.lt(agreement1, zero)),
+      v128.and(for1, f32x4.lt(agreement0, zero)),
+    );
     if (e + 4 > n) {
       // the last vector reaches beyond the block's end
       const inside = i32x4.lt_s(i32x4(0, 1, 2, 3), i32x4.splat(n - e));
@@ -233,22 +251,20 @@ function combineTwo(
     if (election != 0) {
       // NaN comes through whoever is elected
       const special = f32x4.ne(total, total);
-      const agrees0 = v128.andnot(v128.bitselect(up0, down0, plus), special);
-      const agrees1 = v128.andnot(v128.bitselect(up1, down1, plus), special);
-      const some = v128.and(first, agrees0);
-      const sum = v128.bitselect(rounded(f32x4.add(some, d1), small), some, agrees1);
-      mixed = v128.bitselect(total, sum, special);
-      reciprocal = v128.bitselect(
-        v128.bitselect(both, only1, agrees0),
-        v128.bitselect(only0, nobody, agrees0),
-        agrees1,
+      const agrees0 = v128.andnot(for0, special);
+      const agrees1 = v128.andnot(for1, special);
+      const sum = rounded(f32x4.add(v128.and(first, agrees0), v128.and(d1, agrees1)), small);
+      mixed = v128.or(sum, v128.and(total, special));
+      reciprocal = v128.xor(
+        v128.xor(nobody, v128.and(agrees0, only0)),
+        v128.xor(v128.and(agrees1, only1), v128.and(v128.and(agrees0, agrees1), both)),
       );
     }
     const delta = rounded(f32x4.mul(rounded(f32x4.mul(mixed, reciprocal), small), lambdas), small);
     v128.store(scratch + DELTA + (<usize>e << 2), delta);
-    const base = v128.load(p);
-    const sum = rounded(f32x4.add(base, delta), small);
-    v128.store(out + (<usize>e << 2), v128.bitselect(base, sum, f32x4.eq(delta, zero)));
+    // a change of zero is added as −0, which leaves every base its bits
+    const change = v128.or(delta, v128.and(f32x4.eq(delta, zero), sign));
+    v128.store(out + (<usize>e << 2), rounded(f32x4.add(v128.load(p), change), small));
   }
   store<i32>(stats, lanesSum(conflicts));
   store<i32>(stats, lanesSum(above), 8);
@@ -273,6 +289,7 @@ export function combine(
   stats: usize,
   scratch: usize,
 ): void {
+  const scaled = models == 2 && (load<f32>(coefficients, 8) != 1 || load<f32>(coefficients, 12) != 1);
   for (let begin = 0; begin < elements; begin += BLOCK) {
     const n = min(BLOCK, elements - begin);
     const at = values + (<usize>begin << 2);
@@ -280,9 +297,11 @@ export function combine(
     let small = extreme;
     for (let i = 0; i <= models && !small; i++) small = hasSmall(at + <usize>i * stride, n);
     if (models == 2 && small) {
-      combineTwo(at, stride, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, true);
+      combineTwo(at, stride, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, true, true);
+    } else if (models == 2 && scaled) {
+      combineTwo(at, stride, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, false, true);
     } else if (models == 2) {
-      combineTwo(at, stride, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, false);
+      combineTwo(at, stride, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, false, false);
     } else if (small) {
       combineBlock(at, stride, models, n, coefficients, election, zeroNegative, lambda, to, stats, scratch, true);
     } else {
