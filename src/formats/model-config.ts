@@ -68,9 +68,8 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
   const top = parseConfigFile(text, fileName, 'ConfigInvalid');
   const inner = objectField(top, TEXT_CONFIG);
   const levels = inner ? [top, inner] : [top];
-  const integer = (
-    field: 'layers' | 'hiddenSize' | 'intermediateSize' | 'attentionHeads' | 'headDim' | 'vocabSize',
-  ) => first(levels, SPELLINGS[field], integerField);
+  const integer = (field: 'hiddenSize' | 'intermediateSize' | 'attentionHeads' | 'headDim' | 'vocabSize') =>
+    first(levels, SPELLINGS[field], integerField);
 
   const quantization = objectField(top, 'quantization_config');
   const config: ModelConfig = {
@@ -81,14 +80,7 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
     tieWordEmbeddings: first(levels, SPELLINGS.tieWordEmbeddings, booleanField) ?? true,
   };
   set(config, 'modelType', stringField(top, 'model_type'));
-  set(config, 'layers', integer('layers'));
-  if ((config.layers ?? 0) > MAX_LAYERS) {
-    throw new AmalgamError(
-      'ConfigInvalid',
-      `${fileName} says ${config.layers} layers; a model of more than ${MAX_LAYERS} is not known.`,
-      'Correct the file, or get it again from its author.',
-    );
-  }
+  set(config, 'layers', first(levels, SPELLINGS.layers, layersField));
   set(config, 'hiddenSize', integer('hiddenSize'));
   set(config, 'intermediateSize', integer('intermediateSize'));
   set(config, 'attentionHeads', integer('attentionHeads'));
@@ -106,6 +98,16 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
   set(config, 'ropeTheta', first(levels, ['rope_theta', 'rope_parameters', 'rotary_emb_base'], ropeTheta));
   if (quantization) config.quantization = stringField(quantization, 'quant_method') ?? 'an unnamed method';
   return config;
+}
+
+function layersField(fields: ConfigFields, key: string): number | undefined {
+  const layers = integerField(fields, key);
+  if (layers === undefined || layers <= MAX_LAYERS) return layers;
+  throw new AmalgamError(
+    'ConfigInvalid',
+    `${fields.fileName}: the field “${key}” says ${layers} layers; no model of more than ${MAX_LAYERS} is known.`,
+    'Correct the file, or get it again from its author.',
+  );
 }
 
 /** A number of its own (until transformers 4; GPT-NeoX has another name) or inside `rope_parameters` (from 5 on). */
