@@ -19,7 +19,13 @@ if (location.hash === '#headless') {
     sayNotStarted(root);
     throw thrown;
   });
-  const { studio } = startStudio(connectEngine(), root);
-  // only what was built has one file per version
-  if (import.meta.env.PROD) void keepApp(studio);
+  try {
+    const { studio } = startStudio(connectEngine(), root);
+    // only what was built has one file per version
+    if (import.meta.env.PROD) void keepApp(studio);
+  } catch (thrown) {
+    // a browser without workers, for one
+    sayNotStarted(root);
+    throw thrown;
+  }
 }

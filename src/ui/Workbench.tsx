@@ -5,11 +5,12 @@ import { TopBar } from './bars/TopBar';
 import { formatCount } from './format/quantity';
 import { DropZone } from './local/DropZone';
 import { Notices } from './parts/Notices';
+import { PART_MISSING, PartBoundary } from './parts/PartBoundary';
 import { TabLabel, TabList } from './parts/TabList';
 import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
 import { jobProgress } from './state/evaluation-table';
 import type { Tab } from './state/facts';
-import { showTab } from './state/studio';
+import { notify, setView, showTab } from './state/studio';
 import { TOOL_WORDS, toolShare } from './state/tool-job';
 import { useFacts, useMedia, useNarrow, useRecipeAs, useStudio } from './studio-context';
 
@@ -55,12 +56,18 @@ export function Workbench() {
     // one that cannot be loaded now is asked for again when its tab is shown, which says so
     for (const load of Object.values(parts)) load().catch(() => undefined);
   }, []);
+  const dialogMissing = () => {
+    setView(studio, { adding: null, recipes: null });
+    notify(studio, 'error', PART_MISSING.title, PART_MISSING.hint);
+  };
   return (
     <div className="workbench" data-side={side} data-text={beside || undefined}>
       <TopBar />
       {narrow ? null : (
         <aside className="recipe" aria-label="Recipe">
-          <RecipePanel />
+          <PartBoundary>
+            <RecipePanel />
+          </PartBoundary>
         </aside>
       )}
       {beside ? (
@@ -143,15 +150,29 @@ export function Workbench() {
         </Tabs.Root>
       </main>
       {side === 'none' ? null : (
-        <Suspense fallback={<aside className="inspector" aria-hidden="true" />}>
-          <Inspector />
-        </Suspense>
+        <PartBoundary>
+          <Suspense fallback={<aside className="inspector" aria-hidden="true" />}>
+            <Inspector />
+          </Suspense>
+        </PartBoundary>
       )}
       <RunBar />
       <Notices />
       <DropZone />
-      <Suspense>{adding ? <AddModelDialog target={adding} /> : null}</Suspense>
-      <Suspense>{recipes ? <RecipesDialog tab={recipes} /> : null}</Suspense>
+      {adding ? (
+        <PartBoundary onMissing={dialogMissing}>
+          <Suspense>
+            <AddModelDialog target={adding} />
+          </Suspense>
+        </PartBoundary>
+      ) : null}
+      {recipes ? (
+        <PartBoundary onMissing={dialogMissing}>
+          <Suspense>
+            <RecipesDialog tab={recipes} />
+          </Suspense>
+        </PartBoundary>
+      ) : null}
     </div>
   );
 }
@@ -170,7 +191,11 @@ function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
 
 /** A tab that is being loaded keeps its place. */
 function Part({ children }: { children: ReactNode }) {
-  return <Suspense fallback={<div className="screen" aria-busy="true" />}>{children}</Suspense>;
+  return (
+    <PartBoundary>
+      <Suspense fallback={<div className="screen" aria-busy="true" />}>{children}</Suspense>
+    </PartBoundary>
+  );
 }
 
 /** Tensors of the plan, or the number of its errors. */

@@ -20,6 +20,17 @@ export function sayNotStarted(root: HTMLElement): void {
     padding: '0 1rem',
     font: '16px/1.5 system-ui',
   });
+  Object.assign(title.style, { margin: '0 0 0.75rem', fontSize: '22px', fontWeight: '600' });
+  Object.assign(words.style, { margin: '0 0 1.25rem' });
+  Object.assign(again.style, {
+    padding: '0.45rem 0.9rem',
+    border: '1px solid currentColor',
+    borderRadius: '5px',
+    background: 'none',
+    color: 'inherit',
+    font: 'inherit',
+    cursor: 'pointer',
+  });
   page.append(title, words, again);
   root.replaceChildren(page);
 }

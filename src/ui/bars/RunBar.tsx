@@ -28,6 +28,7 @@ export function RunBar() {
   const gate = useFacts(useShallow(mergeGate));
   const run = useFacts((s) => s.run);
   const paused = useFacts((s) => (s.run?.paused ? keptOf(s) : undefined));
+  const stopped = useFacts((s) => s.engine.status === 'failed');
   const active = run?.status === 'running' || run?.status === 'cancelling';
   return (
     <footer className="runbar">
@@ -65,6 +66,7 @@ export function RunBar() {
           Resume
         </Button>
       ) : null}
+      {stopped ? <Button onClick={() => location.reload()}>Reload</Button> : null}
       <Announcer />
     </footer>
   );

@@ -2,6 +2,7 @@ import { Popover } from 'radix-ui';
 import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 import { formatBytes } from '../format/quantity';
 import { DiskIcon } from '../parts/icons';
+import { PartBoundary } from '../parts/PartBoundary';
 import { type Room, readRoom } from '../state/kept-here';
 import { useFacts } from '../studio-context';
 
@@ -51,9 +52,11 @@ export function StorageBadge() {
             {formatBytes(room.used)} of the {formatBytes(room.quota)} that the browser gives this page, this
             page itself included.
           </p>
-          <Suspense fallback={<p className="small quiet">Looking…</p>}>
-            <KeptHere onChange={refresh} />
-          </Suspense>
+          <PartBoundary>
+            <Suspense fallback={<p className="small quiet">Looking…</p>}>
+              <KeptHere onChange={refresh} />
+            </Suspense>
+          </PartBoundary>
         </Popover.Content>
       </Popover.Portal>
     </Popover.Root>

@@ -1,7 +1,7 @@
 import type { CollapseParts, CollapseVariant } from '../../engine/protocol-collapse';
 import { Toggle } from '../compare/ComparisonForm';
 import { Button } from '../parts/Button';
-import { NumberField } from '../parts/NumberField';
+import { LabelledNumber } from '../parts/LabelledNumber';
 import { SaveTo } from '../parts/SaveTo';
 import { Segmented } from '../parts/Segmented';
 import { fileName } from '../state/saved-output';
@@ -220,22 +220,9 @@ interface FieldProps {
   step?: number;
 }
 
-function Field({ label, value, name, min, max, step }: FieldProps) {
+function Field({ name, ...field }: FieldProps) {
   const studio = useStudio();
-  return (
-    <div className="row tool-field">
-      <span>{label}</span>
-      <NumberField
-        className="field mono"
-        label={label}
-        value={value}
-        min={min}
-        max={max}
-        step={step}
-        onChange={(next) => editCollapse(studio, { [name]: next })}
-      />
-    </div>
-  );
+  return <LabelledNumber {...field} onChange={(next) => editCollapse(studio, { [name]: next })} />;
 }
 
 function LacoFields({ laco, layers }: { laco: LacoChoices; layers: number | null }) {
@@ -243,18 +230,14 @@ function LacoFields({ laco, layers }: { laco: LacoChoices; layers: number | null
   const edit = (change: Partial<LacoChoices>) => editCollapse(studio, { laco: { ...laco, ...change } });
   const last = (layers ?? 128) - 1;
   const field = (label: string, value: number, name: keyof LacoChoices, max: number, step?: number) => (
-    <div className="row tool-field">
-      <span>{label}</span>
-      <NumberField
-        className="field mono"
-        label={label}
-        value={value}
-        min={0}
-        max={max}
-        step={step}
-        onChange={(next) => edit({ [name]: next })}
-      />
-    </div>
+    <LabelledNumber
+      label={label}
+      value={value}
+      min={0}
+      max={max}
+      step={step}
+      onChange={(next) => edit({ [name]: next })}
+    />
   );
   return (
     <div className="row wrap tool-fields">

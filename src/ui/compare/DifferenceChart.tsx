@@ -34,7 +34,7 @@ export const DifferenceChart = memo(function DifferenceChart({ found }: { found:
   return (
     <section className="stack difference-chart" aria-label="Where the weights moved">
       <div className="layers-bar">
-        <div className="scroll-x">
+        <div className="scroll-x layers-metric">
           <Segmented<DifferenceMetricId>
             label="Metric"
             value={metric.id}

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import { Button } from '../parts/Button';
-import { NumberField } from '../parts/NumberField';
+import { LabelledNumber } from '../parts/LabelledNumber';
 import { SaveTo } from '../parts/SaveTo';
 import { Segmented } from '../parts/Segmented';
 import { whyNotSaved } from '../state/saved-output';
@@ -141,33 +141,57 @@ const RANK_WORDS: Readonly<Record<ExtractChoices['by'], string>> = {
 
 function RankField({ choices, invalid }: { choices: ExtractChoices; invalid: boolean }) {
   const studio = useStudio();
-  const { by } = choices;
-  const field = (
-    label: string,
-    name: 'rank' | 'energy' | 'cutoff' | 'megabytes' | 'maxRank',
-    step?: number,
-  ) => (
-    <div className="row tool-field">
-      <span>{label}</span>
-      <NumberField
-        className="field mono"
-        label={label}
-        value={choices[name]}
-        step={step}
-        min={step ?? 1}
-        max={by === 'energy' || by === 'cutoff' ? (name === 'maxRank' ? 4096 : 1) : 100_000}
-        invalid={invalid}
-        onChange={(next) => editChoices(studio, { [name]: next })}
-      />
-    </div>
-  );
+  const { by, rank, energy, cutoff, megabytes, maxRank } = choices;
+  const share = { min: 0.01, max: 1, step: 0.01, invalid };
   return (
     <>
-      {by === 'rank' ? field('rank', 'rank') : null}
-      {by === 'energy' ? field('share kept', 'energy', 0.01) : null}
-      {by === 'cutoff' ? field('at least σ₁ ×', 'cutoff', 0.01) : null}
-      {by === 'bytes' ? field('megabytes', 'megabytes', 0.5) : null}
-      {by === 'rank' ? null : field('at most rank', 'maxRank')}
+      {by === 'rank' ? (
+        <LabelledNumber
+          label="rank"
+          value={rank}
+          min={1}
+          max={100_000}
+          invalid={invalid}
+          onChange={(next) => editChoices(studio, { rank: next })}
+        />
+      ) : null}
+      {by === 'energy' ? (
+        <LabelledNumber
+          label="share kept"
+          value={energy}
+          {...share}
+          onChange={(next) => editChoices(studio, { energy: next })}
+        />
+      ) : null}
+      {by === 'cutoff' ? (
+        <LabelledNumber
+          label="at least σ₁ ×"
+          value={cutoff}
+          {...share}
+          onChange={(next) => editChoices(studio, { cutoff: next })}
+        />
+      ) : null}
+      {by === 'bytes' ? (
+        <LabelledNumber
+          label="megabytes"
+          value={megabytes}
+          min={0.5}
+          max={100_000}
+          step={0.5}
+          invalid={invalid}
+          onChange={(next) => editChoices(studio, { megabytes: next })}
+        />
+      ) : null}
+      {by === 'rank' ? null : (
+        <LabelledNumber
+          label="at most rank"
+          value={maxRank}
+          min={1}
+          max={by === 'bytes' ? 100_000 : 4096}
+          invalid={invalid}
+          onChange={(next) => editChoices(studio, { maxRank: next })}
+        />
+      )}
     </>
   );
 }

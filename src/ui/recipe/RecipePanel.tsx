@@ -2,6 +2,7 @@ import { lazy, Suspense } from 'react';
 import { formatBytes } from '../format/quantity';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Section } from '../parts/Section';
+import type { StudioFacts } from '../state/facts';
 import { recipeProblems } from '../state/recipe-validation';
 import { methodOf, setView, showTab } from '../state/studio';
 import { useFacts, useRecipeAs, useStudio } from '../studio-context';
@@ -59,11 +60,16 @@ function RecipeForm() {
   );
 }
 
+/** The first models are on their way: the engine starts, then the sample is opened. */
+function isOpening({ opening, engine }: StudioFacts): boolean {
+  return opening.length > 0 || engine.status === 'starting';
+}
+
 function BaseSection() {
   const studio = useStudio();
   const ref = useFacts((s) => s.recipe.base);
   const base = useFacts((s) => s.models.find((m) => m.ref === s.recipe.base));
-  const opening = useFacts((s) => s.opening.length > 0);
+  const opening = useFacts(isOpening);
   const choose = () => setView(studio, { adding: 'base' });
   return (
     <Section
@@ -82,11 +88,13 @@ function BaseSection() {
           {base ? <ModelMeta model={base} /> : null}
         </div>
       ) : (
-        <div className="empty">
+        <div className="empty" data-opening={opening || undefined}>
           {opening ? 'Opening…' : 'The model that everything is measured against.'}
-          <button type="button" className="link" onClick={choose}>
-            Choose a base model
-          </button>
+          {opening ? null : (
+            <button type="button" className="link" onClick={choose}>
+              Choose a base model
+            </button>
+          )}
         </div>
       )}
       <Problem kind="base" />
@@ -101,6 +109,7 @@ function ContributorsSection() {
   const baseRef = useFacts((s) => s.recipe.base);
   const method = useFacts((s) => methodOf(s.recipe));
   const chosen = useFacts((s) => s.recipe.parameters);
+  const opening = useFacts(isOpening);
   const add = () => setView(studio, { adding: 'contributor' });
   const byRef = new Map(models.map((m) => [m.ref, m]));
   return (
@@ -127,11 +136,13 @@ function ContributorsSection() {
         ))}
       </ul>
       {contributors.length === 0 ? (
-        <div className="empty">
-          Adapters and fine-tunes whose changes are merged.
-          <button type="button" className="link" onClick={add}>
-            Add a contributor
-          </button>
+        <div className="empty" data-opening={opening || undefined}>
+          {opening ? 'Opening…' : 'Adapters and fine-tunes whose changes are merged.'}
+          {opening ? null : (
+            <button type="button" className="link" onClick={add}>
+              Add a contributor
+            </button>
+          )}
         </div>
       ) : null}
       <Problem kind="contributors" />

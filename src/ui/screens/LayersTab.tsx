@@ -21,16 +21,21 @@ export function LayersTab() {
   const later = useDeferredValue(useSettled(source, source.state === 'foretold' ? REST_MS : 0));
   const metric = metricById(useFacts((s) => s.view.metric));
   const opening = useFacts((s) => s.opening.length > 0 || s.engine.status === 'starting');
+  const failed = useFacts((s) => (s.plan.status === 'failed' ? s.plan.error : null));
   if (source.tensors.length === 0) {
     return (
       <div className="screen">
-        <div className="empty" role="status">
-          <strong>{opening ? 'Opening the models…' : 'Nothing to draw yet'}</strong>
-          <span>
-            The chart takes its rows and columns from the plan.
-            {opening ? '' : ' Complete the recipe first.'}
-          </span>
-        </div>
+        {failed ? (
+          <Message tone="error" title={failed.message} hint={failed.hint} />
+        ) : (
+          <div className="empty" role="status">
+            <strong>{opening ? 'Opening the models…' : 'Nothing to draw yet'}</strong>
+            <span>
+              The chart takes its rows and columns from the plan.
+              {opening ? '' : ' Complete the recipe first.'}
+            </span>
+          </div>
+        )}
       </div>
     );
   }
@@ -66,39 +71,46 @@ function Toolbar({ metric, source }: { metric: Metric; source: LayersSource }) {
   const empty = source.reports.size === 0;
   return (
     <div className="layers-bar">
-      <Choices metric={metric.id} />
-      <PinButton empty={empty} shown={shown} />
-      <LayersExport empty={empty} shown={shown} />
+      <MetricChoice metric={metric.id} />
+      <div className="row layers-actions">
+        <PinButton empty={empty} shown={shown} />
+        <LayersExport empty={empty} shown={shown} />
+      </div>
       <p className="small quiet layers-meaning">
         {metric.meaning} <StatusText source={source} />
       </p>
+      <ScaleChoice />
     </div>
   );
 }
 
-const Choices = memo(function Choices({ metric }: { metric: MetricId }) {
+const MetricChoice = memo(function MetricChoice({ metric }: { metric: MetricId }) {
+  const studio = useStudio();
+  return (
+    <div className="scroll-x layers-metric">
+      <Segmented<MetricId>
+        label="Metric"
+        value={metric}
+        options={metrics.map((m) => ({ value: m.id, label: m.label }))}
+        onChange={(id) => setView(studio, { metric: id })}
+      />
+    </div>
+  );
+});
+
+const ScaleChoice = memo(function ScaleChoice() {
   const studio = useStudio();
   const scale = useFacts((s) => s.view.scale);
   return (
-    <>
-      <div className="scroll-x">
-        <Segmented<MetricId>
-          label="Metric"
-          value={metric}
-          options={metrics.map((m) => ({ value: m.id, label: m.label }))}
-          onChange={(id) => setView(studio, { metric: id })}
-        />
-      </div>
-      <Segmented
-        label="Colour scale"
-        value={scale}
-        options={[
-          { value: 'full', label: 'Full scale' },
-          { value: 'fit', label: 'Fit' },
-        ]}
-        onChange={(next) => setView(studio, { scale: next })}
-      />
-    </>
+    <Segmented
+      label="Colour scale"
+      value={scale}
+      options={[
+        { value: 'full', label: 'Full scale' },
+        { value: 'fit', label: 'Fit' },
+      ]}
+      onChange={(next) => setView(studio, { scale: next })}
+    />
   );
 });
 

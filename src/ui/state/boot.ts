@@ -9,7 +9,7 @@ import { watchRuns } from './past-runs';
 import { watchPlan } from './plan';
 import { watchProfile } from './profile';
 import { watchHistory } from './recipe-history';
-import type { Studio } from './studio';
+import { notify, type Studio } from './studio';
 import { watchTheme } from './theme';
 
 /** Starts everything; returns a function that stops watching. */
@@ -41,7 +41,9 @@ async function startEngine(studio: Studio): Promise<void> {
     studio.store.setState((s) => ({ engine: { ...s.engine, status: 'ready', facts } }));
     watchOtherTabs(studio);
     // lasts as long as the engine
-    void studio.engine.hubWaits((hubWaits) => studio.store.setState({ hubWaits }));
+    studio.engine
+      .hubWaits((hubWaits) => studio.store.setState({ hubWaits }))
+      .catch((thrown: unknown) => sayStopped(studio, thrown));
     await loadInterrupted(studio);
     // Nowhere to keep downloads: a folder is the way that works.
     if (!facts.storage.available && hasDirectoryPicker()) {
@@ -51,6 +53,13 @@ async function startEngine(studio: Studio): Promise<void> {
     const error = errorFacts(thrown);
     studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
   }
+}
+
+/** The engine's worker died: every part of the page that needs it says so, and nothing is lost but what was at work. */
+function sayStopped(studio: Studio, thrown: unknown): void {
+  const error = errorFacts(thrown);
+  studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
+  notify(studio, 'error', error.message, error.hint);
 }
 
 function watchNetwork(studio: Studio): () => void {

@@ -12,9 +12,14 @@ export interface EngineSummary {
   notes: string[];
 }
 
+/** What is wrong with an engine that failed: it never ran, or it ran until it stopped. */
+export function whyNoEngine({ facts }: EngineSlice): string {
+  return facts ? 'The engine stopped.' : 'The engine did not start.';
+}
+
 export function engineSummary({ status, facts, choice }: EngineSlice): EngineSummary {
   if (status === 'failed') {
-    return { tone: 'bad', kind: 'No engine', detail: '', notes: [] };
+    return { tone: 'bad', kind: facts ? 'Stopped' : 'No engine', detail: '', notes: [] };
   }
   if (!facts) return { tone: 'wait', kind: 'Starting', detail: '', notes: [] };
   const { webgpu, cpu, storage } = facts;

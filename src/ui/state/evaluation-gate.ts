@@ -1,11 +1,12 @@
 /** May a model be run now, and if not, why. Pure; one answer for every button of the Evaluate tab. */
+import { whyNoEngine } from './engine-summary';
 import type { StudioFacts } from './facts';
 import { TOOL_WORDS } from './tool-job';
 
 /** Why nothing can be measured or written now, or null. */
 export function whyNotRun(facts: StudioFacts): string | null {
   const { engine, run, evaluation, generation, tool } = facts;
-  if (engine.status === 'failed') return 'The engine did not start.';
+  if (engine.status === 'failed') return whyNoEngine(engine);
   if (engine.status === 'starting') return 'Starting the engine…';
   if (run?.status === 'running' || run?.status === 'cancelling') {
     return 'A merge is running; the engine does one thing at a time.';

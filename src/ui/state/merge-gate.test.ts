@@ -40,7 +40,8 @@ test('open while an edit is being planned: the click plans first', () => {
 
 test.each<[string, Partial<StudioFacts>, RegExp]>([
   ['the engine starts', { engine: { ...ready.engine, status: 'starting', facts: null } }, /Starting/],
-  ['the engine failed', { engine: { ...ready.engine, status: 'failed' } }, /did not start/],
+  ['the engine failed', { engine: { ...ready.engine, status: 'failed', facts: null } }, /did not start/],
+  ['the engine stopped', { engine: { ...ready.engine, status: 'failed' } }, /stopped/],
   ['a model is opened', { opening: ['org/name'] }, /org\/name/],
   ['there is no base', { recipe: { ...recipe, base: null } }, /base/],
   ['there is no contributor', { recipe: { ...recipe, contributors: [] } }, /contributor/],

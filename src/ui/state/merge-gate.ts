@@ -1,5 +1,6 @@
 /** May the recipe be merged now, and if not: why, and where to look. Pure; one answer for button, bar and tests. */
 import { formatCounted } from '../format/quantity';
+import { whyNoEngine } from './engine-summary';
 import type { StudioFacts, Tab } from './facts';
 import { recipeProblems } from './recipe-validation';
 import { methodOf } from './studio';
@@ -21,7 +22,7 @@ export type MergeGate =
 export function mergeGate(facts: StudioFacts): MergeGate {
   const { engine, run, evaluation, generation, tool, recipe, models, plan, output } = facts;
   if (engine.status === 'failed') {
-    return { open: false, tone: 'fix', why: 'The engine did not start.', ...hint(engine.error) };
+    return { open: false, tone: 'fix', why: whyNoEngine(engine), ...engineRemedy(engine) };
   }
   if (engine.status === 'starting') return { open: false, tone: 'wait', why: 'Starting the engine…' };
   if (run?.status === 'running') return { open: false, tone: 'wait', why: 'A merge is running.', tab: 'run' };
@@ -59,6 +60,11 @@ export function mergeGate(facts: StudioFacts): MergeGate {
     };
   }
   return { open: true };
+}
+
+/** The message of an engine that stopped says so again; of one that did not start it says why. */
+function engineRemedy({ facts, error }: StudioFacts['engine']): { remedy?: string } {
+  return facts && error ? { remedy: error.hint } : hint(error);
 }
 
 function hint(error: { message: string; hint: string } | null): { remedy?: string } {

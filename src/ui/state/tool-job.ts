@@ -1,8 +1,10 @@
 /** The long jobs of the tools beside the merge: comparing, extracting, collapsing, pushing. One at a time. */
+
 import type { CollapseProgress } from '../../engine/protocol-collapse';
 import type { CompareProgress } from '../../engine/protocol-compare';
 import type { PushProgress } from '../../engine/protocol-push';
 import { type ErrorFacts, errorFacts } from '../../errors';
+import { whyNoEngine } from './engine-summary';
 import type { StudioFacts, Tab } from './facts';
 import { stayAwake } from './stay-awake';
 import { notifyError, type Studio } from './studio';
@@ -32,7 +34,7 @@ export const TOOL_WORDS: Readonly<Record<ToolKind, { title: string; busy: string
 
 /** Why no tool can start now, or null. */
 export function whyNoTool({ engine, run, elsewhere, evaluation, generation, tool, opening }: StudioFacts) {
-  if (engine.status === 'failed') return 'The engine did not start.';
+  if (engine.status === 'failed') return whyNoEngine(engine);
   if (engine.status === 'starting') return 'Starting the engine…';
   if (tool) return tool.cancelling ? 'Cancelling…' : TOOL_WORDS[tool.kind].busy;
   if (run?.status === 'running' || run?.status === 'cancelling') {

@@ -1,0 +1,52 @@
+import { Component, type ReactNode } from 'react';
+import { Button } from './Button';
+import { Message } from './Message';
+
+/** What browsers and the build say of a script or a style sheet that did not arrive. */
+const NOT_ARRIVED =
+  /dynamically imported module|preload CSS|Importing a module script failed|error loading dynamically/i;
+
+interface PartBoundaryProps {
+  children: ReactNode;
+  /** Instead of words in place of the part: a dialog is closed and says so elsewhere. */
+  onMissing?: () => void;
+}
+
+/** A part of the page that is loaded when it is used. Where it does not arrive, the rest of the page stays. */
+export class PartBoundary extends Component<PartBoundaryProps, { thrown: unknown }> {
+  override state: { thrown: unknown } = { thrown: null };
+
+  static getDerivedStateFromError(thrown: unknown) {
+    return { thrown };
+  }
+
+  override componentDidCatch(thrown: unknown) {
+    if (!notArrived(thrown)) return;
+    this.props.onMissing?.();
+  }
+
+  override render() {
+    const { thrown } = this.state;
+    if (thrown === null) return this.props.children;
+    if (!notArrived(thrown)) throw thrown;
+    if (this.props.onMissing) return null;
+    return (
+      <div className="screen">
+        <Message tone="error" title={PART_MISSING.title} hint={PART_MISSING.hint} live>
+          <div className="row message-actions">
+            <Button onClick={() => location.reload()}>Reload</Button>
+          </div>
+        </Message>
+      </div>
+    );
+  }
+}
+
+export const PART_MISSING = {
+  title: 'A part of the page did not arrive.',
+  hint: 'Look at the connection, then reload the page: the recipe is kept.',
+} as const;
+
+function notArrived(thrown: unknown): boolean {
+  return thrown instanceof Error && NOT_ARRIVED.test(thrown.message);
+}
