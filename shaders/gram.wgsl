@@ -55,21 +55,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let at = params.slot + e;
     let a = values[at];
     s00 = add(s00, a, a);
-    if (n < 2u) { continue; }
-    let b = values[at + stride];
-    s01 = add(s01, a, b);
-    s11 = add(s11, b, b);
-    if (n < 3u) { continue; }
-    let c = values[at + 2u * stride];
-    s02 = add(s02, a, c);
-    s12 = add(s12, b, c);
-    s22 = add(s22, c, c);
-    if (n < 4u) { continue; }
-    let d = values[at + 3u * stride];
-    s03 = add(s03, a, d);
-    s13 = add(s13, b, d);
-    s23 = add(s23, c, d);
-    s33 = add(s33, d, d);
+    if (n > 1u) {
+      let b = values[at + stride];
+      s01 = add(s01, a, b);
+      s11 = add(s11, b, b);
+      if (n > 2u) {
+        let c = values[at + 2u * stride];
+        s02 = add(s02, a, c);
+        s12 = add(s12, b, c);
+        s22 = add(s22, c, c);
+        if (n > 3u) {
+          let d = values[at + 3u * stride];
+          s03 = add(s03, a, d);
+          s13 = add(s13, b, d);
+          s23 = add(s23, c, d);
+          s33 = add(s33, d, d);
+        }
+      }
+    }
   }
   // column by column of the triangle: sum k is pair (i, j) with k = j(j + 1)/2 + i
   partial[lane] = s00;

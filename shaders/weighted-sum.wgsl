@@ -41,8 +41,10 @@ fn is_zero(bits: vec4<u32>) -> vec4<bool> {
 }
 
 fn merged4(e: u32) -> vec4<u32> {
-  let at = vec4<u32>(e, e + 1u, e + 2u, e + 3u);
-  let tables = ((at / params.per) % params.groups) * (params.count + 2u);
+  var tables = vec4<u32>();
+  if (params.groups > 1u) {
+    tables = ((vec4<u32>(e, e + 1u, e + 2u, e + 3u) / params.per) % params.groups) * (params.count + 2u);
+  }
   let first = (params.slot + e) / 4u;
   let a = values[first + params.anchor * params.stride / 4u];
   let affine = entry(tables, 1u) == ONE;

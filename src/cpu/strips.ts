@@ -80,8 +80,7 @@ export const STRIP_KERNELS: ReadonlyMap<string, StripKernel> = new Map<string, S
           const [rawBegin, kind] = [s.words[input]!, s.words[input + 1]!];
           const [dtype, form] = [kind & 3, kind >> 2];
           const out = values + slot * stride! * 4;
-          if (form === SLOT_FORM.zeros) s.words.fill(0, out / 4, out / 4 + s.n);
-          if (form < SLOT_FORM.whole) continue;
+          if (form === SLOT_FORM.leave) continue;
           const raw = s.at('raw') + rawBegin * 4 + s.begin * (dtype === DTYPE_CODE.F32 ? 4 : 2);
           addTo(s, 'status', slot, k.decode(raw, out, s.n, dtype));
           if (form === SLOT_FORM.change) k.subtract(out, values, s.n);

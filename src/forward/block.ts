@@ -127,7 +127,7 @@ async function attend(weights: BlockWeights, passage: Passage, x: RowBuffer): Pr
     window,
   };
   const softmax = queue.engine.software ? attentionSoftmaxLine : attentionSoftmax;
-  for (const { begin, count, span } of groupTiles(chunk, attention)) {
+  for (const { begin, count, span } of groupTiles(chunk, attention, queue.dispatchWork)) {
     const lines = count * attention.heads * GROUP_ROWS;
     const scores = workspace.take('scores', lines * span * 4);
     const part = { groups: count, group_begin: begin, span };
@@ -267,14 +267,16 @@ function place(
 /** Ranges of groups whose scores fit the room for them, with the most columns a group of the range has. */
 function groupTiles(
   { groups }: Chunk,
-  { heads, window = NO_WINDOW }: Attention,
+  { heads, headDim, window = NO_WINDOW }: Attention,
+  dispatchWork: number,
 ): { begin: number; count: number; span: number }[] {
   const columns = Array.from({ length: groups.length / GROUP_WORDS }, (_, g) =>
     columnCount(groupAt(groups, g), window),
   );
   const widest = (from: number, to: number) => columns.slice(from, to).reduce((a, b) => Math.max(a, b), 0);
-  const lineBytes = heads * GROUP_ROWS * widest(0, columns.length) * 4;
-  const count = Math.max(1, Math.floor(SCORE_BYTES / lineBytes));
+  const scores = heads * GROUP_ROWS * widest(0, columns.length);
+  const most = Math.min(SCORE_BYTES / 4, dispatchWork / headDim);
+  const count = Math.max(1, Math.floor(most / scores));
   return Array.from({ length: Math.ceil(columns.length / count) }, (_, i) => {
     const begin = i * count;
     const end = Math.min(begin + count, columns.length);

@@ -3,13 +3,12 @@
  * way. A graphics driver gives up on a device that is silent for seconds, and the proofs of execution of an engine
  * reach only so many dispatches back.
  */
+import { dispatchWork } from '../compute/dispatch-work';
 import type { BufferRange, ComputeEngine, Dispatch, EngineBuffer } from '../compute/engine';
 import type { Kernel } from '../compute/kernel';
 
 /** Multiply-adds under way before the queue waits: a second or so of a slow device of either kind. */
 const WORK_UNDER_WAY = { software: 1e9, gpu: 1e11 };
-/** Multiply-adds of one dispatch: a driver that sees no answer for about two seconds resets the device. */
-const DISPATCH_WORK = { software: 5e8, gpu: 1e10 };
 /** Dispatches under way before it waits; the GPU engine can prove 1024. */
 const DISPATCHES_UNDER_WAY = 512;
 /** Bytes written before it waits: what is written is held twice until the device has taken it. */
@@ -53,7 +52,7 @@ export function createQueue(engine: ComputeEngine): Queue {
   };
   return {
     engine,
-    dispatchWork: engine.software ? DISPATCH_WORK.software : DISPATCH_WORK.gpu,
+    dispatchWork: dispatchWork(engine),
     get bytes() {
       return bytes;
     },
@@ -80,8 +79,8 @@ export function createQueue(engine: ComputeEngine): Queue {
       padded.set(whole);
       engine.write(buffer, byteOffset, padded);
     },
-    run(kernel, dispatch, dispatchWork = 0) {
-      work += dispatchWork;
+    run(kernel, dispatch, multiplyAdds = 0) {
+      work += multiplyAdds;
       dispatches++;
       engine.run(kernel, dispatch);
     },

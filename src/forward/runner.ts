@@ -71,7 +71,12 @@ export function openRunner(
   const workspace = createWorkspace(queue);
   const model = openModel(architecture, source, operations, workspace, {
     residentBytes: settings.residentBytes,
-    tileBytes: Math.min(settings.tileBytes, engine.maxBufferBytes),
+    // the fewest rows that go through a tile at once, times its weights of two bytes or four
+    tileBytes: Math.min(
+      settings.tileBytes,
+      engine.maxBufferBytes,
+      Math.floor((2 * queue.dispatchWork) / CHUNK_ROWS.least),
+    ),
   });
   const chunkRows = rowsOfChunk(
     architecture,

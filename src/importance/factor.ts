@@ -94,18 +94,19 @@ async function cholesky(queue: Queue, factor: EngineBuffer, width: number, floor
     const below = Math.max(0, width - column - TRIANGULAR_TILE);
     const params = { width4, column4: column / 4, unit: 0 };
     if (column > 0) {
-      const rows = width - column;
-      const blocks = panelBlocks(rows, width, column);
-      queue.run(
-        triangularPanel.own,
-        {
-          params: { ...params, rows, first_row: column },
-          buffers: { factor },
-          groups: Math.ceil(blocks / 64),
-          elements: blocks,
-        },
-        16 * blocks * column,
-      );
+      for (const part of panelRows(queue, column, width, column)) {
+        const blocks = panelBlocks(part.rows, width, column);
+        queue.run(
+          triangularPanel.own,
+          {
+            params: { ...params, ...part },
+            buffers: { factor },
+            groups: Math.ceil(blocks / 64),
+            elements: blocks,
+          },
+          16 * blocks * column,
+        );
+      }
     }
     const tile = { params: { width, column, floor }, buffers: { factor, failed }, groups: 1, elements: 1 };
     queue.run(choleskyTile, tile);
@@ -158,15 +159,31 @@ export function enqueuePanel(
   { width, column, rows, unit }: { width: number; column: number; rows: number; unit: boolean },
 ): void {
   if (column === 0) return;
-  const blocks = panelBlocks(rows, width, column);
-  queue.run(
-    triangularPanel.other,
-    {
-      params: { rows, first_row: 0, width4: width / 4, column4: column / 4, unit: +unit },
-      buffers: { factor, x },
-      groups: Math.ceil(blocks / 64),
-      elements: blocks,
-    },
-    16 * blocks * column,
-  );
+  for (const part of panelRows(queue, 0, rows, column)) {
+    const blocks = panelBlocks(part.rows, width, column);
+    queue.run(
+      triangularPanel.other,
+      {
+        params: { ...part, width4: width / 4, column4: column / 4, unit: +unit },
+        buffers: { factor, x },
+        groups: Math.ceil(blocks / 64),
+        elements: blocks,
+      },
+      16 * blocks * column,
+    );
+  }
+}
+
+/** Rows first … end of a panel left of `column`, in parts that keep a dispatch short; fours of rows stay together. */
+function panelRows(
+  queue: Queue,
+  first: number,
+  end: number,
+  column: number,
+): { rows: number; first_row: number }[] {
+  const most = Math.max(4, Math.floor(queue.dispatchWork / (TRIANGULAR_TILE * column) / 4) * 4);
+  return Array.from({ length: Math.ceil((end - first) / most) }, (_, i) => {
+    const first_row = first + i * most;
+    return { rows: Math.min(most, end - first_row), first_row };
+  });
 }

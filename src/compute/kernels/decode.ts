@@ -8,7 +8,7 @@ import { composeWgsl } from '../wgsl';
 export const DTYPE_CODE = { F32: 0, F16: 1, BF16: 2 } as const;
 
 /** What becomes of a slot; as in shaders/decode.wgsl. */
-export const SLOT_FORM = { leave: 0, zeros: 1, whole: 2, change: 3 } as const;
+export const SLOT_FORM = { leave: 0, whole: 1, change: 2 } as const;
 
 /** Words of a slot in `inputs`. */
 export const INPUT_WORDS = 2;
@@ -28,7 +28,7 @@ export function inputWords(
  */
 export const decode = defineKernel({
   id: 'decode',
-  wgsl: composeWgsl(decodeWgsl, 'half', 'exact4'),
+  wgsl: composeWgsl(decodeWgsl, 'half'),
   params: { elements: 'u32', stride: 'u32', slots: 'u32' },
   buffers: { raw: 'read', inputs: 'read', values: 'read_write', status: 'read_write' },
   cpu({ params, u32, f32 }) {
@@ -38,8 +38,7 @@ export const decode = defineKernel({
       const form = inputs[INPUT_WORDS * slot + 1]! >> 2;
       const out = slot * stride;
       const values = u32('values').subarray(out, out + elements);
-      if (form === SLOT_FORM.zeros) values.fill(0);
-      if (form < SLOT_FORM.whole) continue;
+      if (form === SLOT_FORM.leave) continue;
       status[slot]! += widen(
         u32('raw'),
         inputs[INPUT_WORDS * slot]!,

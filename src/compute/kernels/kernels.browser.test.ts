@@ -92,25 +92,24 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
   it.each(DTYPES)('decode %s', async (name) => {
     const inputs = [
       inputWords('whole', 3, name),
-      inputWords('zeros'),
       inputWords('change', n + 3, 'BF16'),
       inputWords('leave'),
       inputWords('change', 2 * n + 3, name),
     ];
-    const values = words(5 * stride, 3);
+    const values = words(4 * stride, 3);
     const { values: decoded } = await expectSame(
       decode as Kernel,
       {
         raw: words(3 * n + 3, 1),
         inputs: Uint32Array.from(inputs.flat()),
         values,
-        status: new Uint32Array(5),
+        status: new Uint32Array(4),
       },
-      { elements: n, stride, slots: 5 },
+      { elements: n, stride, slots: 4 },
       blocks,
       n,
     );
-    expect(decoded!.slice(3 * stride, 3 * stride + n)).toEqual(values.slice(3 * stride, 3 * stride + n));
+    expect(decoded!.slice(2 * stride, 2 * stride + n)).toEqual(values.slice(2 * stride, 2 * stride + n));
   });
 
   it.each(DTYPES)('encode %s', async (name) => {

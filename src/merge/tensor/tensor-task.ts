@@ -2,9 +2,10 @@
  * One output tensor at work: fetches the stored bytes of a tile, brings them to the device and turns them into what a
  * method computes with: slot 0 = W₀, slot i = τᵢ (delta methods) or Wᵢ (weights methods), f32.
  */
+import { dispatchWork } from '../../compute/dispatch-work';
 import type { EngineBuffer } from '../../compute/engine';
 import { exactFloats } from '../../compute/exact';
-import { blockCount } from '../../compute/kernel';
+import { BLOCK, blockCount } from '../../compute/kernel';
 import { decode, inputWords, type SLOT_FORM } from '../../compute/kernels/decode';
 import { lowRank } from '../../compute/kernels/low-rank';
 import { rowScale } from '../../compute/kernels/row-scale';
@@ -174,11 +175,14 @@ async function stage(
     ...formOf(view, slot, form, factors[slot]),
   }));
   const inputs = forms.flatMap(({ view, decoded }) =>
-    view && decoded !== 'leave' && decoded !== 'zeros'
+    view && decoded !== 'leave'
       ? inputWords(decoded, regions.get(view.origin), weightDtype(view.origin))
-      : inputWords(decoded),
+      : inputWords('leave'),
   );
   engine.clear(status);
+  for (const [slot, { decoded, update }] of forms.entries()) {
+    if (decoded === 'leave' && !update) engine.clear(values, slot * stride * 4, elements * 4);
+  }
   engine.write(work.inputs, 0, new Uint8Array(Uint32Array.from(inputs).buffer));
   engine.run(decode, {
     params: { elements, stride, slots: views.length },
@@ -188,20 +192,7 @@ async function stage(
   });
   for (const [slot, { update, decoded, subtracts }] of forms.entries()) {
     if (update) {
-      engine.run(lowRank, {
-        params: {
-          elements,
-          first: tile.begin,
-          cols: update.cols,
-          rank: update.rank,
-          slot: slot * stride,
-          add: decoded === 'leave' ? 0 : 1,
-          scale: update.scale,
-        },
-        buffers: { left: update.left, right: update.right, values },
-        groups: blockCount(elements),
-        elements,
-      });
+      runLowRank(work, tile, slot, update, decoded === 'leave' ? 0 : 1);
       if (update.magnitude) await scaleRows(work, tile, slot, update.cols, update.magnitude);
     }
     if (subtracts) {
@@ -215,17 +206,33 @@ async function stage(
   }
 }
 
-/** How a slot is decoded, and whether the base is subtracted only after its low-rank update. */
+/** Enqueues slot += scale · left · right, or = where nothing is to be added to, in parts that keep a dispatch short. */
+function runLowRank(work: Workspace, tile: Tile, slot: number, update: Factors, add: 0 | 1): void {
+  const { engine, values, stride } = work;
+  const { cols, rank, scale, left, right } = update;
+  const most = Math.max(1, Math.floor(dispatchWork(engine) / rank / BLOCK)) * BLOCK;
+  for (let begin = tile.begin; begin < tile.end; begin += most) {
+    const elements = Math.min(most, tile.end - begin);
+    engine.run(lowRank, {
+      params: { elements, first: begin, cols, rank, slot: slot * stride + begin - tile.begin, add, scale },
+      buffers: { left, right, values },
+      groups: blockCount(elements),
+      elements,
+    });
+  }
+}
+
+/** How a slot is decoded (`leave`: it begins as zeros), and whether the base is subtracted only after its low-rank update. */
 function formOf(
   view: TensorView | undefined,
   slot: number,
   form: SlotForm,
   update: Factors | undefined,
 ): { decoded: keyof typeof SLOT_FORM; subtracts: boolean } {
-  if (!view) return { decoded: 'zeros', subtracts: false };
+  if (!view) return { decoded: 'leave', subtracts: false };
   const isDelta = slot > 0 && form === 'delta';
   const startsFromZero = isDelta && view.onBase && !view.lowRank?.magnitude;
-  if (startsFromZero) return { decoded: update ? 'leave' : 'zeros', subtracts: false };
+  if (startsFromZero) return { decoded: 'leave', subtracts: false };
   if (isDelta && !update) return { decoded: 'change', subtracts: false };
   return { decoded: 'whole', subtracts: isDelta };
 }
