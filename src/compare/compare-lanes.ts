@@ -15,10 +15,9 @@ export function comparingLanes(pairs: readonly TensorPair[], cores: number): num
   const time = (lanes: number) => {
     const cost = (pair: TensorPair) =>
       pairElements(pair) * (isResidentOn(lanes, pairElements(pair)) ? RESIDENT_COST : AGAIN_COST);
-    return pairs.reduce((sum, pair) => sum + cost(pair), 0) / Math.min(lanes, cores);
+    return pairs.reduce((sum, pair) => sum + cost(pair), 0) / lanes;
   };
   let best = 1;
-  for (let lanes = 2; lanes <= Math.min(MOST, cores + 1); lanes++)
-    if (time(lanes) <= time(best)) best = lanes;
+  for (let lanes = 2; lanes <= Math.min(MOST, cores); lanes++) if (time(lanes) <= time(best)) best = lanes;
   return best;
 }

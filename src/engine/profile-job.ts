@@ -28,7 +28,8 @@ export async function runProfile(
   try {
     const wanted = profiledTensors(plan);
     const elements = wanted.reduce((sum, t) => sum + t.elements, 0);
-    engines = await openMergeEngines(request.engine, elements);
+    // as many lanes as cores: none has to wait for another's turn, as those of a merge have
+    engines = await openMergeEngines(request.engine, elements, navigator.hardwareConcurrency);
     const [engine, ...lanes] = engines as [ComputeEngine, ...ComputeEngine[]];
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
     inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
