@@ -139,7 +139,7 @@ function settleSearch(
   let left = wanted - above;
   if (left <= 0) return false;
   if (left <= highest) {
-    finish(target, { prefix: hi, wanted: left, available: highest }, () => everyFifth(counts, 1));
+    finish(target, { prefix: hi, wanted: left, available: highest }, () => perBlock(counts, 1));
     return true;
   }
   left -= highest;
@@ -152,7 +152,7 @@ function settleSearch(
   }
   left -= between;
   if (left > lowest) return false;
-  finish(target, { prefix: lo, wanted: left, available: lowest }, () => everyFifth(counts, 2));
+  finish(target, { prefix: lo, wanted: left, available: lowest }, () => perBlock(counts, 2));
   return true;
 }
 
@@ -163,7 +163,7 @@ function finish(target: KeySearch, search: Search, equal: () => Uint32Array): vo
     wanted < available ? findCut(prefix, wanted, equal()) : { key: prefix, cutBlock: NO_CUT, cutQuota: 0 };
 }
 
-function everyFifth(counts: Uint32Array, word: number): Uint32Array {
+function perBlock(counts: Uint32Array, word: number): Uint32Array {
   return Uint32Array.from(
     { length: counts.length / WINDOW_COUNTS },
     (_, block) => counts[block * WINDOW_COUNTS + word]!,
@@ -182,7 +182,9 @@ function equalInBlocks(keys: Uint32Array, counts: Uint32Array, key: number): Uin
   for (let block = 0; block < equal.length; block++) {
     const place = counts[block * WINDOW_COUNTS + 3]!;
     const end = place + counts[block * WINDOW_COUNTS + 4]!;
-    for (let i = place; i < end; i++) if (keys[i] === key) equal[block]!++;
+    let n = 0;
+    for (let i = place; i < end; i++) if (keys[i] === key) n++;
+    equal[block] = n;
   }
   return equal;
 }
