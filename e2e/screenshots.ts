@@ -53,6 +53,7 @@ try {
       const tabs = size.width < 760 ? ['Recipe', ...TABS] : TABS;
       for (const tab of tabs) {
         await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+        if (tab === 'Output') await filesRead(page);
         await picture(page, `${tab.toLowerCase()}-${size.width}-${colorScheme}`);
       }
     }
@@ -110,6 +111,11 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.getByRole('tab', { name: /^Collapse/ }).click();
   await page.getByRole('button', { name: 'Measure layers' }).click();
   await page.getByText(/^Layer \d of 6 goes/).waitFor();
+}
+
+/** The sizes of the files are known: until then they cannot be downloaded. */
+async function filesRead(page: Page): Promise<void> {
+  await page.locator('button:not([aria-disabled="true"])', { hasText: 'Download all' }).waitFor();
 }
 
 /** The page from the top of what it shows, at rest. */
