@@ -10,9 +10,19 @@ import process from 'node:process';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Page } from 'playwright';
+import { startChromium } from './chromium-process';
 import { hubFaults, powerCuts, type Tally, tally, withFullDisk } from './inject-storage';
 import { type Attempt, storedFacts } from './kill-page';
-import { attempt, openPage, type Rig, randomNumbers, undisturbed, withPage, withRig } from './rig';
+import {
+  attempt,
+  openPage,
+  type Rig,
+  randomNumbers,
+  undisturbed,
+  withPage,
+  withProfile,
+  withRig,
+} from './rig';
 
 /** Bytes that the three models and the merge of them take, with what the cache writes beside them. */
 const ROOM_BYTES = 100_000_000;
@@ -35,6 +45,47 @@ async function fullQuota(rig: Rig, reference: ReadonlyMap<string, string>, share
     if (refusal !== undefined && !refusal.includes('StorageFull')) throw new Error(refusal);
     await session.send('Storage.overrideQuotaForOrigin', { origin });
     return tallyOf(page, rig, reference, how, refusal === undefined);
+  });
+}
+
+/**
+ * Clears the site's storage in the middle of a download or a merge, as a person can in the browser's settings: the
+ * merge must end in words, and go well when the browser is started again.
+ */
+async function clearedStorage(
+  rig: Rig,
+  reference: ReadonlyMap<string, string>,
+  share: number,
+): Promise<Tally> {
+  const how = { kind: 'downloads', engine: 'cpu' } as const;
+  return withProfile(async (profile) => {
+    const first = await startChromium(profile);
+    try {
+      await openPage(first.page, rig.server);
+      const session = await first.page.context().newCDPSession(first.page);
+      const { origin } = new URL(rig.server.url);
+      await first.page.exposeFunction('amalgamMoment', () =>
+        session.send('Storage.clearDataForOrigin', { origin, storageTypes: 'file_systems' }),
+      );
+      const stage = share < 0.5 ? 'downloading' : 'merging';
+      const moment = { stage, share: (2 * share) % 1 } as const;
+      const refusal = await attempt(first.page, rig.hub, { ...how, moment }).then(
+        () => undefined,
+        (thrown: Error) => thrown.message,
+      );
+      if (refusal !== undefined && !/was cleared while|in use|no longer there/.test(refusal))
+        throw new Error(refusal);
+    } finally {
+      await first.kill();
+    }
+    const second = await startChromium(profile);
+    try {
+      await openPage(second.page, rig.server);
+      const { outputs } = await second.page.evaluate(storedFacts);
+      return await tallyOf(second.page, rig, reference, how, outputs.length > 0);
+    } finally {
+      await second.close();
+    }
   });
 }
 
@@ -99,6 +150,7 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
     for (const [what, engine, inject] of [
       ['quota of the browser reached', 'cpu', fullQuota],
       ['crash of the GPU process', 'webgpu', gpuCrash],
+      ['storage cleared by the person', 'cpu', clearedStorage],
     ] as const) {
       const reference = await undisturbed(rig, engine);
       const tallies: Tally[] = [];

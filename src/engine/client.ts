@@ -4,6 +4,7 @@
  */
 import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
+import { watchStorage } from '../store/storage-watch';
 import { trustedWorkerUrl } from '../trusted-worker-url';
 import workerUrl from './engine.worker.ts?worker&url';
 import type { EngineApi, Outcome, RemoteEngine } from './protocol';
@@ -16,14 +17,23 @@ export function connectEngine(worker: Worker = startWorker()): EngineClient {
   let died: AmalgamError | null = null;
   // not one promise that every call races: it would keep what each of them ever answered
   const inFlight = new Set<(error: AmalgamError) => void>();
-  worker.addEventListener('error', (event) => {
-    died = new AmalgamError(
-      'WorkerDied',
+  const die = (message: string, hint: string) => {
+    died = new AmalgamError('WorkerDied', message, hint);
+    for (const reject of inFlight) reject(died);
+  };
+  worker.addEventListener('error', (event) =>
+    die(
       `The engine stopped: ${event.message || 'its worker could not be started'}.`,
       'Reload the page. Downloads that finished are kept.',
+    ),
+  );
+  const dieWithoutStorage = () => {
+    worker.terminate();
+    die(
+      'The browser’s storage for this site was cleared while it was in use.',
+      'Close this tab and open Amalgam again; where a file is still in use then, restart the browser.',
     );
-    for (const reject of inFlight) reject(died);
-  });
+  };
   const orDied = (request: Promise<Outcome>): Promise<Outcome> =>
     new Promise<Outcome>((resolve, reject) => {
       if (died) return reject(died);
@@ -54,9 +64,11 @@ export function connectEngine(worker: Worker = startWorker()): EngineClient {
   ): Promise<Awaited<ReturnType<EngineApi[K]>>> => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = ({ data }: MessageEvent<P>) => onProgress(data);
+    const endWatch = watchStorage(dieWithoutStorage);
     try {
       return await call(method, [request], port2);
     } finally {
+      endWatch();
       port1.close();
     }
   };

@@ -1,0 +1,39 @@
+/**
+ * Watches, from the page, whether the site's storage is cleared while a job runs. A worker that holds a file open then
+ * waits in its next write for ever (Chromium 156), and cannot say so.
+ */
+
+/** An empty folder that is there until everything goes. */
+const MARK = 'in-use';
+const LOOK_MS = 2000;
+
+/**
+ * Calls `onCleared` once when the storage is cleared.
+ * @returns ends the watch
+ */
+export function watchStorage(onCleared: () => void): () => void {
+  let isOver = false;
+  const look = async (root: FileSystemDirectoryHandle) => {
+    while (!isOver) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      const isThere = await root.getDirectoryHandle(MARK).then(
+        () => true,
+        (thrown: unknown) => !(thrown instanceof DOMException && thrown.name === 'NotFoundError'),
+      );
+      if (isThere || isOver) continue;
+      isOver = true;
+      onCleared();
+    }
+  };
+  navigator.storage
+    ?.getDirectory?.()
+    .then(async (root) => {
+      await root.getDirectoryHandle(MARK, { create: true });
+      await look(root);
+    })
+    // a browser without storage, or a private window that refuses it: nothing can be cleared there
+    .catch(() => undefined);
+  return () => {
+    isOver = true;
+  };
+}
