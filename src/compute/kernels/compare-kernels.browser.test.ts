@@ -1,4 +1,4 @@
-/** The kernels of a comparison on both engines, over the same inputs: the bits must be equal. */
+/** The kernels of comparisons and of samples for charts on both engines, over the same inputs: the bits must be equal. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCpuEngine } from '../../cpu/cpu-engine';
 import { createGpuEngine } from '../../gpu/gpu-engine';
@@ -8,9 +8,10 @@ import type { Kernel } from '../kernel';
 import { DIFFERENCE_WORDS, difference, rowSegments } from './difference';
 import { bytesAfter, expectDeclared, floats, sameOnBoth } from './kernels.test.support';
 import { PANEL_CHUNK, panelProduct, panelProductTransposed, panelWork } from './panel-product';
+import { PICKS_PER_GROUP, pickValues } from './pick-values';
 
 const SIZES = [1, 3, 63, 255, 4095, 4097, 33_001];
-const kernels = [difference, panelProduct, panelProductTransposed] as unknown as Kernel[];
+const kernels = [difference, panelProduct, panelProductTransposed, pickValues] as unknown as Kernel[];
 
 let gpu: ComputeEngine;
 const cpu = createCpuEngine();
@@ -97,5 +98,25 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       across.elements,
     );
     expect(rest.z).toEqual(whole.z);
+  });
+
+  it('pick-values copies the picks of the tile and leaves the others', async () => {
+    const values = floats(n + 2, 22);
+    const picks = Uint32Array.from({ length: 77 }, (_, i) => (i * 131) % (2 * n));
+    const after = await expectSame(
+      pickValues as Kernel,
+      { values, picks, picked: new Float32Array(80).fill(7) },
+      { count: 77, first: 5, elements: n, slot: 2, out: 3 },
+      Math.ceil(77 / PICKS_PER_GROUP),
+      77,
+    );
+    const bits = new Uint32Array(values.buffer);
+    const seven = new Uint32Array(new Float32Array([7]).buffer)[0];
+    expect([...after.picked!]).toEqual([
+      seven,
+      seven,
+      seven,
+      ...Array.from(picks, (at) => (at >= 5 && at < 5 + n ? bits[2 + at - 5] : seven)),
+    ]);
   });
 });

@@ -19,7 +19,6 @@ import { expectDeclared, floats, sameOnBoth, words } from './kernels.test.suppor
 import { lowRank } from './low-rank';
 import { maskByScore } from './mask-by-score';
 import { moveValues } from './move-values';
-import { PICKS_PER_GROUP, pickValues } from './pick-values';
 import { RANK_SHIFTS, rankDigit } from './rank-digit';
 import { rowScale } from './row-scale';
 import { rowScore } from './row-score';
@@ -46,7 +45,6 @@ const kernels: Kernel[] = [
   lowRank,
   maskByScore,
   moveValues,
-  pickValues,
   rankDigit,
   rowScale,
   rowScore,
@@ -395,25 +393,5 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       blocks,
       n,
     );
-  });
-
-  it('pick-values copies the picks of the tile and leaves the others', async () => {
-    const values = floats(n + 2, 22);
-    const picks = Uint32Array.from({ length: 77 }, (_, i) => (i * 131) % (2 * n));
-    const after = await expectSame(
-      pickValues as Kernel,
-      { values, picks, picked: new Float32Array(80).fill(7) },
-      { count: 77, first: 5, elements: n, slot: 2, out: 3 },
-      Math.ceil(77 / PICKS_PER_GROUP),
-      77,
-    );
-    const bits = new Uint32Array(values.buffer);
-    const seven = new Uint32Array(new Float32Array([7]).buffer)[0];
-    expect([...after.picked!]).toEqual([
-      seven,
-      seven,
-      seven,
-      ...Array.from(picks, (at) => (at >= 5 && at < 5 + n ? bits[2 + at - 5] : seven)),
-    ]);
   });
 });

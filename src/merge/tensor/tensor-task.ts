@@ -179,11 +179,12 @@ async function stage(
       ? inputWords(decoded, regions.get(view.origin), weightDtype(view.origin))
       : inputWords('leave'),
   );
+  // before anything is enqueued: a write sends off what is
+  engine.write(work.inputs, 0, new Uint8Array(Uint32Array.from(inputs).buffer));
   engine.clear(status);
   for (const [slot, { decoded, update }] of forms.entries()) {
     if (decoded === 'leave' && !update) engine.clear(values, slot * stride * 4, elements * 4);
   }
-  engine.write(work.inputs, 0, new Uint8Array(Uint32Array.from(inputs).buffer));
   engine.run(decode, {
     params: { elements, stride, slots: views.length },
     buffers: { raw, inputs: work.inputs, values, status },
