@@ -12,7 +12,7 @@ const FLAGS = ['-O3', '--noAssert', '--runtime', 'stub', '--importMemory', '--en
 const ID = 'virtual:cpu-kernels';
 
 /** The module's bytes in base64; compiled once per content of the sources. */
-async function compileKernels(): Promise<string> {
+export async function compileKernels(): Promise<string> {
   const sources = readdirSync(FOLDER).filter((name) => name.endsWith('.ts'));
   const hash = createHash('sha256').update(FLAGS.join(' '));
   for (const name of sources) hash.update(name).update(readFileSync(join(FOLDER, name)));

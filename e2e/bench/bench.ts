@@ -6,11 +6,12 @@
  *     npm run bench -- [--quick] [--case TEXT] [--engine cpu|webgpu] [--repeat 2] [--gpu] [--threads] [--dist DIR]
  *
  * `--threads` prints the processor time of the busiest threads below each row; `--dist` measures a studio that is built
- * already, to compare two of them.
+ * already, to compare two of them; `--repeat 0` only brings the models into the browser's storage.
  * Without `--gpu` WebGPU is the software adapter of the tests. What is generated and the browser's profile are kept in
  * node_modules/.cache/amalgam-bench. Memory is read from /proc, on Linux only.
  */
 import { mkdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +19,7 @@ import { parseArgs } from 'node:util';
 import { type BrowserContext, chromium, type Page } from 'playwright';
 import { startAppServer } from '../../src/cli/app-server';
 import { ensureBuilt } from '../../src/cli/build';
-import type { MergeReport } from '../../src/engine/protocol';
+import type { MergeReport, PlanFacts } from '../../src/engine/protocol';
 import type { Recipe } from '../../src/formats/recipe';
 import {
   browserBytes,
@@ -27,12 +28,21 @@ import {
   watchMemory,
   watchThreads,
 } from '../browser-memory';
-import { startFakeHub } from '../fake-hub';
+import { type FakeHub, startFakeHub } from '../fake-hub';
 import type { FakeModel } from '../fake-hub/repository';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
-import { CASES, type Case, EVALUATED_TOKENS, type Look, QUICK_CASES, recipeOf } from './cases';
+import {
+  CALIBRATION,
+  CALIBRATION_TOKENS,
+  CASES,
+  type Case,
+  EVALUATED_TOKENS,
+  type Look,
+  QUICK_CASES,
+  recipeOf,
+} from './cases';
 import { adapter, checkpoint } from './checkpoints';
-import { copyFloor } from './floor';
+import { copyFloor, measureRates, type Rates } from './floor';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const CACHE = join(PROJECT, 'node_modules', '.cache', 'amalgam-bench');
@@ -58,8 +68,12 @@ interface Row {
   name: string;
   engine: string;
   floor: number;
+  /** What the floor consists of. */
+  floorOf: 'bytes' | 'products';
   report: Done;
+  /** Read and written, and written. */
   bytes: number;
+  written: number;
   /** Processor time of all browser processes. */
   processor: number;
   aboveIdle: number;
@@ -119,69 +133,137 @@ async function removeOutput(page: Page): Promise<void> {
   }, OUTPUT);
 }
 
-/** The statistics pass over a recipe, a comparison of its base with its first model, or its perplexity: all only read. */
+async function removeMasks(page: Page): Promise<void> {
+  await page.evaluate(async () => {
+    const root = await navigator.storage.getDirectory();
+    await root.removeEntry('importance', { recursive: true }).catch(() => undefined);
+  });
+}
+
+/** Ids that every shape's vocabulary has. */
+const someIds = (count: number) => Array.from({ length: count }, (_, i) => (i * 7919) % 9000);
+
+/** The statistics pass over a recipe, a comparison of its base with its first model, its perplexity, or its masks. */
 async function look(page: Page, job: Look, recipe: Recipe, engine: string): Promise<Done> {
   const none = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
   if (job === 'profile') {
     return { stages: none, ...(await call<Omit<Done, 'stages'>>(page, job, { recipe, engine })) };
   }
   if (job === 'evaluate') {
-    const ids = Array.from({ length: EVALUATED_TOKENS }, (_, i) => (i * 7919) % 9000);
-    const request = { target: { recipe }, input: { ids }, engine };
+    const request = { target: { recipe }, input: { ids: someIds(EVALUATED_TOKENS) }, engine };
     return { stages: none, ...(await call<Omit<Done, 'stages'>>(page, job, request)) };
+  }
+  if (job === 'importance') {
+    const request = { recipe, engine, destination: { kind: 'nowhere' } };
+    const { seconds } = await call<{ seconds: number }>(page, job, request);
+    return { stages: none, adapter: 'WebAssembly', seconds };
   }
   const [base, finetuned] = [recipe.baseModel, recipe.models?.[0]?.model];
   return call(page, job, { base, finetuned, engine, loraAnalysis: false });
 }
 
-/** One case on one engine: downloads what is missing, then floor and merge in turn; the best of each counts. */
-async function measure(context: BrowserContext, url: string, c: Case, engine: string): Promise<Row> {
+/** The weight files that a recipe reads, by their sha256: the hub says it. */
+async function blobsOf(hub: string, { baseModel, models }: Recipe): Promise<string[]> {
+  const names = [baseModel, ...(models ?? []).map(({ model }) => model)].flatMap(
+    (ref) => ref?.split('+') ?? [],
+  );
+  const trees = [...new Set(names)].map(async (name) => {
+    const [repo, commit = 'main'] = name.split('@');
+    const answer = await fetch(`${hub}/api/models/${repo}/tree/${commit}`);
+    const files = (await answer.json()) as { path: string; lfs?: { oid: string } }[];
+    return files.flatMap(({ path, lfs }) => (path.endsWith('.safetensors') && lfs ? [lfs.oid] : []));
+  });
+  return (await Promise.all(trees)).flat();
+}
+
+/** Downloads what is not in the browser's storage yet, makes masks where they are to be found, and warms the files. */
+async function makeReady(
+  context: BrowserContext,
+  url: string,
+  c: Case,
+  engine: string,
+  hub: FakeHub,
+  models: readonly FakeModel[],
+): Promise<void> {
+  const page = await openStudio(context, url);
+  try {
+    const recipe = await openModels(page, c, hub, models);
+    const { bytesToDownload } = await call<PlanFacts>(page, 'plan', recipe);
+    if (bytesToDownload > 0 || c.masks === 'cached') {
+      await call(page, 'merge', { recipe, engine, destination: { kind: 'nowhere' } });
+    }
+  } finally {
+    await page.close();
+  }
+}
+
+/** The case's recipe, its models opened and pinned. */
+async function openModels(page: Page, c: Case, hub: FakeHub, models: readonly FakeModel[]): Promise<Recipe> {
+  const [base, ...others] = models.map((m) => m.id) as [string, ...string[]];
+  const loras = c.contributors.kind === 'lora';
+  const opened = await call<{ recipe: Recipe }>(page, 'open', {
+    recipe: recipeOf(c, base, loras ? others.map((id) => `${base}+${id}`) : others),
+    hub: { url: hub.url },
+    models: [base, ...others].map((name) => ({ name })),
+    texts: [{ name: CALIBRATION, text: someIds(CALIBRATION_TOKENS) }],
+  });
+  return opened.recipe;
+}
+
+/** One case on one engine: downloads what is missing, then merge and floor in turn; the best of each counts. */
+async function measure(
+  context: BrowserContext,
+  url: string,
+  c: Case,
+  engine: string,
+  rates: Rates,
+): Promise<Row | undefined> {
   const models = await modelsOf(c);
   const hub = await startFakeHub({ models, port: HUB_PORT, cdnPort: HUB_PORT + 1 });
   const rows: Row[] = [];
   try {
-    const [base, ...others] = models.map((m) => m.id) as [string, ...string[]];
-    const loras = c.contributors.kind === 'lora';
-    const recipe = recipeOf(c, base, loras ? others.map((id) => `${base}+${id}`) : others);
-    let blobs: string[] = [];
-    for (let round = 0; round <= Number(options.repeat); round++) {
+    await makeReady(context, url, c, engine, hub, models);
+    // masks are made once: it takes long, and is the same work every time
+    const rounds = c.masks === 'cold' ? Math.min(1, Number(options.repeat)) : Number(options.repeat);
+    for (let round = 0; round < rounds; round++) {
       const page = await openStudio(context, url);
       try {
-        const opened = await call<{ recipe: Recipe }>(page, 'open', {
-          recipe,
-          hub: { url: hub.url },
-          models: [base, ...others].map((name) => ({ name })),
-          texts: [],
-        });
         await removeOutput(page);
-        const destination = { kind: 'downloads', name: OUTPUT };
-        if (round === 0) {
-          // not counted: whatever is not in the browser's storage yet is downloaded
-          const nowhere = { kind: 'nowhere' };
-          const request = { recipe: opened.recipe, engine, destination: nowhere };
-          const { inputs } = await call<MergeReport>(page, 'merge', request);
-          blobs = inputs.map((input) => input.sha256);
-          continue;
-        }
-        await call(page, 'plan', opened.recipe);
+        if (c.masks === 'cold') await removeMasks(page);
+        const recipe = await openModels(page, c, hub, models);
+        const blobs = await blobsOf(hub.url, recipe);
+        // also brings the files into the cache of the system
+        const before = await copyFloor(context, url, blobs, 0);
+        await call(page, 'plan', recipe);
         const idle = browserBytes(process.pid);
         const memory = watchMemory(process.pid);
         const threads = watchThreads(process.pid);
-        const before = browserSeconds(process.pid);
-        const { recipe: pinned } = opened;
+        const begun = browserSeconds(process.pid);
+        const destination = { kind: 'downloads', name: OUTPUT };
         const report: Done =
           c.job === 'merge'
-            ? await call<MergeReport>(page, 'merge', { recipe: pinned, engine, destination })
-            : await look(page, c.job, pinned, engine);
-        const processor = browserSeconds(process.pid) - before;
+            ? await call<MergeReport>(page, 'merge', { recipe, engine, destination })
+            : await look(page, c.job, recipe, engine);
+        const processor = browserSeconds(process.pid) - begun;
         const busy = threads.stop();
         const peak = memory.stop();
         await removeOutput(page);
         const written = report.shards?.reduce((sum, s) => sum + s.bytes, 0) ?? 0;
-        const floor = await copyFloor(context, url, blobs, written);
-        const bytes = written + (await blobBytes(page, blobs));
-        const aboveIdle = peak - idle;
-        rows.push({ name: c.name, engine, floor, report, bytes, processor, aboveIdle, threads: busy });
+        const copied = await copyFloor(context, url, blobs, written);
+        const moved = written > 0 ? copied : Math.min(before, copied);
+        const products = (c.flops ?? 0) / rates.flops;
+        rows.push({
+          name: c.name,
+          engine,
+          floor: Math.max(moved, products),
+          floorOf: products > moved ? 'products' : 'bytes',
+          report,
+          bytes: written + (await blobBytes(page, blobs)),
+          written,
+          processor,
+          aboveIdle: peak - idle,
+          threads: busy,
+        });
       } finally {
         await page.close();
       }
@@ -189,6 +271,7 @@ async function measure(context: BrowserContext, url: string, c: Case, engine: st
   } finally {
     await hub.close();
   }
+  if (rows.length === 0) return undefined;
   const best = rows.reduce((a, b) => (b.report.seconds < a.report.seconds ? b : a));
   return {
     ...best,
@@ -209,14 +292,27 @@ async function blobBytes(page: Page, blobs: readonly string[]): Promise<number> 
   }, blobs);
 }
 
-function print({ name, engine, floor, report, bytes, processor, aboveIdle, threads }: Row): void {
+/** What takes longest of that which can be shared among the cores at best, or not at all. */
+function boundOf({ floor, floorOf, processor, written, report }: Row, { hashed }: Rates): string {
+  const cores = availableParallelism();
+  const bounds: [what: string, seconds: number][] = [
+    [floorOf, floor],
+    ['sha256 of the output', written / hashed],
+    [`processor time on ${cores} cores`, processor / cores],
+  ];
+  const [what, seconds] = bounds.reduce((a, b) => (b[1] > a[1] ? b : a));
+  return `${what}: ${seconds.toPrecision(3)} s, ${((100 * seconds) / report.seconds).toFixed(0)} %`;
+}
+
+function print(row: Row, rates: Rates): void {
+  const { name, engine, floor, floorOf, report, bytes, processor, aboveIdle, threads } = row;
   const { seconds, stages } = report;
   const sum = Object.values(stages).reduce((a, b) => a + b, 0);
   const s = (x: number) => (x < 0.995 ? x.toFixed(3) : x.toFixed(2));
   const cells = [
     name,
     `${engine} (${report.adapter})`,
-    s(floor),
+    `${s(floor)}${floorOf === 'products' ? ' (products)' : ''}`,
     s(seconds),
     (seconds / floor).toFixed(2),
     (bytes / seconds / 1e6).toFixed(0),
@@ -224,6 +320,7 @@ function print({ name, engine, floor, report, bytes, processor, aboveIdle, threa
     `${((100 * sum) / seconds).toFixed(0)} %`,
     s(processor),
     (aboveIdle / 2 ** 20).toFixed(0),
+    boundOf(row, rates),
   ];
   console.log(`| ${cells.join(' | ')} |`);
   if (!options.threads) return;
@@ -247,14 +344,19 @@ const context = await chromium.launchPersistentContext(join(CACHE, 'profile'), {
   args: ['--headless=new', '--no-sandbox', ...CHROMIUM_ARGS, ...(options.gpu ? [] : SWIFTSHADER_ARGS)],
 });
 try {
+  const rates = await measureRates(context, server.url);
   console.log(
-    '| case | engine | floor s | merge s | ratio | MB/s | read | upload | compute | readback | write | stages / wall | processor s | MiB above idle |',
+    `One thread: ${(rates.flops / 1e9).toFixed(1)} GFLOP/s in products of matrices, ${(rates.hashed / 1e6).toFixed(0)} MB/s of sha256.`,
   );
-  console.log(`|${' --- |'.repeat(2)}${' ---: |'.repeat(12)}`);
+  console.log(
+    '| case | engine | floor s | merge s | ratio | MB/s | read | upload | compute | readback | write | stages / wall | processor s | MiB above idle | bound |',
+  );
+  console.log(`|${' --- |'.repeat(2)}${' ---: |'.repeat(12)} --- |`);
   for (const c of cases) {
     for (const engine of c.engines) {
       if (options.engine === undefined || options.engine === engine) {
-        print(await measure(context, server.url, c, engine));
+        const row = await measure(context, server.url, c, engine, rates);
+        if (row) print(row, rates);
       }
     }
   }

@@ -1,12 +1,23 @@
 /** What the benchmark merges: each case is a recipe over generated checkpoints. */
 import type { Recipe, RecipeParameters } from '../../src/formats/recipe';
-import { LLAMA_1B, LLAMA_3B, QWEN_05B, QWEN_SLICE, type Shape } from './shapes';
+import {
+  evaluationFlops,
+  importanceFlops,
+  LLAMA_1B,
+  LLAMA_3B,
+  QWEN_05B,
+  QWEN_SLICE,
+  type Shape,
+} from './shapes';
 
-export type Look = 'profile' | 'compare' | 'evaluate';
+export type Look = 'profile' | 'compare' | 'evaluate' | 'importance';
 
 export interface Case {
   name: string;
-  /** What is done with the models; `profile` is the statistics pass, `evaluate` the perplexity of the base. */
+  /**
+   * What is done with the models; `profile` is the statistics pass, `evaluate` the perplexity of the base, `importance`
+   * the masks alone.
+   */
   job: 'merge' | Look;
   shape: Shape | 'sample';
   method: string;
@@ -15,6 +26,10 @@ export interface Case {
   parameters: RecipeParameters;
   modelParameters: RecipeParameters;
   engines: readonly ('cpu' | 'webgpu')[];
+  /** Whether what importance chose is there already, or made anew every time. */
+  masks?: 'cold' | 'cached';
+  /** Floating point operations of its matrix products, where that is what it consists of. */
+  flops?: number;
 }
 
 const tuned = (count: number) => ({ kind: 'tuned', count }) as const;
@@ -45,18 +60,50 @@ function merge(
   return {
     ...method,
     job: 'merge' as const,
-    name: `${name}, ${method.method}, ${contributors.count} ${what}`,
+    name: `${name}, ${method.method}, ${contributors.count === 0 ? 'base alone' : `${contributors.count} ${what}`}`,
     shape,
     contributors,
     engines,
   };
 }
 
-/** Tokens of a text that is evaluated. */
+/** Tokens of a text that is evaluated, or that models are calibrated on. */
 export const EVALUATED_TOKENS = 512;
+export const CALIBRATION_TOKENS = 1024;
+const CALIBRATION_WINDOW = 256;
+/** The name of the text they are calibrated on. */
+export const CALIBRATION = 'tokens';
+
+const IMPORTANCE: Method = {
+  method: 'task_arithmetic',
+  parameters: {
+    selector: 'importance',
+    // its steps are as many as the data wants: there is no floor for them
+    compensation: 'off',
+    calibration_windows: CALIBRATION_TOKENS / CALIBRATION_WINDOW,
+    calibration_window: CALIBRATION_WINDOW,
+  },
+  modelParameters: { weight: 0.5, density: 0.2, calibration: CALIBRATION },
+};
+
+/** Importance of one model, made as masks alone or on the way to a merge; or a merge that finds them. */
+function importance(shape: Shape, what: 'masks' | 'cold merge' | 'cached merge'): Case {
+  const isCached = what === 'cached merge';
+  return {
+    ...merge(shape, IMPORTANCE, tuned(1), cpu),
+    job: what === 'masks' ? 'importance' : 'merge',
+    name: {
+      masks: `${shape.name}, importance of one model, ${CALIBRATION_TOKENS} tokens`,
+      'cold merge': `${shape.name}, task_arithmetic by importance, cold masks`,
+      'cached merge': `${shape.name}, task_arithmetic by importance, cached masks`,
+    }[what],
+    masks: isCached ? 'cached' : 'cold',
+    ...(isCached ? {} : { flops: importanceFlops(shape, CALIBRATION_TOKENS) }),
+  };
+}
 
 /** Reads the models and writes nothing. `compare` takes base and first model, `evaluate` the base alone. */
-function look(job: Look, shape: Shape, count: number): Case {
+function look(job: Exclude<Look, 'importance'>, shape: Shape, count: number): Case {
   const what = {
     profile: `statistics pass, ${count} models`,
     compare: 'compare two models',
@@ -65,7 +112,8 @@ function look(job: Look, shape: Shape, count: number): Case {
   // what the floor reads is what is read
   const method: Method =
     job === 'evaluate' ? { ...LINEAR, method: 'passthrough', modelParameters: {} } : TASK;
-  return { ...merge(shape, method, tuned(count), cpu), job, name: `${shape.name}, ${what}` };
+  const flops = job === 'evaluate' ? { flops: evaluationFlops(shape, EVALUATED_TOKENS) } : {};
+  return { ...merge(shape, method, tuned(count), cpu), job, name: `${shape.name}, ${what}`, ...flops };
 }
 
 /** Cases of the whole benchmark. The software adapter takes minutes for them, so webgpu is for `--engine webgpu`. */
@@ -83,7 +131,10 @@ export const CASES: readonly Case[] = [
   look('compare', QWEN_05B, 1),
   look('evaluate', QWEN_05B, 0),
   merge(LLAMA_1B, TASK, { kind: 'lora', count: 3 }, cpu),
-  merge(LLAMA_3B, TASK, tuned(1), cpu),
+  // no fine-tunes: base, output and the floor's copy alone are 19 GB
+  merge(LLAMA_3B, LINEAR, tuned(0), cpu),
+  merge(LLAMA_3B, TASK, { kind: 'lora', count: 3 }, cpu),
+  importance(QWEN_SLICE, 'cold merge'),
 ];
 
 /** The short version: the sample family, and two layers of the 0.5 B shape. */
@@ -99,13 +150,16 @@ export const QUICK_CASES: readonly Case[] = [
   look('profile', QWEN_SLICE, 2),
   look('compare', QWEN_SLICE, 1),
   look('evaluate', QWEN_SLICE, 0),
+  importance(QWEN_SLICE, 'masks'),
+  importance(QWEN_SLICE, 'cached merge'),
   merge(QWEN_SLICE, TASK, { kind: 'lora', count: 3 }, cpu),
 ];
 
 /** The recipe of a case over models with the given names. */
 export function recipeOf(c: Case, base: string, contributors: readonly string[]): Recipe {
-  // slerp is the path from its base to one other model, passthrough is the base as it is
-  const listed = ['slerp', 'passthrough'].includes(c.method) ? [base, ...contributors] : contributors;
+  // slerp is the path from its base to one other model; passthrough, and linear of nothing else, take the base as it is
+  const withBase = ['slerp', 'passthrough'].includes(c.method) || contributors.length === 0;
+  const listed = withBase ? [base, ...contributors] : contributors;
   return {
     mergeMethod: c.method,
     ...(['linear', 'passthrough'].includes(c.method) ? {} : { baseModel: base }),

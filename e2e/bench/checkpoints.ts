@@ -13,6 +13,7 @@ const BASE_SCALE = 0.02;
 const CHANGE_SCALE = 0.002;
 
 let pool: Float32Array | undefined;
+let basePool: Uint16Array | undefined;
 
 /** Sums of four uniforms: bell-shaped, variance 1. */
 function bellPool(): Float32Array {
@@ -30,23 +31,31 @@ function bellPool(): Float32Array {
   return pool;
 }
 
+const bits = new Uint32Array(1);
+const float = new Float32Array(bits.buffer);
+
+function bf16(value: number): number {
+  float[0] = value;
+  return f32ToBf16(bits[0]!);
+}
+
+/** The pool as BF16 weights of a base. */
+function baseValues(): Uint16Array {
+  basePool ??= Uint16Array.from(bellPool(), (value) => bf16(value * BASE_SCALE));
+  return basePool;
+}
+
 /** BF16 of block `block`: base values, and for a fine-tune (model > 0) a change to every one of them. */
 function fillBlock(out: Uint16Array, block: number, model: number): void {
-  const values = bellPool();
-  const bits = new Uint32Array(1);
-  const float = new Float32Array(bits.buffer);
   const at = (seed: number) => (Math.imul(block + 1, 0x85ebca6b + 0x27d4eb2f * seed) >>> 0) % POOL;
   const base = at(0);
+  out.set(baseValues().subarray(base, base + out.length));
+  if (model === 0) return;
+  const values = bellPool();
   const change = at(model);
   for (let e = 0; e < out.length; e++) {
-    float[0] = values[base + e]! * BASE_SCALE;
-    let half = f32ToBf16(bits[0]!);
-    if (model > 0) {
-      bits[0] = half << 16;
-      float[0] = float[0]! + values[change + e]! * CHANGE_SCALE;
-      half = f32ToBf16(bits[0]!);
-    }
-    out[e] = half;
+    bits[0] = out[e]! << 16;
+    out[e] = bf16(float[0]! + values[change + e]! * CHANGE_SCALE);
   }
 }
 

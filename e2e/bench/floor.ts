@@ -1,8 +1,14 @@
-/** The floor: the same bytes read and written through the same storage, with nothing done to them. */
+/**
+ * The floor: the same bytes read and written through the same storage, with nothing done to them; and what one thread
+ * does of products and hashes.
+ */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import type { BrowserContext } from 'playwright';
+import { compileKernels } from '../../assembly/vite-plugin';
 
 /** Runs in a dedicated worker of the studio's origin. Reads and writes as the studio does, in pieces of 8 MiB. */
-const WORKER = `
+const COPY_WORKER = `
 onmessage = async ({ data: { blobs, bytes } }) => {
   const root = await navigator.storage.getDirectory();
   const folder = await root.getDirectoryHandle('blobs', { create: true });
@@ -31,7 +37,67 @@ onmessage = async ({ data: { blobs, bytes } }) => {
   postMessage({ seconds: (end - begin) / 1000, flush: (end - read) / 1000 });
 };`;
 
-const PATH = 'bench-floor.js';
+/** Runs there too: GFLOP/s of a product of matrices, and MB/s of sha256, on one thread; the best of several. */
+const RATES_WORKER = `
+importScripts('bench-sha256.js');
+const best = (times, act) => {
+  let least = Infinity;
+  for (let i = 0; i < times; i++) {
+    const begin = performance.now();
+    act();
+    least = Math.min(least, performance.now() - begin);
+  }
+  return least / 1000;
+};
+onmessage = async ({ data: { kernels } }) => {
+  const memory = new WebAssembly.Memory({ initial: 1024 });
+  const bytes = Uint8Array.from(atob(kernels), (c) => c.charCodeAt(0));
+  const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
+  const [rows, inputs, outputs, scratch, w] = [256, 896, 4864, 64, 65536];
+  const x = w + inputs * outputs * 4;
+  const y = x + rows * inputs * 4;
+  new Float32Array(memory.buffer, w, (inputs * outputs + rows * inputs)).fill(0.5);
+  const product = () => instance.exports.matmulBlock(
+    w, 0, inputs, outputs, x, inputs * 4, rows, 0, y, outputs * 4, 0, 1, scratch);
+  const flops = (2 * rows * inputs * outputs) / best(10, product);
+  const sha256 = await hashwasm.createSHA256();
+  const piece = new Uint8Array(2 ** 25);
+  const hashed = piece.length / best(5, () => sha256.init().update(piece).digest());
+  postMessage({ flops, hashed });
+};`;
+
+const PAGE = 'bench-floor.html';
+
+/** Runs a worker on a page of the studio's origin, without the studio's script policy. */
+async function inWorker<T>(
+  context: BrowserContext,
+  url: string,
+  scripts: Readonly<Record<string, string>>,
+  job: unknown,
+): Promise<T> {
+  const page = await context.newPage();
+  try {
+    for (const [path, body] of Object.entries(scripts)) {
+      await page.route(`${url}${path}`, (route) => route.fulfill({ contentType: 'text/javascript', body }));
+    }
+    await page.route(`${url}${PAGE}`, (route) =>
+      route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>floor</title>' }),
+    );
+    await page.goto(`${url}${PAGE}`);
+    return await page.evaluate(
+      ([path, request]) =>
+        new Promise<T>((resolve, reject) => {
+          const worker = new Worker(path as string);
+          worker.onmessage = ({ data }) => resolve(data);
+          worker.onerror = (event) => reject(new Error(event.message));
+          worker.postMessage(request);
+        }),
+      [Object.keys(scripts)[0], job] as const,
+    );
+  } finally {
+    await page.close();
+  }
+}
 
 /**
  * Seconds to read the blobs once and to write `bytes` bytes, flushed.
@@ -43,28 +109,26 @@ export async function copyFloor(
   blobs: readonly string[],
   bytes: number,
 ): Promise<number> {
-  const page = await context.newPage();
-  try {
-    await page.route(`${url}${PATH}`, (route) =>
-      route.fulfill({ contentType: 'text/javascript', body: WORKER }),
-    );
-    // a page of the origin without the studio's script policy: only the floor's worker runs there
-    await page.route(`${url}bench-floor.html`, (route) =>
-      route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>floor</title>' }),
-    );
-    await page.goto(`${url}bench-floor.html`);
-    const result = await page.evaluate(
-      ([path, job]) =>
-        new Promise<{ seconds: number }>((resolve, reject) => {
-          const worker = new Worker(path as string);
-          worker.onmessage = ({ data }) => resolve(data);
-          worker.onerror = (event) => reject(new Error(event.message));
-          worker.postMessage(job);
-        }),
-      [PATH, { blobs: [...blobs], bytes }] as const,
-    );
-    return result.seconds;
-  } finally {
-    await page.close();
-  }
+  const job = { blobs: [...blobs], bytes };
+  const { seconds } = await inWorker<{ seconds: number }>(
+    context,
+    url,
+    { 'bench-copy.js': COPY_WORKER },
+    job,
+  );
+  return seconds;
+}
+
+export interface Rates {
+  /** Floating point operations a second of the studio's own product of matrices, 256 rows by 896 × 4864 in f32. */
+  flops: number;
+  /** Bytes of sha256 a second. */
+  hashed: number;
+}
+
+/** What one thread does here of what a merge cannot do without. */
+export async function measureRates(context: BrowserContext, url: string): Promise<Rates> {
+  const sha256 = readFileSync(fileURLToPath(import.meta.resolve('hash-wasm/dist/sha256.umd.min.js')), 'utf8');
+  const scripts = { 'bench-rates.js': RATES_WORKER, 'bench-sha256.js': sha256 };
+  return inWorker<Rates>(context, url, scripts, { kernels: await compileKernels() });
 }

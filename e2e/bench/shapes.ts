@@ -69,6 +69,26 @@ export function linears(shape: Shape): [module: string, rows: number, cols: numb
   ];
 }
 
+/** Elements of all linear modules. */
+function linearElements(shape: Shape): number {
+  return shape.layers * linears(shape).reduce((sum, [, rows, cols]) => sum + rows * cols, 0);
+}
+
+/** Floating point operations of the matrix products that score `tokens` tokens, attention left out. */
+export function evaluationFlops(shape: Shape, tokens: number): number {
+  return 2 * tokens * (linearElements(shape) + shape.vocabulary * shape.hidden);
+}
+
+/**
+ * The same for importance without compensation: the linear modules on `tokens` tokens, and half of XᵀX for each of a
+ * layer's four inputs.
+ */
+export function importanceFlops(shape: Shape, tokens: number): number {
+  const inputs = [shape.hidden, shape.heads * shape.headDim, shape.hidden, shape.ffn];
+  const grams = shape.layers * tokens * inputs.reduce((sum, width) => sum + width ** 2, 0);
+  return 2 * tokens * linearElements(shape) + grams;
+}
+
 /** Every tensor in the order of its name, as checkpoints on the Hub have them. Tied heads are not stored. */
 export function tensorsOf(shape: Shape): [name: string, shape: number[]][] {
   const layer = (i: number): [string, number[]][] => [
