@@ -11,7 +11,7 @@ import { methodById } from '../src/merge/methods';
 import { makePlan } from '../src/merge/plan/make-plan';
 import { planShards } from '../src/merge/plan/shards';
 import { runPlan } from '../src/merge/run/run';
-import type { ReadTensor } from '../src/merge/tensor/tensor-task';
+import type { ReadTensor } from '../src/merge/tensor/read-tensor';
 import { bufferSource } from '../src/sources/buffer-source';
 import { findFile, type ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';

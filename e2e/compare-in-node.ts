@@ -4,8 +4,8 @@ import type { CompareOptions } from '../src/compare/compare-tensors';
 import { openSides, type Sides } from '../src/compare/sides';
 import { createCpuEngine } from '../src/cpu/cpu-engine';
 import { openModel } from '../src/merge/inputs/open-model';
-import type { TensorRef } from '../src/merge/plan/plan';
-import type { ReadTensor } from '../src/merge/tensor/tensor-task';
+import type { TensorRef } from '../src/merge/inputs/tensor-view';
+import type { ReadTensor } from '../src/merge/tensor/read-tensor';
 import type { ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';
 

@@ -1,6 +1,6 @@
 import { isAbsolute, join } from 'node:path';
 import { createCpuEngine } from '../src/cpu/cpu-engine';
-import type { TensorReport } from '../src/engine/protocol';
+import type { TensorReport } from '../src/engine/protocol-job';
 import { isWeightDtype } from '../src/formats/dtype';
 import { decodeToF32 } from '../src/formats/half';
 import { parseRecipe } from '../src/formats/recipe-yaml';
@@ -13,7 +13,7 @@ import { finishShards, inputName } from '../src/merge/plan/shards';
 import { runPlan } from '../src/merge/run/run';
 import type { Prepared } from '../src/merge/tensor/prepared';
 import { readingRows } from '../src/merge/tensor/read-rows';
-import type { ReadTensor } from '../src/merge/tensor/tensor-task';
+import type { ReadTensor } from '../src/merge/tensor/read-tensor';
 import type { ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';
 

@@ -65,6 +65,9 @@ const MAY_IMPORT: Record<string, string[]> = {
  */
 const MERGE_FLOORS = ['inputs', 'vocabulary', 'tensor', 'methods', 'plan', 'profile', 'run'];
 
+/** The parts of the studio's one store name the whole in their types, and the whole is made of them. */
+const SLICES_OF_THE_STORE = /^ui\/(state\/|local\/run-shelf$|(compare|collapse)\/\w+-facts$)/;
+
 /** Files at the root of `src` that every room may use, and the boundary's types, which may be named anywhere. */
 const FOR_ALL = ['errors', 'trusted-worker-url'];
 const TYPES_FOR_ALL = ['engine/protocol', 'compute/engine'];
@@ -153,6 +156,29 @@ describe('rooms', () => {
       }),
     );
     expect(wrong).toEqual([]);
+  });
+
+  test('no file needs itself: imports run in no circle, types included', () => {
+    const paths = new Set(production.map(({ path }) => path));
+    const needs = new Map(
+      production.map((source) => [
+        source.path,
+        source.imports.flatMap(({ specifier }) => {
+          const target = resolveImport(source, specifier);
+          return target !== undefined && paths.has(target) ? [target] : [];
+        }),
+      ]),
+    );
+    const reaches = (from: string) => {
+      const seen = new Set<string>();
+      const open = [from];
+      for (let path = open.pop(); path !== undefined; path = open.pop()) {
+        for (const next of needs.get(path)!) if (!seen.has(next)) open.push(seen.add(next) && next);
+      }
+      return seen;
+    };
+    const inCircles = [...paths].filter((path) => reaches(path).has(path));
+    expect(inCircles.filter((path) => !SLICES_OF_THE_STORE.test(path))).toEqual([]);
   });
 
   test('each platform API is used in its own room only', () => {

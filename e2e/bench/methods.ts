@@ -16,7 +16,7 @@ import { chromium, type Page } from 'playwright';
 import { createServer } from 'vite';
 import { startAppServer } from '../../src/cli/app-server';
 import { ensureBuilt } from '../../src/cli/build';
-import type { MergeReport } from '../../src/engine/protocol';
+import type { MergeReport } from '../../src/engine/protocol-merge';
 import type { Recipe } from '../../src/formats/recipe';
 import type { MergeMethod } from '../../src/merge/method';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';

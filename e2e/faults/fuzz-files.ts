@@ -7,7 +7,7 @@ import { parseRecipe } from '../../src/formats/recipe-yaml';
 import type { StoredTensor } from '../../src/formats/safetensors-header';
 import { bufferSource } from '../../src/sources/buffer-source';
 import { recipeInLink, recipeLink } from '../../src/ui/local/recipe-link';
-import type { FuzzTarget } from './fuzz-targets';
+import type { FuzzTarget } from './fuzz-target';
 
 const adapter = parseAdapterConfig(
   '{"peft_type":"LORA","r":8,"lora_alpha":16,"target_modules":["q_proj","v_proj","embed_tokens"],"modules_to_save":["lm_head"],"use_dora":true,"bias":"none"}',

@@ -1,4 +1,5 @@
 /** Every parser that reads what somebody else wrote, with sound inputs to damage and what must hold of what it takes. */
+
 import { parseAdapterConfig } from '../../src/formats/adapter-config';
 import { DTYPE_BITS, type Dtype } from '../../src/formats/dtype';
 import { parseHubId } from '../../src/formats/hub-id';
@@ -14,16 +15,7 @@ import { readTokenizerJson } from '../../src/formats/tokenizer-json';
 import { announcedWaitMs } from '../../src/sources/transfer';
 import { parseRecord } from '../../src/store/blob-record';
 import { fileTargets } from './fuzz-files';
-
-export interface FuzzTarget {
-  name: string;
-  /** Sound inputs. */
-  seeds: (string | Uint8Array<ArrayBuffer>)[];
-  /** Parses; resolves to what is wrong with having taken it, or undefined. Throws AmalgamError to refuse. */
-  parse(bytes: Uint8Array<ArrayBuffer>): string | undefined | Promise<string | undefined>;
-  /** At least so many mutations in the long run. */
-  runs: number;
-}
+import type { FuzzTarget } from './fuzz-target';
 
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 const encoder = new TextEncoder();

@@ -9,7 +9,8 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import { AmalgamError } from '../../src/errors';
-import { type FuzzTarget, fuzzTargets, seedBytes } from './fuzz-targets';
+import type { FuzzTarget } from './fuzz-target';
+import { fuzzTargets, seedBytes } from './fuzz-targets';
 
 const SLOW_MS = 100;
 

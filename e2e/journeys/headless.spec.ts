@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import type { MergeReport } from '../../src/engine/protocol';
+import type { MergeReport } from '../../src/engine/protocol-merge';
 import type { EvaluateReport } from '../../src/engine/protocol-run';
 import { expectSampleTies, readSafetensors } from './merged-folder';
 

@@ -2,8 +2,8 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import process from 'node:process';
-import type { MergeReport } from '../engine/protocol';
 import type { DatasetRequest } from '../engine/protocol-dataset';
+import type { MergeReport } from '../engine/protocol-merge';
 import type { RunTarget } from '../engine/protocol-run';
 import { AmalgamError, errorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';

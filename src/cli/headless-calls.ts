@@ -1,15 +1,5 @@
 /** What crosses between the command in Node and its page in Chromium: plain data, errors as facts. */
-import type {
-  EngineFacts,
-  InterruptedRun,
-  MergeReport,
-  MergeRequest,
-  ModelFacts,
-  PlanFacts,
-  Progress,
-  VerifyReport,
-  VerifyRequest,
-} from '../engine/protocol';
+import type { EngineFacts } from '../engine/protocol';
 import type {
   CollapseProgress,
   CollapseReport,
@@ -26,6 +16,16 @@ import type {
 } from '../engine/protocol-compare';
 import type { DatasetRequest, DatasetText } from '../engine/protocol-dataset';
 import type { CalibrationText, ImportanceReport, ImportanceRequest } from '../engine/protocol-importance';
+import type { Progress } from '../engine/protocol-job';
+import type {
+  InterruptedRun,
+  MergeReport,
+  MergeRequest,
+  VerifyReport,
+  VerifyRequest,
+} from '../engine/protocol-merge';
+import type { ModelFacts } from '../engine/protocol-models';
+import type { PlanFacts } from '../engine/protocol-plan';
 import type { ProfileReport, ProfileRequest } from '../engine/protocol-profile';
 import type {
   EvaluateReport,

@@ -1,5 +1,5 @@
 import { connectEngine } from '../engine/client';
-import type { ModelFacts } from '../engine/protocol';
+import type { ModelFacts } from '../engine/protocol-models';
 import { errorFacts } from '../errors';
 import { renameRepositories } from '../formats/recipe-models';
 import type { AnyProgress, HeadlessCalls, Outcome } from './headless-calls';

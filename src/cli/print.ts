@@ -1,5 +1,6 @@
-import type { MergeReport, PlanFacts, PlanProblem, VerifyReport } from '../engine/protocol';
 import type { DatasetText } from '../engine/protocol-dataset';
+import type { MergeReport, VerifyReport } from '../engine/protocol-merge';
+import type { PlanFacts, PlanProblem } from '../engine/protocol-plan';
 import type { EvaluateReport, RunningProgress } from '../engine/protocol-run';
 import { displayName } from '../formats/names';
 import {

@@ -1,6 +1,6 @@
 /** The tensors of an adapter under PEFT's key names (its `save_and_load.py`), from what changed and the ranks chosen. */
 import { isWeightDtype } from '../formats/dtype';
-import type { ModelTensor } from '../merge/inputs/model-tensors';
+import type { ModelTensor } from '../merge/inputs/model';
 import { isPlain } from '../merge/plan/untouched';
 import { type AdapterEntry, copied, inMemory } from './adapter-file';
 import { encoded, firstRanks, firstRanksByOutput } from './lora-factors';

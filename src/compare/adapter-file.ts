@@ -1,8 +1,9 @@
 /** `adapter_model.safetensors` before it is written: factors in memory, whole tensors where they are stored. */
 import { type Dtype, type WeightDtype, weightBytes } from '../formats/dtype';
 import { buildSafetensorsHeader, sortForFile } from '../formats/safetensors-write';
-import type { ShardPlan, TensorRef } from '../merge/plan/plan';
-import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { TensorRef } from '../merge/inputs/tensor-view';
+import type { ShardPlan } from '../merge/plan/plan';
+import type { ReadTensor } from '../merge/tensor/read-tensor';
 import type { ByteSource } from '../sources/byte-source';
 
 export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';

@@ -1,5 +1,5 @@
 import type { ArchitectureComparison, ArchitectureFacts } from '../engine/protocol-compare';
-import type { Model } from '../merge/inputs/model-tensors';
+import type { Model } from '../merge/inputs/model';
 import { elementCount, layerCount } from '../merge/inputs/open-model';
 
 /** What two models are built like, and where they differ, in words. Nothing is read. */

@@ -1,8 +1,8 @@
 /** The first pass of an extraction: what changed, and the factors of what can have factors. */
 import type { ComputeEngine } from '../compute/engine';
 import type { RankChoice } from '../engine/protocol-compare';
-import type { Model } from '../merge/inputs/model-tensors';
-import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { Model } from '../merge/inputs/model';
+import type { ReadTensor } from '../merge/tensor/read-tensor';
 import { throwIfCancelled } from './compare-tensors';
 import { decompose, decomposesExactly } from './decompose';
 import { SPECTRUM_VALUES } from './likeness';

@@ -1,6 +1,6 @@
 /** What PEFT can do with each tensor that changed: factors, a whole module, a bias of lora_B, or nothing. */
 import type { ExtractLoraRequest } from '../engine/protocol-compare';
-import type { Model } from '../merge/inputs/model-tensors';
+import type { Model } from '../merge/inputs/model';
 import { canonicalName } from '../models/families';
 import { isBuffer, splitLayer, tensorRole } from '../models/tensor-role';
 

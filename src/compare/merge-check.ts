@@ -1,10 +1,11 @@
 /** Merging an adapter that is about to be written into its base, and measuring how far from the fine-tune it lands. */
 import { AmalgamError, errorFacts } from '../errors';
 import { openAdapter } from '../merge/inputs/adapter';
-import { type Model, modelTensors } from '../merge/inputs/model-tensors';
+import type { Model } from '../merge/inputs/model';
+import { modelTensors } from '../merge/inputs/model-tensors';
 import { settleHeads } from '../merge/plan/tied-heads';
 import { collectProblems } from '../merge/problems';
-import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { ReadTensor } from '../merge/tensor/read-tensor';
 import { bufferSource } from '../sources/buffer-source';
 import type { ModelFolder } from '../sources/model-folder';
 import { ADAPTER_WEIGHTS, type AdapterFile } from './adapter-file';

@@ -1,6 +1,6 @@
 /** The tensors of two models side by side: which can be compared, and what stands alone or has another shape. */
 import { type Dtype, isWeightDtype } from '../formats/dtype';
-import type { Model, ModelTensor } from '../merge/inputs/model-tensors';
+import type { Model, ModelTensor } from '../merge/inputs/model';
 import { elementCount } from '../merge/inputs/open-model';
 import { inTensorOrder } from '../models/tensor-role';
 

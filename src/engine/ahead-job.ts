@@ -22,8 +22,8 @@ import { openEngine } from './choose-engine';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
 import { hashInputs } from './output-files';
-import type { Progress } from './protocol';
-import type { AheadReport, WorkAhead } from './protocol-importance';
+import type { AheadReport } from './protocol-importance';
+import type { Progress, WorkAhead } from './protocol-job';
 import { openModelOn, plannedConfig } from './running-model';
 
 export interface Ahead {

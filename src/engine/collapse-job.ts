@@ -15,9 +15,9 @@ import type { Plan } from '../merge/plan/plan';
 import { inputName, planShards } from '../merge/plan/shards';
 import { runPlan } from '../merge/run/run';
 import { AMALGAM_VERSION } from '../merge/version';
-import type { Destination } from '../write/destination';
+import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
-import { ShardWriter, type WrittenShard } from '../write/shard-writer';
+import { ShardWriter } from '../write/shard-writer';
 import { openEngine } from './choose-engine';
 import {
   cutCalibration,

@@ -1,6 +1,6 @@
 /** What comparing and extracting have in common: the two models, their files, and the progress of going through them. */
 import { openSides, type Sides, weightFiles } from '../compare/sides';
-import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { ReadTensor } from '../merge/tensor/read-tensor';
 import { bytesToDownload } from '../store/cached-source';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';

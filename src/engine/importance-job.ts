@@ -11,8 +11,8 @@ import { writeText } from '../write/write-text';
 import { aheadMessage, workAhead } from './ahead-job';
 import { requireClean } from './merge-job';
 import type { OpenModels } from './models';
-import type { Progress } from './protocol';
 import type { ImportanceReport, ImportanceRequest } from './protocol-importance';
+import type { Progress } from './protocol-job';
 
 /**
  * Works out the masks of a plan and writes `masks.safetensors`, a tensor of bytes [rows, ⌈cols/8⌉] for every mask with

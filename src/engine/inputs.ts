@@ -2,7 +2,7 @@
 
 import { inputName } from '../merge/plan/shards';
 import { readingRows } from '../merge/tensor/read-rows';
-import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { ReadTensor } from '../merge/tensor/read-tensor';
 import type { OpenSource } from '../store/blob-source';
 import { openCached } from '../store/cached-source';
 import type { OpenModels } from './models';

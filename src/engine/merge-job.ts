@@ -9,11 +9,10 @@ import { runPlan } from '../merge/run/run';
 import { measuredTensors } from '../merge/run/whole-model';
 import type { Prepared } from '../merge/tensor/prepared';
 import { AMALGAM_VERSION } from '../merge/version';
-import type { Destination } from '../write/destination';
+import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import type { ResumePoint } from '../write/resume-point';
 import type { RunJournal } from '../write/run-journal';
-import type { WrittenShard } from '../write/shard-writer';
 import { aheadMessage, workAhead } from './ahead-job';
 import { openEngine, openMergeEngines } from './choose-engine';
 import { deviceRecovery } from './device-recovery';
@@ -21,7 +20,8 @@ import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
 import { dataBytes, hashInputs, writeIndex, writeSmallFiles } from './output-files';
 import { type ProgressMeter, progressMeter } from './progress';
-import type { MergeReport, MergeRequest, Progress } from './protocol';
+import type { Progress } from './protocol-job';
+import type { MergeReport, MergeRequest } from './protocol-merge';
 import { openRunRecord, type RunRecord } from './run-record';
 
 /** Failures that would come again: what is written is of no use then. */

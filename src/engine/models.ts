@@ -8,7 +8,7 @@ import type { Hub } from '../sources/hub-request';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { openForHeader } from '../store/cached-source';
 import { type CalibrationTexts, calibrationTexts } from './calibration-texts';
-import type { ModelFacts } from './protocol';
+import type { ModelFacts } from './protocol-models';
 
 export interface OpenModels {
   /** Opens a folder under the name it has, or the one given. Opening the same name again replaces it. */

@@ -12,7 +12,7 @@ import { measuredTensors, measureWholeModel } from '../merge/run/whole-model';
 import { type ComputeSettings, computeTensor, openComputed, openWorkspaceFor } from '../merge/tensor/compute';
 import { loadFactorValues } from '../merge/tensor/factors';
 import type { Prepared } from '../merge/tensor/prepared';
-import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { ReadTensor } from '../merge/tensor/read-tensor';
 import type { Workspace } from '../merge/tensor/workspace';
 
 export interface PlannedWeights extends WeightSource {

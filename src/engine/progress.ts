@@ -1,5 +1,5 @@
 import type { ComputeEngine } from '../compute/engine';
-import type { Progress, StageSeconds } from './protocol';
+import type { Progress, StageSeconds } from './protocol-job';
 
 /** Messages go out at most this often; finished tensors wait for the next one. */
 const INTERVAL_MS = 100;

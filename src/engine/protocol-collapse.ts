@@ -1,6 +1,7 @@
 /** What crosses the worker boundary for collapsing layers, as plain serialisable data. Layers are counted from 0. */
 import type { EngineChoice, EngineKind } from '../compute/engine';
-import type { DestinationSpec, MergeReport, Progress, StageSeconds } from './protocol';
+import type { DestinationSpec, Progress, StageSeconds } from './protocol-job';
+import type { MergeReport } from './protocol-merge';
 import type { EvaluateReport } from './protocol-run';
 
 /**

@@ -1,7 +1,7 @@
 /** What crosses the worker boundary for comparing two models and for extracting a LoRA, as plain serialisable data. */
 import type { EngineChoice, EngineKind } from '../compute/engine';
 import type { ErrorCode } from '../errors';
-import type { DestinationSpec, Progress, StageSeconds } from './protocol';
+import type { DestinationSpec, Progress, StageSeconds } from './protocol-job';
 import type { EvaluateReport } from './protocol-run';
 
 /** Progress of comparing and extracting. */

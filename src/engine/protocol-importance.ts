@@ -1,10 +1,7 @@
 /** What is told of work ahead of a merge: running the models, choosing changes, solving, searching for λ. */
 import type { EngineChoice } from '../compute/engine';
 import type { Recipe } from '../formats/recipe';
-import type { DestinationSpec, Progress } from './protocol';
-
-/** Stages of it: models write text, models read theirs and are measured, λ is searched for. */
-export type WorkAhead = 'writing' | 'calibrating' | 'searching';
+import type { DestinationSpec, Progress } from './protocol-job';
 
 /** Everything that was worked out ahead of a merge. */
 export interface AheadReport {

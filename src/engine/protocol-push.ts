@@ -1,5 +1,5 @@
 /** What crosses the worker boundary when a finished output goes to a model repository on the Hub. */
-import type { Progress } from './protocol';
+import type { Progress } from './protocol-job';
 
 /** Files of a finished output, where they are. */
 export type PushSource =

@@ -3,7 +3,8 @@
  * tab) and tells the others how far it is. They may ask it to let go.
  */
 import { AmalgamError } from '../errors';
-import type { MergeRequest, Progress, RunElsewhere } from './protocol';
+import type { Progress } from './protocol-job';
+import type { MergeRequest, RunElsewhere } from './protocol-merge';
 
 const LOCK = 'amalgam-run';
 const CHANNEL = 'amalgam-run';

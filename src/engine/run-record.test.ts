@@ -11,9 +11,9 @@ import { makePlan } from '../merge/plan/make-plan';
 import type { Plan, ShardPlan } from '../merge/plan/plan';
 import { finishShards } from '../merge/plan/shards';
 import { runPlan } from '../merge/run/run';
+import type { WrittenShard } from '../write/destination';
 import { current, JOURNAL, type MemoryDisk, memoryDisk } from '../write/memory-destination.test.support';
-import type { WrittenShard } from '../write/shard-writer';
-import type { TensorReport } from './protocol';
+import type { TensorReport } from './protocol-job';
 import { openRunRecord } from './run-record';
 
 const golden = join(import.meta.dirname, '../../e2e/fixtures/golden/mergekit');

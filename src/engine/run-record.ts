@@ -5,11 +5,11 @@ import { formatRecipe } from '../formats/recipe-yaml';
 import type { Plan, ShardPlan } from '../merge/plan/plan';
 import type { ShardSink } from '../merge/run/run';
 import { beginSha256 } from '../sources/sha256';
-import type { Destination } from '../write/destination';
+import type { Destination, WrittenShard } from '../write/destination';
 import { findResumePoint, type ResumePoint } from '../write/resume-point';
 import { type JournalEntry, journalLine, type RunJournal, readJournal } from '../write/run-journal';
-import { ShardWriter, type WrittenShard } from '../write/shard-writer';
-import type { TensorReport } from './protocol';
+import { ShardWriter } from '../write/shard-writer';
+import type { TensorReport } from './protocol-job';
 
 /** A shard in the making is made durable at most this often: a kill loses that much work and two tensors, no more. */
 const CHECKPOINT_MS = 500;

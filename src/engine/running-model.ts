@@ -8,7 +8,7 @@ import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
 import type { Plan } from '../merge/plan/plan';
 import type { Prepared } from '../merge/tensor/prepared';
-import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { ReadTensor } from '../merge/tensor/read-tensor';
 import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
 import { openCached } from '../store/cached-source';

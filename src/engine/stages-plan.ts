@@ -7,7 +7,7 @@ import type { Plan } from '../merge/plan/plan';
 import { planFacts } from '../merge/plan/plan-facts';
 import { plannedOutput } from '../merge/plan/planned-output';
 import type { OpenModels } from './models';
-import type { PlanFacts, PlanProblem } from './protocol';
+import type { PlanFacts, PlanProblem } from './protocol-plan';
 import { stagedModels } from './staged-models';
 
 export interface StagedPlan {

@@ -13,7 +13,7 @@ import {
   type DeviceTile,
   type WeightReader,
 } from './device-weights';
-import { createEmbeddingTable, type EmbeddingTable } from './embedding';
+import { createEmbeddingTable, type EmbeddingTable } from './embedding-table';
 import { createLayerStore, type Layer, type LayerStore } from './layer-store';
 import type { DeviceNorm, Operations } from './operations';
 import type { WeightSource } from './weight-source';

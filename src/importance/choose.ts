@@ -1,7 +1,7 @@
 /** What stays of one contributor's changes, layer by layer, as records in the browser's storage. */
 import type { ComputeEngine } from '../compute/engine';
 import type { PreparedSelection } from '../merge/tensor/prepared';
-import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { ReadTensor } from '../merge/tensor/read-tensor';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { LinearSite } from '../models/claim';
 import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';

@@ -1,6 +1,7 @@
 /** What a plan says of the work ahead of it: what cannot be, what is unwise, what it takes. */
-import type { PlanProblem } from '../engine/protocol';
+
 import type { ImportanceReport } from '../engine/protocol-importance';
+import type { PlanProblem } from '../engine/protocol-plan';
 import { AmalgamError } from '../errors';
 import { AUTO } from '../merge/plan/parameters';
 import type { Plan } from '../merge/plan/plan';

@@ -11,7 +11,7 @@ import type { Plan } from '../merge/plan/plan';
 import { wantsLambda } from '../merge/plan/with-lambda';
 import { openWorkspaceFor } from '../merge/tensor/compute';
 import type { Prepared, PreparedSelection, PreparedSolution } from '../merge/tensor/prepared';
-import type { ReadTensor } from '../merge/tensor/tensor-task';
+import type { ReadTensor } from '../merge/tensor/read-tensor';
 import type { Architecture } from '../models/architecture';
 import { openRecords, type RecordFolder, type RecordHeader, type StoredRecord } from '../store/masks';
 import { type CalibrationSize, calibrationHash, calibrationTitle } from './calibration';

@@ -1,5 +1,5 @@
+import type { Kernel } from '../compute/kernel';
 import type { ResolvedParameters } from './plan/plan';
-import type { ElementwiseKernel } from './tensor/elementwise';
 import type { Products } from './tensor/products';
 import type { SlotForm } from './tensor/tensor-task';
 import type { VectorGroups } from './tensor/vector-groups';
@@ -202,3 +202,12 @@ export interface TextSpec extends SpecBase {
   /** What it may be, in words. */
   values: string;
 }
+
+/**
+ * What such a kernel has: `values` with the base in slot 0 and the models behind it, `stride` apart, `coefficients`
+ * as the method lays them out, `out` for the result and `counters` to add to.
+ */
+export type ElementwiseKernel = Kernel<
+  'elements' | 'stride' | 'models',
+  'values' | 'coefficients' | 'out' | 'counters'
+>;

@@ -1,4 +1,4 @@
-import type { PlanProblem } from '../engine/protocol';
+import type { PlanProblem } from '../engine/protocol-plan';
 
 /** Collects what is wrong with a plan. */
 export interface Problems {

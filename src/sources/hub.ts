@@ -1,6 +1,6 @@
 import { listFiles, listModels, modelInfo } from '@huggingface/hub';
 import * as v from 'valibot';
-import type { HubHit, HubQuery } from '../engine/protocol';
+import type { HubHit, HubQuery } from '../engine/protocol-models';
 import { AmalgamError } from '../errors';
 import { parseHubId } from '../formats/hub-id';
 import type { RequestSubject } from './http-error';

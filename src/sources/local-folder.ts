@@ -1,4 +1,4 @@
-import type { LocalFile } from '../engine/protocol';
+import type { LocalFile } from '../engine/protocol-models';
 import { AmalgamError } from '../errors';
 import { fileSource } from './file-source';
 import type { ModelFile, ModelFolder } from './model-folder';

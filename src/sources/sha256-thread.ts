@@ -1,11 +1,12 @@
 /** A sha256 beside the work: a file of gigabytes is hashed in a thread of its own while it is written. */
+
 import { AmalgamError } from '../errors';
 import { trustedWorkerUrl } from '../trusted-worker-url';
 import type { Sha256 } from './sha256';
 import workerUrl from './sha256.worker.ts?worker&url';
+import type { HashRequest } from './sha256-request';
 import { giveBack, spareArray } from './spare-arrays';
 
-export type HashRequest = { state: Uint8Array } | { bytes: Uint8Array<ArrayBuffer> } | { digest: true };
 type HashAnswer = { spent: ArrayBuffer } | { digest: string };
 
 export interface Sha256Thread {

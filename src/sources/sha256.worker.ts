@@ -1,6 +1,6 @@
 /** A sha256 in a thread of its own (sha256-thread.ts). */
 import { beginSha256, type Sha256 } from './sha256';
-import type { HashRequest } from './sha256-thread';
+import type { HashRequest } from './sha256-request';
 
 let hash: Promise<Sha256>;
 

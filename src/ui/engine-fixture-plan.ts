@@ -1,5 +1,5 @@
 /** The part of the pretended engine that plans: it knows the sample family's structure. */
-import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../engine/protocol';
+import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../engine/protocol-plan';
 import type { Recipe } from '../formats/recipe';
 
 const linears: readonly [module: string, shape: [number, number]][] = [

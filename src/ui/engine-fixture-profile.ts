@@ -1,5 +1,5 @@
 /** The statistics pass of the pretended engine: task vectors drawn from a hash of names, in the shape of real ones. */
-import type { PlanFacts, PlanTensorFacts } from '../engine/protocol';
+import type { PlanFacts, PlanTensorFacts } from '../engine/protocol-plan';
 import type { ProfileProgress, ProfileReport, TensorProfile } from '../engine/protocol-profile';
 
 const SAMPLE = 32;

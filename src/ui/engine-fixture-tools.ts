@@ -1,5 +1,5 @@
 /** The part of the pretended engine that compares, extracts and collapses: figures drawn from hashes of names. */
-import type { EngineApi, PlanTensorFacts } from '../engine/protocol';
+import type { EngineApi } from '../engine/protocol';
 import type { CollapseProgress, CollapseReport, MeasureDepthReport } from '../engine/protocol-collapse';
 import type {
   CompareProgress,
@@ -8,6 +8,7 @@ import type {
   LoraLikeness,
   TensorDifference,
 } from '../engine/protocol-compare';
+import type { PlanTensorFacts } from '../engine/protocol-plan';
 import type { EvaluateReport } from '../engine/protocol-run';
 import { AmalgamError } from '../errors';
 import { planFor } from './engine-fixture-plan';

@@ -3,22 +3,11 @@
  * structure; every statistic it reports is drawn from a hash of the tensor's name. The app never imports it.
  */
 
-import type {
-  ContributorReport,
-  EngineFacts,
-  HubHit,
-  HubQuery,
-  InterruptedRun,
-  MergeReport,
-  MergeRequest,
-  ModelFacts,
-  PlanFacts,
-  PlanProblem,
-  PlanTensorFacts,
-  Progress,
-  RunElsewhere,
-  TensorReport,
-} from '../engine/protocol';
+import type { EngineFacts } from '../engine/protocol';
+import type { ContributorReport, Progress, TensorReport } from '../engine/protocol-job';
+import type { InterruptedRun, MergeReport, MergeRequest, RunElsewhere } from '../engine/protocol-merge';
+import type { HubHit, HubQuery, ModelFacts } from '../engine/protocol-models';
+import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../engine/protocol-plan';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import { planFor } from './engine-fixture-plan';

@@ -41,3 +41,11 @@ export interface FileSink {
   flush?(): Promise<void>;
   close(): Promise<void>;
 }
+
+/** A finished shard: what the run report says about it. */
+export interface WrittenShard {
+  file: string;
+  bytes: number;
+  /** Lower-case hex, of the bytes as they were handed to the destination. */
+  sha256: string;
+}

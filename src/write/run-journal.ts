@@ -4,7 +4,7 @@
  * that follows it, counts as not written.
  */
 import type { EngineKind } from '../compute/engine';
-import type { TensorReport } from '../engine/protocol';
+import type { TensorReport } from '../engine/protocol-job';
 
 export type JournalEntry =
   /** The first line: what is merged, and on what. Bytes may differ in the last bit between engines. */

@@ -2,16 +2,8 @@ import { AmalgamError } from '../errors';
 import type { ShardPlan } from '../merge/plan/plan';
 import { beginSha256, type Sha256 } from '../sources/sha256';
 import { type Sha256Thread, sha256Thread } from '../sources/sha256-thread';
-import type { Destination, FileSink } from './destination';
+import type { Destination, FileSink, WrittenShard } from './destination';
 import type { PartialShard } from './resume-point';
-
-/** A finished shard: what the run report says about it. */
-export interface WrittenShard {
-  file: string;
-  bytes: number;
-  /** Lower-case hex, of the bytes as they were handed to the destination. */
-  sha256: string;
-}
 
 /** Small pieces are gathered to writes of this size: a picked folder is slow to take many little ones. */
 const WRITE_BYTES = 8 * 2 ** 20;

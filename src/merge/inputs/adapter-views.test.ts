@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
 import { makePlan } from '../plan/make-plan';
-import type { Plan, TensorView } from '../plan/plan';
+import type { Plan } from '../plan/plan';
 import {
   factors,
   memoryFolder,
@@ -13,6 +13,7 @@ import {
   tinyAdapter,
   tinyModel,
 } from './memory-models.test.support';
+import type { TensorView } from './tensor-view';
 
 const planOf = (models: string[], ...folders: ModelFolder[]): Promise<Plan> =>
   makePlan(recipeOf(models), openerOf(...folders), methodById);

@@ -2,10 +2,10 @@
 import { isWeightDtype } from '../../formats/dtype';
 import { canonicalName } from '../../models/families';
 import { splitLayer } from '../../models/tensor-role';
-import type { LowRank } from '../plan/plan';
 import { nameSome, type Problems } from '../problems';
 import type { Adapter, AdapterUpdate } from './adapter';
-import type { Model, ModelTensor } from './model-tensors';
+import type { Model, ModelTensor } from './model';
+import type { LowRank } from './tensor-view';
 
 /**
  * Applies an adapter to the tensors of a model, in place: low-rank updates, scaled biases, and tensors that take the

@@ -4,8 +4,8 @@ import { type AdapterConfig, parseAdapterConfig } from '../../formats/adapter-co
 import { type AdapterPair, readAdapterTensors } from '../../formats/adapter-tensors';
 import type { StoredTensor } from '../../formats/safetensors-header';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
-import type { TensorRef } from '../plan/plan';
 import { readHeader, readSmallText, tensorRef } from './header';
+import type { TensorRef } from './tensor-view';
 
 /** Low-rank update of one module; shapes as in {@link AdapterPair}. */
 export interface AdapterUpdate {

@@ -5,9 +5,9 @@ import { parseShardIndex, SHARD_INDEX } from '../../formats/shard-index';
 import { familyOf } from '../../models/families';
 import type { Family } from '../../models/family';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
-import type { TensorRef } from '../plan/plan';
 import { nameSome } from '../problems';
 import { readHeader, readSmallText, tensorRef } from './header';
+import type { TensorRef } from './tensor-view';
 
 export interface Checkpoint {
   kind: 'checkpoint';

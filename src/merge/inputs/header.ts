@@ -2,7 +2,7 @@
 import { AmalgamError } from '../../errors';
 import { headerLength, parseSafetensorsHeader, type StoredTensor } from '../../formats/safetensors-header';
 import type { ModelFile } from '../../sources/model-folder';
-import type { TensorRef } from '../plan/plan';
+import type { TensorRef } from './tensor-view';
 
 /** Bytes fetched at first; most headers fit, so that a remote file needs one request. */
 const FIRST_READ = 32 * 1024;

@@ -1,11 +1,11 @@
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import { adapterSummary } from '../../formats/adapter-config';
 import type { Dtype } from '../../formats/dtype';
 import { splitLayer } from '../../models/tensor-role';
 import type { ModelFolder } from '../../sources/model-folder';
-import type { TensorRef } from '../plan/plan';
 import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
 import { type Checkpoint, openCheckpoint } from './checkpoint';
+import type { TensorRef } from './tensor-view';
 
 export type OpenModel = Checkpoint | Adapter;
 

@@ -5,11 +5,12 @@
  */
 import type { ComputeEngine } from '../../compute/engine';
 import { philox } from '../../compute/philox';
-import type { TensorReport } from '../../engine/protocol';
+import type { TensorReport } from '../../engine/protocol-job';
 import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
+import type { TensorRef } from '../inputs/tensor-view';
 import type { MergeMethod, MethodSettings, ParameterSpec } from '../method';
-import type { Plan, ResolvedParameters, TensorPlan, TensorRef } from '../plan/plan';
+import type { Plan, ResolvedParameters, TensorPlan } from '../plan/plan';
 import { runPlan } from '../run/run';
 import type { Prepared } from '../tensor/prepared';
 import type { OracleTensor } from './oracle';

@@ -1,6 +1,6 @@
 /** Whether models belong together, by their configs: what would otherwise show up as a hundred wrong tensors. */
 import { isWeightDtype } from '../../formats/dtype';
-import type { Model } from '../inputs/model-tensors';
+import type { Model } from '../inputs/model';
 import { layerCount } from '../inputs/open-model';
 import { nameSome, type Problems } from '../problems';
 

@@ -2,9 +2,10 @@
 import { BLOCK } from '../../compute/kernel';
 import type { ModelFile, ModelFolder } from '../../sources/model-folder';
 import { elementCount } from '../inputs/open-model';
+import type { TensorRef, TensorView } from '../inputs/tensor-view';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../tensor/device-budget';
 import { PIECE_BYTES, storedTensors } from '../vocabulary/row-map';
-import type { Plan, ShardPlan, TensorPlan, TensorRef, TensorView } from './plan';
+import type { Plan, ShardPlan, TensorPlan } from './plan';
 
 /** Buffers outside the tiles: the shard writer's and one piece of a copied tensor, 8 MiB each. */
 const FIXED_BYTES = 16 * 2 ** 20;

@@ -1,4 +1,4 @@
-import type { PlanFacts, PlanTensorFacts } from '../../engine/protocol';
+import type { PlanFacts, PlanTensorFacts } from '../../engine/protocol-plan';
 import { SHARD_INDEX } from '../../formats/shard-index';
 import { exportWarnings } from '../method-export';
 import { methodById } from '../methods';

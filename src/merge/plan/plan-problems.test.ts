@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PlanProblem } from '../../engine/protocol';
+import type { PlanProblem } from '../../engine/protocol-plan';
 import type { Recipe } from '../../formats/recipe';
 import type { ModelFolder } from '../../sources/model-folder';
 import {

@@ -6,7 +6,7 @@
 import type { Recipe, RecipeParameters } from '../../formats/recipe';
 import { canonicalName } from '../../models/families';
 import { splitLayer, tensorPlace } from '../../models/tensor-role';
-import type { Model, ModelTensor } from '../inputs/model-tensors';
+import type { Model, ModelTensor } from '../inputs/model';
 import type { Problems } from '../problems';
 import { layerPosition, outsidePosition } from './parameters';
 import type { SliceOutline, SliceSource } from './recipe-slices';

@@ -1,5 +1,5 @@
 /** Whether the output has a head of its own, and what stands in for the head of a model that has none. */
-import type { Model } from '../inputs/model-tensors';
+import type { Model } from '../inputs/model';
 import { nameSome, type Problems } from '../problems';
 
 /**

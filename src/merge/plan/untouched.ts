@@ -1,7 +1,9 @@
 /** What needs no arithmetic: contributors that are the base itself, and tensors that can be copied byte for byte. */
+
+import type { TensorRef, TensorView } from '../inputs/tensor-view';
 import type { MergeMethod } from '../method';
 import { sameTensor } from '../vocabulary/row-map';
-import type { ResolvedParameters, TensorPlan, TensorRef, TensorView } from './plan';
+import type { ResolvedParameters, TensorPlan } from './plan';
 
 /** True when a contributor starts from the very bytes the base is, and the base is nothing but them. */
 export function isOnBase(view: Omit<TensorView, 'onBase'>, base: TensorView | undefined): boolean {

@@ -1,5 +1,5 @@
 /** Reports of merges that were not run. */
-import type { ContributorReport, TensorReport } from '../../engine/protocol';
+import type { ContributorReport, TensorReport } from '../../engine/protocol-job';
 import type { TensorProfile } from '../../engine/protocol-profile';
 
 /** A report of a merge that was not run. */

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
 import { createCpuEngine } from '../../cpu/cpu-engine';
-import type { TensorReport } from '../../engine/protocol';
+import type { TensorReport } from '../../engine/protocol-job';
 import type { TensorProfile } from '../../engine/protocol-profile';
 import { methodById } from '../methods';
 import { resolveParameters } from '../plan/parameters';

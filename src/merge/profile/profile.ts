@@ -9,10 +9,12 @@ import type { TensorProfile, TensorSample } from '../../engine/protocol-profile'
 import { throwIfCancelled } from '../../sources/cancel';
 import type { Plan, TensorPlan } from '../plan/plan';
 import { measureTile } from '../tensor/delta-measure';
-import { countDigit, type KeySearch, readDigit } from '../tensor/radix-search';
+import type { KeySearch } from '../tensor/key-search';
+import { countDigit, readDigit } from '../tensor/radix-search';
 import { beginSearch } from '../tensor/radix-select';
+import { columns, type ReadTensor } from '../tensor/read-tensor';
 import { GramSums } from '../tensor/tensor-outcome';
-import { columns, doraUnit, openTask, type ReadTensor, type TensorTask } from '../tensor/tensor-task';
+import { doraUnit, openTask, type TensorTask } from '../tensor/tensor-task';
 import { leastTile, type Tile } from '../tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from '../tensor/workspace';
 

@@ -5,8 +5,9 @@ import type { Plan, TensorPlan } from '../plan/plan';
 import { computeTensor, openComputed } from '../tensor/compute';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
+import type { ReadTensor } from '../tensor/read-tensor';
 import type { Emit, TensorStatistics } from '../tensor/tensor-outcome';
-import type { ReadTensor, TensorTask } from '../tensor/tensor-task';
+import type { TensorTask } from '../tensor/tensor-task';
 import { replayable } from './replayable';
 import { openRunWorkspace, type RunWorkspace, type RunWorkspaceOptions } from './run-workspace';
 

@@ -4,14 +4,14 @@
  * before its turn waits (flights.ts). No model is ever resident.
  */
 import type { ComputeEngine } from '../../compute/engine';
-import type { TensorReport } from '../../engine/protocol';
+import type { TensorReport } from '../../engine/protocol-job';
 import { AmalgamError } from '../../errors';
 import type { MergeMethod } from '../method';
 import type { Plan, ShardPlan, TensorPlan } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
+import type { ReadTensor } from '../tensor/read-tensor';
 import type { TensorStatistics } from '../tensor/tensor-outcome';
-import type { ReadTensor } from '../tensor/tensor-task';
 import { type Flights, openFlights } from './flights';
 import { isComputed, openLane } from './lane';
 import type { Recover, RunWorkspace } from './run-workspace';

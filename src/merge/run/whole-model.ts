@@ -14,9 +14,10 @@ import { openComputed } from '../tensor/compute';
 import { countVotes, type WholeModel } from '../tensor/delta-pipeline';
 import { densityOf, inclusiveThreshold } from '../tensor/delta-selectors';
 import { requireFinite } from '../tensor/encode-tile';
-import { countDigit, type KeySearch, readDigit } from '../tensor/radix-search';
+import type { KeySearch } from '../tensor/key-search';
+import { countDigit, readDigit } from '../tensor/radix-search';
 import { beginSearch, DIGITS, KEEP_NONE, narrow, type Search, type Threshold } from '../tensor/radix-select';
-import type { ReadTensor } from '../tensor/tensor-task';
+import type { ReadTensor } from '../tensor/read-tensor';
 import type { Workspace } from '../tensor/workspace';
 
 export interface WholeModelOptions {

@@ -20,8 +20,9 @@ import {
   trims,
 } from './delta-selectors';
 import { packing, readTile, requireFinite } from './encode-tile';
+import type { KeySearch } from './key-search';
 import type { Prepared } from './prepared';
-import { finishSearches, type KeySearch, searchKeys } from './radix-search';
+import { finishSearches, searchKeys } from './radix-search';
 import { type Emit, GramSums, ratio, type TensorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';

@@ -11,7 +11,7 @@ import { rowScore } from '../../compute/kernels/row-score';
 import { selectThreshold } from '../../compute/kernels/select-threshold';
 import { variance } from '../../compute/kernels/variance';
 import type { DeltaPreset } from '../method';
-import type { KeySearch } from './radix-search';
+import type { KeySearch } from './key-search';
 import {
   beginSearch,
   KEEP_NONE,

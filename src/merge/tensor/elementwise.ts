@@ -1,21 +1,12 @@
 /** Methods with a kernel of their own that looks at one element of every vector at a time. */
 import type { EngineBuffer } from '../../compute/engine';
 import { exactFloats } from '../../compute/exact';
-import { blockCount, type Kernel } from '../../compute/kernel';
+import { blockCount } from '../../compute/kernel';
 import type { ElementwiseCompute } from '../method';
 import { runEncode } from './encode-tile';
 import { TileSums } from './finish-tile';
 import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
-
-/**
- * What such a kernel has: `values` with the base in slot 0 and the models behind it, `stride` apart, `coefficients`
- * as the method lays them out, `out` for the result and `counters` to add to.
- */
-export type ElementwiseKernel = Kernel<
-  'elements' | 'stride' | 'models',
-  'values' | 'coefficients' | 'out' | 'counters'
->;
 
 /**
  * Merges one tensor in one sweep, or in two where the coefficients depend on counts.

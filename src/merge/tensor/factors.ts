@@ -2,8 +2,9 @@
 import type { ComputeEngine, EngineBuffer } from '../../compute/engine';
 import { exact, exactFloats } from '../../compute/exact';
 import { decodeToF32 } from '../../formats/half';
-import type { LowRank, TensorPlan, TensorRef, TensorView } from '../plan/plan';
-import { columns, type ReadTensor, weightDtype } from './tensor-task';
+import type { LowRank, TensorRef, TensorView } from '../inputs/tensor-view';
+import type { TensorPlan } from '../plan/plan';
+import { columns, type ReadTensor, weightDtype } from './read-tensor';
 
 export interface Factors {
   left: EngineBuffer;

@@ -2,7 +2,7 @@
  * What was worked out ahead of a run by running the models (src/importance): which changes of a contributor stay, and
  * changes that were merged as a whole. It is read tile by tile, wherever it is kept.
  */
-import type { ContributorReport } from '../../engine/protocol';
+import type { ContributorReport } from '../../engine/protocol-job';
 import { AmalgamError } from '../../errors';
 
 export interface Prepared {

@@ -2,26 +2,15 @@
  * The exact select on the device: by windows of keys that a sample foretells, and where it misled by histograms of keys tile
  * after tile, narrowed on the host, digit by digit.
  */
-import type { EngineBuffer } from '../../compute/engine';
+
 import { blockCount } from '../../compute/kernel';
 import { countEqual } from '../../compute/kernels/count-equal';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from '../../compute/kernels/histogram';
-import { DIGITS, findCut, NO_CUT, narrow, type Search, type Threshold } from './radix-select';
+import type { FillKeys, KeySearch } from './key-search';
+import { DIGITS, findCut, NO_CUT, narrow } from './radix-select';
 import type { TensorTask } from './tensor-task';
-import type { Tile } from './tiles';
 import { openWindows, type WindowSearches } from './window-search';
 import type { Workspace } from './workspace';
-
-/** One search over the magnitudes that a tile has at word `offset` of `buffer`. */
-export interface KeySearch {
-  buffer: EngineBuffer;
-  offset: number;
-  search: Search;
-  threshold?: Threshold;
-}
-
-/** Puts the keys of a tile where the searches look for them. */
-export type FillKeys = (tile: Tile, elements: number) => void;
 
 /** Adds the tile to the histograms of a digit. `work.bins` is cleared before the first tile. */
 export function countDigit(

@@ -6,10 +6,10 @@
 import { exact, exactFloats } from '../../compute/exact';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
 import { decodeToF32 } from '../../formats/half';
-import type { LowRank, TensorRef } from '../plan/plan';
-import { AVERAGE_ROW, MEAN_ROW, PIECE_BYTES, type RowMap, type RowSource } from '../vocabulary/row-map';
+import type { LowRank, RowMap, RowSource, TensorRef } from '../inputs/tensor-view';
+import { AVERAGE_ROW, MEAN_ROW, PIECE_BYTES } from '../vocabulary/row-map';
 import { loadFactorValues } from './factors';
-import { type ReadTensor, weightDtype } from './tensor-task';
+import { type ReadTensor, weightDtype } from './read-tensor';
 
 /** Rows this far apart are read in one piece, with what lies between them. */
 const GAP_BYTES = 64 * 1024;

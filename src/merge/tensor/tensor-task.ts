@@ -2,6 +2,7 @@
  * One output tensor at work: fetches the stored bytes of a tile, brings them to the device and turns them into what a
  * method computes with: slot 0 = W₀, slot i = τᵢ (delta methods) or Wᵢ (weights methods), f32.
  */
+
 import { dispatchWork } from '../../compute/dispatch-work';
 import type { EngineBuffer } from '../../compute/engine';
 import { exactFloats } from '../../compute/exact';
@@ -11,16 +12,14 @@ import { lowRank } from '../../compute/kernels/low-rank';
 import { rowScale } from '../../compute/kernels/row-scale';
 import { rowSquares } from '../../compute/kernels/row-squares';
 import { subtract } from '../../compute/kernels/subtract';
-import { AmalgamError } from '../../errors';
-import { isWeightDtype, type WeightDtype, weightBytes } from '../../formats/dtype';
-import type { TensorPlan, TensorRef, TensorView } from '../plan/plan';
+import { weightBytes } from '../../formats/dtype';
+import type { TensorRef, TensorView } from '../inputs/tensor-view';
+import type { TensorPlan } from '../plan/plan';
 import { DEFAULT_KEPT_BYTES } from './device-budget';
 import { type Factors, loadFactors } from './factors';
+import { columns, type ReadTensor, weightDtype } from './read-tensor';
 import { cutTiles, type Tile } from './tiles';
 import type { Workspace } from './workspace';
-
-/** Reads bytes [begin, end) of a stored tensor, counted from its first byte. */
-export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
 
 /** What slots 1… hold: task vectors or whole weights. */
 export type SlotForm = 'delta' | 'weights';
@@ -278,20 +277,6 @@ async function scaleRows(
 /** Rows must stay whole where a model has DoRA, which scales them by their norms. */
 export function doraUnit(plan: TensorPlan): number {
   return viewsOf(plan).some((view) => view?.lowRank?.magnitude !== undefined) ? columns(plan) : 1;
-}
-
-/** Columns of a tensor seen as a matrix: its last dimension. */
-export function columns(plan: TensorPlan): number {
-  return plan.shape.at(-1) ?? 1;
-}
-
-export function weightDtype(ref: TensorRef): WeightDtype {
-  if (isWeightDtype(ref.dtype)) return ref.dtype;
-  throw new AmalgamError(
-    'PlanHasErrors',
-    `${ref.key} in ${ref.file} is ${ref.dtype}, which cannot be computed with.`,
-    'Copy it with passthrough, or leave the model out.',
-  );
 }
 
 function padToWord(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {

@@ -2,17 +2,12 @@
  * A tensor with one row per token, seen in another vocabulary. Which stored row each output row comes from is known in
  * the plan; the rows themselves are read when a tile needs them (`read-rows.ts`).
  */
+
 import { DTYPE_BITS } from '../../formats/dtype';
-import type { LowRank, TensorRef } from '../plan/plan';
+import type { RowMap, RowSource, TensorRef } from '../inputs/tensor-view';
 
 /** Longest piece of stored rows that is read at once. */
 export const PIECE_BYTES = 4 * 1024 * 1024;
-
-/** A tensor rows are taken from, with the update its model has on it. */
-export interface RowSource {
-  tensor: TensorRef;
-  lowRank?: LowRank;
-}
 
 /** No token's embedding is known here: zeros. */
 export const ZERO_ROW = -1;
@@ -20,17 +15,6 @@ export const ZERO_ROW = -1;
 export const MEAN_ROW = -2;
 /** The mean of what several models have, see {@link RowMap.averages}. */
 export const AVERAGE_ROW = -3;
-
-export interface RowMap {
-  /** `columns`: a factor whose columns, not rows, stand for tokens. */
-  axis: 'rows' | 'columns';
-  sources: readonly RowSource[];
-  /** For each output row the index of its source, or one of the constants above. */
-  source: Int32Array;
-  /** For each output row the row of its source. */
-  row: Int32Array;
-  averages: ReadonlyMap<number, readonly { source: number; row: number }[]>;
-}
 
 /**
  * The tensor as if it were stored that way: `dtype` is the stored one where rows are only moved, else F32.

@@ -5,7 +5,7 @@
 import type { VocabularyFacts } from '../../engine/protocol-vocabulary';
 import type { Recipe } from '../../formats/recipe';
 import { type TokenDifference, tokenDifference, tokenDifferenceWords } from '../../formats/token-difference';
-import type { Model } from '../inputs/model-tensors';
+import type { Model } from '../inputs/model';
 import { nameSome, type Problems } from '../problems';
 import { type OutputVocabulary, outputVocabulary } from './output-vocabulary';
 import { mapTokenRows, type TokenModel } from './token-rows';

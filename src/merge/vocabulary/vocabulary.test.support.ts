@@ -4,9 +4,10 @@ import type { Recipe } from '../../formats/recipe';
 import { buildSafetensorsHeader } from '../../formats/safetensors-write';
 import type { ModelFolder } from '../../sources/model-folder';
 import { memoryFolder, openerOf } from '../inputs/memory-models.test.support';
+import type { TensorRef } from '../inputs/tensor-view';
 import { methodById } from '../methods';
 import { makePlan } from '../plan/make-plan';
-import type { Plan, TensorRef } from '../plan/plan';
+import type { Plan } from '../plan/plan';
 import { runPlan } from '../run/run';
 import { readingRows } from '../tensor/read-rows';
 

@@ -4,7 +4,8 @@ import { MAX_JSON_LENGTH } from '../../formats/strict-json';
 import { readTokenizerJson, type TokenizerTokens } from '../../formats/tokenizer-json';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
 import { readSmallText } from '../inputs/header';
-import { embeddingRows, type Model } from '../inputs/model-tensors';
+import type { Model } from '../inputs/model';
+import { embeddingRows } from '../inputs/model-tensors';
 
 export const TOKENIZER_JSON = 'tokenizer.json';
 

@@ -1,4 +1,4 @@
-import type { HubHit } from '../../engine/protocol';
+import type { HubHit } from '../../engine/protocol-models';
 import type { HubId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
 import { formatCount, formatParameters } from '../format/quantity';

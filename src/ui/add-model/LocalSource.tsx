@@ -1,6 +1,6 @@
 import { type ChangeEvent, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import type { LocalFile } from '../../engine/protocol';
+import type { LocalFile } from '../../engine/protocol-models';
 import { type ErrorFacts, errorFacts } from '../../errors';
 import { hasDirectoryPicker, pickModelFolder } from '../local/directory-picker';
 import { inputFiles } from '../local/local-files';

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { HubHit, HubQuery } from '../../engine/protocol';
+import type { HubHit, HubQuery } from '../../engine/protocol-models';
 import { type ErrorFacts, errorFacts } from '../../errors';
 import type { StudioEngine } from '../state/studio';
 

@@ -1,5 +1,5 @@
 import { useShallow } from 'zustand/react/shallow';
-import type { StageSeconds } from '../../engine/protocol';
+import type { StageSeconds } from '../../engine/protocol-job';
 import { stageShares } from '../charts/stage-shares';
 import {
   formatBytes,

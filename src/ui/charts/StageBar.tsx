@@ -1,4 +1,4 @@
-import type { StageSeconds } from '../../engine/protocol';
+import type { StageSeconds } from '../../engine/protocol-job';
 import { formatPercent, formatSeconds } from '../format/quantity';
 import { stageShares } from './stage-shares';
 

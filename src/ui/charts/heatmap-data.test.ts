@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TensorReport } from '../../engine/protocol';
+import type { TensorReport } from '../../engine/protocol-job';
 import { cellText, heatmap, layerGrid, measuredValues, moduleLabels } from './heatmap-data';
 import { keptEnergy, mean, metricById } from './metrics';
 

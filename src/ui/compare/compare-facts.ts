@@ -1,11 +1,12 @@
 /** What the Compare tab knows: the pair, the choices, what was found. Plain, serialisable facts. */
-import type { PlanTensorFacts } from '../../engine/protocol';
+
 import type {
   CompareReport,
   ExtractLoraReport,
   ExtractLoraRequest,
   TensorDifference,
 } from '../../engine/protocol-compare';
+import type { PlanTensorFacts } from '../../engine/protocol-plan';
 import type { ErrorFacts } from '../../errors';
 import type { SavedOutput } from '../state/saved-output';
 

@@ -1,5 +1,5 @@
 /** Which models can be compared: opened checkpoints, and adapters on the base they belong to. Pure. */
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import { parseModelRef } from '../../formats/recipe';
 import type { StudioFacts } from '../state/facts';
 import { lineage } from '../state/lineage';

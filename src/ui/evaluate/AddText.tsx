@@ -4,9 +4,7 @@ import { FolderIcon, PlusIcon } from '../parts/icons';
 import { addTextFiles } from '../state/evaluation';
 import { useStudio } from '../studio-context';
 import { DatasetText } from './DatasetText';
-
-/** Takes a text, under a name. */
-export type TakeText = (name: string, text: string) => Promise<void>;
+import type { TakeText } from './take-text';
 
 interface AddTextProps {
   take: TakeText;

@@ -7,7 +7,7 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';
 import { whyNotRead } from '../state/evaluation-gate';
 import { useFacts, useStudio } from '../studio-context';
-import type { TakeText } from './AddText';
+import type { TakeText } from './take-text';
 
 const CHARACTERS = 200_000;
 

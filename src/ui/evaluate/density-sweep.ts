@@ -1,5 +1,5 @@
 /** Perplexity over density, method by method: which merges are measured, and the curves they make. Pure. */
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import type { MergeMethod } from '../../merge/method';
 import { methods } from '../../merge/methods/index';
 import type { EvaluationSlice } from '../state/evaluation-facts';

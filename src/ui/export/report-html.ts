@@ -1,5 +1,5 @@
 /** A run as one HTML file that needs nothing else: no script, no request. Everything from models is escaped. Pure. */
-import type { MergeReport } from '../../engine/protocol';
+import type { MergeReport } from '../../engine/protocol-merge';
 import { formatRecipe } from '../../formats/recipe-yaml';
 import { metrics } from '../charts/metrics';
 import { stageShares } from '../charts/stage-shares';

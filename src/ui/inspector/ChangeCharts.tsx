@@ -1,6 +1,6 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { useEffect, useRef } from 'react';
-import type { ContributorReport } from '../../engine/protocol';
+import type { ContributorReport } from '../../engine/protocol-job';
 import type { TensorProfile } from '../../engine/protocol-profile';
 import { curveOf, energyCurve, magnitudeBars, shareAbove } from '../charts/magnitudes';
 import { keptEnergy } from '../charts/metrics';

@@ -1,5 +1,6 @@
 import { Fragment, lazy, Suspense } from 'react';
-import type { ContributorReport, PlanTensorFacts, TensorReport } from '../../engine/protocol';
+import type { ContributorReport, TensorReport } from '../../engine/protocol-job';
+import type { PlanTensorFacts } from '../../engine/protocol-plan';
 import type { TensorProfile } from '../../engine/protocol-profile';
 import { CosineMatrix } from '../charts/CosineMatrix';
 import { changing, keptEnergy } from '../charts/metrics';

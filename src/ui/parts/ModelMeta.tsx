@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import { formatBytes, formatParameters } from '../format/quantity';
 
 interface ModelMetaProps {

@@ -1,6 +1,6 @@
 import { Switch } from 'radix-ui';
 import { type CSSProperties, memo, useCallback, useState } from 'react';
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import type { MergeMethod } from '../../merge/method';
 import { keepsNothing } from '../../merge/method-conflicts';
 import { Button } from '../parts/Button';

@@ -1,5 +1,6 @@
 import { memo, useCallback, useDeferredValue, useMemo, useState } from 'react';
-import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
+import type { TensorReport } from '../../engine/protocol-job';
+import type { PlanTensorFacts } from '../../engine/protocol-plan';
 import { awaitsMerge, type MetricId, measure, metricById } from '../charts/metrics';
 import { formatCount, formatPercent, formatReal } from '../format/quantity';
 import { Swatch } from '../parts/Swatch';

@@ -1,5 +1,6 @@
 import { useMemo } from 'react';
-import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
+import type { TensorReport } from '../../engine/protocol-job';
+import type { PlanTensorFacts } from '../../engine/protocol-plan';
 import type { Contributor } from '../state/facts';
 import { foretoldReports } from '../state/foretold';
 import { isRecipeOf } from '../state/run-current';

@@ -1,5 +1,5 @@
 /** Who is measured: base, contributors, the recipe's merge, and the merge by every other method that fits. Pure. */
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import type { RunTarget } from '../../engine/protocol-run';
 import { formatModelRef, parseModelRef } from '../../formats/recipe';
 import { recipeRepositories } from '../../formats/recipe-models';

@@ -3,18 +3,11 @@
  * buffers or promises live here.
  */
 
-import type {
-  EngineFacts,
-  InterruptedRun,
-  MergeReport,
-  MergeRequest,
-  ModelFacts,
-  PlanFacts,
-  PlanTensorFacts,
-  Progress,
-  RunElsewhere,
-  TensorReport,
-} from '../../engine/protocol';
+import type { EngineFacts } from '../../engine/protocol';
+import type { Progress, TensorReport } from '../../engine/protocol-job';
+import type { InterruptedRun, MergeReport, MergeRequest, RunElsewhere } from '../../engine/protocol-merge';
+import type { ModelFacts } from '../../engine/protocol-models';
+import type { PlanFacts, PlanTensorFacts } from '../../engine/protocol-plan';
 import type { HubWait } from '../../engine/protocol-sign-in';
 import type { ErrorFacts } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';

@@ -1,5 +1,5 @@
 /** Reports foretold from the statistics pass for the recipe as it stands: what charts show before a merge has run. */
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import type { TensorProfile } from '../../engine/protocol-profile';
 import { foretell, foretellMask, type PreparedProfile, prepareProfile } from '../../merge/profile/foretell';
 import { recipeSettings } from '../../merge/profile/foretell-recipe';

@@ -1,5 +1,8 @@
 /** Merges that were cut off: offered at the start and after a failure, to be resumed or discarded. */
-import type { DestinationSpec, InterruptedRun, PlanFacts } from '../../engine/protocol';
+
+import type { DestinationSpec } from '../../engine/protocol-job';
+import type { InterruptedRun } from '../../engine/protocol-merge';
+import type { PlanFacts } from '../../engine/protocol-plan';
 import { methodById } from '../../merge/methods/index';
 import { pickOutputFolder } from '../local/directory-picker';
 import type { RunFacts, StudioFacts } from './facts';

@@ -1,5 +1,6 @@
 /** What this page keeps in the browser: how much there is room for, and deleting it piece by piece. */
-import type { CacheFacts, InterruptedRun } from '../../engine/protocol';
+import type { CacheFacts } from '../../engine/protocol';
+import type { InterruptedRun } from '../../engine/protocol-merge';
 import type { StudioFacts } from './facts';
 import { discardRun, loadInterrupted } from './interrupted';
 import { notifyError, type Studio } from './studio';

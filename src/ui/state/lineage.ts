@@ -1,5 +1,5 @@
 /** How a contributor is related to the chosen base, as far as its own facts tell. Pure. */
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import { parseModelRef } from '../../formats/recipe';
 
 export interface Lineage {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import type { EngineFacts, PlanProblem } from '../../engine/protocol';
+import type { EngineFacts } from '../../engine/protocol';
+import type { PlanProblem } from '../../engine/protocol-plan';
 import { methodById } from '../../merge/methods/index';
 import { sampleModels } from '../engine-fixture';
 import { planFor } from '../engine-fixture-plan';

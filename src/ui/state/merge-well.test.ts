@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import { methodById } from '../../merge/methods/index';
 import { initialFacts } from './facts';
 import { isMergedWell, mergeWell } from './merge-well';

@@ -1,5 +1,5 @@
 /** “Merge these well”: what measured best, set in one go. Pure. */
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import { methodById } from '../../merge/methods/index';
 import { type RecipeFacts, setMethod } from './recipe-facts';
 

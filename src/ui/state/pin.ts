@@ -1,5 +1,7 @@
 /** Holding what the Layers tab shows, to see another setting or merge beside it. */
-import type { PlanTensorFacts, TensorReport } from '../../engine/protocol';
+
+import type { TensorReport } from '../../engine/protocol-job';
+import type { PlanTensorFacts } from '../../engine/protocol-plan';
 import { plainReport } from '../../merge/profile/foretell-report';
 import type { Contributor } from './facts';
 import { methodTitle, recipeTitle } from './recipe-build';

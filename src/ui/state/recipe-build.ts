@@ -1,5 +1,5 @@
 /** From the studio's facts to a `Recipe`, and the names a recipe gets. Pure. */
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import {
   DEFAULT_SHARD_BYTES,
   formatModelRef,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
 import { gallery } from '../gallery/gallery';

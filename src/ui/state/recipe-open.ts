@@ -1,5 +1,5 @@
 /** Opening a whole recipe in the studio: an example, or a text from elsewhere. */
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import { DEFAULT_SHARD_BYTES, type ParameterSetting, parseModelRef, type Recipe } from '../../formats/recipe';
 import { recipeModels } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';

@@ -1,5 +1,5 @@
 /** What keeps the facts from being a recipe, said beside the field it concerns. Pure; the plan checks the rest. */
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 import { keepsNothing, methodConflict } from '../../merge/method-conflicts';
 import { formatBytes, formatCounted } from '../format/quantity';

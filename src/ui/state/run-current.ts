@@ -1,4 +1,4 @@
-import type { ModelFacts } from '../../engine/protocol';
+import type { ModelFacts } from '../../engine/protocol-models';
 import type { Recipe } from '../../formats/recipe';
 import { buildRecipe } from './recipe-build';
 import type { RecipeFacts } from './recipe-facts';

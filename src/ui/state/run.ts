@@ -1,6 +1,7 @@
 /** A merge from the click to the report. */
 
-import type { DestinationSpec, MergeReport, MergeRequest, Progress } from '../../engine/protocol';
+import type { DestinationSpec, Progress } from '../../engine/protocol-job';
+import type { MergeReport, MergeRequest } from '../../engine/protocol-merge';
 import { type ErrorFacts, errorFacts } from '../../errors';
 import { formatBytes, formatSeconds } from '../format/quantity';
 import { pickOutputFolder } from '../local/directory-picker';

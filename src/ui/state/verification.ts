@@ -1,6 +1,6 @@
 /** The same merge once more on the other engine, kept nowhere: are the bytes the same, and how fast is each? */
 import type { EngineKind } from '../../compute/engine';
-import type { MergeReport } from '../../engine/protocol';
+import type { MergeReport } from '../../engine/protocol-merge';
 import type { StudioFacts } from './facts';
 import { notify, type Studio } from './studio';
 import { runTool, whyNoTool } from './tool-job';

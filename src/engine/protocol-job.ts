@@ -1,0 +1,81 @@
+/** What jobs have in common: where they write, how far they are, what they tell of a tensor. */
+
+export type DestinationSpec =
+  /** A folder the person picked; a new sub-folder `name` is created in it. */
+  | { kind: 'folder'; handle: FileSystemDirectoryHandle; name: string }
+  /** Finished files stay in the browser's storage until they are downloaded. */
+  | { kind: 'downloads'; name: string }
+  /** The headless command's own server, same origin only. */
+  | { kind: 'served'; url: string }
+  /** Keeps nothing: only the report is wanted. */
+  | { kind: 'nowhere' };
+
+export interface Progress {
+  /**
+   * `checking`: what an interrupted merge left is read again and hashed. `measuring`: whole models are swept for a
+   * threshold before the first tensor is merged.
+   */
+  stage: 'planning' | 'downloading' | 'hashing' | 'checking' | WorkAhead | 'measuring' | 'merging';
+  /** Tensor or file at work. */
+  item: string;
+  tensorsDone: number;
+  tensors: number;
+  bytesDone: number;
+  bytes: number;
+  bytesPerSecond: number;
+  secondsLeft: number | null;
+  stages: StageSeconds;
+  /** What is counted where it is neither tensors nor bytes: tokens, layers of models, values of λ. */
+  counted?: { done: number; total: number; unit: string };
+  /** Reports of tensors finished since the last progress message. */
+  finished: TensorReport[];
+  /** Which stage of a recipe of several is merged. */
+  step?: { name: string; at: number; of: number };
+  /** Something the person should know, said once: a device was lost and replaced. */
+  note?: string;
+}
+
+export interface StageSeconds {
+  read: number;
+  upload: number;
+  compute: number;
+  readback: number;
+  write: number;
+}
+
+export interface TensorReport {
+  name: string;
+  layer: number | null;
+  module: string;
+  shape: number[];
+  dtype: string;
+  elements: number;
+  /** True when the bytes were copied without any arithmetic. */
+  copied: boolean;
+  contributors: ContributorReport[];
+  /** Share of elements where kept contributions disagree in sign, in [0, 1]. */
+  signConflict: number;
+  /** Pairwise cosine of the task vectors; NaN-free, 0 where a vector is zero. */
+  cosine: number[][];
+  /** ‖W₀‖₂ where the contributors' norms are those of changes to it, else 0. */
+  baseNorm: number;
+  /** ‖output − base‖ / ‖base‖. */
+  outputChange: number;
+  /** NaN and Inf counted in inputs and output. */
+  nonFinite: number;
+}
+
+export interface ContributorReport {
+  id: string;
+  /** Elements kept by the selector. */
+  kept: number;
+  /** Smallest |τ| kept, or 0 where the selector has no threshold. */
+  threshold: number;
+  /** ‖τ‖₂ before selection. */
+  norm: number;
+  /** ‖τ‖₂ of what was kept, before rescaling. */
+  keptNorm: number;
+}
+
+/** Stages of it: models write text, models read theirs and are measured, λ is searched for. */
+export type WorkAhead = 'writing' | 'calibrating' | 'searching';

@@ -1,0 +1,48 @@
+/** Models as the window sees them: what is opened, and what a search on the Hub finds. */
+import type { Dtype } from '../formats/dtype';
+
+export interface ModelFacts {
+  /** What a recipe calls it: a path, or `owner/name@commit` for the Hub. */
+  ref: string;
+  title: string;
+  origin: 'sample' | 'local' | 'served' | 'hub';
+  kind: 'checkpoint' | 'adapter';
+  /** `model_type` of config.json, or of the adapter's base where known. */
+  family?: string;
+  parameters: number;
+  /** Bytes of its weight files. */
+  bytes: number;
+  /** Dtype → number of tensors. */
+  dtypes: Partial<Record<Dtype, number>>;
+  layers?: number;
+  /** For an adapter: method and rank in words, and the base it names. */
+  adapter?: { summary: string; rank: number; baseModel?: string };
+  /** Hub only. */
+  commit?: string;
+  license?: string;
+}
+
+/** A file handed over from the window: the worker reads it in place by slices. */
+export interface LocalFile {
+  /** Relative path, forward slashes, beginning with the folder's own name. */
+  path: string;
+  file: File;
+}
+
+export interface HubQuery {
+  text: string;
+  /** Only models derived from this base (`base_model:adapter:<id>` / `base_model:finetune:<id>`). */
+  derivedFrom?: { base: string; kind: 'adapter' | 'finetune' };
+  limit: number;
+}
+
+export interface HubHit {
+  id: string;
+  downloads: number;
+  likes: number;
+  updatedAt: string;
+  gated: false | 'auto' | 'manual';
+  private: boolean;
+  /** Parameter count from the safetensors index, where the Hub knows it. */
+  parameters?: number;
+}

@@ -1,0 +1,15 @@
+/** What a search for a threshold looks at. */
+import type { EngineBuffer } from '../../compute/engine';
+import type { Search, Threshold } from './radix-select';
+import type { Tile } from './tiles';
+
+/** One search over the magnitudes that a tile has at word `offset` of `buffer`. */
+export interface KeySearch {
+  buffer: EngineBuffer;
+  offset: number;
+  search: Search;
+  threshold?: Threshold;
+}
+
+/** Puts the keys of a tile where the searches look for them. */
+export type FillKeys = (tile: Tile, elements: number) => void;
