@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { FaultRule } from '../../e2e/fake-hub/faults.ts';
 import { type FakeHub, READER_TOKEN, STRANGER_TOKEN, startFakeHub } from '../../e2e/fake-hub.ts';
@@ -184,6 +185,30 @@ describe('R26 R27: answers that are not what was asked', () => {
     expect(byteRequests()).toHaveLength(4);
     server.faults.length = 0;
     expect(await source.read(8, 100)).toEqual(weights.slice(8, 100));
+  });
+
+  test('R33: a config that unpacks to far more than its length is left where it passes it', async () => {
+    const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024, ' '));
+    let unpacked = 0;
+    const counting = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+      transform(chunk, controller) {
+        unpacked += chunk.length;
+        controller.enqueue(chunk);
+      },
+    });
+    const answer = () =>
+      new Response(
+        new Blob([bomb]).stream().pipeThrough(new DecompressionStream('gzip')).pipeThrough(counting),
+      );
+    let asked = 0;
+    const at = hub({
+      fetch: async (input, init) =>
+        String(input).includes('/resolve/') && asked++ === 0 ? answer() : fetch(input, init),
+    });
+    const source = await open('config.json', at);
+    expect(await source.read(0, source.byteLength)).toEqual(new TextEncoder().encode('{"a": 1}'));
+    expect(asked).toBe(2);
+    expect(unpacked).toBeLessThan(1024 * 1024);
   });
 
   test.each([
