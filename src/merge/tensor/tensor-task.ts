@@ -171,7 +171,7 @@ async function stage(
   const forms = views.map((view, slot) => ({
     view,
     update: factors[slot],
-    ...formOf(view, slot, form, factors[slot]),
+    ...formOf(view, slot, form, factors),
   }));
   const inputs = forms.flatMap(({ view, decoded }) =>
     view && decoded !== 'leave'
@@ -222,18 +222,18 @@ function runLowRank(work: Workspace, tile: Tile, slot: number, update: Factors, 
   }
 }
 
-/** How a slot is decoded (`leave`: it begins as zeros), and whether the base is subtracted only after its low-rank update. */
+/** How a slot is decoded (`leave`: it begins as zeros), and whether the base is subtracted only after low-rank updates. */
 function formOf(
   view: TensorView | undefined,
   slot: number,
   form: SlotForm,
-  update: Factors | undefined,
+  updates: readonly (Factors | undefined)[],
 ): { decoded: keyof typeof SLOT_FORM; subtracts: boolean } {
   if (!view) return { decoded: 'leave', subtracts: false };
   const isDelta = slot > 0 && form === 'delta';
   const startsFromZero = isDelta && view.onBase && !view.lowRank?.magnitude;
   if (startsFromZero) return { decoded: 'leave', subtracts: false };
-  if (isDelta && !update) return { decoded: 'change', subtracts: false };
+  if (isDelta && !updates[slot] && !updates[0]) return { decoded: 'change', subtracts: false };
   return { decoded: 'whole', subtracts: isDelta };
 }
 
