@@ -13,6 +13,7 @@ import { finishShards } from '../merge/plan/shards';
 import { runPlan } from '../merge/run/run';
 import type { WrittenShard } from '../write/destination';
 import { current, JOURNAL, type MemoryDisk, memoryDisk } from '../write/memory-destination.test.support';
+import { readJournal } from '../write/run-journal';
 import type { TensorReport } from './protocol-job';
 import { openRunRecord } from './run-record';
 
@@ -34,7 +35,13 @@ interface Merged {
 }
 
 /** One attempt at the merge, as the merge job makes it. */
-async function attempt(plan: Plan, shards: ShardPlan[], disk: MemoryDisk, continues = true): Promise<Merged> {
+async function attempt(
+  plan: Plan,
+  shards: ShardPlan[],
+  disk: MemoryDisk,
+  continues = true,
+  pauseMs = 1,
+): Promise<Merged> {
   const destination = disk.open(continues);
   const record = await openRunRecord(destination, true, 0);
   const engine = createCpuEngine();
@@ -59,7 +66,7 @@ async function attempt(plan: Plan, shards: ShardPlan[], disk: MemoryDisk, contin
         async finishTensor(report) {
           await sink.finishTensor!(report);
           // the sha256 of a checkpoint comes meanwhile
-          await new Promise((resolve) => setTimeout(resolve, 1));
+          await new Promise((resolve) => setTimeout(resolve, pauseMs));
         },
       };
     },
@@ -95,7 +102,7 @@ describe('a merge that is killed', () => {
       fc.asyncProperty(kills, fates, fc.boolean(), async (moments, fate, continues) => {
         const disk = memoryDisk();
         for (const moment of moments) {
-          disk.failAt = moment;
+          disk.fails = (step) => step >= moment;
           await attempt(plan, shards, disk, continues).catch((thrown: Error) => {
             if (thrown.message !== 'killed') throw thrown;
           });
@@ -113,31 +120,48 @@ describe('a merge that is killed', () => {
     );
   }, 60_000);
 
-  test('what was finished is not computed again', async () => {
+  /** Killed as the first byte of the last shard goes to the disk: how many acts come before it, the clock says. */
+  async function diskWithoutItsLastShard(): Promise<MemoryDisk> {
+    const last = shards.at(-1)!.file;
     const disk = memoryDisk();
-    disk.failAt = whole.steps - 4;
+    disk.fails = (_, { path }) => path === last;
     await expect(attempt(plan, shards, disk)).rejects.toThrow('killed');
     disk.kill(() => 'kept');
+    return disk;
+  }
+
+  test('of finished shards nothing is computed again', async () => {
+    const disk = await diskWithoutItsLastShard();
     const merged = await attempt(plan, shards, disk);
-    expect(merged.computed).toBeLessThan(3);
+    expect(merged.computed).toBe(shards.at(-1)!.tensors.length);
+    expect(filesOf(disk)).toEqual(whole.files);
+  });
+
+  test('of a shard in the making, what the journal notes is not computed again', async () => {
+    const { file, byteLength } = shards[0]!;
+    const disk = memoryDisk();
+    const journal = () => current(disk.files.get(JOURNAL)!);
+    disk.fails = (_, { path }) => path === file && Buffer.from(journal()).includes('"kind":"checkpoint"');
+    await expect(attempt(plan, shards, disk, true, 20)).rejects.toThrow('killed');
+    disk.kill(() => 'kept');
+    const { checkpoints } = (await readJournal(journal()))!;
+    const noted = checkpoints.flatMap(({ tensors }) => tensors).length;
+    expect(noted).toBeGreaterThan(0);
+    expect(checkpoints.at(-1)!.bytes).toBeLessThan(byteLength);
+    const merged = await attempt(plan, shards, disk);
+    expect(merged.computed).toBe(shards.flatMap(({ tensors }) => tensors).length - noted);
     expect(filesOf(disk)).toEqual(whole.files);
   });
 
   test('R47: a finished shard that changed on the disk is made again', async () => {
-    const disk = memoryDisk();
-    disk.failAt = whole.steps - 4;
-    await expect(attempt(plan, shards, disk)).rejects.toThrow('killed');
-    disk.kill(() => 'kept');
+    const disk = await diskWithoutItsLastShard();
     disk.files.get(shards[0]!.file)!.disk[5000]! ^= 1;
     await attempt(plan, shards, disk);
     expect(filesOf(disk)).toEqual(whole.files);
   });
 
   test('another recipe, another engine or other inputs are refused, and nothing is touched', async () => {
-    const disk = memoryDisk();
-    disk.failAt = whole.steps - 4;
-    await expect(attempt(plan, shards, disk)).rejects.toThrow('killed');
-    disk.kill(() => 'kept');
+    const disk = await diskWithoutItsLastShard();
     const left = filesOf(disk);
 
     const other = { ...plan, recipe: { ...plan.recipe, outDtype: 'bfloat16' as const } };

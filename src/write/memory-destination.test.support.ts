@@ -10,12 +10,17 @@ interface MemoryFile {
   pending: { at: number; bytes: Uint8Array<ArrayBuffer> }[];
 }
 
+export interface DiskAct {
+  kind: 'write' | 'flush' | 'commit';
+  path: string;
+}
+
 export interface MemoryDisk {
   files: Map<string, MemoryFile>;
   isCommitted: boolean;
-  /** Writes and flushes so far, and the one that fails for good. */
+  /** Acts so far: it fails at the first one that `fails` names, and from there on. */
   steps: number;
-  failAt: number;
+  fails: (step: number, act: DiskAct) => boolean;
   open(continues: boolean): Destination;
   /** The machine comes back. */
   kill(fate: (change: number) => 'lost' | 'kept' | 'torn'): void;
@@ -25,8 +30,10 @@ export const JOURNAL = 'run.jsonl';
 
 export function memoryDisk(): MemoryDisk {
   const files: MemoryDisk['files'] = new Map();
-  const step = () => {
-    if (disk.steps++ >= disk.failAt) throw new Error('killed');
+  let isDead = false;
+  const step = (kind: DiskAct['kind'], path: string) => {
+    isDead ||= disk.fails(disk.steps++, { kind, path });
+    if (isDead) throw new Error('killed');
   };
   const fileAt = (path: string) => {
     const file = files.get(path) ?? { disk: new Uint8Array(0), pending: [] };
@@ -39,13 +46,13 @@ export function memoryDisk(): MemoryDisk {
     file.disk = current(file).slice(0, bytes);
     file.pending = [];
     const flush = async () => {
-      step();
+      step('flush', path);
       file.disk = current(file);
       file.pending = [];
     };
     return {
       async write(piece) {
-        step();
+        step('write', path);
         file.pending.push({ at, bytes: piece.slice() });
         at += piece.length;
       },
@@ -57,11 +64,11 @@ export function memoryDisk(): MemoryDisk {
     files,
     isCommitted: false,
     steps: 0,
-    failAt: Number.POSITIVE_INFINITY,
+    fails: () => false,
     open: (continues) => ({
       create: async (path) => sink(path, 0),
       async commit() {
-        step();
+        step('commit', '');
         disk.isCommitted = true;
       },
       async discard() {
@@ -94,7 +101,8 @@ export function memoryDisk(): MemoryDisk {
         }
         file.pending = [];
       }
-      disk.failAt = Number.POSITIVE_INFINITY;
+      disk.fails = () => false;
+      isDead = false;
       disk.steps = 0;
     },
   };
