@@ -30,13 +30,16 @@ export function killModels(): FakeModel[] {
   }));
 }
 
-/** Shards of 8 MB, so that kills fall between, at the edges of, and inside them. */
+/**
+ * Shards of 9, 9 and 5 MB, so that kills fall between, at the edges of, and inside them, and into files that have a
+ * thread of their own and one that has not.
+ */
 export const KILL_RECIPE = {
   mergeMethod: 'ties',
   baseModel: 'kill/base',
   models: ['a', 'b'].map((name) => ({ model: `kill/${name}`, parameters: { weight: 0.7, density: 0.5 } })),
   parameters: {},
-  amalgam: { shardBytes: 8_000_000 },
+  amalgam: { shardBytes: 9_000_000 },
 };
 
 function weights(seed: number): Uint8Array<ArrayBuffer> {

@@ -91,7 +91,11 @@ export async function openRunRecord(
       const { partial } = point;
       const writer =
         skipped > 0 && partial
-          ? ShardWriter.resume(shard, await remains!.reopen!(shard.file, partial.bytes), partial)
+          ? ShardWriter.resume(
+              shard,
+              await remains!.reopen!(shard.file, partial.bytes, shard.byteLength),
+              partial,
+            )
           : await ShardWriter.open(destination, shard);
       const canContinue = remains?.reopen !== undefined;
       let waiting: TensorReport[] = [];

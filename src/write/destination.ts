@@ -6,8 +6,12 @@ import type { ByteSource } from '../sources/byte-source';
  * whatever was begun.
  */
 export interface Destination {
-  /** Begins a file; what an interrupted run left under that name goes. @throws DestinationFailed when it cannot be created. */
-  create(path: string): Promise<FileSink>;
+  /**
+   * Begins a file; what an interrupted run left under that name goes.
+   * @param length bytes it will have, where that is known: a long file may get a thread of its own
+   * @throws DestinationFailed when it cannot be created
+   */
+  create(path: string, length?: number): Promise<FileSink>;
   /** All files are closed and whole. */
   commit(): Promise<void>;
   /** Removes every file this destination created. Safe to call twice. */
@@ -28,14 +32,17 @@ export interface Remains {
   left(path: string): Promise<ByteSource | undefined>;
   /** Takes over a file that the interrupted run finished, of `bytes` bytes. */
   adopt(path: string, bytes: number): Promise<void>;
-  /** Goes on writing a file after its first `bytes` bytes. Absent where files cannot be continued. */
-  reopen?(path: string, bytes: number): Promise<FileSink>;
+  /** Goes on writing a file after its first `bytes` bytes; `length` as above. Absent where files cannot be continued. */
+  reopen?(path: string, bytes: number, length?: number): Promise<FileSink>;
   /** Lets go of everything and leaves it as it is, for a later run. Safe to call twice. */
   keep(): Promise<void>;
 }
 
 export interface FileSink {
-  /** Appends. The array may be reused by the caller once the promise resolves. */
+  /**
+   * Appends. Once the promise resolves the caller may reuse the array, or finds that its memory was taken (`byteLength`
+   * 0). What could not be written may show in a later call only, at the latest in `flush` or `close`.
+   */
   write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   /** Has what was written on the disk when it resolves. Absent where a file is only kept once it is closed. */
   flush?(): Promise<void>;

@@ -1,5 +1,6 @@
 import * as Comlink from 'comlink';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { cdp } from 'vitest/browser';
 import type { Rig } from './download-destination.test.worker';
 import rigUrl from './download-destination.test.worker?worker&url';
 import { deleteOutput, listOutputs, openOutputFile, sweepOutputs } from './finished-outputs';
@@ -95,6 +96,77 @@ describe('openDownloadDestination', () => {
     await rig.breakWrites();
     expect(await rig.write(bytes(1, 2, 3))).toMatchObject({ code: 'StorageFull' });
     expect(await rig.discard()).toBe('ok');
+  });
+
+  describe('a long file, in a thread of its own', () => {
+    const LONG = 2 ** 25;
+    /** A piece that tells where it lies. */
+    const piece = (number: number, length = 3_000_000) =>
+      Uint8Array.from({ length }, (_, i) => (number * 101 + i * 7) & 255);
+    /** Megabytes are compared by their hash: element by element takes a minute. */
+    const sha256 = async (blob: Blob) =>
+      [...new Uint8Array(await crypto.subtle.digest('SHA-256', await blob.arrayBuffer()))].join();
+    const written = async (name: string) => sha256(await openOutputFile(name, 'model.safetensors'));
+
+    test('has its pieces in order, and is listed once it is committed', async () => {
+      const rig = startRig();
+      await rig.open('merged');
+      expect(await rig.create('model.safetensors', LONG)).toBe('ok');
+      for (let i = 0; i < 7; i++) expect(await rig.write(piece(i))).toBe('ok');
+      expect(await rig.flush()).toBe('ok');
+      expect(await rig.write(piece(7, 5))).toBe('ok');
+      expect(await rig.commit()).toMatchObject({ code: 'DestinationFailed' });
+      expect(await rig.close()).toBe('ok');
+      expect(await rig.commit()).toBe('ok');
+      const all = new Blob([...[0, 1, 2, 3, 4, 5, 6].map((i) => piece(i)), piece(7, 5)]);
+      expect(await written('merged')).toBe(await sha256(all));
+    });
+
+    test('R47: is kept as it is, and gone on with by another worker', async () => {
+      const rig = startRig();
+      await rig.open('merged');
+      await rig.create('model.safetensors', LONG);
+      for (let i = 0; i < 3; i++) await rig.write(piece(i));
+      expect(await rig.keep()).toBe('ok');
+      const next = startRig();
+      expect(await next.open('merged', true)).toBe('ok');
+      // the second piece and what follows count as not written
+      expect(await next.reopen('model.safetensors', 3_000_000, LONG)).toBe('ok');
+      expect(await next.write(piece(9))).toBe('ok');
+      expect(await next.close()).toBe('ok');
+      expect(await next.commit()).toBe('ok');
+      expect(await written('merged')).toBe(await sha256(new Blob([piece(0), piece(9)])));
+    });
+
+    test('R35: a storage that fills up is told at the latest by the flush, and for good', async () => {
+      const rig = startRig();
+      await rig.open('merged');
+      await rig.create('model.safetensors', LONG);
+      const { usage = 0 } = await navigator.storage.estimate();
+      const { origin } = location;
+      await cdp().send('Storage.overrideQuotaForOrigin', { origin, quotaSize: usage + 4_000_000 });
+      try {
+        for (let i = 0; i < 3; i++) await rig.write(piece(i));
+        expect(await rig.flush()).toMatchObject({ code: 'StorageFull' });
+      } finally {
+        await cdp().send('Storage.overrideQuotaForOrigin', { origin });
+      }
+      expect(await rig.write(piece(3))).toMatchObject({ code: 'StorageFull' });
+      expect(await rig.close()).toMatchObject({ code: 'StorageFull' });
+      expect(await rig.discard()).toBe('ok');
+      expect(await listOutputs()).toEqual([]);
+    });
+
+    test('is refused where it cannot be begun, and its thread ends', async () => {
+      const rig = startRig();
+      await rig.open('merged');
+      await rig.create('model.safetensors', LONG);
+      expect(await rig.create('model.safetensors', LONG)).toMatchObject({ code: 'DestinationFailed' });
+      expect(await rig.reopen('other', 2 ** 52, LONG)).toMatchObject({ code: 'StorageFull' });
+      expect(await rig.discard()).toBe('ok');
+      expect(await rig.discard()).toBe('ok');
+      expect(await listOutputs()).toEqual([]);
+    });
   });
 
   test('R38: the sweep removes what a killed worker left, and spares an output being written', async () => {

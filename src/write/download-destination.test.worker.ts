@@ -16,17 +16,23 @@ async function outcome(act: () => Promise<unknown>): Promise<ErrorFacts | 'ok'> 
 }
 
 const rig = {
-  open: (name: string) =>
+  open: (name: string, resume = false) =>
     outcome(async () => {
-      destination = await openDownloadDestination(name);
+      destination = await openDownloadDestination(name, resume);
     }),
   requireRoom: (bytes: number) => outcome(() => destination.requireRoom!(bytes)),
-  create: (path: string) =>
+  create: (path: string, length?: number) =>
     outcome(async () => {
-      sink = await destination.create(path);
+      sink = await destination.create(path, length);
+    }),
+  reopen: (path: string, bytes: number, length?: number) =>
+    outcome(async () => {
+      sink = await destination.remains!.reopen!(path, bytes, length);
     }),
   write: (bytes: Uint8Array<ArrayBuffer>) => outcome(() => sink.write(bytes)),
+  flush: () => outcome(() => sink.flush!()),
   close: () => outcome(() => sink.close()),
+  keep: () => outcome(() => destination.remains!.keep()),
   commit: () => outcome(() => destination.commit()),
   discard: () => outcome(() => destination.discard()),
   /** From now on writes go wrong the way they do in a private window that is full: a wrong count, no exception. */

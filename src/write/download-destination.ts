@@ -14,6 +14,7 @@ import {
   removeOutput,
 } from './finished-outputs';
 import { findFile, openHandle, openJournal, opfsSink } from './opfs-sink';
+import { openThreadedSink, THREAD_FROM } from './threaded-sink';
 
 /** Grows to the size of an output before it is begun, and goes at once. */
 const ROOM_FILE = 'room';
@@ -49,31 +50,42 @@ function downloadDestination(
   release: () => void,
 ): Destination {
   const written = new Map<string, OutputFile>();
-  const open = new Set<FileSystemSyncAccessHandle>();
+  /** Of files that are not closed: lets go of each, as it is. */
+  const open = new Set<() => unknown>();
   const journal = openJournal(folder, JOURNAL_FILE);
   let isOver = false;
 
-  const begin = async (path: string, bytes: number): Promise<FileSink> => {
+  const begin = async (path: string, bytes: number, length = 0): Promise<FileSink> => {
     const parts = outputPathParts(path);
+    const note = (size: number) => written.set(path, { path, bytes: size });
     try {
+      if (length >= THREAD_FROM) {
+        const sink = await openThreadedSink(files, path, bytes, (size) => {
+          open.delete(sink.letGo);
+          note(size);
+        });
+        open.add(sink.letGo);
+        return sink;
+      }
       const handle = await openHandle(files, parts);
-      open.add(handle);
+      const letGo = () => handle.close();
+      open.add(letGo);
       return opfsSink(path, handle, bytes, (size) => {
-        open.delete(handle);
-        written.set(path, { path, bytes: size });
+        open.delete(letGo);
+        note(size);
       });
     } catch (thrown) {
       throw destinationError(thrown, path);
     }
   };
-  const letGo = () => {
-    for (const handle of open) handle.close();
+  const letGo = async () => {
+    await Promise.all([...open].map((close) => close()));
     open.clear();
     journal.close();
   };
 
   return {
-    create: (path) => begin(path, 0),
+    create: (path, length) => begin(path, 0, length),
     async requireRoom(bytes) {
       try {
         // an empty file of that size counts against the quota, and takes no space on the disk
@@ -99,13 +111,13 @@ function downloadDestination(
         throw destinationError(thrown, name);
       }
       isOver = true;
-      letGo();
+      await letGo();
       await journal.remove();
       release();
     },
     async discard() {
       if (isOver) return;
-      letGo();
+      await letGo();
       await removeOutput(name);
       isOver = true;
       release();
@@ -124,7 +136,7 @@ function downloadDestination(
       async keep() {
         if (isOver) return;
         isOver = true;
-        letGo();
+        await letGo();
         release();
       },
     },

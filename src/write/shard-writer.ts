@@ -2,6 +2,7 @@ import { AmalgamError } from '../errors';
 import type { ShardPlan } from '../merge/plan/plan';
 import { beginSha256, type Sha256 } from '../sources/sha256';
 import { type Sha256Thread, sha256Thread } from '../sources/sha256-thread';
+import { giveBack, spareArray } from '../sources/spare-arrays';
 import type { Destination, FileSink, WrittenShard } from './destination';
 import type { PartialShard } from './resume-point';
 
@@ -18,7 +19,8 @@ export class ShardWriter {
   readonly #plan: ShardPlan;
   readonly #sink: FileSink;
   readonly #hash: Sha256Thread;
-  readonly #buffer = new Uint8Array(WRITE_BYTES);
+  /** What is gathered, in the first `#buffered` bytes. */
+  #buffer = spareArray(WRITE_BYTES);
   #buffered = 0;
   #written = 0;
   /** Index into the plan's tensors of the one being filled, and how many of its bytes have come. */
@@ -41,7 +43,11 @@ export class ShardWriter {
     if (planned !== plan.byteLength) {
       throw fault(`The plan of ${plan.file} says ${plan.byteLength} bytes, but its parts have ${planned}.`);
     }
-    const writer = new ShardWriter(plan, await destination.create(plan.file), await beginSha256());
+    const writer = new ShardWriter(
+      plan,
+      await destination.create(plan.file, plan.byteLength),
+      await beginSha256(),
+    );
     await writer.#exclusively(() => writer.#put(plan.header));
     writer.#skipFullTensors();
     return writer;
@@ -141,28 +147,23 @@ export class ShardWriter {
 
   async #put(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
     await this.#hash.update(bytes);
-    let rest = bytes;
-    if (this.#buffered > 0 || bytes.byteLength < WRITE_BYTES) {
-      const fits = rest.subarray(0, WRITE_BYTES - this.#buffered);
-      this.#buffer.set(fits, this.#buffered);
-      this.#buffered += fits.byteLength;
-      rest = rest.subarray(fits.byteLength);
+    for (let begin = 0; begin < bytes.byteLength; ) {
+      const part = bytes.subarray(begin, begin + WRITE_BYTES - this.#buffered);
+      this.#buffer.set(part, this.#buffered);
+      this.#buffered += part.byteLength;
+      begin += part.byteLength;
       if (this.#buffered === WRITE_BYTES) await this.#flush();
-    }
-    if (rest.byteLength >= WRITE_BYTES) {
-      await this.#sink.write(rest);
-      this.#written += rest.byteLength;
-    } else if (rest.byteLength > 0) {
-      this.#buffer.set(rest);
-      this.#buffered = rest.byteLength;
     }
   }
 
   async #flush(): Promise<void> {
     if (this.#buffered === 0) return;
-    await this.#sink.write(this.#buffer.subarray(0, this.#buffered));
+    const piece = this.#buffer.subarray(0, this.#buffered);
     this.#written += this.#buffered;
     this.#buffered = 0;
+    await this.#sink.write(piece);
+    giveBack(piece.buffer);
+    this.#buffer = spareArray(WRITE_BYTES);
   }
 
   #skipFullTensors(): void {

@@ -1,0 +1,50 @@
+/** Writes one file of the browser's own storage in a thread of its own (threaded-sink.ts). */
+import * as Comlink from 'comlink';
+import { AmalgamError, type ErrorFacts, errorFacts } from '../errors';
+import type { FileSink } from './destination';
+import { destinationError, outputPathParts } from './destination-error';
+import { openHandle, opfsSink } from './opfs-sink';
+
+export interface Written {
+  error?: ErrorFacts;
+  /** The memory of the piece, to be used again. */
+  spent?: ArrayBuffer;
+}
+
+let name: string;
+let handle: FileSystemSyncAccessHandle | undefined;
+let sink: FileSink;
+/** After a failure nothing more is written, and everything fails as that did. */
+let failed: ErrorFacts | undefined;
+
+async function outcome(act: () => Promise<void>): Promise<Written> {
+  if (failed) return { error: failed };
+  try {
+    await act();
+    return {};
+  } catch (thrown) {
+    failed = errorFacts(thrown instanceof AmalgamError ? thrown : destinationError(thrown, name));
+    return { error: failed };
+  }
+}
+
+const thread = {
+  open: (files: FileSystemDirectoryHandle, path: string, bytes: number) =>
+    outcome(async () => {
+      name = path;
+      handle = await openHandle(files, outputPathParts(path));
+      sink = opfsSink(path, handle, bytes, () => {});
+    }),
+  async write(piece: Uint8Array<ArrayBuffer>): Promise<Written> {
+    const written: Written = { ...(await outcome(() => sink.write(piece))), spent: piece.buffer };
+    return Comlink.transfer(written, [piece.buffer]);
+  },
+  flush: () => outcome(() => sink.flush!()),
+  close: () => outcome(() => sink.close()),
+  /** Leaves the file as it is. */
+  letGo: () => handle?.close(),
+};
+
+export type WritingThread = typeof thread;
+
+Comlink.expose(thread);
