@@ -13,11 +13,13 @@ export interface JudgedSample {
   factors: readonly number[];
   /** (output − W₀)² of every element, before λ. */
   squares: Float64Array;
+  /** The same added up by 32: what a step leaves alone is not added again. */
+  sums: Float64Array;
 }
 
 /**
  * The delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by energy.
- * @param before the same sample under other settings; its squares are taken over and not to be used any more
+ * @param before the same sample under other settings; its squares and sums are taken over and not to be used any more
  */
 export function judgeSample(
   { sample: { changes, base } }: TensorProfile,
@@ -36,7 +38,11 @@ export function judgeSample(
     sameNumbers(before.factors, factors);
   const old = same ? before : undefined;
   const squares = before?.squares ?? new Float64Array(base.length);
-  if (!old) squares.fill(0);
+  const sums = before?.sums ?? new Float64Array(Math.ceil(base.length / 32));
+  if (!old) {
+    squares.fill(0);
+    sums.fill(0);
+  }
   const judge = squareOf(changes, preset, { kept, weights, factors, scales });
   const moved = kept.map((now, i) => now !== old?.kept[i]);
   for (let word = 0; word * 32 < base.length; word++) {
@@ -47,22 +53,27 @@ export function judgeSample(
       const then = old ? old.kept[i]!.positive[word]! | old.kept[i]!.negative[word]! : 0;
       open |= now ^ then;
     }
+    if (open === 0) continue;
     while (open !== 0) {
       const place = 31 - Math.clz32(open);
       open ^= 1 << place;
       squares[word * 32 + place] = judge(word, place);
     }
+    let sum = 0;
+    const end = Math.min(word * 32 + 32, squares.length);
+    for (let e = word * 32; e < end; e++) sum += squares[e]!;
+    sums[word] = sum;
   }
-  return { preset, kept, weights, factors, squares };
+  return { preset, kept, weights, factors, squares, sums };
 }
 
 /** ‖output − W₀‖ / ‖W₀‖ of the tensor that a judged sample stands for. */
 export function judgedChange(
   { products, elements }: TensorProfile,
-  { preset, squares }: JudgedSample,
+  { preset, squares, sums }: JudgedSample,
 ): number {
   let square = 0;
-  for (let e = 0; e < squares.length; e++) square += squares[e]!;
+  for (let word = 0; word < sums.length; word++) square += sums[word]!;
   const norm = Math.sqrt(products[0]![0]!);
   if (squares.length === 0 || norm === 0) return 0;
   return (Math.abs(preset.lambda) * Math.sqrt((square / squares.length) * elements)) / norm;

@@ -19,24 +19,32 @@ export function recipeSettings(
   const byId = new Map((recipe.models ?? []).map((m) => [m.model, m.parameters]));
   const levels = [recipe.parameters, ...byId.values()];
   const uniform = levels.every((level) => Object.values(level).every((value) => !Array.isArray(value)));
-  const known = new Map<string, ForetoldSettings | undefined>();
-  return ({ name, layer, contributors }) => {
-    const place = tensorPlace(name);
+  // neither gradients nor filters: one answer for all tensors of the same models
+  let same: { of: TensorProfile['contributors']; settings: ForetoldSettings | undefined } | undefined;
+  return (profile) => {
+    const { contributors } = profile;
+    if (!uniform) return settingsOf(profile);
+    if (
+      !same?.of.every(({ id }, i) => id === contributors[i]?.id) ||
+      same.of.length !== contributors.length
+    ) {
+      same = { of: contributors, settings: settingsOf(profile) };
+    }
+    return same.settings;
+  };
+
+  function settingsOf({ name, layer, contributors }: TensorProfile): ForetoldSettings | undefined {
+    const place = layer === null ? tensorPlace(name) : 'layer';
     const t =
       layer !== null
         ? layerPosition(layer, layers)
         : outsidePosition(place === 'layer' ? 'before' : place, ends);
-    // neither gradients nor filters: one answer for all tensors of the same models
-    const key = uniform ? contributors.map(({ id }) => id).join('\n') : name;
-    if (known.has(key)) return known.get(key);
     const global = resolveParameters(method.parameters, [recipe.parameters], name, t);
     const models = contributors.map(({ id }) =>
       resolveParameters(method.modelParameters, [byId.get(id) ?? {}, recipe.parameters], name, t),
     );
-    const settings = [global, ...models].some(({ faults }) => faults.length > 0)
+    return [global, ...models].some(({ faults }) => faults.length > 0)
       ? undefined
       : { parameters: global.values, models: models.map(({ values }) => values) };
-    known.set(key, settings);
-    return settings;
-  };
+  }
 }

@@ -1,13 +1,18 @@
 /** Which elements of a tensor's sample are kept, and where those that are disagree in sign. */
 import type { DeltaPreset } from '../method';
+import { type SampleBins, visitBand } from './sample-bins';
 
 /** Which elements of a sample a selector keeps. */
 export type SampleSelection =
-  | { kind: 'all' }
-  /** from ≤ |τ| < below */
-  | { kind: 'band'; from: number; below: number }
+  | SizeSelection
   /** With this chance, by place in the sample; the draws are fixed, so that a slider does not flicker. */
   | { kind: 'random'; probability(place: number): number };
+
+/** By size alone. */
+export type SizeSelection =
+  | { kind: 'all' }
+  /** from ≤ |τ| < below */
+  | { kind: 'band'; from: number; below: number };
 
 /** What one contributor brings to the sample. */
 export interface SampleContribution {
@@ -29,11 +34,8 @@ export function keptSample(values: Float32Array, selection: SampleSelection, mod
   const words = Math.ceil(values.length / 32);
   const positive = new Uint32Array(words);
   const negative = new Uint32Array(words);
-  const band = selection.kind === 'band';
-  // magnitudes are ordered as their patterns are: hundreds of samples are looked through for a step of a slider
-  const from = Math.max(1, band ? patternFrom(selection.from) : 1);
-  const below = band ? patternFrom(selection.below) : INFINITE;
-  const patterns = new Int32Array(values.buffer, values.byteOffset, values.length);
+  const { from, below } = bandOf(selection);
+  const patterns = patternsOf(values);
   for (let word = 0; word < words; word++) {
     let kept = 0;
     let signs = 0;
@@ -49,6 +51,40 @@ export function keptSample(values: Float32Array, selection: SampleSelection, mod
     negative[word] = kept & signs;
   }
   return { positive, negative };
+}
+
+/** What {@link keptSample} says of a selection by size, from what it said of another one: only what changes is looked at. */
+export function steppedSample(
+  values: Float32Array,
+  bins: SampleBins,
+  selection: SizeSelection,
+  before: { selection: SizeSelection; sample: KeptSample },
+): KeptSample {
+  const patterns = patternsOf(values);
+  const [now, then] = [bandOf(selection), bandOf(before.selection)];
+  const positive = before.sample.positive.slice();
+  const negative = before.sample.negative.slice();
+  const judge = (e: number) => {
+    const pattern = patterns[e]!;
+    const magnitude = pattern & 0x7fffffff;
+    const bits = pattern < 0 ? negative : positive;
+    if (magnitude >= now.from && magnitude < now.below) bits[e >> 5]! |= 1 << (e & 31);
+    else bits[e >> 5]! &= ~(1 << (e & 31));
+  };
+  visitBand(bins, Math.min(now.from, then.from), Math.max(now.from, then.from), judge);
+  visitBand(bins, Math.min(now.below, then.below), Math.max(now.below, then.below), judge);
+  return { positive, negative };
+}
+
+/** Patterns from ≤ |τ| < below. Magnitudes are ordered as their patterns are; zeros are never kept. */
+function bandOf(selection: SizeSelection): { from: number; below: number } {
+  if (selection.kind === 'all') return { from: 1, below: INFINITE };
+  return { from: Math.max(1, patternFrom(selection.from)), below: patternFrom(selection.below) };
+}
+
+/** The f32 patterns of a sample. */
+export function patternsOf(values: Float32Array): Int32Array {
+  return new Int32Array(values.buffer, values.byteOffset, values.length);
 }
 
 /** The bits of ∞ as an f32. */

@@ -10,8 +10,17 @@ import type { ResolvedParameters } from '../plan/plan';
 import { keptCount } from '../tensor/radix-select';
 import { type JudgedSample, judgedChange, judgeSample } from './foretell-change';
 import { type ForetoldReport, LazyReport } from './foretell-report';
-import { type KeptSample, keptSample, type SampleSelection, sampleConflict } from './foretell-sample';
+import {
+  type KeptSample,
+  keptSample,
+  patternsOf,
+  type SampleSelection,
+  type SizeSelection,
+  sampleConflict,
+  steppedSample,
+} from './foretell-sample';
 import { above, largest, type MagnitudeCurve, magnitudeCurve, mergeCurves } from './profile-curve';
+import { type SampleBins, sampleBins } from './sample-bins';
 
 /** A profile made ready: do it once, foretell often. */
 export interface PreparedProfile {
@@ -21,6 +30,8 @@ export interface PreparedProfile {
   cosine: number[][];
   /** What each contributor kept last: most steps of a slider change one of them. */
   latest: (Selected | undefined)[];
+  /** The sample of each contributor by magnitude, once a slider moved it. */
+  bins: (SampleBins | undefined)[];
   /** The sample as it was judged last. */
   judged?: JudgedSample;
 }
@@ -42,7 +53,7 @@ export function prepareProfile(profile: TensorProfile): PreparedProfile {
       return scale > 0 ? Math.max(-1, Math.min(1, profile.products[i + 1]![j + 1]! / scale)) : 0;
     }),
   );
-  return { profile, curves, cosine, latest: [] };
+  return { profile, curves, cosine, latest: [], bins: [] };
 }
 
 /**
@@ -99,13 +110,11 @@ export function foretellMask(
   if (method.compute.kind !== 'delta') return undefined;
   const preset = method.compute.preset(settings.parameters);
   if (!FORETOLD.has(preset.select) || preset.scope === 'model') return undefined;
-  const { positive, negative } = selected(
+  const { positive, negative } = placesOf(
     prepared,
     index,
-    preset,
-    settings.models[index]!,
-    undefined,
-  ).sample();
+    selected(prepared, index, preset, settings.models[index]!, undefined),
+  );
   const size = prepared.profile.sample.base.length;
   return Uint8Array.from(
     { length: size },
@@ -156,9 +165,9 @@ function foretoldDelta(
     selected(prepared, i, preset, settings.models[i]!, wholeModel?.get(id)),
   );
   const contributions = () =>
-    kept.map(({ report: { kept: count }, sample }, i) => ({
-      kept: sample(),
-      share: count / profile.elements,
+    kept.map((of, i) => ({
+      kept: placesOf(prepared, i, of),
+      share: of.report.kept / profile.elements,
       weight: Number(settings.models[i]!.weight ?? 1),
     }));
   return new LazyReport(
@@ -181,8 +190,11 @@ interface Selected {
   model: ResolvedParameters;
   modelThreshold: number | undefined;
   report: ContributorReport;
+  selection: SampleSelection;
   /** Which elements of the sample; worked out when it is first asked for. */
-  sample(): KeptSample;
+  places: KeptSample | undefined;
+  /** What was kept before this and how it was worked out, for the step from there. */
+  before: { selection: SizeSelection; sample: KeptSample } | undefined;
 }
 
 function selected(
@@ -207,7 +219,6 @@ function selected(
   const curve = curves[index]!;
   const values = profile.sample.changes[index]!;
   const { kept, threshold, energy, sample } = selectionOf(preset, curve, values, model, modelThreshold);
-  let places: KeptSample | undefined;
   const made: Selected = {
     preset,
     model,
@@ -219,13 +230,32 @@ function selected(
       norm: curve.norm,
       keptNorm: Math.sqrt(energy),
     },
-    sample() {
-      places ??= keptSample(values, sample, index);
-      return places;
-    },
+    selection: sample,
+    places: undefined,
+    before: known && lastSample(known),
   };
   latest[index] = made;
   return made;
+}
+
+/** The newest sample that was worked out by size. */
+function lastSample({ selection, places, before }: Selected): Selected['before'] {
+  return places && selection.kind !== 'random' ? { selection, sample: places } : before;
+}
+
+/** Which elements of the sample contributor `index` keeps. */
+function placesOf({ profile, bins }: PreparedProfile, index: number, of: Selected): KeptSample {
+  if (of.places) return of.places;
+  const values = profile.sample.changes[index]!;
+  const { selection, before } = of;
+  if (before && selection.kind !== 'random') {
+    bins[index] ??= sampleBins(patternsOf(values));
+    of.places = steppedSample(values, bins[index], selection, before);
+  } else {
+    of.places = keptSample(values, selection, index);
+  }
+  of.before = undefined;
+  return of.places;
 }
 
 interface Selection {

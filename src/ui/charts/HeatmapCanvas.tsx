@@ -2,6 +2,7 @@ import { memo, useLayoutEffect, useRef, useSyncExternalStore } from 'react';
 import { useMedia, useShownTheme } from '../studio-context';
 import { heatmapLayout } from './heatmap-layout';
 import { type HeatmapInks, type HeatmapPicture, paintHeatmap } from './heatmap-paint';
+import type { Pixels } from './heatmap-pixels';
 
 interface HeatmapCanvasProps extends HeatmapPicture {
   columns: number;
@@ -12,6 +13,7 @@ export const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasPro
   const element = useRef<HTMLCanvasElement>(null);
   const width = useRef(0);
   const inks = useRef<HeatmapInks | null>(null);
+  const painted = useRef<Pixels | null>(null);
   const paint = useRef(() => {});
   const look = [
     useShownTheme(),
@@ -39,7 +41,7 @@ export const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasPro
         canvas.style.height = `${down / ratio}px`;
       }
       inks.current ??= inksOf(canvas);
-      paintHeatmap(context, props, layout, inks.current, ratio);
+      painted.current = paintHeatmap(context, props, layout, inks.current, ratio, painted.current);
     };
     paint.current();
   });

@@ -100,8 +100,8 @@ export interface Heatmap {
 }
 
 /**
- * The values of one chart. `reports` holds what has been measured so far, by tensor name. Rows that say the same as in
- * `before` are the very rows of `before`, and so is the whole: only what has news is drawn again.
+ * The values of one chart. `reports` holds what has been measured so far, by tensor name. Cells and rows that say the
+ * same as in `before` are the very ones of `before`, and so is the whole: only what has news is drawn again.
  */
 export function heatmap(
   grid: LayerGrid,
@@ -110,44 +110,37 @@ export function heatmap(
   subject: Subject,
   before?: Heatmap,
 ): Heatmap {
-  const cell = (tensor: GridTensor): Cell => {
+  const cell = (tensor: GridTensor, old: Cell | null | undefined): Cell => {
     const { name, layer, module } = tensor;
     const report = reports.get(name);
-    if (!report || awaitsMerge(metric, report)) {
-      return { name, layer, module, state: tensor.copied ? 'copied' : 'pending', measured: null };
-    }
-    const measured = measure(metric.id, report, subject);
-    const state = measured ? 'measured' : report.copied ? 'copied' : 'unchanged';
-    return { name, layer, module, state, measured };
+    const awaited = !report || awaitsMerge(metric, report);
+    const measured = awaited ? null : measure(metric.id, report, subject);
+    const state = measured
+      ? 'measured'
+      : (awaited ? tensor : report).copied
+        ? 'copied'
+        : awaited
+          ? 'pending'
+          : 'unchanged';
+    const same = old?.name === name && old.state === state && old.measured?.value === measured?.value;
+    return same ? old : { name, layer, module, state, measured };
   };
-  const rows = grid.layers.map(({ layer, tensors }, i) => {
-    const cells = tensors.map((t) => t && cell(t));
+  const rows = grid.layers.map(({ layer, tensors }, i): CellRow => {
     const old = before?.rows[i];
-    if (old?.layer === layer && sameCells(old.cells, cells)) return old;
-    return { layer, cells, mean: mean(cells.map((c) => c?.measured)) };
+    const cells = tensors.map((t, j) => t && cell(t, old?.cells[j]));
+    return old?.layer === layer && sameItems(old.cells, cells)
+      ? old
+      : { layer, cells, mean: mean(cells.map((c) => c?.measured)) };
   });
-  const loose = grid.loose.map(cell);
-  if (before && sameCells(before.loose, loose) && sameRows(before.rows, rows)) return before;
+  const loose = grid.loose.map((t, i) => cell(t, before?.loose[i]));
+  if (before && sameItems(before.loose, loose) && sameItems(before.rows, rows)) return before;
   const all = [...rows.flatMap((r) => r.cells), ...loose];
   return { rows, loose, mean: mean(all.map((c) => c?.measured)) };
 }
 
-function sameRows(a: readonly CellRow[], b: readonly CellRow[]): boolean {
-  return a.length === b.length && a.every((row, i) => row === b[i]);
-}
-
-function sameCells(a: readonly (Cell | null)[], b: readonly (Cell | null)[]): boolean {
-  return (
-    a.length === b.length &&
-    a.every((cell, i) => {
-      const other = b[i];
-      return (
-        cell?.name === other?.name &&
-        cell?.state === other?.state &&
-        cell?.measured?.value === other?.measured?.value
-      );
-    })
-  );
+/** Whether two lists hold the very same things. */
+export function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((item, i) => item === b[i]);
 }
 
 /** Whether two lists are of the same cells, and the same of them have values. */
@@ -178,11 +171,20 @@ export function cellValueText(cell: Cell, metric: ShownMetric): string {
   }
 }
 
-/** The values of several charts together, for a scale they share. */
-export function measuredValues(heatmaps: readonly Heatmap[]): number[] {
-  return heatmaps.flatMap((h) =>
-    [...h.rows.flatMap((r) => r.cells), ...h.loose].flatMap((c) => (c?.measured ? [c.measured.value] : [])),
-  );
+/** The least and the largest value of several charts together, for a scale they share; nothing where none is measured. */
+export function extremeValues(heatmaps: readonly Heatmap[]): number[] {
+  let least = Number.POSITIVE_INFINITY;
+  let most = Number.NEGATIVE_INFINITY;
+  const look = (cell: Cell | null) => {
+    if (!cell?.measured) return;
+    if (cell.measured.value < least) least = cell.measured.value;
+    if (cell.measured.value > most) most = cell.measured.value;
+  };
+  for (const { rows, loose } of heatmaps) {
+    for (const { cells } of rows) for (const cell of cells) look(cell);
+    for (const cell of loose) look(cell);
+  }
+  return least <= most ? [least, most] : [];
 }
 
 /** Short labels for module names, all different: `self_attn.q_proj` → `q`, `input_layernorm` → `input norm`. */

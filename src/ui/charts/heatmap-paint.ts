@@ -2,6 +2,7 @@
 import { type ColorScale, wantsLightText } from './color-scale';
 import type { Cell, Heatmap } from './heatmap-data';
 import type { HeatmapLayout } from './heatmap-layout';
+import { type Corner, corner, type Edges, emptyPixels, fillRow, type Pixels, wordOf } from './heatmap-pixels';
 import type { ShownMetric } from './metrics';
 
 /** What the style sheet says of the canvas. */
@@ -22,89 +23,107 @@ export interface HeatmapPicture {
 }
 
 const RADIUS = 2;
+const SQUARE: Corner = [];
+/** Ink of values in cells, on dark colours and on light ones. */
+const VALUE_INKS = ['#fff', '#16140f'] as const;
 
 /**
  * Paints measured cells, the bars of the means and the values of the tensors of no layer. Cells without a value are
  * left to the style sheet.
  * @param ratio device pixels a CSS pixel has: edges lie on whole ones, as those of elements do
+ * @param old the picture that this canvas showed before
+ * @returns the picture it shows now
  */
 export function paintHeatmap(
   context: CanvasRenderingContext2D,
-  { data, metric, scale, annotated }: HeatmapPicture,
+  picture: HeatmapPicture,
   layout: HeatmapLayout,
   inks: HeatmapInks,
   ratio: number,
-): void {
-  const snap = (value: number) => Math.round(value * ratio) / ratio;
-  // all of one colour at once: a fill costs more than what it fills
-  const fills = new Map<string, Path2D>();
-  const box = (x: number, y: number, width: number, height: number, colour: string, radius: number) => {
-    const [left, top] = [snap(x), snap(y)];
-    const path = fills.get(colour) ?? new Path2D();
-    fills.set(colour, path);
-    path.roundRect(left, top, snap(x + width) - left, snap(y + height) - top, radius);
-  };
-  const fill = () => {
-    for (const [colour, path] of fills) {
-      context.fillStyle = colour;
-      context.fill(path);
-    }
-    fills.clear();
-  };
-  const cell = (at: Cell | null, x: number, y: number, height: number) => {
-    if (at?.measured) box(x, y, layout.cellWidth, height, scale.color(at.measured.value), RADIUS);
-  };
-
+  old: Pixels | null,
+): Pixels {
+  const { width, height } = context.canvas;
+  const pixels = emptyPixels(width, height, old);
+  paintBoxes(pixels, picture, layout, inks, ratio);
+  context.putImageData(pixels.image, 0, 0);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, layout.width, layout.height);
-  for (const [i, row] of data.rows.entries()) {
-    const top = layout.top(i);
-    for (const [j, at] of row.cells.entries()) cell(at, layout.left(j), top, layout.cellHeight);
-    box(layout.meanLeft, meanTop(top, layout), layout.meanWidth, layout.meanHeight, inks.track, RADIUS);
-  }
-  for (const [i, at] of data.loose.entries()) {
-    cell(at, layout.left(0), layout.looseTop(i), layout.looseHeight);
-  }
-  fill();
-  for (const [i, row] of data.rows.entries()) {
-    const [from, to] = barEnds(row.mean, metric, scale);
-    if (to <= from) continue;
-    const begin = layout.meanLeft + from * layout.meanWidth;
-    const length = (to - from) * layout.meanWidth;
-    box(begin, meanTop(layout.top(i), layout), length, layout.meanHeight, inks.bar, 0);
-  }
-  fill();
   context.font = inks.font;
   context.textBaseline = 'middle';
-  if (annotated && layout.wide) {
-    context.textAlign = 'center';
-    const known = new Map<string, boolean>();
-    const lightOn = (colour: string) => {
-      const light = known.get(colour) ?? wantsLightText(colour);
-      known.set(colour, light);
-      return light;
-    };
-    for (const [i, row] of data.rows.entries()) {
-      const y = layout.top(i) + layout.cellHeight / 2;
-      for (const [j, at] of row.cells.entries()) {
-        if (!at?.measured) continue;
-        const { value } = at.measured;
-        const light = lightOn(scale.color(value));
-        context.fillStyle = light ? '#fff' : '#16140f';
-        context.fillText(metric.format(value), layout.left(j) + layout.cellWidth / 2, y);
-      }
-    }
-  }
+  if (picture.annotated && layout.wide) paintValues(context, picture, layout);
+  const { data, metric } = picture;
   context.textAlign = 'right';
   context.fillStyle = inks.text;
   for (const [i, { measured }] of data.loose.entries()) {
     if (measured) context.fillText(metric.format(measured.value), layout.width, layout.looseTop(i) + 8);
   }
+  return pixels;
 }
 
-/** Top of the bar of a row's mean. */
-function meanTop(top: number, { cellHeight, meanHeight }: HeatmapLayout): number {
-  return top + (cellHeight - meanHeight) / 2;
+function paintBoxes(
+  pixels: Pixels,
+  { data, metric, scale }: HeatmapPicture,
+  layout: HeatmapLayout,
+  inks: HeatmapInks,
+  ratio: number,
+): void {
+  const snap = (at: number) => Math.round(at * ratio);
+  const between = (top: number, height: number): Edges => ({ top: snap(top), bottom: snap(top + height) });
+  const rounded = roundedAt(RADIUS * ratio);
+  const lefts = (data.rows[0]?.cells ?? [0]).map((_, j) => snap(layout.left(j)));
+  const rights = lefts.map((_, j) => snap(layout.left(j) + layout.cellWidth));
+  const cells = (row: readonly (Cell | null)[], edges: Edges) => {
+    const boxes: number[] = [];
+    for (let j = 0; j < row.length; j++) {
+      const measured = row[j]?.measured;
+      if (measured) boxes.push(lefts[j]!, rights[j]!, wordOf(scale.color(measured.value)));
+    }
+    fillRow(pixels, edges, boxes, rounded);
+  };
+  const [track, bar] = [wordOf(inks.track), wordOf(inks.bar)];
+  const [meanLeft, meanRight] = [snap(layout.meanLeft), snap(layout.meanLeft + layout.meanWidth)];
+  for (const [i, { cells: row, mean }] of data.rows.entries()) {
+    const top = layout.top(i);
+    cells(row, between(top, layout.cellHeight));
+    const edges = between(top + (layout.cellHeight - layout.meanHeight) / 2, layout.meanHeight);
+    fillRow(pixels, edges, [meanLeft, meanRight, track], rounded);
+    const [from, to] = barEnds(mean, metric, scale).map((end) =>
+      snap(layout.meanLeft + end * layout.meanWidth),
+    );
+    if (to! > from!) fillRow(pixels, edges, [from!, to!, bar], SQUARE);
+  }
+  for (const [i, at] of data.loose.entries()) cells([at], between(layout.looseTop(i), layout.looseHeight));
+}
+
+let corners: { radius: number; of: Corner } | undefined;
+
+function roundedAt(radius: number): Corner {
+  if (corners?.radius !== radius) corners = { radius, of: corner(radius) };
+  return corners.of;
+}
+
+/** Writes the values into the cells: first those on dark colours, then the others. */
+function paintValues(
+  context: CanvasRenderingContext2D,
+  { data, metric, scale }: HeatmapPicture,
+  layout: HeatmapLayout,
+): void {
+  context.textAlign = 'center';
+  const known = new Map<string, boolean>();
+  const lightOn = (colour: string) => {
+    const light = known.get(colour) ?? wantsLightText(colour);
+    known.set(colour, light);
+    return light;
+  };
+  for (const [dark, ink] of VALUE_INKS.entries()) {
+    context.fillStyle = ink;
+    for (const [i, row] of data.rows.entries()) {
+      const y = layout.top(i) + layout.cellHeight / 2;
+      for (const [j, at] of row.cells.entries()) {
+        if (!at?.measured || lightOn(scale.color(at.measured.value)) === (dark === 1)) continue;
+        context.fillText(metric.format(at.measured.value), layout.left(j) + layout.cellWidth / 2, y);
+      }
+    }
+  }
 }
 
 /** Where the bar of a mean begins and ends, as shares of the scale; a signed one begins at 0. */

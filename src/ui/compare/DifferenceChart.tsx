@@ -1,7 +1,7 @@
 import { memo, useMemo, useRef } from 'react';
 import { colorScale, domain } from '../charts/color-scale';
 import { HeatmapFigure } from '../charts/HeatmapFigure';
-import { type Heatmap, measuredValues } from '../charts/heatmap-data';
+import { extremeValues, type Heatmap } from '../charts/heatmap-data';
 import { Segmented } from '../parts/Segmented';
 import { useFacts, useShownTheme, useStudio } from '../studio-context';
 import type { Comparison, DifferenceMetricId } from './compare-facts';
@@ -29,7 +29,7 @@ export const DifferenceChart = memo(function DifferenceChart({ found }: { found:
     before.current = { id: metric.id, data: map };
     return map;
   }, [grid, byName, metric.id, status]);
-  const { min, max } = domain(metric, measuredValues([data]), extent);
+  const { min, max } = domain(metric, extremeValues([data]), extent);
   const scale = useMemo(() => colorScale(metric, min, max, theme), [metric, min, max, theme]);
   return (
     <section className="stack difference-chart" aria-label="Where the weights moved">

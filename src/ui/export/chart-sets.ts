@@ -4,7 +4,7 @@ import type { TensorReport } from '../../engine/protocol-job';
 import type { PlanTensorFacts } from '../../engine/protocol-plan';
 import { type ColorScale, colorScale, domain } from '../charts/color-scale';
 import { differenceMetric, differenceOf } from '../charts/difference';
-import { type Heatmap, heatmap, type LayerGrid, layerGrid, measuredValues } from '../charts/heatmap-data';
+import { extremeValues, type Heatmap, heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
 import type { Metric } from '../charts/metrics';
 import { subjectKey, subjectsOf } from '../charts/subjects';
 import type { Contributor } from '../state/facts';
@@ -76,6 +76,6 @@ function charts(
 }
 
 function scaleOf(metric: Metric, maps: readonly Heatmap[], extent: 'full' | 'fit'): ColorScale {
-  const { min, max } = domain(metric, measuredValues(maps), extent);
+  const { min, max } = domain(metric, extremeValues(maps), extent);
   return colorScale(metric, min, max, 'light');
 }

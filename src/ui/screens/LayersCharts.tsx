@@ -3,7 +3,7 @@ import type { TensorReport } from '../../engine/protocol-job';
 import { type ColorScale, colorScale, domain } from '../charts/color-scale';
 import { differenceMetric, differenceOf } from '../charts/difference';
 import { HeatmapFigure } from '../charts/HeatmapFigure';
-import { type Heatmap, heatmap, type LayerGrid, layerGrid, measuredValues } from '../charts/heatmap-data';
+import { extremeValues, type Heatmap, heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
 import type { Metric } from '../charts/metrics';
 import { type ChartSubject, subjectKey, subjectsOf } from '../charts/subjects';
 import type { PinnedLayers } from '../state/pin';
@@ -123,7 +123,7 @@ function ChartRow({ metric, grid, charts, scale }: SetProps & { scale: ColorScal
 function useScale(metric: Metric, maps: readonly Heatmap[], extent?: 'fit'): ColorScale {
   const theme = useShownTheme();
   const chosen = useFacts((s) => s.view.scale);
-  const { min, max } = domain(metric, measuredValues(maps), extent ?? chosen);
+  const { min, max } = domain(metric, extremeValues(maps), extent ?? chosen);
   return useMemo(() => colorScale(metric, min, max, theme), [metric, min, max, theme]);
 }
 

@@ -1,5 +1,6 @@
 /** Reports foretold from the statistics pass for the recipe as it stands: what charts show before a merge has run. */
 import type { ModelFacts } from '../../engine/protocol-models';
+import type { PlanTensorFacts } from '../../engine/protocol-plan';
 import type { TensorProfile } from '../../engine/protocol-profile';
 import { foretell, foretellMask, type PreparedProfile, prepareProfile } from '../../merge/profile/foretell';
 import { recipeSettings } from '../../merge/profile/foretell-recipe';
@@ -52,14 +53,28 @@ function compute({ profile, plan, recipe, models }: Facts): ForetoldReports {
   }
   const built = buildRecipe(recipe, models, methodOf(recipe));
   if (built.slices || built.stages) return NOTHING; // other layers than those that were measured
-  const merged = new Set(planned.tensors.filter((t) => !t.copied).map((t) => t.name));
   const method = methodOf(recipe);
-  const reports = foretell(
-    profile.tensors.filter((t) => merged.has(t.name)).map(ready),
-    method,
-    recipeSettings(built, method, planned.layers),
-  );
-  return new Map(reports.map((r) => [r.name, r]));
+  const settings = recipeSettings(built, method, planned.layers);
+  const reports = new Map<string, ForetoldReport>();
+  for (const r of foretell(changedProfiles(profile.tensors, planned.tensors), method, settings)) {
+    reports.set(r.name, r);
+  }
+  return reports;
+}
+
+let changed: { of: readonly unknown[]; profiles: readonly PreparedProfile[] } | undefined;
+
+/** The profiles of tensors that the plan would compute, made ready; worked out once for the same plan. */
+function changedProfiles(
+  tensors: ProfileSlice['tensors'],
+  planned: readonly PlanTensorFacts[],
+): readonly PreparedProfile[] {
+  if (changed?.of[0] !== tensors || changed.of[1] !== planned) {
+    const merged = new Set(planned.filter((t) => !t.copied).map((t) => t.name));
+    const profiles = tensors.filter((t) => merged.has(t.name)).map(ready);
+    changed = { of: [tensors, planned], profiles };
+  }
+  return changed.profiles;
 }
 
 /** The sampled masks of a tensor's contributors, by id; those that are not known are left out. */

@@ -1,0 +1,47 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { keptSample, patternsOf, type SizeSelection, steppedSample } from './foretell-sample';
+import { sampleBins } from './sample-bins';
+
+const value = fc.oneof(
+  fc.float({ noDefaultInfinity: false, noNaN: false }),
+  fc.float({ min: -2, max: 2, noNaN: true }),
+  fc.constantFrom(0, -0, 1, -1, 0.5),
+);
+const edge = fc.oneof(fc.double({ min: 0, max: 3, noNaN: true }), fc.constantFrom(0, 0.5, 1, Infinity));
+const selection: fc.Arbitrary<SizeSelection> = fc.oneof(
+  fc.constant({ kind: 'all' as const }),
+  fc.record({ kind: fc.constant('band' as const), from: edge, below: edge }),
+);
+
+/** What a selection says, told without patterns and bins. */
+function plainly(values: Float32Array, { kind, ...band }: SizeSelection & Partial<Record<string, unknown>>) {
+  const { from, below } =
+    kind === 'all' ? { from: 0, below: Infinity } : (band as { from: number; below: number });
+  return [...values].map((v) => (v !== 0 && Math.abs(v) >= from && Math.abs(v) < below ? Math.sign(v) : 0));
+}
+
+test('a step keeps what the selection alone keeps', () => {
+  fc.assert(
+    fc.property(
+      fc.array(value, { maxLength: 80 }),
+      fc.array(selection, { minLength: 2, maxLength: 4 }),
+      (list, path) => {
+        const values = Float32Array.from(list);
+        const bins = sampleBins(patternsOf(values));
+        let at = path[0]!;
+        let sample = keptSample(values, at, 0);
+        for (const next of path.slice(1)) {
+          sample = steppedSample(values, bins, next, { selection: at, sample });
+          at = next;
+          expect(sample).toEqual(keptSample(values, at, 0));
+          const said = [...values].map(
+            (_, e) =>
+              ((sample.positive[e >> 5]! >>> (e & 31)) & 1) - ((sample.negative[e >> 5]! >>> (e & 31)) & 1),
+          );
+          expect(said).toEqual(plainly(values, at));
+        }
+      },
+    ),
+  );
+});
