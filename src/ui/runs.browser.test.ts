@@ -2,6 +2,7 @@ import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun } from '../engine/protocol-merge';
+import type { Recipe } from '../formats/recipe';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
@@ -190,6 +191,46 @@ test('the model card is shown as text, and the commands as they are typed', asyn
   await expect.element(page.getByText(/^mergekit-yaml kitchen-harbour-workshop-ties.yml/)).toBeVisible();
 });
 
+test('a merge that is cancelled before its first tensor leaves nothing', async () => {
+  const interrupted: InterruptedRun[] = [];
+  const fixture = fixtureEngine({ pace: 30 });
+  const studio = await open(
+    {},
+    {
+      ...fixture,
+      interrupted: async () => [...interrupted],
+      discardInterrupted: async () => {
+        interrupted.length = 0;
+      },
+      cancel: async () => {
+        const { recipe, destination } = studio.store.getState().run!;
+        interrupted.push({ ...cutOff(recipe, destination.name), tensorsDone: 0 });
+        await fixture.cancel();
+      },
+    },
+  );
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await expect.element(page.getByText('Cancelled. Nothing was kept.').first()).toBeVisible();
+  expect(interrupted).toEqual([]);
+  expect(studio.store.getState().interrupted).toEqual([]);
+});
+
+/** A merge into the browser's storage with some of its tensors done. */
+function cutOff(recipe: Recipe, name: string): InterruptedRun {
+  return {
+    destination: { kind: 'downloads', name },
+    recipe,
+    engine: 'cpu',
+    adapter: '',
+    startedAt: new Date().toISOString(),
+    tensorsDone: 3,
+    tensors: 56,
+    bytesDone: 1,
+    bytes: 2,
+  };
+}
+
 test('a merge that is paused says so and goes on', async () => {
   const interrupted: InterruptedRun[] = [];
   const fixture = fixtureEngine({ pace: 30 });
@@ -200,17 +241,7 @@ test('a merge that is paused says so and goes on', async () => {
       interrupted: async () => [...interrupted],
       cancel: async () => {
         const { recipe, destination } = studio.store.getState().run!;
-        interrupted.push({
-          destination: { kind: 'downloads', name: destination.name },
-          recipe,
-          engine: 'cpu',
-          adapter: '',
-          startedAt: new Date().toISOString(),
-          tensorsDone: 3,
-          tensors: 56,
-          bytesDone: 1,
-          bytes: 2,
-        });
+        interrupted.push(cutOff(recipe, destination.name));
         await fixture.cancel();
       },
       merge: async (request, onProgress) => {
@@ -222,6 +253,7 @@ test('a merge that is paused says so and goes on', async () => {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Pause' }).click();
   await expect.element(page.getByText('Paused. It can be resumed.').first()).toBeVisible();
+  await expect.element(page.getByText(/^3 of 56.tensors done/)).toBeVisible();
   await page.getByRole('contentinfo').getByRole('button', { name: 'Resume' }).click();
   await waitFor(() => expect(studio.store.getState().run?.status).toBe('done'), { timeout: 20_000 });
   expect(studio.store.getState().interrupted).toEqual([]);

@@ -1,5 +1,6 @@
 import { useShallow } from 'zustand/react/shallow';
 import type { StageSeconds } from '../../engine/protocol-job';
+import type { InterruptedRun } from '../../engine/protocol-merge';
 import { stageShares } from '../charts/stage-shares';
 import {
   formatBytes,
@@ -13,12 +14,13 @@ import {
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
 import type { RunFacts, StudioFacts, Tab } from '../state/facts';
-import { isKept, keptOf, resumeRun } from '../state/interrupted';
+import { resumeRun } from '../state/interrupted';
 import { mergeGate } from '../state/merge-gate';
 import { cancelMerge, pauseMerge, startMerge } from '../state/run';
 import { isRecipeOf } from '../state/run-current';
 import { STAGE_TITLES } from '../state/run-log';
 import { showTab } from '../state/studio';
+import { keptOf } from '../state/unfinished';
 import { useFacts, useStudio } from '../studio-context';
 import { Announcer } from './Announcer';
 
@@ -167,7 +169,7 @@ function restingLine(facts: StudioFacts): RestingLine {
   const { run, plan } = facts;
   const gate = mergeGate(facts);
   if (run && run.status !== 'running' && isRecipeOf(run.recipe, facts.recipe, facts.models))
-    return outcome(run, isKept(facts));
+    return outcome(run, keptOf(facts));
   if (!gate.open) {
     return {
       tone: gate.tone === 'fix' ? 'bad' : 'plain',
@@ -190,14 +192,15 @@ function restingLine(facts: StudioFacts): RestingLine {
   };
 }
 
-function outcome(run: RunFacts, kept: boolean): RestingLine {
+function outcome(run: RunFacts, kept: InterruptedRun | undefined): RestingLine {
   if (run.status === 'failed') {
     return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', tab: 'run', link: 'Details' };
   }
   if (run.status === 'cancelled') {
     const said = run.paused ? 'Paused' : 'Cancelled';
     if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
-    const { tensorsDone, tensors } = run.progress ?? { tensorsDone: 0, tensors: run.planned.length };
+    const { tensorsDone } = kept;
+    const tensors = kept.tensors || run.planned.length;
     return {
       tone: 'plain',
       text: `${said}. It can be resumed.`,

@@ -4,8 +4,8 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import type { RunFacts } from '../state/facts';
-import { isKept } from '../state/interrupted';
 import { STAGE_TITLES } from '../state/run-log';
+import { isKept } from '../state/unfinished';
 import { useFacts } from '../studio-context';
 import { LambdaPlot } from './LambdaPlot';
 import { RunExport } from './RunExport';
@@ -42,8 +42,8 @@ export function RunTab() {
           tone="note"
           title={
             kept
-              ? 'Cancelled. What was written is kept: resume the merge, or discard it.'
-              : 'Cancelled. Everything that was begun has been removed.'
+              ? `${stopped(run)}. What was written is kept: resume the merge, or discard it.`
+              : `${stopped(run)}. Everything that was begun has been removed.`
           }
         />
       ) : null}
@@ -72,26 +72,31 @@ function Status({ run }: { run: RunFacts }) {
     case 'running':
       return <>{run.progress ? STAGE_TITLES[run.progress.stage].toLowerCase() : 'starting'}</>;
     case 'cancelling':
-      return <>cancelling</>;
+      return <>{run.paused ? 'pausing' : 'cancelling'}</>;
     case 'done':
       return <span className="tone-ok">done in {formatSeconds(run.report?.seconds ?? 0)}</span>;
     case 'failed':
       return <span className="tone-bad">failed</span>;
     case 'cancelled':
-      return <>cancelled</>;
+      return <>{stopped(run).toLowerCase()}</>;
   }
+}
+
+function stopped(run: RunFacts): string {
+  return run.paused ? 'Paused' : 'Cancelled';
 }
 
 function Numbers({ run }: { run: RunFacts }) {
   const { progress: p, report } = run;
   const seconds = report?.seconds ?? 0;
   const written = report?.shards.reduce((sum, s) => sum + s.bytes, 0);
+  const now = run.status === 'running' || run.status === 'cancelling' ? 'now' : 'when it stopped';
   const items: [label: string, value: string, more: string][] = [
     ['Tensors', p ? formatCount(p.tensorsDone) : '0', `of ${formatCount(run.planned.length)}`],
     ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],
     report
       ? ['Throughput', formatRate((p?.bytes ?? written ?? 0) / Math.max(seconds, 1e-3)), 'on average']
-      : ['Throughput', formatRate(p?.bytesPerSecond ?? 0), 'now'],
+      : ['Throughput', formatRate(p?.bytesPerSecond ?? 0), now],
     report
       ? ['Time', formatSeconds(seconds), 'in all']
       : run.status === 'running'
@@ -99,7 +104,7 @@ function Numbers({ run }: { run: RunFacts }) {
         : ['Time', formatSeconds(run.log.at(-1)?.at ?? 0), 'until it stopped'],
     report
       ? ['Memory', formatBytes(report.peakBytes), 'at most, for tiles']
-      : ['Stage', p ? STAGE_TITLES[p.stage] : '–', 'now'],
+      : ['Stage', p ? STAGE_TITLES[p.stage] : '–', now],
     report
       ? ['Engine', report.engine === 'webgpu' ? 'WebGPU' : 'CPU', report.adapter]
       : ['Target', run.destination.kind === 'folder' ? 'Folder' : 'Downloads', run.destination.name],

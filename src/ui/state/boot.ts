@@ -1,7 +1,6 @@
 /** Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme. */
 import { errorFacts } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
-import { loadInterrupted } from './interrupted';
 import { restoreRecipe, watchDraft } from './keeping';
 import { openSample } from './models';
 import { watchOtherTabs } from './other-tabs';
@@ -11,6 +10,7 @@ import { watchProfile } from './profile';
 import { watchHistory } from './recipe-history';
 import { notify, type Studio } from './studio';
 import { watchTheme } from './theme';
+import { loadInterrupted } from './unfinished';
 
 /** Starts everything; returns a function that stops watching. */
 export function bootStudio(studio: Studio): () => void {

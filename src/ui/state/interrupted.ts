@@ -5,32 +5,11 @@ import type { InterruptedRun } from '../../engine/protocol-merge';
 import type { PlanFacts } from '../../engine/protocol-plan';
 import { methodById } from '../../merge/methods/index';
 import { pickOutputFolder } from '../local/directory-picker';
-import type { RunFacts, StudioFacts } from './facts';
+import type { RunFacts } from './facts';
 import { shortName } from './recipe-build';
 import { carryOut, newRun } from './run';
 import { notify, notifyError, type Studio, showTab } from './studio';
-
-/** Asks the engine what was cut off. Never rejects. */
-export async function loadInterrupted(studio: Studio): Promise<void> {
-  try {
-    const interrupted = await studio.engine.interrupted();
-    studio.store.setState({ interrupted });
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
-}
-
-/** Whether the last run left something that can be resumed. */
-export function isKept(facts: StudioFacts): boolean {
-  return keptOf(facts) !== undefined;
-}
-
-/** What the last run left to be resumed. */
-export function keptOf({ run, interrupted }: StudioFacts): InterruptedRun | undefined {
-  return interrupted.find(
-    ({ destination: { kind, name } }) => run?.destination.kind === kind && run.destination.name === name,
-  );
-}
+import { loadInterrupted } from './unfinished';
 
 /** Goes on with an interrupted merge; for one into a folder, asks for that folder again where it is not open. */
 export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Promise<void> {

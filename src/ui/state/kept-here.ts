@@ -2,8 +2,9 @@
 import type { CacheFacts } from '../../engine/protocol';
 import type { InterruptedRun } from '../../engine/protocol-merge';
 import type { StudioFacts } from './facts';
-import { discardRun, loadInterrupted } from './interrupted';
+import { discardRun } from './interrupted';
 import { notifyError, type Studio } from './studio';
+import { loadInterrupted } from './unfinished';
 
 /** Bytes in use and in all, as the browser estimates them; null where it tells nothing. */
 export interface Room {

@@ -1,6 +1,7 @@
 /** One merge at a time over all tabs: the others show it and can take it over. */
-import { loadInterrupted, resumeRun } from './interrupted';
+import { resumeRun } from './interrupted';
 import { notifyError, type Studio } from './studio';
+import { loadInterrupted } from './unfinished';
 
 /** Follows the merges of other tabs for as long as the studio lives. */
 export function watchOtherTabs(studio: Studio): void {

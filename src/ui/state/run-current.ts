@@ -4,8 +4,16 @@ import { buildRecipe } from './recipe-build';
 import type { RecipeFacts } from './recipe-facts';
 import { methodOf } from './studio';
 
-/** Would merging these facts now run this very recipe? */
+/** Would merging these facts now run this very recipe? One that was read from YAML has its keys in another order. */
 export function isRecipeOf(recipe: Recipe, facts: RecipeFacts, models: readonly ModelFacts[]): boolean {
-  // Both come from buildRecipe, which writes keys in one order.
-  return JSON.stringify(buildRecipe(facts, models, methodOf(facts))) === JSON.stringify(recipe);
+  return canonical(buildRecipe(facts, models, methodOf(facts))) === canonical(recipe);
+}
+
+/** One text for equal recipes. */
+function canonical(recipe: Recipe): string {
+  return JSON.stringify(recipe, (_, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
 }

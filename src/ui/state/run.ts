@@ -12,6 +12,7 @@ import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './r
 import { type LogEntry, progressLog } from './run-log';
 import { stayAwake } from './stay-awake';
 import { methodOf, notifyError, type Studio, showTab } from './studio';
+import { loadInterrupted, settleUnfinished } from './unfinished';
 
 /**
  * Starts the merge of the recipe: asks for the folder first where one is wanted (browsers allow that only right after
@@ -98,8 +99,11 @@ export async function carryOut(studio: Studio, started: RunFacts, request: Merge
   const release = stayAwake();
   try {
     finish(studio, await studio.engine.merge(request, (progress) => follow(studio, started.id, progress)));
+    await loadInterrupted(studio);
   } catch (thrown) {
     const error = errorFacts(thrown);
+    // first what is left, then the words about it
+    await settleUnfinished(studio);
     const status = error.code === 'Cancelled' ? 'cancelled' : 'failed';
     editRun(studio, (run) => ({
       ...run,
@@ -109,10 +113,6 @@ export async function carryOut(studio: Studio, started: RunFacts, request: Merge
     }));
   } finally {
     release();
-    await studio.engine.interrupted().then(
-      (interrupted) => studio.store.setState({ interrupted }),
-      (thrown: unknown) => notifyError(studio, thrown),
-    );
   }
 }
 

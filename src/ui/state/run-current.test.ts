@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import { methods } from '../../merge/methods/index';
+import { sampleModels } from '../engine-fixture';
+import { sampleRecipe } from './models';
+import { buildRecipe } from './recipe-build';
+import { setContributorParameter } from './recipe-facts';
+import { isRecipeOf } from './run-current';
+
+test('a resumed merge, whose recipe comes from its journal, is the recipe of the form, whatever the method', () => {
+  for (const method of methods) {
+    const facts = { ...sampleRecipe(sampleModels), method: method.id, seed: 7, exclude: ['lm_head'] };
+    const { recipe } = parseRecipe(formatRecipe(buildRecipe(facts, sampleModels, method)));
+    expect([method.id, isRecipeOf(recipe!, facts, sampleModels)]).toEqual([method.id, true]);
+  }
+});
+
+test('another value is another recipe', () => {
+  const facts = sampleRecipe(sampleModels);
+  const { recipe } = parseRecipe(
+    formatRecipe(buildRecipe(facts, sampleModels, methods.find(({ id }) => id === 'ties')!)),
+  );
+  const [first] = facts.contributors;
+  expect(isRecipeOf(recipe!, setContributorParameter(facts, first!.ref, 'density', 0.3), sampleModels)).toBe(
+    false,
+  );
+});

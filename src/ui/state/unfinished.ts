@@ -1,0 +1,45 @@
+/** What merges that were cut off have left, as the engine lists it. */
+import type { InterruptedRun } from '../../engine/protocol-merge';
+import type { StudioFacts } from './facts';
+import { notifyError, type Studio } from './studio';
+
+/** Asks the engine what was cut off. Never rejects. */
+export async function loadInterrupted(studio: Studio): Promise<void> {
+  try {
+    const interrupted = await studio.engine.interrupted();
+    studio.store.setState({ interrupted });
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Whether the last run left something that can be resumed. */
+export function isKept(facts: StudioFacts): boolean {
+  return keptOf(facts) !== undefined;
+}
+
+/** What the last run left to be resumed. */
+export function keptOf({ run, interrupted }: StudioFacts): InterruptedRun | undefined {
+  return interrupted.find(
+    ({ destination: { kind, name } }) => run?.destination.kind === kind && run.destination.name === name,
+  );
+}
+
+/**
+ * Lists what is left of a run that has just ended early, and forgets it where a person cancelled it here before the
+ * first tensor was done: there is nothing to go on from. A folder on disk is left to its owner. Never rejects.
+ */
+export async function settleUnfinished(studio: Studio): Promise<void> {
+  await loadInterrupted(studio);
+  const facts = studio.store.getState();
+  const kept = keptOf(facts);
+  if (facts.run?.status !== 'cancelling' || facts.run.paused) return;
+  if (!kept || kept.destination.kind !== 'downloads') return;
+  if (kept.tensorsDone > 0 || (facts.run.progress?.tensorsDone ?? 0) > 0) return;
+  try {
+    await studio.engine.discardInterrupted(kept.destination);
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+  await loadInterrupted(studio);
+}
