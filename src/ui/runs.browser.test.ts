@@ -2,6 +2,7 @@ import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun } from '../engine/protocol-merge';
+import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
@@ -193,11 +194,14 @@ test('the model card is shown as text, and the commands as they are typed', asyn
 
 test('a merge that is cancelled before its first tensor leaves nothing', async () => {
   const interrupted: InterruptedRun[] = [];
-  const fixture = fixtureEngine({ pace: 30 });
+  let stop: (why: AmalgamError) => void = () => {};
   const studio = await open(
     {},
     {
-      ...fixture,
+      merge: () =>
+        new Promise((_, failed) => {
+          stop = failed;
+        }),
       interrupted: async () => [...interrupted],
       discardInterrupted: async () => {
         interrupted.length = 0;
@@ -205,7 +209,7 @@ test('a merge that is cancelled before its first tensor leaves nothing', async (
       cancel: async () => {
         const { recipe, destination } = studio.store.getState().run!;
         interrupted.push({ ...cutOff(recipe, destination.name), tensorsDone: 0 });
-        await fixture.cancel();
+        stop(new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.'));
       },
     },
   );

@@ -34,7 +34,7 @@ export async function settleUnfinished(studio: Studio): Promise<void> {
   const facts = studio.store.getState();
   const kept = keptOf(facts);
   if (facts.run?.status !== 'cancelling' || facts.run.paused) return;
-  if (!kept || kept.destination.kind !== 'downloads') return;
+  if (kept?.destination.kind !== 'downloads') return;
   if (kept.tensorsDone > 0 || (facts.run.progress?.tensorsDone ?? 0) > 0) return;
   try {
     await studio.engine.discardInterrupted(kept.destination);
