@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { playwright } from '@vitest/browser-playwright';
+import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 import { cpuKernels } from './assembly/vite-plugin.ts';
-import './e2e/map-group-by';
+import './e2e/map-group-by.ts';
+import { SEED } from './e2e/seed.ts';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './e2e/setup-chromium.mjs';
 
 // Found up front, so that no test file has to be reloaded in the middle of a run.
@@ -31,6 +33,19 @@ const BROWSER_DEPENDENCIES = [
   'zustand/vanilla',
 ];
 
+/** Properties are tested on the same cases every time; each test file has a fast-check of its own. */
+const seededProperties: Plugin = {
+  name: 'seeded-properties',
+  enforce: 'pre',
+  transform(code, id) {
+    if (!/\.test\.tsx?$/.test(id) || !code.includes("import fc from 'fast-check'")) return;
+    return { code: `${code}\nfc.configureGlobal({ seed: ${SEED} });\n`, map: null };
+  },
+};
+
+/** Ceilings for true events: what a slow machine with other work on it may take, not what is expected. */
+const PATIENCE = { testTimeout: 180_000, hookTimeout: 180_000, expect: { poll: { timeout: 60_000 } } };
+
 // A profile on disk: the default context keeps OPFS in a small memory where write() fails without throwing.
 const profile = mkdtempSync(join(tmpdir(), 'amalgam-vitest-'));
 process.once('exit', () => rmSync(profile, { recursive: true, force: true }));
@@ -42,9 +57,10 @@ export default defineConfig({
     allowOnly: false,
     projects: [
       {
-        plugins: [cpuKernels()],
+        plugins: [cpuKernels(), seededProperties],
         test: {
           name: 'unit',
+          ...PATIENCE,
           environment: 'node',
           include: ['src/**/*.test.{ts,tsx}', 'e2e/**/*.test.ts'],
           exclude: ['**/*.browser.test.*', 'node_modules/**'],
@@ -60,12 +76,11 @@ export default defineConfig({
         },
         test: {
           name: 'browser',
+          ...PATIENCE,
           include: ['src/**/*.browser.test.{ts,tsx}'],
           // One persistent profile, and one device at a time: neither can be shared by test files running at once.
           fileParallelism: false,
           setupFiles: ['src/ui/first-visit.test.support.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
           browser: {
             enabled: true,
             headless: true,

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 
 /** One way in which an answer goes wrong. Positions of `cut`, `short`, `long`, `stall` count in the body sent. */
 export type Fault =
@@ -69,6 +69,8 @@ export async function sendBody(
     // The pause lets the bytes arrive: a broken stream drops what its reader has not taken yet.
     response.write(body.subarray(0, fault.after));
     await delay(20);
+    // a reader in this process gets its turns however late the timer was
+    for (let i = 0; i < 50; i++) await turn();
     response.destroy();
   } else if (fault?.kind === 'stall') {
     response.write(body.subarray(0, fault.after));

@@ -297,7 +297,7 @@ describe('deleting', () => {
     await expect(deleteBlob(SHA)).rejects.toMatchObject({ code: 'Busy' });
     expect(await blob.read(0, 10)).toEqual(content.slice(0, 10));
     blob.close();
-    await vi.waitFor(() => deleteBlob(SHA));
+    await vi.waitFor(() => deleteBlob(SHA), 60_000);
 
     const downloading = ensure();
     await expect(deleteBlob(SHA)).rejects.toMatchObject({ code: 'Busy' });
@@ -327,7 +327,7 @@ describe('opening', () => {
     expect(await b.read(4500, 4500)).toHaveLength(0);
     await expect(b.read(0, 10, AbortSignal.abort())).rejects.toMatchObject({ code: 'Cancelled' });
     b.close();
-    await vi.waitFor(() => deleteBlob(SHA));
+    await vi.waitFor(() => deleteBlob(SHA), 60_000);
   });
 });
 

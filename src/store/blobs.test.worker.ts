@@ -18,18 +18,35 @@ const readers = new Map<string, OpenSource>();
 let controller = new AbortController();
 let asked = 0;
 
+/** Whoever asks for this lock of the worker's name gets it when the worker is gone. */
+const alive = new Promise<void>((granted) => {
+  void navigator.locks.request(self.name, () => {
+    granted();
+    return new Promise(() => {});
+  });
+});
+
 const rig = {
   sha256: (byteLength: number, seed: number) => digestOf(content(byteLength, seed)),
 
-  /** Downloads content(byteLength, seed); each piece takes `ms`. Returns the code of what went wrong, else `ok`. */
-  async ensure(byteLength: number, seed: number, pieceBytes: number, ms = 0): Promise<string> {
+  /**
+   * Downloads content(byteLength, seed); only the first `most` pieces arrive, the others are waited for until it is
+   * cancelled. Returns the code of what went wrong, else `ok`.
+   */
+  async ensure(byteLength: number, seed: number, pieceBytes: number, most = Infinity): Promise<string> {
+    await alive;
+    let arrived = 0;
     const bytes = content(byteLength, seed);
     const memory = bufferSource(bytes);
     const source: ByteSource = {
       byteLength,
       async read(begin, end, signal) {
         asked++;
-        await new Promise((resolve) => setTimeout(resolve, ms));
+        if (arrived++ >= most) {
+          await new Promise((_, reject) => {
+            signal?.addEventListener('abort', () => reject(signal.reason));
+          });
+        }
         return memory.read(begin, end, signal);
       },
     };

@@ -41,8 +41,7 @@ const text = (name: string) =>
   page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button', { name, exact: true });
 const measureButton = () => page.getByRole('button', { name: 'Measure', exact: true });
 const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) });
-const idle = (studio: Studio) =>
-  waitFor(() => expect(studio.store.getState().evaluation.job).toBeNull(), { timeout: 45_000 });
+const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().evaluation.job).toBeNull());
 
 test('measuring fills the table; what was measured is kept and shown dimmed after an edit', async () => {
   const evaluateMany = vi.spyOn(fixtureEngine(), 'evaluateMany');

@@ -119,7 +119,7 @@ test('every method makes its own form, without a word of it in the studio', asyn
 });
 
 test('a merge can be cancelled, and says that nothing was kept', async () => {
-  await open({ pace: 30 });
+  await open({ pace: 1000 });
   await merge().click();
   await page.getByRole('button', { name: 'Cancel' }).click();
   await expect.element(page.getByText(/^Cancelled. Nothing was kept/)).toBeVisible();
@@ -293,9 +293,7 @@ test('a recipe in the address is opened, and leaves the address', async () => {
   );
   history.replaceState(null, '', new URL(link).hash);
   const { studio } = await open();
-  await waitFor(() => expect(studio.store.getState().recipe.method).toBe('linear'), {
-    timeout: 15_000,
-  });
+  await waitFor(() => expect(studio.store.getState().recipe.method).toBe('linear'));
   expect(location.hash).toBe('');
   expect(studio.store.getState().history.past).toEqual([]);
 });
