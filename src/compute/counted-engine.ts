@@ -16,6 +16,8 @@ export function countedEngine(engine: ComputeEngine): CountedEngine {
     adapter: engine.adapter,
     software: engine.software,
     maxBufferBytes: engine.maxBufferBytes,
+    ...(engine.tileBytes === undefined ? {} : { tileBytes: engine.tileBytes }),
+    ...(engine.keptBytes === undefined ? {} : { keptBytes: engine.keptBytes }),
     get seconds() {
       return engine.seconds;
     },

@@ -5,30 +5,14 @@ import { DTYPE_CODE, decode } from '../compute/kernels/decode';
 import { bytesAfter, words } from '../compute/kernels/kernels.test.support';
 import { subtract } from '../compute/kernels/subtract';
 import { createCpuEngine } from './cpu-engine';
-import type { Answer, Batch } from './lane-protocol';
-import { createRemoteEngine, type LanePort } from './remote-engine';
-import { serveEngine } from './serve-engine';
-
-/** A port whose messages are cloned and moved as between threads. */
-function localPort(kernels: readonly Kernel[]): LanePort {
-  const port: LanePort = {
-    postMessage(batch: Batch, transfer: Transferable[]) {
-      const sent = structuredClone(batch, { transfer: transfer as ArrayBuffer[] });
-      setTimeout(() => serve(sent), 0);
-    },
-    onmessage: null,
-    onerror: null,
-    terminate() {},
-  };
-  const serve = serveEngine(new Map(kernels.map((k) => [k.id, k])), (answer: Answer, transfer) => {
-    const data = structuredClone(answer, { transfer: transfer as ArrayBuffer[] });
-    port.onmessage?.({ data } as MessageEvent<Answer>);
-  });
-  return port;
-}
+import { localPort } from './local-port.test.support';
+import { createRemoteEngine } from './remote-engine';
 
 const open = (...kernels: unknown[]) =>
-  createRemoteEngine(localPort(kernels as Kernel[]), 'a thread', { tileBytes: 2 ** 24, keptBytes: 0 });
+  createRemoteEngine(localPort(new Map((kernels as Kernel[]).map((k) => [k.id, k]))), 'a thread', {
+    tileBytes: 2 ** 24,
+    keptBytes: 0,
+  });
 
 describe('an engine in a thread of its own', () => {
   it('gives the bytes of the engine itself', async () => {

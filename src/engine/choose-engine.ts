@@ -57,9 +57,34 @@ export async function openMergeEngines(
   if (kind === 'webgpu') return [await createGpuEngine()];
   const own = createCpuEngine();
   if (elements < LANES_FROM || most === 1) return [own];
-  const count = Math.min(most, MOST_LANES, navigator.hardwareConcurrency + WAITING_LANES);
+  return openLanes(own.adapter, Math.min(most, navigator.hardwareConcurrency + WAITING_LANES));
+}
+
+/** Multiply-adds of an evaluation from which threads are worth their start. */
+const EVALUATION_LANES_FROM = 2e9;
+
+/**
+ * Opens the engines of an evaluation: one on a graphics device, or on the processor one per core, none without a model
+ * of its own; little work stays in this thread.
+ * @param models that go side by side
+ * @param multiplyAdds of all of them together
+ * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
+ */
+export async function openEvaluationEngines(
+  choice: EngineChoice,
+  models: number,
+  multiplyAdds: number,
+): Promise<[engine: ComputeEngine, ...lanes: ComputeEngine[]]> {
+  const first = await openEngine(choice);
+  if (first.kind === 'webgpu' || models < 2 || multiplyAdds < EVALUATION_LANES_FROM) return [first];
+  const count = Math.min(models, navigator.hardwareConcurrency);
+  return count < 2 ? [first] : openLanes(first.adapter, count);
+}
+
+function openLanes(adapter: string, wanted: number): [ComputeEngine, ...ComputeEngine[]] {
+  const count = Math.min(wanted, MOST_LANES);
   const share = { tileBytes: LANES_BYTES.tiles / count, keptBytes: LANES_BYTES.kept / count };
-  const open = () => createRemoteEngine(startLane(), own.adapter, share, giveBack);
+  const open = () => createRemoteEngine(startLane(), adapter, share, giveBack);
   return [open(), ...Array.from({ length: count - 1 }, open)];
 }
 

@@ -3,9 +3,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
 import { diskFolder } from '../../e2e/disk-folder';
+import { createCpuEngine } from '../cpu/cpu-engine';
+import { localPort } from '../cpu/local-port.test.support';
+import { createRemoteEngine } from '../cpu/remote-engine';
 import type { Recipe } from '../formats/recipe';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
+import { allKernels } from './all-kernels';
 import { runEvaluation } from './evaluate-job';
 import { runEvaluations } from './evaluate-many-job';
 import { requireClean } from './merge-job';
@@ -81,6 +85,17 @@ async function many(
 const values = ({ outcomes }: { outcomes: ({ report: EvaluateReport } | { error: unknown })[] }) =>
   outcomes.map((o) => ('report' in o ? o.report.meanNll : o.error));
 
+/** Threads of the processor that the next evaluation has beside this one. */
+const threads = vi.hoisted(() => ({ count: 0 }));
+vi.mock('./choose-engine', async (load) => ({
+  ...(await load<typeof import('./choose-engine')>()),
+  openEvaluationEngines: async () => {
+    const open = () =>
+      createRemoteEngine(localPort(allKernels), 'a thread', { tileBytes: 2 ** 24, keptBytes: 2 ** 24 });
+    return threads.count === 0 ? [createCpuEngine()] : Array.from({ length: threads.count }, open);
+  },
+}));
+
 describe('several models side by side', { timeout: 120_000 }, () => {
   test('give the numbers that each gives alone, text by text', async () => {
     const targets: RunTarget[] = [{ model: 'samples/base+samples/kitchen' }, TIES, ARITHMETIC];
@@ -96,6 +111,20 @@ describe('several models side by side', { timeout: 120_000 }, () => {
       expect.any(Number),
     ]);
     expect(report.models[1]!.bytes).toBeGreaterThan(2e6);
+  });
+
+  test('give the same in threads of their own, and read no more', async () => {
+    const targets: RunTarget[] = [TIES, ARITHMETIC, DARE, { model: 'samples/base' }];
+    const one = (await many(targets)).report;
+    threads.count = 3;
+    try {
+      const three = (await many(targets)).report;
+      expect(three.models.map(values)).toEqual(one.models.map(values));
+      expect(three.bytesRead).toBe(one.bytesRead);
+      expect(three.models[0]!.outcomes[0]).toMatchObject({ report: { seconds: expect.any(Number) } });
+    } finally {
+      threads.count = 0;
+    }
   });
 
   test('read every byte as often as one does: once a layer, whatever their number', async () => {

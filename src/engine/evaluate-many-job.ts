@@ -1,6 +1,7 @@
 /**
  * Perplexity of several models and merges side by side. All go through the same layer before any goes on to the next,
- * so what is read of a file for one is there for the others; nothing is written.
+ * so what is read of a file for one is there for the others; nothing is written. On the processor each core has models
+ * of its own.
  */
 import { type CountedEngine, countedEngine } from '../compute/counted-engine';
 import { AmalgamError, errorFacts } from '../errors';
@@ -19,7 +20,7 @@ import type { Prepared } from '../merge/tensor/prepared';
 import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
 import { bytesToDownload } from '../store/cached-source';
-import { openEngine } from './choose-engine';
+import { openEvaluationEngines } from './choose-engine';
 import { tokenize } from './evaluate-job';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
@@ -30,6 +31,7 @@ import type {
   RunningProgress,
   RunTarget,
 } from './protocol-run';
+import { type ReadingClock, readingClock } from './reading-clock';
 import { downloadMeter, openModelOn, plannedConfig, type RunningModel } from './running-model';
 import { type SharedSources, shareSources } from './shared-source';
 
@@ -94,7 +96,9 @@ export async function runEvaluations(
       fail(index, thrown);
     }
   }
-  const engine = countedEngine(await openEngine(request.engine));
+  const work = entries.reduce((sum, { plan }) => sum + weightsOf(plan), 0) * mostTokens(inputs);
+  const opened = await openEvaluationEngines(request.engine, entries.length, work);
+  const engines = opened.map(countedEngine);
   const batches = cutBatches(entries, inputs);
   let bytesRead = 0;
   try {
@@ -103,7 +107,7 @@ export async function runEvaluations(
       const part = { before: b / batches.length, share: 1 / batches.length };
       await runBatch({
         batch,
-        engine,
+        engines,
         shared,
         request,
         protocol: { window, stride },
@@ -115,15 +119,17 @@ export async function runEvaluations(
       bytesRead += shared.bytesRead;
     }
     const seconds = (performance.now() - begun) / 1000;
-    return { models, bytesRead, peakBytes: engine.peakBytes, batches: batches.length, seconds };
+    const peakBytes = engines.reduce((sum, engine) => sum + engine.peakBytes, 0);
+    return { models, bytesRead, peakBytes, batches: batches.length, seconds };
   } finally {
-    engine.close();
+    for (const engine of engines) engine.close();
   }
 }
 
 interface Batch {
   batch: readonly Entry[];
-  engine: CountedEngine;
+  /** Models are dealt out among them. */
+  engines: readonly CountedEngine[];
   shared: SharedSources;
   request: EvaluateManyRequest;
   protocol: EvaluateProtocol;
@@ -142,10 +148,11 @@ interface Started {
   texts: number[];
   /** Its own seconds, reading not counted. */
   seconds: number;
+  reading: ReadingClock;
 }
 
 async function runBatch(work: Batch): Promise<void> {
-  const { batch, engine, shared, options, models, fail } = work;
+  const { batch, engines, shared, options, models, fail } = work;
   const started: Started[] = [];
   let files: Inputs | undefined;
   const begun = performance.now();
@@ -161,32 +168,40 @@ async function runBatch(work: Batch): Promise<void> {
     const meter = downloadMeter(download, options.onProgress);
     files = await openInputs({ inputs }, options.models, options.signal, meter, shared.share);
     const encoded = new Map<string, EvaluateInput[]>();
-    for (const entry of batch) {
+    for (const [number, entry] of batch.entries()) {
       try {
-        const one = await start(entry, files, work, encoded);
+        const engine = engines[number % engines.length]!;
+        const one = await start(entry, engine, files, work, encoded);
         if (one) started.push(one);
       } catch (thrown) {
         fail(entry.index, thrown);
       }
     }
-    for (let open = [...started]; open.length > 0; ) {
-      const going: Started[] = [];
-      for (const one of open) {
-        const at = { time: performance.now(), read: shared.seconds };
-        try {
-          if (await one.evaluation.step()) going.push(one);
-          // what is under way belongs to this model's time, and its buffers are free before the next one's are taken
-          await engine.read([]);
-          one.model.rest();
-        } catch (thrown) {
-          fail(one.entry.index, thrown);
-          if (going.at(-1) === one) going.pop();
-        }
-        one.seconds += (performance.now() - at.time) / 1000 - (shared.seconds - at.read);
+    const stepOf = async (one: Started): Promise<boolean> => {
+      const begin = performance.now() - 1000 * one.reading.seconds;
+      try {
+        const goesOn = await one.evaluation.step();
+        // what is under way belongs to this model's time, and its buffers are free before the next one's are taken
+        await one.model.engine.read([]);
+        one.model.rest();
+        return goesOn;
+      } catch (thrown) {
+        fail(one.entry.index, thrown);
+        return false;
+      } finally {
+        one.seconds += (performance.now() - begin) / 1000 - one.reading.seconds;
         tell(started, work, begun);
       }
+    };
+    for (let open = [...started]; open.length > 0; ) {
+      const going = new Set<Started>();
+      const layer = engines.map(async (engine) => {
+        for (const one of open) if (one.model.engine === engine && (await stepOf(one))) going.add(one);
+      });
+      const failed = (await Promise.allSettled(layer)).find((outcome) => outcome.status === 'rejected');
+      if (failed) throw failed.reason;
       shared.forget();
-      open = going;
+      open = open.filter((one) => going.has(one));
     }
     for (const one of started) {
       const { index } = one.entry;
@@ -216,11 +231,13 @@ async function runBatch(work: Batch): Promise<void> {
 
 async function start(
   entry: Entry,
+  engine: CountedEngine,
   files: Inputs,
-  { batch, engine, request, protocol, options, models }: Batch,
+  { batch, engines, request, protocol, options, models }: Batch,
   encoded: Map<string, EvaluateInput[]>,
 ): Promise<Started | undefined> {
   const { index, plan, exact, prepared, config, architecture } = entry;
+  const reading = readingClock(files.read);
   const model = await openModelOn(engine, {
     plan,
     models: options.models,
@@ -229,10 +246,10 @@ async function start(
     signal: options.signal,
     config,
     architecture,
-    read: files.read,
+    read: reading.read,
     inStep: true,
     runner: {
-      activationBytes: CHUNK_BYTES,
+      activationBytes: CHUNK_BYTES / engines.length,
       streamBytes: Math.floor((256 << 20) / batch.length),
     },
   });
@@ -253,7 +270,7 @@ async function start(
       const chosen = texts.map((t) => inputs[t]!);
       const evaluation = startEvaluation(model.runner, chosen, protocol, options.signal);
       model.rest();
-      return { entry, model, evaluation, texts, seconds: 0 };
+      return { entry, model, evaluation, texts, seconds: 0, reading };
     }
   } catch (thrown) {
     model.close();
@@ -276,16 +293,21 @@ function tokenizerKey({ extras }: Plan, { vocab }: Architecture): string {
   return JSON.stringify([vocab, files.map(({ path, content }) => [path, content])]);
 }
 
+/** A character is one token at most. */
+function mostTokens(inputs: EvaluateManyRequest['inputs']): number {
+  return inputs.reduce((sum, input) => sum + ('ids' in input ? input.ids.length : input.text.length), 0);
+}
+
+function weightsOf({ tensors }: Plan): number {
+  return tensors.reduce((sum, { elements }) => sum + elements, 0);
+}
+
 /** As many side by side as their activations fit: the fewest batches, all about the same. */
 function cutBatches(entries: readonly Entry[], inputs: EvaluateManyRequest['inputs']): Entry[][] {
   if (entries.length === 0) return [];
-  const tokens = inputs.reduce(
-    (sum, input) => sum + ('ids' in input ? input.ids.length : input.text.length),
-    0,
-  );
   const hidden = Math.max(...entries.map(({ architecture }) => architecture.hidden));
-  // windows overlap by half by default, and a character is one token at most
-  const streams = Math.min(2 * tokens * hidden * 4, 256 << 20);
+  // windows overlap by half by default
+  const streams = Math.min(2 * mostTokens(inputs) * hidden * 4, 256 << 20);
   const together = Math.max(
     1,
     Math.min(MOST_TOGETHER, Math.floor(ACTIVATION_BYTES / (streams + CHUNK_BYTES))),

@@ -1,6 +1,7 @@
 /** The models opened in this session, by the name a recipe uses. Opening reads headers and configs only. */
 import { AmalgamError } from '../errors';
 import { parseHubId } from '../formats/hub-id';
+import { displayName } from '../formats/names';
 import { formatModelRef, parseModelRef, type RepoRef } from '../formats/recipe';
 import { describeModel, type OpenModel, openModel } from '../merge/inputs/open-model';
 import { openHubModel } from '../sources/hub';
@@ -84,7 +85,7 @@ export function openModels(hub: () => Hub): OpenModels {
     } catch (cause) {
       throw new AmalgamError(
         'ModelUnknown',
-        `The recipe names ${path}, which is neither an opened model nor a name the Hub can have.`,
+        `The recipe names ${displayName(path)}, which is neither an opened model nor a name the Hub can have.`,
         'Add the model first, or write it as owner/name.',
         { cause },
       );

@@ -1,0 +1,27 @@
+import type { ReadTensor } from '../merge/tensor/read-tensor';
+
+export interface ReadingClock {
+  read: ReadTensor;
+  /** Seconds during which at least one read was under way. */
+  readonly seconds: number;
+}
+
+/** Reads as `read` does, and keeps the time. */
+export function readingClock(read: ReadTensor): ReadingClock {
+  let seconds = 0;
+  let underWay = 0;
+  let begun = 0;
+  return {
+    async read(...what) {
+      if (underWay++ === 0) begun = performance.now();
+      try {
+        return await read(...what);
+      } finally {
+        if (--underWay === 0) seconds += (performance.now() - begun) / 1000;
+      }
+    },
+    get seconds() {
+      return seconds;
+    },
+  };
+}
