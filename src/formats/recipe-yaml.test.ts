@@ -241,6 +241,11 @@ describe('problems', () => {
     });
   });
 
+  test('no problem is told twice, as brackets that are not closed would be', () => {
+    const told = parseRecipe('{{{{').problems.map((problem) => JSON.stringify(problem));
+    expect(new Set(told).size).toBe(told.length);
+  });
+
   test('several problems are told at once', () => {
     expect(parseRecipe('merge_method: 1\nmodels: [{model: a, x: 1}]\ny: 2\n').problems).toHaveLength(3);
   });

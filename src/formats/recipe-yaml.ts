@@ -51,7 +51,9 @@ export function parseRecipe(text: string): ParsedRecipe {
       return fault(`The recipe has ${documents.length} documents.`, `At most ${MAX_DOCUMENTS} are read.`);
     }
     const faults = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]);
-    const problems = faults.slice(0, MAX_PROBLEMS).map(({ pos, message }) => {
+    // one unclosed bracket is told of once for every bracket around it
+    const told = new Map(faults.map(({ pos, message }) => [`${pos[0]} ${message}`, { pos, message }]));
+    const problems = [...told.values()].slice(0, MAX_PROBLEMS).map(({ pos, message }) => {
       const { line, col } = lines.linePos(pos[0]);
       return { line, column: col, message: `This is not plain YAML: ${message}.`, hint: 'Correct it here.' };
     });

@@ -13,7 +13,7 @@ import { vocabularyFiles } from '../vocabulary/vocabulary-files';
 import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
 import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
-import type { Plan } from './plan';
+import type { Plan, TensorPlan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
 import { planScope } from './plan-tensors';
 import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
@@ -88,6 +88,7 @@ export async function makePlan(
   checkPatterns(recipe, tensors, models.values(), problems);
   checkWholeModel(method, tensors, problems);
   checkDensities(method, tensors, problems);
+  warnOfIdle(method, tensors, problems);
 
   const draft: Plan = {
     ...emptyPlan(recipe, problems),
@@ -177,6 +178,18 @@ function emptyPlan(recipe: Recipe, problems: Problems): Plan {
     bytesToWrite: 0,
     peakBytes: 0,
   };
+}
+
+/** Says so where a method that changes a base changes nothing of it. */
+function warnOfIdle(method: MergeMethod, tensors: readonly TensorPlan[], problems: Problems): void {
+  if (method.compute.kind !== 'delta' || tensors.length === 0 || problems.hasErrors()) return;
+  if (!tensors.every((tensor) => tensor.copy !== undefined)) return;
+  problems.add({
+    severity: 'warning',
+    code: 'NothingChanged',
+    message: 'Nothing is merged: every tensor keeps the bytes of the base.',
+    remedy: 'Give a model a weight other than 0, λ too, and leave fewer tensors out.',
+  });
 }
 
 function refuseNothing(problems: Problems): void {

@@ -277,6 +277,13 @@ describe('R17 R18 R22: mismatches', () => {
       /F32 in base; BF16 in m/,
     ],
     [
+      'no change',
+      recipeOf([], { models: [{ model: 'm', parameters: { weight: 0 } }] }),
+      [tinyModel('m')],
+      'NothingChanged',
+      /every tensor keeps the bytes of the base/,
+    ],
+    [
       'no tokenizer',
       recipeOf(['m'], { tokenizerSource: 't' }),
       [tinyModel('m'), memoryFolder('t', { 'model.safetensors': safetensors({ a: ['F32', [1]] }) })],

@@ -178,7 +178,8 @@ function restingLine(facts: StudioFacts): RestingLine {
       ...(gate.tab ? { tab: gate.tab, link: `Show ${gate.tab}` } : {}),
     };
   }
-  if (!plan.facts) return { tone: 'plain', text: 'Planning…' };
+  // the plan of the recipe before may have had errors, and no figures
+  if (!plan.facts?.clean) return { tone: 'plain', text: 'Planning…' };
   const { tensors, bytesToDownload, bytesToRead, bytesToWrite, shards, peakBytes } = plan.facts;
   return {
     tone: 'plain',

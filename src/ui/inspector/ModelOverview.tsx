@@ -74,6 +74,9 @@ function Merged({ source }: { source: LayersSource }) {
   return (
     <>
       <Section title={source.state === 'foretold' ? 'What would be kept' : 'What was kept'}>
+        {totals.every((t) => t.elements === 0) ? (
+          <p className="quiet">Nothing: every tensor keeps its bytes.</p>
+        ) : null}
         <ul className="stack">
           {totals.map((t) => {
             const c = source.contributors.find((c) => c.id === t.id);

@@ -51,7 +51,7 @@ export function RecipeText() {
       <div className="row recipe-text-head">
         <span className="small quiet" role="status">
           {problems.length === 0
-            ? 'YAML, as mergekit reads it'
+            ? 'As mergekit reads it'
             : `${formatCounted(problems.length, 'problem')}: not applied`}
         </span>
         <span className="spacer" />
