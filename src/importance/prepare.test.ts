@@ -118,13 +118,14 @@ describe('importance in a pipeline method', () => {
   });
 
   test('masks of two densities share what the models read, and are listed and deleted', async () => {
+    // the first block only
     const at = (density: number) =>
       workAheadInNode(
         recipe(
           'task_arithmetic',
           'selector: importance, compensation: off',
           ['base+kitchen'],
-          `density: ${density}`,
+          `density: [{filter: layers.0., value: ${density}}, {value: 1}]`,
         ),
         models,
       );
@@ -141,8 +142,9 @@ describe('importance in a pipeline method', () => {
   });
 
   test('another text is another calibration', async () => {
+    const FIRST_BLOCK = 'density: [{filter: layers.0., value: 0.3}, {value: 1}]';
     const own = await workAheadInNode(
-      recipe('task_arithmetic', 'selector: importance, compensation: off', ['base+kitchen'], 'density: 0.3'),
+      recipe('task_arithmetic', 'selector: importance, compensation: off', ['base+kitchen'], FIRST_BLOCK),
       models,
     );
     const given = await workAheadInNode(
@@ -150,11 +152,11 @@ describe('importance in a pipeline method', () => {
         'task_arithmetic',
         'selector: importance',
         ['base+kitchen'],
-        'density: 0.3, calibration: short.txt',
+        `${FIRST_BLOCK}, calibration: short.txt`,
       ),
       models,
     );
-    expect(given.report.importance!.computed).toBe(42);
+    expect(given.report.importance!.computed).toBe(7);
     expect(given.report.importance!.contributors[0]!.calibrationSha256).not.toBe(
       own.report.importance!.contributors[0]!.calibrationSha256,
     );

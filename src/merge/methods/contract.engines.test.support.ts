@@ -7,14 +7,16 @@ import { contractModel, DTYPES, mergeModel, variantsOf } from './contract.cases'
 
 const cpu = createCpuEngine();
 const SHAPES = [[130, 64], [31, 17], [4095], [4096], [4097], [257], [255], [3], [1], [0], [4, 6, 10]];
+/** Where blocks and rows end is the same for all settings of a method: these need one tensor of each kind. */
+const FEW_SHAPES = [[130, 64], [31, 17], [4097], [3]];
 
 /** Declares the tests of one method. */
 export function engineTests(method: MergeMethod, gpu: () => ComputeEngine): void {
   const variants = variantsOf(method);
 
   it.each(DTYPES)('WebGPU = typed arrays to the bit: %s', async (dtype) => {
-    for (const variant of variants) {
-      const model = contractModel(method, variant, dtype, SHAPES);
+    for (const [i, variant] of variants.entries()) {
+      const model = contractModel(method, variant, dtype, i === 0 ? SHAPES : FEW_SHAPES);
       expect(await mergeModel(gpu(), method, model), variant.name).toEqual(
         await mergeModel(cpu, method, model),
       );
@@ -23,7 +25,7 @@ export function engineTests(method: MergeMethod, gpu: () => ComputeEngine): void
 
   it.each(DTYPES)('subnormals, signed zeros, the largest numbers: %s', async (dtype) => {
     for (const variant of variants) {
-      const model = contractModel(method, variant, dtype, [[31, 17], [257], [3], [1]], 'extreme');
+      const model = contractModel(method, variant, dtype, [[31, 17], [1]], 'extreme');
       const carried = (engine: ComputeEngine) => mergeModel(engine, method, model, 65_536, 'carry');
       expect(await carried(gpu()), variant.name).toEqual(await carried(cpu));
     }
