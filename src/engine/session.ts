@@ -102,7 +102,7 @@ export function createSession(): EngineApi {
       if (folders.length === 0) {
         throw new AmalgamError(
           'NotFound',
-          `None of the ${files.length} files is a model: there is no config.json, adapter_config.json or *.safetensors.`,
+          `No model is among ${files.length === 1 ? 'this file' : `these ${files.length} files`}: there is no config.json, adapter_config.json or *.safetensors.`,
           'Choose the folder that directly holds the model’s files.',
         );
       }
