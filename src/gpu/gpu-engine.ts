@@ -4,6 +4,7 @@ import { AmalgamError } from '../errors';
 import { requestDevice } from './adapter';
 import { ErrorScopes } from './error-scopes';
 import { Pipelines } from './pipelines';
+import { measuredRing, openStagingRing, type StagingRing } from './staging-ring';
 import { STAMP_SLOTS, Stamps } from './stamps';
 
 interface GpuBuffer extends EngineBuffer {
@@ -17,15 +18,24 @@ const PARAMS_BYTES = 256;
 const GRID_WIDTH = 32768;
 /** A map that stays silent this long means a lost device (some drivers never settle it). */
 const MAP_TIMEOUT_MS = 30_000;
+/** Bytes uploaded before it is worth measuring how they go faster. */
+const MEASURE_UPLOADS_FROM = 64 * 2 ** 20;
+/** Shorter uploads go by `writeBuffer` always. */
+const RING_FROM = 2 ** 20;
 
 /**
  * The WebGPU engine.
  * @param mapTimeoutMs tests vary it
+ * @param uploads long ones: by the way that is measured to be faster here, or always through the ring (tests)
  * @throws AmalgamError `NoWebGpu` when there is no adapter.
  */
-export async function createGpuEngine(mapTimeoutMs = MAP_TIMEOUT_MS): Promise<ComputeEngine> {
+export async function createGpuEngine(
+  mapTimeoutMs = MAP_TIMEOUT_MS,
+  uploads: 'measured' | 'ring' = 'measured',
+): Promise<ComputeEngine> {
   const { device, facts } = await requestDevice();
-  return new GpuEngine(device, facts.name, facts.maxBufferBytes, facts.isFallback, mapTimeoutMs);
+  const ring = uploads === 'ring' ? openStagingRing(device) : undefined;
+  return new GpuEngine(device, facts.name, facts.maxBufferBytes, facts.isFallback, mapTimeoutMs, ring);
 }
 
 /**
@@ -48,6 +58,8 @@ class GpuEngine implements ComputeEngine {
   private nextId = 1;
   private lost: string | undefined;
   private reading = false;
+  /** Bytes uploaded while it is not known how they go faster. */
+  private uploaded = 0;
 
   constructor(
     private readonly device: GPUDevice,
@@ -55,7 +67,9 @@ class GpuEngine implements ComputeEngine {
     readonly maxBufferBytes: number,
     readonly software: boolean,
     private readonly mapTimeoutMs: number,
+    private ring: StagingRing | undefined,
   ) {
+    if (ring) this.uploaded = Number.POSITIVE_INFINITY;
     this.pipelines = new Pipelines(device, adapter);
     this.stamps = new Stamps(device);
     this.scopes = new ErrorScopes(device, adapter);
@@ -97,10 +111,20 @@ class GpuEngine implements ComputeEngine {
   }
 
   write(buffer: EngineBuffer, byteOffset: number, data: Uint8Array<ArrayBuffer>): void {
-    this.submit(); // queue order: what was encoded before must not see these bytes
+    const { handle } = buffer as GpuBuffer;
     this.scopes.open();
     const begin = performance.now();
-    this.device.queue.writeBuffer((buffer as GpuBuffer).handle, byteOffset, data);
+    let done = 0;
+    while (this.ring && data.byteLength >= RING_FROM && done < data.byteLength) {
+      const pushed = this.ring.push(this.commands(), handle, byteOffset + done, data.subarray(done));
+      if (pushed === 0) break;
+      done += pushed;
+    }
+    if (done < data.byteLength) {
+      this.submit(); // queue order: what was encoded before must not see these bytes
+      this.device.queue.writeBuffer(handle, byteOffset + done, data, done);
+    }
+    this.uploaded += data.byteLength;
     this.seconds.upload += (performance.now() - begin) / 1000;
   }
 
@@ -159,6 +183,10 @@ class GpuEngine implements ComputeEngine {
     this.seconds.readback += (performance.now() - mappedAt) / 1000;
     this.staging.push(staging);
     this.commands().clearBuffer(this.stamps.buffer);
+    if (this.uploaded >= MEASURE_UPLOADS_FROM && this.uploaded < Number.POSITIVE_INFINITY) {
+      this.uploaded = Number.POSITIVE_INFINITY;
+      this.ring = await measuredRing(this.device);
+    }
     return copies;
   }
 
@@ -209,6 +237,7 @@ class GpuEngine implements ComputeEngine {
     if (used > 0) this.device.queue.writeBuffer(this.paramsBuffer, 0, this.params, 0, used / 4);
     this.device.queue.submit([this.encoder.finish()]);
     this.encoder = undefined;
+    this.ring?.submitted();
   }
 
   private packParams<P extends string>(
