@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { keptSample, patternsOf, type SizeSelection, steppedSample } from './foretell-sample';
+import {
+  keptSample,
+  patternsOf,
+  type SizedSample,
+  type SizeSelection,
+  steppedSample,
+} from './foretell-sample';
 import { sampleBins } from './sample-bins';
 
 const value = fc.oneof(
@@ -29,17 +35,15 @@ test('a step keeps what the selection alone keeps', () => {
       (list, path) => {
         const values = Float32Array.from(list);
         const bins = sampleBins(patternsOf(values));
-        let at = path[0]!;
-        let sample = keptSample(values, at, 0);
+        let sample = keptSample(values, path[0]!, 0) as SizedSample;
         for (const next of path.slice(1)) {
-          sample = steppedSample(values, bins, next, { selection: at, sample });
-          at = next;
-          expect(sample).toEqual(keptSample(values, at, 0));
+          sample = steppedSample(bins, next, sample);
+          expect(sample).toEqual(keptSample(values, next, 0));
           const said = [...values].map(
             (_, e) =>
               ((sample.positive[e >> 5]! >>> (e & 31)) & 1) - ((sample.negative[e >> 5]! >>> (e & 31)) & 1),
           );
-          expect(said).toEqual(plainly(values, at));
+          expect(said).toEqual(plainly(values, next));
         }
       },
     ),

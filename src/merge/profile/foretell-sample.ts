@@ -1,6 +1,6 @@
 /** Which elements of a tensor's sample are kept, and where those that are disagree in sign. */
 import type { DeltaPreset } from '../method';
-import { type SampleBins, visitBand } from './sample-bins';
+import { elementsBetween, type SampleBins } from './sample-bins';
 
 /** Which elements of a sample a selector keeps. */
 export type SampleSelection =
@@ -28,8 +28,23 @@ export interface KeptSample {
   negative: Uint32Array;
 }
 
+/** Patterns of magnitudes: from ≤ |τ| < below. */
+interface Band {
+  from: number;
+  below: number;
+}
+
+/** What a selection by size keeps: the next step begins from it. */
+export interface SizedSample extends KeptSample {
+  band: Band;
+}
+
 /** Applies a selection to the sample of contributor `model`. */
-export function keptSample(values: Float32Array, selection: SampleSelection, model: number): KeptSample {
+export function keptSample(
+  values: Float32Array,
+  selection: SampleSelection,
+  model: number,
+): KeptSample | SizedSample {
   if (selection.kind === 'random') return drawnSample(values, selection.probability, model);
   const words = Math.ceil(values.length / 32);
   const positive = new Uint32Array(words);
@@ -50,34 +65,34 @@ export function keptSample(values: Float32Array, selection: SampleSelection, mod
     positive[word] = kept & ~signs;
     negative[word] = kept & signs;
   }
-  return { positive, negative };
+  return { positive, negative, band: { from, below } };
 }
 
 /** What {@link keptSample} says of a selection by size, from what it said of another one: only what changes is looked at. */
-export function steppedSample(
-  values: Float32Array,
-  bins: SampleBins,
-  selection: SizeSelection,
-  before: { selection: SizeSelection; sample: KeptSample },
-): KeptSample {
-  const patterns = patternsOf(values);
-  const [now, then] = [bandOf(selection), bandOf(before.selection)];
-  const positive = before.sample.positive.slice();
-  const negative = before.sample.negative.slice();
-  const judge = (e: number) => {
-    const pattern = patterns[e]!;
-    const magnitude = pattern & 0x7fffffff;
-    const bits = pattern < 0 ? negative : positive;
-    if (magnitude >= now.from && magnitude < now.below) bits[e >> 5]! |= 1 << (e & 31);
-    else bits[e >> 5]! &= ~(1 << (e & 31));
+export function steppedSample(bins: SampleBins, selection: SizeSelection, before: SizedSample): SizedSample {
+  const { from, below } = bandOf(selection);
+  const then = before.band;
+  const positive = before.positive.slice();
+  const negative = before.negative.slice();
+  const judge = (low: number, high: number) => {
+    const { elements } = bins;
+    const [first, end] = elementsBetween(bins, low, high);
+    for (let at = first; at < end; at++) {
+      const pattern = elements[2 * at]!;
+      const place = elements[2 * at + 1]!;
+      const magnitude = pattern & 0x7fffffff;
+      const bits = pattern < 0 ? negative : positive;
+      if (magnitude >= from && magnitude < below) bits[place >> 5]! |= 1 << (place & 31);
+      else bits[place >> 5]! &= ~(1 << (place & 31));
+    }
   };
-  visitBand(bins, Math.min(now.from, then.from), Math.max(now.from, then.from), judge);
-  visitBand(bins, Math.min(now.below, then.below), Math.max(now.below, then.below), judge);
-  return { positive, negative };
+  judge(Math.min(from, then.from), Math.max(from, then.from));
+  judge(Math.min(below, then.below), Math.max(below, then.below));
+  return { positive, negative, band: { from, below } };
 }
 
 /** Patterns from ≤ |τ| < below. Magnitudes are ordered as their patterns are; zeros are never kept. */
-function bandOf(selection: SizeSelection): { from: number; below: number } {
+function bandOf(selection: SizeSelection): Band {
   if (selection.kind === 'all') return { from: 1, below: INFINITE };
   return { from: Math.max(1, patternFrom(selection.from)), below: patternFrom(selection.below) };
 }

@@ -15,7 +15,7 @@ import {
   keptSample,
   patternsOf,
   type SampleSelection,
-  type SizeSelection,
+  type SizedSample,
   sampleConflict,
   steppedSample,
 } from './foretell-sample';
@@ -192,9 +192,9 @@ interface Selected {
   report: ContributorReport;
   selection: SampleSelection;
   /** Which elements of the sample; worked out when it is first asked for. */
-  places: KeptSample | undefined;
-  /** What was kept before this and how it was worked out, for the step from there. */
-  before: { selection: SizeSelection; sample: KeptSample } | undefined;
+  places: KeptSample | SizedSample | undefined;
+  /** What was kept by size before this, for the step from there. */
+  before: SizedSample | undefined;
 }
 
 function selected(
@@ -239,8 +239,8 @@ function selected(
 }
 
 /** The newest sample that was worked out by size. */
-function lastSample({ selection, places, before }: Selected): Selected['before'] {
-  return places && selection.kind !== 'random' ? { selection, sample: places } : before;
+function lastSample({ places, before }: Selected): SizedSample | undefined {
+  return places && 'band' in places ? places : before;
 }
 
 /** Which elements of the sample contributor `index` keeps. */
@@ -250,7 +250,7 @@ function placesOf({ profile, bins }: PreparedProfile, index: number, of: Selecte
   const { selection, before } = of;
   if (before && selection.kind !== 'random') {
     bins[index] ??= sampleBins(patternsOf(values));
-    of.places = steppedSample(values, bins[index], selection, before);
+    of.places = steppedSample(bins[index], selection, before);
   } else {
     of.places = keptSample(values, selection, index);
   }

@@ -4,9 +4,10 @@
 export interface SampleBins {
   /** Bin of the smallest: the upper bits of its f32 pattern. */
   first: number;
-  /** Where bin `first + b` begins in `places`, and after the last one where it ends. */
+  /** Where bin `first + b` begins among the elements, and after the last one where it ends. */
   starts: Uint32Array;
-  places: Uint32Array;
+  /** Every element by its f32 pattern, with its sign, and its place in the sample: two words each. */
+  elements: Int32Array;
 }
 
 const BIN_SHIFT = 20;
@@ -24,25 +25,25 @@ export function sampleBins(patterns: Int32Array): SampleBins {
   const starts = new Uint32Array(bins + 1);
   for (let e = 0; e < patterns.length; e++) starts[binOf(patterns[e]!) - first + 1]! += 1;
   for (let b = 0; b < bins; b++) starts[b + 1]! += starts[b]!;
-  const places = new Uint32Array(patterns.length);
+  const elements = new Int32Array(2 * patterns.length);
   const next = starts.slice();
-  for (let e = 0; e < patterns.length; e++) places[next[binOf(patterns[e]!) - first]!++] = e;
-  return { first, starts, places };
+  for (let e = 0; e < patterns.length; e++) {
+    const at = next[binOf(patterns[e]!) - first]!++;
+    elements[2 * at] = patterns[e]!;
+    elements[2 * at + 1] = e;
+  }
+  return { first, starts, elements };
 }
 
-/** Visits every element of from ≤ |τ| < below, as patterns, and others of their bins. */
-export function visitBand(
-  { first, starts, places }: SampleBins,
+/** Which of the elements lie in the bins of from ≤ |τ| < below, as patterns: from the first to before the second. */
+export function elementsBetween(
+  { first, starts }: SampleBins,
   from: number,
   below: number,
-  visit: (place: number) => void,
-): void {
-  if (from >= below) return;
-  const bins = starts.length - 1;
+): [number, number] {
   const begin = Math.max(0, (from >>> BIN_SHIFT) - first);
-  const end = Math.min(bins, ((below - 1) >>> BIN_SHIFT) - first + 1);
-  if (begin >= end) return;
-  for (let at = starts[begin]!; at < starts[end]!; at++) visit(places[at]!);
+  const end = Math.min(starts.length - 1, ((below - 1) >>> BIN_SHIFT) - first + 1);
+  return from < below && begin < end ? [starts[begin]!, starts[end]!] : [0, 0];
 }
 
 function binOf(pattern: number): number {

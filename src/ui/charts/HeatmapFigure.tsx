@@ -34,9 +34,8 @@ export const HeatmapFigure = memo(function HeatmapFigure(props: HeatmapFigurePro
         ))}
         <strong className="truncate">{title}</strong>
         <span className="visually-hidden">{metric.label} by layer and module</span>
-        <span className="spacer" />
-        <span className="small quiet" title={`${metric.label}, mean over all tensors`}>
-          {data.mean === null ? '' : `mean ${metric.format(data.mean)}`}
+        <span className="chart-mean small quiet" title={`${metric.label}, mean over all tensors`}>
+          <span>{data.mean === null ? '' : `mean ${metric.format(data.mean)}`}</span>
         </span>
       </figcaption>
       <HeatmapGrid

@@ -16,7 +16,15 @@ import { setView, toggleSelected } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import type { ColorScale } from './color-scale';
 import { HeatmapCanvas } from './HeatmapCanvas';
-import { type Cell, type CellRow, cellText, type Heatmap, type LayerGrid, sameStates } from './heatmap-data';
+import {
+  type Cell,
+  type CellRow,
+  cellText,
+  type Heatmap,
+  type LayerGrid,
+  sameItems,
+  sameStates,
+} from './heatmap-data';
 import { firstName, nameWithin, nextName } from './heatmap-keys';
 import { cellHeight, headHeight } from './heatmap-layout';
 import type { ShownMetric } from './metrics';
@@ -88,25 +96,7 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
         toggleSelected(studio, name);
       }}
     >
-      <div role="row" className="heat-row heat-heads">
-        <span role="columnheader" className="visually-hidden">
-          layer
-        </span>
-        {grid.modules.map(({ module, label }, i) => (
-          <span
-            key={module}
-            role="columnheader"
-            className="heat-head"
-            style={{ gridColumn: i + 2 }}
-            title={module}
-          >
-            <span>{label}</span>
-          </span>
-        ))}
-        <span role="columnheader" className="heat-head heat-mean-head">
-          <span>mean</span>
-        </span>
-      </div>
+      <Heads grid={grid} />
       <div role="rowgroup" className="heat-body">
         <HeatmapCanvas
           columns={grid.modules.length}
@@ -115,49 +105,113 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
           scale={scale}
           annotated={annotated}
         />
-        {spoken.rows.map((row) => (
-          <Row
-            key={row.layer}
-            row={row}
-            metric={metric}
-            focused={nameWithin(row, focused)}
-            selected={nameWithin(row, selected)}
-            hovered={nameWithin(row, hovered)}
-            numbered={height >= LABEL_HEIGHT || row.layer % 5 === 0}
-          />
-        ))}
-        {spoken.loose.map((cell) => (
-          <LooseRow
-            key={cell.name}
-            cell={cell}
-            metric={metric}
-            focused={cell.name === focused}
-            mark={markOf(cell, selected, hovered)}
-          />
-        ))}
+        <Rows
+          {...spoken}
+          metric={metric}
+          focused={focused}
+          selected={selected}
+          hovered={hovered}
+          height={height}
+        />
       </div>
     </div>
   );
 }
 
+const Heads = memo(function Heads({ grid }: { grid: LayerGrid }) {
+  return (
+    <div role="row" className="heat-row heat-heads">
+      <span role="columnheader" className="visually-hidden">
+        layer
+      </span>
+      {grid.modules.map(({ module, label }, i) => (
+        <span
+          key={module}
+          role="columnheader"
+          className="heat-head"
+          style={{ gridColumn: i + 2 }}
+          title={module}
+        >
+          <span>{label}</span>
+        </span>
+      ))}
+      <span role="columnheader" className="heat-head heat-mean-head">
+        <span>mean</span>
+      </span>
+    </div>
+  );
+});
+
+interface RowsProps {
+  rows: readonly CellRow[];
+  loose: readonly Cell[];
+  metric: ShownMetric;
+  /** Names of cells. */
+  focused: string | null;
+  selected: string | null;
+  hovered: string | null;
+  /** Of a row, in pixels. */
+  height: number;
+}
+
+const Rows = memo(function Rows({ rows, loose, metric, focused, selected, hovered, height }: RowsProps) {
+  return (
+    <>
+      {rows.map((row) => (
+        <Row
+          key={row.layer}
+          row={row}
+          metric={metric}
+          focused={nameWithin(row, focused)}
+          selected={nameWithin(row, selected)}
+          hovered={nameWithin(row, hovered)}
+          numbered={height >= LABEL_HEIGHT || row.layer % 5 === 0}
+        />
+      ))}
+      {loose.map((cell) => (
+        <LooseRow
+          key={cell.name}
+          cell={cell}
+          metric={metric}
+          focused={cell.name === focused}
+          mark={markOf(cell, selected, hovered)}
+        />
+      ))}
+    </>
+  );
+});
+
+type Spoken = Pick<Heatmap, 'rows' | 'loose'>;
+
 /**
  * The words of the cells. They follow a slider once it rests, so that a step only paints; where a cell got or lost its
  * value they follow at once.
  */
-function useSpoken(data: Heatmap, metric: ShownMetric): Pick<Heatmap, 'rows' | 'loose'> {
+function useSpoken(data: Heatmap, metric: ShownMetric): Spoken {
   const now = useMemo(() => ({ data, metric }), [data, metric]);
   const settled = useDeferredValue(useSettled(now, REST_MS));
+  const before = useRef<Spoken>(data);
   return useMemo(() => {
-    if (settled.metric !== metric) return data;
-    const { rows, loose } = settled.data;
-    return {
-      rows: data.rows.map((row, i) => {
-        const old = rows[i];
-        return old?.layer === row.layer && sameStates(old.cells, row.cells) ? old : row;
-      }),
-      loose: sameStates(loose, data.loose) ? loose : data.loose,
+    const said = settled.metric === metric ? wordsOf(settled.data, data) : data;
+    // the very lists, where nothing has news: a step of a slider does not go through the rows
+    const { rows, loose } = before.current;
+    before.current = {
+      rows: sameItems(rows, said.rows) ? rows : said.rows,
+      loose: sameItems(loose, said.loose) ? loose : said.loose,
     };
+    return before.current;
   }, [settled, data, metric]);
+}
+
+/** The rows of the settled values; of the new ones where cells got or lost theirs. */
+function wordsOf(settled: Heatmap, data: Heatmap): Spoken {
+  return {
+    rows: data.rows.map((row, i) => {
+      const old = settled.rows[i];
+      return old?.layer === row.layer && sameStates(old.cells, row.cells) ? old : row;
+    }),
+    loose: sameStates(settled.loose, data.loose) ? settled.loose : data.loose,
+  };
 }
 
 interface RowProps {

@@ -70,13 +70,21 @@ function nice(min: number, max: number): [number, number] {
   return [a, b];
 }
 
+const known = new Map<string, boolean>();
+const MOST_KNOWN = 4096;
+
 /** Does text on this colour have to be light? Where its relative luminance (WCAG 2) is nearer to black than to white. */
 export function wantsLightText(color: string): boolean {
+  const found = known.get(color);
+  if (found !== undefined) return found;
   const channels = color.startsWith('#')
     ? [1, 3, 5].map((i) => Number.parseInt(color.slice(i, i + 2), 16))
     : (color.match(/\d+(\.\d+)?/g) ?? []).map(Number);
   const [r = 0, g = 0, b = 0] = channels.map((c) =>
     c / 255 <= 0.04045 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4,
   );
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179;
+  const light = 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179;
+  if (known.size >= MOST_KNOWN) known.clear();
+  known.set(color, light);
+  return light;
 }

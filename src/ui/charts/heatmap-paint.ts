@@ -24,6 +24,8 @@ export interface HeatmapPicture {
 
 const RADIUS = 2;
 const SQUARE: Corner = [];
+/** What a canvas was last written with; it forgets its font when its size changes. */
+const lastInks = new WeakMap<CanvasRenderingContext2D, HeatmapInks>();
 /** Ink of values in cells, on dark colours and on light ones. */
 const VALUE_INKS = ['#fff', '#16140f'] as const;
 
@@ -47,8 +49,10 @@ export function paintHeatmap(
   paintBoxes(pixels, picture, layout, inks, ratio);
   context.putImageData(pixels.image, 0, 0);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.font = inks.font;
   context.textBaseline = 'middle';
+  // to set it is to ask for the page's styles, which a step has just changed
+  if (pixels !== old || inks !== lastInks.get(context)) context.font = inks.font;
+  lastInks.set(context, inks);
   if (picture.annotated && layout.wide) paintValues(context, picture, layout);
   const { data, metric } = picture;
   context.textAlign = 'right';
@@ -108,18 +112,12 @@ function paintValues(
   layout: HeatmapLayout,
 ): void {
   context.textAlign = 'center';
-  const known = new Map<string, boolean>();
-  const lightOn = (colour: string) => {
-    const light = known.get(colour) ?? wantsLightText(colour);
-    known.set(colour, light);
-    return light;
-  };
   for (const [dark, ink] of VALUE_INKS.entries()) {
     context.fillStyle = ink;
     for (const [i, row] of data.rows.entries()) {
       const y = layout.top(i) + layout.cellHeight / 2;
       for (const [j, at] of row.cells.entries()) {
-        if (!at?.measured || lightOn(scale.color(at.measured.value)) === (dark === 1)) continue;
+        if (!at?.measured || wantsLightText(scale.color(at.measured.value)) === (dark === 1)) continue;
         context.fillText(metric.format(at.measured.value), layout.left(j) + layout.cellWidth / 2, y);
       }
     }

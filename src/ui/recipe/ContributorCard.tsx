@@ -56,7 +56,6 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
     density !== undefined &&
     !Array.isArray(parameters.density) &&
     keepsNothing(method, { density: scalarValue(parameters, 'density', density) });
-  const badge = model && lineage(model, base);
   return (
     <li
       className="card"
@@ -64,49 +63,16 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
       data-moving={moving || undefined}
       style={{ '--hue': modelColour(colour) } as CSSProperties}
     >
-      <div className="card-head">
-        {of > 1 ? (
-          <Grip
-            label={`Place of ${name}, ${at + 1} of ${of}`}
-            at={at}
-            moving={moving}
-            onMove={(to) => editRecipe(studio, (r) => moveContributor(r, ref, to))}
-            onMoving={setMoving}
-          />
-        ) : null}
-        <Swatch colour={colour} />
-        <Tip text={ref}>
-          <strong className="truncate">{name}</strong>
-        </Tip>
-        <span className="spacer" />
-        <Switch.Root
-          className="switch"
-          checked={enabled}
-          onCheckedChange={(on) => editRecipe(studio, (r) => setEnabled(r, ref, on))}
-          aria-label={`Merge ${name}`}
-        >
-          <Switch.Thumb className="switch-thumb" />
-        </Switch.Root>
-        <Button
-          variant="quiet"
-          iconOnly
-          className="card-remove"
-          tip="Take out of the recipe"
-          aria-label={`Remove ${name}`}
-          onClick={() => editRecipe(studio, (r) => removeContributor(r, ref))}
-        >
-          <CloseIcon />
-        </Button>
-      </div>
-      {model && badge ? (
-        <ModelMeta model={model} short>
-          <Tip text={badge.why}>
-            <span className="tag" data-tone={badge.tone}>
-              {badge.text}
-            </span>
-          </Tip>
-        </ModelMeta>
-      ) : null}
+      <CardHead
+        model={ref}
+        enabled={enabled}
+        colour={colour}
+        at={at}
+        of={of}
+        moving={moving}
+        onMoving={setMoving}
+      />
+      {model ? <Related model={model} base={base} /> : null}
       {enabled
         ? effectiveSpecs(method.modelParameters, chosen).map(({ name: parameter, spec }) => (
             <ParameterField
@@ -125,5 +91,73 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
         </p>
       ) : null}
     </li>
+  );
+});
+
+interface CardHeadProps {
+  /** Its name in the recipe. */
+  model: string;
+  enabled: boolean;
+  colour: number;
+  at: number;
+  of: number;
+  moving: boolean;
+  onMoving(moving: boolean): void;
+}
+
+/** Name, place, and what is done with the contributor as a whole: a step of a slider below does not draw it. */
+const CardHead = memo(function CardHead(props: CardHeadProps) {
+  const { model: ref, enabled, colour, at, of, moving, onMoving } = props;
+  const studio = useStudio();
+  const name = shortName(ref);
+  return (
+    <div className="card-head">
+      {of > 1 ? (
+        <Grip
+          label={`Place of ${name}, ${at + 1} of ${of}`}
+          at={at}
+          moving={moving}
+          onMove={(to) => editRecipe(studio, (r) => moveContributor(r, ref, to))}
+          onMoving={onMoving}
+        />
+      ) : null}
+      <Swatch colour={colour} />
+      <Tip text={ref}>
+        <strong className="truncate">{name}</strong>
+      </Tip>
+      <span className="spacer" />
+      <Switch.Root
+        className="switch"
+        checked={enabled}
+        onCheckedChange={(on) => editRecipe(studio, (r) => setEnabled(r, ref, on))}
+        aria-label={`Merge ${name}`}
+      >
+        <Switch.Thumb className="switch-thumb" />
+      </Switch.Root>
+      <Button
+        variant="quiet"
+        iconOnly
+        className="card-remove"
+        tip="Take out of the recipe"
+        aria-label={`Remove ${name}`}
+        onClick={() => editRecipe(studio, (r) => removeContributor(r, ref))}
+      >
+        <CloseIcon />
+      </Button>
+    </div>
+  );
+});
+
+/** What a contributor is, and how it is related to the base. */
+const Related = memo(function Related({ model, base }: { model: ModelFacts; base: ModelFacts | undefined }) {
+  const badge = lineage(model, base);
+  return (
+    <ModelMeta model={model} short>
+      <Tip text={badge.why}>
+        <span className="tag" data-tone={badge.tone}>
+          {badge.text}
+        </span>
+      </Tip>
+    </ModelMeta>
   );
 });

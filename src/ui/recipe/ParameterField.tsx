@@ -1,5 +1,5 @@
 import { Switch } from 'radix-ui';
-import { lazy, memo, Suspense, useCallback, useId } from 'react';
+import { lazy, memo, Suspense, useCallback, useId, useRef } from 'react';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
 import { formatSetting } from '../format/quantity';
 import { Button } from '../parts/Button';
@@ -29,16 +29,11 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
   const { name, spec, value, of, onEdit } = props;
   const onChange = useCallback((next: SettingValue) => onEdit(name, next), [name, onEdit]);
   const helpId = useId();
-  const labelId = useId();
   const label = of ? `${spec.label} of ${of}` : spec.label;
   const problem = settingProblem(spec, value);
   return (
     <div className="parameter">
-      <Tip text={spec.help}>
-        <span className="parameter-label" id={labelId}>
-          {spec.label}
-        </span>
-      </Tip>
+      <ParameterLabel spec={spec} />
       {spec.kind === 'number' ? (
         <NumberParameter spec={spec} label={label} helpId={helpId} value={value} onChange={onChange} />
       ) : spec.kind === 'boolean' ? (
@@ -89,6 +84,14 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
   );
 });
 
+const ParameterLabel = memo(function ParameterLabel({ spec }: { spec: ParameterSpec }) {
+  return (
+    <Tip text={spec.help}>
+      <span className="parameter-label">{spec.label}</span>
+    </Tip>
+  );
+});
+
 interface NumberParameterProps {
   spec: NumberSpec;
   label: string;
@@ -100,6 +103,12 @@ interface NumberParameterProps {
 /** A number: as slider and field, drawn over the layers, or left to be searched for. */
 function NumberParameter({ spec, label, helpId, value, onChange }: NumberParameterProps) {
   const curve = Array.isArray(value) ? value : null;
+  const latest = useRef(value);
+  latest.current = value;
+  const toggleCurve = useCallback(() => {
+    const now = latest.current;
+    onChange(Array.isArray(now) ? flattened(now, spec) : [Number(now), Number(now)]);
+  }, [spec, onChange]);
   return (
     <>
       {curve ? (
@@ -118,29 +127,21 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
         <span />
       )}
       {curve || value === 'auto' ? null : (
-        <NumberField
-          value={Number(value)}
-          min={spec.min}
-          max={spec.max}
-          step={spec.slider?.step}
-          label={`${label}, number`}
-          describedBy={helpId}
-          invalid={settingProblem(spec, value) !== null}
-          onChange={onChange}
-        />
+        <span className="parameter-number">
+          <NumberField
+            value={Number(value)}
+            min={spec.min}
+            max={spec.max}
+            step={spec.slider?.step}
+            label={`${label}, number`}
+            describedBy={helpId}
+            invalid={settingProblem(spec, value) !== null}
+            onChange={onChange}
+          />
+        </span>
       )}
       {mayCurve(spec) && value !== 'auto' ? (
-        <Button
-          variant="quiet"
-          iconOnly
-          className="curve-toggle"
-          tip={curve ? 'One value for all layers' : 'Draw it over the layers'}
-          aria-label={`Draw ${label} over the layers`}
-          aria-pressed={curve !== null}
-          onClick={() => onChange(curve ? flattened(curve, spec) : [Number(value), Number(value)])}
-        >
-          <CurveIcon />
-        </Button>
+        <CurveToggle label={label} pressed={curve !== null} onToggle={toggleCurve} />
       ) : null}
       {curve ? (
         <Suspense fallback={<div className="curve curve-space" />}>
@@ -159,6 +160,29 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
     </>
   );
 }
+
+interface CurveToggleProps {
+  label: string;
+  pressed: boolean;
+  onToggle(): void;
+}
+
+/** It does not follow the value: a step of the slider does not draw it. */
+const CurveToggle = memo(function CurveToggle({ label, pressed, onToggle }: CurveToggleProps) {
+  return (
+    <Button
+      variant="quiet"
+      iconOnly
+      className="curve-toggle"
+      tip={pressed ? 'One value for all layers' : 'Draw it over the layers'}
+      aria-label={`Draw ${label} over the layers`}
+      aria-pressed={pressed}
+      onClick={onToggle}
+    >
+      <CurveIcon />
+    </Button>
+  );
+});
 
 function CurveExtent({ points, step }: { points: readonly number[]; step: number }) {
   const text = (value: number) => formatSetting(value, step);

@@ -26,6 +26,7 @@ export function watchHistory(studio: Studio, now: () => number = () => performan
     const sameStep = at - last < ONE_STEP_MS && after.history.past.length > 0;
     last = at;
     if (!begun) return; // the first recipe there is cannot be undone into nothing
+    if (sameStep && after.history.future.length === 0) return; // it is remembered as it is
     const past = sameStep ? after.history.past : [...after.history.past, before.recipe].slice(-MOST_STEPS);
     studio.store.setState({ history: { past, future: [] } });
   });

@@ -35,12 +35,25 @@ export type ProblemPlace =
 /** Smallest and largest shard the studio offers, in bytes. */
 export const SHARD_BYTES = { min: 1_000_000, max: 50_000_000_000 } as const;
 
-/** Everything wrong with the facts, in reading order of the form; empty when they make a recipe. */
+let last: { asked: readonly unknown[]; problems: readonly RecipeProblem[] } | undefined;
+
+/**
+ * Everything wrong with the facts, in reading order of the form; empty when they make a recipe. Several parts of the
+ * page ask after every edit: the last answer is kept.
+ */
 export function recipeProblems(
   facts: RecipeFacts,
   models: readonly ModelFacts[],
   method: MergeMethod,
-): RecipeProblem[] {
+): readonly RecipeProblem[] {
+  const asked = [facts, models, method];
+  if (!last?.asked.every((of, i) => of === asked[i])) {
+    last = { asked, problems: problemsOf(facts, models, method) };
+  }
+  return last.problems;
+}
+
+function problemsOf(facts: RecipeFacts, models: readonly ModelFacts[], method: MergeMethod): RecipeProblem[] {
   // the plan checks a recipe as it is written
   if (facts.asWritten) return [];
   const single = [
