@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../../engine/protocol-plan';
-import { formatBytes, formatCount, formatCounted, formatShape } from '../format/quantity';
+import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
@@ -8,6 +8,7 @@ import { Swatch } from '../parts/Swatch';
 import { passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
+import { expectedSeconds } from '../state/expected-time';
 import type { Contributor } from '../state/facts';
 import { mergeGate } from '../state/merge-gate';
 import { toggleSelected } from '../state/studio';
@@ -63,6 +64,7 @@ function NoPlan() {
 }
 
 function Costs({ plan }: { plan: PlanFacts }) {
+  const seconds = useFacts(expectedSeconds);
   const computed = plan.tensors.filter((t) => !t.copied).length;
   const items: [label: string, value: string, more: string][] = [
     [
@@ -82,6 +84,13 @@ function Costs({ plan }: { plan: PlanFacts }) {
       `${formatCounted(plan.shards, 'shard')}, ${formatCounted(plan.outputFiles.length, 'file')}`,
     ],
     ['Memory', formatBytes(plan.peakBytes), 'at most, for tiles'],
+    seconds === null
+      ? ['Time', '–', 'known after a merge like it']
+      : [
+          'Time',
+          `≈ ${formatSeconds(seconds)}`,
+          plan.bytesToDownload > 0 ? 'once downloaded' : 'by merges made here',
+        ],
   ];
   return (
     <dl className="costs">
