@@ -8,6 +8,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import process from 'node:process';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import {
   allowPages,
@@ -48,6 +49,8 @@ export interface FakeHubOptions {
   apps?: FakeApp[];
   /** Uploads of more bytes go in pieces of so many. Default 1 MiB. */
   pieceBytes?: number;
+  /** Most bytes of a file that go out in a second, for each request. Default: as fast as they are taken. */
+  bytesPerSecond?: number;
 }
 
 /** One request as it came in. */
@@ -59,6 +62,8 @@ export interface LoggedRequest {
   range?: string;
   authorization?: string;
   status: number;
+  /** Bytes of a file that the system has taken for it. */
+  sent: number;
 }
 
 export interface FakeHub {
@@ -107,7 +112,7 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
 
   const serve = (
     server: LoggedRequest['server'],
-    answer: (q: IncomingMessage, r: ServerResponse) => Promise<void>,
+    answer: (q: IncomingMessage, r: ServerResponse, logged: LoggedRequest) => Promise<void>,
   ) =>
     createServer((request, response) => {
       const { method = 'GET', url: path = '/', headers } = request;
@@ -118,11 +123,12 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
         ...(headers.range === undefined ? {} : { range: headers.range }),
         ...(headers.authorization === undefined ? {} : { authorization: headers.authorization }),
         status: 0,
+        sent: 0,
       };
       requests.push(logged);
       allowPages(request, response, server);
       const answered =
-        method === 'OPTIONS' ? Promise.resolve(sendPreflight(response)) : answer(request, response);
+        method === 'OPTIONS' ? Promise.resolve(sendPreflight(response)) : answer(request, response, logged);
       answered
         .catch((thrown: unknown) => {
           console.error(thrown);
@@ -138,7 +144,11 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
   const url = await listen(hubServer, options.port ?? 0);
   const cdnUrl = await listen(cdnServer, options.cdnPort ?? 0);
 
-  async function answerHub(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answerHub(
+    request: IncomingMessage,
+    response: ServerResponse,
+    logged: LoggedRequest,
+  ): Promise<void> {
     const asked = new URL(request.url ?? '/', url);
     const path = decodeURIComponent(asked.pathname);
     if (await oauth.answer(request, response, asked)) return;
@@ -170,7 +180,7 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
         ? sendError(response, 401, 'Invalid username or password.')
         : sendError(response, 404, 'Repository not found', 'RepoNotFound');
     }
-    if (cached) return sendFile(request, response, id, repository.commits.get(what)?.get(rest));
+    if (cached) return sendFile(request, response, logged, id, repository.commits.get(what)?.get(rest));
     if (what === 'resolve') return answerResolve(response, repository, reader, rest);
 
     const commit = resolveRevision(repository, rest);
@@ -219,7 +229,11 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
   }
 
   /** The download host knows no tokens: the address itself is the permission. */
-  async function answerCdn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answerCdn(
+    request: IncomingMessage,
+    response: ServerResponse,
+    logged: LoggedRequest,
+  ): Promise<void> {
     const asked = new URL(request.url ?? '/', cdnUrl);
     const path = decodeURIComponent(asked.pathname);
     const fault = takeFault(faults, path, 'resolver');
@@ -227,12 +241,13 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
     if (await uploads.answerStorage(request, response, asked)) return;
     const [, id = '', commit = '', file = ''] =
       /^\/((?:datasets\/)?[^/]+\/[^/]+)\/([0-9a-f]{40})\/(.+)$/.exec(path) ?? [];
-    return sendFile(request, response, id, repositories.get(id)?.commits.get(commit)?.get(file));
+    return sendFile(request, response, logged, id, repositories.get(id)?.commits.get(commit)?.get(file));
   }
 
   async function sendFile(
     request: IncomingMessage,
     response: ServerResponse,
+    logged: LoggedRequest,
     id: string,
     file: FakeFile | undefined,
   ): Promise<void> {
@@ -247,18 +262,24 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
       return void response.writeHead(416).end();
     }
     const fault = takeFault(faults, `${id}/${file.path}`, 'bytes', range);
+    const begun = performance.now();
+    const onSent = async (bytes: number) => {
+      logged.sent += bytes;
+      const early = (1000 * logged.sent) / (options.bytesPerSecond ?? Infinity) - (performance.now() - begun);
+      if (early > 0) await delay(early);
+    };
     response.setHeader('Accept-Ranges', 'bytes');
     response.setHeader('ETag', `"${file.lfs?.oid ?? file.oid}"`);
     response.setHeader('Content-Type', 'application/octet-stream');
     if (!asked || fault?.kind === 'ignore-range') {
       response.statusCode = 200;
-      return sendBody(response, file.content, 0, size, fault);
+      return sendBody(response, file.content, 0, size, fault, onSent);
     }
     response.statusCode = 206;
     const right = `bytes ${range.begin}-${range.end - 1}/${size}`;
     const contentRange = fault?.kind === 'content-range' ? fault.value : right;
     if (contentRange !== null) response.setHeader('Content-Range', contentRange);
-    return sendBody(response, file.content, range.begin, range.end, fault);
+    return sendBody(response, file.content, range.begin, range.end, fault, onSent);
   }
 
   return {

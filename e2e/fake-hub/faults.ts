@@ -50,13 +50,21 @@ export function takeFault(
   return rule.fault;
 }
 
-/** Sends `[begin, end)` of the content as the body, with the fault applied. */
+/** Bytes of a body that are handed to the system at a time. */
+const CHUNK = 64 * 1024;
+
+/**
+ * Sends `[begin, end)` of the content as the body, with the fault applied.
+ * @param onSent called with bytes that the system has taken, and waited for before more are sent; not called for
+ *   faults that break the answer off
+ */
 export async function sendBody(
   response: ServerResponse,
   content: Blob,
   begin: number,
   end: number,
   fault: Fault | undefined,
+  onSent: (bytes: number) => Promise<void>,
 ): Promise<void> {
   let body = Buffer.from(await content.slice(begin, end).arrayBuffer());
   if (fault?.kind === 'flip') body[fault.at - begin] = (body[fault.at - begin] ?? 0) ^ 1;
@@ -81,6 +89,14 @@ export async function sendBody(
     }
     response.end();
   } else {
-    response.end(body);
+    for (let at = 0; at < body.length && !response.destroyed; at += CHUNK) {
+      const chunk = body.subarray(at, at + CHUNK);
+      const isTaken = await new Promise<boolean>((resolve) => {
+        response.write(chunk, (failed) => resolve(!failed));
+      });
+      if (!isTaken) return;
+      await onSent(chunk.length);
+    }
+    response.end();
   }
 }

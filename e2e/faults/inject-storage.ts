@@ -29,6 +29,7 @@ export function tally(parts: readonly Tally[]): Tally {
 
 const SIZE = 4500;
 const PIECE = 1000;
+const SIZES = { piece: PIECE, request: 4 * PIECE };
 const content = Uint8Array.from({ length: SIZE }, (_, i) => (i * 7 + (i >> 8)) & 0xff);
 const SHA = createHash('sha256').update(content).digest('hex');
 
@@ -39,7 +40,7 @@ function freshStorage(): FakeStorage {
 }
 
 function download(source: ByteSource = bufferSource(content)): Promise<unknown> {
-  return ensureBlob({ sha256: SHA, byteLength: SIZE, name: 'w.bin', source }, {}, PIECE);
+  return ensureBlob({ sha256: SHA, byteLength: SIZE, name: 'w.bin', source }, {}, SIZES);
 }
 
 /** Differing bytes of the blob, should it count as whole; undefined when it does not. */

@@ -16,10 +16,16 @@ export interface Rig {
   hub: FakeHub;
 }
 
+/**
+ * What the page can keep up with: then a file is under way long enough to be met by a fault, and what the hub has sent
+ * is what the page was given, not what waits in the system's buffers.
+ */
+const BYTES_PER_SECOND = 16_000_000;
+
 /** Runs `act` with a hub and a copy of the studio as it is built now. */
 export async function withRig<T>(act: (rig: Rig) => Promise<T>): Promise<T> {
   const root = fileURLToPath(new URL('../..', import.meta.url));
-  const hub = await startFakeHub({ models: killModels() });
+  const hub = await startFakeHub({ models: killModels(), bytesPerSecond: BYTES_PER_SECOND });
   // a copy: the tests take minutes, and a build in between would take the files away
   const dist = mkdtempSync(join(tmpdir(), 'amalgam-dist-'));
   cpSync(await ensureBuilt(root, () => {}), dist, { recursive: true });

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
+import { DOWNLOAD_SIZES } from '../../src/store/blob-record';
 import { startChromium } from '../faults/chromium-process';
 import { killTest } from '../faults/kill';
 import { STUDIO_URL } from './addresses';
@@ -159,5 +160,8 @@ test('R41 R42: the GPU process crashes; the merge goes on by itself, or after a 
 test('R47: SIGKILL at four seeded moments of download and merge', async () => {
   test.setTimeout(300_000);
   const outcomes = await killTest(4, 20_261_120);
-  for (const outcome of outcomes) expect(outcome).toMatchObject({ same: true, wrong: [] });
+  for (const outcome of outcomes) {
+    expect(outcome).toMatchObject({ same: true, wrong: [] });
+    expect(outcome.fetchedAgain).toBeLessThanOrEqual(DOWNLOAD_SIZES.request);
+  }
 });

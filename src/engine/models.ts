@@ -99,7 +99,7 @@ function throughCache(folder: ModelFolder, file: ModelFile): ModelFile {
   return {
     ...file,
     open: () => ({
-      byteLength: file.byteLength,
+      ...file.open(), // its stream is what fills the cache
       async read(begin, end, signal) {
         const source = await openForHeader(folder, file, signal);
         try {

@@ -9,4 +9,19 @@ export interface ByteSource {
    * @throws AmalgamError when the bytes cannot be had, `Cancelled` when the signal fires.
    */
   read(begin: number, end: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
+  /**
+   * The same bytes as they arrive, for a source that has them over time: the sink has been given all of them when it
+   * resolves. @throws what {@link ByteSource.read} throws, and what the sink throws.
+   */
+  stream?(begin: number, end: number, sink: ByteSink, signal?: AbortSignal): Promise<void>;
+}
+
+export interface ByteSink {
+  /** Takes the bytes that follow those of the last call. What it throws ends the stream. */
+  take(bytes: Uint8Array<ArrayBuffer>): void;
+  /**
+   * The answer that bytes were taken from is wrong in itself. Forgets those that can still be forgotten.
+   * @returns the offset in the file at which the next call of `take` has to begin.
+   */
+  goBack(): number;
 }

@@ -1,6 +1,6 @@
 import { AmalgamError } from '../errors';
 import { checkByteRange } from './byte-range';
-import type { ByteSource } from './byte-source';
+import type { ByteSink, ByteSource } from './byte-source';
 import type { RequestSubject } from './http-error';
 import { Retryable, retrying, type Transfer } from './retrying';
 import { fetchOk, readBody } from './transfer';
@@ -15,9 +15,9 @@ export interface RangeTarget {
 }
 
 /**
- * A source over an HTTP URL; each read is one Range request (more when the connection is cut: a read goes on at the
- * byte where it was cut). A read is accepted only as status 206 with `Content-Range` exactly as asked and exactly
- * that many bytes; the whole file may also come as a plain 200 of exactly its length.
+ * A source over an HTTP URL; each read or stream is one Range request (more when the connection is cut: it goes on at
+ * the byte where it was cut). An answer is accepted only as status 206 with `Content-Range` exactly as asked and
+ * exactly that many bytes; the whole file may also come as a plain 200 of exactly its length.
  * @throws RangeIgnored when the server sends the whole file for a part, TransferInvalid when what it sends is not
  *   what was asked, Offline, RateLimited, HubError when the tries are used up, Unauthorized, Gated and NotFound at once.
  */
@@ -28,37 +28,70 @@ export function rangeSource(target: RangeTarget, transfer: Transfer = {}): ByteS
     async read(begin, end, signal) {
       checkByteRange(begin, end, byteLength, subject.name);
       const bytes = new Uint8Array(end - begin);
-      if (begin === end) return bytes;
       let got = 0;
-      await retrying(
-        async (attemptSignal, received) => {
-          const from = begin + got;
-          const headers = { ...target.headers?.(), Range: `bytes=${from}-${end - 1}` };
-          const response = await fetchOk(target.url, headers, subject, transfer, attemptSignal);
-          try {
-            checkAnswer(response, from, end, target);
-            await readBody(response, (chunk) => {
-              if (got + chunk.length > bytes.length) throw tooLong(subject);
-              bytes.set(chunk, got);
-              got += chunk.length;
-              received(chunk.length);
-            });
-            if (got < bytes.length) throw wrong(subject, `ended ${bytes.length - got} bytes early`);
-          } catch (thrown) {
-            // Bytes before a cut are good; of an answer that is wrong in itself nothing is kept.
-            if (thrown instanceof Retryable) got = 0;
-            // Ends the transfer; on a stream that has already failed there is nothing left to end.
-            await response.body?.cancel().catch(() => undefined);
-            throw thrown;
-          }
+      const sink: ByteSink = {
+        take(chunk) {
+          bytes.set(chunk, got);
+          got += chunk.length;
         },
-        subject,
-        transfer,
-        signal,
-      );
+        goBack() {
+          got = 0;
+          return begin;
+        },
+      };
+      await streamRange(target, transfer, begin, end, sink, signal);
       return bytes;
     },
+    async stream(begin, end, sink, signal) {
+      checkByteRange(begin, end, byteLength, subject.name);
+      await streamRange(target, transfer, begin, end, sink, signal);
+    },
   };
+}
+
+async function streamRange(
+  target: RangeTarget,
+  transfer: Transfer,
+  begin: number,
+  end: number,
+  sink: ByteSink,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { subject } = target;
+  let taken = begin;
+  if (begin === end) return;
+  await retrying(
+    async (attemptSignal, received) => {
+      const headers = { ...target.headers?.(), Range: `bytes=${taken}-${end - 1}` };
+      const response = await fetchOk(target.url, headers, subject, transfer, attemptSignal);
+      try {
+        checkAnswer(response, taken, end, target);
+        let arrived = taken;
+        // The sink gets the last bytes when the body has ended: of one that is too long it is never given the whole.
+        let last: Uint8Array<ArrayBuffer> | undefined;
+        await readBody(response, (chunk) => {
+          arrived += chunk.length;
+          if (arrived > end) throw wrong(subject, 'is longer than asked for');
+          received(chunk.length);
+          if (arrived < end) {
+            sink.take(chunk);
+            taken = arrived;
+          } else if (chunk.length > 0) last = chunk;
+        });
+        if (!last) throw wrong(subject, `ended ${end - arrived} bytes early`);
+        sink.take(last);
+      } catch (thrown) {
+        // Bytes before a cut are good; of an answer that is wrong in itself nothing is kept that can be forgotten.
+        if (thrown instanceof Retryable) taken = sink.goBack();
+        // Ends the transfer; on a stream that has already failed there is nothing left to end.
+        await response.body?.cancel().catch(() => undefined);
+        throw thrown;
+      }
+    },
+    subject,
+    transfer,
+    signal,
+  );
 }
 
 /** @throws Retryable unless the response is exactly bytes `[begin, end)` of a file of the listed length. */
@@ -77,10 +110,6 @@ function checkAnswer(response: Response, begin: number, end: number, target: Ran
   const range = response.headers.get('Content-Range');
   const asked = `bytes ${begin}-${end - 1}/${byteLength}`;
   if (range !== asked) throw wrong(subject, `came as "${range ?? 'no range'}" instead of "${asked}"`);
-}
-
-function tooLong(subject: RequestSubject): Retryable {
-  return wrong(subject, 'is longer than asked for');
 }
 
 function wrong(subject: RequestSubject, what: string): Retryable {

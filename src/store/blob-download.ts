@@ -1,18 +1,8 @@
 import type { ByteSource } from '../sources/byte-source';
 import { throwIfCancelled } from '../sources/cancel';
-import { beginSha256 } from '../sources/sha256';
-import { DATA, JOURNAL } from './blob-folder';
-import {
-  type BlobRecord,
-  bytesPresent,
-  type Checksum,
-  emptyRecord,
-  formatRecord,
-  openChecksum,
-  parseRecord,
-  pieceRange,
-} from './blob-record';
-import { type OpfsFile, openOpfsFile } from './opfs-file';
+import { beginSha256, type Sha256 } from '../sources/sha256';
+import { type FillingBlob, openFilling, TURN_BYTES, turnOfMessages } from './blob-filling';
+import { type BlobRecord, type DownloadSizes, pieceRange } from './blob-record';
 
 export interface BlobWanted {
   /** Lower-case hex. */
@@ -29,123 +19,151 @@ export interface DownloadOptions {
   onBytes?: (bytes: number) => void;
 }
 
-/** Requests under way at once: enough to hide their latency, few enough to hold their pieces in memory. */
+/** Requests under way at once: enough to hide their latency. */
 const IN_FLIGHT = 3;
 
 /**
- * Brings every missing piece of the blob into `folder`, beginning with what an earlier download left there. A piece
- * is written, checked and flushed before the journal says so. The whole file is read back and hashed as it fills.
- * @returns the record of all pieces, and the sha256 of the data as it is on the disk.
+ * Brings every missing piece of the blob into `folder`, beginning with what an earlier download left there. A request
+ * covers missing pieces that lie side by side; a piece is written and noted in the journal as soon as it has come.
+ * The whole file is read back and hashed as it fills.
+ *
+ * A kill of the process loses the pieces that were under way, a power cut those not yet flushed as well: at most
+ * `sizes.request` bytes that had come, over all requests together, when the source gives a piece at a time or less.
+ * @returns the record of all pieces, flushed, and the sha256 of the data as it was read back.
  * @throws StorageFull before the first request when there is no room for the whole; else whatever the source throws.
  *   What is on the disk by then stays for the next download.
  */
 export async function downloadBlob(
   folder: FileSystemDirectoryHandle,
   wanted: BlobWanted,
-  pieceBytes: number,
+  sizes: DownloadSizes,
   options: DownloadOptions,
 ): Promise<{ record: BlobRecord; sha256: string }> {
-  const data = await openOpfsFile(folder, DATA, wanted.name, 'create');
+  const blob = await openFilling(folder, wanted, sizes.piece, options.signal);
   try {
-    const journal = await openOpfsFile(folder, JOURNAL, `the journal of ${wanted.name}`, 'create');
-    try {
-      const checksum = await openChecksum();
-      const record = await resume(data, journal, wanted, pieceBytes, checksum, options.signal);
-      options.onBytes?.(bytesPresent(record));
-      return { record, sha256: await fillAndHash(data, journal, record, wanted.source, checksum, options) };
-    } finally {
-      journal.close();
-    }
+    options.onBytes?.(blob.present());
+    const hash = await beginSha256();
+    await fillAndHash(blob, wanted.source, hash, sizes.request, options);
+    blob.flush();
+    return { record: blob.record, sha256: hash.digest() };
   } finally {
-    data.close();
+    blob.close();
   }
-}
-
-/** The record to go on from: pieces in the journal whose data still has its checksum. The file has its full size. */
-async function resume(
-  data: OpfsFile,
-  journal: OpfsFile,
-  wanted: BlobWanted,
-  pieceBytes: number,
-  checksum: Checksum,
-  signal: AbortSignal | undefined,
-): Promise<BlobRecord> {
-  const { sha256, byteLength, name } = wanted;
-  const found = parseRecord(journal.read(0, journal.size()), sha256);
-  data.resize(byteLength);
-  if (found?.byteLength !== byteLength) {
-    const record = emptyRecord(sha256, byteLength, name, pieceBytes);
-    const bytes = formatRecord(record);
-    journal.resize(bytes.length);
-    save(journal, record);
-    return record;
-  }
-  for (const [index, digest] of found.pieces.entries()) {
-    throwIfCancelled(signal);
-    const { begin, end } = pieceRange(found, index);
-    if (digest !== null && checksum([data.read(begin, end)]) !== digest) found.pieces[index] = null;
-    await turnOfMessages();
-  }
-  save(journal, found);
-  return found;
-}
-
-function save(journal: OpfsFile, record: BlobRecord): void {
-  journal.writeAll(formatRecord(record), 0);
-  journal.flush();
 }
 
 async function fillAndHash(
-  data: OpfsFile,
-  journal: OpfsFile,
-  record: BlobRecord,
+  blob: FillingBlob,
   source: ByteSource,
-  checksum: Checksum,
+  hash: Sha256,
+  requestBytes: number,
   options: DownloadOptions,
-): Promise<string> {
+): Promise<void> {
+  const { record } = blob;
+  const { pieceBytes, byteLength } = record;
+  // Under way are a piece of each request and what is left of the bytes that completed one; the rest may wait for a
+  // flush. Of a journal with larger pieces fewer requests are under way.
+  const requests = Math.min(IN_FLIGHT, Math.max(1, Math.floor(requestBytes / pieceBytes) - 1));
+  const mostUnflushed = requestBytes - (requests + 1) * pieceBytes;
   const missing = [...record.pieces.keys()].filter((index) => record.pieces[index] === null);
-  const hash = await beginSha256();
+  const newBuffer = () => new Uint8Array(Math.min(pieceBytes, byteLength));
   let pieceArrived = () => {};
 
+  const put = (index: number, bytes: Uint8Array<ArrayBuffer>) => {
+    blob.put(index, bytes);
+    if (blob.unflushed() > mostUnflushed) blob.flush();
+    options.onBytes?.(blob.present());
+    pieceArrived();
+  };
+
   const fetchPieces = async (signal: AbortSignal) => {
-    for (let index = missing.shift(); index !== undefined; index = missing.shift()) {
-      const { begin, end } = pieceRange(record, index);
-      const bytes = await source.read(begin, end, signal);
-      const digest = checksum([bytes]);
-      data.writeAll(bytes, begin);
-      data.flush();
-      record.pieces[index] = digest;
-      save(journal, record);
-      options.onBytes?.(bytesPresent(record));
-      pieceArrived();
+    const buffer = newBuffer();
+    for (;;) {
+      const neighbours = takeNeighbours(missing, Math.max(1, Math.floor(requestBytes / pieceBytes)));
+      if (!neighbours) return;
+      await fetchNeighbours(record, source, neighbours, buffer, put, signal);
     }
   };
 
   const hashInOrder = async (signal: AbortSignal) => {
+    signal.addEventListener('abort', () => pieceArrived(), { once: true });
+    const buffer = newBuffer();
+    let sinceTurn = 0;
     for (const index of record.pieces.keys()) {
       while (record.pieces[index] === null && !signal.aborted) {
         await new Promise<void>((resolve) => {
           pieceArrived = resolve;
-          signal.addEventListener('abort', () => resolve(), { once: true });
         });
       }
       throwIfCancelled(signal);
-      const { begin, end } = pieceRange(record, index);
-      hash.update(data.read(begin, end));
+      const bytes = blob.read(index, buffer);
+      hash.update(bytes);
+      sinceTurn += bytes.length;
+      if (sinceTurn < TURN_BYTES) continue;
+      sinceTurn = 0;
       await turnOfMessages();
     }
   };
 
-  await allOrNothing(
-    [hashInOrder, ...Array<typeof fetchPieces>(IN_FLIGHT).fill(fetchPieces)],
-    options.signal,
-  );
-  return hash.digest();
+  await allOrNothing([hashInOrder, ...Array<typeof fetchPieces>(requests).fill(fetchPieces)], options.signal);
 }
 
-/** Hashing is long work on this thread: messages, such as a cancel, get their turn after each piece. */
-function turnOfMessages(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve));
+/** Pieces `[first, end)`. */
+interface Neighbours {
+  first: number;
+  end: number;
+}
+
+/** Takes pieces that lie side by side, `most` at most, off the front of a sorted list. */
+function takeNeighbours(missing: number[], most: number): Neighbours | undefined {
+  const first = missing.shift();
+  if (first === undefined) return undefined;
+  let end = first + 1;
+  for (; end < first + most && missing[0] === end; end++) missing.shift();
+  return { first, end };
+}
+
+/**
+ * One request: the pieces are put together in `buffer` as their bytes come, and handed to `put` one by one. A source
+ * that does not stream is asked for each piece.
+ */
+async function fetchNeighbours(
+  record: BlobRecord,
+  source: ByteSource,
+  { first, end }: Neighbours,
+  buffer: Uint8Array<ArrayBuffer>,
+  put: (index: number, bytes: Uint8Array<ArrayBuffer>) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let index = first;
+  let filled = 0;
+  const sink = {
+    take(bytes: Uint8Array<ArrayBuffer>) {
+      for (let at = 0; at < bytes.length; ) {
+        const piece = pieceRange(record, index);
+        const length = piece.end - piece.begin;
+        const part = bytes.subarray(at, at + length - filled);
+        buffer.set(part, filled);
+        at += part.length;
+        filled += part.length;
+        if (filled < length) return;
+        put(index++, buffer.subarray(0, length));
+        filled = 0;
+      }
+    },
+    // pieces that were put stay: should they be wrong, the sha256 of the whole finds it
+    goBack() {
+      filled = 0;
+      return pieceRange(record, index).begin;
+    },
+  };
+  if (source.stream) {
+    await source.stream(pieceRange(record, first).begin, pieceRange(record, end - 1).end, sink, signal);
+    return;
+  }
+  while (index < end) {
+    const piece = pieceRange(record, index);
+    sink.take(await source.read(piece.begin, piece.end, signal));
+  }
 }
 
 /** Runs the tasks at once. The first failure stops the others, and is thrown when all have come to rest. */

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import {
   type BlobRecord,
   bytesPresent,
+  digestOffset,
   emptyRecord,
   formatRecord,
   parseRecord,
@@ -30,6 +31,19 @@ test('a record survives its own writing, and its length does not depend on what 
       expect(parseRecord(formatRecord(r), SHA)).toEqual(r);
       const empty = emptyRecord(SHA, r.byteLength, r.name, r.pieceBytes);
       expect(formatRecord(r)).toHaveLength(formatRecord(empty).length);
+    }),
+  );
+});
+
+test('a digest written where it belongs makes the record that has it', () => {
+  fc.assert(
+    fc.property(record, fc.nat(), (r, n) => {
+      if (r.pieces.length === 0) return;
+      const index = n % r.pieces.length;
+      const digest = index.toString(16).padStart(32, 'b');
+      const bytes = formatRecord(r);
+      bytes.set(new TextEncoder().encode(digest), digestOffset(r, index, bytes.length));
+      expect(parseRecord(bytes, SHA)).toEqual({ ...r, pieces: r.pieces.with(index, digest) });
     }),
   );
 });

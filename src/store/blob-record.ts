@@ -16,8 +16,16 @@ export interface BlobRecord {
   pieces: (string | null)[];
 }
 
-/** Bytes of one piece: large enough that requests are few, small enough to be fetched again after a cut. */
-export const PIECE_BYTES = 16 * 1024 * 1024;
+/** How a download is cut up. Tests vary it. */
+export interface DownloadSizes {
+  /** Bytes that get a checksum together and are noted in the journal at once. */
+  piece: number;
+  /** Most bytes of one request, and most bytes of a blob that a kill may cost, over all requests together. */
+  request: number;
+}
+
+/** Requests are so large because hubs limit their number, pieces so small because those under way are what is lost. */
+export const DOWNLOAD_SIZES: DownloadSizes = { piece: 2 * 2 ** 20, request: 16 * 2 ** 20 };
 
 /** Written in place of a missing digest, so that a record never changes its length while a blob fills up. */
 const MISSING = '.'.repeat(32);
@@ -43,13 +51,22 @@ export function emptyRecord(
 }
 
 /**
- * The record as JSON. All records of one blob have the same length, so the journal is overwritten in place: a write
- * torn by a power cut leaves some digests old and some new, and both are true, because a piece is on the disk before
- * its digest is written.
+ * The record as JSON. All records of one blob have the same length, so that a digest can be written into the journal
+ * where it belongs ({@link digestOffset}): a power cut leaves it there, not there, or torn. A digest may reach the disk
+ * before its piece does, which is why pieces are checked when a download goes on.
  */
 export function formatRecord(record: BlobRecord): Uint8Array<ArrayBuffer> {
+  const { sha256, byteLength, name, pieceBytes } = record;
   const pieces = record.pieces.map((digest) => digest ?? MISSING);
-  return new TextEncoder().encode(JSON.stringify({ version: 2, ...record, pieces }));
+  return new TextEncoder().encode(
+    JSON.stringify({ version: 2, sha256, byteLength, name, pieceBytes, pieces }),
+  );
+}
+
+/** Where the 32 digits of piece `index` are in a record of `length` bytes. */
+export function digestOffset(record: BlobRecord, index: number, length: number): number {
+  // the record ends in pieces of 35 bytes: the digits, two quotation marks and a comma; at the last, `"]}` instead
+  return length - (record.pieces.length - index) * (MISSING.length + 3);
 }
 
 /**

@@ -51,8 +51,9 @@ const rig = {
       },
     };
     controller = new AbortController();
+    const sizes = { piece: pieceBytes, request: 4 * pieceBytes };
     const wanted = { sha256: await digestOf(bytes), byteLength, name: `seed ${seed}`, source };
-    return attempt(() => ensureBlob(wanted, { signal: controller.signal }, pieceBytes));
+    return attempt(() => ensureBlob(wanted, { signal: controller.signal }, sizes));
   },
   cancel: () => controller.abort(),
   /** Pieces asked of sources since the last call. */

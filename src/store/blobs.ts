@@ -12,7 +12,7 @@ import {
   readRecord,
   withBlobLock,
 } from './blob-folder';
-import { bytesPresent, formatRecord, PIECE_BYTES } from './blob-record';
+import { bytesPresent, DOWNLOAD_SIZES, formatRecord } from './blob-record';
 import { entriesOf, removeStored, writeWhole } from './opfs-file';
 import { storageError } from './storage-error';
 
@@ -29,14 +29,13 @@ export interface StoredBlob {
 /**
  * Makes sure the blob is whole on the disk and has its sha256: downloads it, resumes an interrupted download, or does
  * nothing when it is there. Only one tab downloads a blob; others wait for it.
- * @param pieceBytes tests vary it.
  * @throws IntegrityError when the content is wrong twice (nothing is kept then), StorageFull, StorageFailed,
  *   Cancelled, and whatever the source throws (what arrived is kept then).
  */
 export async function ensureBlob(
   wanted: BlobWanted,
   options: DownloadOptions = {},
-  pieceBytes = PIECE_BYTES,
+  sizes = DOWNLOAD_SIZES,
 ): Promise<void> {
   checkSha256(wanted.sha256);
   await withBlobLock(wanted.sha256, options.signal, async () => {
@@ -48,7 +47,7 @@ export async function ensureBlob(
           throw storageError(thrown, wanted.name);
         });
       if (await readDone(folder)) return options.onBytes?.(wanted.byteLength);
-      const { record, sha256 } = await downloadBlob(folder, wanted, pieceBytes, options);
+      const { record, sha256 } = await downloadBlob(folder, wanted, sizes, options);
       if (sha256 === wanted.sha256) {
         await writeWhole(folder, DONE, formatRecord(record), wanted.name);
         await removeStored(folder, JOURNAL, wanted.name);
