@@ -8,17 +8,25 @@ import {
   STUDIO_URL,
 } from './e2e/journeys/addresses';
 
+const HUB_JOURNEYS = /\/(hub|names|push|sign-in)\.spec\.ts$/;
 const outDir = `--outDir ${STUDIO_DIST}`;
 
 export default defineConfig({
   testDir: 'e2e/journeys',
   testMatch: '**/*.spec.ts',
   outputDir: 'test-results/journeys',
-  // One at a time: a merge takes every core it finds.
-  workers: 1,
+  // A journey waits for its page more than it computes.
+  workers: 2,
   forbidOnly: true,
-  timeout: 120_000,
-  expect: { timeout: 15_000 },
+  // ceilings for true events: what a slow machine with other work on it may take
+  timeout: 300_000,
+  expect: { timeout: 60_000 },
+  projects: [
+    // They all start the fake hub at the one address that the built page may talk to.
+    { name: 'hub', testMatch: HUB_JOURNEYS, workers: 1 },
+    { name: 'studio', testIgnore: HUB_JOURNEYS },
+  ],
+  globalSetup: './e2e/journeys/build-command.ts',
   reporter: [['list'], ['json', { outputFile: 'test-results/playwright.json' }]],
   use: { baseURL: STUDIO_URL },
   // The journeys walk through the built page, under its real policy; only the hub's address is the fake one's.
@@ -26,7 +34,7 @@ export default defineConfig({
     command: `npx vite build --logLevel warn ${outDir} && npx vite preview ${outDir} --host 127.0.0.1 --port ${STUDIO_PORT} --strictPort`,
     url: STUDIO_URL,
     env: { VITE_HUB_URL: `${HUB_URL} ${HUB_CDN_URL}`, VITE_HF_CLIENT_ID: CLIENT_ID },
-    timeout: 120_000,
+    timeout: 300_000,
     stdout: 'ignore',
   },
 });

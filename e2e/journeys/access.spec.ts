@@ -77,9 +77,9 @@ async function walkByTab(page: Page): Promise<{ stops: number; unseen: string[];
 
 test('no serious issue on any tab and in any dialog, light and dark', async ({ page }) => {
   await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
   const issues: string[] = [];
   for (const tab of TABS) {
     await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
@@ -108,7 +108,7 @@ test('no serious issue on any tab and in any dialog, light and dark', async ({ p
 
 test('every control is reached and seen by keyboard; tabs and charts by arrows', async ({ page }) => {
   await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   for (const tab of ['Layers', 'Evaluate', 'Output']) {
     await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
     const { stops, unseen, missed } = await walkByTab(page);

@@ -53,16 +53,16 @@ async function stop(): Promise<void> {
 
 test('once loaded, it opens offline and merges the sample', async ({ page, context }) => {
   await page.goto(url);
-  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await page.evaluate(async () => {
     await navigator.serviceWorker.ready;
   });
   await stop();
   await context.setOffline(true);
   await page.reload();
-  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
   await page.getByRole('button', { name: 'Get the files' }).click();
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
@@ -87,7 +87,7 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
 
 test('a new version is offered, and taken by a click', async ({ page }) => {
   await page.goto(url);
-  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await page.evaluate(async () => {
     await navigator.serviceWorker.ready;
   });
@@ -101,9 +101,9 @@ test('a new version is offered, and taken by a click', async ({ page }) => {
   await page.reload();
   await expect(page).toHaveTitle('Amalgam');
   const reload = page.getByRole('button', { name: 'Reload to update' });
-  await expect(reload).toBeVisible({ timeout: 60_000 });
+  await expect(reload).toBeVisible();
   await reload.click();
-  await expect(page).toHaveTitle('Amalgam 2', { timeout: 60_000 });
-  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(page).toHaveTitle('Amalgam 2');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await expect(reload).toBeHidden();
 });

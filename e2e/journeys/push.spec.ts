@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub, WRITER_TOKEN } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { expectSampleTies } from './merged-folder';
 import { expect, test } from './studio';
 
 let hub: FakeHub;
@@ -21,9 +20,9 @@ test.afterEach(() => hub.close());
 
 async function openMerged(page: Page): Promise<void> {
   await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
   await page.getByRole('button', { name: 'Get the files' }).click();
   await page.getByText('Access token and hub').click();
   await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
@@ -54,7 +53,7 @@ test('the merged sample arrives whole in a new private repository', async ({ pag
   await expect(page.getByText('as writer')).toBeVisible();
   await page.getByRole('textbox', { name: 'Repository' }).fill('writer/merged');
   await push(page).click();
-  await expect(page.getByRole('link', { name: 'writer/merged' })).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByRole('link', { name: 'writer/merged' })).toBeVisible();
 
   const remote = await stored('model.safetensors');
   expect(sha256(remote)).toBe(sha256(local));
@@ -75,12 +74,9 @@ test('the merged sample arrives whole in a new private repository', async ({ pag
   const commits = () => hub.requests.filter((r) => r.method === 'POST' && r.path.endsWith('/commit/main'));
   expect(commits()).toHaveLength(1);
   await page.getByRole('button', { name: 'Replace these files' }).click();
-  await expect(page.getByRole('link', { name: 'writer/merged' })).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByRole('link', { name: 'writer/merged' })).toBeVisible();
   expect(commits()).toHaveLength(2);
   expect(hub.requests.filter((r) => r.method === 'PUT')).toHaveLength(3);
-
-  // last, as it takes every core for seconds
-  expectSampleTies(remote);
 });
 
 test('what the hub refuses is said in words, and nothing is left behind', async ({ page }) => {
@@ -101,11 +97,11 @@ test('what the hub refuses is said in words, and nothing is left behind', async 
   hub.faults.push({ path: '/api/models/writer/half/commit/main', fault: { kind: 'status', status: 500 } });
   await page.getByRole('textbox', { name: 'Repository' }).fill('writer/half');
   await push(page).click();
-  await expect(page.getByText(/refused writer\/half with status 500/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/refused writer\/half with status 500/)).toBeVisible();
   const headers = { Authorization: `Bearer ${WRITER_TOKEN}` };
   const tree = await (await fetch(`${HUB_URL}/api/models/writer/half/tree/main`, { headers })).json();
   expect(tree.map((entry: { path: string }) => entry.path)).toEqual(['.gitattributes']);
 
   await push(page).click();
-  await expect(page.getByRole('link', { name: 'writer/half' })).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByRole('link', { name: 'writer/half' })).toBeVisible();
 });

@@ -38,9 +38,9 @@ test('R32: signing in opens a gated model and pushes; the token is in no storage
   context.on('console', (message) => said.push(message.text()));
 
   await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
   await page.getByRole('button', { name: 'Get the files' }).click();
   await page.getByText('Access token and hub').click();
   await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
@@ -57,7 +57,7 @@ test('R32: signing in opens a gated model and pushes; the token is in no storage
 
   await page.getByRole('textbox', { name: 'Repository' }).fill('writer/signed-in');
   await page.getByRole('button', { name: 'Push', exact: true }).click();
-  await expect(page.getByRole('link', { name: 'writer/signed-in' })).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByRole('link', { name: 'writer/signed-in' })).toBeVisible();
 
   await page.getByRole('button', { name: 'change' }).first().click();
   await page.getByRole('tab', { name: 'Hub' }).click();

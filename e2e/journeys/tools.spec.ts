@@ -7,7 +7,7 @@ import { expect, test } from './studio';
 
 async function open(page: Page, tab: 'Compare' | 'Collapse') {
   await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
 }
 
@@ -34,7 +34,7 @@ test('base and workshop are compared: chart, words, spectrum, files', async ({ p
   await open(page, 'Compare');
   await expect(page.getByRole('combobox', { name: 'Made from it' })).toHaveValue('samples/workshop');
   await page.getByRole('button', { name: 'Compare', exact: true }).click();
-  await expect(page.getByText(/^56 tensors compared: 56 modified/)).toBeVisible({ timeout: 90_000 });
+  await expect(page.getByText(/^56 tensors compared: 56 modified/)).toBeVisible();
   await expect(page.getByText('Both configs say the same.')).toBeVisible();
 
   // by keyboard to a tensor: its spectrum opens
@@ -57,7 +57,7 @@ test('the kitchen adapter is found again in what it makes of the base, at rank 8
   await page.getByRole('radio', { name: 'Extract a LoRA' }).click();
   await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
   const left = page.locator('.costs > div', { hasText: 'Error left' }).locator('strong');
-  await expect(left).toBeVisible({ timeout: 90_000 });
+  await expect(left).toBeVisible();
   const error = Number((await left.textContent())?.replace('\u2212', '-'));
   expect(error).toBeGreaterThan(0);
   expect(error).toBeLessThanOrEqual(1e-5);
@@ -70,9 +70,7 @@ test('the kitchen adapter is found again in what it makes of the base, at rank 8
   // the same two models: nothing to do, in words
   await page.getByRole('combobox', { name: 'Made from it' }).selectOption('samples/base');
   await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
-  await expect(page.getByText(/identical in all 56 tensors.*nothing to extract/)).toBeVisible({
-    timeout: 30_000,
-  });
+  await expect(page.getByText(/identical in all 56 tensors.*nothing to extract/)).toBeVisible();
 });
 
 test('layers are measured, one is taken out, and the shallower model opens again', async ({ page }) => {
@@ -80,10 +78,10 @@ test('layers are measured, one is taken out, and the shallower model opens again
   const texts = page.getByRole('group', { name: 'Texts to measure on' });
   for (const name of ['kitchen', 'harbour', 'workshop']) await texts.getByRole('button', { name }).click();
   await page.getByRole('button', { name: 'Measure layers' }).click();
-  await expect(page.getByText(/^Layer \d of 6 goes, 5 stay/)).toBeVisible({ timeout: 90_000 });
+  await expect(page.getByText(/^Layer \d of 6 goes, 5 stay/)).toBeVisible();
   await expect(page.getByRole('gridcell', { name: /^depth 0 to depth 6, distance 0\.\d/ })).toHaveCount(1);
   await page.getByRole('button', { name: 'Collapse', exact: true }).click();
-  await expect(page.getByText(/^base without layer \d$/)).toBeVisible({ timeout: 90_000 });
+  await expect(page.getByText(/^base without layer \d$/)).toBeVisible();
   const cost = page.locator('.costs > div', { hasText: 'Perplexity' }).locator('strong');
   const [before = 0, after = 0] = ((await cost.textContent()) ?? '').split('→').map(Number);
   expect(before).toBeGreaterThan(1);

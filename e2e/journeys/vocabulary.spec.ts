@@ -44,8 +44,6 @@ ${source}`,
 };
 
 test('the command asks, unites on both engines to the same bytes, and the merged folder generates', async () => {
-  // the command starts four times
-  test.setTimeout(240_000);
   const asked = await amalgam('merge', recipe(''), '--out', join(work, 'none'), '--engine', 'cpu');
   expect(asked.code).not.toBe(0);
   expect(asked.stderr).toContain(`has a vocabulary of ${tokens}`);
@@ -97,14 +95,12 @@ test('the studio shows the difference and merges what is chosen', async ({ page 
   });
   await page.goto('/');
   await page.getByRole('tab', { name: /^Plan/ }).click();
-  await expect(page.getByText(/^Ready:/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await expect(page.getByRole('heading', { name: 'Vocabulary' })).toBeHidden();
   await page.getByRole('button', { name: '+ add' }).first().click();
   await page.getByRole('tab', { name: /computer|local/i }).click();
   await page.getByLabel('Model folder').setInputFiles(join(work, 'chat'));
-  await expect(page.getByText('chat').first()).toBeVisible();
-  const add = page.getByRole('button', { name: 'Add: chat' });
-  if (await add.isVisible()) await add.click();
+  await expect(page.getByRole('button', { name: 'Added: chat' }).first()).toBeVisible();
   await page.getByRole('button', { name: 'Done' }).click();
 
   await expect(page.getByText(`has a vocabulary of ${tokens}`)).toBeVisible();
@@ -115,5 +111,5 @@ test('the studio shows the difference and merges what is chosen', async ({ page 
   await page.keyboard.press('Enter');
   await expect(page.getByText('padded with the mean row')).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
 });
