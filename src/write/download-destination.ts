@@ -52,7 +52,7 @@ function downloadDestination(
   const written = new Map<string, OutputFile>();
   /** Of files that are not closed: lets go of each, as it is. */
   const open = new Set<() => unknown>();
-  const journal = openJournal(folder, JOURNAL_FILE);
+  const journal = openJournal(folder, JOURNAL_FILE, name);
   let isOver = false;
 
   const begin = async (path: string, bytes: number, length = 0): Promise<FileSink> => {
@@ -104,7 +104,7 @@ function downloadDestination(
       if (open.size > 0) throw destinationError('a file was not finished', name);
       try {
         const handle = await openHandle(folder, [RECORD_FILE]);
-        const record = opfsSink(RECORD_FILE, handle, 0, () => {});
+        const record = opfsSink(name, handle, 0, () => {});
         await record.write(new TextEncoder().encode(JSON.stringify({ files: [...written.values()] })));
         await record.close();
       } catch (thrown) {

@@ -31,7 +31,7 @@ export async function newFolderJournal(
   const journals = await folderJournals();
   if (!journals) return undefined;
   const old = await markedId(folder);
-  if (old !== undefined) await openJournal(journals, fileName(name, old)).remove();
+  if (old !== undefined) await openJournal(journals, fileName(name, old), name).remove();
   return folderJournal(journals, folder, name, crypto.randomUUID(), false);
 }
 
@@ -62,7 +62,7 @@ export async function listFolderJournals(): Promise<{ name: string; bytes: Uint8
   const journals = await folderJournals();
   const found: { name: string; bytes: Uint8Array<ArrayBuffer> }[] = [];
   for (const { file, name } of await filesOf(journals)) {
-    found.push({ name, bytes: await openJournal(journals!, file).read() });
+    found.push({ name, bytes: await openJournal(journals!, file, name).read() });
   }
   return found;
 }
@@ -71,7 +71,7 @@ export async function listFolderJournals(): Promise<{ name: string; bytes: Uint8
 export async function removeFolderJournals(wanted: string): Promise<void> {
   const journals = await folderJournals();
   for (const { file, name } of await filesOf(journals)) {
-    if (name === wanted) await openJournal(journals!, file).remove();
+    if (name === wanted) await openJournal(journals!, file, name).remove();
   }
 }
 
@@ -95,7 +95,7 @@ function folderJournal(
   id: string,
   isMarked: boolean,
 ): FolderJournal {
-  const journal = openJournal(journals, fileName(name, id));
+  const journal = openJournal(journals, fileName(name, id), name);
   let marked = isMarked;
   return {
     read: () => journal.read(),

@@ -105,8 +105,11 @@ export async function findFile(
   }
 }
 
-/** A journal file that is open for as long as its run. */
-export function openJournal(folder: FileSystemDirectoryHandle, name: string) {
+/**
+ * A journal file that is open for as long as its run.
+ * @param output whose run, for messages: the person knows of no journal
+ */
+export function openJournal(folder: FileSystemDirectoryHandle, name: string, output: string) {
   let handle: FileSystemSyncAccessHandle | undefined;
   return {
     read: () => readStored(folder, name),
@@ -115,9 +118,9 @@ export function openJournal(folder: FileSystemDirectoryHandle, name: string) {
       try {
         handle ??= await openHandle(folder, [name]);
       } catch (thrown) {
-        throw destinationError(thrown, name);
+        throw destinationError(thrown, output);
       }
-      const sink = opfsSink(name, handle, at, () => {});
+      const sink = opfsSink(output, handle, at, () => {});
       await sink.write(line);
       await sink.flush!();
     },

@@ -1,5 +1,5 @@
 import { Switch } from 'radix-ui';
-import { lazy, memo, Suspense, useCallback, useId, useRef } from 'react';
+import { Fragment, lazy, memo, Suspense, useCallback, useId, useRef } from 'react';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
 import { formatSetting } from '../format/quantity';
 import { Button } from '../parts/Button';
@@ -87,7 +87,16 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
 const ParameterLabel = memo(function ParameterLabel({ spec }: { spec: ParameterSpec }) {
   return (
     <Tip text={spec.help}>
-      <span className="parameter-label">{spec.label}</span>
+      <span className="parameter-label">
+        {/* a long name may go on in the next line after a word */}
+        {spec.label.split(/(?<=_)/).map((word, i) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the words of one name do not move.
+          <Fragment key={i}>
+            {i > 0 ? <wbr /> : null}
+            {word}
+          </Fragment>
+        ))}
+      </span>
     </Tip>
   );
 });

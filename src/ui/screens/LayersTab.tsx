@@ -76,10 +76,10 @@ function Toolbar({ metric, source }: { metric: Metric; source: LayersSource }) {
         <PinButton empty={empty} shown={shown} />
         <LayersExport empty={empty} shown={shown} />
       </div>
+      <ScaleChoice />
       <p className="small quiet layers-meaning">
         {metric.meaning} <StatusText source={source} />
       </p>
-      <ScaleChoice />
     </div>
   );
 }
