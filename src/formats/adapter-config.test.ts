@@ -173,9 +173,10 @@ describe('module patterns', () => {
   test('the worst that is allowed is quick', { timeout: 60_000 }, () => {
     const path = `${'a.'.repeat(149)}b`;
     for (const pattern of ['.*a.*c', 'a?a?a?a?(a|b)(a|b)(a|b)c', '(a|.|a.)(.|a|a.)(a|.)[a.]*c']) {
-      const begin = performance.now();
+      const begin = process.cpuUsage();
       expect(matchModule([modulePattern(pattern, 1, NAME)], path, 0)).toBe(0);
-      expect(performance.now() - begin).toBeLessThan(10_000);
+      // microseconds of the processor: what else the machine does is not counted
+      expect(process.cpuUsage(begin).user).toBeLessThan(10_000_000);
     }
   });
 });
