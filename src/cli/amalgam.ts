@@ -166,17 +166,18 @@ async function readDataset(request: DatasetRequest, job: Job): Promise<{ text: s
 }
 
 async function generate(command: GenerateCommand, undo: Undo): Promise<number> {
-  const { prompt, maxTokens, temperature, topP, seed, engine } = command;
+  const { prompt, chat, maxTokens, temperature, topP, seed, engine } = command;
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
   if (reportFile !== undefined) await checkReportPlace(reportFile);
   const { job, target } = await openTarget(command, undo);
-  process.stdout.write(prompt);
+  process.stdout.write(chat ? `${prompt}\n\n` : prompt);
   await job.page.onProgress((progress) => {
     if ('text' in progress) process.stdout.write(progress.text ?? '');
   });
   const report = await job.page.call('generate', {
     target,
     prompt,
+    chat,
     maxTokens,
     temperature,
     topP,

@@ -95,6 +95,7 @@ describe('parseCommand', () => {
       model: 'm',
       engine: 'cpu',
       prompt: 'Once',
+      chat: false,
       maxTokens: 64,
       temperature: 0.4,
       topP: 1,

@@ -54,6 +54,7 @@ export interface EvaluateCommand extends RunCommand {
 export interface GenerateCommand extends RunCommand {
   verb: 'generate';
   prompt: string;
+  chat: boolean;
   maxTokens: number;
   temperature: number;
   topP: number;
@@ -78,9 +79,9 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
       Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on
       the Hub, of which the first rows or characters are taken.
 
-  generate <model> --prompt TEXT [--max-tokens 64] [--temperature 0] [--top-p 1] [--seed 0]
+  generate <model> --prompt TEXT [--chat] [--max-tokens 64] [--temperature 0] [--top-p 1] [--seed 0]
            [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
-      Continues a text.
+      Continues a text; with --chat answers it, by the model's chat template.
 
 ${COMPARE_USAGE}
 ${COLLAPSE_USAGE}
@@ -211,6 +212,7 @@ function parseGenerate(args: string[]): GenerateCommand {
   const { subject: model, options } = parseOne('generate', 'model', args, {
     ...RUN_OPTIONS,
     prompt: { type: 'string' },
+    chat: { type: 'boolean' },
     'max-tokens': { type: 'string' },
     temperature: { type: 'string' },
     'top-p': { type: 'string' },
@@ -222,6 +224,7 @@ function parseGenerate(args: string[]): GenerateCommand {
     model,
     ...runOptions(options),
     prompt: options.prompt,
+    chat: options.chat === true,
     maxTokens: numberOption('max-tokens', options['max-tokens'], 64, 1, true),
     temperature: numberOption('temperature', options.temperature, 0, 0, false),
     topP: numberOption('top-p', options['top-p'], 1, 0, false),

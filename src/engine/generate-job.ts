@@ -1,10 +1,12 @@
+import { AmalgamError } from '../errors';
+import { renderChat } from '../evaluate/chat-template';
 import { generate, WRITING_RESIDENT_BYTES } from '../evaluate/generate';
 import type { GenerateReport, GenerateRequest } from './protocol-run';
-import { openRunningModel, type RunningOptions } from './running-model';
+import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
 
 /**
  * Continues a prompt; the text goes out with the progress as it comes.
- * @throws AmalgamError `TextEmpty`, `ContextTooLong`, `NonFinite`, `Cancelled`, and what opening throws
+ * @throws AmalgamError `TokenizerUnsupported` (no chat template), `TextEmpty`, `ContextTooLong`, `NonFinite`, `Cancelled`, and what opening throws
  */
 export async function runGeneration(
   request: GenerateRequest,
@@ -24,7 +26,9 @@ export async function runGeneration(
       const secondsLeft = (maxTokens - done) / rate;
       options.onProgress({ stage: 'running', done, total: maxTokens, rate, secondsLeft, text: more });
     };
-    const prompt = [...tokenizer.prefix, ...tokenizer.encode(request.prompt)];
+    const prompt = request.chat
+      ? tokenizer.encode(await chatPrompt(model, request.prompt))
+      : [...tokenizer.prefix, ...tokenizer.encode(request.prompt)];
     const [generated] = await generate(model.runner, [prompt], {
       maxTokens,
       sampling: { temperature, topP, seed },
@@ -49,4 +53,15 @@ export async function runGeneration(
   } finally {
     model.close();
   }
+}
+
+/** What a user says, in the model's template; the template itself writes what stands in front (BOS). */
+async function chatPrompt(model: RunningModel, content: string): Promise<string> {
+  const chat = await model.chatTemplate();
+  if (chat) return renderChat(chat.template, [{ role: 'user', content }], chat.tokens);
+  throw new AmalgamError(
+    'TokenizerUnsupported',
+    'The model has no chat template.',
+    'Give the beginning of a text instead, for the model to continue.',
+  );
 }

@@ -68,6 +68,8 @@ export interface EvaluatedModel {
 export interface GenerateRequest {
   target: RunTarget;
   prompt: string;
+  /** The prompt is what a user says, put into the model's chat template; else the beginning of a text. */
+  chat: boolean;
   maxTokens: number;
   /** 0 takes the most probable token always. */
   temperature: number;

@@ -2,8 +2,9 @@
 import { type CountedEngine, countedEngine } from '../compute/counted-engine';
 import type { EngineChoice } from '../compute/engine';
 import { AmalgamError } from '../errors';
+import { type ChatTemplate, chatTemplateOf } from '../evaluate/chat-template';
 import { endTokens } from '../evaluate/generate';
-import { checkVocabulary, createTokenizer, type Tokenizer } from '../evaluate/tokenizer';
+import { checkVocabulary, createTokenizer, type Tokenizer, tokenizerConfig } from '../evaluate/tokenizer';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
 import type { Plan } from '../merge/plan/plan';
@@ -26,6 +27,8 @@ export interface RunningModel {
   ends: readonly number[];
   /** @throws AmalgamError `TokenizerUnsupported`, `TokenizerInvalid`, `VocabularyMismatch` */
   tokenizer(): Promise<Tokenizer>;
+  /** Undefined where the model has no chat template. @throws AmalgamError `TokenizerInvalid`, `LimitExceeded` */
+  chatTemplate(): Promise<ChatTemplate | undefined>;
   /** Gives back the device memory that merging takes, until the next layer is read. */
   rest(): void;
   close(): void;
@@ -104,6 +107,7 @@ export async function openModelOn(engine: CountedEngine, model: ModelToOpen): Pr
       engine,
       ends: endTokens(raw, config.raw),
       tokenizer: () => plannedTokenizer(plan, models, architecture.vocab, signal),
+      chatTemplate: () => plannedChatTemplate(plan, models, signal),
       rest: () => weights.rest(),
       close() {
         runner.close();
@@ -137,6 +141,16 @@ export async function plannedTokenizer(
   const made = createTokenizer(files, plan.contributors[0] ?? 'the model');
   checkVocabulary(made, vocab);
   return made;
+}
+
+async function plannedChatTemplate(
+  plan: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+): Promise<ChatTemplate | undefined> {
+  const read = (path: string) => smallText(plan, models, path, signal);
+  const [config, file] = await Promise.all([read('tokenizer_config.json'), read('chat_template.jinja')]);
+  return chatTemplateOf(config === undefined ? {} : tokenizerConfig(config), file);
 }
 
 /** @throws AmalgamError `ArchitectureUnsupported` for a model without config.json, `ConfigInvalid` */

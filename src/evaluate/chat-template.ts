@@ -35,6 +35,12 @@ export async function renderChat(
   }
 }
 
+/** A template with the special tokens it may name. */
+export interface ChatTemplate {
+  template: string;
+  tokens: Record<string, string>;
+}
+
 /**
  * The template and the special tokens in the texts of a repo, or undefined where it has none. Of several named
  * templates `default` is taken.
@@ -45,7 +51,7 @@ export async function renderChat(
 export function chatTemplateOf(
   config: Readonly<Record<string, unknown>>,
   file?: string,
-): { template: string; tokens: Record<string, string> } | undefined {
+): ChatTemplate | undefined {
   const inConfig = config.chat_template;
   const named = Array.isArray(inConfig)
     ? (inConfig as { name?: unknown; template?: unknown }[]).find((t) => t?.name === 'default')?.template

@@ -49,7 +49,7 @@ export function createTokenizer(files: TokenizerFiles, label: string): Tokenizer
       'Use the tokenizer.json of another repo of the same family, or give token ids instead of text.',
     );
   }
-  const config = files.config === undefined ? {} : object(files.config, `${label}/tokenizer_config.json`);
+  const config = files.config === undefined ? {} : tokenizerConfig(files.config, label);
   const engine = openEngine(object(files.tokenizer, `${label}/tokenizer.json`), config, label);
   const encode = (text: string) => engine.encode(text, { add_special_tokens: false }).ids;
   const decode = (ids: readonly number[]) =>
@@ -78,6 +78,11 @@ export function checkVocabulary(tokenizer: Pick<Tokenizer, 'size'>, vocab: numbe
     `The tokenizer has ${tokenizer.size} tokens, the model's embedding ${vocab} rows.`,
     'They do not belong together. Use the tokenizer of the model or of its base.',
   );
+}
+
+/** The fields of a tokenizer_config.json. @throws AmalgamError `TokenizerInvalid`, `LimitExceeded` */
+export function tokenizerConfig(text: string, label = 'the model'): Record<string, unknown> {
+  return object(text, `${label}/tokenizer_config.json`);
 }
 
 function object(text: string, fileName: string): Record<string, unknown> {

@@ -4,6 +4,7 @@ import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
+import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
 import type { GenerationColumn, GenerationSettings } from '../state/evaluation-facts';
 import { whyNotWrite } from '../state/evaluation-gate';
@@ -37,7 +38,9 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
         className="field prompt"
         rows={2}
         aria-label="Prompt"
-        placeholder="The beginning of a text"
+        placeholder={
+          settings.chat ? 'What is said to the model, by its chat template' : 'The beginning of a text'
+        }
         value={settings.prompt}
         onChange={(event) => editGenerationSettings(studio, { prompt: event.target.value })}
         onKeyDown={(event) => {
@@ -62,6 +65,15 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
         </div>
       ) : null}
       <div className="row wrap generate-settings">
+        <Segmented<'text' | 'chat'>
+          label="What the prompt is"
+          value={settings.chat ? 'chat' : 'text'}
+          options={[
+            { value: 'text', label: 'Text' },
+            { value: 'chat', label: 'Chat' },
+          ]}
+          onChange={(next) => editGenerationSettings(studio, { chat: next === 'chat' })}
+        />
         <Setting name="maxTokens" label="tokens" min={1} max={4096} />
         <Setting name="temperature" label="temperature" min={0} max={2} step={0.1} />
         <Setting name="topP" label="top-p" min={0.05} max={1} step={0.05} />
@@ -84,7 +96,7 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
 }
 
 interface SettingProps {
-  name: Exclude<keyof GenerationSettings, 'prompt'>;
+  name: Exclude<keyof GenerationSettings, 'prompt' | 'chat'>;
   label: string;
   min: number;
   max: number;
@@ -118,13 +130,14 @@ function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
   const empty = useMemo(() => emptyColumns(rows), [rows]);
   const targets = useMemo(() => new Set(empty.map((c) => targetKey(c.target))), [empty]);
   const shown = written ? columns : empty;
+  const { prompt, chat } = written ?? settings;
   return (
     <div className="written">
       {shown.map((column) => (
         <Column
           key={column.id}
           column={column}
-          prompt={written?.prompt ?? settings.prompt}
+          prompt={chat ? `${prompt}\n\n` : prompt}
           begun={written !== null}
           stale={!targets.has(targetKey(column.target))}
         />

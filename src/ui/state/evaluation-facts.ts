@@ -89,6 +89,8 @@ export interface GenerationSlice {
 
 export interface GenerationSettings {
   prompt: string;
+  /** The prompt is put into each model's chat template. */
+  chat: boolean;
   maxTokens: number;
   /** 0 takes the most probable token always. */
   temperature: number;
@@ -125,7 +127,7 @@ export const initialEvaluation: EvaluationSlice = {
 };
 
 export const initialGeneration: GenerationSlice = {
-  settings: { prompt: 'Recipe:', maxTokens: 60, temperature: 0.4, topP: 0.95, seed: 0 },
+  settings: { prompt: 'Recipe:', chat: false, maxTokens: 60, temperature: 0.4, topP: 0.95, seed: 0 },
   columns: [],
   written: null,
   status: 'idle',
