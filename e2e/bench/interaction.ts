@@ -1,17 +1,19 @@
 /**
  * What the studio's main thread does while a person works, in a production build and the installed Chromium:
  *
- *   npm run bench:interaction -- [--trace FILE.json]
+ *   npm run bench:interaction -- [--trace FILE.json] [--keep FOLDER] [--against FOLDER]
  *
  * - a step of the density slider over a view of 32 layers, 9 modules and 4 contributors, and what follows once it rests
  * - typing into the filter of the table
  * - the longest tasks while the sample is merged, by the engine in its worker
  *
  * Everything is processor time of the main thread, from traces. `--trace` keeps the one of the slider for DevTools.
+ * `--keep` leaves the build in a folder; `--against` moves the slider of such a build too, chart by chart in turn with
+ * this one's: on a machine that has other work, two builds can be compared and two runs cannot.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type CDPSession, chromium, type Page } from 'playwright';
@@ -26,38 +28,50 @@ const STEPS = 40;
 const BETWEEN_MS = 100;
 /** After this the studio has caught up with a slider that rests. */
 const REST_MS = 1200;
+/** After the name of a row: of this build, of the other. */
+const OTHER = ['', ', the other'];
 const METRICS = ['Sparsity', 'Kept energy', 'Sign conflict', 'Change'];
 
-const { values: options } = parseArgs({ options: { trace: { type: 'string' } } });
+const { values: options } = parseArgs({
+  options: { trace: { type: 'string' }, keep: { type: 'string' }, against: { type: 'string' } },
+});
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-interaction-'));
+const ends: (() => Promise<unknown>)[] = [];
 try {
+  const outDir = resolve(options.keep ?? join(scratch, 'dist'));
   await build({
     root: PROJECT,
     logLevel: 'warn',
     build: {
-      outDir: join(scratch, 'dist'),
+      outDir,
       emptyOutDir: true,
       rolldownOptions: { input: [join(PROJECT, 'index.html'), join(PROJECT, BENCH_PAGE)] },
     },
   });
-  const server = await preview({
-    root: PROJECT,
-    build: { outDir: join(scratch, 'dist') },
-    preview: { port: 0, open: false },
-  });
-  const url = server.resolvedUrls!.local[0]!;
-  try {
-    await inBrowser(`${url}${BENCH_PAGE}`, measureSlider);
-    await inBrowser(url, measureMerge);
-  } finally {
-    await server.close();
-  }
+  const url = await serve(outDir);
+  const sliders = [await openPage(`${url}${BENCH_PAGE}`)];
+  if (options.against) sliders.push(await openPage(`${await serve(resolve(options.against))}${BENCH_PAGE}`));
+  await measureSliders(sliders);
+  for (const { page } of sliders) await page.context().close();
+  await measureMerge(await openPage(url));
 } finally {
+  for (const end of ends.reverse()) await end();
   rmSync(scratch, { recursive: true, force: true });
 }
 
+interface Opened {
+  page: Page;
+  cdp: CDPSession;
+}
+
+async function serve(outDir: string): Promise<string> {
+  const server = await preview({ root: PROJECT, build: { outDir }, preview: { port: 0, open: false } });
+  ends.push(() => server.close());
+  return server.resolvedUrls!.local[0]!;
+}
+
 /** A browser of its own for each: what a page keeps, the other would bring back. */
-async function inBrowser(address: string, measure: (page: Page, cdp: CDPSession) => Promise<void>) {
+async function openPage(address: string): Promise<Opened> {
   const executablePath = findChromium();
   const browser = await chromium.launchPersistentContext(mkdtempSync(join(scratch, 'profile-')), {
     ...(executablePath ? { executablePath } : {}),
@@ -65,52 +79,56 @@ async function inBrowser(address: string, measure: (page: Page, cdp: CDPSession)
     viewport: { width: 1440, height: 900 },
     args: ['--headless=new', '--no-sandbox', ...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
   });
-  try {
-    const page = await browser.newPage();
-    page.on('pageerror', (error) => console.error(error.message));
-    await page.goto(address);
-    await page.getByText(/^Ready:/).waitFor({ timeout: 60_000 });
-    await measure(page, await browser.newCDPSession(page));
-  } finally {
-    await browser.close();
-  }
+  ends.push(() => browser.close());
+  const page = await browser.newPage();
+  page.on('pageerror', (error) => console.error(error.message));
+  await page.goto(address);
+  await page.getByText(/^Ready:/).waitFor({ timeout: 60_000 });
+  return { page, cdp: await browser.newCDPSession(page) };
 }
 
-async function measureSlider(page: Page, cdp: CDPSession): Promise<void> {
-  await page.evaluate(() => window.addFourth());
-  await page.waitForFunction(() => {
-    const { plan, profile } = window.studio.store.getState();
-    return plan.status === 'ready' && plan.facts?.contributors.length === 4 && profile.status === 'ready';
-  });
+/** This build's first, then the one that it is compared with. */
+async function measureSliders(opened: readonly Opened[]): Promise<void> {
   const table: Record<string, Record<string, string>> = {};
-  for (const metric of METRICS) {
-    await page.getByRole('radio', { name: metric, exact: true }).click();
-    await page.getByRole('slider', { name: 'density of kitchen' }).focus();
-    await steps(page, ['Home', ...Array(10).fill('ArrowRight')]); // compiled by then
-    await page.waitForTimeout(REST_MS); // 0 keeps nothing and has no plan
-    const trace = await startTrace(cdp);
-    await steps(page, Array(STEPS).fill('ArrowRight'));
-    await page.waitForTimeout(REST_MS);
-    const file = metric === METRICS[0] ? options.trace : undefined;
-    table[`slider, ${metric}`] = row(await trace(file));
+  for (const { page } of opened) {
+    await page.evaluate(() => window.addFourth());
+    await page.waitForFunction(() => {
+      const { plan, profile } = window.studio.store.getState();
+      return plan.status === 'ready' && plan.facts?.contributors.length === 4 && profile.status === 'ready';
+    });
   }
-  await page.getByRole('searchbox', { name: 'Filter tensors' }).click();
-  const word = [...'layers.3 mlp'];
-  await steps(page, word);
-  await steps(
-    page,
-    word.map(() => 'Backspace'),
-  );
-  const typing = await startTrace(cdp);
-  await steps(page, word);
-  await page.waitForTimeout(REST_MS);
-  table['typing in the filter'] = row(await typing());
-  const cells = await page.locator('.heat-cell').count();
+  for (const metric of METRICS) {
+    for (const [i, { page, cdp }] of opened.entries()) {
+      await page.getByRole('radio', { name: metric, exact: true }).click();
+      await page.getByRole('slider', { name: 'density of kitchen' }).focus();
+      await steps(page, ['Home', ...Array(10).fill('ArrowRight')]); // compiled by then
+      await page.waitForTimeout(REST_MS); // 0 keeps nothing and has no plan
+      const trace = await startTrace(cdp);
+      await steps(page, Array(STEPS).fill('ArrowRight'));
+      await page.waitForTimeout(REST_MS);
+      const file = metric === METRICS[0] && i === 0 ? options.trace : undefined;
+      table[`slider, ${metric}${OTHER[i]}`] = row(await trace(file));
+    }
+  }
+  for (const [i, { page, cdp }] of opened.entries()) {
+    await page.getByRole('searchbox', { name: 'Filter tensors' }).click();
+    const word = [...'layers.3 mlp'];
+    await steps(page, word);
+    await steps(
+      page,
+      word.map(() => 'Backspace'),
+    );
+    const typing = await startTrace(cdp);
+    await steps(page, word);
+    await page.waitForTimeout(REST_MS);
+    table[`typing in the filter${OTHER[i]}`] = row(await typing());
+  }
+  const cells = await opened[0]!.page.locator('.heat-cell').count();
   console.log(`${cells} cells drawn; milliseconds of the main thread's processor time a step:`);
   console.table(table);
 }
 
-async function measureMerge(page: Page, cdp: CDPSession): Promise<void> {
+async function measureMerge({ page, cdp }: Opened): Promise<void> {
   await page.waitForTimeout(3000); // the pass over the sample has ended
   const merging = await startTrace(cdp);
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
