@@ -5,7 +5,7 @@
 
 import type { PlanProblem } from '../../engine/protocol-plan';
 import type { VocabularyFacts } from '../../engine/protocol-vocabulary';
-import type { Dtype, WeightDtype } from '../../formats/dtype';
+import type { Dtype } from '../../formats/dtype';
 import type { Recipe } from '../../formats/recipe';
 import type { TensorRole } from '../../models/tensor-role';
 import type { TensorRef, TensorView } from '../inputs/tensor-view';
@@ -64,6 +64,3 @@ export interface Plan {
   /** Estimated memory of the run at its peak, device and worker together. */
   peakBytes: number;
 }
-
-/** The dtype a tensor is computed into, when it is computed at all. */
-export type OutputDtype = WeightDtype;

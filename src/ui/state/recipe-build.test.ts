@@ -108,6 +108,8 @@ describe('names', () => {
     expect(outputName(facts)).toBe('kitchen-harbour-workshop-ties');
     const odd = { ...facts, contributors: [{ ...facts.contributors[0]!, ref: '../my models/näme:1' }] };
     expect(outputName(odd)).toMatch(/^[A-Za-z0-9][A-Za-z0-9._-]*$/);
+    const long = { ...facts, contributors: [{ ...facts.contributors[0]!, ref: 'x'.repeat(3000) }] };
+    expect(outputName(long).length).toBeLessThanOrEqual(80);
   });
 
   test('a taken name gets the next number', () => {

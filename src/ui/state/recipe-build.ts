@@ -1,5 +1,6 @@
 /** From the studio's facts to a `Recipe`, and the names a recipe gets. Pure. */
 import type { ModelFacts } from '../../engine/protocol-models';
+import { outputFolderName } from '../../formats/names';
 import {
   DEFAULT_SHARD_BYTES,
   formatModelRef,
@@ -99,11 +100,10 @@ export function methodTitle(facts: RecipeFacts, method: MergeMethod): string {
     : name;
 }
 
-/** A folder name for the output: `kitchen-harbour-workshop-ties`. Letters, digits, dot, dash and underscore only. */
+/** A folder name for the output: `kitchen-harbour-workshop-ties`. */
 export function outputName(facts: RecipeFacts): string {
   const names = facts.contributors.filter((c) => c.enabled).map((c) => shortName(c.ref));
-  const joined = [...names.slice(0, 4), facts.method].join('-');
-  return joined.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+/, '') || 'merge';
+  return outputFolderName([...names.slice(0, 4), facts.method].join('-'));
 }
 
 /** `name`, or `name-2`, `name-3`, … where it is taken. */

@@ -15,12 +15,6 @@ export function watchTheme(studio: Studio): () => void {
   });
 }
 
-/** The theme the page has right now. */
-export function shownTheme(theme: Theme): 'light' | 'dark' {
-  if (theme !== 'system') return theme;
-  return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
-}
-
 function apply(theme: Theme): void {
   const root = document.documentElement;
   if (theme === 'system') delete root.dataset.theme;
