@@ -29,6 +29,8 @@ export async function startChromium(profile: string, args: string[] = []): Promi
     [
       '--headless=new',
       '--no-sandbox',
+      // where it is small, as in a container, a page dies of it
+      '--disable-dev-shm-usage',
       ...CHROMIUM_ARGS,
       ...SWIFTSHADER_ARGS,
       `--user-data-dir=${profile}`,
