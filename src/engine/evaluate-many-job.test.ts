@@ -142,7 +142,8 @@ describe('several models side by side', { timeout: 120_000 }, () => {
   });
 
   test('a model that cannot be run, and a text that cannot be scored, are errors in their place', async () => {
-    const { report } = await many([TIES, { model: 'samples/nowhere' }, ARITHMETIC], {
+    // an adapter without its base
+    const { report } = await many([TIES, { model: 'samples/kitchen' }, ARITHMETIC], {
       inputs: [{ text }, { text: '' }, { ids: [1, 99_999] }],
     });
     const codes = report.models.map(({ outcomes }) =>
