@@ -85,6 +85,7 @@ export function connectEngine(worker: Worker = startWorker()): EngineClient {
     merge: (request, onProgress) => callWithProgress('merge', request, onProgress),
     profile: (request, onProgress) => callWithProgress('profile', request, onProgress),
     verify: (request, onProgress) => callWithProgress('verify', request, onProgress),
+    verifyTensor: (request, onProgress) => callWithProgress('verifyTensor', request, onProgress),
     evaluate: (request, onProgress) => callWithProgress('evaluate', request, onProgress),
     evaluateMany: (request, onProgress) => callWithProgress('evaluateMany', request, onProgress),
     generate: (request, onProgress) => callWithProgress('generate', request, onProgress),

@@ -93,19 +93,27 @@ function updateOf(tensor: TensorPlan, read: ReadTensor): LowRankUpdate {
   };
 }
 
-interface Merged {
+export interface MergedTensors {
+  /** The bytes of a tensor as the plan would write them. */
+  compute(tensor: TensorPlan): Promise<Uint8Array<ArrayBuffer>>;
+  /** Some of them; the last tensor is kept, since a sweep reads each front to back. */
   read(tensor: TensorPlan, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
+  /** Gives back the device memory that merging takes. */
   rest(): void;
 }
 
-/** Computes tensors whole, one at a time, and keeps the last one: a sweep reads each front to back. */
-async function openMerged(
+/**
+ * Computes tensors of a plan whole, one at a time.
+ * @param computed all that will be asked for
+ * @throws AmalgamError `NonFinite`, and what reading throws
+ */
+export async function openMerged(
   plan: Plan,
   computed: readonly TensorPlan[],
   engine: ComputeEngine,
   read: ReadTensor,
   prepared: Prepared | undefined,
-): Promise<Merged> {
+): Promise<MergedTensors> {
   const openWork = () =>
     openWorkspaceFor([...computed, ...measuredTensors(plan, methodById)], methodById, engine);
   let work: Workspace | undefined = openWork();
@@ -126,15 +134,14 @@ async function openMerged(
     ...(prepared ? { prepared } : {}),
   };
   let last: { name: string; bytes: Uint8Array<ArrayBuffer> } | undefined;
+  const compute = (tensor: TensorPlan) => {
+    work ??= openWork();
+    return mergeWhole(tensor, work, read, settings);
+  };
   return {
+    compute,
     async read(tensor, begin, end) {
-      if (last?.name !== tensor.name) {
-        work ??= openWork();
-        last = {
-          name: tensor.name,
-          bytes: await mergeWhole(tensor, work, read, settings),
-        };
-      }
+      if (last?.name !== tensor.name) last = { name: tensor.name, bytes: await compute(tensor) };
       return last.bytes.slice(begin, end);
     },
     rest() {

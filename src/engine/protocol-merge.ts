@@ -70,6 +70,23 @@ export interface VerifyRequest {
   engine: EngineChoice;
 }
 
+/** One tensor of a merge that is not written, to be computed on both engines. */
+export interface VerifyTensorRequest {
+  recipe: Recipe;
+  tensor: string;
+}
+
+export interface VerifyTensorReport {
+  tensor: string;
+  elements: number;
+  /** Elements whose bits are not the same. */
+  differing: number;
+  /** The largest difference of two elements; NaN where only one of them is no number. */
+  largest: number;
+  /** The shorter of two runs on each, reading not counted. */
+  engines: { engine: EngineKind; adapter: string; seconds: number }[];
+}
+
 export interface VerifyReport {
   /** True when every shard has the bytes that the recipe gives. */
   agrees: boolean;

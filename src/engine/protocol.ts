@@ -30,6 +30,8 @@ import type {
   RunElsewhere,
   VerifyReport,
   VerifyRequest,
+  VerifyTensorReport,
+  VerifyTensorRequest,
 } from './protocol-merge';
 import type { HubHit, HubQuery, LocalFile, ModelFacts } from './protocol-models';
 import type { PlanFacts } from './protocol-plan';
@@ -80,6 +82,11 @@ export interface EngineApi extends ImportanceApi, PushApi, SignInApi {
   profile(request: ProfileRequest, onProgress: (progress: ProfileProgress) => void): Promise<ProfileReport>;
   /** Merges again what a merged model's metadata says, keeps nothing, and compares the bytes. */
   verify(request: VerifyRequest, onProgress: (progress: Progress) => void): Promise<VerifyReport>;
+  /** Computes one tensor of a merge on both engines. */
+  verifyTensor(
+    request: VerifyTensorRequest,
+    onProgress: (progress: RunningProgress) => void,
+  ): Promise<VerifyTensorReport>;
   /** Perplexity of a model or of a merge that is not written. */
   evaluate(
     request: EvaluateRequest,

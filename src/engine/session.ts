@@ -39,6 +39,7 @@ import type { RunningOptions } from './running-model';
 import { sweepStages } from './stages-job';
 import { storageFacts, sweepStorage } from './storage-facts';
 import { runVerify } from './verify-job';
+import { runVerifyTensor } from './verify-tensor-job';
 
 export function createSession(): EngineApi {
   const hubSession = openHubSession();
@@ -131,6 +132,11 @@ export function createSession(): EngineApi {
       job.run(async (signal) =>
         runVerify(request, (again) => mergeRecipe(again, models, signal, onProgress), models, signal),
       ),
+    verifyTensor: ({ recipe, tensor }, onProgress) =>
+      job.run(async (signal) => {
+        const ready = await readyTarget({ recipe }, 'auto', signal, onProgress);
+        return runVerifyTensor(tensor, { ...ready, models, signal, onProgress });
+      }),
     evaluate: (request, onProgress) =>
       job.run(async (signal) => runEvaluation(request, await running(request, signal, onProgress))),
     evaluateMany: (request, onProgress) =>

@@ -28,7 +28,7 @@ interface Tools {
   keep(name: string, bytes: number): void;
 }
 
-type ToolsApi = Pick<EngineApi, 'compare' | 'extractLora' | 'measureDepth' | 'collapse'>;
+type ToolsApi = Pick<EngineApi, 'compare' | 'extractLora' | 'measureDepth' | 'collapse' | 'verifyTensor'>;
 
 const STAGES = { read: 0.4, upload: 0.1, compute: 0.8, readback: 0.1, write: 0.02 };
 const FACTS = { engine: 'webgpu', adapter: 'Apple M3', version: '0.1.0', seconds: 1.4 } as const;
@@ -67,6 +67,18 @@ export function pretendTools(tools: Tools): ToolsApi {
       }
       if (request.destination.kind === 'downloads') tools.keep(request.destination.name, 460_000);
       return extractReport(request, linears);
+    },
+    async verifyTensor({ tensor }) {
+      begin();
+      await step();
+      const differs = tensor.endsWith('down_proj.weight');
+      return {
+        ...{ tensor, elements: 45_056, differing: differs ? 3 : 0, largest: differs ? 2 ** -9 : 0 },
+        engines: [
+          { engine: 'cpu', adapter: 'typed arrays', seconds: 0.02 },
+          { engine: 'webgpu', adapter: 'Apple M3', seconds: 0.001 },
+        ],
+      };
     },
     async measureDepth(request, onProgress) {
       begin();

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
-import type { Studio } from './state/studio';
+import { type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
@@ -123,4 +123,22 @@ test('pinned charts stay, and the difference follows the slider', async () => {
   await waitFor(() => expect(named('Difference')).toMatch(/15.0 % against A$/));
   await page.getByRole('button', { name: 'Unpin A' }).click();
   await expect.element(difference).not.toBeInTheDocument();
+});
+
+test('a tensor is computed on both engines; what was found is of this tensor and this recipe', async () => {
+  const { studio } = await open();
+  await page.getByRole('tab', { name: 'Layers' }).click();
+  const show = (name: string) => setView(studio, { selected: name });
+  const check = page.getByRole('button', { name: 'Compute on both engines' });
+  show('model.layers.2.self_attn.q_proj.weight');
+  await check.click();
+  await expect.element(page.getByText(/All 45.056 elements have the same bits/)).toBeVisible();
+  show('model.layers.2.mlp.down_proj.weight');
+  await expect.element(page.getByText(/have the same bits/)).not.toBeInTheDocument();
+  await check.click();
+  await expect.element(page.getByText(/3.elements of 45.056 differ/)).toBeVisible();
+  await expect.element(page.getByText(/largest difference is 0.00195/)).toBeVisible();
+  await page.getByLabelText('density of kitchen, number').fill('0.35');
+  await userEvent.keyboard('{Enter}');
+  await expect.element(page.getByText(/3.elements of/)).not.toBeInTheDocument();
 });

@@ -10,6 +10,7 @@ import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
 import type { Contributor } from '../state/facts';
 import { useForetoldMasks, useProfileOf } from './profile-of';
+import { TensorCheckSection } from './TensorCheckSection';
 
 const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));
 
@@ -37,7 +38,10 @@ export function TensorDetail({ tensor, report, contributors }: TensorDetailProps
           No contributor changes this tensor: its bytes are copied from the base, untouched.
         </p>
       ) : report ? (
-        <Measured report={report} contributors={contributors} />
+        <>
+          <Measured report={report} contributors={contributors} />
+          <TensorCheckSection name={tensor.name} />
+        </>
       ) : (
         <Section title="Changed by">
           <ul className="stack">

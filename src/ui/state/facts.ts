@@ -28,6 +28,7 @@ import { noProfile, type ProfileSlice } from './profile';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
 import { type HistorySlice, noHistory } from './recipe-history';
 import type { LogEntry } from './run-log';
+import type { TensorCheck } from './tensor-check';
 import type { ToolJob } from './tool-job';
 import type { Verification } from './verification';
 
@@ -50,6 +51,8 @@ export interface StudioFacts {
   pastRuns: readonly KeptRun[];
   /** What the other engine made of the last run that was verified. */
   verification: Verification | null;
+  /** What the engines made of one tensor. */
+  tensorCheck: TensorCheck | null;
   /** Merges that were cut off and can go on. */
   interrupted: InterruptedRun[];
   /** The merge of another tab. */
@@ -184,6 +187,7 @@ export const initialFacts: StudioFacts = {
   run: null,
   pastRuns: [],
   verification: null,
+  tensorCheck: null,
   interrupted: [],
   elsewhere: null,
   evaluation: initialEvaluation,

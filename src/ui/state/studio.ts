@@ -20,6 +20,7 @@ export type StudioEngine = Pick<
   | 'plan'
   | 'merge'
   | 'profile'
+  | 'verifyTensor'
   | 'evaluateMany'
   | 'generate'
   | 'sampleTexts'

@@ -9,7 +9,14 @@ import type { StudioFacts, Tab } from './facts';
 import { stayAwake } from './stay-awake';
 import { notifyError, type Studio } from './studio';
 
-export type ToolKind = 'comparison' | 'extraction' | 'survey' | 'collapse' | 'push' | 'verification';
+export type ToolKind =
+  | 'comparison'
+  | 'extraction'
+  | 'survey'
+  | 'collapse'
+  | 'push'
+  | 'verification'
+  | 'check';
 
 export interface ToolJob {
   kind: ToolKind;
@@ -30,6 +37,7 @@ export const TOOL_WORDS: Readonly<Record<ToolKind, { title: string; busy: string
   collapse: { title: 'Collapsing', busy: 'Layers are being collapsed.', tab: 'collapse' },
   push: { title: 'Pushing', busy: 'An output is being pushed to the Hub.', tab: 'output' },
   verification: { title: 'Verifying', busy: 'A merge is being verified.', tab: 'output' },
+  check: { title: 'Computing a tensor', busy: 'A tensor is being computed on both engines.', tab: 'layers' },
 };
 
 /** Why no tool can start now, or null. */
