@@ -65,6 +65,18 @@ test('where it costs little the changes are measured unasked; another method is 
   expect(profile).toHaveBeenCalledTimes(1);
 });
 
+test('Ctrl and Enter merge from anywhere but where text is written', async () => {
+  const { studio } = await open();
+  await page.getByRole('tab', { name: 'Evaluate' }).click();
+  await page.getByRole('textbox', { name: 'Prompt' }).click();
+  await userEvent.keyboard('{Control>}{Enter}{/Control}');
+  await waitFor(() => expect(studio.store.getState().generation.status).toBe('idle'));
+  expect(studio.store.getState().run).toBeNull();
+  await page.getByLabelText('density of kitchen, number').click();
+  await userEvent.keyboard('{Control>}{Enter}{/Control}');
+  await expect.element(page.getByText(/Merged in/)).toBeVisible();
+});
+
 test('an edit is planned again, with the edited value', async () => {
   const plan = vi.spyOn(fixtureEngine(), 'plan');
   const { studio } = await open({}, { plan });

@@ -1,3 +1,4 @@
+import { useEffect } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import type { StageSeconds } from '../../engine/protocol-job';
 import type { InterruptedRun } from '../../engine/protocol-merge';
@@ -24,6 +25,15 @@ import { keptOf } from '../state/unfinished';
 import { useFacts, useStudio } from '../studio-context';
 import { Announcer } from './Announcer';
 
+const MERGE_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ Enter' : 'Ctrl+Enter';
+
+/** Ctrl or Cmd with Enter, where nothing else wants it: a prompt does, and a dialog comes first. */
+function isMergeKey(event: KeyboardEvent): boolean {
+  if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey) || event.defaultPrevented) return false;
+  const { target } = event;
+  return !(target instanceof Element && target.closest('textarea, [role="dialog"]'));
+}
+
 /** The one primary button, and always one line that says where things stand. */
 export function RunBar() {
   const studio = useStudio();
@@ -32,12 +42,23 @@ export function RunBar() {
   const paused = useFacts((s) => (s.run?.paused ? keptOf(s) : undefined));
   const stopped = useFacts((s) => s.engine.status === 'failed');
   const active = run?.status === 'running' || run?.status === 'cancelling';
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (!isMergeKey(event)) return;
+      event.preventDefault();
+      void startMerge(studio);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, [studio]);
   return (
     <footer className="runbar">
       <Button
         variant="primary"
         className="merge-button"
         why={gate.open ? null : gate.why}
+        tip={`${MERGE_KEYS} from anywhere`}
+        aria-keyshortcuts="Control+Enter Meta+Enter"
         onClick={() => void startMerge(studio)}
       >
         Merge
