@@ -111,6 +111,8 @@ test('every control is reached and seen by keyboard; tabs and charts by arrows',
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   for (const tab of ['Layers', 'Evaluate', 'Output']) {
     await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+    // the parts of a tab arrive when it is opened
+    await expect(page.getByRole('tabpanel').getByRole('button').first()).toBeVisible();
     const { stops, unseen, missed } = await walkByTab(page);
     expect(stops).toBeGreaterThan(40);
     expect(unseen, tab).toEqual([]);

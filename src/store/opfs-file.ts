@@ -7,13 +7,14 @@ const WAIT_MS = 50;
 
 /**
  * The top folder `name` of the browser's storage, made when it is not there.
- * @throws StorageUnavailable where the browser has no such storage or does not allow it.
+ * @throws StorageUnavailable where the browser has no such storage or does not allow it, StorageFull.
  */
 export async function storageFolder(name: string): Promise<FileSystemDirectoryHandle> {
   try {
     const root = await navigator.storage.getDirectory();
     return await root.getDirectoryHandle(name, { create: true });
   } catch (cause) {
+    if (isNamed(cause, 'QuotaExceededError')) throw storageFull('one more folder', cause);
     throw new AmalgamError(
       'StorageUnavailable',
       'This page cannot use the storage of the browser.',

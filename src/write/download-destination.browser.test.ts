@@ -1,6 +1,7 @@
 import * as Comlink from 'comlink';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cdp } from 'vitest/browser';
+import { storageFolder } from '../store/opfs-file';
 import type { Rig } from './download-destination.test.worker';
 import rigUrl from './download-destination.test.worker?worker&url';
 import { deleteOutput, listOutputs, openOutputFile, sweepOutputs } from './finished-outputs';
@@ -23,6 +24,22 @@ async function writeOutput(rig: Comlink.Remote<Rig>, name: string): Promise<void
   expect(await rig.close()).toBe('ok');
   expect(await rig.create('original/params.json')).toBe('ok');
   expect(await rig.close()).toBe('ok');
+}
+
+/** What the page may keep, until it is disposed of. */
+async function quotaOf(quotaSize: number): Promise<AsyncDisposable> {
+  const { origin } = location;
+  // what is kept beside: an empty storage is not full
+  const root = await navigator.storage.getDirectory();
+  await root.getFileHandle('ballast', { create: true });
+  await overwrite(root, 'ballast', 'x'.repeat(2000));
+  await cdp().send('Storage.overrideQuotaForOrigin', { origin, quotaSize });
+  return {
+    async [Symbol.asyncDispose]() {
+      await cdp().send('Storage.overrideQuotaForOrigin', { origin });
+      await root.removeEntry('ballast');
+    },
+  };
 }
 
 async function clear(): Promise<void> {
@@ -64,6 +81,12 @@ describe('openDownloadDestination', () => {
     await deleteOutput('merged');
     await deleteOutput('merged');
     expect(await listOutputs()).toEqual([]);
+  });
+
+  test('R35: a storage that is full already is full, not forbidden', async () => {
+    await using _ = await quotaOf(1000);
+    expect(await startRig().open('merged')).toMatchObject({ code: 'StorageFull' });
+    await expect(storageFolder('blobs-of-a-test')).rejects.toMatchObject({ code: 'StorageFull' });
   });
 
   test('R34: room for an output is found by trying, and the try leaves nothing', async () => {
@@ -142,14 +165,11 @@ describe('openDownloadDestination', () => {
       const rig = startRig();
       await rig.open('merged');
       await rig.create('model.safetensors', LONG);
-      const { usage = 0 } = await navigator.storage.estimate();
-      const { origin } = location;
-      await cdp().send('Storage.overrideQuotaForOrigin', { origin, quotaSize: usage + 4_000_000 });
-      try {
+      {
+        const { usage = 0 } = await navigator.storage.estimate();
+        await using _ = await quotaOf(usage + 4_000_000);
         for (let i = 0; i < 3; i++) await rig.write(piece(i));
         expect(await rig.flush()).toMatchObject({ code: 'StorageFull' });
-      } finally {
-        await cdp().send('Storage.overrideQuotaForOrigin', { origin });
       }
       expect(await rig.write(piece(3))).toMatchObject({ code: 'StorageFull' });
       expect(await rig.close()).toMatchObject({ code: 'StorageFull' });

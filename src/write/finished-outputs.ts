@@ -1,5 +1,11 @@
 import { AmalgamError } from '../errors';
-import { destinationError, isDomException, outputName, outputPathParts } from './destination-error';
+import {
+  destinationError,
+  isDomException,
+  outputName,
+  outputPathParts,
+  storageFull,
+} from './destination-error';
 import { readStored } from './opfs-sink';
 import { readJournal } from './run-journal';
 
@@ -32,12 +38,13 @@ export function outputLock(name: string): string {
   return `amalgam-output:${name}`;
 }
 
-/** @throws StorageUnavailable when the browser has no storage for this page. */
+/** @throws StorageUnavailable when the browser has no storage for this page, StorageFull. */
 export async function outputsRoot(): Promise<FileSystemDirectoryHandle> {
   try {
     const root = await navigator.storage.getDirectory();
     return await root.getDirectoryHandle('outputs', { create: true });
   } catch (thrown) {
+    if (isDomException(thrown, 'QuotaExceededError')) throw storageFull('an output', { cause: thrown });
     throw new AmalgamError(
       'StorageUnavailable',
       'This browser does not let Amalgam keep files (its private storage is off).',
