@@ -47,12 +47,13 @@ async function walkByTab(page: Page): Promise<{ stops: number; unseen: string[];
       if (!shown) state.unseen.push(at.outerHTML.slice(0, 160));
     });
   });
-  for (let i = 0, before = -1; i < 20; i++) {
+  // what is drawn anew meanwhile can take the focus back over some that are known
+  for (let before = -1, known = 0; known < 2; ) {
     for (let k = 0; k < 15; k++) await page.keyboard.press('Tab');
     const now = await page.evaluate(
       () => (window as unknown as { walk: { stops: Set<Element> } }).walk.stops.size,
     );
-    if (now === before) break;
+    known = now === before ? known + 1 : 0;
     before = now;
   }
   return page.evaluate(() => {
