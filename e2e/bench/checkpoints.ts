@@ -4,11 +4,14 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { f32ToBf16 } from '../../src/formats/half';
 import { buildSafetensorsHeader } from '../../src/formats/safetensors-write';
+import { buildShardIndex } from '../../src/formats/shard-index';
 import { configOf, linears, type Shape, tensorsOf } from './shapes';
 
 /** Values are drawn once; every block of a file starts at a place of its own in them. */
 const POOL = 1 << 21;
 const BLOCK = 1 << 15;
+/** Most bytes of a file. */
+const SHARD_BYTES = 3.5e9;
 const BASE_SCALE = 0.02;
 const CHANGE_SCALE = 0.002;
 
@@ -66,7 +69,7 @@ interface Entry {
   byteLength: number;
 }
 
-async function writeTensors(file: string, entries: Entry[], model: number): Promise<void> {
+async function writeTensors(file: string, entries: Entry[], model: number, firstBlock = 0): Promise<void> {
   const out = await open(`${file}.part`, 'w');
   await out.write(buildSafetensorsHeader(entries, { format: 'pt' }));
   const total = entries.reduce((sum, e) => sum + e.byteLength, 0) / 2;
@@ -74,7 +77,8 @@ async function writeTensors(file: string, entries: Entry[], model: number): Prom
   for (let begin = 0; begin < total; begin += piece.length) {
     const n = Math.min(piece.length, total - begin);
     for (let at = 0; at < n; at += BLOCK) {
-      fillBlock(piece.subarray(at, Math.min(at + BLOCK, n)), (begin + at) / BLOCK, model);
+      const block = firstBlock + (begin + at) / BLOCK;
+      fillBlock(piece.subarray(at, Math.min(at + BLOCK, n)), block, model);
     }
     await out.write(new Uint8Array(piece.buffer, 0, n * 2));
   }
@@ -94,10 +98,38 @@ export async function checkpoint(cache: string, shape: Shape, model: number): Pr
   const folder = join(cache, `${shape.name}-${model === 0 ? 'base' : `tuned-${model}`}`);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'config.json'), JSON.stringify(configOf(shape)));
-  const file = join(folder, 'model.safetensors');
-  const entries = tensorsOf(shape).map(([name, dims]) => entry(name, dims));
-  if (!existsSync(file)) await writeTensors(file, entries, model);
+  const shards = cutShards(tensorsOf(shape).map(([name, dims]) => entry(name, dims)));
+  const of = String(shards.length).padStart(5, '0');
+  const nameOf = (i: number) =>
+    shards.length === 1
+      ? 'model.safetensors'
+      : `model-${String(i + 1).padStart(5, '0')}-of-${of}.safetensors`;
+  if (shards.length > 1) {
+    const weights = shards.flatMap((entries, i) => entries.map(({ name }) => [name, nameOf(i)] as const));
+    writeFileSync(
+      join(folder, 'model.safetensors.index.json'),
+      buildShardIndex(weights, bytesOf(shards.flat())),
+    );
+  }
+  let block = 0;
+  for (const [i, entries] of shards.entries()) {
+    const file = join(folder, nameOf(i));
+    if (!existsSync(file)) await writeTensors(file, entries, model, block);
+    block += Math.ceil(bytesOf(entries) / 2 / BLOCK);
+  }
   return folder;
+}
+
+const bytesOf = (entries: readonly Entry[]) => entries.reduce((sum, { byteLength }) => sum + byteLength, 0);
+
+/** Shards as large models have them. Node 20 takes a file of 4 GiB or more for a shorter one (`openAsBlob`). */
+function cutShards(entries: readonly Entry[]): Entry[][] {
+  const shards: Entry[][] = [[]];
+  for (const e of entries) {
+    if (bytesOf(shards.at(-1)!) + e.byteLength > SHARD_BYTES) shards.push([]);
+    shards.at(-1)!.push(e);
+  }
+  return shards;
 }
 
 /** Makes a LoRA adapter on all linear modules unless it is there. Returns its folder. */
