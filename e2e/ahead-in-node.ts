@@ -1,28 +1,28 @@
 /** Work ahead of a merge on the typed-array engine in Node: calibration, importance, Gram merge, λ, perplexity. */
 import { createHash } from 'node:crypto';
 import { isAbsolute, join } from 'node:path';
-import { createCpuEngine } from '../src/cpu/cpu-engine';
+import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
+import type { CalibrationSource } from '../src/calibration/calibration';
+import { findLambda } from '../src/calibration/find-lambda';
+import { calibrationChoice } from '../src/calibration/plan-problems';
+import { importanceKind, prepareImportance } from '../src/calibration/prepare';
+import type { Contributor } from '../src/calibration/readings';
 import { openPlannedWeights } from '../src/engine/planned-weights';
-import type { AheadReport } from '../src/engine/protocol-importance';
 import { DEFAULT_PROTOCOL, evaluate } from '../src/evaluate/perplexity';
 import { createTokenizer } from '../src/evaluate/tokenizer';
 import { parseModelConfig } from '../src/formats/model-config';
 import type { Recipe } from '../src/formats/recipe';
 import { parseRecipe } from '../src/formats/recipe-yaml';
 import { openRunner, type RunnerOptions } from '../src/forward/runner';
-import type { CalibrationSource } from '../src/importance/calibration';
-import { findLambda } from '../src/importance/find-lambda';
-import { calibrationChoice } from '../src/importance/plan-problems';
-import { importanceKind, prepareImportance } from '../src/importance/prepare';
-import type { Contributor } from '../src/importance/readings';
-import { openModel } from '../src/merge/inputs/open-model';
-import type { TensorRef } from '../src/merge/inputs/tensor-view';
+import { openModel } from '../src/inputs/open-model';
+import type { TensorRef } from '../src/inputs/tensor-view';
 import { methodById } from '../src/merge/methods';
 import { makePlan } from '../src/merge/plan/make-plan';
 import type { Plan } from '../src/merge/plan/plan';
 import { wantsLambda, withLambda } from '../src/merge/plan/with-lambda';
 import type { Prepared } from '../src/merge/tensor/prepared';
 import { resolveArchitecture } from '../src/models/resolve';
+import type { AheadReport } from '../src/reports/importance';
 import type { ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';
 
@@ -46,7 +46,7 @@ export interface NodeModels {
 export async function workAheadInNode(recipeText: string, models: NodeModels): Promise<NodeMerge> {
   const { recipe, problems } = parseRecipe(recipeText);
   if (!recipe) throw new Error(problems.map((p) => `${p.line}: ${p.message}`).join('\n'));
-  const engine = createCpuEngine();
+  const engine = createCpuBackend();
   const opened = new Map<string, ModelFolder>();
   const planOf = async (wanted: Recipe) => {
     const plan = await makePlan(

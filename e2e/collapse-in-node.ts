@@ -1,17 +1,17 @@
 import { join } from 'node:path';
+import type { Backend } from '../src/backend/backend';
+import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
 import { collapsePlan, type DepthModel, depthModel } from '../src/collapse/collapse-plan';
 import type { OpenedStack } from '../src/collapse/search';
 import type { Stack } from '../src/collapse/stack';
-import type { ComputeEngine } from '../src/compute/engine';
-import { createCpuEngine } from '../src/cpu/cpu-engine';
 import { openPlannedWeights } from '../src/engine/planned-weights';
 import { openRunner, type RunnerOptions } from '../src/forward/runner';
-import { openModel } from '../src/merge/inputs/open-model';
+import { openModel } from '../src/inputs/open-model';
+import type { ReadTensor } from '../src/inputs/read-tensor';
 import { methodById } from '../src/merge/methods';
 import { makePlan } from '../src/merge/plan/make-plan';
 import { planShards } from '../src/merge/plan/shards';
 import { runPlan } from '../src/merge/run/run';
-import type { ReadTensor } from '../src/merge/tensor/read-tensor';
 import { bufferSource } from '../src/sources/buffer-source';
 import { findFile, type ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';
@@ -29,7 +29,7 @@ export async function depthInNode(
   root: string,
   ref: string,
   options: RunnerOptions = {},
-  engine: ComputeEngine = createCpuEngine(),
+  engine: Backend = createCpuBackend(),
   inMemory: Readonly<Record<string, ModelFolder>> = {},
 ): Promise<DepthInNode> {
   const folders = new Map<string, ModelFolder>(Object.entries(inMemory));

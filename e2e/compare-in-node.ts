@@ -1,11 +1,11 @@
 import { join } from 'node:path';
+import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
 import { type Comparison, compareModels } from '../src/compare/compare-models';
 import type { CompareOptions } from '../src/compare/compare-tensors';
 import { openSides, type Sides } from '../src/compare/sides';
-import { createCpuEngine } from '../src/cpu/cpu-engine';
-import { openModel } from '../src/merge/inputs/open-model';
-import type { TensorRef } from '../src/merge/inputs/tensor-view';
-import type { ReadTensor } from '../src/merge/tensor/read-tensor';
+import { openModel } from '../src/inputs/open-model';
+import type { ReadTensor } from '../src/inputs/read-tensor';
+import type { TensorRef } from '../src/inputs/tensor-view';
 import type { ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';
 
@@ -41,7 +41,7 @@ export async function compareInNode(
     {
       base: one,
       tuned,
-      engine: createCpuEngine(),
+      engine: createCpuBackend(),
       read,
       threshold: 1e-6,
       loraAnalysis: true,

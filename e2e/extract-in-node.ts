@@ -1,6 +1,6 @@
-import { type ExtractedLora, extractLora } from '../src/compare/extract-lora';
-import type { ExtractOptions } from '../src/compare/lora-modules';
-import { createCpuEngine } from '../src/cpu/cpu-engine';
+import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
+import { type ExtractedLora, extractLora } from '../src/extract/extract-lora';
+import type { ExtractOptions } from '../src/extract/lora-modules';
 import { sidesInNode } from './compare-in-node';
 
 /** Extracts an adapter from two models on this machine's disk: what the studio's worker does, in Node. */
@@ -15,7 +15,7 @@ export async function extractInNode(
     {
       base: one,
       tuned,
-      engine: createCpuEngine(),
+      engine: createCpuBackend(),
       read,
       maxRank: 128,
       settings: { include: [], exclude: [], embeddings: 'save', vectors: 'save' },

@@ -1,19 +1,19 @@
 import { isAbsolute, join } from 'node:path';
-import { createCpuEngine } from '../src/cpu/cpu-engine';
-import type { TensorReport } from '../src/engine/protocol-job';
+import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
 import { isWeightDtype } from '../src/formats/dtype';
 import { decodeToF32 } from '../src/formats/half';
 import { parseRecipe } from '../src/formats/recipe-yaml';
 import { headerLength, parseSafetensorsHeader } from '../src/formats/safetensors-header';
-import { openModel } from '../src/merge/inputs/open-model';
+import { openModel } from '../src/inputs/open-model';
+import { readingRows } from '../src/inputs/read-rows';
+import type { ReadTensor } from '../src/inputs/read-tensor';
 import { methodById } from '../src/merge/methods';
 import { makePlan } from '../src/merge/plan/make-plan';
 import type { Plan } from '../src/merge/plan/plan';
 import { finishShards, inputName } from '../src/merge/plan/shards';
 import { runPlan } from '../src/merge/run/run';
 import type { Prepared } from '../src/merge/tensor/prepared';
-import { readingRows } from '../src/merge/tensor/read-rows';
-import type { ReadTensor } from '../src/merge/tensor/read-tensor';
+import type { TensorReport } from '../src/reports/job';
 import type { ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';
 
@@ -89,7 +89,7 @@ export async function mergeInNode(
   const { tensors: reports, shards: written } = await runPlan({
     plan,
     shards,
-    engine: createCpuEngine(),
+    engine: createCpuBackend(),
     methods: methodById,
     ...(tileElements === undefined ? {} : { tileElements }),
     ...(prepared ? { prepared } : {}),

@@ -13,39 +13,69 @@ const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
 /** What each room may import besides itself: a room, or single files of one. `errors` and the like are for all. */
 const MAY_IMPORT: Record<string, string[]> = {
   formats: [],
-  sources: ['formats'],
+  reports: ['formats'],
+  sources: ['formats', 'reports'],
   store: ['formats', 'sources'],
   models: ['formats'],
   dataset: ['formats', 'sources'],
-  compute: ['formats'],
-  gpu: ['compute', 'formats'],
-  cpu: ['compute', 'formats'],
-  merge: ['formats', 'sources', 'store', 'models', 'compute', 'write/destination'],
-  write: ['formats', 'sources', 'merge'],
-  forward: ['formats', 'sources', 'models', 'compute'],
-  evaluate: ['formats', 'sources', 'models', 'compute', 'forward'],
-  importance: ['formats', 'sources', 'store', 'models', 'compute', 'forward', 'evaluate', 'merge'],
-  compare: ['formats', 'sources', 'models', 'compute', 'merge'],
-  collapse: ['formats', 'sources', 'models', 'compute', 'merge', 'forward'],
+  backend: ['formats', 'reports', 'sources/spare-arrays'],
+  linalg: [],
+  inputs: ['formats', 'reports', 'sources', 'models', 'backend'],
+  write: ['formats', 'reports', 'sources', 'store'],
+  merge: ['formats', 'reports', 'sources', 'store', 'models', 'backend', 'inputs', 'write'],
+  forward: ['formats', 'sources', 'models', 'backend'],
+  evaluate: ['formats', 'reports', 'sources', 'models', 'backend', 'forward'],
+  calibration: [
+    'formats',
+    'reports',
+    'sources',
+    'store',
+    'models',
+    'backend',
+    'inputs',
+    'forward',
+    'evaluate',
+    'merge',
+  ],
+  compare: ['formats', 'reports', 'sources', 'models', 'backend', 'linalg', 'inputs', 'merge'],
+  extract: [
+    'formats',
+    'reports',
+    'sources',
+    'write',
+    'models',
+    'backend',
+    'linalg',
+    'inputs',
+    'merge',
+    'compare',
+  ],
+  collapse: ['formats', 'reports', 'sources', 'models', 'backend', 'inputs', 'merge', 'forward'],
   engine: [
     'formats',
+    'reports',
     'sources',
     'store',
     'dataset',
     'models',
-    'compute',
-    'gpu',
-    'cpu',
+    'backend',
+    'inputs',
     'merge',
     'write',
     'compare',
+    'extract',
     'collapse',
     'forward',
     'evaluate',
-    'importance',
+    'calibration',
+    'worker/thread.worker',
+    'worker/api',
   ],
+  worker: ['formats', 'reports', 'sources', 'store', 'backend', 'inputs', 'merge', 'write', 'engine'],
   ui: [
-    'engine/client',
+    'worker/client',
+    'worker/api',
+    'reports',
     'formats/recipe',
     'formats/names',
     'formats/hub-id',
@@ -55,26 +85,25 @@ const MAY_IMPORT: Record<string, string[]> = {
     'merge/profile/profile-curve',
     'collapse/choose-layers',
   ],
-  cli: ['engine/client', 'formats', 'ui/format'],
-  main: ['ui', 'cli/page', 'engine/client'],
+  cli: ['worker/client', 'worker/api', 'reports', 'formats', 'ui/format'],
+  main: ['ui', 'cli/page', 'worker/client'],
 };
 
 /**
- * The floors inside `merge`, from the ground up: values are imported from below only. Files at its root (`method`,
- * `problems`) are for all floors.
+ * The floors inside `merge`, from the ground up: values are imported from below only. Files at its root (`method`) are
+ * for all floors.
  */
-const MERGE_FLOORS = ['inputs', 'vocabulary', 'tensor', 'methods', 'plan', 'profile', 'run'];
+const MERGE_FLOORS = ['vocabulary', 'tensor', 'methods', 'plan', 'profile', 'run'];
 
 /** The parts of the studio's one store name the whole in their types, and the whole is made of them. */
 const SLICES_OF_THE_STORE = /^ui\/(state\/|local\/run-shelf$|(compare|collapse)\/\w+-facts$)/;
 
-/** Files at the root of `src` that every room may use, and the boundary's types, which may be named anywhere. */
+/** Files at the root of `src` that every room may use. */
 const FOR_ALL = ['errors', 'trusted-worker-url'];
-const TYPES_FOR_ALL = ['engine/protocol', 'compute/engine'];
 
 /** Where each platform API may be called: `room` or `room/file`. */
 const API_ROOMS: Record<string, string[]> = {
-  'navigator.gpu': ['gpu'],
+  'navigator.gpu': ['backend/gpu'],
   'getDirectory()': ['store', 'write'],
   'createSyncAccessHandle()': ['store', 'write'],
   // The headless command's page sends its output to the command's own server.
@@ -130,10 +159,10 @@ const production = sources.filter((source) => !source.isTest);
 describe('rooms', () => {
   test('every room is known and imports run one way', () => {
     const wrong = production.flatMap((source) =>
-      source.imports.flatMap(({ specifier, typeOnly }) => {
+      source.imports.flatMap(({ specifier }) => {
         const target = resolveImport(source, specifier);
         if (target === undefined || roomOf(target) === source.room) return [];
-        if (isOneOf(target, FOR_ALL) || (typeOnly && isOneOf(target, TYPES_FOR_ALL))) return [];
+        if (isOneOf(target, FOR_ALL)) return [];
         return isOneOf(target, MAY_IMPORT[source.room] ?? []) ? [] : [`${source.path} imports ${target}`];
       }),
     );

@@ -11,16 +11,16 @@ if (location.hash === '#headless') {
 } else if (answer !== null) {
   handOver(answer, root);
 } else {
-  const [{ startStudio }, { connectEngine }, { keepApp }] = await Promise.all([
+  const [{ startStudio }, { connectWorker }, { keepApp }] = await Promise.all([
     import('./ui/start'),
-    import('./engine/client'),
+    import('./worker/client'),
     import('./ui/offline/app-shell'),
   ]).catch((thrown: unknown) => {
     sayNotStarted(root);
     throw thrown;
   });
   try {
-    const { studio } = startStudio(connectEngine(), root);
+    const { studio } = startStudio(connectWorker(), root);
     // only what was built has one file per version
     if (import.meta.env.PROD) void keepApp(studio);
   } catch (thrown) {

@@ -1,4 +1,4 @@
-// Kernels in WebAssembly with SIMD. Each is the twin of a loop over typed arrays in src/compute/kernels: those of merging give
+// Kernels in WebAssembly with SIMD. Each is the twin of a loop over typed arrays in src/backend/kernels: those of merging give
 // the same bits, and src/cpu calls them on strips of a tile; attention, inputGram and matmul belong to the forward pass and
 // agree within a tolerance. All addresses are bytes in the imported memory.
 

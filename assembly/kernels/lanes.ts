@@ -1,4 +1,4 @@
-// Arithmetic of the kernels on four f32 at a time: every operation rounded, without subnormals (src/compute/exact.ts).
+// Arithmetic of the kernels on four f32 at a time: every operation rounded, without subnormals (src/backend/exact.ts).
 
 export const BLOCK: i32 = 4096;
 
@@ -27,7 +27,7 @@ export function roundedOne(x: f32, small: bool): f32 {
   return small ? flushOne(x) : x;
 }
 
-/** 2^-50 as in src/compute/exact.ts: without smaller values nothing in a sum of products is subnormal. */
+/** 2^-50 as in src/backend/exact.ts: without smaller values nothing in a sum of products is subnormal. */
 const SMALL_KEY: u32 = ((127 - 50) << 24) - 1;
 
 /** True when one of n f32 is neither zero nor of at least 2^-50. */

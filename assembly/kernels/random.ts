@@ -1,4 +1,4 @@
-// Dropout by Philox4x32-10: shaders/select-random.wgsl, src/compute/philox.ts. Eight counters at a time.
+// Dropout by Philox4x32-10: shaders/select-random.wgsl, src/backend/philox.ts. Eight counters at a time.
 
 /** Low words of four products, of which `even` has lanes 0 and 1 and `odd` lanes 2 and 3. */
 @inline

@@ -1,6 +1,6 @@
-import { exact } from '../../src/compute/exact';
-import { defineKernel } from '../../src/compute/kernel';
-import { composeWgsl } from '../../src/compute/wgsl';
+import { exact } from '../../src/backend/exact';
+import { defineKernel } from '../../src/backend/kernel';
+import { composeWgsl } from '../../src/backend/wgsl';
 import type { MergeMethod } from '../../src/merge/method';
 import { lambda } from '../../src/merge/methods/parameters';
 import magmaxWgsl from './magmax.wgsl?raw';

@@ -19,9 +19,9 @@ import { parseArgs } from 'node:util';
 import { type BrowserContext, chromium, type Page } from 'playwright';
 import { startAppServer } from '../../src/cli/app-server';
 import { ensureBuilt } from '../../src/cli/build';
-import type { MergeReport } from '../../src/engine/protocol-merge';
-import type { PlanFacts } from '../../src/engine/protocol-plan';
 import type { Recipe } from '../../src/formats/recipe';
+import type { MergeReport } from '../../src/reports/merge';
+import type { PlanFacts } from '../../src/reports/plan';
 import {
   browserBytes,
   browserSeconds,

@@ -1,7 +1,8 @@
 /** What the forward benchmark does in the page: matrix products, and the sample model at work. */
-import type { ComputeEngine } from '../../src/compute/engine';
-import { type MatmulForm, matmul, matmulForm, matmulWork } from '../../src/compute/kernels/matmul';
-import { createCpuEngine } from '../../src/cpu/cpu-engine';
+import type { Backend } from '../../src/backend/backend';
+import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
+import { createGpuBackend } from '../../src/backend/gpu/gpu-backend';
+import { type MatmulForm, matmul, matmulForm, matmulWork } from '../../src/backend/kernels/matmul';
 import { generate, WRITING_RESIDENT_BYTES } from '../../src/evaluate/generate';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { GREEDY } from '../../src/evaluate/sampler';
@@ -11,7 +12,6 @@ import { parseModelConfig } from '../../src/formats/model-config';
 import { headerLength, parseSafetensorsHeader } from '../../src/formats/safetensors-header';
 import { openRunner } from '../../src/forward/runner';
 import type { WeightSource } from '../../src/forward/weight-source';
-import { createGpuEngine } from '../../src/gpu/gpu-engine';
 import { resolveArchitecture } from '../../src/models/resolve';
 
 export interface Measured {
@@ -22,7 +22,7 @@ export interface Measured {
 
 /** Runs everything on one engine. */
 export async function measure(kind: 'webgpu' | 'cpu', report: (line: string) => void): Promise<Measured[]> {
-  const engine = kind === 'webgpu' ? await createGpuEngine() : createCpuEngine();
+  const engine = kind === 'webgpu' ? await createGpuBackend() : createCpuBackend();
   report(`${kind}: ${engine.adapter}${engine.software ? ', on the processor' : ''}`);
   const results: Measured[] = [];
   const add = (what: string, value: number, unit: string) => {
@@ -51,7 +51,7 @@ export async function measure(kind: 'webgpu' | 'cpu', report: (line: string) => 
 
 /** GFLOP/s of x [rows, size] times a [size, size] weight; the best of three. */
 async function matmulSpeed(
-  engine: ComputeEngine,
+  engine: Backend,
   form: MatmulForm,
   dtype: WeightDtype,
   rows: number,
@@ -60,7 +60,7 @@ async function matmulSpeed(
   const bytes = size * size * (dtype === 'F32' ? 4 : 2);
   const [weights, x, bias, y] = [bytes, rows * size * 4, 16, rows * size * 4].map((n, i) =>
     engine.allocate(n, `operand ${i}`),
-  ) as [ReturnType<ComputeEngine['allocate']>, ...ReturnType<ComputeEngine['allocate']>[]];
+  ) as [ReturnType<Backend['allocate']>, ...ReturnType<Backend['allocate']>[]];
   const repeats = engine.software ? Math.max(1, Math.round(64 / rows)) : 50;
   const run = async () => {
     const begin = performance.now();
@@ -92,7 +92,7 @@ async function matmulSpeed(
 }
 
 async function measureSample(
-  engine: ComputeEngine,
+  engine: Backend,
   add: (what: string, value: number, unit: string) => void,
 ): Promise<void> {
   const file = async (path: string) => new Uint8Array(await (await fetch(`/samples/${path}`)).arrayBuffer());

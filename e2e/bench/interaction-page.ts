@@ -1,10 +1,11 @@
 /** The studio for the interaction benchmark, over a pretended model of 32 layers and four contributors. */
-import { connectEngine } from '../../src/engine/client';
+
 import { trustedWorkerUrl } from '../../src/trusted-worker-url';
 import { startStudio } from '../../src/ui/start';
 import { openHub } from '../../src/ui/state/models';
 import { addContributor } from '../../src/ui/state/recipe-facts';
 import { editRecipe, type Studio } from '../../src/ui/state/studio';
+import { connectWorker } from '../../src/worker/client';
 import workerUrl from './interaction.worker.ts?worker&url';
 
 declare global {
@@ -15,7 +16,7 @@ declare global {
 }
 
 const worker = new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: 'pretended-engine' });
-window.studio = startStudio(connectEngine(worker), document.getElementById('root') as HTMLElement).studio;
+window.studio = startStudio(connectWorker(worker), document.getElementById('root') as HTMLElement).studio;
 
 window.addFourth = async () => {
   await openHub(window.studio, 'bench/fourth');

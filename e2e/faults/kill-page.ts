@@ -1,6 +1,7 @@
 /** What the kill test asks the page to do; each function is sent to the page as it is, and so stands alone. */
-import type { InterruptedRun, MergeReport } from '../../src/engine/protocol-merge';
+
 import type { Recipe } from '../../src/formats/recipe';
+import type { InterruptedRun, MergeReport } from '../../src/reports/merge';
 
 export interface Attempt {
   recipe: Recipe;

@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 import { type Page, chromium as playwright } from 'playwright';
 import { startAppServer } from '../../src/cli/app-server';
 import { ensureBuilt } from '../../src/cli/build';
-import type { EngineChoice } from '../../src/compute/engine';
+import type { BackendChoice } from '../../src/reports/backend';
 import { browserFiles, browserOwnBytes } from '../browser-memory';
 import { startChromium } from './chromium-process';
 
@@ -80,7 +80,7 @@ async function mergeAll(from: number, to: number): Promise<void> {
           document.title = `failed: ${thrown}`;
         });
       },
-      { recipe, engine: values.engine as EngineChoice, from, to },
+      { recipe, engine: values.engine as BackendChoice, from, to },
     ),
   );
   for (;;) {

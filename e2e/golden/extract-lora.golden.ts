@@ -1,11 +1,11 @@
 /** LoRA extraction from a real fine-tune: errors against the optimal ones, a full-rank adapter against the fine-tune. */
 import { describe, expect, it } from 'vitest';
+import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { decompose } from '../../src/compare/decompose';
 import { residual } from '../../src/compare/delta.test.support';
 import { deltaMatrix, measurePair, openPair, openPairWorkspace } from '../../src/compare/pair-task';
 import { readDelta } from '../../src/compare/panel-products';
 import { pairTensors } from '../../src/compare/tensor-pairs';
-import { createCpuEngine } from '../../src/cpu/cpu-engine';
 import { sidesInNode } from '../compare-in-node';
 import { extractInNode } from '../extract-in-node';
 import { readText, real } from './reference';
@@ -25,7 +25,7 @@ describe('decompositions at rank 8', () => {
   ] as const)('%s: within %d of the optimal error', async (way, limit) => {
     const { base, tuned, read } = await sidesInNode(real, 'f32/base', 'f32/shakespeare');
     const { shared } = pairTensors(base, tuned);
-    const engine = createCpuEngine();
+    const engine = createCpuBackend();
     const work = openPairWorkspace(engine, shared);
     for (const pair of shared) {
       const { svd: theirs, norm_delta } = golden.tensors[pair.name]!;

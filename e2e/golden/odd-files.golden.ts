@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { AmalgamError } from '../../src/errors';
 import { parseRecipe } from '../../src/formats/recipe-yaml';
-import { describeModel, openModel } from '../../src/merge/inputs/open-model';
+import { describeModel, openModel } from '../../src/inputs/open-model';
 import { methodById } from '../../src/merge/methods';
 import { makePlan } from '../../src/merge/plan/make-plan';
 import type { ModelFolder } from '../../src/sources/model-folder';

@@ -5,14 +5,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createCpuEngine } from '../../src/cpu/cpu-engine';
+import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { openPlannedWeights } from '../../src/engine/planned-weights';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { createTokenizer } from '../../src/evaluate/tokenizer';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { parseRecipe } from '../../src/formats/recipe-yaml';
 import { openRunner } from '../../src/forward/runner';
-import { openModel } from '../../src/merge/inputs/open-model';
+import { openModel } from '../../src/inputs/open-model';
 import { methodById } from '../../src/merge/methods';
 import { makePlan } from '../../src/merge/plan/make-plan';
 import { resolveArchitecture } from '../../src/models/resolve';
@@ -56,7 +56,7 @@ async function perplexity(recipeText: string, text: string, exact: boolean): Pro
   expect(plan.problems.filter((p) => p.severity === 'error')).toEqual([]);
   const config = plan.extras.find((e) => e.path === 'config.json')!.content;
   const configText = 'text' in config ? config.text : readText(real, FOLDERS[config.folder]!, config.file);
-  const engine = createCpuEngine();
+  const engine = createCpuBackend();
   const weights = await openPlannedWeights(
     plan,
     engine,

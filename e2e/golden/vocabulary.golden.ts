@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createCpuEngine } from '../../src/cpu/cpu-engine';
+import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { openPlannedWeights } from '../../src/engine/planned-weights';
 import { generate } from '../../src/evaluate/generate';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
@@ -14,7 +14,7 @@ import { createTokenizer, type Tokenizer } from '../../src/evaluate/tokenizer';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { buildSafetensorsHeader } from '../../src/formats/safetensors-write';
 import { openRunner, type Runner } from '../../src/forward/runner';
-import { memoryFolder, openerOf, safetensors } from '../../src/merge/inputs/memory-models.test.support';
+import { memoryFolder, openerOf, safetensors } from '../../src/inputs/memory-models.test.support';
 import { methodById } from '../../src/merge/methods';
 import { makePlan } from '../../src/merge/plan/make-plan';
 import type { Plan } from '../../src/merge/plan/plan';
@@ -112,7 +112,7 @@ async function run<T>(
   use: (runner: Runner, tokenizer: Tokenizer) => Promise<T>,
 ): Promise<T> {
   const { plan, read } = await planInNode(text, real, folders);
-  const engine = createCpuEngine();
+  const engine = createCpuBackend();
   const weights = await openPlannedWeights(plan, engine, read, false);
   const config = parseModelConfig(textOf(plan, 'config.json'), 'config.json');
   const runner = openRunner(engine, resolveArchitecture(config), weights);

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import type { CollapseReport, MeasureDepthReport } from '../../src/engine/protocol-collapse';
+import type { CollapseReport, MeasureDepthReport } from '../../src/reports/collapse';
 import { readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');

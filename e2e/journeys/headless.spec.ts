@@ -5,8 +5,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import type { MergeReport } from '../../src/engine/protocol-merge';
-import type { EvaluateReport } from '../../src/engine/protocol-run';
+import type { EvaluateReport } from '../../src/reports/evaluate';
+import type { MergeReport } from '../../src/reports/merge';
 import { expectSampleTies, readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');

@@ -4,8 +4,8 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import type { ImportanceReport } from '../../src/engine/protocol-importance';
-import type { MergeReport } from '../../src/engine/protocol-merge';
+import type { ImportanceReport } from '../../src/reports/importance';
+import type { MergeReport } from '../../src/reports/merge';
 import { readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');

@@ -13,8 +13,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import type { MergeReport } from '../../src/engine/protocol-merge';
-import type { PlanFacts } from '../../src/engine/protocol-plan';
+import type { MergeReport } from '../../src/reports/merge';
+import type { PlanFacts } from '../../src/reports/plan';
 import { readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');

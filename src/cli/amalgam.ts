@@ -2,11 +2,11 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import process from 'node:process';
-import type { DatasetRequest } from '../engine/protocol-dataset';
-import type { MergeReport } from '../engine/protocol-merge';
-import type { RunTarget } from '../engine/protocol-run';
 import { AmalgamError, errorFacts } from '../errors';
 import type { Recipe } from '../formats/recipe';
+import type { DatasetRequest } from '../reports/dataset';
+import type { RunTarget } from '../reports/evaluate';
+import type { MergeReport } from '../reports/merge';
 import { formatBytes } from '../ui/format/quantity';
 import { collapseVerb } from './collapse-verb';
 import { type Command, type EvaluateCommand, type GenerateCommand, parseCommand, USAGE } from './command';

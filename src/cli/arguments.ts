@@ -1,12 +1,12 @@
 /** Reading options of the command line. */
 import { parseArgs } from 'node:util';
-import type { EngineChoice } from '../compute/engine';
 import { AmalgamError } from '../errors';
+import type { BackendChoice } from '../reports/backend';
 
-const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies EngineChoice[];
+const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies BackendChoice[];
 
 /** @throws Usage */
-export function engineOption(engine: unknown): EngineChoice {
+export function engineOption(engine: unknown): BackendChoice {
   if (isEngine(engine)) return engine;
   throw usage(`--engine is ${String(engine)}; it is one of auto, webgpu and cpu.`);
 }
@@ -66,7 +66,7 @@ export function hubOption(hub: unknown): { hub?: string } {
   return { hub };
 }
 
-function isEngine(name: unknown): name is EngineChoice {
+function isEngine(name: unknown): name is BackendChoice {
   return typeof name === 'string' && ENGINES.includes(name);
 }
 

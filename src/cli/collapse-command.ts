@@ -1,10 +1,5 @@
 /** The verb `collapse` as it is typed. */
-import type {
-  CollapsePlanner,
-  CollapseRequest,
-  DepthTarget,
-  MeasureDepthRequest,
-} from '../engine/protocol-collapse';
+import type { CollapsePlanner, CollapseRequest, DepthTarget, MeasureDepthRequest } from '../reports/collapse';
 import { choiceOption, engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
 import { type InputFile, inputOption } from './input-files';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { CollapseReport, MeasureDepthReport } from '../engine/protocol-collapse';
+import type { CollapseReport, MeasureDepthReport } from '../reports/collapse';
 import { collapseText, measureText } from './collapse-print';
 
 /** No-break spaces of the number formats as ordinary ones. */

@@ -1,5 +1,5 @@
-import type { CollapseReport, MeasureDepthReport } from '../engine/protocol-collapse';
 import { displayName } from '../formats/names';
+import type { CollapseReport, MeasureDepthReport } from '../reports/collapse';
 import { formatBytes, formatCount, formatReal, formatSeconds } from '../ui/format/quantity';
 
 /** What could go: one line per layer. */

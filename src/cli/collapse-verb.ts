@@ -1,8 +1,8 @@
 /** What `collapse` does: open the model in the studio's page, measure or collapse, print what came of it. */
 import { resolve } from 'node:path';
 import process from 'node:process';
-import type { Calibration } from '../engine/protocol-collapse';
 import { AmalgamError } from '../errors';
+import type { Calibration } from '../reports/collapse';
 import type { CollapseCommand } from './collapse-command';
 import { collapseText, measureText } from './collapse-print';
 import type { Place } from './compare-verbs';

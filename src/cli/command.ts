@@ -1,5 +1,5 @@
-import type { EngineChoice } from '../compute/engine';
-import type { DatasetRequest } from '../engine/protocol-dataset';
+import type { BackendChoice } from '../reports/backend';
+import type { DatasetRequest } from '../reports/dataset';
 import { engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
 import { COLLAPSE_USAGE, type CollapseCommand, parseCollapse } from './collapse-command';
 import {
@@ -16,7 +16,7 @@ export type Command =
   | { verb: 'help' }
   | { verb: 'plan'; recipe: string; hub?: string; json: boolean }
   | MergeCommand
-  | { verb: 'verify'; merged: string; hub?: string; engine: EngineChoice }
+  | { verb: 'verify'; merged: string; hub?: string; engine: BackendChoice }
   | EvaluateCommand
   | GenerateCommand
   | CompareCommand
@@ -29,7 +29,7 @@ export interface MergeCommand {
   recipe: string;
   hub?: string;
   out: string;
-  engine: EngineChoice;
+  engine: BackendChoice;
   report?: string;
   /** Goes on with what an interrupted merge left, and leaves the like when interrupted. */
   resume: boolean;
@@ -39,7 +39,7 @@ interface RunCommand {
   /** A model reference, or the path of a recipe whose merge is run without being written. */
   model: string;
   hub?: string;
-  engine: EngineChoice;
+  engine: BackendChoice;
   report?: string;
 }
 

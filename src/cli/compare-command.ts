@@ -1,5 +1,5 @@
 /** The verbs `compare` and `extract-lora` as they are typed. */
-import type { CompareRequest, ExtractLoraRequest, RankChoice } from '../engine/protocol-compare';
+import type { CompareRequest, ExtractLoraRequest, RankChoice } from '../reports/compare';
 import {
   choiceOption,
   engineOption,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { CompareReport, ExtractLoraReport } from '../engine/protocol-compare';
+import type { CompareReport, ExtractLoraReport } from '../reports/compare';
 import { compareText, extractText } from './compare-print';
 
 const plain = (text: string) => text.replace(/[\u00a0\u202f]/g, ' ');

@@ -1,5 +1,5 @@
-import type { CompareReport, ExtractLoraReport } from '../engine/protocol-compare';
 import { displayName } from '../formats/names';
+import type { CompareReport, ExtractLoraReport } from '../reports/compare';
 import { formatBytes, formatCount, formatCounted, formatReal, formatSeconds } from '../ui/format/quantity';
 
 /** The most of a list that goes to the terminal; the files have all of it. */

@@ -1,41 +1,42 @@
 /** What crosses between the command in Node and its page in Chromium: plain data, errors as facts. */
-import type { EngineFacts } from '../engine/protocol';
+
+import type { ErrorFacts } from '../errors';
+import type { Recipe } from '../formats/recipe';
 import type {
   CollapseProgress,
   CollapseReport,
   CollapseRequest,
   MeasureDepthReport,
   MeasureDepthRequest,
-} from '../engine/protocol-collapse';
+} from '../reports/collapse';
 import type {
   CompareProgress,
   CompareReport,
   CompareRequest,
   ExtractLoraReport,
   ExtractLoraRequest,
-} from '../engine/protocol-compare';
-import type { DatasetRequest, DatasetText } from '../engine/protocol-dataset';
-import type { CalibrationText, ImportanceReport, ImportanceRequest } from '../engine/protocol-importance';
-import type { Progress } from '../engine/protocol-job';
-import type {
-  InterruptedRun,
-  MergeReport,
-  MergeRequest,
-  VerifyReport,
-  VerifyRequest,
-} from '../engine/protocol-merge';
-import type { ModelFacts } from '../engine/protocol-models';
-import type { PlanFacts } from '../engine/protocol-plan';
-import type { ProfileReport, ProfileRequest } from '../engine/protocol-profile';
+} from '../reports/compare';
+import type { DatasetRequest, DatasetText } from '../reports/dataset';
 import type {
   EvaluateReport,
   EvaluateRequest,
   GenerateReport,
   GenerateRequest,
   RunningProgress,
-} from '../engine/protocol-run';
-import type { ErrorFacts } from '../errors';
-import type { Recipe } from '../formats/recipe';
+} from '../reports/evaluate';
+import type { CalibrationText, ImportanceReport, ImportanceRequest } from '../reports/importance';
+import type { Progress } from '../reports/job';
+import type {
+  InterruptedRun,
+  MergeReport,
+  MergeRequest,
+  VerifyReport,
+  VerifyRequest,
+} from '../reports/merge';
+import type { ModelFacts } from '../reports/models';
+import type { PlanFacts } from '../reports/plan';
+import type { ProfileReport, ProfileRequest } from '../reports/profile';
+import type { WorkerFacts } from '../worker/api';
 
 export type Outcome<T> = { value: T } | { error: ErrorFacts };
 
@@ -56,7 +57,7 @@ export interface Opened {
 
 /** On the page as `window.amalgamHeadless`. */
 export interface HeadlessCalls {
-  facts(): Promise<Outcome<EngineFacts>>;
+  facts(): Promise<Outcome<WorkerFacts>>;
   open(request: OpenRequest): Promise<Outcome<Opened>>;
   plan(recipe: Recipe): Promise<Outcome<PlanFacts>>;
   merge(request: MergeRequest): Promise<Outcome<MergeReport>>;

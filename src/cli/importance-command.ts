@@ -1,6 +1,7 @@
 /** The command line of `importance`. */
-import type { EngineChoice } from '../compute/engine';
+
 import type { Recipe } from '../formats/recipe';
+import type { BackendChoice } from '../reports/backend';
 import { engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
 import { inputOption } from './input-files';
 import { isTokensFile } from './recipe-texts';
@@ -15,7 +16,7 @@ export interface ImportanceCommand {
   window?: number;
   out: string;
   hub?: string;
-  engine: EngineChoice;
+  engine: BackendChoice;
 }
 
 export const IMPORTANCE_USAGE = `  importance <model> --base MODEL --out DIR [--text FILE | --tokens IDS.json]

@@ -1,10 +1,10 @@
 /** What `importance` does: open base and model in the studio's page, work out the masks, print what it took. */
 import { resolve } from 'node:path';
 import process from 'node:process';
-import type { ImportanceReport } from '../engine/protocol-importance';
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import type { Recipe } from '../formats/recipe';
+import type { ImportanceReport } from '../reports/importance';
 import { formatBytes, formatCount, formatSeconds } from '../ui/format/quantity';
 import type { Place } from './compare-verbs';
 import { type ImportanceCommand, tokenWindows } from './importance-command';

@@ -1,12 +1,12 @@
-import { connectEngine } from '../engine/client';
-import type { ModelFacts } from '../engine/protocol-models';
 import { errorFacts } from '../errors';
 import { renameRepositories } from '../formats/recipe-models';
+import type { ModelFacts } from '../reports/models';
+import { connectWorker } from '../worker/client';
 import type { AnyProgress, HeadlessCalls, Outcome } from './headless-calls';
 
 /** The page's half of the headless command: the same engine as a person's tab, called from Node. */
 export function exposeHeadless(): void {
-  const engine = connectEngine();
+  const engine = connectWorker();
   const calls: HeadlessCalls = {
     facts: () => outcome(() => engine.facts()),
 

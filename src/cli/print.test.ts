@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { PlanFacts } from '../engine/protocol-plan';
+import type { PlanFacts } from '../reports/plan';
 import type { ProgressLine } from './headless-calls';
 import { planText, problemLines, progressText } from './print';
 import { progressPrinter } from './progress-printer';

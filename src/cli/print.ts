@@ -1,8 +1,8 @@
-import type { DatasetText } from '../engine/protocol-dataset';
-import type { MergeReport, VerifyReport } from '../engine/protocol-merge';
-import type { PlanFacts, PlanProblem } from '../engine/protocol-plan';
-import type { EvaluateReport, RunningProgress } from '../engine/protocol-run';
 import { displayName } from '../formats/names';
+import type { DatasetText } from '../reports/dataset';
+import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
+import type { MergeReport, VerifyReport } from '../reports/merge';
+import type { PlanFacts, PlanProblem } from '../reports/plan';
 import {
   formatBytes,
   formatCount,

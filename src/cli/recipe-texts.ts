@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { CalibrationText } from '../engine/protocol-importance';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
+import type { CalibrationText } from '../reports/importance';
 import { parseTokens } from './input-files';
 
 /** The word for text that a model writes itself. */

@@ -1,7 +1,8 @@
 /** The tokens a model is looked at with. */
-import type { CalibrationFacts } from '../engine/protocol-collapse';
+
 import { AmalgamError } from '../errors';
 import type { Sequence } from '../forward/chunk';
+import type { CalibrationFacts } from '../reports/collapse';
 
 export const DEFAULT_WINDOW = 256;
 /** Fewer tokens than this say nothing about a model. */

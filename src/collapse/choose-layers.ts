@@ -1,6 +1,7 @@
 /** Planners that look at the original once: which layers go, by block influence or by angular distance. */
-import type { DepthTarget } from '../engine/protocol-collapse';
+
 import { AmalgamError } from '../errors';
+import type { DepthTarget } from '../reports/collapse';
 
 /** How many layers a target means, 0 for none; at least one layer stays. @throws AmalgamError `Usage` */
 export function layersToRemove(target: DepthTarget, layers: number): number {

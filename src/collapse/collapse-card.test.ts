@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { CollapsePlanner } from '../engine/protocol-collapse';
 import { parseModelConfig } from '../formats/model-config';
 import { resolveArchitecture } from '../models/resolve';
+import type { CollapsePlanner } from '../reports/collapse';
 import { collapseCard } from './collapse-card';
 import { collapseNotes, layerList, mergedLayers, plannerWords } from './collapse-words';
 import { collapseAt, removeLayers, wholeStack } from './stack';

@@ -1,6 +1,6 @@
-import type { CollapseReport } from '../engine/protocol-collapse';
 import { markdownText, nameCode } from '../formats/model-card';
 import { yamlText } from '../formats/yaml-text';
+import type { CollapseReport } from '../reports/collapse';
 import { costWords, kindWords, layerList, mergedLayers, plannerWords } from './collapse-words';
 
 /**

@@ -1,17 +1,18 @@
 /** From a stack to a plan: every tensor of the shallower model as a copy or a combination of stored ones. */
-import type { LayerTerm } from '../engine/protocol-collapse';
+
 import { AmalgamError } from '../errors';
 import { isWeightDtype } from '../formats/dtype';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
-import type { TensorView } from '../merge/inputs/tensor-view';
+import { nameSome } from '../inputs/problems';
+import type { TensorView } from '../inputs/tensor-view';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { peakBytes, planInputs } from '../merge/plan/plan-bytes';
 import { MAX_CONTRIBUTORS } from '../merge/plan/recipe-slices';
-import { nameSome } from '../merge/problems';
 import type { Architecture } from '../models/architecture';
 import { claimTensors } from '../models/claim';
 import { type BlockPart, blockParts, type DepthConfig, depthConfig } from '../models/depth';
 import { inTensorOrder, isBuffer, splitLayer, tensorRole } from '../models/tensor-role';
+import type { LayerTerm } from '../reports/collapse';
 import type { ModelFile } from '../sources/model-folder';
 import type { Stack } from './stack';
 

@@ -1,4 +1,6 @@
 /** What a collapse is and what it cost, in sentences: for the card, the report and the terminal. */
+
+import type { Architecture } from '../models/architecture';
 import type {
   CollapsedLayer,
   CollapseParts,
@@ -6,8 +8,7 @@ import type {
   CollapseReport,
   CollapseVariant,
   DepthTarget,
-} from '../engine/protocol-collapse';
-import type { Architecture } from '../models/architecture';
+} from '../reports/collapse';
 import { isUntouched, type Stack } from './stack';
 
 const VARIANTS: Readonly<Record<CollapseVariant, string>> = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CollapseVariant } from '../engine/protocol-collapse';
+import type { CollapseVariant } from '../reports/collapse';
 import { collapseGreedily, type LacoSettings } from './laco';
 import type { Stack } from './stack';
 

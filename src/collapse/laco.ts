@@ -2,8 +2,9 @@
  * LaCo's greedy loop (Yang et al. 2024, algorithm 1; as in the official notebook): from the top down, a block becomes
  * one layer when the model that results still says nearly what the original says.
  */
-import type { CollapseStep } from '../engine/protocol-collapse';
+
 import { AmalgamError } from '../errors';
+import type { CollapseStep } from '../reports/collapse';
 import { type CollapseKind, collapseAt, type Stack, wholeStack } from './stack';
 
 export interface LacoSettings {

@@ -1,7 +1,8 @@
 /** How the residual stream turns from layer to layer: block influence, and angular distances between all depths. */
-import type { DepthMeasure } from '../engine/protocol-collapse';
+
 import type { Sequence } from '../forward/chunk';
 import type { Runner } from '../forward/runner';
+import type { DepthMeasure } from '../reports/collapse';
 import { groupSequences } from './calibration';
 import { dot, joinRows, readRows } from './read-rows';
 

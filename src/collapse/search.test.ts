@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { depthInNode } from '../../e2e/collapse-in-node';
-import type { CollapsePlanner, CollapseStep } from '../engine/protocol-collapse';
 import { GOLDEN_FOLDER } from '../forward/golden.test.fixture';
+import type { CollapsePlanner, CollapseStep } from '../reports/collapse';
 import { checkPlanner, findStack, type SearchOptions, settledPlanner, surveyDepth } from './search';
 import { removedLayers } from './stack';
 

@@ -1,14 +1,15 @@
 /** From a planner to a stack, with what was measured on the way. */
+
+import { AmalgamError } from '../errors';
+import type { Sequence } from '../forward/chunk';
+import type { Runner } from '../forward/runner';
 import type {
   CollapsePlanner,
   CollapseReport,
   CollapseStep,
   DepthMeasure,
   MeasureDepthRequest,
-} from '../engine/protocol-collapse';
-import { AmalgamError } from '../errors';
-import type { Sequence } from '../forward/chunk';
-import type { Runner } from '../forward/runner';
+} from '../reports/collapse';
 import { layersToRemove, leastInfluential, straightestBlock } from './choose-layers';
 import { checkLaco, collapseGreedily, type LacoSettings } from './laco';
 import { measureDepth, measureSteps } from './measure-depth';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CollapsedLayer, CollapseVariant } from '../engine/protocol-collapse';
+import type { CollapsedLayer, CollapseVariant } from '../reports/collapse';
 import {
   collapseAt,
   firstChange,

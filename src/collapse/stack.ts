@@ -3,9 +3,10 @@
  * result is, as combinations of the layers of the original; collapsing what was collapsed before combines further, and
  * nothing is rounded in between.
  */
-import type { CollapsedLayer, CollapseParts, CollapseVariant, LayerTerm } from '../engine/protocol-collapse';
+
 import { AmalgamError } from '../errors';
 import type { BlockPart } from '../models/depth';
+import type { CollapsedLayer, CollapseParts, CollapseVariant, LayerTerm } from '../reports/collapse';
 
 export type Stack = readonly CollapsedLayer[];
 

@@ -1,6 +1,6 @@
-import type { ArchitectureComparison, ArchitectureFacts } from '../engine/protocol-compare';
-import type { Model } from '../merge/inputs/model';
-import { elementCount, layerCount } from '../merge/inputs/open-model';
+import type { Model } from '../inputs/model';
+import { elementCount, layerCount } from '../inputs/open-model';
+import type { ArchitectureComparison, ArchitectureFacts } from '../reports/compare';
 
 /** What two models are built like, and where they differ, in words. Nothing is read. */
 export function compareArchitectures(base: Model, tuned: Model): ArchitectureComparison {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { AmalgamError } from '../errors';
-import { factors, memoryFolder, tinyAdapter } from '../merge/inputs/memory-models.test.support';
+import { factors, memoryFolder, tinyAdapter } from '../inputs/memory-models.test.support';
 import {
   CONFIG,
   lowRankDelta,
@@ -57,7 +57,7 @@ describe('figures', () => {
     const cut = await compareTensors(optionsOf(sides, { tileElements: 4096 }));
     const timeless = (tensors: typeof whole.tensors) => tensors.map((t) => ({ ...t, seconds: 0 }));
     expect(timeless(cut.tensors)).toEqual(timeless(whole.tensors));
-    const lanes = [createCpuEngine(), createCpuEngine()];
+    const lanes = [createCpuBackend(), createCpuBackend()];
     const shared = await compareTensors(optionsOf(sides, { lanes, tileElements: 4096 }));
     expect(timeless(shared.tensors)).toEqual(timeless(whole.tensors));
     expect(shared.total).toEqual(whole.total);
@@ -143,7 +143,7 @@ describe('figures', () => {
 
   test('both engines timed: the same sums, and seconds for each', async () => {
     const sides = await sidesOf([modelFolder('base', base), modelFolder('tuned', tuned)]);
-    const other = { ...createCpuEngine(), kind: 'webgpu' as const };
+    const other = { ...createCpuBackend(), kind: 'webgpu' as const };
     const { timing } = await compareTensors(optionsOf(sides, { other }));
     expect(timing).toMatchObject({ maxDisagreement: 0 });
     expect(timing!.tensors.map((t) => t.name)).toEqual([EMBEDDING, K, Q, NORM]);

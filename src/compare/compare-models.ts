@@ -1,6 +1,7 @@
 /** A whole comparison: tensors, configs, architectures and tokenizers of two models. */
-import type { CompareReport } from '../engine/protocol-compare';
+
 import { AMALGAM_VERSION } from '../merge/version';
+import type { CompareReport } from '../reports/compare';
 import { compareArchitectures } from './architecture-difference';
 import { type CompareOptions, compareTensors } from './compare-tensors';
 import { compareConfigs } from './config-difference';

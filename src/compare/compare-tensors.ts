@@ -1,11 +1,11 @@
 /** Comparing the tensors of two models one after the other; one that fails is put on record, and the others go on. */
-import type { ComputeEngine } from '../compute/engine';
-import { shareOut } from '../compute/share-out';
-import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from '../engine/protocol-compare';
+import type { Backend } from '../backend/backend';
+import { shareOut } from '../backend/share-out';
 import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
-import type { Model } from '../merge/inputs/model';
-import type { ReadTensor } from '../merge/tensor/read-tensor';
+import type { Model } from '../inputs/model';
+import type { ReadTensor } from '../inputs/read-tensor';
 import type { Workspace } from '../merge/tensor/workspace';
+import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from '../reports/compare';
 import { decomposesExactly, spectrumOf } from './decompose';
 import { likenessOf, SPECTRUM_VALUES } from './likeness';
 import {
@@ -29,11 +29,11 @@ import {
 export interface CompareOptions {
   base: Model;
   tuned: Model;
-  engine: ComputeEngine;
+  engine: Backend;
   /** More engines of the same kind: as many tensors more are compared at once. Not with `other`. */
-  lanes?: readonly ComputeEngine[];
+  lanes?: readonly Backend[];
   /** Measures everything again for the timing. */
-  other?: ComputeEngine;
+  other?: Backend;
   read: ReadTensor;
   threshold: number;
   loraAnalysis: boolean;
@@ -84,7 +84,7 @@ export async function compareTensors(options: CompareOptions): Promise<ComparedT
   requireShared(base, tuned, pairs);
   const tables = emptyTables(other !== undefined);
   const works: Workspace[] = [];
-  const open = (on: ComputeEngine) => {
+  const open = (on: Backend) => {
     const work = openPairWorkspace(on, pairs.shared, tileElements, lanes.length + 1);
     works.push(work);
     return work;
@@ -242,7 +242,7 @@ async function timeOther(
 }
 
 /** Seconds an engine has worked: upload, kernels, readback. */
-function spent({ seconds }: ComputeEngine): number {
+function spent({ seconds }: Backend): number {
   return seconds.upload + seconds.compute + seconds.readback;
 }
 

@@ -1,10 +1,10 @@
 /** Small models in memory whose weights are given, for tests of comparing and extracting. */
-import { createCpuEngine } from '../cpu/cpu-engine';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { buildSafetensorsHeader, sortForFile } from '../formats/safetensors-write';
-import { memoryFolder } from '../merge/inputs/memory-models.test.support';
-import { openModel } from '../merge/inputs/open-model';
-import type { TensorRef } from '../merge/inputs/tensor-view';
-import type { ReadTensor } from '../merge/tensor/read-tensor';
+import { memoryFolder } from '../inputs/memory-models.test.support';
+import { openModel } from '../inputs/open-model';
+import type { ReadTensor } from '../inputs/read-tensor';
+import type { TensorRef } from '../inputs/tensor-view';
 import type { ModelFolder } from '../sources/model-folder';
 import type { CompareOptions } from './compare-tensors';
 import { gaussian } from './decompose';
@@ -122,7 +122,7 @@ export function optionsOf(
     base,
     tuned,
     read,
-    engine: createCpuEngine(),
+    engine: createCpuBackend(),
     threshold: 1e-6,
     loraAnalysis: true,
     seed: 0,

@@ -1,8 +1,9 @@
 /** Two config.json field by field: what differs, and whether it matters. */
-import type { ConfigComparison, ConfigDifference } from '../engine/protocol-compare';
+
 import type { ModelConfig } from '../formats/model-config';
 import { displayName } from '../formats/names';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
+import type { ConfigComparison, ConfigDifference } from '../reports/compare';
 
 /** Fields that say how a file was made, or how a model is trained, not what it computes. */
 const BOOKKEEPING = new Set([

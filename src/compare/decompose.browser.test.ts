@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ComputeEngine } from '../compute/engine';
-import { createCpuEngine } from '../cpu/cpu-engine';
-import { createGpuEngine } from '../gpu/gpu-engine';
+import type { Backend } from '../backend/backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { decompose } from './decompose';
 import { matrixOf, onEngine } from './delta.test.support';
 
-let gpu: ComputeEngine;
+let gpu: Backend;
 beforeAll(async () => {
-  gpu = await createGpuEngine();
+  gpu = await createGpuBackend();
 });
 afterAll(() => gpu.close());
 
@@ -20,7 +20,7 @@ test.each(['exact', 'randomised'] as const)(
       Array.from({ length: 90 }, (_, i) => (i + 1) ** -0.5),
     );
     const options = { count: 6, seed: 3, name: 'w', way };
-    const one = await decompose(onEngine(createCpuEngine(), a), options);
+    const one = await decompose(onEngine(createCpuBackend(), a), options);
     const two = await decompose(onEngine(gpu, a), options);
     expect(two.s).toEqual(one.s);
     expect(two.u.data).toEqual(one.u.data);

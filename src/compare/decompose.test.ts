@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { createCpuEngine } from '../cpu/cpu-engine';
-import { transposed } from './columns';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { transposed } from '../linalg/columns';
 import { decompose, spectrumOf } from './decompose';
 import { matrixOf, norm, onEngine, residual } from './delta.test.support';
 
-const engine = createCpuEngine();
+const engine = createCpuBackend();
 const name = 'model.layers.0.mlp.up_proj.weight';
 const powers = (n: number, exponent: number) => Array.from({ length: n }, (_, i) => (i + 1) ** exponent);
 

@@ -3,13 +3,13 @@
  * finder (Halko, Martinsson and Tropp 2011, algorithms 4.4 and 5.1), whose products run on the engine in an order that
  * both engines share, so that they give the same factors to the bit.
  */
-import { maskKey, philox } from '../compute/philox';
-import { type Columns, firstColumns, product, zeroColumns } from './columns';
-import { thinQr } from './householder';
-import { largestSingularValue } from './largest-singular-value';
+import { maskKey, philox } from '../backend/philox';
+import { type Columns, firstColumns, product, zeroColumns } from '../linalg/columns';
+import { thinQr } from '../linalg/householder';
+import { largestSingularValue } from '../linalg/largest-singular-value';
+import { type Svd, singularValues, smallSvd } from '../linalg/small-svd';
 import type { DeltaMatrix } from './pair-task';
 import { readDelta, times, transposedTimes } from './panel-products';
-import { type Svd, singularValues, smallSvd } from './small-svd';
 
 /** Matrices whose smaller side is at most this, and that have at most so many elements, are decomposed exactly. */
 export const EXACT_SIDE = 256;

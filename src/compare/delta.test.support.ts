@@ -1,8 +1,8 @@
 /** Matrices of known spectrum on an engine, for tests of what is computed from them. */
-import type { ComputeEngine } from '../compute/engine';
-import { type Columns, column, product, transposed, zeroColumns } from './columns';
+import type { Backend } from '../backend/backend';
+import { type Columns, column, product, transposed, zeroColumns } from '../linalg/columns';
+import { thinQr } from '../linalg/householder';
 import { gaussian } from './decompose';
-import { thinQr } from './householder';
 import type { DeltaMatrix } from './pair-task';
 
 /** Σ sᵢ·uᵢ·vᵢᵀ with random orthonormal vectors, rounded to f32. */
@@ -16,11 +16,7 @@ export function matrixOf(rows: number, cols: number, s: readonly number[], seed 
 }
 
 /** The matrix on the engine, visited in panels of `panelRows` (a multiple of 64). */
-export function onEngine(
-  engine: ComputeEngine,
-  { rows, cols, data }: Columns,
-  panelRows = rows,
-): DeltaMatrix {
+export function onEngine(engine: Backend, { rows, cols, data }: Columns, panelRows = rows): DeltaMatrix {
   const values = new Float32Array(rows * cols);
   for (let j = 0; j < cols; j++) for (let i = 0; i < rows; i++) values[i * cols + j] = data[j * rows + i]!;
   const buffer = engine.allocate(values.byteLength, 'test matrix');

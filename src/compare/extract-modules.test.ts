@@ -1,6 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { memoryFolder } from '../merge/inputs/memory-models.test.support';
-import { CONFIG, lowRankDelta, modelFolder, random, weightFile } from './compare.test.support';
 import {
   base,
   changed,
@@ -19,7 +17,9 @@ import {
   NORM,
   Q,
   settings,
-} from './extract.test.support';
+} from '../extract/extract.test.support';
+import { memoryFolder } from '../inputs/memory-models.test.support';
+import { CONFIG, lowRankDelta, modelFolder, random, weightFile } from './compare.test.support';
 
 describe('modules', () => {
   test('include and exclude choose by parts of the path; what is left out is said', async () => {

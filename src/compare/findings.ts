@@ -1,6 +1,7 @@
 /** What a comparison found, as sentences for a person. */
-import type { CompareReport } from '../engine/protocol-compare';
+
 import { displayName } from '../formats/names';
+import type { CompareReport } from '../reports/compare';
 import { percent, real } from './number-text';
 
 /** Names listed in one sentence. */

@@ -1,4 +1,4 @@
-import type { LoraLikeness } from '../engine/protocol-compare';
+import type { LoraLikeness } from '../reports/compare';
 import type { Spectrum } from './decompose';
 
 /** Singular values that are looked for and reported. */

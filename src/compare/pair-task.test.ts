@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { ComputeEngine } from '../compute/engine';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import type { Backend } from '../backend/backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { lowRankDelta, modelFolder, plus, random, sidesOf, type Weights } from './compare.test.support';
 import { decompose } from './decompose';
 import { deltaMatrix, measurePair, openPair, openPairWorkspace } from './pair-task';
@@ -12,8 +12,8 @@ const base: Record<string, Weights> = { w: random(SHAPE, 0.1, 1) };
 const tuned = { w: plus(base.w!, lowRankDelta(SHAPE, 5, 0.01, 2)) };
 
 /** An engine that counts what it holds, with buffers of at most so many bytes. */
-function limited(maxBufferBytes: number): ComputeEngine & { held: Set<object>; largest: number } {
-  const engine = createCpuEngine();
+function limited(maxBufferBytes: number): Backend & { held: Set<object>; largest: number } {
+  const engine = createCpuBackend();
   const held = new Set<object>();
   let largest = 0;
   return {
@@ -37,7 +37,7 @@ function limited(maxBufferBytes: number): ComputeEngine & { held: Set<object>; l
   };
 }
 
-async function study(engine: ComputeEngine, tileElements?: number) {
+async function study(engine: Backend, tileElements?: number) {
   const {
     base: one,
     tuned: two,
@@ -62,7 +62,7 @@ async function study(engine: ComputeEngine, tileElements?: number) {
 }
 
 test('a Δ that does not stay on the device is made again for every product, with the same bits', async () => {
-  const whole = await study(createCpuEngine());
+  const whole = await study(createCpuBackend());
   const engine = limited(300_000);
   const streamed = await study(engine);
   expect([whole.isResident, streamed.isResident]).toEqual([true, false]);
@@ -75,7 +75,7 @@ test('a Δ that does not stay on the device is made again for every product, wit
 
 test('a Δ that stays is read once, whatever is done with it', async () => {
   const bytes = 2 * 4 * SHAPE[0] * SHAPE[1];
-  expect((await study(createCpuEngine(), 4096)).reads).toBe(bytes);
+  expect((await study(createCpuBackend(), 4096)).reads).toBe(bytes);
   expect((await study(limited(300_000))).reads).toBeGreaterThan(3 * bytes);
 });
 
@@ -90,7 +90,7 @@ test('rows that are longer than a tile are measured in pieces', async () => {
   const [pair] = pairTensors(one, two).shared;
   const measured = [];
   for (const tileElements of [4096, 8192, 1 << 20]) {
-    const work = openPairWorkspace(createCpuEngine(), [pair!], tileElements);
+    const work = openPairWorkspace(createCpuBackend(), [pair!], tileElements);
     const open = openPair(pair!, work, read);
     measured.push(await measurePair(open, 0));
     open.close();

@@ -1,12 +1,12 @@
 /** Two versions of a tensor at work: Δ = tuned − base tile by tile, what there is to know of it, and Δ as a matrix. */
-import type { EngineBuffer } from '../compute/engine';
-import { BLOCK } from '../compute/kernel';
-import { DIFFERENCE_WORDS, difference, rowSegments } from '../compute/kernels/difference';
-import { PANEL_CHUNK } from '../compute/kernels/panel-product';
+import type { BackendBuffer } from '../backend/backend';
+import { BLOCK } from '../backend/kernel';
+import { DIFFERENCE_WORDS, difference, rowSegments } from '../backend/kernels/difference';
+import { PANEL_CHUNK } from '../backend/kernels/panel-product';
 import { AmalgamError } from '../errors';
+import type { ReadTensor } from '../inputs/read-tensor';
 import type { TensorPlan } from '../merge/plan/plan';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../merge/tensor/device-budget';
-import type { ReadTensor } from '../merge/tensor/read-tensor';
 import { openTask, type TensorTask } from '../merge/tensor/tensor-task';
 import type { Tile } from '../merge/tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from '../merge/tensor/workspace';
@@ -24,7 +24,7 @@ export interface OpenPair extends MatrixShape {
   /** Δ stays on the device as a whole. */
   isResident: boolean;
   /** Buffers for Δ, whole or a tile of it, and for its sums; made at the first call. @throws `GpuOutOfMemory` */
-  device(): { delta: EngineBuffer; sums: EngineBuffer };
+  device(): { delta: BackendBuffer; sums: BackendBuffer };
   close(): void;
 }
 
@@ -103,7 +103,7 @@ export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, la
   const isResident = elements * 4 <= engine.maxBufferBytes && isResidentOn(lanes, elements);
   const largestTile = tiles.reduce((most, tile) => Math.max(most, tile.end - tile.begin), 0);
   const groups = tiles.reduce((most, tile) => Math.max(most, segmentsOf(tile, shape)), 0);
-  let buffers: { delta: EngineBuffer; sums: EngineBuffer } | undefined;
+  let buffers: { delta: BackendBuffer; sums: BackendBuffer } | undefined;
   return {
     pair,
     ...shape,
@@ -229,7 +229,7 @@ function notFinite({ name }: TensorPair, why: string): AmalgamError {
 
 /** Rows of Δ on the device: row-major f32 from word `first` on. */
 export interface DeltaPanel {
-  buffer: EngineBuffer;
+  buffer: BackendBuffer;
   first: number;
   row: number;
   rows: number;

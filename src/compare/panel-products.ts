@@ -1,13 +1,13 @@
 /** Products of Δ with narrow matrices, on the engine. Operands are rounded to f32, results come back in f64. */
-import type { ComputeEngine, EngineBuffer } from '../compute/engine';
-import { exact } from '../compute/exact';
+import type { Backend, BackendBuffer } from '../backend/backend';
+import { exact } from '../backend/exact';
 import {
   PANEL_CHUNK,
   panelProduct,
   panelProductTransposed,
   panelWork,
-} from '../compute/kernels/panel-product';
-import { type Columns, zeroColumns } from './columns';
+} from '../backend/kernels/panel-product';
+import { type Columns, zeroColumns } from '../linalg/columns';
 import type { DeltaMatrix, DeltaPanel } from './pair-task';
 
 /** Multiply-adds of one dispatch: well below a second, since drivers give up on a device that is silent for long. */
@@ -83,11 +83,11 @@ async function inPieces(
 }
 
 async function withBuffers<T>(
-  engine: ComputeEngine,
+  engine: Backend,
   contents: Float32Array<ArrayBuffer>[],
-  act: (buffers: EngineBuffer[]) => Promise<T>,
+  act: (buffers: BackendBuffer[]) => Promise<T>,
 ): Promise<T> {
-  const buffers: EngineBuffer[] = [];
+  const buffers: BackendBuffer[] = [];
   try {
     for (const content of contents) {
       const buffer = engine.allocate(content.byteLength, 'narrow matrix');
@@ -110,8 +110,8 @@ function packed({ rows, cols, data }: Columns): Float32Array<ArrayBuffer> {
 }
 
 async function readColumns(
-  engine: ComputeEngine,
-  buffer: EngineBuffer,
+  engine: Backend,
+  buffer: BackendBuffer,
   rows: number,
   cols: number,
 ): Promise<Columns> {

@@ -1,6 +1,7 @@
 /** `comparison_report.html`: one page without scripts or outside resources, on which foreign names are text only. */
-import type { CompareReport, TensorDifference } from '../engine/protocol-compare';
+
 import { displayName } from '../formats/names';
+import type { CompareReport, TensorDifference } from '../reports/compare';
 import { real } from './number-text';
 import { LORA_COLUMNS, loraRow, ranked, TENSOR_COLUMNS, tensorRow } from './report-text';
 

@@ -1,5 +1,5 @@
 /** The JSON files of a comparison. Numbers with full precision, names as they are. */
-import type { CompareReport, TensorDifference } from '../engine/protocol-compare';
+import type { CompareReport, TensorDifference } from '../reports/compare';
 
 type Report = Omit<CompareReport, 'files' | 'stages'>;
 

@@ -1,6 +1,7 @@
 /** The text files of a comparison. */
-import type { CompareReport, LoraLikeness, TensorDifference } from '../engine/protocol-compare';
+
 import { displayName } from '../formats/names';
+import type { CompareReport, LoraLikeness, TensorDifference } from '../reports/compare';
 import { percent, real } from './number-text';
 
 type Report = Omit<CompareReport, 'files' | 'stages'>;

@@ -1,5 +1,5 @@
-import { BLOCK } from '../compute/kernel';
-import { PANEL_CHUNK } from '../compute/kernels/panel-product';
+import { BLOCK } from '../backend/kernel';
+import { PANEL_CHUNK } from '../backend/kernels/panel-product';
 import type { Tile } from '../merge/tensor/tiles';
 
 /** A tensor seen as a matrix: its last dimension are the columns; a vector is one row. */

@@ -1,13 +1,13 @@
 /** The two models of a comparison, opened and put together with their adapters. */
 import { AmalgamError } from '../errors';
 import { formatModelRef, parseModelRef } from '../formats/recipe';
-import type { Adapter } from '../merge/inputs/adapter';
-import type { Checkpoint } from '../merge/inputs/checkpoint';
-import type { Model } from '../merge/inputs/model';
-import { modelTensors } from '../merge/inputs/model-tensors';
+import type { Adapter } from '../inputs/adapter';
+import type { Checkpoint } from '../inputs/checkpoint';
+import type { Model } from '../inputs/model';
+import { modelTensors } from '../inputs/model-tensors';
+import { collectProblems } from '../inputs/problems';
 import type { OpenByPath } from '../merge/plan/recipe-models';
 import { settleHeads } from '../merge/plan/tied-heads';
-import { collectProblems } from '../merge/problems';
 
 export interface Sides {
   base: Model;

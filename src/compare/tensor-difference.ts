@@ -1,6 +1,7 @@
 /** From the sums over a pair of tensors to the figures of a report. */
-import type { RowNorms, TensorDifference } from '../engine/protocol-compare';
+
 import { tensorRole } from '../models/tensor-role';
+import type { RowNorms, TensorDifference } from '../reports/compare';
 import type { PairSums } from './pair-task';
 import { type TensorPair, valueDtype } from './tensor-pairs';
 

@@ -1,7 +1,7 @@
 /** The tensors of two models side by side: which can be compared, and what stands alone or has another shape. */
 import { type Dtype, isWeightDtype } from '../formats/dtype';
-import type { Model, ModelTensor } from '../merge/inputs/model';
-import { elementCount } from '../merge/inputs/open-model';
+import type { Model, ModelTensor } from '../inputs/model';
+import { elementCount } from '../inputs/open-model';
 import { inTensorOrder } from '../models/tensor-role';
 
 export interface TensorPair {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Checkpoint } from '../merge/inputs/checkpoint';
-import { memoryFolder } from '../merge/inputs/memory-models.test.support';
+import type { Checkpoint } from '../inputs/checkpoint';
+import { memoryFolder } from '../inputs/memory-models.test.support';
 import { compareTokenizerFiles } from './tokenizer-difference';
 
 const side = (path: string, files: Record<string, object | string>) =>

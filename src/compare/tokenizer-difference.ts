@@ -1,12 +1,13 @@
 /** Two tokenizers: the same tokens under the same ids, and text split alike? */
-import type { TokenizerComparison, TokenSample } from '../engine/protocol-compare';
+
 import { errorFacts } from '../errors';
 import { displayName } from '../formats/names';
 import { MAX_JSON_LENGTH, parseStrictJson } from '../formats/strict-json';
 import { tokenDifference, tokenDifferenceWords } from '../formats/token-difference';
 import { readTokenizerJson, TOKENIZER_JSON_RULES, type TokenizerTokens } from '../formats/tokenizer-json';
-import type { Checkpoint } from '../merge/inputs/checkpoint';
-import { readSmallText } from '../merge/inputs/header';
+import type { Checkpoint } from '../inputs/checkpoint';
+import { readSmallText } from '../inputs/header';
+import type { TokenizerComparison, TokenSample } from '../reports/compare';
 import { findFile, type ModelFolder } from '../sources/model-folder';
 import { jsonText } from './config-difference';
 

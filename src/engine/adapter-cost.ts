@@ -1,22 +1,22 @@
 /** Perplexity of an adapter that is about to be written, beside its base and the fine-tune it was extracted from. */
-import type { AdapterFile } from '../compare/adapter-file';
-import { ADAPTER, adapterFolder } from '../compare/merge-check';
-import type { EngineChoice } from '../compute/engine';
+import type { AdapterFile } from '../extract/adapter-file';
+import { ADAPTER, adapterFolder } from '../extract/merge-check';
 import { formatModelRef, parseModelRef } from '../formats/recipe';
-import { openAdapter } from '../merge/inputs/adapter';
+import { openAdapter } from '../inputs/adapter';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
+import type { BackendChoice } from '../reports/backend';
+import type { ExtractLoraReport } from '../reports/compare';
 import { findFile } from '../sources/model-folder';
 import { runEvaluation } from './evaluate-job';
 import { requireClean } from './merge-job';
 import type { OpenModels } from './models';
-import type { ExtractLoraReport } from './protocol-compare';
 
 export interface AdapterCostOptions {
   base: string;
   finetuned: string;
   input: { text: string } | { ids: number[] };
-  engine: EngineChoice;
+  engine: BackendChoice;
   models: OpenModels;
   signal: AbortSignal;
   /** Which of the three is running, and the share of it that is done. */

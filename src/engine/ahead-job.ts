@@ -1,15 +1,14 @@
 /** What a merge needs before it begins: importance or a Gram merge of its models, and λ where the recipe leaves it open. */
-import { type CountedEngine, countedEngine } from '../compute/counted-engine';
-import type { EngineChoice } from '../compute/engine';
+import { type CountedBackend, countedBackend } from '../backend/counted-backend';
+import { type CalibrationSource, SELF } from '../calibration/calibration';
+import { findLambda } from '../calibration/find-lambda';
+import { calibrationChoice } from '../calibration/plan-problems';
+import { importanceKind, prepareImportance } from '../calibration/prepare';
+import type { Contributor, OpenReader } from '../calibration/readings';
 import { AmalgamError } from '../errors';
 import { WRITING_RESIDENT_BYTES } from '../evaluate/generate';
 import type { Recipe } from '../formats/recipe';
 import type { RunnerOptions } from '../forward/runner';
-import { type CalibrationSource, SELF } from '../importance/calibration';
-import { findLambda } from '../importance/find-lambda';
-import { calibrationChoice } from '../importance/plan-problems';
-import { importanceKind, prepareImportance } from '../importance/prepare';
-import type { Contributor, OpenReader } from '../importance/readings';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
@@ -17,13 +16,14 @@ import { inputName } from '../merge/plan/shards';
 import { wantsLambda, withLambda } from '../merge/plan/with-lambda';
 import type { Prepared } from '../merge/tensor/prepared';
 import { resolveArchitecture } from '../models/resolve';
+import type { BackendChoice } from '../reports/backend';
+import type { AheadReport } from '../reports/importance';
+import type { Progress, WorkAhead } from '../reports/job';
 import { beginSha256 } from '../sources/sha256';
-import { openEngine } from './choose-engine';
+import { openBackend } from './choose-engine';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
 import { hashInputs } from './output-files';
-import type { AheadReport } from './protocol-importance';
-import type { Progress, WorkAhead } from './protocol-job';
 import { openModelOn, plannedConfig } from './running-model';
 
 export interface Ahead {
@@ -35,7 +35,7 @@ export interface Ahead {
 
 export interface AheadOptions {
   models: OpenModels;
-  engine: EngineChoice;
+  engine: BackendChoice;
   signal: AbortSignal;
   onProgress(progress: AheadProgress): void;
 }
@@ -87,7 +87,7 @@ export async function workAhead(plan: Plan, options: AheadOptions): Promise<Ahea
   const wanted = wantsLambda(plan.recipe);
   if (!kind && !wanted) return undefined;
   const { models, signal } = options;
-  const engine = countedEngine(await openEngine(options.engine));
+  const engine = countedBackend(await openBackend(options.engine));
   const meter = stageMeter(options.onProgress);
   let inputs: Inputs | undefined;
   try {
@@ -171,7 +171,7 @@ async function singlePlan(model: string, models: OpenModels): Promise<Plan> {
 }
 
 interface OpenContext {
-  engine: CountedEngine;
+  engine: CountedBackend;
   models: OpenModels;
   read: Inputs['read'];
   signal: AbortSignal;

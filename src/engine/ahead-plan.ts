@@ -1,6 +1,6 @@
 /** What a plan says of the work ahead of it. */
-import { aheadBytes, aheadProblems, calibrationChoice } from '../importance/plan-problems';
-import { importanceKind } from '../importance/prepare';
+import { aheadBytes, aheadProblems, calibrationChoice } from '../calibration/plan-problems';
+import { importanceKind } from '../calibration/prepare';
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan/plan';
 import type { Architecture } from '../models/architecture';

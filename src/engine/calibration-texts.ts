@@ -1,7 +1,8 @@
 /** The texts that models can be calibrated on, or their token ids, by the name a recipe uses: those given in this session, and the sample's. */
+
+import type { CalibrationText } from '../reports/importance';
 import { sampleCalibrationText } from '../sources/sample';
 import { SAMPLE_TEXTS } from '../sources/sample-files';
-import type { CalibrationText } from './protocol-importance';
 
 /** The calibration texts of the sample. */
 export const sampleCalibrationNames: readonly string[] = SAMPLE_TEXTS.flatMap(([file]) =>

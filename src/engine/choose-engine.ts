@@ -1,17 +1,18 @@
-import type { ComputeEngine, EngineChoice, EngineKind } from '../compute/engine';
-import { createCpuEngine } from '../cpu/cpu-engine';
-import { createRemoteEngine, type LanePort } from '../cpu/remote-engine';
-import { adapterFacts, findAdapter } from '../gpu/adapter';
-import { createGpuEngine } from '../gpu/gpu-engine';
+import type { Backend } from '../backend/backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { createThreadBackend, type ThreadPort } from '../backend/cpu/thread-backend';
+import { adapterFacts, findAdapter } from '../backend/gpu/adapter';
+import { createGpuBackend } from '../backend/gpu/gpu-backend';
+import type { BackendChoice, BackendKind } from '../reports/backend';
 import { giveBack } from '../sources/spare-arrays';
 import { trustedWorkerUrl } from '../trusted-worker-url';
-import laneUrl from './cpu-lane.worker.ts?worker&url';
-import type { EngineFacts } from './protocol';
+import type { WorkerFacts } from '../worker/api';
+import laneUrl from '../worker/thread.worker.ts?worker&url';
 
 /** What WebGPU is here, and the engine `auto` takes: WebGPU unless there is no adapter or only a software one. */
-export async function engineFacts(): Promise<Pick<EngineFacts, 'auto' | 'webgpu' | 'cpu'>> {
+export async function backendFacts(): Promise<Pick<WorkerFacts, 'auto' | 'webgpu' | 'cpu'>> {
   const found = await findAdapter();
-  const cpu = { adapter: createCpuEngine().adapter };
+  const cpu = { adapter: createCpuBackend().adapter };
   if ('why' in found) {
     return {
       auto: 'cpu',
@@ -28,9 +29,9 @@ export async function engineFacts(): Promise<Pick<EngineFacts, 'auto' | 'webgpu'
 }
 
 /** Opens the engine asked for. @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none */
-export async function openEngine(choice: EngineChoice): Promise<ComputeEngine> {
-  const kind: EngineKind = choice === 'auto' ? (await engineFacts()).auto : choice;
-  return kind === 'webgpu' ? createGpuEngine() : createCpuEngine();
+export async function openBackend(choice: BackendChoice): Promise<Backend> {
+  const kind: BackendKind = choice === 'auto' ? (await backendFacts()).auto : choice;
+  return kind === 'webgpu' ? createGpuBackend() : createCpuBackend();
 }
 
 /** Tensors under way at once on the processor: some wait for their turn to be written while others are computed. */
@@ -48,14 +49,14 @@ const LANES_BYTES = { tiles: 96 * 2 ** 20, kept: 192 * 2 ** 20 };
  * @param most lanes that may be opened
  * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
  */
-export async function openMergeEngines(
-  choice: EngineChoice,
+export async function openMergeBackends(
+  choice: BackendChoice,
   elements: number,
   most = MOST_LANES,
-): Promise<[engine: ComputeEngine, ...lanes: ComputeEngine[]]> {
-  const kind: EngineKind = choice === 'auto' ? (await engineFacts()).auto : choice;
-  if (kind === 'webgpu') return [await createGpuEngine()];
-  const own = createCpuEngine();
+): Promise<[engine: Backend, ...lanes: Backend[]]> {
+  const kind: BackendKind = choice === 'auto' ? (await backendFacts()).auto : choice;
+  if (kind === 'webgpu') return [await createGpuBackend()];
+  const own = createCpuBackend();
   if (elements < LANES_FROM || most === 1) return [own];
   return openLanes(own.adapter, Math.min(most, navigator.hardwareConcurrency + WAITING_LANES));
 }
@@ -70,24 +71,24 @@ const EVALUATION_LANES_FROM = 2e9;
  * @param multiplyAdds of all of them together
  * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
  */
-export async function openEvaluationEngines(
-  choice: EngineChoice,
+export async function openEvaluationBackends(
+  choice: BackendChoice,
   models: number,
   multiplyAdds: number,
-): Promise<[engine: ComputeEngine, ...lanes: ComputeEngine[]]> {
-  const first = await openEngine(choice);
+): Promise<[engine: Backend, ...lanes: Backend[]]> {
+  const first = await openBackend(choice);
   if (first.kind === 'webgpu' || models < 2 || multiplyAdds < EVALUATION_LANES_FROM) return [first];
   const count = Math.min(models, navigator.hardwareConcurrency);
   return count < 2 ? [first] : openLanes(first.adapter, count);
 }
 
-function openLanes(adapter: string, wanted: number): [ComputeEngine, ...ComputeEngine[]] {
+function openLanes(adapter: string, wanted: number): [Backend, ...Backend[]] {
   const count = Math.min(wanted, MOST_LANES);
   const share = { tileBytes: LANES_BYTES.tiles / count, keptBytes: LANES_BYTES.kept / count };
-  const open = () => createRemoteEngine(startLane(), adapter, share, giveBack);
+  const open = () => createThreadBackend(startLane(), adapter, share, giveBack);
   return [open(), ...Array.from({ length: count - 1 }, open)];
 }
 
-function startLane(): LanePort {
+function startLane(): ThreadPort {
   return new Worker(trustedWorkerUrl(laneUrl), { type: 'module', name: 'amalgam-cpu-lane' });
 }

@@ -1,11 +1,11 @@
 /** Collapsing layers, from a reference to a committed checkpoint; and only measuring what could be collapsed. */
 
+import type { Backend } from '../backend/backend';
 import { collapseCard } from '../collapse/collapse-card';
 import { type CollapsePlan, collapsePlan, type DepthModel } from '../collapse/collapse-plan';
 import { collapseNotes } from '../collapse/collapse-words';
 import { checkPlanner, findStack, leastLayers, settledPlanner, surveyDepth } from '../collapse/search';
 import { type CollapseKind, removedLayers, removeLayers, type Stack, wholeStack } from '../collapse/stack';
-import type { ComputeEngine } from '../compute/engine';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../evaluate/perplexity';
 import type { Tokenizer } from '../evaluate/tokenizer';
 import { DEFAULT_SHARD_BYTES } from '../formats/recipe';
@@ -15,10 +15,17 @@ import type { Plan } from '../merge/plan/plan';
 import { inputName, planShards } from '../merge/plan/shards';
 import { runPlan } from '../merge/run/run';
 import { AMALGAM_VERSION } from '../merge/version';
+import type {
+  CollapseProgress,
+  CollapseReport,
+  CollapseRequest,
+  MeasureDepthReport,
+  MeasureDepthRequest,
+} from '../reports/collapse';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { ShardWriter } from '../write/shard-writer';
-import { openEngine } from './choose-engine';
+import { openBackend } from './choose-engine';
 import {
   cutCalibration,
   depthModelOf,
@@ -32,13 +39,6 @@ import type { Inputs } from './inputs';
 import type { OpenModels } from './models';
 import { dataBytes, hashInputs, writeIndex, writeSmallFiles } from './output-files';
 import { type ProgressMeter, progressMeter } from './progress';
-import type {
-  CollapseProgress,
-  CollapseReport,
-  CollapseRequest,
-  MeasureDepthReport,
-  MeasureDepthRequest,
-} from './protocol-collapse';
 
 /**
  * Block influence, angular distances and, where asked for, the similarity curve of a model.
@@ -57,11 +57,11 @@ export async function runMeasureDepth(
   const begin = performance.now();
   const model = depthModelOf(whole, models);
   const calibration = await cutCalibration(request.calibration, lazyTokenizer(model, models, signal));
-  let engine: ComputeEngine | undefined;
+  let engine: Backend | undefined;
   let inputs: Inputs | undefined;
   const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
   try {
-    engine = await openEngine(request.engine);
+    engine = await openBackend(request.engine);
     inputs = await openDepthInputs(model, models, meter, signal);
     const options = searchOptions(model, calibration, { engine, inputs }, meter, signal);
     const { measure, curve } = await surveyDepth(request.curve, options);
@@ -109,13 +109,13 @@ export async function runCollapse(
   const tokenizer = lazyTokenizer(model, models, signal);
   const calibration = await cutCalibration(request.calibration, tokenizer);
   const evaluation = await evaluationInput(request, tokenizer);
-  let engine: ComputeEngine | undefined;
+  let engine: Backend | undefined;
   let inputs: Inputs | undefined;
   let destination: Destination | undefined;
   const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
   try {
     // what can refuse does so before anything is downloaded
-    engine = await openEngine(request.engine);
+    engine = await openBackend(request.engine);
     destination = await openDestination(request.destination);
     inputs = await openDepthInputs(model, models, meter, signal);
     const opened = { engine, inputs };
@@ -206,7 +206,7 @@ async function measureCost(
   input: EvaluateInput,
   model: DepthModel,
   stack: Stack,
-  opened: { engine: ComputeEngine; inputs: Inputs },
+  opened: { engine: Backend; inputs: Inputs },
   meter: ProgressMeter<CollapseProgress>,
   signal: AbortSignal,
 ): Promise<NonNullable<CollapseReport['perplexity']>> {
@@ -230,7 +230,7 @@ async function measureCost(
 }
 
 interface WriteTools {
-  engine: ComputeEngine;
+  engine: Backend;
   inputs: Inputs;
   destination: Destination;
   models: OpenModels;

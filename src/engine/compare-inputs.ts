@@ -1,11 +1,11 @@
 /** What comparing and extracting have in common: the two models, their files, and the progress of going through them. */
 import { openSides, type Sides, weightFiles } from '../compare/sides';
-import type { ReadTensor } from '../merge/tensor/read-tensor';
+import type { ReadTensor } from '../inputs/read-tensor';
+import type { CompareProgress } from '../reports/compare';
 import { bytesToDownload } from '../store/cached-source';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
 import type { ProgressMeter } from './progress';
-import type { CompareProgress } from './protocol-compare';
 
 /** Opens both models, those of the Hub pinned to a commit. Only headers and configs are read. */
 export async function openBoth(

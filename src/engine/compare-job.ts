@@ -1,23 +1,23 @@
 /** One comparison from two references to a report and, where there is a destination, its files. */
 
+import type { Backend } from '../backend/backend';
 import { comparingLanes } from '../compare/compare-lanes';
 import { compareModels } from '../compare/compare-models';
 import { bytesToCompare, requireShared } from '../compare/compare-tensors';
 import { reportFiles } from '../compare/report-files';
 import { DEFAULT_THRESHOLD } from '../compare/tensor-difference';
 import { pairElements, pairTensors, type TensorPair } from '../compare/tensor-pairs';
-import type { ComputeEngine } from '../compute/engine';
 import { AmalgamError } from '../errors';
+import type { CompareProgress, CompareReport, CompareRequest } from '../reports/compare';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { writeText } from '../write/write-text';
-import { openEngine, openMergeEngines } from './choose-engine';
+import { openBackend, openMergeBackends } from './choose-engine';
 import { openBoth, openBothFiles } from './compare-inputs';
 import type { Inputs } from './inputs';
 import { secondsOf } from './merge-job';
 import type { OpenModels } from './models';
 import { progressMeter } from './progress';
-import type { CompareProgress, CompareReport, CompareRequest } from './protocol-compare';
 
 const DEFAULT_TOP = 20;
 
@@ -36,8 +36,8 @@ export async function runCompare(
   const sides = await openBoth(request, models);
   const pairs = pairTensors(sides.base, sides.tuned);
   requireShared(sides.base, sides.tuned, pairs);
-  let engines: ComputeEngine[] = [];
-  let other: ComputeEngine | undefined;
+  let engines: Backend[] = [];
+  let other: Backend | undefined;
   let inputs: Inputs | undefined;
   let destination: Destination | undefined;
   const meter = progressMeter<CompareProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
@@ -45,10 +45,10 @@ export async function runCompare(
     // what can refuse does so before anything is downloaded
     // one engine alone where two are timed beside each other
     engines = request.timeEngines
-      ? [await openEngine(request.engine)]
-      : await openMergeEngines(request.engine, elementsOf(pairs.shared), lanesFor(pairs.shared));
-    const [engine, ...lanes] = engines as [ComputeEngine, ...ComputeEngine[]];
-    if (request.timeEngines) other = await openEngine(engine.kind === 'cpu' ? 'webgpu' : 'cpu');
+      ? [await openBackend(request.engine)]
+      : await openMergeBackends(request.engine, elementsOf(pairs.shared), lanesFor(pairs.shared));
+    const [engine, ...lanes] = engines as [Backend, ...Backend[]];
+    if (request.timeEngines) other = await openBackend(engine.kind === 'cpu' ? 'webgpu' : 'cpu');
     destination = request.destination && (await openDestination(request.destination));
     const opened = await openBothFiles(sides, models, meter, signal);
     inputs = opened.inputs;

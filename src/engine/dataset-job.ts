@@ -2,13 +2,13 @@
 import { readText, textColumns } from '../dataset/read-text';
 import { textKind } from '../dataset/text-kind';
 import { AmalgamError } from '../errors';
+import type { DatasetColumns, DatasetFacts, DatasetRequest, DatasetText } from '../reports/dataset';
+import type { RunningProgress } from '../reports/evaluate';
 import { type HubDataset, openHubDataset } from '../sources/hub-dataset';
 import type { Hub } from '../sources/hub-request';
 import type { ModelFile, ModelFolder } from '../sources/model-folder';
 import type { OpenSource } from '../store/blob-source';
 import { openCached, openForHeader } from '../store/cached-source';
-import type { DatasetColumns, DatasetFacts, DatasetRequest, DatasetText } from './protocol-dataset';
-import type { RunningProgress } from './protocol-run';
 
 /** A file up to this size is downloaded whole, verified and kept; of a larger one the parts needed are read in place. */
 const KEPT_BYTES = 64 << 20;

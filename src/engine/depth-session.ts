@@ -1,20 +1,21 @@
 /** A model opened to be looked at layer by layer: engine, weights within reach, calibration tokens. */
+
+import type { Backend } from '../backend/backend';
 import { calibrationFacts, cutTexts, DEFAULT_WINDOW } from '../collapse/calibration';
 import { collapsePlan, type DepthModel, depthModel } from '../collapse/collapse-plan';
 import type { OpenedStack, SearchOptions } from '../collapse/search';
 import type { Stack } from '../collapse/stack';
-import type { ComputeEngine } from '../compute/engine';
 import type { Tokenizer } from '../evaluate/tokenizer';
 import type { Sequence } from '../forward/chunk';
 import { openRunner } from '../forward/runner';
 import type { Plan } from '../merge/plan/plan';
+import type { Calibration, CalibrationFacts, CollapseProgress, CollapseStep } from '../reports/collapse';
 import { bytesToDownload } from '../store/cached-source';
 import { type Inputs, openInputs } from './inputs';
 import { requireClean } from './merge-job';
 import type { OpenModels } from './models';
 import { openPlannedWeights } from './planned-weights';
 import type { ProgressMeter } from './progress';
-import type { Calibration, CalibrationFacts, CollapseProgress, CollapseStep } from './protocol-collapse';
 import { plannedTokenizer } from './running-model';
 
 /** The model of a clean copy plan. @throws what `requireClean` and `depthModel` throw */
@@ -81,7 +82,7 @@ export async function openDepthInputs(
 export function searchOptions(
   model: DepthModel,
   { sequences, window }: CutCalibration,
-  opened: { engine: ComputeEngine; inputs: Inputs },
+  opened: { engine: Backend; inputs: Inputs },
   meter: ProgressMeter<CollapseProgress>,
   signal: AbortSignal,
 ): SearchOptions {
@@ -102,7 +103,7 @@ export function searchOptions(
 export async function openStack(
   model: DepthModel,
   stack: Stack,
-  { engine, inputs }: { engine: ComputeEngine; inputs: Inputs },
+  { engine, inputs }: { engine: Backend; inputs: Inputs },
 ): Promise<OpenedStack> {
   const { plan, config } = collapsePlan(model, stack);
   const weights = await openPlannedWeights(plan, engine, inputs.read, false);

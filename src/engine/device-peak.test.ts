@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { diskFolder } from '../../e2e/disk-folder';
-import { countedEngine } from '../compute/counted-engine';
-import type { ComputeEngine, EngineBuffer } from '../compute/engine';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import type { Backend, BackendBuffer } from '../backend/backend';
+import { countedBackend } from '../backend/counted-backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { generate } from '../evaluate/generate';
 import { evaluate } from '../evaluate/perplexity';
 import { GREEDY } from '../evaluate/sampler';
@@ -51,15 +51,15 @@ const outerBytes = (stored: ReadonlyMap<string, FileTensor>) =>
 type Kind = 'weights' | 'keys and values' | 'activations' | 'merging';
 
 /** An engine that keeps the books: the most bytes there ever were of each kind, and layers there at once. */
-function bookkept(inner: ComputeEngine) {
-  const counted = countedEngine(inner);
+function bookkept(inner: Backend) {
+  const counted = countedBackend(inner);
   const now = new Map<Kind, number>();
   const most = new Map<Kind, number>();
   const layers = new Map<number, number>();
   let together = 0;
   /** While a tensor is merged, what is allocated belongs to merging. */
   let merging = 0;
-  const kinds = new Map<EngineBuffer, Kind>();
+  const kinds = new Map<BackendBuffer, Kind>();
   const kindOf = (label: string): Kind => {
     if (merging > 0) return 'merging';
     if (/^(keys|values) of layer/.test(label)) return 'keys and values';
@@ -75,7 +75,7 @@ function bookkept(inner: ComputeEngine) {
     else layers.set(layer, left);
     together = Math.max(together, layers.size);
   };
-  const engine: ComputeEngine = Object.create(counted, {
+  const engine: Backend = Object.create(counted, {
     allocate: {
       value: (byteLength: number, label: string) => {
         const buffer = counted.allocate(byteLength, label);
@@ -85,7 +85,7 @@ function bookkept(inner: ComputeEngine) {
       },
     },
     free: {
-      value: (buffer: EngineBuffer) => {
+      value: (buffer: BackendBuffer) => {
         counted.free(buffer);
         book(kinds.get(buffer)!, buffer.label, -buffer.byteLength);
       },
@@ -133,7 +133,7 @@ test('a stored model: two layers, activations that do not grow with its depth, k
 }, async () => {
   const activations: number[] = [];
   for (const depth of [2, 4]) {
-    const books = bookkept(createCpuEngine());
+    const books = bookkept(createCpuBackend());
     const architecture = architectureOf(depth);
     const runner = openRunner(books.engine, architecture, sourceOf(shallow(depth)), options);
     await run(runner);
@@ -160,9 +160,9 @@ test('a model that writes: layers stay as far as they fit into what is allowed, 
   const depth = 6;
   const stored = shallow(depth);
   const two = twoLayers(depth);
-  const whole = openRunner(createCpuEngine(), architectureOf(depth), sourceOf(stored), options).weightBytes;
+  const whole = openRunner(createCpuBackend(), architectureOf(depth), sourceOf(stored), options).weightBytes;
   for (const residentBytes of [two, Math.floor((two + whole) / 2), whole]) {
-    const books = bookkept(createCpuEngine());
+    const books = bookkept(createCpuBackend());
     const limits = { ...options, residentBytes };
     const runner = openRunner(books.engine, architectureOf(depth), sourceOf(stored), limits);
     await generate(runner, [sequences[1]!.ids], { maxTokens: 3, sampling: GREEDY });
@@ -194,7 +194,7 @@ test('a merge computed as it is read: one layer beside what merging takes, and n
     amalgam: {},
   };
   const plan = await makePlan(recipe, (ref) => models.open(ref), methodById);
-  const books = bookkept(createCpuEngine());
+  const books = bookkept(createCpuBackend());
   const read = (ref: { folder: string; file: string; begin: number }, begin: number, end: number) =>
     models
       .file(ref.folder, ref.file)
@@ -207,7 +207,7 @@ test('a merge computed as it is read: one layer beside what merging takes, and n
       books.whileMerging(() => weights.read(name, begin, end)),
   };
   const depth = 6;
-  const stored = bookkept(createCpuEngine());
+  const stored = bookkept(createCpuBackend());
   const plain = openRunner(stored.engine, architectureOf(depth), sourceOf(shallow(depth)), options);
   await run(plain);
   const runner = openRunner(books.engine, architectureOf(depth), source, options);

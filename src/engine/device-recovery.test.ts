@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
-import type { ComputeEngine } from '../compute/engine';
+import type { Backend } from '../backend/backend';
 import { AmalgamError, type ErrorCode } from '../errors';
 import { deviceRecovery } from './device-recovery';
 
 const MINUTE = 60_000;
 const TILE = 2 ** 22;
 const failure = (code: ErrorCode) => new AmalgamError(code, 'It failed.', 'Do this.');
-const fresh = {} as ComputeEngine;
+const fresh = {} as Backend;
 
-function recovery(reopen: () => Promise<ComputeEngine> = async () => fresh) {
+function recovery(reopen: () => Promise<Backend> = async () => fresh) {
   const clock = { now: 0 };
   const notes: string[] = [];
-  const replaced: ComputeEngine[] = [];
+  const replaced: Backend[] = [];
   const recover = deviceRecovery({
     reopen,
     replace: (engine) => replaced.push(engine),

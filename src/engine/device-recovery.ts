@@ -1,4 +1,4 @@
-import type { ComputeEngine } from '../compute/engine';
+import type { Backend } from '../backend/backend';
 import { AmalgamError } from '../errors';
 import type { Recover } from '../merge/run/run-workspace';
 
@@ -9,9 +9,9 @@ const LEAST_TILE = (1024 * 1024) / 4;
 
 export interface DeviceRecoveryOptions {
   /** Opens another engine of the same kind. */
-  reopen(): Promise<ComputeEngine>;
+  reopen(): Promise<Backend>;
   /** Closes the engine that failed and puts the other in its place. */
-  replace(engine: ComputeEngine): void;
+  replace(engine: Backend): void;
   /** Says what happened, in a sentence. */
   tell(note: string): void;
   /** Milliseconds; tests vary it. */
@@ -55,8 +55,8 @@ export function deviceRecovery(options: DeviceRecoveryOptions): Recover {
     }
   };
 
-  async function renew(failure: AmalgamError): Promise<ComputeEngine> {
-    let engine: ComputeEngine;
+  async function renew(failure: AmalgamError): Promise<Backend> {
+    let engine: Backend;
     try {
       engine = await options.reopen();
     } catch (cause) {

@@ -5,14 +5,14 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DISPATCH_WORK } from '../compute/dispatch-work';
-import type { ComputeEngine, EngineBuffer } from '../compute/engine';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import type { Backend, BackendBuffer } from '../backend/backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { DISPATCH_WORK } from '../backend/dispatch-work';
+import { factorDamped, inverseTransposed } from '../calibration/factor';
+import { formFor, openGram } from '../calibration/gram';
+import { enqueueProduct, rowChunks } from '../calibration/row-chunks';
 import { createQueue } from '../forward/queue';
-import { factorDamped, inverseTransposed } from '../importance/factor';
-import { formFor, openGram } from '../importance/gram';
-import { enqueueProduct, rowChunks } from '../importance/row-chunks';
-import type { TensorRef } from '../merge/inputs/tensor-view';
+import type { TensorRef } from '../inputs/tensor-view';
 import { contractModel, mergeModel, variantsOf } from '../merge/methods/contract.cases';
 import { methods } from '../merge/methods/index';
 import type { TensorPlan } from '../merge/plan/plan';
@@ -79,13 +79,13 @@ const MOST_ROWS = 151_936;
 const MOST_COLS = 28_672;
 
 /** An engine that counts and does nothing; what is read is zero. */
-function idleEngine(count: Count, device: { software: boolean; maxBufferBytes: number }): ComputeEngine {
+function idleEngine(count: Count, device: { software: boolean; maxBufferBytes: number }): Backend {
   return {
     kind: 'webgpu',
     adapter: 'none',
     ...device,
     seconds: { upload: 0, compute: 0, readback: 0 },
-    allocate: (byteLength, label): EngineBuffer => ({ byteLength, label }),
+    allocate: (byteLength, label): BackendBuffer => ({ byteLength, label }),
     free() {},
     write() {},
     clear() {},
@@ -96,11 +96,11 @@ function idleEngine(count: Count, device: { software: boolean; maxBufferBytes: n
 }
 
 /** An engine that counts what another one runs. */
-function countingEngine(count: Count, engine: ComputeEngine): ComputeEngine {
+function countingEngine(count: Count, engine: Backend): Backend {
   return new Proxy(engine, {
-    get(target, key: keyof ComputeEngine) {
+    get(target, key: keyof Backend) {
       if (key !== 'run') return target[key];
-      const run: ComputeEngine['run'] = (kernel, dispatch) => {
+      const run: Backend['run'] = (kernel, dispatch) => {
         count.add(kernel.id, dispatch.params, dispatch.elements);
         target.run(kernel, dispatch);
       };
@@ -111,7 +111,7 @@ function countingEngine(count: Count, engine: ComputeEngine): ComputeEngine {
 
 describe.each(CLASSES)('on $name no dispatch is longer than it may be', ({ limit, ...device }) => {
   it('merging with any method', async () => {
-    const cpu = createCpuEngine();
+    const cpu = createCpuBackend();
     for (const method of methods) {
       const count = new Count();
       for (const variant of variantsOf(method)) {

@@ -1,6 +1,6 @@
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../evaluate/perplexity';
 import type { Tokenizer } from '../evaluate/tokenizer';
-import type { EvaluateReport, EvaluateRequest, RunningProgress } from './protocol-run';
+import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
 import { openRunningModel, type RunningOptions } from './running-model';
 
 /**

@@ -3,18 +3,18 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
 import { diskFolder } from '../../e2e/disk-folder';
-import { createCpuEngine } from '../cpu/cpu-engine';
-import { localPort } from '../cpu/local-port.test.support';
-import { createRemoteEngine } from '../cpu/remote-engine';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { localPort } from '../backend/cpu/local-port.test.support';
+import { createThreadBackend } from '../backend/cpu/thread-backend';
 import type { Recipe } from '../formats/recipe';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
-import { allKernels } from './all-kernels';
+import type { EvaluateManyRequest, EvaluateReport, RunTarget } from '../reports/evaluate';
+import { allKernels } from '../worker/all-kernels';
 import { runEvaluation } from './evaluate-job';
 import { runEvaluations } from './evaluate-many-job';
 import { requireClean } from './merge-job';
 import { openModels } from './models';
-import type { EvaluateManyRequest, EvaluateReport, RunTarget } from './protocol-run';
 
 const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const text = readFileSync(join(SAMPLES, 'texts/common.eval.txt'), 'utf8').slice(0, 240);
@@ -89,10 +89,10 @@ const values = ({ outcomes }: { outcomes: ({ report: EvaluateReport } | { error:
 const threads = vi.hoisted(() => ({ count: 0 }));
 vi.mock('./choose-engine', async (load) => ({
   ...(await load<typeof import('./choose-engine')>()),
-  openEvaluationEngines: async () => {
+  openEvaluationBackends: async () => {
     const open = () =>
-      createRemoteEngine(localPort(allKernels), 'a thread', { tileBytes: 2 ** 24, keptBytes: 2 ** 24 });
-    return threads.count === 0 ? [createCpuEngine()] : Array.from({ length: threads.count }, open);
+      createThreadBackend(localPort(allKernels), 'a thread', { tileBytes: 2 ** 24, keptBytes: 2 ** 24 });
+    return threads.count === 0 ? [createCpuBackend()] : Array.from({ length: threads.count }, open);
   },
 }));
 

@@ -3,7 +3,7 @@
  * so what is read of a file for one is there for the others; nothing is written. On the processor each core has models
  * of its own.
  */
-import { type CountedEngine, countedEngine } from '../compute/counted-engine';
+import { type CountedBackend, countedBackend } from '../backend/counted-backend';
 import { AmalgamError, errorFacts } from '../errors';
 import {
   checkInput,
@@ -19,18 +19,18 @@ import { inputName } from '../merge/plan/shards';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
-import { bytesToDownload } from '../store/cached-source';
-import { openEvaluationEngines } from './choose-engine';
-import { tokenize } from './evaluate-job';
-import { type Inputs, openInputs } from './inputs';
-import type { OpenModels } from './models';
 import type {
   EvaluatedModel,
   EvaluateManyReport,
   EvaluateManyRequest,
   RunningProgress,
   RunTarget,
-} from './protocol-run';
+} from '../reports/evaluate';
+import { bytesToDownload } from '../store/cached-source';
+import { openEvaluationBackends } from './choose-engine';
+import { tokenize } from './evaluate-job';
+import { type Inputs, openInputs } from './inputs';
+import type { OpenModels } from './models';
 import { type ReadingClock, readingClock } from './reading-clock';
 import { downloadMeter, openModelOn, plannedConfig, type RunningModel } from './running-model';
 import { type SharedSources, shareSources } from './shared-source';
@@ -97,8 +97,8 @@ export async function runEvaluations(
     }
   }
   const work = entries.reduce((sum, { plan }) => sum + weightsOf(plan), 0) * mostTokens(inputs);
-  const opened = await openEvaluationEngines(request.engine, entries.length, work);
-  const engines = opened.map(countedEngine);
+  const opened = await openEvaluationBackends(request.engine, entries.length, work);
+  const engines = opened.map(countedBackend);
   const batches = cutBatches(entries, inputs);
   let bytesRead = 0;
   try {
@@ -129,7 +129,7 @@ export async function runEvaluations(
 interface Batch {
   batch: readonly Entry[];
   /** Models are dealt out among them. */
-  engines: readonly CountedEngine[];
+  engines: readonly CountedBackend[];
   shared: SharedSources;
   request: EvaluateManyRequest;
   protocol: EvaluateProtocol;
@@ -231,7 +231,7 @@ async function runBatch(work: Batch): Promise<void> {
 
 async function start(
   entry: Entry,
-  engine: CountedEngine,
+  engine: CountedBackend,
   files: Inputs,
   { batch, engines, request, protocol, options, models }: Batch,
   encoded: Map<string, EvaluateInput[]>,

@@ -1,21 +1,22 @@
 /** One extraction from two references to a committed adapter: weights, card, and the config last. */
-import { type AdapterFile, readEntry } from '../compare/adapter-file';
-import { extractLora } from '../compare/extract-lora';
-import { checkExtraction } from '../compare/extract-refusals';
-import { DEFAULT_MAX_RANK } from '../compare/rank-choice';
-import type { ComputeEngine } from '../compute/engine';
-import type { ReadTensor } from '../merge/tensor/read-tensor';
+
+import type { Backend } from '../backend/backend';
+import { type AdapterFile, readEntry } from '../extract/adapter-file';
+import { extractLora } from '../extract/extract-lora';
+import { checkExtraction } from '../extract/extract-refusals';
+import { DEFAULT_MAX_RANK } from '../extract/rank-choice';
+import type { ReadTensor } from '../inputs/read-tensor';
+import type { CompareProgress, ExtractLoraReport, ExtractLoraRequest } from '../reports/compare';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { ShardWriter } from '../write/shard-writer';
 import { writeText } from '../write/write-text';
 import { adapterPerplexity } from './adapter-cost';
-import { openEngine } from './choose-engine';
+import { openBackend } from './choose-engine';
 import { openBoth, openBothFiles } from './compare-inputs';
 import type { Inputs } from './inputs';
 import type { OpenModels } from './models';
 import { type ProgressMeter, progressMeter } from './progress';
-import type { CompareProgress, ExtractLoraReport, ExtractLoraRequest } from './protocol-compare';
 
 /** Whole tensors are copied in pieces of this size. */
 const COPY_BYTES = 8 * 2 ** 20;
@@ -48,13 +49,13 @@ export async function runExtractLora(
     ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
   } as const;
   checkExtraction(choices);
-  let engine: ComputeEngine | undefined;
+  let engine: Backend | undefined;
   let inputs: Inputs | undefined;
   let destination: Destination | undefined;
   const meter = progressMeter<CompareProgress>(onProgress, () => engine);
   try {
     // what can refuse does so before anything is downloaded
-    engine = await openEngine(request.engine);
+    engine = await openBackend(request.engine);
     destination = await openDestination(request.destination);
     const opened = await openBothFiles({ base, tuned, notes }, models, meter, signal);
     inputs = opened.inputs;

@@ -1,7 +1,7 @@
 import { AmalgamError } from '../errors';
 import { renderChat } from '../evaluate/chat-template';
 import { generate, WRITING_RESIDENT_BYTES } from '../evaluate/generate';
-import type { GenerateReport, GenerateRequest } from './protocol-run';
+import type { GenerateReport, GenerateRequest } from '../reports/evaluate';
 import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
 
 /**

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { type FakeHub, READER_TOKEN, startFakeHub } from '../../e2e/fake-hub';
+import type { HubWait } from '../reports/sign-in';
 import { openHubModel } from '../sources/hub';
 import { openHubSession } from './hub-session';
-import type { HubWait } from './protocol-sign-in';
 
 async function withHub(act: (hub: FakeHub) => Promise<void>): Promise<void> {
   const files = { 'config.json': '{"model_type":"llama"}', 'w.bin': new Uint8Array(100) };

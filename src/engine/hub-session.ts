@@ -1,12 +1,12 @@
 /** The hub the session talks to: its address, the token, a sign-in on its way, and what is waited for. */
 import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL } from '../formats/hub-id';
+import type { HubWait } from '../reports/sign-in';
 import type { Hub } from '../sources/hub-request';
 import { beginSignIn, finishSignIn, type SignIn } from '../sources/hub-sign-in';
-import type { EngineApi } from './protocol';
-import type { HubWait } from './protocol-sign-in';
+import type { WorkerApi } from '../worker/api';
 
-export interface HubSession extends Pick<EngineApi, 'setHub' | 'beginSignIn' | 'finishSignIn' | 'hubWaits'> {
+export interface HubSession extends Pick<WorkerApi, 'setHub' | 'beginSignIn' | 'finishSignIn' | 'hubWaits'> {
   /** The hub as it is now. While its address stays it is one object, so that models already open follow its token. */
   hub(): Hub;
 }

@@ -1,18 +1,18 @@
 /** The masks of a recipe's contributors as files: for other tools, and to look at. */
 
+import { importanceKind } from '../calibration/prepare';
 import { AmalgamError } from '../errors';
 import { buildSafetensorsHeader, type PlannedTensor } from '../formats/safetensors-write';
-import { importanceKind } from '../importance/prepare';
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan/plan';
 import { requirePrepared } from '../merge/tensor/prepared';
+import type { ImportanceReport, ImportanceRequest } from '../reports/importance';
+import type { Progress } from '../reports/job';
 import { openDestination } from '../write/open-destination';
 import { writeText } from '../write/write-text';
 import { aheadMessage, workAhead } from './ahead-job';
 import { requireClean } from './merge-job';
 import type { OpenModels } from './models';
-import type { ImportanceReport, ImportanceRequest } from './protocol-importance';
-import type { Progress } from './protocol-job';
 
 /**
  * Works out the masks of a plan and writes `masks.safetensors`, a tensor of bytes [rows, ⌈cols/8⌉] for every mask with

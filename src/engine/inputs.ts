@@ -1,8 +1,8 @@
 /** The weight files a job reads: downloaded where they are on the Hub, opened, closed together. */
 
+import { readingRows } from '../inputs/read-rows';
+import type { ReadTensor } from '../inputs/read-tensor';
 import { inputName } from '../merge/plan/shards';
-import { readingRows } from '../merge/tensor/read-rows';
-import type { ReadTensor } from '../merge/tensor/read-tensor';
 import type { OpenSource } from '../store/blob-source';
 import { openCached } from '../store/cached-source';
 import type { OpenModels } from './models';

@@ -1,7 +1,7 @@
 import { AmalgamError } from '../errors';
 import { parseRecipe } from '../formats/recipe-yaml';
+import type { InterruptedRun } from '../reports/merge';
 import { discardInterrupted, listInterruptedOutputs } from '../write/interrupted-runs';
-import type { InterruptedRun } from './protocol-merge';
 import { isRunHeld } from './run-lock';
 import { storageFacts } from './storage-facts';
 

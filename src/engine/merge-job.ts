@@ -1,27 +1,28 @@
 /** One merge from a clean plan to a committed output: download, hash, run, small files, index last. */
-import type { ComputeEngine, EngineSeconds } from '../compute/engine';
+import type { Backend, BackendSeconds } from '../backend/backend';
 import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
 import { methodById } from '../merge/methods';
-import type { Plan, ShardPlan } from '../merge/plan/plan';
+import type { Plan } from '../merge/plan/plan';
 import { finishShards, inputName } from '../merge/plan/shards';
 import { runPlan } from '../merge/run/run';
 import { measuredTensors } from '../merge/run/whole-model';
 import type { Prepared } from '../merge/tensor/prepared';
 import { AMALGAM_VERSION } from '../merge/version';
+import type { Progress } from '../reports/job';
+import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import type { ResumePoint } from '../write/resume-point';
 import type { RunJournal } from '../write/run-journal';
+import type { ShardPlan } from '../write/shard-plan';
 import { aheadMessage, workAhead } from './ahead-job';
-import { openEngine, openMergeEngines } from './choose-engine';
+import { openBackend, openMergeBackends } from './choose-engine';
 import { deviceRecovery } from './device-recovery';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
 import { dataBytes, hashInputs, writeIndex, writeSmallFiles } from './output-files';
 import { type ProgressMeter, progressMeter } from './progress';
-import type { Progress } from './protocol-job';
-import type { MergeReport, MergeRequest } from './protocol-merge';
 import { openRunRecord, type RunRecord } from './run-record';
 
 /** Failures that would come again: what is written is of no use then. */
@@ -48,7 +49,7 @@ export async function runMerge(
     onProgress: (progress) => onProgress(aheadMessage(progress)),
   });
   const plan = ahead?.plan ?? planned;
-  let engines: ComputeEngine[] = [];
+  let engines: Backend[] = [];
   const meter = progressMeter(onProgress, () => ({ seconds: secondsOf(engines) }));
   let inputs: Inputs | undefined;
   let destination: Destination | undefined;
@@ -58,8 +59,8 @@ export async function runMerge(
     const record = await openRunRecord(destination, request.resume ?? false);
     const begun = record.found?.begun.engine;
     const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
-    engines = await openMergeEngines(request.engine === 'auto' && begun ? begun : request.engine, elements);
-    const [engine, ...lanes] = engines as [ComputeEngine, ...ComputeEngine[]];
+    engines = await openMergeBackends(request.engine === 'auto' && begun ? begun : request.engine, elements);
+    const [engine, ...lanes] = engines as [Backend, ...Backend[]];
     await record.begin(plan, engine);
     if (!record.found) await destination.requireRoom?.(plan.bytesToWrite);
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
@@ -142,9 +143,9 @@ interface ShardWork {
   prepared: Prepared | undefined;
   shardPlans: readonly ShardPlan[];
   request: MergeRequest;
-  engine: ComputeEngine;
-  lanes: readonly ComputeEngine[];
-  replaceEngine(fresh: ComputeEngine): void;
+  engine: Backend;
+  lanes: readonly Backend[];
+  replaceEngine(fresh: Backend): void;
   record: RunRecord;
   done: ResumePoint;
   inputs: Inputs;
@@ -165,7 +166,7 @@ async function mergeShards(work: ShardWork) {
     });
   if (measuredTensors(plan, methodById).length === 0) beginMerging();
   const recover = deviceRecovery({
-    reopen: () => openEngine(engine.kind),
+    reopen: () => openBackend(engine.kind),
     replace: work.replaceEngine,
     tell: (note) => meter.tell(note),
   });
@@ -206,8 +207,8 @@ async function mergeShards(work: ShardWork) {
 }
 
 /** What all engines have spent together: more than the time that has passed where several work at once. */
-export function secondsOf(engines: readonly ComputeEngine[]): EngineSeconds {
-  const sum = (stage: keyof EngineSeconds) => engines.reduce((all, { seconds }) => all + seconds[stage], 0);
+export function secondsOf(engines: readonly Backend[]): BackendSeconds {
+  const sum = (stage: keyof BackendSeconds) => engines.reduce((all, { seconds }) => all + seconds[stage], 0);
   return { upload: sum('upload'), compute: sum('compute'), readback: sum('readback') };
 }
 

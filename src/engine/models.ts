@@ -3,13 +3,13 @@ import { AmalgamError } from '../errors';
 import { parseHubId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import { formatModelRef, parseModelRef, type RepoRef } from '../formats/recipe';
-import { describeModel, type OpenModel, openModel } from '../merge/inputs/open-model';
+import { describeModel, type OpenModel, openModel } from '../inputs/open-model';
+import type { ModelFacts } from '../reports/models';
 import { openHubModel } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { openForHeader } from '../store/cached-source';
 import { type CalibrationTexts, calibrationTexts } from './calibration-texts';
-import type { ModelFacts } from './protocol-models';
 
 export interface OpenModels {
   /** Opens a folder under the name it has, or the one given. Opening the same name again replaces it. */

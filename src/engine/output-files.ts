@@ -1,10 +1,11 @@
 /** What a job writes besides the shards, and the hashes of what it reads. */
 import { buildShardIndex, SHARD_INDEX } from '../formats/shard-index';
-import type { Plan, ShardPlan } from '../merge/plan/plan';
+import type { Plan } from '../merge/plan/plan';
 import { inputName } from '../merge/plan/shards';
 import { sha256Of } from '../sources/sha256';
 import { openCached } from '../store/cached-source';
 import type { Destination } from '../write/destination';
+import type { ShardPlan } from '../write/shard-plan';
 import type { Inputs } from './inputs';
 import type { OpenModels } from './models';
 

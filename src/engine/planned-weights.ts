@@ -2,17 +2,17 @@
  * The weights of a plan as the forward pass reads them, without a merged checkpoint anywhere: stored tensors are read
  * where they lie, plain LoRA updates are handed over as their factors, everything else is computed when it is read.
  */
-import type { ComputeEngine } from '../compute/engine';
+import type { Backend } from '../backend/backend';
 import { isWeightDtype } from '../formats/dtype';
 import type { LowRankUpdate, StoredWeight, WeightSource } from '../forward/weight-source';
+import { loadFactorValues } from '../inputs/factor-values';
+import type { ReadTensor } from '../inputs/read-tensor';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { measuredTensors, measureWholeModel } from '../merge/run/whole-model';
 import { type ComputeSettings, computeTensor, openComputed, openWorkspaceFor } from '../merge/tensor/compute';
-import { loadFactorValues } from '../merge/tensor/factors';
 import type { Prepared } from '../merge/tensor/prepared';
-import type { ReadTensor } from '../merge/tensor/read-tensor';
 import type { Workspace } from '../merge/tensor/workspace';
 
 export interface PlannedWeights extends WeightSource {
@@ -29,7 +29,7 @@ export interface PlannedWeights extends WeightSource {
  */
 export async function openPlannedWeights(
   plan: Plan,
-  engine: ComputeEngine,
+  engine: Backend,
   read: ReadTensor,
   exact: boolean,
   prepared?: Prepared,
@@ -110,7 +110,7 @@ export interface MergedTensors {
 export async function openMerged(
   plan: Plan,
   computed: readonly TensorPlan[],
-  engine: ComputeEngine,
+  engine: Backend,
   read: ReadTensor,
   prepared: Prepared | undefined,
 ): Promise<MergedTensors> {

@@ -1,13 +1,13 @@
 /** The statistics pass from a plan to the profiles of its tensors. */
-import type { ComputeEngine } from '../compute/engine';
+import type { Backend } from '../backend/backend';
 import type { Plan } from '../merge/plan/plan';
 import { measureProfiles, profiledTensors } from '../merge/profile/profile';
-import { openMergeEngines } from './choose-engine';
+import type { ProfileProgress, ProfileReport, ProfileRequest } from '../reports/profile';
+import { openMergeBackends } from './choose-engine';
 import { type Inputs, openInputs } from './inputs';
 import { requireClean, secondsOf } from './merge-job';
 import type { OpenModels } from './models';
 import { progressMeter } from './progress';
-import type { ProfileProgress, ProfileReport, ProfileRequest } from './protocol-profile';
 
 /**
  * Measures the task vectors of a plan; nothing is merged or written.
@@ -22,15 +22,15 @@ export async function runProfile(
 ): Promise<ProfileReport> {
   requireClean(plan);
   const begin = performance.now();
-  let engines: ComputeEngine[] = [];
+  let engines: Backend[] = [];
   let inputs: Inputs | undefined;
   const meter = progressMeter<ProfileProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
   try {
     const wanted = profiledTensors(plan);
     const elements = wanted.reduce((sum, t) => sum + t.elements, 0);
     // as many lanes as cores: none has to wait for another's turn, as those of a merge have
-    engines = await openMergeEngines(request.engine, elements, navigator.hardwareConcurrency);
-    const [engine, ...lanes] = engines as [ComputeEngine, ...ComputeEngine[]];
+    engines = await openMergeBackends(request.engine, elements, navigator.hardwareConcurrency);
+    const [engine, ...lanes] = engines as [Backend, ...Backend[]];
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
     inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
     meter.begin('measuring', elements, wanted.length);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import type { Progress, TensorReport } from '../reports/job';
 import { progressMeter } from './progress';
-import type { Progress, TensorReport } from './protocol-job';
 
 it('throttles, keeps finished tensors for the next message, and takes the rate from the recent past', () => {
   let time = 0;

@@ -1,5 +1,5 @@
-import type { ComputeEngine } from '../compute/engine';
-import type { Progress, StageSeconds } from './protocol-job';
+import type { Backend } from '../backend/backend';
+import type { Progress, StageSeconds } from '../reports/job';
 
 /** Messages go out at most this often; finished tensors wait for the next one. */
 const INTERVAL_MS = 100;
@@ -36,7 +36,7 @@ export interface ProgressMeter<P extends AnyProgress = Progress> {
 /** A meter that sends to `send`; compute stages are read off the engine, once there is one. */
 export function progressMeter<P extends AnyProgress = Progress>(
   send: (progress: P) => void,
-  engine: () => Pick<ComputeEngine, 'seconds'> | undefined,
+  engine: () => Pick<Backend, 'seconds'> | undefined,
   now: () => number = () => performance.now(),
 ): ProgressMeter<P> {
   const own = { read: 0, write: 0 };

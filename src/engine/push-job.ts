@@ -1,12 +1,12 @@
 /** A finished output, from this browser's storage or the person's folder, to a model repository on the Hub. */
 import { AmalgamError } from '../errors';
+import type { PushProgress, PushReport, PushRequest, PushSource, PushTarget } from '../reports/push';
 import { fileSource } from '../sources/file-source';
 import type { Hub } from '../sources/hub-request';
 import { createRepo, pushTarget, type UploadFile, uploadFiles } from '../sources/hub-upload';
 import { sha256Of } from '../sources/sha256';
 import { finishedFiles } from '../write/finished-files';
 import { progressMeter } from './progress';
-import type { PushProgress, PushReport, PushRequest, PushSource, PushTarget } from './protocol-push';
 
 /** The repository that an output would go to, and which of its files would be replaced. */
 export async function lookAtTarget(hub: Hub, repo: string, source: PushSource): Promise<PushTarget> {

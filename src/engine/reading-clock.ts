@@ -1,4 +1,4 @@
-import type { ReadTensor } from '../merge/tensor/read-tensor';
+import type { ReadTensor } from '../inputs/read-tensor';
 
 export interface ReadingClock {
   read: ReadTensor;

@@ -3,8 +3,8 @@
  * tab) and tells the others how far it is. They may ask it to let go.
  */
 import { AmalgamError } from '../errors';
-import type { Progress } from './protocol-job';
-import type { MergeRequest, RunElsewhere } from './protocol-merge';
+import type { Progress } from '../reports/job';
+import type { MergeRequest, RunElsewhere } from '../reports/merge';
 
 const LOCK = 'amalgam-run';
 const CHANNEL = 'amalgam-run';

@@ -1,15 +1,17 @@
 /** The journal of one merge: written as it goes, read when an interrupted one is resumed. */
-import type { EngineKind } from '../compute/engine';
+
 import { AmalgamError } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
-import type { Plan, ShardPlan } from '../merge/plan/plan';
+import type { Plan } from '../merge/plan/plan';
 import type { ShardSink } from '../merge/run/run';
+import type { BackendKind } from '../reports/backend';
+import type { TensorReport } from '../reports/job';
 import { beginSha256 } from '../sources/sha256';
 import type { Destination, WrittenShard } from '../write/destination';
 import { findResumePoint, type ResumePoint } from '../write/resume-point';
 import { type JournalEntry, journalLine, type RunJournal, readJournal } from '../write/run-journal';
+import type { ShardPlan } from '../write/shard-plan';
 import { ShardWriter } from '../write/shard-writer';
-import type { TensorReport } from './protocol-job';
 
 /** A shard in the making is made durable at most this often: a kill loses that much work and two tensors, no more. */
 const CHECKPOINT_MS = 500;
@@ -25,7 +27,7 @@ export interface RunRecord {
   /** What the journal of an interrupted run says; undefined for a new one. */
   readonly found: RunJournal | undefined;
   /** Notes what is merged and on what. @throws RunChanged when the interrupted run was of something else */
-  begin(plan: Plan, engine: { kind: EngineKind; adapter: string }): Promise<void>;
+  begin(plan: Plan, engine: { kind: BackendKind; adapter: string }): Promise<void>;
   /**
    * Notes the output that is written from here on, and finds what an interrupted run has done of it.
    * @throws RunChanged when its headers were others: an input has changed

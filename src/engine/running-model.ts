@@ -1,28 +1,28 @@
 /** A model made ready to run: its plan, its weights as they are read, its tokenizer. */
-import { type CountedEngine, countedEngine } from '../compute/counted-engine';
-import type { EngineChoice } from '../compute/engine';
+import { type CountedBackend, countedBackend } from '../backend/counted-backend';
 import { AmalgamError } from '../errors';
 import { type ChatTemplate, chatTemplateOf } from '../evaluate/chat-template';
 import { endTokens } from '../evaluate/generate';
 import { checkVocabulary, createTokenizer, type Tokenizer, tokenizerConfig } from '../evaluate/tokenizer';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
+import type { ReadTensor } from '../inputs/read-tensor';
 import type { Plan } from '../merge/plan/plan';
 import type { Prepared } from '../merge/tensor/prepared';
-import type { ReadTensor } from '../merge/tensor/read-tensor';
 import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
+import type { BackendChoice } from '../reports/backend';
+import type { RunningProgress } from '../reports/evaluate';
 import { openCached } from '../store/cached-source';
-import { openEngine } from './choose-engine';
+import { openBackend } from './choose-engine';
 import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
 import { openPlannedWeights } from './planned-weights';
-import type { RunningProgress } from './protocol-run';
 
 export interface RunningModel {
   runner: Runner;
   /** Counts everything the device holds: weights, activations, and what merging takes. */
-  engine: CountedEngine;
+  engine: CountedBackend;
   /** Ids that end a text. */
   ends: readonly number[];
   /** @throws AmalgamError `TokenizerUnsupported`, `TokenizerInvalid`, `VocabularyMismatch` */
@@ -37,7 +37,7 @@ export interface RunningModel {
 export interface RunningOptions {
   plan: Plan;
   models: OpenModels;
-  engine: EngineChoice;
+  engine: BackendChoice;
   /** Keep f32 where a stored model meets its adapter: see {@link openPlannedWeights}. */
   exact: boolean;
   /** What was worked out ahead of the plan (ahead-job.ts). */
@@ -53,7 +53,7 @@ export interface RunningOptions {
  */
 export async function openRunningModel(options: RunningOptions): Promise<RunningModel> {
   const { plan, models, signal } = options;
-  const engine = countedEngine(await openEngine(options.engine));
+  const engine = countedBackend(await openBackend(options.engine));
   let inputs: Inputs | undefined;
   const close = () => {
     inputs?.close();
@@ -93,7 +93,7 @@ export interface ModelToOpen {
 }
 
 /** Weights and runner on an engine that stays the caller's, as its files do. @throws as {@link openRunningModel} */
-export async function openModelOn(engine: CountedEngine, model: ModelToOpen): Promise<RunningModel> {
+export async function openModelOn(engine: CountedBackend, model: ModelToOpen): Promise<RunningModel> {
   const { plan, models, signal, config, architecture } = model;
   const weights = await openPlannedWeights(plan, engine, model.read, model.exact, model.prepared);
   try {

@@ -1,6 +1,6 @@
 /** The opened models, with the outputs of stages among them under the names of the stages. */
 import { AmalgamError } from '../errors';
-import type { OpenModel } from '../merge/inputs/open-model';
+import type { OpenModel } from '../inputs/open-model';
 import { findFile } from '../sources/model-folder';
 import type { OpenModels } from './models';
 

@@ -5,17 +5,17 @@
  */
 import { AmalgamError } from '../errors';
 import type { Recipe, RecipeStage } from '../formats/recipe';
-import { openModel } from '../merge/inputs/open-model';
+import { openModel } from '../inputs/open-model';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
+import type { Progress } from '../reports/job';
+import type { MergeReport, MergeRequest } from '../reports/merge';
 import { fileSource } from '../sources/file-source';
 import type { ModelFile } from '../sources/model-folder';
 import { sha256Of } from '../sources/sha256';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { requireClean, runMerge } from './merge-job';
 import type { OpenModels } from './models';
-import type { Progress } from './protocol-job';
-import type { MergeReport, MergeRequest } from './protocol-merge';
 import { stagedModels } from './staged-models';
 import { planStages } from './stages-plan';
 import { storageFacts } from './storage-facts';

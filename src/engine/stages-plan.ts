@@ -1,13 +1,13 @@
 /** The plans of all stages of a recipe, made from headers alone: what a stage will write is known from its plan. */
 import type { Recipe } from '../formats/recipe';
-import { openModel } from '../merge/inputs/open-model';
+import { openModel } from '../inputs/open-model';
 import type { MergeMethod } from '../merge/method';
 import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
 import { planFacts } from '../merge/plan/plan-facts';
 import { plannedOutput } from '../merge/plan/planned-output';
+import type { PlanFacts, PlanProblem } from '../reports/plan';
 import type { OpenModels } from './models';
-import type { PlanFacts, PlanProblem } from './protocol-plan';
 import { stagedModels } from './staged-models';
 
 export interface StagedPlan {

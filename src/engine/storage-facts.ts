@@ -2,11 +2,11 @@ import { errorFacts } from '../errors';
 import { listBlobs, sweepBlobs } from '../store/blobs';
 import { storageFolder } from '../store/opfs-file';
 import { sweepSmallFiles } from '../store/small-files';
+import type { WorkerFacts } from '../worker/api';
 import { sweepOutputs } from '../write/finished-outputs';
-import type { EngineFacts } from './protocol';
 
 /** Whether the browser lets this page keep files, found out by trying. */
-export async function storageFacts(): Promise<EngineFacts['storage']> {
+export async function storageFacts(): Promise<WorkerFacts['storage']> {
   try {
     await storageFolder('blobs');
     return { available: true };

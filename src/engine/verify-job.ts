@@ -1,8 +1,8 @@
 import { AmalgamError } from '../errors';
 import { inputName } from '../merge/plan/shards';
+import type { MergeReport, MergeRequest, VerifyReport, VerifyRequest } from '../reports/merge';
 import { sha256Of } from '../sources/sha256';
 import type { OpenModels } from './models';
-import type { MergeReport, MergeRequest, VerifyReport, VerifyRequest } from './protocol-merge';
 
 /**
  * Merges again, by `merge`, and compares shard by shard.

@@ -1,7 +1,7 @@
 /** One tensor on both engines of the test browser: the bits are the same, and a difference is found where there is one. */
 import { expect, test } from 'vitest';
-import type { ComputeEngine } from '../compute/engine';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import type { Backend } from '../backend/backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import type { Recipe } from '../formats/recipe';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
@@ -22,7 +22,7 @@ const RECIPE: Recipe = {
   amalgam: {},
 };
 
-async function verify(name: string, open?: readonly (() => ComputeEngine)[]) {
+async function verify(name: string, open?: readonly (() => Backend)[]) {
   const models = openModels(() => ({ url: 'https://hub.invalid' }));
   for (const folder of sampleFolders()) await models.add(folder);
   const plan = await makePlan(RECIPE, (ref) => models.open(ref), methodById);
@@ -41,7 +41,7 @@ test('the engines give the same bits, and each says how long it took', async () 
 
 test('bits that are not the same are counted, and the largest difference is told', async () => {
   const wrong = () => {
-    const engine = createCpuEngine();
+    const engine = createCpuBackend();
     const { read } = engine;
     // the first element that is read back is another one: 0.5 in BF16
     engine.read = async (ranges) => {
@@ -51,7 +51,7 @@ test('bits that are not the same are counted, and the largest difference is told
     };
     return engine;
   };
-  const report = await verify(TENSOR, [createCpuEngine, wrong]);
+  const report = await verify(TENSOR, [createCpuBackend, wrong]);
   expect(report.differing).toBe(1);
   expect(report.largest).toBeGreaterThan(0.3);
   expect(report.largest).toBeLessThan(0.7);

@@ -1,18 +1,18 @@
 /** One tensor of a merge, computed on both engines: are the bits the same, and how fast is each? */
-import type { ComputeEngine } from '../compute/engine';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import type { Backend } from '../backend/backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { AmalgamError } from '../errors';
 import { isWeightDtype } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
-import { createGpuEngine } from '../gpu/gpu-engine';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { isComputed } from '../merge/run/lane';
 import type { Prepared } from '../merge/tensor/prepared';
+import type { RunningProgress } from '../reports/evaluate';
+import type { VerifyTensorReport } from '../reports/merge';
 import { openInputs } from './inputs';
 import type { OpenModels } from './models';
 import { openMerged } from './planned-weights';
-import type { VerifyTensorReport } from './protocol-merge';
-import type { RunningProgress } from './protocol-run';
 import { readingClock } from './reading-clock';
 import { downloadMeter } from './running-model';
 import { shareSources } from './shared-source';
@@ -24,7 +24,7 @@ export interface VerifyTensorOptions {
   signal: AbortSignal;
   onProgress(progress: RunningProgress): void;
   /** Tests vary them. */
-  open?: readonly (() => ComputeEngine | Promise<ComputeEngine>)[];
+  open?: readonly (() => Backend | Promise<Backend>)[];
 }
 
 /** Stored bytes that are kept for the second engine, so that both compute and neither waits for a disk. */
@@ -45,7 +45,7 @@ export async function runVerifyTensor(
     models,
     signal,
     onProgress,
-    open = [createCpuEngine, createGpuEngine],
+    open = [createCpuBackend, createGpuBackend],
   }: VerifyTensorOptions,
 ): Promise<VerifyTensorReport> {
   const tensor = plan.tensors.find((t) => t.name === name);
@@ -67,8 +67,8 @@ export async function runVerifyTensor(
   try {
     const engines: VerifyTensorReport['engines'] = [];
     const outputs: Uint8Array<ArrayBuffer>[] = [];
-    for (const openEngine of open) {
-      const engine = await openEngine();
+    for (const openBackend of open) {
+      const engine = await openBackend();
       try {
         const reading = readingClock(inputs.read);
         const merged = await openMerged(plan, [tensor], engine, reading.read, prepared);

@@ -1,12 +1,12 @@
 /** The sample model on the graphics device: perplexity as on typed arrays, greedy text as published. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ComputeEngine } from '../compute/engine';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import type { Backend } from '../backend/backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { parseModelConfig } from '../formats/model-config';
 import { type FileTensor, readTensors } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
-import { createGpuEngine } from '../gpu/gpu-engine';
 import { resolveArchitecture } from '../models/resolve';
 import { generate } from './generate';
 import { generateMany } from './generate-many';
@@ -22,19 +22,19 @@ const file = async (path: string) => {
 const text = async (path: string) => new TextDecoder().decode(await file(path));
 
 describe('the sample base on the graphics device', () => {
-  let gpu: ComputeEngine;
+  let gpu: Backend;
   let config: string;
   let tensors: Map<string, FileTensor>;
   let tokenizer: Tokenizer;
   beforeAll(async () => {
-    gpu = await createGpuEngine();
+    gpu = await createGpuBackend();
     config = await text('base/config.json');
     tensors = readTensors(await file('base/model.safetensors'));
     const files = { tokenizer: await text('base/tokenizer.json'), hasSentencePiece: false };
     tokenizer = createTokenizer(files, 'samples/base');
   });
   afterAll(() => gpu.close());
-  const open = (engine: ComputeEngine) =>
+  const open = (engine: Backend) =>
     openRunner(engine, resolveArchitecture(parseModelConfig(config, 'config.json')), sourceOf(tensors));
 
   it('is as surprised by each token as on typed arrays', async () => {
@@ -42,7 +42,7 @@ describe('the sample base on the graphics device', () => {
     const ids = [...tokenizer.prefix, ...tokenizer.encode(story)];
     const input = { ids, bos: 0, bytes: story.length };
     const protocol = { window: 128, stride: 64 };
-    const onCpu = await evaluate(open(createCpuEngine()), input, protocol, { perToken: true });
+    const onCpu = await evaluate(open(createCpuBackend()), input, protocol, { perToken: true });
     const onGpu = await evaluate(open(gpu), input, protocol, { perToken: true });
     expect(onGpu).toMatchObject({
       tokens: ids.length - 1,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { parseStrictJson } from '../formats/strict-json';
 import { loadGolden } from '../forward/golden.test.fixture';
 import { openRunner, type Runner } from '../forward/runner';
@@ -13,7 +13,7 @@ import { argmax, GREEDY } from './sampler';
 const openGolden = async (name: string, options = {}) => {
   const golden = await loadGolden(name, async (path) => new Uint8Array(readFileSync(path)));
   const runner = openRunner(
-    createCpuEngine(),
+    createCpuBackend(),
     resolveArchitecture(golden.config),
     sourceOf(golden.weights),
     options,

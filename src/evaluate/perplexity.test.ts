@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { GOLDEN_NAMES, loadGolden } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf, TIGHT } from '../forward/runner.test.cases';
@@ -39,7 +39,7 @@ describe('perplexity', { timeout: 60_000 }, () => {
 
   it.each(GOLDEN_NAMES)('of the golden %s in one window', async (name) => {
     const { config, weights, ids, facts } = await golden(name);
-    const runner = openRunner(createCpuEngine(), resolveArchitecture(config), sourceOf(weights));
+    const runner = openRunner(createCpuBackend(), resolveArchitecture(config), sourceOf(weights));
     const report = await evaluate(
       runner,
       { ids, bos: null },
@@ -74,7 +74,7 @@ describe('perplexity', { timeout: 60_000 }, () => {
   it('of several models layer by layer is that of each alone', async () => {
     const input = short('kitchen', 300);
     const protocol = { window: 64, stride: 32 };
-    const engine = createCpuEngine();
+    const engine = createCpuBackend();
     const runners = ['base', 'base+kitchen', 'workshop'].map((m) => openSample(m, {}, engine));
     const together = runners.map((runner) => startEvaluation(runner, [input], protocol));
     for (let more = true; more; ) {
@@ -115,7 +115,7 @@ describe('perplexity', { timeout: 60_000 }, () => {
     await expect(on([5])).rejects.toMatchObject({ code: 'TextTooShort' });
     await expect(on([5, 1024])).rejects.toMatchObject({ code: 'TokenOutOfRange' });
     const { config, weights } = await golden('gpt2');
-    const limited = openRunner(createCpuEngine(), resolveArchitecture(config), sourceOf(weights));
+    const limited = openRunner(createCpuBackend(), resolveArchitecture(config), sourceOf(weights));
     const long = { ids: Array.from({ length: 100 }, (_, i) => i), bos: null };
     await expect(evaluate(limited, long, DEFAULT_PROTOCOL)).rejects.toMatchObject({ code: 'ContextTooLong' });
     expect((await evaluate(limited, long, { window: 72, stride: 36 })).tokens).toBe(99);

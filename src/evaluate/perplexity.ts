@@ -1,8 +1,9 @@
 /** Perplexity of a text: how surprised a model is by each token, given those before. */
-import type { EvaluateReport } from '../engine/protocol-run';
+
 import { checkSequences } from '../forward/chunk';
 import type { Runner } from '../forward/runner';
 import type { Sweep } from '../forward/sweep';
+import type { EvaluateReport } from '../reports/evaluate';
 import { cutWindows, type Window } from './windows';
 
 export interface EvaluateInput {

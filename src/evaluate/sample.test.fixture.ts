@@ -1,6 +1,6 @@
 /** The sample family of public/samples, read from disk. */
 import { readFileSync } from 'node:fs';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { parseModelConfig } from '../formats/model-config';
 import { type FileTensor, readTensors, values } from '../forward/golden.test.fixture';
 import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
@@ -32,7 +32,7 @@ const readModel = (name: string) => readTensors(readBytes(`${name}/model.safeten
  * `base`, `workshop`, an adapter on the base (`base+kitchen`), or `task arithmetic, weight 0.5`: base + 0.5 · the three
  * differences, not rounded.
  */
-export function openSample(model: string, options: RunnerOptions = {}, engine = createCpuEngine()): Runner {
+export function openSample(model: string, options: RunnerOptions = {}, engine = createCpuBackend()): Runner {
   const config = parseModelConfig(readText('base/config.json'), 'config.json');
   const [checkpoint, adapter] = model.split('+') as [string, string?];
   const source =

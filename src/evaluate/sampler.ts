@@ -1,5 +1,5 @@
 /** Choosing the next token from its logits. */
-import { philox } from '../compute/philox';
+import { philox } from '../backend/philox';
 
 export interface Sampling {
   /** 0 takes the most probable token always. */

@@ -50,7 +50,7 @@ export function createTokenizer(files: TokenizerFiles, label: string): Tokenizer
     );
   }
   const config = files.config === undefined ? {} : tokenizerConfig(files.config, label);
-  const engine = openEngine(object(files.tokenizer, `${label}/tokenizer.json`), config, label);
+  const engine = openBackend(object(files.tokenizer, `${label}/tokenizer.json`), config, label);
   const encode = (text: string) => engine.encode(text, { add_special_tokens: false }).ids;
   const decode = (ids: readonly number[]) =>
     ids.length === 0 ? '' : engine.decode([...ids], { skip_special_tokens: true });
@@ -99,7 +99,7 @@ function object(text: string, fileName: string): Record<string, unknown> {
   throw invalid(`${fileName} is not an object.`);
 }
 
-function openEngine(
+function openBackend(
   tokenizer: Record<string, unknown>,
   config: Record<string, unknown>,
   label: string,

@@ -1,16 +1,16 @@
 /** One block over one chunk of rows: attention and MLP join the residual stream. */
-import type { EngineBuffer } from '../compute/engine';
+import type { BackendBuffer } from '../backend/backend';
 import {
   columnCount,
   GROUP_ROWS,
   GROUP_WORDS,
   groupAt,
   NO_WINDOW,
-} from '../compute/kernels/attention-groups';
-import { attentionMix } from '../compute/kernels/attention-mix';
-import { attentionScores } from '../compute/kernels/attention-scores';
-import { attentionSoftmax, attentionSoftmaxLine } from '../compute/kernels/attention-softmax';
-import { placeHeads } from '../compute/kernels/place-heads';
+} from '../backend/kernels/attention-groups';
+import { attentionMix } from '../backend/kernels/attention-mix';
+import { attentionScores } from '../backend/kernels/attention-scores';
+import { attentionSoftmax, attentionSoftmaxLine } from '../backend/kernels/attention-softmax';
+import { placeHeads } from '../backend/kernels/place-heads';
 import type { Attention, Block } from '../models/architecture';
 import type { LinearSite } from '../models/claim';
 import type { Chunk } from './chunk';
@@ -52,11 +52,11 @@ export interface Passage {
   /** Name of the chunk's stream in the workspace. */
   stream: string;
   /** Per row of the chunk: row among the keys, position. */
-  places: EngineBuffer;
+  places: BackendBuffer;
   /** The chunk's groups. */
-  groups: EngineBuffer;
-  keys: EngineBuffer;
-  values: EngineBuffer;
+  groups: BackendBuffer;
+  keys: BackendBuffer;
+  values: BackendBuffer;
   /** Called with the rows that enter linear layers, when they are on the device. */
   onSite?(site: LinearSite, weights: readonly DeviceLinear[], rows: RowBuffer): void | Promise<void>;
 }
@@ -224,7 +224,7 @@ function place(
   projected: RowBuffer,
   part: 'query' | 'key' | 'value',
   headNorm: DeviceNorm | undefined,
-  to: EngineBuffer,
+  to: BackendBuffer,
 ): void {
   const { headDim, rope } = attention;
   const heads = part === 'query' ? attention.heads : attention.keyValueHeads;

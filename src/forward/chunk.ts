@@ -1,6 +1,6 @@
 /** Sequences cut into chunks of rows: what goes through a block at once. */
 
-import { GROUP_ROWS } from '../compute/kernels/attention-groups';
+import { GROUP_ROWS } from '../backend/kernels/attention-groups';
 import { AmalgamError } from '../errors';
 import type { Architecture } from '../models/architecture';
 

@@ -1,5 +1,5 @@
 /** Weights on the device: linear layers in their storage dtype, cut into tiles of whole output rows; vectors in f32. */
-import type { EngineBuffer } from '../compute/engine';
+import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
@@ -25,14 +25,14 @@ export interface DeviceLinear {
 export interface DeviceTile {
   first: number;
   outputs: number;
-  weights: EngineBuffer;
-  bias?: EngineBuffer;
+  weights: BackendBuffer;
+  bias?: BackendBuffer;
 }
 
 /** y += scale · (x·inᵀ)·outᵀ: `into` [rank, inputs], `outOf` [outputs, rank], f32; rank filled up to a multiple of 4. */
 export interface DeviceLowRank {
-  into: EngineBuffer;
-  outOf: EngineBuffer;
+  into: BackendBuffer;
+  outOf: BackendBuffer;
   rank: number;
   scale: number;
 }
@@ -46,7 +46,7 @@ export interface WeightReader {
   /** Output rows [first, first + outputs) of a linear layer without bias and update, as one tile. */
   tile(linear: Linear, first: number, outputs: number, signal?: AbortSignal): Promise<DeviceTile>;
   /** A whole tensor as f32. */
-  vector(name: string, signal?: AbortSignal): Promise<EngineBuffer>;
+  vector(name: string, signal?: AbortSignal): Promise<BackendBuffer>;
   free(linear: DeviceLinear): void;
 }
 
@@ -183,7 +183,7 @@ async function loadLowRank(
   update: LowRankUpdate,
   linear: Linear,
   name: string,
-  upload: (values: ArrayBufferView<ArrayBuffer>, label: string) => EngineBuffer,
+  upload: (values: ArrayBufferView<ArrayBuffer>, label: string) => BackendBuffer,
   signal?: AbortSignal,
 ): Promise<DeviceLowRank> {
   const { rank, scale } = update;

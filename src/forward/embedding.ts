@@ -1,7 +1,7 @@
 /** Token ids → the stream that enters block 0. */
 
-import { DTYPE_CODE } from '../compute/kernels/decode';
-import { embed } from '../compute/kernels/embed';
+import { DTYPE_CODE } from '../backend/kernels/decode';
+import { embed } from '../backend/kernels/embed';
 import { weightBytes } from '../formats/dtype';
 import type { Chunk } from './chunk';
 import { TABLE_BYTES } from './embedding-table';

@@ -1,7 +1,7 @@
 /** Sweeps that begin in the middle, and the stream behind the final norm. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { resolveArchitecture } from '../models/resolve';
 import { loadGolden, values } from './golden.test.fixture';
 import { openRunner } from './runner';
@@ -13,7 +13,7 @@ const read = async (path: string) => new Uint8Array(await readFile(path));
 async function open(name: string, options = {}) {
   const golden = await loadGolden(name, read);
   const architecture = resolveArchitecture(golden.config);
-  return { golden, runner: openRunner(createCpuEngine(), architecture, sourceOf(golden.weights), options) };
+  return { golden, runner: openRunner(createCpuBackend(), architecture, sourceOf(golden.weights), options) };
 }
 
 describe('a sweep that begins in the middle', () => {

@@ -1,8 +1,8 @@
 /** The stream after the last block → losses or logits, a tile of the vocabulary at a time. */
-import type { EngineBuffer } from '../compute/engine';
-import { capLogits } from '../compute/kernels/cap-logits';
-import { gatherRows } from '../compute/kernels/gather-rows';
-import { LOG_SUM_SEGMENT, logSum } from '../compute/kernels/log-sum';
+import type { BackendBuffer } from '../backend/backend';
+import { capLogits } from '../backend/kernels/cap-logits';
+import { gatherRows } from '../backend/kernels/gather-rows';
+import { LOG_SUM_SEGMENT, logSum } from '../backend/kernels/log-sum';
 import type { Chunk, Sequence } from './chunk';
 import { streamName } from './embedding';
 import type { HeadTile, Model } from './model';
@@ -50,7 +50,7 @@ export interface HeadPass {
   tile(tile: HeadTile): Promise<void>;
   /** Buffers to read for the losses, and what to make of their bytes: −ln p of each wanted row's target, f64. */
   losses(): {
-    ranges: { buffer: EngineBuffer; byteLength: number }[];
+    ranges: { buffer: BackendBuffer; byteLength: number }[];
     fold(bytes: Uint8Array<ArrayBuffer>[]): Float64Array;
   };
   /** Logits of the wanted rows, [rows, vocab]. */

@@ -1,7 +1,7 @@
 /** Keys and values of earlier tokens, kept on the device between sweeps. */
-import type { EngineBuffer } from '../compute/engine';
-import { gatherRows } from '../compute/kernels/gather-rows';
-import { placeHeads } from '../compute/kernels/place-heads';
+import type { BackendBuffer } from '../backend/backend';
+import { gatherRows } from '../backend/kernels/gather-rows';
+import { placeHeads } from '../backend/kernels/place-heads';
 import { AmalgamError } from '../errors';
 import type { Architecture } from '../models/architecture';
 import type { Queue } from './queue';
@@ -22,8 +22,8 @@ export interface KvCache {
 }
 
 export interface CachedLayer {
-  keys: EngineBuffer;
-  values: EngineBuffer;
+  keys: BackendBuffer;
+  values: BackendBuffer;
   width: number;
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { generate } from '../evaluate/generate';
 import { argmax, GREEDY } from '../evaluate/sampler';
 import { inverseFrequencies, ropeTables } from '../models/rope';
@@ -62,7 +62,7 @@ describe('longrope', () => {
 
   it('generates the same with a cache and without', async () => {
     const architecture = withRope(LONG, { max_position_embeddings: 256 });
-    const runner = openRunner(createCpuEngine(), architecture, sourceOf(golden.weights), TIGHT);
+    const runner = openRunner(createCpuBackend(), architecture, sourceOf(golden.weights), TIGHT);
     // on one side of the 16 positions or the other from the first token to the last
     for (const [length, tokens] of [
       [4, 12],
@@ -97,7 +97,7 @@ it.each([
   const lengths = [10, 40, 16, 17];
   const sequences = lengths.map((length) => ({ ids: golden.ids.slice(0, length), from: 0 }));
   for (const options of [{}, TIGHT]) {
-    const runner = openRunner(createCpuEngine(), architecture, sourceOf(golden.weights), options);
+    const runner = openRunner(createCpuBackend(), architecture, sourceOf(golden.weights), options);
     const { logits } = await runner.sweep({ sequences, output: 'logits' });
     for (const [i, { ids }] of sequences.entries()) {
       const wanted = runOracle(architecture, weights, ids).logits.flatMap((row) => [...row]);

@@ -1,5 +1,5 @@
 /** An opened model: its architecture, its weights within reach, and the device's means to run it. */
-import type { EngineBuffer } from '../compute/engine';
+import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
 import { isWeightDtype, weightBytes } from '../formats/dtype';
 import type { Architecture, Block, Linear, Norm } from '../models/architecture';
@@ -22,7 +22,7 @@ import { rowWidths, type Widths, type Workspace } from './workspace';
 /** Weights outside the blocks and the head: small, loaded once. */
 export interface OuterWeights {
   projectIn?: DeviceLinear;
-  positions?: EngineBuffer;
+  positions?: BackendBuffer;
   embeddingNorm?: DeviceNorm;
   finalNorm?: DeviceNorm;
   projectOut?: DeviceLinear;

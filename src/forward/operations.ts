@@ -1,10 +1,10 @@
 /** The kernels of the forward pass as operations on rows; each enqueues one or a few dispatches. */
-import type { EngineBuffer } from '../compute/engine';
-import { ACTIVATION_CODE, activate } from '../compute/kernels/activate';
-import { addScaled } from '../compute/kernels/add-scaled';
-import { countNonFinite } from '../compute/kernels/count-non-finite';
-import { matmul, matmulForm, matmulWork } from '../compute/kernels/matmul';
-import { NORM_CODE, norm, normLine } from '../compute/kernels/norm';
+import type { BackendBuffer } from '../backend/backend';
+import { ACTIVATION_CODE, activate } from '../backend/kernels/activate';
+import { addScaled } from '../backend/kernels/add-scaled';
+import { countNonFinite } from '../backend/kernels/count-non-finite';
+import { matmul, matmulForm, matmulWork } from '../backend/kernels/matmul';
+import { NORM_CODE, norm, normLine } from '../backend/kernels/norm';
 import type { WeightDtype } from '../formats/dtype';
 import type { Mlp, Norm } from '../models/architecture';
 import type { DeviceLinear } from './device-weights';
@@ -12,21 +12,21 @@ import type { Queue } from './queue';
 
 /** f32 rows on the device: row r begins at r · stride. */
 export interface RowBuffer {
-  buffer: EngineBuffer;
+  buffer: BackendBuffer;
   stride: number;
 }
 
 /** A norm with its weights on the device. */
 export interface DeviceNorm {
   norm: Norm;
-  weight: EngineBuffer;
-  bias?: EngineBuffer;
+  weight: BackendBuffer;
+  bias?: BackendBuffer;
 }
 
 export interface Operations {
   readonly queue: Queue;
   /** Bound where a kernel wants a buffer it will not read. */
-  readonly nothing: EngineBuffer;
+  readonly nothing: BackendBuffer;
   /**
    * y[·, begin …] = x·Wᵀ + b, and the low-rank update where there is one.
    * @param scratch room for [rows, rank] of an update
@@ -37,11 +37,11 @@ export interface Operations {
     y: RowBuffer,
     begin: number,
     rows: number,
-    scratch: EngineBuffer,
+    scratch: BackendBuffer,
   ): void;
   /** y = x · (rows [first, first + outputs) of a weight buffer)ᵀ. */
   product(
-    weights: { buffer: EngineBuffer; dtype: WeightDtype; inputs: number; first: number; outputs: number },
+    weights: { buffer: BackendBuffer; dtype: WeightDtype; inputs: number; first: number; outputs: number },
     x: RowBuffer,
     y: RowBuffer,
     rows: number,
@@ -56,9 +56,9 @@ export interface Operations {
   ): void;
   activate(mlp: Mlp, x: RowBuffer, y: RowBuffer, rows: number): void;
   /** y += scale · x over `elements`. */
-  add(x: EngineBuffer, y: EngineBuffer, scale: number, elements: number): void;
+  add(x: BackendBuffer, y: BackendBuffer, scale: number, elements: number): void;
   /** counts[slot] += NaN and infinite elements of x. */
-  countNonFinite(x: EngineBuffer, elements: number, counts: EngineBuffer, slot: number): void;
+  countNonFinite(x: BackendBuffer, elements: number, counts: BackendBuffer, slot: number): void;
 }
 
 export function createOperations(queue: Queue): Operations {
@@ -66,12 +66,12 @@ export function createOperations(queue: Queue): Operations {
 
   const multiply = (
     weights: {
-      buffer: EngineBuffer;
+      buffer: BackendBuffer;
       dtype: WeightDtype;
       inputs: number;
       first: number;
       outputs: number;
-      bias?: EngineBuffer;
+      bias?: BackendBuffer;
     },
     x: RowBuffer,
     y: RowBuffer,

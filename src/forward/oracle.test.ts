@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { erf } from '../compute/special';
+import { erf } from '../backend/special';
 import { resolveArchitecture } from '../models/resolve';
 import {
   deviation,

@@ -2,7 +2,7 @@
  * The forward pass in f64, written as plainly as it can be: the truth the kernels are tested against. Reads the same
  * `Architecture` as the runner and shares no arithmetic with it but erf. Far too slow for anything but tests.
  */
-import { erf } from '../compute/special';
+import { erf } from '../backend/special';
 import type { Architecture, Attention, Block, Linear, Norm, Rope } from '../models/architecture';
 import { longAfter, ropeTables } from '../models/rope';
 

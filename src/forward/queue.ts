@@ -3,9 +3,10 @@
  * way. A graphics driver gives up on a device that is silent for seconds, and the proofs of execution of an engine
  * reach only so many dispatches back.
  */
-import { dispatchWork } from '../compute/dispatch-work';
-import type { BufferRange, ComputeEngine, Dispatch, EngineBuffer } from '../compute/engine';
-import type { Kernel } from '../compute/kernel';
+
+import type { Backend, BackendBuffer, BufferRange, Dispatch } from '../backend/backend';
+import { dispatchWork } from '../backend/dispatch-work';
+import type { Kernel } from '../backend/kernel';
 
 /** Multiply-adds under way before the queue waits: a second or so of a slow device of either kind. */
 const WORK_UNDER_WAY = { software: 1e9, gpu: 1e11 };
@@ -15,29 +16,29 @@ const DISPATCHES_UNDER_WAY = 512;
 const BYTES_UNDER_WAY = 256 << 20;
 
 export interface Queue {
-  readonly engine: ComputeEngine;
+  readonly engine: Backend;
   /** Bytes held now, and the most there ever were. */
   readonly bytes: number;
   readonly peakBytes: number;
   /** Most multiply-adds that one dispatch should have. */
   readonly dispatchWork: number;
   /** A zeroed buffer of at least `byteLength`, a multiple of 16 bytes long. @throws AmalgamError `GpuOutOfMemory` */
-  allocate(byteLength: number, label: string): EngineBuffer;
-  free(buffer: EngineBuffer | undefined): void;
-  write(buffer: EngineBuffer, byteOffset: number, data: ArrayBufferView<ArrayBuffer>): void;
+  allocate(byteLength: number, label: string): BackendBuffer;
+  free(buffer: BackendBuffer | undefined): void;
+  write(buffer: BackendBuffer, byteOffset: number, data: ArrayBufferView<ArrayBuffer>): void;
   /** Enqueues a dispatch; `work` is its multiply-adds, where they are many. */
   run<P extends string, B extends string>(
     kernel: Kernel<P, B>,
     dispatch: Dispatch<P, B>,
     work?: number,
   ): void;
-  /** Waits for the device when enough is under way; free otherwise. @throws what `ComputeEngine.read` throws */
+  /** Waits for the device when enough is under way; free otherwise. @throws what `Backend.read` throws */
   breathe(): Promise<void>;
-  /** Waits for everything and returns copies of the ranges. @throws what `ComputeEngine.read` throws */
+  /** Waits for everything and returns copies of the ranges. @throws what `Backend.read` throws */
   read(ranges: readonly BufferRange[]): Promise<Uint8Array<ArrayBuffer>[]>;
 }
 
-export function createQueue(engine: ComputeEngine): Queue {
+export function createQueue(engine: Backend): Queue {
   const limit = engine.software ? WORK_UNDER_WAY.software : WORK_UNDER_WAY.gpu;
   let bytes = 0;
   let peakBytes = 0;

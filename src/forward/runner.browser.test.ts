@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { ComputeEngine } from '../compute/engine';
-import { createGpuEngine } from '../gpu/gpu-engine';
+import type { Backend } from '../backend/backend';
+import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { resolveArchitecture } from '../models/resolve';
 import { deviation, GOLDEN_NAMES, goldenWeights, loadGolden } from './golden.test.fixture';
 import { runOracle } from './oracle';
@@ -14,18 +14,18 @@ const read = async (path: string) => {
   return new Uint8Array(await response.arrayBuffer());
 };
 
-describeGoldens('webgpu engine, legacy config', GOLDEN_NAMES, read, createGpuEngine, ROOMY, 'legacy');
+describeGoldens('webgpu engine, legacy config', GOLDEN_NAMES, read, createGpuBackend, ROOMY, 'legacy');
 describeGoldens(
   'webgpu engine, little room',
   ['gpt2', 'gemma3', 'opt_postnorm_proj'],
   read,
-  createGpuEngine,
+  createGpuBackend,
   TIGHT,
 );
 
 /** The software adapter of the tests in the guise of a real one, so that the barrier forms of the kernels run. */
 const asHardware = async () =>
-  Object.create(await createGpuEngine(), { software: { value: false } }) as ComputeEngine;
+  Object.create(await createGpuBackend(), { software: { value: false } }) as Backend;
 describeGoldens('webgpu engine, kernels of real GPUs', ['llama', 'gpt_neox'], read, asHardware, {});
 
 test.each([
@@ -35,7 +35,7 @@ test.each([
   const { weights, ids } = await loadGolden('llama', read);
   const config = new TextDecoder().decode(await read(LLAMA_CONFIG));
   const architecture = withRope(config, rope, { max_position_embeddings: 256 });
-  const engine = await createGpuEngine();
+  const engine = await createGpuBackend();
   const runner = openRunner(engine, architecture, sourceOf(weights));
   const sequences = [10, 40, 16, 17].map((length) => ({ ids: ids.slice(0, length), from: 0 }));
   const { logits } = await runner.sweep({ sequences, output: 'logits' });
@@ -56,8 +56,8 @@ test('NaN in a weight is told on the graphics device too', async () => {
   const key = 'model.layers.1.self_attn.q_proj.weight';
   const bytes = weights.get(key)!.bytes.slice();
   new Float32Array(bytes.buffer)[7] = Number.NaN;
-  const engine = await createGpuEngine();
-  for (const own of [engine, Object.create(engine, { software: { value: false } }) as ComputeEngine]) {
+  const engine = await createGpuBackend();
+  for (const own of [engine, Object.create(engine, { software: { value: false } }) as Backend]) {
     const source = sourceOf(new Map([...weights, [key, { ...weights.get(key)!, bytes }]]));
     const runner = openRunner(own, resolveArchitecture(config), source);
     const run = runner.sweep({ sequences: [{ ids, from: 1 }], output: 'loss' });

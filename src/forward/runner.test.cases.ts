@@ -1,6 +1,6 @@
 /** The runner against the goldens, on either engine: stream after every block, logits, losses, Gram matrices. */
 import { afterAll, describe, expect, it } from 'vitest';
-import type { ComputeEngine } from '../compute/engine';
+import type { Backend } from '../backend/backend';
 import type { WeightDtype } from '../formats/dtype';
 import { resolveArchitecture } from '../models/resolve';
 import {
@@ -47,16 +47,16 @@ export function describeGoldens(
   title: string,
   names: readonly string[],
   read: ReadFile,
-  openEngine: () => Promise<ComputeEngine>,
+  openBackend: () => Promise<Backend>,
   options: RunnerOptions,
   spelling: 'current' | 'legacy' = 'current',
 ): void {
   describe(title, () => {
-    let engine: Promise<ComputeEngine> | undefined;
+    let engine: Promise<Backend> | undefined;
     afterAll(async () => (await engine)?.close());
 
     it.each(names)('%s', async (name) => {
-      engine ??= openEngine();
+      engine ??= openBackend();
       const golden = await loadGolden(name, read);
       const legacy = spelling === 'legacy' ? golden.legacyConfig : undefined;
       const architecture = resolveArchitecture(legacy ?? golden.config);

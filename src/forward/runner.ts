@@ -1,5 +1,5 @@
 /** A model that runs: the door to the forward pass. */
-import type { ComputeEngine } from '../compute/engine';
+import type { Backend } from '../backend/backend';
 import type { Architecture } from '../models/architecture';
 import { linearSites } from '../models/claim';
 import { createKvCache, type KvCache } from './kv-cache';
@@ -32,7 +32,7 @@ const CHUNK_ROWS = { least: 32, most: 2048 };
 
 export interface Runner {
   readonly architecture: Architecture;
-  readonly engine: ComputeEngine;
+  readonly engine: Backend;
   /** Rows a sweep should not exceed, so that its streams stay within their room. */
   readonly rowsPerSweep: number;
   /** Bytes of all weights of blocks and head as stored, and of those that stay on the device. */
@@ -60,7 +60,7 @@ export interface Runner {
  *   has no place for, a dtype or width that no kernel handles), `AdapterUnsupported`
  */
 export function openRunner(
-  engine: ComputeEngine,
+  engine: Backend,
   architecture: Architecture,
   source: WeightSource,
   options: RunnerOptions = {},

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { ComputeEngine } from '../compute/engine';
-import { philox } from '../compute/philox';
-import { createCpuEngine } from '../cpu/cpu-engine';
+import type { Backend } from '../backend/backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { philox } from '../backend/philox';
 import { AmalgamError } from '../errors';
 import { encodeFromF32 } from '../formats/half';
 import { resolveArchitecture } from '../models/resolve';
@@ -25,7 +25,7 @@ const open = (
   golden: Golden,
   source: WeightSource,
   options: RunnerOptions = {},
-  engine = createCpuEngine(),
+  engine = createCpuBackend(),
 ) => openRunner(engine, resolveArchitecture(golden.config), source, options);
 const flat = (rows: Float64Array[]) => rows.flatMap((row) => [...row]);
 const floats = (n: number, seed: number) => {
@@ -126,7 +126,7 @@ describe('weights', { timeout: 60_000 }, () => {
     };
     const live = new Map<number, number>();
     let most = 0;
-    const engine = watchLayers(createCpuEngine(), live, () => {
+    const engine = watchLayers(createCpuBackend(), live, () => {
       most = Math.max(most, live.size);
     });
     const runner = open(golden, source, TIGHT, engine);
@@ -257,11 +257,11 @@ describe('refusals', () => {
 
   it('say that a text is longer than the memory of the device, before anything is run', async () => {
     const golden = await load('llama');
-    const inner = createCpuEngine();
+    const inner = createCpuBackend();
     const { attention } = resolveArchitecture(golden.config).blocks[0]!;
     const rows = 20;
     const maxBufferBytes = rows * attention.keyValueHeads * attention.headDim * 4;
-    const small: ComputeEngine = { ...inner, maxBufferBytes };
+    const small: Backend = { ...inner, maxBufferBytes };
     const runner = open(golden, sourceOf(golden.weights), TIGHT, small);
     const run = (length: number) =>
       codeOf(() => runner.sweep({ sequences: [{ ids: golden.ids.slice(0, length) }], output: 'none' }));
@@ -345,7 +345,7 @@ describe('refusals', () => {
 });
 
 /** The engine with the layers whose weights it holds counted in `live`. */
-function watchLayers(engine: ComputeEngine, live: Map<number, number>, changed: () => void): ComputeEngine {
+function watchLayers(engine: Backend, live: Map<number, number>, changed: () => void): Backend {
   const count = (label: string, by: number) => {
     const layer = splitLayer(label)?.index;
     if (layer === undefined) return;

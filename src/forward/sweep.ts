@@ -2,7 +2,7 @@
  * One sweep: many sequences through one model, layer by layer, so that each layer's weights are read once however long
  * the text is. It goes in steps, so that sweeps of several models can go side by side and share what they read.
  */
-import type { EngineBuffer } from '../compute/engine';
+import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
 import type { LinearSite } from '../models/claim';
 import { longAfter } from '../models/rope';
@@ -17,7 +17,7 @@ import type { Queue } from './queue';
 
 /** Rows on the device while a tap looks at them: f32, row r from r · stride on, `width` wide. */
 export interface TappedRows {
-  buffer: EngineBuffer;
+  buffer: BackendBuffer;
   rows: number;
   width: number;
   stride: number;
@@ -111,7 +111,7 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
   const counts = workspace.take('counts', (architecture.blocks.length + 1) * 4);
   let done = 0;
 
-  const tapped = (chunk: Chunk, buffer: EngineBuffer, width: number, stride: number): TappedRows => ({
+  const tapped = (chunk: Chunk, buffer: BackendBuffer, width: number, stride: number): TappedRows => ({
     buffer,
     rows: chunk.rows,
     width,

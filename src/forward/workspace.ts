@@ -1,18 +1,18 @@
 /** Buffers for activations: by name, kept from sweep to sweep, replaced when a larger one is asked for. */
-import type { EngineBuffer } from '../compute/engine';
+import type { BackendBuffer } from '../backend/backend';
 import type { Architecture, Rope } from '../models/architecture';
 import { ropeTables } from '../models/rope';
 import type { Queue } from './queue';
 
 export interface Workspace {
   /** The buffer of this name, at least `byteLength` long. Its contents are whatever was last left there. */
-  take(name: string, byteLength: number): EngineBuffer;
+  take(name: string, byteLength: number): BackendBuffer;
   /** The two names exchange their buffers. */
   swap(a: string, b: string): void;
   /** Cosines and sines of positions 0 … count − 1 and maybe more: [positions, dims] f32. */
-  angles(rope: Rope, count: number, long: boolean): EngineBuffer;
+  angles(rope: Rope, count: number, long: boolean): BackendBuffer;
   /** ALiBi slopes of a block's heads. */
-  slopes(alibi: readonly number[]): EngineBuffer;
+  slopes(alibi: readonly number[]): BackendBuffer;
   close(): void;
 }
 
@@ -20,8 +20,8 @@ export interface Workspace {
 const ANGLE_STEP = 512;
 
 export function createWorkspace(queue: Queue): Workspace {
-  const buffers = new Map<string, EngineBuffer>();
-  const tables = new Map<string, { count: number; buffer: EngineBuffer }>();
+  const buffers = new Map<string, BackendBuffer>();
+  const tables = new Map<string, { count: number; buffer: BackendBuffer }>();
   const take = (name: string, byteLength: number) => {
     const old = buffers.get(name);
     if (old && old.byteLength >= byteLength) return old;

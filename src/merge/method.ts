@@ -1,4 +1,4 @@
-import type { Kernel } from '../compute/kernel';
+import type { Kernel } from '../backend/kernel';
 import type { ResolvedParameters } from './plan/plan';
 import type { Products } from './tensor/products';
 import type { SlotForm } from './tensor/tensor-task';

@@ -4,8 +4,8 @@
  * the new token to whatever address the hub's discovery document names.
  */
 import * as v from 'valibot';
-import type { SignInAnswer, SignInRequest } from '../engine/protocol-sign-in';
 import { AmalgamError } from '../errors';
+import type { SignInAnswer, SignInRequest } from '../reports/sign-in';
 import type { RequestSubject } from './http-error';
 import type { Hub } from './hub-request';
 import { readAll } from './transfer';

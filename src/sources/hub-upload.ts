@@ -5,10 +5,10 @@
  */
 import { whoAmI } from '@huggingface/hub';
 import * as v from 'valibot';
-import type { HubAccount, PushTarget } from '../engine/protocol-push';
 import { AmalgamError } from '../errors';
 import { isRepoId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
+import type { HubAccount, PushTarget } from '../reports/push';
 import { throwIfCancelled } from './cancel';
 import type { RequestSubject } from './http-error';
 import { openHubModel } from './hub';

@@ -1,8 +1,8 @@
 import { listFiles, listModels, modelInfo } from '@huggingface/hub';
 import * as v from 'valibot';
-import type { HubHit, HubQuery } from '../engine/protocol-models';
 import { AmalgamError } from '../errors';
 import { parseHubId } from '../formats/hub-id';
+import type { HubHit, HubQuery } from '../reports/models';
 import type { RequestSubject } from './http-error';
 import { type HubRepo, hubFile } from './hub-file';
 import { type Hub, hubFailure, hubFetch } from './hub-request';

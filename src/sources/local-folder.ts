@@ -1,5 +1,5 @@
-import type { LocalFile } from '../engine/protocol-models';
 import { AmalgamError } from '../errors';
+import type { LocalFile } from '../reports/models';
 import { fileSource } from './file-source';
 import type { ModelFile, ModelFolder } from './model-folder';
 

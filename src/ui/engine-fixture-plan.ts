@@ -1,6 +1,7 @@
 /** The part of the pretended engine that plans: it knows the sample family's structure. */
-import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../engine/protocol-plan';
+
 import type { Recipe } from '../formats/recipe';
+import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../reports/plan';
 
 const linears: readonly [module: string, shape: [number, number]][] = [
   ['mlp.down_proj', [128, 352]],

@@ -1,6 +1,6 @@
 /** The statistics pass of the pretended engine: task vectors drawn from a hash of names, in the shape of real ones. */
-import type { PlanFacts, PlanTensorFacts } from '../engine/protocol-plan';
-import type { ProfileProgress, ProfileReport, TensorProfile } from '../engine/protocol-profile';
+import type { PlanFacts, PlanTensorFacts } from '../reports/plan';
+import type { ProfileProgress, ProfileReport, TensorProfile } from '../reports/profile';
 
 const SAMPLE = 32;
 /** Bits of |τ| a bin stands for; as in the engine's histograms. */

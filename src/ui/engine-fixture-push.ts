@@ -1,7 +1,8 @@
 /** The part of the pretended engine that pushes outputs: a hub with one account and what was pushed to it. */
-import type { EngineApi } from '../engine/protocol';
-import type { HubAccount, PushProgress } from '../engine/protocol-push';
+
 import { AmalgamError } from '../errors';
+import type { HubAccount, PushProgress } from '../reports/push';
+import type { WorkerApi } from '../worker/api';
 
 export interface PushFixtureOptions {
   account?: Partial<HubAccount>;
@@ -13,7 +14,7 @@ export interface PushFixtureOptions {
   pushError?: AmalgamError;
 }
 
-type PushFixture = Pick<EngineApi, 'beginSignIn' | 'finishSignIn' | 'hubAccount' | 'pushTarget' | 'push'>;
+type PushFixture = Pick<WorkerApi, 'beginSignIn' | 'finishSignIn' | 'hubAccount' | 'pushTarget' | 'push'>;
 
 const OUTPUT = ['config.json', 'README.md', 'model.safetensors'];
 const BYTES = 2_480_000;

@@ -1,4 +1,6 @@
 /** The part of the pretended engine that runs models: losses and texts drawn from hashes of their names. */
+
+import { AmalgamError, errorFacts } from '../errors';
 import type {
   EvaluatedModel,
   EvaluateManyReport,
@@ -8,8 +10,7 @@ import type {
   GenerateRequest,
   RunningProgress,
   RunTarget,
-} from '../engine/protocol-run';
-import { AmalgamError, errorFacts } from '../errors';
+} from '../reports/evaluate';
 
 export interface RunningFixtureOptions {
   /** Milliseconds a tenth of a text, or a token, takes. */

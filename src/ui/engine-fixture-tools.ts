@@ -1,16 +1,17 @@
 /** The part of the pretended engine that compares, extracts and collapses: figures drawn from hashes of names. */
-import type { EngineApi } from '../engine/protocol';
-import type { CollapseProgress, CollapseReport, MeasureDepthReport } from '../engine/protocol-collapse';
+
+import { AmalgamError } from '../errors';
+import type { CollapseProgress, CollapseReport, MeasureDepthReport } from '../reports/collapse';
 import type {
   CompareProgress,
   CompareReport,
   ExtractLoraReport,
   LoraLikeness,
   TensorDifference,
-} from '../engine/protocol-compare';
-import type { PlanTensorFacts } from '../engine/protocol-plan';
-import type { EvaluateReport } from '../engine/protocol-run';
-import { AmalgamError } from '../errors';
+} from '../reports/compare';
+import type { EvaluateReport } from '../reports/evaluate';
+import type { PlanTensorFacts } from '../reports/plan';
+import type { WorkerApi } from '../worker/api';
 import { planFor } from './engine-fixture-plan';
 
 export interface ToolFixtureOptions {
@@ -28,7 +29,7 @@ interface Tools {
   keep(name: string, bytes: number): void;
 }
 
-type ToolsApi = Pick<EngineApi, 'compare' | 'extractLora' | 'measureDepth' | 'collapse' | 'verifyTensor'>;
+type ToolsApi = Pick<WorkerApi, 'compare' | 'extractLora' | 'measureDepth' | 'collapse' | 'verifyTensor'>;
 
 const STAGES = { read: 0.4, upload: 0.1, compute: 0.8, readback: 0.1, write: 0.02 };
 const FACTS = { engine: 'webgpu', adapter: 'Apple M3', version: '0.1.0', seconds: 1.4 } as const;
@@ -185,7 +186,7 @@ function likeness(norm: number, rank95: number): LoraLikeness {
 }
 
 function compareReport(
-  { base, finetuned, threshold = 1e-6, top = 20, timeEngines }: Parameters<EngineApi['compare']>[0],
+  { base, finetuned, threshold = 1e-6, top = 20, timeEngines }: Parameters<WorkerApi['compare']>[0],
   tensors: TensorDifference[],
   files: string[],
 ): CompareReport {
@@ -236,7 +237,7 @@ function compareReport(
 }
 
 function extractReport(
-  { base, finetuned, rank, evaluation }: Parameters<EngineApi['extractLora']>[0],
+  { base, finetuned, rank, evaluation }: Parameters<WorkerApi['extractLora']>[0],
   linears: readonly PlanTensorFacts[],
 ): ExtractLoraReport {
   const modules = linears.map((t) => ({
@@ -290,7 +291,7 @@ function depthReport(model: string, layers: number, block?: number): MeasureDept
 }
 
 function collapseReport(
-  { model, planner, variant, parts }: Parameters<EngineApi['collapse']>[0],
+  { model, planner, variant, parts }: Parameters<WorkerApi['collapse']>[0],
   layers: number,
 ): CollapseReport {
   const removed = planner.kind === 'manual' ? planner.remove : [layers - 2];

@@ -3,13 +3,13 @@
  * structure; every statistic it reports is drawn from a hash of the tensor's name. The app never imports it.
  */
 
-import type { EngineFacts } from '../engine/protocol';
-import type { ContributorReport, Progress, TensorReport } from '../engine/protocol-job';
-import type { InterruptedRun, MergeReport, MergeRequest, RunElsewhere } from '../engine/protocol-merge';
-import type { HubHit, HubQuery, ModelFacts } from '../engine/protocol-models';
-import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../engine/protocol-plan';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
+import type { ContributorReport, Progress, TensorReport } from '../reports/job';
+import type { InterruptedRun, MergeReport, MergeRequest, RunElsewhere } from '../reports/merge';
+import type { HubHit, HubQuery, ModelFacts } from '../reports/models';
+import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../reports/plan';
+import type { WorkerFacts } from '../worker/api';
 import { planFor } from './engine-fixture-plan';
 import { pretendProfile } from './engine-fixture-profile';
 import { type PushFixtureOptions, pretendPush } from './engine-fixture-push';
@@ -26,7 +26,7 @@ export interface FixtureOptions extends RunningFixtureOptions, ToolFixtureOption
   /** Milliseconds one tensor takes. */
   pace?: number;
   layers?: number;
-  engine?: Partial<EngineFacts>;
+  engine?: Partial<WorkerFacts>;
   problems?: PlanProblem[];
   /** Bytes the plan would download first. */
   download?: number;
@@ -43,7 +43,7 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
   const interrupted = [...(options.interrupted ?? [])];
   const outputs: { name: string; bytes: number; complete: boolean }[] = [];
   return {
-    facts: async () => ({ ...engineFacts, ...options.engine }),
+    facts: async () => ({ ...backendFacts, ...options.engine }),
     openSample: async () => sampleModels,
     openLocal: async (files) => {
       const folder = files[0]?.path.split('/')[0] ?? 'local';
@@ -142,7 +142,7 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
   };
 }
 
-const engineFacts: EngineFacts = {
+const backendFacts: WorkerFacts = {
   auto: 'webgpu',
   webgpu: { available: true, adapter: 'Apple M3', isFallback: false, maxBufferBytes: 4_294_967_296 },
   cpu: { adapter: 'typed arrays' },

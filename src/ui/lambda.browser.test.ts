@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import type { LambdaReport } from '../engine/protocol-importance';
-import type { Progress } from '../engine/protocol-job';
-import type { MergeReport } from '../engine/protocol-merge';
+import type { LambdaReport } from '../reports/importance';
+import type { Progress } from '../reports/job';
+import type { MergeReport } from '../reports/merge';
 import { fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 

@@ -1,9 +1,9 @@
 import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import type { InterruptedRun } from '../engine/protocol-merge';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
+import type { InterruptedRun } from '../reports/merge';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';

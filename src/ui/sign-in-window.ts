@@ -1,5 +1,5 @@
 /** The window that the hub sends back to Amalgam: it hands the answer to the tab that asked, and closes. */
-import type { SignInAnswer } from '../engine/protocol-sign-in';
+import type { SignInAnswer } from '../reports/sign-in';
 
 /** Between the tab that asked and this window, of one origin. */
 export const SIGN_IN_CHANNEL = 'amalgam-sign-in';

@@ -1,7 +1,7 @@
 import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import type { InterruptedRun, RunElsewhere } from '../engine/protocol-merge';
+import type { InterruptedRun, RunElsewhere } from '../reports/merge';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { recipeLink } from './local/recipe-link';
 import { startStudio } from './start';

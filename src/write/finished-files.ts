@@ -1,6 +1,7 @@
 /** The files of a finished output, disk-backed, wherever it was written. */
-import type { PushSource } from '../engine/protocol-push';
+
 import { AmalgamError } from '../errors';
+import type { PushSource } from '../reports/push';
 import { destinationError, outputPathParts } from './destination-error';
 import { findOutput, openOutputFile, readOutput } from './finished-outputs';
 

@@ -1,4 +1,4 @@
-import type { DestinationSpec } from '../engine/protocol-job';
+import type { DestinationSpec } from '../reports/job';
 import type { Destination } from './destination';
 import { openDownloadDestination } from './download-destination';
 import { openFolderDestination } from './folder-destination';

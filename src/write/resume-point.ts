@@ -1,10 +1,10 @@
 /** Where an interrupted run goes on: everything its journal claims is read again and hashed before it is believed. */
-import type { TensorReport } from '../engine/protocol-job';
-import type { ShardPlan } from '../merge/plan/plan';
+import type { TensorReport } from '../reports/job';
 import type { ByteSource } from '../sources/byte-source';
 import { beginSha256, type Sha256 } from '../sources/sha256';
 import type { Remains, WrittenShard } from './destination';
 import type { Checkpoint, RunJournal } from './run-journal';
+import type { ShardPlan } from './shard-plan';
 
 export interface ResumePoint {
   /** Shards that are whole, from the first on. */

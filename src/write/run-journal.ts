@@ -3,12 +3,12 @@
  * digits of the sha256 of its JSON, a space, the JSON and a newline, so that a line torn or altered by a crash, and all
  * that follows it, counts as not written.
  */
-import type { EngineKind } from '../compute/engine';
-import type { TensorReport } from '../engine/protocol-job';
+import type { BackendKind } from '../reports/backend';
+import type { TensorReport } from '../reports/job';
 
 export type JournalEntry =
   /** The first line: what is merged, and on what. Bytes may differ in the last bit between engines. */
-  | { kind: 'begun'; version: 1; recipe: string; engine: EngineKind; adapter: string; startedAt: string }
+  | { kind: 'begun'; version: 1; recipe: string; engine: BackendKind; adapter: string; startedAt: string }
   /** The inputs are there and hashed: the sha256 of all shard headers, tensors and bytes of tensor data in all. */
   | { kind: 'planned'; headersSha256: string; tensors: number; bytes: number }
   /** A run that goes on from the first `checkpoints` of them; what later ones said is void. */

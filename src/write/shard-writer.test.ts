@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ShardPlan } from '../merge/plan/plan';
 import type { Destination } from './destination';
+import type { ShardPlan } from './shard-plan';
 import { ShardWriter } from './shard-writer';
 
 const MIB = 2 ** 20;

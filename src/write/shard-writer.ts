@@ -1,10 +1,10 @@
 import { AmalgamError } from '../errors';
-import type { ShardPlan } from '../merge/plan/plan';
 import { beginSha256, type Sha256 } from '../sources/sha256';
 import { type Sha256Thread, sha256Thread } from '../sources/sha256-thread';
 import { giveBack, spareArray } from '../sources/spare-arrays';
 import type { Destination, FileSink, WrittenShard } from './destination';
 import type { PartialShard } from './resume-point';
+import type { ShardPlan } from './shard-plan';
 
 /** Small pieces are gathered to writes of this size: a picked folder is slow to take many little ones. */
 const WRITE_BYTES = 8 * 2 ** 20;

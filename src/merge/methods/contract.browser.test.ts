@@ -1,13 +1,13 @@
 /** Every method on WebGPU and on typed arrays: the same bytes and the same report, whatever the numbers. */
 import { afterAll, beforeAll, describe } from 'vitest';
-import type { ComputeEngine } from '../../compute/engine';
-import { createGpuEngine } from '../../gpu/gpu-engine';
+import type { Backend } from '../../backend/backend';
+import { createGpuBackend } from '../../backend/gpu/gpu-backend';
 import { engineTests } from './contract.engines.test.support';
 import { methods } from './index';
 
-let gpu: ComputeEngine;
+let gpu: Backend;
 beforeAll(async () => {
-  gpu = await createGpuEngine();
+  gpu = await createGpuBackend();
 });
 afterAll(() => gpu.close());
 

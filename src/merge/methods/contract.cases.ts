@@ -3,12 +3,12 @@
  * merges them on an engine through the same run as the studio's. Shared by contract.test.ts (typed arrays against the
  * oracles) and contract.browser.test.ts (WebGPU against typed arrays).
  */
-import type { ComputeEngine } from '../../compute/engine';
-import { philox } from '../../compute/philox';
-import type { TensorReport } from '../../engine/protocol-job';
+import type { Backend } from '../../backend/backend';
+import { philox } from '../../backend/philox';
 import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
-import type { TensorRef } from '../inputs/tensor-view';
+import type { TensorRef } from '../../inputs/tensor-view';
+import type { TensorReport } from '../../reports/job';
 import type { MergeMethod, MethodSettings, ParameterSpec } from '../method';
 import type { Plan, ResolvedParameters, TensorPlan } from '../plan/plan';
 import { runPlan } from '../run/run';
@@ -197,12 +197,12 @@ export interface Merged {
 
 /** Merges the tensors through the run, in tiles of `tileElements`. */
 export async function mergeModel(
-  engine: ComputeEngine,
+  engine: Backend,
   method: MergeMethod,
   { tensors, read }: ContractModel,
   tileElements = 65_536,
   nonFinite: 'stop' | 'carry' = 'stop',
-  lanes: readonly ComputeEngine[] = [],
+  lanes: readonly Backend[] = [],
 ): Promise<Merged> {
   const header = new Uint8Array(0);
   const shards = tensors.map(({ name, dtype, shape, elements }) => {

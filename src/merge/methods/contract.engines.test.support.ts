@@ -1,17 +1,17 @@
 /** The part of a method's contract that needs both engines: the same bytes and the same report. */
 import { expect, it } from 'vitest';
-import type { ComputeEngine } from '../../compute/engine';
-import { createCpuEngine } from '../../cpu/cpu-engine';
+import type { Backend } from '../../backend/backend';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { MergeMethod } from '../method';
 import { contractModel, DTYPES, mergeModel, variantsOf } from './contract.cases';
 
-const cpu = createCpuEngine();
+const cpu = createCpuBackend();
 const SHAPES = [[130, 64], [31, 17], [4095], [4096], [4097], [257], [255], [3], [1], [0], [4, 6, 10]];
 /** Where blocks and rows end is the same for all settings of a method: these need one tensor of each kind. */
 const FEW_SHAPES = [[130, 64], [31, 17], [4097], [3]];
 
 /** Declares the tests of one method. */
-export function engineTests(method: MergeMethod, gpu: () => ComputeEngine): void {
+export function engineTests(method: MergeMethod, gpu: () => Backend): void {
   const variants = variantsOf(method);
 
   it.each(DTYPES)('WebGPU = typed arrays to the bit: %s', async (dtype) => {
@@ -26,7 +26,7 @@ export function engineTests(method: MergeMethod, gpu: () => ComputeEngine): void
   it.each(DTYPES)('subnormals, signed zeros, the largest numbers: %s', async (dtype) => {
     for (const variant of variants) {
       const model = contractModel(method, variant, dtype, [[31, 17], [1]], 'extreme');
-      const carried = (engine: ComputeEngine) => mergeModel(engine, method, model, 65_536, 'carry');
+      const carried = (engine: Backend) => mergeModel(engine, method, model, 65_536, 'carry');
       expect(await carried(gpu()), variant.name).toEqual(await carried(cpu));
     }
   });

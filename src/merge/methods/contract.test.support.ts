@@ -1,15 +1,15 @@
 /** The contract of a merge method as tests on typed arrays, derived from its file (docs/adding-a-method.md). */
 import { expect, it } from 'vitest';
-import type { Kernel } from '../../compute/kernel';
-import { expectDeclared } from '../../compute/kernels/kernels.test.support';
-import { createCpuEngine } from '../../cpu/cpu-engine';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import type { Kernel } from '../../backend/kernel';
+import { expectDeclared } from '../../backend/kernels/kernels.test.support';
 import type { WeightDtype } from '../../formats/dtype';
 import type { MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { contractModel, DTYPES, mergedValues, mergeModel, variantsOf } from './contract.cases';
 import type { Oracle, OracleTensor } from './oracle';
 
-const engine = createCpuEngine();
+const engine = createCpuBackend();
 
 /** Half a unit in the last place of the output dtype, and f32 arithmetic on the way, relative to the inputs' size. */
 const ROUNDING: Record<WeightDtype, number> = { F32: 2 ** -24, F16: 2 ** -11, BF16: 2 ** -8 };

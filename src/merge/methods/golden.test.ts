@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { mergeInNode, readTensors, type Tensors } from '../../../e2e/merge-in-node';
-import { maskKey, philox } from '../../compute/philox';
+import { maskKey, philox } from '../../backend/philox';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { memoryFolder } from '../inputs/memory-models.test.support';
+import { memoryFolder } from '../../inputs/memory-models.test.support';
 import { methods } from './index';
 
 const folder = join(fileURLToPath(new URL('../../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');

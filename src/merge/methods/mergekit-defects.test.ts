@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { mergeInNode } from '../../../e2e/merge-in-node';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { memoryFolder, openerOf } from '../inputs/memory-models.test.support';
+import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import { makePlan } from '../plan/make-plan';
 import { methodById } from './index';
 

@@ -1,7 +1,7 @@
 import nearswapWgsl from '../../../shaders/nearswap.wgsl?raw';
-import { exact } from '../../compute/exact';
-import { defineKernel } from '../../compute/kernel';
-import { composeWgsl } from '../../compute/wgsl';
+import { exact } from '../../backend/exact';
+import { defineKernel } from '../../backend/kernel';
+import { composeWgsl } from '../../backend/wgsl';
 import type { MergeMethod } from '../method';
 
 const kernel = defineKernel({

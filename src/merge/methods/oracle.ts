@@ -3,7 +3,7 @@
  * judges. It sorts where the pipeline counts. Every method has one beside its file, `<id>.oracle.ts`; here are the
  * steps that several share.
  */
-import { maskKey, philox } from '../../compute/philox';
+import { maskKey, philox } from '../../backend/philox';
 import type { ResolvedParameters } from '../plan/plan';
 
 export interface OracleTensor {

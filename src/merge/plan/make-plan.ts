@@ -1,13 +1,13 @@
 /** From a recipe to a plan: everything a run will do, from configs and headers alone. */
 import type { Recipe } from '../../formats/recipe';
+import type { Checkpoint } from '../../inputs/checkpoint';
+import type { Model } from '../../inputs/model';
+import { embeddingRows, storedEmbeddingRows } from '../../inputs/model-tensors';
+import type { OpenModel } from '../../inputs/open-model';
+import { collectProblems, type Problems } from '../../inputs/problems';
 import { inTensorOrder } from '../../models/tensor-role';
 import { findFile, type ModelFile } from '../../sources/model-folder';
-import type { Checkpoint } from '../inputs/checkpoint';
-import type { Model } from '../inputs/model';
-import { embeddingRows, storedEmbeddingRows } from '../inputs/model-tensors';
-import type { OpenModel } from '../inputs/open-model';
 import type { MergeMethod } from '../method';
-import { collectProblems, type Problems } from '../problems';
 import { settleVocabulary } from '../vocabulary/settle-vocabulary';
 import { vocabularyFiles } from '../vocabulary/vocabulary-files';
 import { type OutputShape, planExtras, type VocabularyFiles } from './extras';

@@ -1,8 +1,8 @@
 /** Whether models belong together, by their configs: what would otherwise show up as a hundred wrong tensors. */
 import { isWeightDtype } from '../../formats/dtype';
-import type { Model } from '../inputs/model';
-import { layerCount } from '../inputs/open-model';
-import { nameSome, type Problems } from '../problems';
+import type { Model } from '../../inputs/model';
+import { layerCount } from '../../inputs/open-model';
+import { nameSome, type Problems } from '../../inputs/problems';
 
 /**
  * Compares models with the reference (the base, else the first model).

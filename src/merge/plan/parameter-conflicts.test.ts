@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { RecipeParameters } from '../../formats/recipe';
-import { openerOf, tinyModel } from '../inputs/memory-models.test.support';
+import { openerOf, tinyModel } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
 

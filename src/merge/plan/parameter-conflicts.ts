@@ -1,7 +1,8 @@
 /** Parameters that are each in range but do not go together, in one tensor or from one tensor to the next. */
+
+import type { Problems } from '../../inputs/problems';
 import type { MergeMethod } from '../method';
 import { keepsNothing } from '../method-conflicts';
-import type { Problems } from '../problems';
 import type { ResolvedParameters, TensorPlan } from './plan';
 
 /** What the method itself refuses for one tensor. Values that are missing are problems already. */

@@ -1,11 +1,12 @@
 /** What a plan costs: files to read and to download, bytes to write, memory. */
-import { BLOCK } from '../../compute/kernel';
+import { BLOCK } from '../../backend/kernel';
+import { elementCount } from '../../inputs/open-model';
+import { PIECE_BYTES, storedTensors } from '../../inputs/row-map';
+import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { ModelFile, ModelFolder } from '../../sources/model-folder';
-import { elementCount } from '../inputs/open-model';
-import type { TensorRef, TensorView } from '../inputs/tensor-view';
+import type { ShardPlan } from '../../write/shard-plan';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../tensor/device-budget';
-import { PIECE_BYTES, storedTensors } from '../vocabulary/row-map';
-import type { Plan, ShardPlan, TensorPlan } from './plan';
+import type { Plan, TensorPlan } from './plan';
 
 /** Buffers outside the tiles: the shard writer's and one piece of a copied tensor, 8 MiB each. */
 const FIXED_BYTES = 16 * 2 ** 20;

@@ -1,5 +1,5 @@
-import type { PlanFacts, PlanTensorFacts } from '../../engine/protocol-plan';
 import { SHARD_INDEX } from '../../formats/shard-index';
+import type { PlanFacts, PlanTensorFacts } from '../../reports/plan';
 import { exportWarnings } from '../method-export';
 import { methodById } from '../methods';
 import type { Plan, TensorPlan } from './plan';

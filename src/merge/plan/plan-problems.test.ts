@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PlanProblem } from '../../engine/protocol-plan';
 import type { Recipe } from '../../formats/recipe';
-import type { ModelFolder } from '../../sources/model-folder';
 import {
   factors,
   memoryFolder,
@@ -10,7 +8,9 @@ import {
   safetensors,
   tinyAdapter,
   tinyModel,
-} from '../inputs/memory-models.test.support';
+} from '../../inputs/memory-models.test.support';
+import type { PlanProblem } from '../../reports/plan';
+import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
 import type { Plan } from './plan';

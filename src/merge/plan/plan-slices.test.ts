@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Recipe, RecipeSlice } from '../../formats/recipe';
+import { openerOf, tinyModel } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
-import { openerOf, tinyModel } from '../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
 import type { Plan } from './plan';

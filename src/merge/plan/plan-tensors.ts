@@ -3,13 +3,13 @@
 import { type Dtype, isWeightDtype } from '../../formats/dtype';
 import type { Recipe } from '../../formats/recipe';
 import { canonicalRef } from '../../formats/recipe';
+import type { Model, ModelTensor } from '../../inputs/model';
+import { elementCount } from '../../inputs/open-model';
+import type { Problems } from '../../inputs/problems';
+import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import { isBuffer, tensorRole } from '../../models/tensor-role';
-import type { Model, ModelTensor } from '../inputs/model';
-import { elementCount } from '../inputs/open-model';
-import type { TensorRef, TensorView } from '../inputs/tensor-view';
 import type { MergeMethod } from '../method';
 import { weightsConflict } from '../method-conflicts';
-import type { Problems } from '../problems';
 import { checkTogether } from './parameter-conflicts';
 import { resolveParameters } from './parameters';
 import type { ResolvedParameters, TensorPlan } from './plan';

@@ -3,12 +3,13 @@
  * how its values are obtained, the resolved parameters, the shards, the bytes, and every mismatch with its remedy.
  */
 
-import type { PlanProblem } from '../../engine/protocol-plan';
-import type { VocabularyFacts } from '../../engine/protocol-vocabulary';
 import type { Dtype } from '../../formats/dtype';
 import type { Recipe } from '../../formats/recipe';
+import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorRole } from '../../models/tensor-role';
-import type { TensorRef, TensorView } from '../inputs/tensor-view';
+import type { PlanProblem } from '../../reports/plan';
+import type { VocabularyFacts } from '../../reports/vocabulary';
+import type { ShardPlan } from '../../write/shard-plan';
 
 export interface TensorPlan {
   name: string;
@@ -31,15 +32,6 @@ export interface TensorPlan {
 }
 
 export type ResolvedParameters = Readonly<Record<string, number | boolean | string>>;
-
-export interface ShardPlan {
-  file: string;
-  /** Tensors in file order. */
-  tensors: { name: string; dtype: Dtype; shape: readonly number[]; byteLength: number }[];
-  /** Complete header, 8-byte length included. */
-  header: Uint8Array<ArrayBuffer>;
-  byteLength: number;
-}
 
 export interface Plan {
   recipe: Recipe;

@@ -2,7 +2,8 @@ import { AmalgamError } from '../../errors';
 import { buildShardIndex, SHARD_INDEX } from '../../formats/shard-index';
 import { bufferSource } from '../../sources/buffer-source';
 import type { ModelFile, ModelFolder } from '../../sources/model-folder';
-import type { Plan, ShardPlan } from './plan';
+import type { ShardPlan } from '../../write/shard-plan';
+import type { Plan } from './plan';
 
 /**
  * The output of a clean plan as a folder that can be opened before it exists, to plan what is merged from it: headers

@@ -1,14 +1,14 @@
 /** The models of a recipe: opened, put together with their adapters, and those the small files come from. */
 
-import type { PlanProblem } from '../../engine/protocol-plan';
 import { AmalgamError, errorFacts } from '../../errors';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
-import type { Adapter } from '../inputs/adapter';
-import type { Checkpoint } from '../inputs/checkpoint';
-import type { Model } from '../inputs/model';
-import { modelTensors } from '../inputs/model-tensors';
-import type { OpenModel } from '../inputs/open-model';
-import { collectProblems, type Problems } from '../problems';
+import type { Adapter } from '../../inputs/adapter';
+import type { Checkpoint } from '../../inputs/checkpoint';
+import type { Model } from '../../inputs/model';
+import { modelTensors } from '../../inputs/model-tensors';
+import type { OpenModel } from '../../inputs/open-model';
+import { collectProblems, type Problems } from '../../inputs/problems';
+import type { PlanProblem } from '../../reports/plan';
 import type { SliceOutline } from './recipe-slices';
 
 /** Opens the model a recipe names: `path` or `path@revision`, never with an adapter behind it. */

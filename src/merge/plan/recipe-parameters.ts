@@ -1,6 +1,6 @@
 import type { Recipe, RecipeParameters } from '../../formats/recipe';
+import { nameSome, type Problems } from '../../inputs/problems';
 import type { MergeMethod } from '../method';
-import { nameSome, type Problems } from '../problems';
 
 /** Warns of parameters that the method does not have, or that stand where they have no effect. */
 export function checkParameterNames(recipe: Recipe, method: MergeMethod, problems: Problems): void {

@@ -1,7 +1,7 @@
 /** The two forms of a recipe, `models` and `slices`, brought to one: output slices with their base and contributors. */
 import { canonicalRef, type Recipe, type RecipeParameters } from '../../formats/recipe';
+import { nameSome, type Problems } from '../../inputs/problems';
 import type { MergeMethod } from '../method';
-import { nameSome, type Problems } from '../problems';
 
 /** One model in a slice, with the layers it gives; without layers all of them. */
 export interface SliceSource {

@@ -4,10 +4,10 @@
  * another.
  */
 import type { Recipe, RecipeParameters } from '../../formats/recipe';
+import type { Model, ModelTensor } from '../../inputs/model';
+import type { Problems } from '../../inputs/problems';
 import { canonicalName } from '../../models/families';
 import { splitLayer, tensorPlace } from '../../models/tensor-role';
-import type { Model, ModelTensor } from '../inputs/model';
-import type { Problems } from '../problems';
 import { layerPosition, outsidePosition } from './parameters';
 import type { SliceOutline, SliceSource } from './recipe-slices';
 

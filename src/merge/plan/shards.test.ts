@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
-import { openerOf, recipeOf, tinyModel } from '../inputs/memory-models.test.support';
+import { openerOf, recipeOf, tinyModel } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
 import { planFacts } from './plan-facts';

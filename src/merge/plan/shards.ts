@@ -2,8 +2,9 @@ import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-yaml';
 import { tensorBytes } from '../../formats/safetensors-header';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
+import type { ShardPlan } from '../../write/shard-plan';
 import { AMALGAM_VERSION } from '../version';
-import type { Plan, ShardPlan, TensorPlan } from './plan';
+import type { Plan, TensorPlan } from './plan';
 
 /**
  * Cuts the output into files: tensors go in the order given into one shard until the next would not fit; a tensor

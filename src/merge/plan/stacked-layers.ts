@@ -1,5 +1,5 @@
-import type { Checkpoint } from '../inputs/checkpoint';
-import type { Problems } from '../problems';
+import type { Checkpoint } from '../../inputs/checkpoint';
+import type { Problems } from '../../inputs/problems';
 import type { SliceOutline } from './recipe-slices';
 
 /** For every layer of a stack the layer it comes from. */

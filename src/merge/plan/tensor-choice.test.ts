@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { mergeInNode, readTensors } from '../../../e2e/merge-in-node';
 import type { Recipe } from '../../formats/recipe';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { memoryFolder, openerOf } from '../inputs/memory-models.test.support';
+import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
 import { planFacts } from './plan-facts';

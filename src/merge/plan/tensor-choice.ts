@@ -1,8 +1,8 @@
 /** Which tensors a recipe means: its include and exclude, and patterns that mean none. */
 import type { ParameterSetting, Recipe, RecipeParameters } from '../../formats/recipe';
 import { matchesTensor } from '../../formats/tensor-pattern';
-import type { Model } from '../inputs/model';
-import { nameSome, type Problems } from '../problems';
+import type { Model } from '../../inputs/model';
+import { nameSome, type Problems } from '../../inputs/problems';
 import type { TensorPlan } from './plan';
 
 /** Whether a tensor keeps the base's bytes: not included, or excluded. `name` is the one it has in the output. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { factors, openerOf, recipeOf, tinyAdapter, tinyModel } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
-import { factors, openerOf, recipeOf, tinyAdapter, tinyModel } from '../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
 import type { Plan } from './plan';

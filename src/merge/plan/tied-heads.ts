@@ -1,6 +1,6 @@
 /** Whether the output has a head of its own, and what stands in for the head of a model that has none. */
-import type { Model } from '../inputs/model';
-import { nameSome, type Problems } from '../problems';
+import type { Model } from '../../inputs/model';
+import { nameSome, type Problems } from '../../inputs/problems';
 
 /**
  * Brings the heads of all models to one form, in place. Where every head is tied to its embedding, the output is tied

@@ -1,8 +1,8 @@
 /** What needs no arithmetic: contributors that are the base itself, and tensors that can be copied byte for byte. */
 
-import type { TensorRef, TensorView } from '../inputs/tensor-view';
+import { sameTensor } from '../../inputs/row-map';
+import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { MergeMethod } from '../method';
-import { sameTensor } from '../vocabulary/row-map';
 import type { ResolvedParameters, TensorPlan } from './plan';
 
 /** True when a contributor starts from the very bytes the base is, and the base is nothing but them. */

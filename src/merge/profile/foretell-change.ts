@@ -1,5 +1,5 @@
 /** How far the output moves from the base, judged by the elements of a tensor's sample. */
-import type { TensorProfile } from '../../engine/protocol-profile';
+import type { TensorProfile } from '../../reports/profile';
 import type { DeltaPreset } from '../method';
 import { reciprocalOf } from '../tensor/divisor';
 import type { KeptSample, SampleContribution } from './foretell-sample';

@@ -1,6 +1,6 @@
-import type { TensorProfile } from '../../engine/protocol-profile';
 import type { Recipe } from '../../formats/recipe';
 import { tensorPlace } from '../../models/tensor-role';
+import type { TensorProfile } from '../../reports/profile';
 import type { MergeMethod } from '../method';
 import { layerPosition, outsidePosition, resolveParameters } from '../plan/parameters';
 import type { ForetoldSettings } from './foretell';

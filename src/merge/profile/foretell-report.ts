@@ -1,6 +1,6 @@
 /** Reports of merges that were not run. */
-import type { ContributorReport, TensorReport } from '../../engine/protocol-job';
-import type { TensorProfile } from '../../engine/protocol-profile';
+import type { ContributorReport, TensorReport } from '../../reports/job';
+import type { TensorProfile } from '../../reports/profile';
 
 /** A report of a merge that was not run. */
 export interface ForetoldReport extends TensorReport {

@@ -2,9 +2,9 @@
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
-import { createCpuEngine } from '../../cpu/cpu-engine';
-import type { TensorReport } from '../../engine/protocol-job';
-import type { TensorProfile } from '../../engine/protocol-profile';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import type { TensorReport } from '../../reports/job';
+import type { TensorProfile } from '../../reports/profile';
 import { methodById } from '../methods';
 import { resolveParameters } from '../plan/parameters';
 import { foretell, prepareProfile } from './foretell';
@@ -18,7 +18,7 @@ const folders = { base: 'base', kitchen: 'kitchen', harbour: 'harbour', workshop
 let profiles: TensorProfile[];
 beforeAll(async () => {
   const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), samples, folders);
-  profiles = await measureProfiles({ plan, engine: createCpuEngine(), read });
+  profiles = await measureProfiles({ plan, engine: createCpuBackend(), read });
 }, 60_000);
 
 type Numbers = Record<string, number | boolean | string>;
@@ -156,7 +156,7 @@ it('says of other methods only what their changes are', async () => {
 
 it('does not depend on the tile size', async () => {
   const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), samples, folders);
-  const small = await measureProfiles({ plan, engine: createCpuEngine(), read, tileElements: 4096 });
+  const small = await measureProfiles({ plan, engine: createCpuBackend(), read, tileElements: 4096 });
   expect(small.map((p) => [p.name, p.sample, p.contributors])).toEqual(
     profiles.map((p) => [p.name, p.sample, p.contributors]),
   );

@@ -3,8 +3,8 @@
  * models from the samples, norms and cosines from the exact products. Pure and quick, so that a slider can redraw
  * every chart while it moves (docs/profiles.md says how close it comes).
  */
-import type { ContributorReport } from '../../engine/protocol-job';
-import type { TensorProfile } from '../../engine/protocol-profile';
+import type { ContributorReport } from '../../reports/job';
+import type { TensorProfile } from '../../reports/profile';
 import type { DeltaPreset, MergeMethod } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 import { keptCount } from '../tensor/radix-select';

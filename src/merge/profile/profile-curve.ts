@@ -2,7 +2,7 @@
  * What a histogram of |τ| says about any density: the threshold, and how much of ‖τ‖² lies above it. Within a bin
  * (an eighth of an octave) values count as evenly spread; counts at bin edges are exact.
  */
-import type { TensorProfile } from '../../engine/protocol-profile';
+import type { TensorProfile } from '../../reports/profile';
 import { keyToMagnitude } from '../tensor/radix-select';
 
 /** Keys of the histogram's bins are the upper 11 of 31 bits: see DIGITS in radix-select. */

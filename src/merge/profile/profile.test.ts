@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { planInNode } from '../../../e2e/merge-in-node';
-import { createCpuEngine } from '../../cpu/cpu-engine';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { measureProfiles } from './profile';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
@@ -17,12 +17,12 @@ it('the same profiles in the same order, whatever the lanes and the tiles', asyn
     kitchen: 'kitchen',
     workshop: 'workshop',
   });
-  const alone = await measureProfiles({ plan, engine: createCpuEngine(), read });
+  const alone = await measureProfiles({ plan, engine: createCpuBackend(), read });
   const told: string[] = [];
   const shared = await measureProfiles({
     plan,
-    engine: createCpuEngine(),
-    lanes: [createCpuEngine(), createCpuEngine()],
+    engine: createCpuBackend(),
+    lanes: [createCpuBackend(), createCpuBackend()],
     read,
     tileElements: 8192,
     onTensor: ({ name }) => told.push(name),

@@ -2,17 +2,17 @@
  * The statistics pass: one sweep over every tensor that a merge would touch. Per contributor a histogram of |τ| (exact
  * counts), all scalar products, and a sample of values; memory does not grow with the model.
  */
-import type { ComputeEngine, EngineBuffer } from '../../compute/engine';
-import { PICKS_PER_GROUP, pickValues } from '../../compute/kernels/pick-values';
-import { shareOut } from '../../compute/share-out';
-import type { TensorProfile, TensorSample } from '../../engine/protocol-profile';
+import type { Backend, BackendBuffer } from '../../backend/backend';
+import { PICKS_PER_GROUP, pickValues } from '../../backend/kernels/pick-values';
+import { shareOut } from '../../backend/share-out';
+import { columns, type ReadTensor } from '../../inputs/read-tensor';
+import type { TensorProfile, TensorSample } from '../../reports/profile';
 import { throwIfCancelled } from '../../sources/cancel';
 import type { Plan, TensorPlan } from '../plan/plan';
 import { measureTile } from '../tensor/delta-measure';
 import type { KeySearch } from '../tensor/key-search';
 import { countDigit, readDigit } from '../tensor/radix-search';
 import { beginSearch } from '../tensor/radix-select';
-import { columns, type ReadTensor } from '../tensor/read-tensor';
 import { GramSums } from '../tensor/tensor-outcome';
 import { doraUnit, openTask, type TensorTask } from '../tensor/tensor-task';
 import { leastTile, type Tile } from '../tensor/tiles';
@@ -20,9 +20,9 @@ import { openWorkspace, tileElementsFor, type Workspace } from '../tensor/worksp
 
 export interface ProfileOptions {
   plan: Plan;
-  engine: ComputeEngine;
+  engine: Backend;
   /** More engines of the same kind: as many tensors more are measured at once. */
-  lanes?: readonly ComputeEngine[];
+  lanes?: readonly Backend[];
   read: ReadTensor;
   /** Elements of one tile; counts and samples do not depend on it. */
   tileElements?: number;
@@ -75,7 +75,7 @@ export async function measureProfiles(options: ProfileOptions): Promise<TensorPr
 
 function openProfileWorkspace(
   tensors: readonly TensorPlan[],
-  engine: ComputeEngine,
+  engine: Backend,
   { tileElements, onWait }: ProfileOptions,
 ): Workspace {
   const most = (of: (t: TensorPlan) => number) => tensors.reduce((peak, t) => Math.max(peak, of(t)), 1);
@@ -146,7 +146,7 @@ async function profileTensor(task: TensorTask, options: ProfileOptions): Promise
 
 function pick(
   work: Workspace,
-  buffers: { picks: EngineBuffer; picked: EngineBuffer },
+  buffers: { picks: BackendBuffer; picked: BackendBuffer },
   count: number,
   tile: Tile,
   slot: number,

@@ -1,6 +1,6 @@
 /** Several engines at once give the bytes and the report of one; what fails fails at its turn, and nothing is left. */
 import { describe, expect, it } from 'vitest';
-import { createCpuEngine } from '../../cpu/cpu-engine';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { contractModel, mergeModel, variantsOf } from '../methods/contract.cases';
 import { linear } from '../methods/linear';
 import { ties } from '../methods/ties';
@@ -10,14 +10,14 @@ import { openFlights } from './flights';
 import type { Lane } from './lane';
 
 const SHAPES = [[300, 64], [3], [65, 64], [0], [4097], [31, 17], [1], [130, 64]];
-const lanes = (count: number) => Array.from({ length: count }, () => createCpuEngine());
+const lanes = (count: number) => Array.from({ length: count }, () => createCpuBackend());
 
 describe('tensors under way at once', () => {
   it.each([2, 3, 8, 16])('%i engines: the bytes and the report of one', async (count) => {
     for (const method of [ties, linear]) {
       const model = contractModel(method, variantsOf(method)[0]!, 'BF16', SHAPES);
       const [engine, ...more] = lanes(count);
-      const one = await mergeModel(createCpuEngine(), method, model, 4096);
+      const one = await mergeModel(createCpuBackend(), method, model, 4096);
       expect(await mergeModel(engine!, method, model, 4096, 'stop', more)).toEqual(one);
     }
   });

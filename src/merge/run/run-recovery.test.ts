@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ComputeEngine } from '../../compute/engine';
-import { createCpuEngine } from '../../cpu/cpu-engine';
+import type { Backend } from '../../backend/backend';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { AmalgamError, type ErrorCode } from '../../errors';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { memoryFolder, openerOf } from '../inputs/memory-models.test.support';
+import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { makePlan } from '../plan/make-plan';
 import type { Plan } from '../plan/plan';
@@ -23,11 +23,7 @@ const folders = ['base', 'a', 'b', 'c'].map((name) =>
 );
 
 /** An engine that fails at the reads it is told to, after which nothing works on it any more. */
-function failing(
-  engine: ComputeEngine,
-  at: (read: number) => ErrorCode | undefined,
-  counter: { reads: number },
-) {
+function failing(engine: Backend, at: (read: number) => ErrorCode | undefined, counter: { reads: number }) {
   let dead: ErrorCode | undefined;
   const fail = (code: ErrorCode): never => {
     throw new AmalgamError(code, 'It failed.', 'Do this.');
@@ -35,12 +31,12 @@ function failing(
   return new Proxy(engine, {
     get(target, key) {
       if (key === 'read') {
-        return async (ranges: Parameters<ComputeEngine['read']>[0]) => {
+        return async (ranges: Parameters<Backend['read']>[0]) => {
           dead ??= at(counter.reads++);
           return dead ? fail(dead) : target.read(ranges);
         };
       }
-      const member = target[key as keyof ComputeEngine];
+      const member = target[key as keyof Backend];
       return typeof member === 'function' ? member.bind(target) : member;
     },
   });
@@ -48,7 +44,7 @@ function failing(
 
 async function merged(plan: Plan, failAt: ReadonlyMap<number, ErrorCode>, tileElements: number) {
   const counter = { reads: 0 };
-  const engine = () => failing(createCpuEngine(), (read) => failAt.get(read), counter);
+  const engine = () => failing(createCpuBackend(), (read) => failAt.get(read), counter);
   const files: Uint8Array[] = [];
   let recovered = 0;
   const { tensors } = await runPlan({

@@ -1,4 +1,4 @@
-import type { ComputeEngine } from '../../compute/engine';
+import type { Backend } from '../../backend/backend';
 import type { MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { openWorkspaceFor } from '../tensor/compute';
@@ -12,7 +12,7 @@ import type { Workspace } from '../tensor/workspace';
 export type Recover = (
   failure: unknown,
   tileElements: number,
-) => Promise<{ engine: ComputeEngine; tileElements: number }>;
+) => Promise<{ engine: Backend; tileElements: number }>;
 
 /** The workspace of a run; another takes its place when its device fails. */
 export interface RunWorkspace {
@@ -26,7 +26,7 @@ export interface RunWorkspace {
 }
 
 export interface RunWorkspaceOptions {
-  engine: ComputeEngine;
+  engine: Backend;
   methods: ReadonlyMap<string, MergeMethod>;
   tileElements?: number;
   recover?: Recover;
@@ -37,7 +37,7 @@ export interface RunWorkspaceOptions {
 /** @param tensors everything that will be computed in it */
 export function openRunWorkspace(tensors: readonly TensorPlan[], options: RunWorkspaceOptions): RunWorkspace {
   const { methods, recover, onWait } = options;
-  const open = (engine: ComputeEngine, tileElements?: number): Workspace => {
+  const open = (engine: Backend, tileElements?: number): Workspace => {
     const opened = openWorkspaceFor(tensors, methods, engine, tileElements);
     if (onWait) opened.onWait = onWait;
     return opened;

@@ -3,14 +3,15 @@
  * files. Each engine computes one at a time while the bytes of its next one are already being read; what is computed
  * before its turn waits (flights.ts). No model is ever resident.
  */
-import type { ComputeEngine } from '../../compute/engine';
-import type { TensorReport } from '../../engine/protocol-job';
+import type { Backend } from '../../backend/backend';
 import { AmalgamError } from '../../errors';
+import type { ReadTensor } from '../../inputs/read-tensor';
+import type { TensorReport } from '../../reports/job';
+import type { ShardPlan } from '../../write/shard-plan';
 import type { MergeMethod } from '../method';
-import type { Plan, ShardPlan, TensorPlan } from '../plan/plan';
+import type { Plan, TensorPlan } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
-import type { ReadTensor } from '../tensor/read-tensor';
 import type { TensorStatistics } from '../tensor/tensor-outcome';
 import { type Flights, openFlights } from './flights';
 import { isComputed, openLane } from './lane';
@@ -29,9 +30,9 @@ export interface ShardSink<Written> {
 export interface RunOptions<Written> {
   plan: Plan;
   shards: readonly ShardPlan[];
-  engine: ComputeEngine;
+  engine: Backend;
   /** More engines of the same kind: as many tensors more are computed at once. */
-  lanes?: readonly ComputeEngine[];
+  lanes?: readonly Backend[];
   methods: ReadonlyMap<string, MergeMethod>;
   read: ReadTensor;
   /** @param skipped tensors of the shard that are there already */

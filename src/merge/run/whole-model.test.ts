@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { ComputeEngine } from '../../compute/engine';
-import { createCpuEngine } from '../../cpu/cpu-engine';
+import type { Backend } from '../../backend/backend';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { type ContractModel, contractModel, mergeModel, variantsOf } from '../methods/contract.cases';
 import { ties } from '../methods/ties';
 import type { Plan } from '../plan/plan';
@@ -29,7 +29,7 @@ it('tensors that a model leaves alone count among all its elements', async () =>
     copy: origin,
     models: [{ ...second!.models[0]!, view: { origin, onBase: true } }],
   };
-  const merged = await mergeModel(createCpuEngine(), ties, { ...model, tensors: [first!, untouched] });
+  const merged = await mergeModel(createCpuBackend(), ties, { ...model, tensors: [first!, untouched] });
   // ⌊0.2 · 70 · 64⌋ + 1 of the whole model, all in the tensor that changes
   expect(keptOf(merged)).toEqual([Math.floor(0.2 * 70 * 64) + 1, undefined]);
   expect(merged.bytes.get(untouched.name)).toEqual(model.bytes.get(origin));
@@ -41,14 +41,14 @@ it('equal magnitudes at the threshold all stay, whatever the order of the tensor
     [30, 64],
     [20, 64],
   ]);
-  const there = await mergeModel(createCpuEngine(), ties, model);
-  const back = await mergeModel(createCpuEngine(), ties, { ...model, tensors: model.tensors.toReversed() });
+  const there = await mergeModel(createCpuBackend(), ties, model);
+  const back = await mergeModel(createCpuBackend(), ties, { ...model, tensors: model.tensors.toReversed() });
   expect(keptOf(back)).toEqual(keptOf(there).reverse());
   for (const [name, bytes] of there.bytes) expect(back.bytes.get(name)).toEqual(bytes);
 });
 
 /** An engine that remembers the most bytes it held at a time. */
-function measured(engine: ComputeEngine): { engine: ComputeEngine; peak(): number } {
+function measured(engine: Backend): { engine: Backend; peak(): number } {
   let held = 0;
   let peak = 0;
   return {
@@ -74,7 +74,7 @@ it('memory does not grow with the model', async () => {
   for (const count of [2, 12]) {
     const shapes = Array.from({ length: count }, () => [64, 64]);
     const model: ContractModel = contractModel(ties, paper, 'F32', shapes);
-    const { engine, peak } = measured(createCpuEngine());
+    const { engine, peak } = measured(createCpuBackend());
     await mergeModel(engine, ties, model, 4096);
     peaks.push(peak());
   }
@@ -88,7 +88,7 @@ it('tells how far the sweeps over the whole model are: every tensor of every swe
   ]);
   const told: string[] = [];
   let bytes = 0;
-  const engine = createCpuEngine();
+  const engine = createCpuBackend();
   const methods = new Map([[ties.id, ties]]);
   const work = openWorkspaceFor(model.tensors, methods, engine, 4096);
   await measureWholeModel({

@@ -4,9 +4,10 @@
  * `merge_utils.py`). Every tensor is swept, nothing but histograms and counts is kept: memory does not grow with the
  * model.
  */
-import type { ComputeEngine } from '../../compute/engine';
-import { HISTOGRAM_BINS } from '../../compute/kernels/histogram';
+import type { Backend } from '../../backend/backend';
+import { HISTOGRAM_BINS } from '../../backend/kernels/histogram';
 import { isWeightDtype } from '../../formats/dtype';
+import type { ReadTensor } from '../../inputs/read-tensor';
 import type { DeltaPreset, MergeMethod } from '../method';
 import type { Plan, TensorPlan } from '../plan/plan';
 import { storedInputs } from '../plan/plan-bytes';
@@ -17,14 +18,13 @@ import { requireFinite } from '../tensor/encode-tile';
 import type { KeySearch } from '../tensor/key-search';
 import { countDigit, readDigit } from '../tensor/radix-search';
 import { beginSearch, DIGITS, KEEP_NONE, narrow, type Search, type Threshold } from '../tensor/radix-select';
-import type { ReadTensor } from '../tensor/read-tensor';
 import type { Workspace } from '../tensor/workspace';
 
 export interface WholeModelOptions {
   plan: Plan;
   methods: ReadonlyMap<string, MergeMethod>;
   work: Workspace;
-  engine: ComputeEngine;
+  engine: Backend;
   read: ReadTensor;
   seed: number;
   nonFinite: 'stop' | 'carry';

@@ -1,9 +1,9 @@
 /** Coefficient tables of the weighted-sum kernel: Σ cᵢvᵢ written so that equal vectors give their own bits. */
 
-import type { EngineBuffer } from '../../compute/engine';
-import { exactFloats } from '../../compute/exact';
-import { packGroups } from '../../compute/kernels/encode';
-import { weightedSum } from '../../compute/kernels/weighted-sum';
+import type { BackendBuffer } from '../../backend/backend';
+import { exactFloats } from '../../backend/exact';
+import { packGroups } from '../../backend/kernels/encode';
+import { weightedSum } from '../../backend/kernels/weighted-sum';
 import { packing } from './encode-tile';
 import type { TensorTask } from './tensor-task';
 
@@ -57,7 +57,7 @@ export const WHOLE = 0xffffffff;
 export function runWeightedSum(
   task: TensorTask,
   { slot, count, anchor, per, groups }: Omit<WeightedSum, 'table'>,
-  coefficients: EngineBuffer,
+  coefficients: BackendBuffer,
   elements: number,
 ): void {
   const { work } = task;

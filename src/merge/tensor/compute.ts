@@ -1,12 +1,12 @@
 /** From a tensor of the plan to the code that computes it, by the kind of its method. */
-import type { ComputeEngine } from '../../compute/engine';
+import type { Backend } from '../../backend/backend';
+import type { ReadTensor } from '../../inputs/read-tensor';
 import type { MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { mergeDelta, type WholeModel } from './delta-pipeline';
 import { mergeElementwise } from './elementwise';
 import { gramForm, gramGroups, mergeGram } from './gram-merge';
 import { type Prepared, requirePrepared } from './prepared';
-import type { ReadTensor } from './read-tensor';
 import { mergeSolved, solvedPlan } from './solved';
 import type { Emit, TensorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
@@ -36,7 +36,7 @@ export function needsPrepared(
 export function openWorkspaceFor(
   tensors: readonly TensorPlan[],
   methods: ReadonlyMap<string, MergeMethod>,
-  engine: ComputeEngine,
+  engine: Backend,
   wanted?: number,
 ): Workspace {
   const most = (of: (tensor: TensorPlan) => number) =>

@@ -1,8 +1,8 @@
 /** What the delta pipeline measures tile by tile, and the coefficients it combines with. */
-import { exactFloats } from '../../compute/exact';
-import { BLOCK, blockCount } from '../../compute/kernel';
-import { absoluteSum } from '../../compute/kernels/absolute-sum';
-import { gram, pairCount } from '../../compute/kernels/gram';
+import { exactFloats } from '../../backend/exact';
+import { BLOCK, blockCount } from '../../backend/kernel';
+import { absoluteSum } from '../../backend/kernels/absolute-sum';
+import { gram, pairCount } from '../../backend/kernels/gram';
 import type { DeltaPreset } from '../method';
 import { densityOf, type Selector, trims } from './delta-selectors';
 import { reciprocal } from './divisor';

@@ -2,7 +2,7 @@
  * The delta pipeline in f64 and plain loops: the truth that tests hold both engines against. Written from
  * docs/methods.md, not from the pipeline; it sorts where the pipeline counts.
  */
-import { maskKey, philox } from '../../compute/philox';
+import { maskKey, philox } from '../../backend/philox';
 import type { DeltaPreset } from '../method';
 
 export interface OracleModel {

@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { ComputeEngine } from '../../compute/engine';
-import { createCpuEngine } from '../../cpu/cpu-engine';
-import { createGpuEngine } from '../../gpu/gpu-engine';
+import type { Backend } from '../../backend/backend';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import { createGpuBackend } from '../../backend/gpu/gpu-backend';
 import { mergeOn, PRESETS, syntheticTensor } from './delta-pipeline.cases';
 
-let gpu: ComputeEngine;
+let gpu: Backend;
 beforeAll(async () => {
-  gpu = await createGpuEngine();
+  gpu = await createGpuBackend();
 });
 afterAll(() => gpu.close());
 
 it.each(PRESETS)('%s: WebGPU gives the bytes and statistics of the typed arrays', async (_, preset) => {
   for (const dtype of ['F32', 'F16', 'BF16'] as const) {
     const tensor = syntheticTensor(dtype);
-    const expected = await mergeOn(createCpuEngine(), tensor, preset, 64);
+    const expected = await mergeOn(createCpuBackend(), tensor, preset, 64);
     for (const blocks of [2, 64]) expect(await mergeOn(gpu, tensor, preset, blocks)).toEqual(expected);
   }
 });

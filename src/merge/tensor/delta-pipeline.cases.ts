@@ -2,12 +2,12 @@
  * A synthetic tensor with contributors of every kind, and one function that merges it on a given engine: shared by the
  * Node test (typed arrays against the f64 oracle) and the browser test (WebGPU against typed arrays).
  */
-import type { ComputeEngine } from '../../compute/engine';
-import { BLOCK } from '../../compute/kernel';
-import { philox } from '../../compute/philox';
+import type { Backend } from '../../backend/backend';
+import { BLOCK } from '../../backend/kernel';
+import { philox } from '../../backend/philox';
 import type { Dtype } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
-import type { TensorRef, TensorView } from '../inputs/tensor-view';
+import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { DeltaPreset } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import type { OracleModel } from './delta-oracle';
@@ -122,7 +122,7 @@ export function syntheticTensor(dtype: 'F32' | 'BF16' | 'F16') {
 
 /** Merges the tensor in tiles of `blocks` blocks. */
 export async function mergeOn(
-  engine: ComputeEngine,
+  engine: Backend,
   tensor: ReturnType<typeof syntheticTensor>,
   preset: DeltaPreset,
   blocks: number,

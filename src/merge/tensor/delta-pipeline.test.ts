@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { ComputeEngine } from '../../compute/engine';
-import { BLOCK } from '../../compute/kernel';
-import { createCpuEngine } from '../../cpu/cpu-engine';
+import type { Backend } from '../../backend/backend';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import { BLOCK } from '../../backend/kernel';
 import { decodeToF32 } from '../../formats/half';
 import { oracleMask, oracleMerge } from './delta-oracle';
 import { mergeOn, PRESETS, syntheticTensor } from './delta-pipeline.cases';
 
-const engine = createCpuEngine();
+const engine = createCpuBackend();
 /** Half a unit in the last place of the output dtype for values below 0.5, and the f32 arithmetic on the way. */
 const TOLERANCE = { F32: 1.2e-7, F16: 1.23e-4, BF16: 9.8e-4 };
 
@@ -58,7 +58,7 @@ it('waits for the engine in every sweep: no more than one tile’s stored bytes 
   const tensor = syntheticTensor('BF16');
   let queued = 0;
   let most = 0;
-  const counting: ComputeEngine = {
+  const counting: Backend = {
     ...engine,
     keptBytes: 0,
     write(buffer, byteOffset, data, handOver) {

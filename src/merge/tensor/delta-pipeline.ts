@@ -2,10 +2,10 @@
  * The delta pipeline: τᵢ = Wᵢ − W₀ → select → rescale → combine (weights, sign consensus, divisor) → ×λ → + W₀ →
  * round once. Every delta method is a preset of it (DESIGN §4, docs/methods.md).
  */
-import { exact } from '../../compute/exact';
-import { blockCount } from '../../compute/kernel';
-import { COMBINE_STATS, combine, ELECTION } from '../../compute/kernels/combine';
-import { packGroups } from '../../compute/kernels/encode';
+import { exact } from '../../backend/exact';
+import { blockCount } from '../../backend/kernel';
+import { COMBINE_STATS, combine, ELECTION } from '../../backend/kernels/combine';
+import { packGroups } from '../../backend/kernels/encode';
 import type { DeltaPreset } from '../method';
 import { energyWeights, measureTile, rescaleFactors, runGram, writeCoefficients } from './delta-measure';
 import { type Score, scoreOf } from './delta-score';

@@ -3,13 +3,13 @@
  * against the rest of the tensor (Arcee fusion). The score of a tile lies in `work.packed`, which is free until the
  * tile is encoded.
  */
-import { exactFloats } from '../../compute/exact';
-import { blockCount } from '../../compute/kernel';
-import { countEqual } from '../../compute/kernels/count-equal';
-import { maskByScore } from '../../compute/kernels/mask-by-score';
-import { rowScore } from '../../compute/kernels/row-score';
-import { selectThreshold } from '../../compute/kernels/select-threshold';
-import { variance } from '../../compute/kernels/variance';
+import { exactFloats } from '../../backend/exact';
+import { blockCount } from '../../backend/kernel';
+import { countEqual } from '../../backend/kernels/count-equal';
+import { maskByScore } from '../../backend/kernels/mask-by-score';
+import { rowScore } from '../../backend/kernels/row-score';
+import { selectThreshold } from '../../backend/kernels/select-threshold';
+import { variance } from '../../backend/kernels/variance';
 import type { DeltaPreset } from '../method';
 import type { KeySearch } from './key-search';
 import {

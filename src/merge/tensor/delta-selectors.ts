@@ -1,13 +1,13 @@
 /** Which elements of each task vector stay: thresholds, random draws, ranks, or a score that all share. */
-import type { EngineBuffer } from '../../compute/engine';
-import { exact } from '../../compute/exact';
-import { blockCount } from '../../compute/kernel';
-import { RANK_SHIFTS, rankDigit } from '../../compute/kernels/rank-digit';
-import { selectMask } from '../../compute/kernels/select-mask';
-import { selectRandom } from '../../compute/kernels/select-random';
-import { selectRank } from '../../compute/kernels/select-rank';
-import { selectThreshold } from '../../compute/kernels/select-threshold';
-import { maskKey } from '../../compute/philox';
+import type { BackendBuffer } from '../../backend/backend';
+import { exact } from '../../backend/exact';
+import { blockCount } from '../../backend/kernel';
+import { RANK_SHIFTS, rankDigit } from '../../backend/kernels/rank-digit';
+import { selectMask } from '../../backend/kernels/select-mask';
+import { selectRandom } from '../../backend/kernels/select-random';
+import { selectRank } from '../../backend/kernels/select-rank';
+import { selectThreshold } from '../../backend/kernels/select-threshold';
+import { maskKey } from '../../backend/philox';
 import type { DeltaPreset } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 import type { KeySearch } from './key-search';
@@ -23,7 +23,7 @@ export type Selector =
   /** Inside `outer`, not inside `inner`; a search becomes a threshold when it is finished. */
   | { kind: 'threshold'; outer: KeySearch | Threshold; inner: KeySearch | Threshold }
   | { kind: 'random'; below: number; key: [number, number] }
-  | { kind: 'rank'; table: EngineBuffer; key: [number, number] }
+  | { kind: 'rank'; table: BackendBuffer; key: [number, number] }
   /** By the score of the tensor (delta-score.ts). */
   | { kind: 'score' }
   /** Chosen ahead of the run. */
@@ -102,7 +102,7 @@ export function rankProbabilities(density: number, epsilon: number, cols: number
   );
 }
 
-function rankTable(task: TensorTask, preset: DeltaPreset, parameters: ResolvedParameters): EngineBuffer {
+function rankTable(task: TensorTask, preset: DeltaPreset, parameters: ResolvedParameters): BackendBuffer {
   const { engine } = task.work;
   const cols = rowLength(task.plan.shape);
   const q = rankProbabilities(densityOf(parameters), Number(parameters.epsilon), cols);
@@ -203,7 +203,7 @@ function thresholdOf(t: KeySearch | Threshold): Threshold {
  * Ranks of |τ| inside the rows of the tile. The orders of the passes lie in `merged` and `packed`, which are free until
  * the tile is combined and encoded.
  */
-function rankRows(task: TensorTask, slot: number, cols: number, elements: number): EngineBuffer {
+function rankRows(task: TensorTask, slot: number, cols: number, elements: number): BackendBuffer {
   const { work } = task;
   let from = work.merged;
   let to = work.packed;

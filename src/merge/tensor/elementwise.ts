@@ -1,7 +1,7 @@
 /** Methods with a kernel of their own that looks at one element of every vector at a time. */
-import type { EngineBuffer } from '../../compute/engine';
-import { exactFloats } from '../../compute/exact';
-import { blockCount } from '../../compute/kernel';
+import type { BackendBuffer } from '../../backend/backend';
+import { exactFloats } from '../../backend/exact';
+import { blockCount } from '../../backend/kernel';
 import type { ElementwiseCompute } from '../method';
 import { runEncode } from './encode-tile';
 import { TileSums } from './finish-tile';
@@ -68,6 +68,6 @@ export async function mergeElementwise(
   });
 }
 
-function write(engine: TensorTask['work']['engine'], buffer: EngineBuffer, values: readonly number[]): void {
+function write(engine: TensorTask['work']['engine'], buffer: BackendBuffer, values: readonly number[]): void {
   engine.write(buffer, 0, new Uint8Array(exactFloats(values).buffer));
 }

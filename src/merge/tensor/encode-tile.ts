@@ -1,6 +1,6 @@
-import type { BufferRange } from '../../compute/engine';
-import { DTYPE_CODE } from '../../compute/kernels/decode';
-import { encode, packGroups } from '../../compute/kernels/encode';
+import type { BufferRange } from '../../backend/backend';
+import { DTYPE_CODE } from '../../backend/kernels/decode';
+import { encode, packGroups } from '../../backend/kernels/encode';
 import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
 import { spareArray } from '../../sources/spare-arrays';

@@ -1,14 +1,14 @@
 /** The small factors of a contributor's update, on the device: L [rows, rank] and R [rank, cols] in f32. */
-import type { ComputeEngine, EngineBuffer } from '../../compute/engine';
-import { exact, exactFloats } from '../../compute/exact';
-import { decodeToF32 } from '../../formats/half';
-import type { LowRank, TensorRef, TensorView } from '../inputs/tensor-view';
+import type { Backend, BackendBuffer } from '../../backend/backend';
+import { exact, exactFloats } from '../../backend/exact';
+import { loadFactorValues, readF32 } from '../../inputs/factor-values';
+import { columns, type ReadTensor } from '../../inputs/read-tensor';
+import type { TensorView } from '../../inputs/tensor-view';
 import type { TensorPlan } from '../plan/plan';
-import { columns, type ReadTensor, weightDtype } from './read-tensor';
 
 export interface Factors {
-  left: EngineBuffer;
-  right: EngineBuffer;
+  left: BackendBuffer;
+  right: BackendBuffer;
   rank: number;
   cols: number;
   scale: number;
@@ -24,7 +24,7 @@ export interface Factors {
 export async function loadFactors(
   view: TensorView,
   plan: TensorPlan,
-  engine: ComputeEngine,
+  engine: Backend,
   read: ReadTensor,
 ): Promise<Factors | undefined> {
   if (view.addend) {
@@ -41,18 +41,8 @@ export async function loadFactors(
   return m ? { ...factors, magnitude: m } : factors;
 }
 
-/** The factors as they multiply the stored weight [rows, cols]: L [rows, rank] and R [rank, cols], row after row. */
-export async function loadFactorValues(
-  { a, b, rank, layout }: LowRank,
-  read: ReadTensor,
-): Promise<{ left: Float32Array<ArrayBuffer>; right: Float32Array<ArrayBuffer> }> {
-  const [aValues, bValues] = await Promise.all([readF32(a, read), readF32(b, read)]);
-  if (layout === 'linear') return { left: bValues, right: aValues };
-  return { left: transpose(aValues, rank), right: transpose(bValues, bValues.length / rank) };
-}
-
 function upload(
-  engine: ComputeEngine,
+  engine: Backend,
   left: Float32Array<ArrayBuffer>,
   right: Float32Array<ArrayBuffer>,
   rank: number,
@@ -74,20 +64,4 @@ function upload(
       engine.free(r);
     },
   };
-}
-
-async function readF32(ref: TensorRef, read: ReadTensor): Promise<Float32Array<ArrayBuffer>> {
-  const dtype = weightDtype(ref);
-  const bytes = await read(ref, 0, ref.end - ref.begin);
-  const values = new Float32Array(ref.shape.reduce((x, y) => x * y, 1));
-  decodeToF32(bytes, dtype, values);
-  return values;
-}
-
-/** [rows, n/rows] → [n/rows, rows]. */
-function transpose(values: Float32Array, rows: number): Float32Array<ArrayBuffer> {
-  const cols = values.length / rows;
-  const out = new Float32Array(values.length);
-  for (let i = 0; i < rows; i++) for (let j = 0; j < cols; j++) out[j * rows + i] = values[i * cols + j]!;
-  return out;
 }

@@ -1,6 +1,6 @@
 /** The end of a tile for merges outside the delta pipeline: statistics, encoding, the check for NaN and infinities. */
-import { BLOCK, blockCount } from '../../compute/kernel';
-import { gram, pairCount } from '../../compute/kernels/gram';
+import { BLOCK, blockCount } from '../../backend/kernel';
+import { gram, pairCount } from '../../backend/kernels/gram';
 import { readTile, requireFinite } from './encode-tile';
 import { type Emit, GramSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';

@@ -4,8 +4,8 @@
  * another sweep combines. Row by row both happen in one sweep, for a tile holds whole rows.
  */
 
-import { gram, pairCount } from '../../compute/kernels/gram';
-import { COLUMN_ROWS, columnGroups, gramColumns } from '../../compute/kernels/gram-columns';
+import { gram, pairCount } from '../../backend/kernels/gram';
+import { COLUMN_ROWS, columnGroups, gramColumns } from '../../backend/kernels/gram-columns';
 import { AmalgamError } from '../../errors';
 import type { GramCompute } from '../method';
 import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './affine';

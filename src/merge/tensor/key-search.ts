@@ -1,11 +1,11 @@
 /** What a search for a threshold looks at. */
-import type { EngineBuffer } from '../../compute/engine';
+import type { BackendBuffer } from '../../backend/backend';
 import type { Search, Threshold } from './radix-select';
 import type { Tile } from './tiles';
 
 /** One search over the magnitudes that a tile has at word `offset` of `buffer`. */
 export interface KeySearch {
-  buffer: EngineBuffer;
+  buffer: BackendBuffer;
   offset: number;
   search: Search;
   threshold?: Threshold;

@@ -3,7 +3,7 @@
  * sort of a billion values would need them all at once, and ties would fall as the sort likes.
  */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createCpuEngine } from '../../cpu/cpu-engine';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { contractModel, mergeModel, variantsOf } from '../methods/contract.cases';
 import { methods } from '../methods/index';
 
@@ -45,6 +45,6 @@ it.each(cases)('$id, $name', async ({ method, variant }) => {
     [ROWS, COLUMNS],
     [ROWS, COLUMNS],
   ]);
-  await mergeModel(createCpuEngine(), method, model, 2048);
+  await mergeModel(createCpuBackend(), method, model, 2048);
   expect(longest.length).toBeLessThan(COLUMNS);
 });

@@ -2,8 +2,9 @@
  * What was worked out ahead of a run by running the models (src/importance): which changes of a contributor stay, and
  * changes that were merged as a whole. It is read tile by tile, wherever it is kept.
  */
-import type { ContributorReport } from '../../engine/protocol-job';
+
 import { AmalgamError } from '../../errors';
+import type { ContributorReport } from '../../reports/job';
 
 export interface Prepared {
   /** What stays of a contributor's change in a tensor; undefined where nothing was chosen (embeddings, norms). */

@@ -3,9 +3,9 @@
  * after tile, narrowed on the host, digit by digit.
  */
 
-import { blockCount } from '../../compute/kernel';
-import { countEqual } from '../../compute/kernels/count-equal';
-import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from '../../compute/kernels/histogram';
+import { blockCount } from '../../backend/kernel';
+import { countEqual } from '../../backend/kernels/count-equal';
+import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from '../../backend/kernels/histogram';
 import type { FillKeys, KeySearch } from './key-search';
 import { DIGITS, findCut, NO_CUT, narrow } from './radix-select';
 import type { TensorTask } from './tensor-task';

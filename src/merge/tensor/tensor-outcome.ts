@@ -1,5 +1,5 @@
-import { pairCount } from '../../compute/kernels/gram';
-import type { TensorReport } from '../../engine/protocol-job';
+import { pairCount } from '../../backend/kernels/gram';
+import type { TensorReport } from '../../reports/job';
 import type { TensorPlan } from '../plan/plan';
 import { type Products, productsOf } from './products';
 

@@ -3,21 +3,21 @@
  * method computes with: slot 0 = W₀, slot i = τᵢ (delta methods) or Wᵢ (weights methods), f32.
  */
 
-import { dispatchWork } from '../../compute/dispatch-work';
-import type { EngineBuffer } from '../../compute/engine';
-import { exactFloats } from '../../compute/exact';
-import { BLOCK, blockCount } from '../../compute/kernel';
-import { decode, inputWords, type SLOT_FORM } from '../../compute/kernels/decode';
-import { lowRank } from '../../compute/kernels/low-rank';
-import { rowScale } from '../../compute/kernels/row-scale';
-import { rowSquares } from '../../compute/kernels/row-squares';
-import { subtract } from '../../compute/kernels/subtract';
+import type { BackendBuffer } from '../../backend/backend';
+import { dispatchWork } from '../../backend/dispatch-work';
+import { exactFloats } from '../../backend/exact';
+import { BLOCK, blockCount } from '../../backend/kernel';
+import { decode, inputWords, type SLOT_FORM } from '../../backend/kernels/decode';
+import { lowRank } from '../../backend/kernels/low-rank';
+import { rowScale } from '../../backend/kernels/row-scale';
+import { rowSquares } from '../../backend/kernels/row-squares';
+import { subtract } from '../../backend/kernels/subtract';
 import { weightBytes } from '../../formats/dtype';
-import type { TensorRef, TensorView } from '../inputs/tensor-view';
+import { columns, type ReadTensor, weightDtype } from '../../inputs/read-tensor';
+import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorPlan } from '../plan/plan';
 import { DEFAULT_KEPT_BYTES } from './device-budget';
 import { type Factors, loadFactors } from './factors';
-import { columns, type ReadTensor, weightDtype } from './read-tensor';
 import { cutTiles, type Tile } from './tiles';
 import type { Workspace } from './workspace';
 
@@ -134,7 +134,7 @@ async function waiting<T>(work: Workspace, bytes: Promise<T>): Promise<T> {
 
 /** The stored words of a tile on the device: where each tensor's begin. */
 interface StoredTile {
-  buffer: EngineBuffer;
+  buffer: BackendBuffer;
   regions: ReadonlyMap<TensorRef, number>;
 }
 
@@ -253,7 +253,7 @@ async function scaleRows(
   const { engine, values, stride } = work;
   const elements = tile.end - tile.begin;
   const rows = elements / cols;
-  const squares: EngineBuffer = engine.allocate(rows * 4, 'row squares');
+  const squares: BackendBuffer = engine.allocate(rows * 4, 'row squares');
   engine.run(rowSquares, {
     params: { rows, cols, slot: slot * stride },
     buffers: { values, squares },

@@ -1,4 +1,4 @@
-import { BLOCK } from '../../compute/kernel';
+import { BLOCK } from '../../backend/kernel';
 import { AmalgamError } from '../../errors';
 
 /** A run of consecutive elements of a tensor: flat indices [begin, end). */

@@ -1,9 +1,9 @@
 /** The exact select over a tensor in tiles, against a sort by magnitude and then by flat index. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { BLOCK } from '../../compute/kernel';
-import { floats } from '../../compute/kernels/kernels.test.support';
-import { createCpuEngine } from '../../cpu/cpu-engine';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import { BLOCK } from '../../backend/kernel';
+import { floats } from '../../backend/kernels/kernels.test.support';
 import type { TensorPlan } from '../plan/plan';
 import type { KeySearch } from './key-search';
 import { searchKeys } from './radix-search';
@@ -12,7 +12,7 @@ import type { TensorTask } from './tensor-task';
 import { cutTiles } from './tiles';
 import { openWorkspace } from './workspace';
 
-const engine = createCpuEngine();
+const engine = createCpuBackend();
 /** Large enough that only every thirteenth element is sampled. */
 const LARGE = 9 * BLOCK + 77;
 const SAMPLED = 13;

@@ -1,8 +1,8 @@
 /** The exact select by windows of keys: a sample foretells where a threshold lies, one sweep over the tensor proves it. */
-import type { EngineBuffer } from '../../compute/engine';
-import { blockCount } from '../../compute/kernel';
-import { countWindow, WINDOW_COUNTS } from '../../compute/kernels/count-window';
-import { sampleKeys } from '../../compute/kernels/sample-keys';
+import type { BackendBuffer } from '../../backend/backend';
+import { blockCount } from '../../backend/kernel';
+import { countWindow, WINDOW_COUNTS } from '../../backend/kernels/count-window';
+import { sampleKeys } from '../../backend/kernels/sample-keys';
 import type { KeySearch } from './key-search';
 import { type KeyWindow, sampleStep, selectKey, windowOf } from './key-window';
 import { findCut, NO_CUT, type Search } from './radix-select';
@@ -40,7 +40,7 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
   const sampled = Math.ceil(total / step);
   let left = [...searches];
   let aimed: Aimed[] = [];
-  let list: EngineBuffer | undefined;
+  let list: BackendBuffer | undefined;
   const samples = engine.allocate(searches.length * sampled * 4, 'sampled keys');
   const counts = engine.allocate(searches.length * blocks * WINDOW_COUNTS * 4, 'window counts');
 

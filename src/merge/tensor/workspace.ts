@@ -1,9 +1,9 @@
-import type { ComputeEngine, EngineBuffer } from '../../compute/engine';
-import { BLOCK, blockCount } from '../../compute/kernel';
-import { COMBINE_STATS } from '../../compute/kernels/combine';
-import { INPUT_WORDS } from '../../compute/kernels/decode';
-import { pairCount } from '../../compute/kernels/gram';
-import { HISTOGRAM_WORDS } from '../../compute/kernels/histogram';
+import type { Backend, BackendBuffer } from '../../backend/backend';
+import { BLOCK, blockCount } from '../../backend/kernel';
+import { COMBINE_STATS } from '../../backend/kernels/combine';
+import { INPUT_WORDS } from '../../backend/kernels/decode';
+import { pairCount } from '../../backend/kernels/gram';
+import { HISTOGRAM_WORDS } from '../../backend/kernels/histogram';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
 
 /**
@@ -11,28 +11,28 @@ import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
  * per contributor, each `stride` f32 apart.
  */
 export interface Workspace {
-  engine: ComputeEngine;
+  engine: Backend;
   /** Most contributors of any tensor. */
   models: number;
   /** Most elements of a tile; a multiple of BLOCK. */
   stride: number;
   /** Stored words of every slot, `stride` words apart. */
-  raw: EngineBuffer;
+  raw: BackendBuffer;
   /** What becomes of the stored words of every slot (shaders/decode.wgsl). */
-  inputs: EngineBuffer;
-  values: EngineBuffer;
+  inputs: BackendBuffer;
+  values: BackendBuffer;
   /** Merged f32 values of the tile, for kernels that do not pack them. */
-  merged: EngineBuffer;
-  packed: EngineBuffer;
+  merged: BackendBuffer;
+  packed: BackendBuffer;
   /** Non-finite counts: one per slot, then one for the output. */
-  status: EngineBuffer;
-  kept: EngineBuffer;
+  status: BackendBuffer;
+  kept: BackendBuffer;
   /** Histograms: two searches per contributor, and at least three. */
-  bins: EngineBuffer;
+  bins: BackendBuffer;
   /** Block sums and counts; large enough for every kernel that writes them. */
-  sums: EngineBuffer;
-  stats: EngineBuffer;
-  coefficients: EngineBuffer;
+  sums: BackendBuffer;
+  stats: BackendBuffer;
+  coefficients: BackendBuffer;
   /** Told how long the run stood still for stored bytes. */
   onWait?(seconds: number): void;
   close(): void;
@@ -44,7 +44,7 @@ export interface Workspace {
  * whole rows, whatever the budget.
  */
 export function tileElementsFor(
-  engine: ComputeEngine,
+  engine: Backend,
   models: number,
   largestTensor: number,
   wanted?: number,
@@ -58,11 +58,11 @@ export function tileElementsFor(
 }
 
 /** Allocates the buffers for tiles of `tileElements` and up to `models` contributors. */
-export function openWorkspace(engine: ComputeEngine, models: number, tileElements: number): Workspace {
+export function openWorkspace(engine: Backend, models: number, tileElements: number): Workspace {
   const stride = Math.ceil(tileElements / BLOCK) * BLOCK;
   const slots = models + 1;
   const blocks = blockCount(stride);
-  const buffers: EngineBuffer[] = [];
+  const buffers: BackendBuffer[] = [];
   const make = (bytes: number, label: string) => {
     const buffer = engine.allocate(bytes, label);
     buffers.push(buffer);

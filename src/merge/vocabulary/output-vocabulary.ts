@@ -6,7 +6,7 @@
  */
 import type { Recipe } from '../../formats/recipe';
 import type { AddedToken } from '../../formats/tokenizer-json';
-import { nameSome, type Problems } from '../problems';
+import { nameSome, type Problems } from '../../inputs/problems';
 import type { KnownVocabulary } from './vocabulary';
 
 /** What is different in the tokenizer that is written from the one it is made of. */

@@ -2,11 +2,12 @@
  * One vocabulary for the output. Models that share theirs are left alone. Where they differ the plan says how and asks
  * which one the output is to have; once the recipe says it, every model is brought to it. Nothing is ever cut silently.
  */
-import type { VocabularyFacts } from '../../engine/protocol-vocabulary';
+
 import type { Recipe } from '../../formats/recipe';
 import { type TokenDifference, tokenDifference, tokenDifferenceWords } from '../../formats/token-difference';
-import type { Model } from '../inputs/model';
-import { nameSome, type Problems } from '../problems';
+import type { Model } from '../../inputs/model';
+import { nameSome, type Problems } from '../../inputs/problems';
+import type { VocabularyFacts } from '../../reports/vocabulary';
 import { type OutputVocabulary, outputVocabulary } from './output-vocabulary';
 import { mapTokenRows, type TokenModel } from './token-rows';
 import {

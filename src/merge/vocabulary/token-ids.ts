@@ -1,7 +1,7 @@
 /** Ids of special tokens in config.json and generation_config.json, brought to the output's vocabulary. */
 import { editJsonObject, type JsonEdit } from '../../formats/edit-json';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../../formats/strict-json';
-import { nameSome, type Problems } from '../problems';
+import { nameSome, type Problems } from '../../inputs/problems';
 import type { OutputVocabulary } from './output-vocabulary';
 import type { KnownVocabulary } from './vocabulary';
 

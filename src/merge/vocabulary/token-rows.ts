@@ -8,11 +8,11 @@
 import { isWeightDtype } from '../../formats/dtype';
 import type { RecipeToken } from '../../formats/recipe';
 import { canonicalRef } from '../../formats/recipe';
-import type { Model, ModelTensor } from '../inputs/model';
-import type { LowRank, RowMap, RowSource, TensorRef } from '../inputs/tensor-view';
-import { nameSome, type Problems } from '../problems';
+import type { Model, ModelTensor } from '../../inputs/model';
+import { nameSome, type Problems } from '../../inputs/problems';
+import { AVERAGE_ROW, MEAN_ROW, mappedTensor, ZERO_ROW } from '../../inputs/row-map';
+import type { LowRank, RowMap, RowSource, TensorRef } from '../../inputs/tensor-view';
 import type { OutputVocabulary } from './output-vocabulary';
-import { AVERAGE_ROW, MEAN_ROW, mappedTensor, ZERO_ROW } from './row-map';
 import type { KnownVocabulary } from './vocabulary';
 
 /** A model that is merged, with its tokens. */

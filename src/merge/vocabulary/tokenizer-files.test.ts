@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createTokenizer } from '../../evaluate/tokenizer';
 import type { Recipe } from '../../formats/recipe';
 import { readTokenizerJson } from '../../formats/tokenizer-json';
-import { factors, memoryFolder, safetensors } from '../inputs/memory-models.test.support';
+import { factors, memoryFolder, safetensors } from '../../inputs/memory-models.test.support';
 import { HIDDEN, mergeIn, planIn, type TokenFolder, tokenFolder } from './vocabulary.test.support';
 
 const recipe = (tokenizerSource: string, models = ['base', 'tuned']): Recipe => ({

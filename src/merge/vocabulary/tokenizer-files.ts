@@ -2,10 +2,10 @@
 import { editJsonObject, type JsonEdit, type JsonValue } from '../../formats/edit-json';
 import { MAX_JSON_LENGTH } from '../../formats/strict-json';
 import type { AddedToken } from '../../formats/tokenizer-json';
+import { readSmallText } from '../../inputs/header';
+import type { Problems } from '../../inputs/problems';
 import { findFile } from '../../sources/model-folder';
-import { readSmallText } from '../inputs/header';
 import type { Plan } from '../plan/plan';
-import type { Problems } from '../problems';
 import type { OutputVocabulary, TokenizerChanges } from './output-vocabulary';
 import type { KnownVocabulary, Vocabulary } from './vocabulary';
 import { TOKENIZER_JSON } from './vocabulary';

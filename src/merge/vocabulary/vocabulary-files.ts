@@ -1,10 +1,10 @@
 /** The small files that depend on the output's vocabulary: the tokenizer, and configs that name ids of tokens. */
 import { parseModelConfig } from '../../formats/model-config';
+import type { Checkpoint } from '../../inputs/checkpoint';
+import { readSmallText } from '../../inputs/header';
+import type { Problems } from '../../inputs/problems';
 import { findFile } from '../../sources/model-folder';
-import type { Checkpoint } from '../inputs/checkpoint';
-import { readSmallText } from '../inputs/header';
 import type { VocabularyFiles } from '../plan/extras';
-import type { Problems } from '../problems';
 import type { SettledVocabulary } from './settle-vocabulary';
 import { tokenIds, withTokenIds } from './token-ids';
 import { tokenizerFiles } from './tokenizer-files';

@@ -1,15 +1,15 @@
 /** Small models with tokenizers and values that can be told apart, planned and merged in memory. */
-import { createCpuEngine } from '../../cpu/cpu-engine';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { Recipe } from '../../formats/recipe';
 import { buildSafetensorsHeader } from '../../formats/safetensors-write';
+import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
+import { readingRows } from '../../inputs/read-rows';
+import type { TensorRef } from '../../inputs/tensor-view';
 import type { ModelFolder } from '../../sources/model-folder';
-import { memoryFolder, openerOf } from '../inputs/memory-models.test.support';
-import type { TensorRef } from '../inputs/tensor-view';
 import { methodById } from '../methods';
 import { makePlan } from '../plan/make-plan';
 import type { Plan } from '../plan/plan';
 import { runPlan } from '../run/run';
-import { readingRows } from '../tensor/read-rows';
 
 export const HIDDEN = 3;
 
@@ -140,7 +140,7 @@ export async function mergeIn(
   await runPlan({
     plan,
     shards: plan.shards,
-    engine: createCpuEngine(),
+    engine: createCpuBackend(),
     methods: methodById,
     ...(tileElements === undefined ? {} : { tileElements }),
     read: readingRows((ref, begin, end) =>

@@ -2,10 +2,10 @@
 import { errorFacts } from '../../errors';
 import { MAX_JSON_LENGTH } from '../../formats/strict-json';
 import { readTokenizerJson, type TokenizerTokens } from '../../formats/tokenizer-json';
+import { readSmallText } from '../../inputs/header';
+import type { Model } from '../../inputs/model';
+import { embeddingRows } from '../../inputs/model-tensors';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
-import { readSmallText } from '../inputs/header';
-import type { Model } from '../inputs/model';
-import { embeddingRows } from '../inputs/model-tensors';
 
 export const TOKENIZER_JSON = 'tokenizer.json';
 

@@ -1,6 +1,6 @@
-import type { HubHit } from '../../engine/protocol-models';
 import type { HubId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
+import type { HubHit } from '../../reports/models';
 import { formatCount, formatParameters } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { LockIcon } from '../parts/icons';

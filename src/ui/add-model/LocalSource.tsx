@@ -1,7 +1,7 @@
 import { type ChangeEvent, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import type { LocalFile } from '../../engine/protocol-models';
 import { type ErrorFacts, errorFacts } from '../../errors';
+import type { LocalFile } from '../../reports/models';
 import { hasDirectoryPicker, pickModelFolder } from '../local/directory-picker';
 import { inputFiles } from '../local/local-files';
 import { Button } from '../parts/Button';

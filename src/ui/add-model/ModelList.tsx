@@ -1,4 +1,4 @@
-import type { ModelFacts } from '../../engine/protocol-models';
+import type { ModelFacts } from '../../reports/models';
 import { Button } from '../parts/Button';
 import { ModelMeta } from '../parts/ModelMeta';
 import type { AddTarget } from '../state/facts';

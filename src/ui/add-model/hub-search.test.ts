@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { HubHit, HubQuery } from '../../engine/protocol-models';
+import type { HubHit, HubQuery } from '../../reports/models';
 import { fixtureEngine } from '../engine-fixture';
 import type { StudioEngine } from '../state/studio';
 import { searchGroups } from './hub-search';

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
-import type { HubHit, HubQuery } from '../../engine/protocol-models';
 import { type ErrorFacts, errorFacts } from '../../errors';
+import type { HubHit, HubQuery } from '../../reports/models';
 import type { StudioEngine } from '../state/studio';
 
 /** Pause in typing before the Hub is asked, in milliseconds. */

@@ -2,8 +2,9 @@
  * Signing in to the hub in a window of its own. That window comes back to Amalgam with a code and hands it to this tab
  * (`sign-in-window.ts`); the worker trades it for a token. Nothing of it is stored, and this page never sees the token.
  */
-import type { SignInAnswer } from '../../engine/protocol-sign-in';
+
 import { AmalgamError } from '../../errors';
+import type { SignInAnswer } from '../../reports/sign-in';
 import { SIGN_IN_CHANNEL, type SignInMessage } from '../sign-in-window';
 import { notifyError, type Studio } from '../state/studio';
 

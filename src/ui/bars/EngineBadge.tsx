@@ -1,10 +1,10 @@
 import { Popover } from 'radix-ui';
-import type { EngineFacts } from '../../engine/protocol';
+import type { WorkerFacts } from '../../worker/api';
 import { formatBytes } from '../format/quantity';
 import { Message } from '../parts/Message';
 import { Segmented } from '../parts/Segmented';
 import { engineSummary } from '../state/engine-summary';
-import type { EngineChoice } from '../state/facts';
+import type { BackendChoice } from '../state/facts';
 import { useFacts, useStudio } from '../studio-context';
 
 /** Which engine computes, with its limits and why; opens to choose another. */
@@ -41,13 +41,13 @@ export function EngineBadge() {
   );
 }
 
-function EngineDetail({ facts, choice }: { facts: EngineFacts; choice: EngineChoice }) {
+function EngineDetail({ facts, choice }: { facts: WorkerFacts; choice: BackendChoice }) {
   const studio = useStudio();
   const { webgpu, cpu, storage } = facts;
   const noGpu = webgpu.available ? null : (webgpu.why ?? 'This browser has no WebGPU.');
   return (
     <>
-      <Segmented<EngineChoice>
+      <Segmented<BackendChoice>
         label="Engine"
         value={choice}
         options={[

@@ -1,7 +1,7 @@
 import { useEffect } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import type { StageSeconds } from '../../engine/protocol-job';
-import type { InterruptedRun } from '../../engine/protocol-merge';
+import type { StageSeconds } from '../../reports/job';
+import type { InterruptedRun } from '../../reports/merge';
 import { stageShares } from '../charts/stage-shares';
 import {
   formatBytes,

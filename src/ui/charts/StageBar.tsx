@@ -1,4 +1,4 @@
-import type { StageSeconds } from '../../engine/protocol-job';
+import type { StageSeconds } from '../../reports/job';
 import { formatPercent, formatSeconds } from '../format/quantity';
 import { stageShares } from './stage-shares';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { TensorReport } from '../../engine/protocol-job';
+import type { TensorReport } from '../../reports/job';
 import { differenceMetric, differenceOf } from './difference';
 import { heatmap, layerGrid } from './heatmap-data';
 import { metricById } from './metrics';

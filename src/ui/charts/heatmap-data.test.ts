@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TensorReport } from '../../engine/protocol-job';
+import type { TensorReport } from '../../reports/job';
 import { cellText, extremeValues, heatmap, layerGrid, moduleLabels } from './heatmap-data';
 import { keptEnergy, mean, metricById } from './metrics';
 

@@ -1,5 +1,5 @@
 /** The layer × module grid of a checkpoint, and the values in it. Pure: from tensor facts and reports to rows of cells. */
-import type { TensorReport } from '../../engine/protocol-job';
+import type { TensorReport } from '../../reports/job';
 import {
   awaitsMerge,
   type Measured,

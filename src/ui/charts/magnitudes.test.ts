@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { TensorProfile } from '../../engine/protocol-profile';
+import type { TensorProfile } from '../../reports/profile';
 import { curveOf, energyCurve, magnitudeBars, shareAbove } from './magnitudes';
 
 /** A tensor whose changes are `values`, binned as the engine bins them. */

@@ -1,6 +1,7 @@
 /** From the histogram of a task vector's magnitudes to bars and curves. Pure. */
-import type { TensorProfile } from '../../engine/protocol-profile';
+
 import { largest, type MagnitudeCurve, magnitudeCurve } from '../../merge/profile/profile-curve';
+import type { TensorProfile } from '../../reports/profile';
 
 export interface MagnitudeBar {
   low: number;

@@ -2,8 +2,9 @@
  * What the layer × module charts can show, each drawn from a tensor's report. Pure. A value comes with the weight it
  * has in a mean over several tensors, so that the mean of a layer is the value of the layer taken as one tensor.
  */
-import type { ContributorReport, TensorReport } from '../../engine/protocol-job';
+
 import type { ForetoldReport } from '../../merge/profile/foretell-report';
+import type { ContributorReport, TensorReport } from '../../reports/job';
 import { formatCount, formatCounted, formatPercent, formatReal, NBSP } from '../format/quantity';
 
 export type MetricId =

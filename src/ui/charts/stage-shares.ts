@@ -1,4 +1,4 @@
-import type { StageSeconds } from '../../engine/protocol-job';
+import type { StageSeconds } from '../../reports/job';
 
 /** The stages of a run in the order bytes pass them. */
 export const STAGES = ['read', 'upload', 'compute', 'readback', 'write'] as const;

@@ -1,4 +1,4 @@
-import type { CollapseParts, CollapseVariant } from '../../engine/protocol-collapse';
+import type { CollapseParts, CollapseVariant } from '../../reports/collapse';
 import { Toggle } from '../compare/ComparisonForm';
 import { Button } from '../parts/Button';
 import { LabelledNumber } from '../parts/LabelledNumber';

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import type { CollapseReport, CollapseStep } from '../../engine/protocol-collapse';
+import type { CollapseReport, CollapseStep } from '../../reports/collapse';
 import { openOutput } from '../compare/comparing';
 import { sideName } from '../compare/pair-choices';
 import { formatParameters, formatPercent, formatReal, formatSeconds } from '../format/quantity';

@@ -1,12 +1,13 @@
 /** What the Collapse tab knows: the model, how layers are chosen, what was measured and written. Plain facts. */
+
+import type { ErrorFacts } from '../../errors';
 import type {
   CollapseParts,
   CollapseReport,
   CollapseStep,
   CollapseVariant,
   MeasureDepthReport,
-} from '../../engine/protocol-collapse';
-import type { ErrorFacts } from '../../errors';
+} from '../../reports/collapse';
 import type { SavedOutput } from '../state/saved-output';
 
 export interface CollapseSlice {

@@ -1,11 +1,12 @@
 /** Actions of the Collapse tab: measuring layers, collapsing them. */
+
+import { errorFacts } from '../../errors';
 import type {
   Calibration,
   CollapseProgress,
   CollapseReport,
   MeasureDepthReport,
-} from '../../engine/protocol-collapse';
-import { errorFacts } from '../../errors';
+} from '../../reports/collapse';
 import { pairName } from '../compare/pair-choices';
 import { scoredText } from '../state/evaluation-texts';
 import type { StudioFacts } from '../state/facts';

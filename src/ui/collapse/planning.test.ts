@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { MeasureDepthReport } from '../../engine/protocol-collapse';
+import type { MeasureDepthReport } from '../../reports/collapse';
 import { initialCollapse } from './collapse-facts';
 import { choicesProblem, goingLayers, layerWords, plannerOf, variantOf } from './planning';
 

@@ -1,14 +1,14 @@
 /** From the choices of the Collapse tab to a planner, and what it would do with what was measured. Pure. */
 import { layersToRemove, leastInfluential, straightestBlock } from '../../collapse/choose-layers';
+import { errorFacts } from '../../errors';
+import { parseModelRef } from '../../formats/recipe';
 import type {
   CollapsePlanner,
   CollapseVariant,
   DepthTarget,
   MeasureDepthReport,
-} from '../../engine/protocol-collapse';
-import type { ModelFacts } from '../../engine/protocol-models';
-import { errorFacts } from '../../errors';
-import { parseModelRef } from '../../formats/recipe';
+} from '../../reports/collapse';
+import type { ModelFacts } from '../../reports/models';
 import type { StudioFacts } from '../state/facts';
 import type { CollapseSlice } from './collapse-facts';
 

@@ -1,4 +1,4 @@
-import type { ExtractedModule, TensorDifference } from '../../engine/protocol-compare';
+import type { ExtractedModule, TensorDifference } from '../../reports/compare';
 import { SpectrumPlot } from '../charts/SpectrumPlot';
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';
 import { largest } from '../inspector/model-overview';

@@ -1,5 +1,5 @@
 import { memo, useMemo, useState } from 'react';
-import type { TensorDifference } from '../../engine/protocol-compare';
+import type { TensorDifference } from '../../reports/compare';
 import { formatCount } from '../format/quantity';
 import { Segmented } from '../parts/Segmented';
 import { TensorName } from '../parts/TensorName';

@@ -1,4 +1,4 @@
-import type { EngineTiming } from '../../engine/protocol-compare';
+import type { EngineTiming } from '../../reports/compare';
 import { formatReal, formatSeconds } from '../format/quantity';
 import { Section } from '../parts/Section';
 

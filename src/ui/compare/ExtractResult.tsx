@@ -1,5 +1,5 @@
 import { memo } from 'react';
-import type { ExtractedModule, ExtractLoraReport } from '../../engine/protocol-compare';
+import type { ExtractedModule, ExtractLoraReport } from '../../reports/compare';
 import {
   formatBytes,
   formatCount,

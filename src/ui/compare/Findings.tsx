@@ -1,4 +1,4 @@
-import type { CompareReport } from '../../engine/protocol-compare';
+import type { CompareReport } from '../../reports/compare';
 import { formatCount, formatCounted, formatParameters, formatShape } from '../format/quantity';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';

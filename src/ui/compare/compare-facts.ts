@@ -1,13 +1,13 @@
 /** What the Compare tab knows: the pair, the choices, what was found. Plain, serialisable facts. */
 
+import type { ErrorFacts } from '../../errors';
 import type {
   CompareReport,
   ExtractLoraReport,
   ExtractLoraRequest,
   TensorDifference,
-} from '../../engine/protocol-compare';
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
-import type { ErrorFacts } from '../../errors';
+} from '../../reports/compare';
+import type { PlanTensorFacts } from '../../reports/plan';
 import type { SavedOutput } from '../state/saved-output';
 
 export type DifferenceMetricId =

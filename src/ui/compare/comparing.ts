@@ -1,6 +1,7 @@
 /** Actions of the Compare tab: choosing a pair, comparing it, extracting a LoRA from it. */
-import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../engine/protocol-compare';
+
 import { errorFacts } from '../../errors';
+import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../reports/compare';
 import { walkDirectory } from '../local/local-files';
 import { scoredText } from '../state/evaluation-texts';
 import { openLocal } from '../state/models';

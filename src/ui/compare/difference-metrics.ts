@@ -1,7 +1,7 @@
 /** What the chart of a comparison can show, and its cells. Pure. */
 
-import type { TensorDifference } from '../../engine/protocol-compare';
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
+import type { TensorDifference } from '../../reports/compare';
+import type { PlanTensorFacts } from '../../reports/plan';
 import { type Cell, type Heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
 import { mean, percentTick, realTick, type ShownMetric } from '../charts/metrics';
 import { formatPercent, formatReal } from '../format/quantity';

@@ -1,6 +1,7 @@
 /** Which models can be compared: opened checkpoints, and adapters on the base they belong to. Pure. */
-import type { ModelFacts } from '../../engine/protocol-models';
+
 import { parseModelRef } from '../../formats/recipe';
+import type { ModelFacts } from '../../reports/models';
 import type { StudioFacts } from '../state/facts';
 import { lineage } from '../state/lineage';
 import { contributorId, shortName } from '../state/recipe-build';

@@ -1,6 +1,6 @@
 import { useState } from 'react';
-import type { DatasetColumns, DatasetFacts } from '../../engine/protocol-dataset';
 import { type ErrorFacts, errorFacts } from '../../errors';
+import type { DatasetColumns, DatasetFacts } from '../../reports/dataset';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';

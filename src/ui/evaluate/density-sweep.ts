@@ -1,7 +1,8 @@
 /** Perplexity over density, method by method: which merges are measured, and the curves they make. Pure. */
-import type { ModelFacts } from '../../engine/protocol-models';
+
 import type { MergeMethod } from '../../merge/method';
 import { methods } from '../../merge/methods/index';
+import type { ModelFacts } from '../../reports/models';
 import type { EvaluationSlice } from '../state/evaluation-facts';
 import { type EvaluationRow, recipeByMethod, targetKey } from '../state/evaluation-rows';
 import { outcomeKey } from '../state/evaluation-table';

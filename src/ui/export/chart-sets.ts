@@ -1,7 +1,7 @@
 /** The charts of Layers as data, for files: what is shown, or the pinned state beside it and their difference. Pure. */
 
-import type { TensorReport } from '../../engine/protocol-job';
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
+import type { TensorReport } from '../../reports/job';
+import type { PlanTensorFacts } from '../../reports/plan';
 import { type ColorScale, colorScale, domain } from '../charts/color-scale';
 import { differenceMetric, differenceOf } from '../charts/difference';
 import { extremeValues, type Heatmap, heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';

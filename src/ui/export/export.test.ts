@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { TensorReport } from '../../engine/protocol-job';
-import type { MergeReport } from '../../engine/protocol-merge';
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
+import type { TensorReport } from '../../reports/job';
+import type { MergeReport } from '../../reports/merge';
+import type { PlanTensorFacts } from '../../reports/plan';
 import { metricById } from '../charts/metrics';
 import { type ChartSet, chartSets, type Drawn } from './chart-sets';
 import { escapeMarkup } from './escape';

@@ -1,6 +1,7 @@
 /** A run as one HTML file that needs nothing else: no script, no request. Everything from models is escaped. Pure. */
-import type { MergeReport } from '../../engine/protocol-merge';
+
 import { formatRecipe } from '../../formats/recipe-yaml';
+import type { MergeReport } from '../../reports/merge';
 import { metrics } from '../charts/metrics';
 import { stageShares } from '../charts/stage-shares';
 import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../format/quantity';

@@ -1,5 +1,5 @@
 /** The numbers of every tensor as CSV (RFC 4180), one row a tensor, in full precision. Pure. */
-import type { TensorReport } from '../../engine/protocol-job';
+import type { TensorReport } from '../../reports/job';
 import { keptEnergy } from '../charts/metrics';
 
 const LINE = '\r\n';

@@ -6,7 +6,7 @@ import { workAheadInNode } from '../../../e2e/ahead-in-node';
 import { mergeInNode } from '../../../e2e/merge-in-node';
 import type { ParameterSetting, Recipe } from '../../formats/recipe';
 import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
-import { memoryFolder } from '../../merge/inputs/memory-models.test.support';
+import { memoryFolder } from '../../inputs/memory-models.test.support';
 import { methodById, methods } from '../../merge/methods';
 import { fakeStorage } from '../../store/opfs.test.fake';
 import { gallery } from './gallery';

@@ -1,7 +1,7 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { useEffect, useRef } from 'react';
-import type { ContributorReport } from '../../engine/protocol-job';
-import type { TensorProfile } from '../../engine/protocol-profile';
+import type { ContributorReport } from '../../reports/job';
+import type { TensorProfile } from '../../reports/profile';
 import { curveOf, energyCurve, magnitudeBars, shareAbove } from '../charts/magnitudes';
 import { keptEnergy } from '../charts/metrics';
 import { formatPercent, formatReal } from '../format/quantity';

@@ -1,7 +1,7 @@
 import { Fragment, lazy, Suspense } from 'react';
-import type { ContributorReport, TensorReport } from '../../engine/protocol-job';
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
-import type { TensorProfile } from '../../engine/protocol-profile';
+import type { ContributorReport, TensorReport } from '../../reports/job';
+import type { PlanTensorFacts } from '../../reports/plan';
+import type { TensorProfile } from '../../reports/profile';
 import { CosineMatrix } from '../charts/CosineMatrix';
 import { changing, keptEnergy } from '../charts/metrics';
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { TensorReport } from '../../engine/protocol-job';
+import type { TensorReport } from '../../reports/job';
 import { contributorTotals, largest } from './model-overview';
 
 function report(name: string, elements: number, norm: number, keptNorm: number, kept: number): TensorReport {

@@ -1,5 +1,5 @@
 /** The whole model in a few numbers, from the reports of its tensors. Pure. */
-import type { TensorReport } from '../../engine/protocol-job';
+import type { TensorReport } from '../../reports/job';
 import { changing } from '../charts/metrics';
 
 export interface ContributorTotals {

@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import type { TensorProfile } from '../../engine/protocol-profile';
+import type { TensorProfile } from '../../reports/profile';
 import { foretoldMasks } from '../state/foretold';
 import { profileKey } from '../state/profile';
 import { useFacts } from '../studio-context';

@@ -1,5 +1,5 @@
 /** The browser's directory picker, where there is one. */
-import type { LocalFile } from '../../engine/protocol-models';
+import type { LocalFile } from '../../reports/models';
 import { walkDirectory } from './local-files';
 
 interface PickerWindow {

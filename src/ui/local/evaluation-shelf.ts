@@ -3,7 +3,7 @@
  * strict settings) rejects; callers go on without.
  */
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
-import type { EvaluateReport } from '../../engine/protocol-run';
+import type { EvaluateReport } from '../../reports/evaluate';
 
 export interface KeptOutcome {
   /** `outcomeKey`: target with its commits or recipe, hash of the text, protocol. */

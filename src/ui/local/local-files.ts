@@ -1,5 +1,5 @@
 /** Folders and files from pickers, inputs and drops, as a flat list of paths. Files are not read here. */
-import type { LocalFile } from '../../engine/protocol-models';
+import type { LocalFile } from '../../reports/models';
 
 /** Folders in folders are followed this far: a model folder, its adapters, their checkpoints. */
 const MAX_DEPTH = 4;

@@ -3,7 +3,7 @@
  * windows, strict settings) rejects; callers say so or go on without.
  */
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
-import type { ModelFacts } from '../../engine/protocol-models';
+import type { ModelFacts } from '../../reports/models';
 import type { RecipeFacts } from '../state/recipe-facts';
 
 export interface KeptRecipe {

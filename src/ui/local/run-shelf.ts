@@ -3,7 +3,7 @@
  * No weights. A browser that keeps nothing (private windows, strict settings) rejects; callers go on without.
  */
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
-import type { MergeReport } from '../../engine/protocol-merge';
+import type { MergeReport } from '../../reports/merge';
 import type { RunFacts } from '../state/facts';
 
 export interface KeptRun

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { HubWait } from '../../engine/protocol-sign-in';
+import type { HubWait } from '../../reports/sign-in';
 import { useFacts } from '../studio-context';
 
 /** How long the hub is waited for, counted down; nothing while it is not. */

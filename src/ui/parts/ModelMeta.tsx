@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import type { ModelFacts } from '../../engine/protocol-models';
+import type { ModelFacts } from '../../reports/models';
 import { formatBytes, formatParameters } from '../format/quantity';
 
 interface ModelMetaProps {

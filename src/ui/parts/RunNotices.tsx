@@ -1,4 +1,4 @@
-import type { InterruptedRun } from '../../engine/protocol-merge';
+import type { InterruptedRun } from '../../reports/merge';
 import { formatBytes, formatCount } from '../format/quantity';
 import { discardRun, resumeRun } from '../state/interrupted';
 import { takeOverMerge } from '../state/other-tabs';

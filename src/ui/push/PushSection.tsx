@@ -1,5 +1,5 @@
 import { useEffect, useId, useState } from 'react';
-import type { PushReport } from '../../engine/protocol-push';
+import type { PushReport } from '../../reports/push';
 import { HubSettings } from '../add-model/HubSettings';
 import '../styles/add-model.css';
 import '../styles/tools.css';

@@ -1,6 +1,7 @@
 /** What the studio knows about pushing an output to the Hub. Plain, serialisable facts. */
-import type { HubAccount, PushReport, PushTarget } from '../../engine/protocol-push';
+
 import type { ErrorFacts } from '../../errors';
+import type { HubAccount, PushReport, PushTarget } from '../../reports/push';
 
 export interface PushSlice {
   /** Whom the token belongs to, once the hub has said. */

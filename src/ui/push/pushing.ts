@@ -1,6 +1,7 @@
 /** Actions of pushing an output to the Hub. */
-import type { PushProgress, PushReport, PushSource } from '../../engine/protocol-push';
+
 import { errorFacts } from '../../errors';
+import type { PushProgress, PushReport, PushSource } from '../../reports/push';
 import type { StudioFacts } from '../state/facts';
 import type { Studio } from '../state/studio';
 import { runTool, whyNoTool } from '../state/tool-job';

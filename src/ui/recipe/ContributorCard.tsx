@@ -1,8 +1,8 @@
 import { Switch } from 'radix-ui';
 import { type CSSProperties, memo, useCallback, useState } from 'react';
-import type { ModelFacts } from '../../engine/protocol-models';
 import type { MergeMethod } from '../../merge/method';
 import { keepsNothing } from '../../merge/method-conflicts';
+import type { ModelFacts } from '../../reports/models';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { ModelMeta } from '../parts/ModelMeta';

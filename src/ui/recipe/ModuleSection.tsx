@@ -1,6 +1,6 @@
 import { Switch } from 'radix-ui';
 import { type FormEvent, useMemo, useState } from 'react';
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
+import type { PlanTensorFacts } from '../../reports/plan';
 import { formatCount, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { CloseIcon, PlusIcon } from '../parts/icons';

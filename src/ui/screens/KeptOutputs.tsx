@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from 'react';
-import type { CacheFacts } from '../../engine/protocol';
+import type { CacheFacts } from '../../worker/api';
 import { formatBytes } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';

@@ -1,5 +1,5 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
-import type { LambdaReport } from '../../engine/protocol-importance';
+import type { LambdaReport } from '../../reports/importance';
 import '../styles/lambda.css';
 
 const WIDTH = 560;

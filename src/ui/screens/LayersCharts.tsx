@@ -1,5 +1,5 @@
 import { useMemo, useRef } from 'react';
-import type { TensorReport } from '../../engine/protocol-job';
+import type { TensorReport } from '../../reports/job';
 import { type ColorScale, colorScale, domain } from '../charts/color-scale';
 import { differenceMetric, differenceOf } from '../charts/difference';
 import { HeatmapFigure } from '../charts/HeatmapFigure';

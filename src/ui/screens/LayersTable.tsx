@@ -1,6 +1,6 @@
 import { memo, useCallback, useDeferredValue, useMemo, useState } from 'react';
-import type { TensorReport } from '../../engine/protocol-job';
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
+import type { TensorReport } from '../../reports/job';
+import type { PlanTensorFacts } from '../../reports/plan';
 import { awaitsMerge, type MetricId, measure, metricById } from '../charts/metrics';
 import { formatCount, formatPercent, formatReal } from '../format/quantity';
 import { Swatch } from '../parts/Swatch';

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../../engine/protocol-plan';
+import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../../reports/plan';
 import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';

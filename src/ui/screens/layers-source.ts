@@ -1,6 +1,6 @@
 import { useMemo } from 'react';
-import type { TensorReport } from '../../engine/protocol-job';
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
+import type { TensorReport } from '../../reports/job';
+import type { PlanTensorFacts } from '../../reports/plan';
 import type { Contributor } from '../state/facts';
 import { foretoldReports } from '../state/foretold';
 import { isRecipeOf } from '../state/run-current';

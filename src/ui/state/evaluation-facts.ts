@@ -1,6 +1,7 @@
 /** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serialisable facts. */
-import type { EvaluateReport, GenerateReport, RunningProgress, RunTarget } from '../../engine/protocol-run';
+
 import type { ErrorFacts } from '../../errors';
+import type { EvaluateReport, GenerateReport, RunningProgress, RunTarget } from '../../reports/evaluate';
 import { initialSweep, type SweepChoices } from '../evaluate/density-sweep-choices';
 
 export interface EvaluationSlice {

@@ -1,10 +1,11 @@
 /** Who is measured: base, contributors, the recipe's merge, and the merge by every other method that fits. Pure. */
-import type { ModelFacts } from '../../engine/protocol-models';
-import type { RunTarget } from '../../engine/protocol-run';
+
 import { formatModelRef, parseModelRef } from '../../formats/recipe';
 import { recipeRepositories } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
+import type { RunTarget } from '../../reports/evaluate';
+import type { ModelFacts } from '../../reports/models';
 import { buildRecipe, contributorId, methodTitle, shortName } from './recipe-build';
 import { type RecipeFacts, setMethod } from './recipe-facts';
 import { recipeProblems } from './recipe-validation';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { EvaluateReport } from '../../engine/protocol-run';
 import { methodById } from '../../merge/methods/index';
+import type { EvaluateReport } from '../../reports/evaluate';
 import { sampleModels } from '../engine-fixture';
 import {
   type EvaluationSlice,

@@ -1,6 +1,7 @@
 /** The table of perplexities as it is drawn: cells, means, the best of each column. Pure. */
-import type { EvaluateReport } from '../../engine/protocol-run';
+
 import type { ErrorFacts } from '../../errors';
+import type { EvaluateReport } from '../../reports/evaluate';
 import type {
   EvaluationJob,
   EvaluationSlice,

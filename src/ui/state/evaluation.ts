@@ -1,6 +1,7 @@
 /** Actions of the Evaluate tab's table: texts, protocol, measuring. */
-import type { EvaluatedModel, RunningProgress } from '../../engine/protocol-run';
+
 import { AmalgamError, errorFacts } from '../../errors';
+import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
 import { formatBytes } from '../format/quantity';
 import { forgetOutcomes, keepOutcome, keptOutcomes } from '../local/evaluation-shelf';
 import type {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { EngineFacts } from '../../engine/protocol';
 import { methodById } from '../../merge/methods/index';
+import type { WorkerFacts } from '../../worker/api';
 import { sampleModels } from '../engine-fixture';
 import { planFor } from '../engine-fixture-plan';
 import type { KeptRun } from '../local/run-shelf';
@@ -16,7 +16,7 @@ const facts: StudioFacts = {
   ...initialFacts,
   engine: {
     status: 'ready',
-    facts: { auto: 'cpu' } as unknown as EngineFacts,
+    facts: { auto: 'cpu' } as unknown as WorkerFacts,
     error: null,
     choice: 'auto',
   },

@@ -1,6 +1,7 @@
 /** How long a merge will take, by merges that were made here. Pure. */
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
+
 import type { RecipeParameters } from '../../formats/recipe';
+import type { PlanTensorFacts } from '../../reports/plan';
 import type { KeptRun } from '../local/run-shelf';
 import type { StudioFacts } from './facts';
 import { buildRecipe } from './recipe-build';

@@ -3,15 +3,15 @@
  * buffers or promises live here.
  */
 
-import type { EngineFacts } from '../../engine/protocol';
-import type { Progress, TensorReport } from '../../engine/protocol-job';
-import type { InterruptedRun, MergeReport, MergeRequest, RunElsewhere } from '../../engine/protocol-merge';
-import type { ModelFacts } from '../../engine/protocol-models';
-import type { PlanFacts, PlanTensorFacts } from '../../engine/protocol-plan';
-import type { HubWait } from '../../engine/protocol-sign-in';
 import type { ErrorFacts } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import type { Recipe } from '../../formats/recipe';
+import type { Progress, TensorReport } from '../../reports/job';
+import type { InterruptedRun, MergeReport, MergeRequest, RunElsewhere } from '../../reports/merge';
+import type { ModelFacts } from '../../reports/models';
+import type { PlanFacts, PlanTensorFacts } from '../../reports/plan';
+import type { HubWait } from '../../reports/sign-in';
+import type { WorkerFacts } from '../../worker/api';
 import type { MetricId } from '../charts/metrics';
 import { type CollapseSlice, initialCollapse } from '../collapse/collapse-facts';
 import { type ComparisonSlice, initialComparison } from '../compare/compare-facts';
@@ -75,9 +75,9 @@ export interface StudioFacts {
 
 export interface EngineSlice {
   status: 'starting' | 'ready' | 'failed';
-  facts: EngineFacts | null;
+  facts: WorkerFacts | null;
   error: ErrorFacts | null;
-  choice: EngineChoice;
+  choice: BackendChoice;
 }
 
 export interface PlanSlice {
@@ -142,7 +142,7 @@ export interface HubSlice {
   online: boolean;
 }
 
-export type EngineChoice = MergeRequest['engine'];
+export type BackendChoice = MergeRequest['engine'];
 export type Tab = 'recipe' | 'plan' | 'layers' | 'run' | 'evaluate' | 'compare' | 'collapse' | 'output';
 export type Theme = 'system' | 'light' | 'dark';
 /** `shelf`: opened only, to be compared or collapsed. */

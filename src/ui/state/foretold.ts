@@ -1,10 +1,11 @@
 /** Reports foretold from the statistics pass for the recipe as it stands: what charts show before a merge has run. */
-import type { ModelFacts } from '../../engine/protocol-models';
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
-import type { TensorProfile } from '../../engine/protocol-profile';
+
 import { foretell, foretellMask, type PreparedProfile, prepareProfile } from '../../merge/profile/foretell';
 import { recipeSettings } from '../../merge/profile/foretell-recipe';
 import type { ForetoldReport } from '../../merge/profile/foretell-report';
+import type { ModelFacts } from '../../reports/models';
+import type { PlanTensorFacts } from '../../reports/plan';
+import type { TensorProfile } from '../../reports/profile';
 import type { PlanSlice } from './facts';
 import { type ProfileSlice, profileKey } from './profile';
 import { buildRecipe } from './recipe-build';

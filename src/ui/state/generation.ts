@@ -1,6 +1,7 @@
 /** Actions of the Evaluate tab's second half: the same prompt continued by base, contributors and merge. */
-import type { GenerateReport, RunningProgress } from '../../engine/protocol-run';
+
 import { errorFacts } from '../../errors';
+import type { GenerateReport, RunningProgress } from '../../reports/evaluate';
 import type { GenerationColumn, GenerationSettings, GenerationSlice } from './evaluation-facts';
 import { whyNotWrite } from './evaluation-gate';
 import type { EvaluationRow } from './evaluation-rows';

@@ -1,9 +1,9 @@
 /** Merges that were cut off: offered at the start and after a failure, to be resumed or discarded. */
 
-import type { DestinationSpec } from '../../engine/protocol-job';
-import type { InterruptedRun } from '../../engine/protocol-merge';
-import type { PlanFacts } from '../../engine/protocol-plan';
 import { methodById } from '../../merge/methods/index';
+import type { DestinationSpec } from '../../reports/job';
+import type { InterruptedRun } from '../../reports/merge';
+import type { PlanFacts } from '../../reports/plan';
 import { pickOutputFolder } from '../local/directory-picker';
 import type { RunFacts } from './facts';
 import { shortName } from './recipe-build';

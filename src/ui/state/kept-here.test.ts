@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { InterruptedRun } from '../../engine/protocol-merge';
+import type { InterruptedRun } from '../../reports/merge';
 import { keptGroups } from './kept-here';
 
 const cut: InterruptedRun = {

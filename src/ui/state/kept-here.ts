@@ -1,6 +1,7 @@
 /** What this page keeps in the browser: how much there is room for, and deleting it piece by piece. */
-import type { CacheFacts } from '../../engine/protocol';
-import type { InterruptedRun } from '../../engine/protocol-merge';
+
+import type { InterruptedRun } from '../../reports/merge';
+import type { CacheFacts } from '../../worker/api';
 import type { StudioFacts } from './facts';
 import { discardRun } from './interrupted';
 import { notifyError, type Studio } from './studio';

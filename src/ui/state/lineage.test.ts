@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ModelFacts } from '../../engine/protocol-models';
+import type { ModelFacts } from '../../reports/models';
 import { sampleModels } from '../engine-fixture';
 import { lineage } from './lineage';
 

@@ -1,6 +1,7 @@
 /** How a contributor is related to the chosen base, as far as its own facts tell. Pure. */
-import type { ModelFacts } from '../../engine/protocol-models';
+
 import { parseModelRef } from '../../formats/recipe';
+import type { ModelFacts } from '../../reports/models';
 
 export interface Lineage {
   text: string;

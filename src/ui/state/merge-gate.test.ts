@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { EngineFacts } from '../../engine/protocol';
-import type { PlanProblem } from '../../engine/protocol-plan';
 import { methodById } from '../../merge/methods/index';
+import type { PlanProblem } from '../../reports/plan';
+import type { WorkerFacts } from '../../worker/api';
 import { sampleModels } from '../engine-fixture';
 import { planFor } from '../engine-fixture-plan';
 import { initialFacts, type StudioFacts } from './facts';
@@ -9,7 +9,7 @@ import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './models';
 import { buildRecipe } from './recipe-build';
 
-const engineFacts: EngineFacts = {
+const backendFacts: WorkerFacts = {
   auto: 'webgpu',
   webgpu: { available: true, adapter: 'test', isFallback: false, maxBufferBytes: 2 ** 30 },
   cpu: { adapter: 'typed arrays' },
@@ -22,7 +22,7 @@ const plan = (problems: PlanProblem[] = []) =>
   planFor(buildRecipe(recipe, sampleModels, methodById.get('ties')!), 6, problems);
 const ready: StudioFacts = {
   ...initialFacts,
-  engine: { status: 'ready', facts: engineFacts, error: null, choice: 'auto' },
+  engine: { status: 'ready', facts: backendFacts, error: null, choice: 'auto' },
   models: sampleModels,
   recipe,
   plan: { status: 'ready', facts: plan(), contributors: [], error: null },
@@ -51,7 +51,7 @@ test.each<[string, Partial<StudioFacts>, RegExp]>([
   [
     'there is nowhere to keep downloads',
     {
-      engine: { ...ready.engine, facts: { ...engineFacts, storage: { available: false } } },
+      engine: { ...ready.engine, facts: { ...backendFacts, storage: { available: false } } },
     },
     /storage/,
   ],
@@ -61,7 +61,7 @@ test.each<[string, Partial<StudioFacts>, RegExp]>([
 });
 
 test('without storage a folder still works', () => {
-  const facts = { ...engineFacts, storage: { available: false } };
+  const facts = { ...backendFacts, storage: { available: false } };
   const folder: StudioFacts = {
     ...ready,
     engine: { ...ready.engine, facts },

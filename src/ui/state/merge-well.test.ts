@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { ModelFacts } from '../../engine/protocol-models';
 import { methodById } from '../../merge/methods/index';
+import type { ModelFacts } from '../../reports/models';
 import { initialFacts } from './facts';
 import { isMergedWell, mergeWell } from './merge-well';
 import { buildRecipe } from './recipe-build';

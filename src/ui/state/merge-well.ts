@@ -1,6 +1,7 @@
 /** “Merge these well”: what measured best, set in one go. Pure. */
-import type { ModelFacts } from '../../engine/protocol-models';
+
 import { methodById } from '../../merge/methods/index';
+import type { ModelFacts } from '../../reports/models';
 import { type RecipeFacts, setMethod } from './recipe-facts';
 
 /** What the models read: 12 tokens and more for every input of the widest layer. Every token is a step of writing. */

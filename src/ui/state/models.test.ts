@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { LocalFile } from '../../engine/protocol-models';
+import type { LocalFile } from '../../reports/models';
 import { fixtureEngine, sampleModels } from '../engine-fixture';
 import { addDropped, openSample, sampleRecipe, takeModel, whyNotAdd } from './models';
 import { createStudio } from './studio';

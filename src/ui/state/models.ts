@@ -1,5 +1,5 @@
 /** Opening models and putting them into the recipe. */
-import type { LocalFile, ModelFacts } from '../../engine/protocol-models';
+import type { LocalFile, ModelFacts } from '../../reports/models';
 import type { AddTarget } from './facts';
 import {
   addContributor,

@@ -1,5 +1,5 @@
 /** Which modules are merged, as the panel shows it: groups and modules of the plan, from and to a recipe's `exclude`. Pure. */
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
+import type { PlanTensorFacts } from '../../reports/plan';
 import type { RecipeFacts } from './recipe-facts';
 
 export interface ModuleGroup {

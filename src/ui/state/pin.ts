@@ -1,8 +1,8 @@
 /** Holding what the Layers tab shows, to see another setting or merge beside it. */
 
-import type { TensorReport } from '../../engine/protocol-job';
-import type { PlanTensorFacts } from '../../engine/protocol-plan';
 import { plainReport } from '../../merge/profile/foretell-report';
+import type { TensorReport } from '../../reports/job';
+import type { PlanTensorFacts } from '../../reports/plan';
 import type { Contributor } from './facts';
 import { methodTitle, recipeTitle } from './recipe-build';
 import { methodOf, type Studio } from './studio';

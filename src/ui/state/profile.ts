@@ -2,10 +2,11 @@
  * The statistics pass of the recipe's models: begun by itself where it costs little, on request where weights would
  * have to be downloaded or much would be read. Any other job goes first; the pass begins again after it.
  */
-import type { ModelFacts } from '../../engine/protocol-models';
-import type { TensorProfile } from '../../engine/protocol-profile';
+
 import { type ErrorFacts, errorFacts } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
+import type { ModelFacts } from '../../reports/models';
+import type { TensorProfile } from '../../reports/profile';
 import type { StudioFacts } from './facts';
 import { contributorId } from './recipe-build';
 import type { RecipeFacts } from './recipe-facts';

@@ -1,5 +1,5 @@
 /** From the studio's facts to a `Recipe`, and the names a recipe gets. Pure. */
-import type { ModelFacts } from '../../engine/protocol-models';
+
 import { outputFolderName } from '../../formats/names';
 import {
   DEFAULT_SHARD_BYTES,
@@ -10,6 +10,7 @@ import {
   type RecipeParameters,
 } from '../../formats/recipe';
 import { drawsRandomly, type MergeMethod, type ParameterSpec } from '../../merge/method';
+import type { ModelFacts } from '../../reports/models';
 import { formatSetting } from '../format/quantity';
 import {
   effectiveSpecs,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { ModelFacts } from '../../engine/protocol-models';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
+import type { ModelFacts } from '../../reports/models';
 import { gallery } from '../gallery/gallery';
 import { buildRecipe } from './recipe-build';
 import { setContributorParameter } from './recipe-facts';

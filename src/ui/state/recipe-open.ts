@@ -1,9 +1,10 @@
 /** Opening a whole recipe in the studio: an example, or a text from elsewhere. */
-import type { ModelFacts } from '../../engine/protocol-models';
+
 import { DEFAULT_SHARD_BYTES, type ParameterSetting, parseModelRef, type Recipe } from '../../formats/recipe';
 import { recipeModels } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
+import type { ModelFacts } from '../../reports/models';
 import { buildRecipe, contributorId } from './recipe-build';
 import {
   addContributor,

@@ -1,7 +1,8 @@
 /** The recipe as text and as form at once: what a text that was typed makes of the facts. */
-import type { ModelFacts } from '../../engine/protocol-models';
+
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
+import type { ModelFacts } from '../../reports/models';
 import { addContributor, type RecipeFacts } from './recipe-facts';
 import { recipeFacts } from './recipe-open';
 

@@ -1,7 +1,8 @@
 /** What keeps the facts from being a recipe, said beside the field it concerns. Pure; the plan checks the rest. */
-import type { ModelFacts } from '../../engine/protocol-models';
+
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 import { keepsNothing, methodConflict } from '../../merge/method-conflicts';
+import type { ModelFacts } from '../../reports/models';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { shortName } from './recipe-build';
 import {

@@ -1,5 +1,5 @@
-import type { ModelFacts } from '../../engine/protocol-models';
 import type { Recipe } from '../../formats/recipe';
+import type { ModelFacts } from '../../reports/models';
 import { buildRecipe } from './recipe-build';
 import type { RecipeFacts } from './recipe-facts';
 import { methodOf } from './studio';

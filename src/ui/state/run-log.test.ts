@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Progress, TensorReport } from '../../engine/protocol-job';
+import type { Progress, TensorReport } from '../../reports/job';
 import { progressLog } from './run-log';
 
 const base: Progress = {

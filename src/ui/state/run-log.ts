@@ -1,5 +1,5 @@
 /** What a run has to tell, line by line, drawn from the engine's progress messages. Pure. */
-import type { Progress } from '../../engine/protocol-job';
+import type { Progress } from '../../reports/job';
 import { formatBytes, formatCount, formatCounted } from '../format/quantity';
 
 export interface LogEntry {

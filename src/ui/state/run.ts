@@ -1,8 +1,8 @@
 /** A merge from the click to the report. */
 
-import type { DestinationSpec, Progress } from '../../engine/protocol-job';
-import type { MergeReport, MergeRequest } from '../../engine/protocol-merge';
 import { type ErrorFacts, errorFacts } from '../../errors';
+import type { DestinationSpec, Progress } from '../../reports/job';
+import type { MergeReport, MergeRequest } from '../../reports/merge';
 import { formatBytes, formatSeconds } from '../format/quantity';
 import { pickOutputFolder } from '../local/directory-picker';
 import type { RunFacts } from './facts';

@@ -1,15 +1,15 @@
 /** The studio: one store of facts and the engine behind it. Actions are functions of it, in the files beside. */
 import { createStore, type StoreApi } from 'zustand/vanilla';
-import type { EngineApi } from '../../engine/protocol';
 import { errorFacts } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
+import type { WorkerApi } from '../../worker/api';
 import { initialFacts, type StudioFacts, type Tab, type ViewSlice } from './facts';
 import type { RecipeFacts } from './recipe-facts';
 
 /** What the studio asks of the engine. */
 export type StudioEngine = Pick<
-  EngineApi,
+  WorkerApi,
   | 'facts'
   | 'openSample'
   | 'openLocal'

@@ -1,5 +1,5 @@
 /** One tensor of the recipe as it is, computed on both engines: the same bits or not, and how fast is each? */
-import type { VerifyTensorReport } from '../../engine/protocol-merge';
+import type { VerifyTensorReport } from '../../reports/merge';
 import type { StudioFacts } from './facts';
 import { buildRecipe } from './recipe-build';
 import type { RecipeFacts } from './recipe-facts';

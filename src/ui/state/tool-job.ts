@@ -1,9 +1,9 @@
 /** The long jobs of the tools beside the merge: comparing, extracting, collapsing, pushing. One at a time. */
 
-import type { CollapseProgress } from '../../engine/protocol-collapse';
-import type { CompareProgress } from '../../engine/protocol-compare';
-import type { PushProgress } from '../../engine/protocol-push';
 import { type ErrorFacts, errorFacts } from '../../errors';
+import type { CollapseProgress } from '../../reports/collapse';
+import type { CompareProgress } from '../../reports/compare';
+import type { PushProgress } from '../../reports/push';
 import { whyNoEngine } from './engine-summary';
 import type { StudioFacts, Tab } from './facts';
 import { stayAwake } from './stay-awake';

@@ -1,5 +1,5 @@
 /** What merges that were cut off have left, as the engine lists it. */
-import type { InterruptedRun } from '../../engine/protocol-merge';
+import type { InterruptedRun } from '../../reports/merge';
 import type { StudioFacts } from './facts';
 import { notifyError, type Studio } from './studio';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { MergeReport } from '../../engine/protocol-merge';
+import type { MergeReport } from '../../reports/merge';
 import { initialFacts, type StudioFacts } from './facts';
 import { verification, whyNotVerify } from './verification';
 

@@ -1,6 +1,6 @@
 /** The same merge once more on the other engine, kept nowhere: are the bytes the same, and how fast is each? */
-import type { EngineKind } from '../../compute/engine';
-import type { MergeReport } from '../../engine/protocol-merge';
+import type { BackendKind } from '../../reports/backend';
+import type { MergeReport } from '../../reports/merge';
 import type { StudioFacts } from './facts';
 import { notify, type Studio } from './studio';
 import { runTool, whyNoTool } from './tool-job';
@@ -17,7 +17,7 @@ export interface Verification {
 }
 
 interface Timed {
-  engine: EngineKind;
+  engine: BackendKind;
   seconds: number;
   /** Bytes of weights written. */
   bytes: number;
@@ -68,7 +68,7 @@ export function whyNotVerify(facts: StudioFacts): string | null {
   return whyNoTool(facts);
 }
 
-export function otherEngine(engine: EngineKind): EngineKind {
+export function otherEngine(engine: BackendKind): BackendKind {
   return engine === 'cpu' ? 'webgpu' : 'cpu';
 }
 

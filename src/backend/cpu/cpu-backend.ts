@@ -1,0 +1,186 @@
+import { AmalgamError } from '../../errors';
+import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
+import type { Kernel } from '../kernel';
+import { COMPARE_KERNELS } from './compare-kernels';
+import { FORWARD_KERNELS } from './forward-kernels';
+import { instantiateKernels } from './kernel-exports';
+import { CpuMemory, type Range } from './memory';
+import { ROW_KERNELS } from './row-kernels';
+import { STRIP, STRIP_KERNELS, type StripKernel } from './strips';
+
+interface CpuBuffer extends BackendBuffer {
+  range: Range | undefined;
+}
+
+/** A dispatch that waits for the next read. */
+interface Queued {
+  buffers: readonly BackendBuffer[];
+  elements: number;
+  /** Absent where the kernel has no form in WebAssembly: then it is run whole. */
+  strip?: (begin: number, n: number) => void;
+  /** Elements of a strip. */
+  step: number;
+  whole: () => void;
+}
+
+/** Every kernel that is in WebAssembly, by its id. */
+const KERNELS = new Map<string, StripKernel>([
+  ...STRIP_KERNELS,
+  ...FORWARD_KERNELS,
+  ...ROW_KERNELS,
+  ...COMPARE_KERNELS,
+]);
+
+/** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
+const MAX_BUFFER_BYTES = 1 << 30;
+
+/**
+ * The engine on the processor, on the calling thread: kernels in WebAssembly where there are, else their twins on typed
+ * arrays. Dispatches wait for the next read and then go strip by strip through all of them; the bits are those of one
+ * dispatch after the other.
+ */
+export function createCpuBackend(): Backend {
+  const seconds: BackendSeconds = { upload: 0, compute: 0, readback: 0 };
+  const spend = <T>(stage: keyof BackendSeconds, work: () => T): T => {
+    const begin = performance.now();
+    const result = work();
+    seconds[stage] += (performance.now() - begin) / 1000;
+    return result;
+  };
+  const memory = new CpuMemory();
+  const kernels = instantiateKernels(memory.memory);
+  const bytesOf = (buffer: BackendBuffer): Uint8Array<ArrayBuffer> => {
+    const { range, label } = buffer as CpuBuffer;
+    if (!range) throw new Error(`${label} was freed`);
+    return memory.bytes(range);
+  };
+  let queue: Queued[] = [];
+  const flush = () => {
+    const waiting = queue;
+    queue = [];
+    if (waiting.length > 0) spend('compute', () => runAll(waiting));
+  };
+  /** Runs what waits, unless none of it uses the buffer: then the change cannot be seen by it. */
+  const before = (buffer: BackendBuffer) => {
+    if (queue.some(({ buffers }) => buffers.includes(buffer))) flush();
+  };
+
+  function stripOf<P extends string, B extends string>(
+    kernel: StripKernel,
+    { params, buffers }: Dispatch<P, B>,
+  ): Queued['strip'] {
+    const ranges = Object.values(buffers) as CpuBuffer[];
+    const isOwn = ranges.some(({ range }) => range?.own);
+    if (!kernels || isOwn || kernel.fits?.(params) === false) return undefined;
+    const at = (name: string) => (buffers[name as B] as CpuBuffer).range!.address;
+    const size = (name: string) => buffers[name as B].byteLength;
+    const memo = {};
+    return (begin, n) => {
+      const words = new Uint32Array(memory.memory.buffer);
+      const floats = new Float32Array(memory.memory.buffer);
+      kernel.run(kernels, { params, at, size, memo, words, floats, begin, n });
+    };
+  }
+
+  return {
+    kind: 'cpu',
+    adapter: kernels ? 'WebAssembly' : 'typed arrays',
+    software: true,
+    maxBufferBytes: MAX_BUFFER_BYTES,
+    seconds,
+    allocate(byteLength, label): CpuBuffer {
+      const size = Math.max(4, Math.ceil(byteLength / 4) * 4);
+      try {
+        return { label, byteLength: size, range: memory.take(size) };
+      } catch (cause) {
+        throw new AmalgamError(
+          'GpuOutOfMemory',
+          `No memory for ${label} (${size} bytes).`,
+          'Close other tabs or choose a smaller tile.',
+          { cause },
+        );
+      }
+    },
+    free(buffer) {
+      flush();
+      const own = buffer as CpuBuffer;
+      if (own.range) memory.give(own.range);
+      own.range = undefined;
+    },
+    write(buffer, byteOffset, data) {
+      before(buffer);
+      spend('upload', () => bytesOf(buffer).set(data, byteOffset));
+    },
+    clear(buffer, byteOffset = 0, byteLength = buffer.byteLength - byteOffset) {
+      before(buffer);
+      bytesOf(buffer).fill(0, byteOffset, byteOffset + byteLength);
+    },
+    run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>) {
+      const { params, buffers, groups } = dispatch;
+      const strips = KERNELS.get(kernel.id);
+      const strip = strips && stripOf(strips, dispatch);
+      queue.push({
+        buffers: Object.values(buffers),
+        elements: dispatch.elements,
+        ...(strip ? { strip } : {}),
+        step: strips ? stepOf(strips, dispatch) : 0,
+        whole: () => {
+          const words = (name: B) => {
+            const bytes = bytesOf(buffers[name]);
+            return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+          };
+          kernel.cpu({
+            params,
+            groups,
+            u32: words,
+            f32: (name) => {
+              const { buffer, byteOffset, length } = words(name);
+              return new Float32Array(buffer, byteOffset, length);
+            },
+          });
+        },
+      });
+    },
+    read(ranges: readonly BufferRange[]) {
+      flush();
+      const copy = ({ buffer, byteOffset = 0, byteLength, into }: BufferRange) => {
+        if (!into) return bytesOf(buffer).slice(byteOffset, byteOffset + byteLength);
+        const answer = new Uint8Array(into, 0, byteLength);
+        answer.set(bytesOf(buffer).subarray(byteOffset, byteOffset + byteLength));
+        return answer;
+      };
+      return Promise.resolve(spend('readback', () => ranges.map(copy)));
+    },
+    close() {
+      queue = [];
+    },
+  };
+}
+
+/** Elements of a strip of a dispatch. */
+function stepOf({ rows, unit }: StripKernel, { params, elements }: Dispatch<string, string>): number {
+  if (rows) return elements;
+  const whole = unit?.(params) ?? 1;
+  return Math.max(1, Math.floor(STRIP / whole)) * whole;
+}
+
+/** Runs dispatches in order; neighbours in the same strips of the same elements run strip by strip. */
+function runAll(queue: readonly Queued[]): void {
+  for (let i = 0; i < queue.length; ) {
+    const first = queue[i]!;
+    if (!first.strip) {
+      first.whole();
+      i++;
+      continue;
+    }
+    let end = i + 1;
+    const { elements, step } = first;
+    const goesAlong = (q: Queued) => q.strip && q.elements === elements && q.step === step;
+    while (end < queue.length && goesAlong(queue[end]!)) end++;
+    for (let begin = 0; begin < elements; begin += step) {
+      const n = Math.min(step, elements - begin);
+      for (let q = i; q < end; q++) queue[q]!.strip!(begin, n);
+    }
+    i = end;
+  }
+}

@@ -1,0 +1,228 @@
+/** Softmax, activations, norms and log-sum-exps in WebAssembly against f64, and against their twins. */
+import { describe, expect, it } from 'vitest';
+import { ACTIVATION_CODE, activate } from '../kernels/activate';
+import { GROUP_ROWS, NO_WINDOW } from '../kernels/attention-groups';
+import { attentionSoftmaxLine } from '../kernels/attention-softmax';
+import { capLogits } from '../kernels/cap-logits';
+import { after, floats } from '../kernels/forward-kernels.test.fixture';
+import { logSum } from '../kernels/log-sum';
+import { NORM_CODE, normLine } from '../kernels/norm';
+import { erf } from '../special';
+import { createCpuBackend } from './cpu-backend';
+import { instantiateKernels } from './kernel-exports';
+import { ROW_KERNELS } from './row-kernels';
+import { closeToTwin } from './twins.test.support';
+
+const engine = createCpuBackend();
+const tested = new Set<string>();
+const close = closeToTwin(engine, ROW_KERNELS, tested);
+
+describe('functions against f64', () => {
+  const memory = new WebAssembly.Memory({ initial: 64, maximum: 65_536 });
+  const kernels = instantiateKernels(memory)!;
+  const [from, to] = [1024, 2 ** 21];
+  const count = 100_000;
+
+  /** The largest error of f over evenly spread f32 in [low, high], as a share of `scale`. */
+  function worst(
+    low: number,
+    high: number,
+    run: (n: number) => void,
+    f: (x: number) => number,
+    scale: (exact: number, x: number) => number,
+  ): number {
+    const x = new Float32Array(memory.buffer, from, count);
+    for (let i = 0; i < count; i++) x[i] = low + ((high - low) * i) / (count - 1);
+    const given = x.slice();
+    run(count);
+    const y = new Float32Array(memory.buffer, to, count);
+    return given.reduce((most, v, i) => Math.max(most, Math.abs(y[i]! - f(v)) / scale(f(v), v)), 0);
+  }
+  const activated = (kind: number) => (n: number) => kernels.activateRow(from, to, n, 0, kind);
+  /** The distance from an f32 of this size to the next. */
+  const ulp = (exact: number) => 2 ** (Math.floor(Math.log2(Math.max(Math.abs(exact), 1e-37))) - 23);
+  const size = (_: number, x: number) => Math.abs(x) || 1;
+
+  const tanh = (n: number) => {
+    kernels.capLogits(from, n, 1, 1);
+    new Uint8Array(memory.buffer).copyWithin(to, from, from + n * 4);
+  };
+  it.each([
+    [-10, 10],
+    [-0.7, 0.7],
+    [-1e-3, 1e-3],
+  ])('tanh over [%f, %f] within 2 ulp', (low, high) => {
+    expect(worst(low, high, tanh, Math.tanh, ulp)).toBeLessThanOrEqual(2);
+  });
+
+  const silu = (x: number) => x / (1 + Math.exp(-x));
+  it.each([
+    [-80, 80],
+    [-4, 4],
+  ])('SiLU over [%f, %f] within 3 ulp', (low, high) => {
+    expect(worst(low, high, activated(ACTIVATION_CODE.silu), silu, ulp)).toBeLessThanOrEqual(3);
+  });
+
+  it('both forms of GELU within 1.5e-7 of |x|', () => {
+    const geluTanh = (x: number) =>
+      0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
+    const geluErf = (x: number) => 0.5 * x * (1 + erf(x * Math.SQRT1_2));
+    for (const span of [0.5, 3, 20]) {
+      expect(worst(-span, span, activated(ACTIVATION_CODE.gelu_tanh), geluTanh, size)).toBeLessThan(1.5e-7);
+      expect(worst(-span, span, activated(ACTIVATION_CODE.gelu_erf), geluErf, size)).toBeLessThan(1.5e-7);
+    }
+  });
+
+  it('e^x in a softmax of x and 0 within 4 ulp, and 0 where it would be subnormal', () => {
+    const at = (v: number) => {
+      const line = new Float32Array(memory.buffer, from, 4);
+      line.set([v, 0, 5, 5]);
+      kernels.softmaxLine(from, 4, 0, 2);
+      return [...line];
+    };
+    for (let i = 0; i <= 20_000; i++) {
+      const v = Math.fround((-87 * i) / 20_000);
+      const exact = Math.exp(v) / (1 + Math.exp(v));
+      const [share, rest, ...hidden] = at(v) as [number, number, ...number[]];
+      expect(Math.abs(share - exact) / ulp(exact)).toBeLessThanOrEqual(4);
+      expect(rest).toBeGreaterThanOrEqual(0.5);
+      expect(hidden).toEqual([0, 0]);
+    }
+    expect(at(-88)).toEqual([0, 1, 0, 0]);
+    expect(at(-1e30)).toEqual([0, 1, 0, 0]);
+  });
+
+  it('what is not finite does not become finite', () => {
+    const x = new Float32Array(memory.buffer, from, 8);
+    const bad = [Number.NaN, Number.POSITIVE_INFINITY];
+    for (const kind of Object.values(ACTIVATION_CODE)) {
+      x.set([...bad, 1, 2, 3, 4, 5, Number.NaN]);
+      kernels.activateRow(from, to, 7, 0, kind);
+      const y = [...new Float32Array(memory.buffer, to, 7)];
+      expect(y.map(Number.isFinite)).toEqual([false, false, true, true, true, true, true]);
+    }
+    for (const v of bad) {
+      x.set([1, v, 1, 1]);
+      kernels.softmaxLine(from, 4, 0, 4);
+      expect([...x.subarray(0, 4)].some(Number.isFinite) && !x.subarray(0, 4).some(Number.isNaN)).toBe(false);
+    }
+  });
+});
+
+describe('against the twins', () => {
+  it.each([NO_WINDOW, 5, 3, 1])('softmax of groups, window %i', async (window) => {
+    const groups = [
+      [0, 4, 0, 0],
+      [4, 4, 0, 4],
+      [8, 2, 0, 8],
+      [10, 1, 9, 9],
+    ];
+    const [heads, span] = [3, 12];
+    const scores = floats(4 * heads * GROUP_ROWS * span, 3, 20);
+    const found = await close(
+      attentionSoftmaxLine,
+      () => ({ groups: Uint32Array.from(groups.flat()), scores: scores.slice() }),
+      { groups: 4, group_begin: 0, heads, span, window },
+      { groups: 1, elements: 4 * heads * GROUP_ROWS },
+      'scores',
+    );
+    // a row alone in its group has the bits it has beside others
+    const alone = scores.slice(0, heads * GROUP_ROWS * span);
+    const [first, own] = [5, 1]; // the second row of the second group
+    const base = (position: number) => Math.max(0, position + 1 - window) & ~3;
+    const shift = base(first) - base(4);
+    for (let h = 0; h < heads; h++) {
+      const line = ((heads + h) * GROUP_ROWS + own) * span;
+      alone.set(scores.subarray(line + shift, line + span), h * GROUP_ROWS * span);
+    }
+    const bytes = await after(
+      engine,
+      attentionSoftmaxLine as never,
+      { groups: Uint32Array.from([0, 1, 0, first]), scores: alone },
+      { groups: 1, group_begin: 0, heads, span, window },
+      { groups: 1, elements: heads * GROUP_ROWS },
+      'scores',
+    );
+    const shares = new Float32Array(bytes.buffer);
+    for (let h = 0; h < heads; h++) {
+      const line = ((heads + h) * GROUP_ROWS + own) * span;
+      const columns = first + 1 - base(first);
+      const at = h * GROUP_ROWS * span;
+      expect(shares.slice(at, at + columns)).toEqual(found.slice(line + shift, line + shift + columns));
+    }
+  });
+
+  it.each([1, 3, 1023, 1024, 1025, 3000])('log-sum-exp of %i columns', async (columns) => {
+    const rows = 3;
+    const segments = Math.ceil(columns / 1024);
+    const contents = () => ({
+      logits: floats(rows * (columns + 1), 5, 30),
+      targets: Uint32Array.of(7, 7 + columns - 1, 3),
+      sums: new Float32Array(2 + rows * segments * 2),
+      picked: new Float32Array(rows),
+    });
+    const params = { rows, columns, stride: columns + 1, first_column: 7, sums_begin: 2 };
+    const work = { groups: 1, elements: rows * segments };
+    await close(logSum, contents, params, work, 'sums');
+    const picked = await close(logSum, contents, params, work, 'picked');
+    const { logits } = contents();
+    expect([...picked]).toEqual([logits[0], logits[columns + 1 + columns - 1], 0]);
+  });
+
+  it.each([4, 12, 63, 896])('activations and caps of rows of %i', async (inner) => {
+    const rows = 3;
+    for (const gated of [0, 1]) {
+      for (const kind of Object.values(ACTIVATION_CODE)) {
+        const x_stride = inner * 2 + 4;
+        await close(
+          activate,
+          () => ({ x: floats(rows * x_stride, 6, 8), y: floats(rows * (inner + 3), 7) }),
+          { rows, inner, x_stride, y_stride: inner + 3, gated, kind },
+          { groups: 1, elements: rows * inner },
+        );
+      }
+    }
+    for (const cap of [0, 30]) {
+      await close(
+        capLogits,
+        () => ({ x: floats(inner, 8, 50) }),
+        { elements: inner, factor: 0.5, cap },
+        { groups: 1, elements: inner },
+        'x',
+      );
+    }
+  });
+
+  it.each(Object.values(NORM_CODE))('norms, kind %i', async (kind) => {
+    for (const width of [4, 64, 896]) {
+      const [rows, groups] = [3, 2];
+      const x_stride4 = (groups * (width + 4)) / 4 + 1;
+      await close(
+        normLine,
+        () => ({
+          x: floats(4 + rows * x_stride4 * 4, 9, 3).map((v) => v + 1),
+          weight: floats(width, 10),
+          bias: floats(width, 11),
+          y: floats(rows * (groups * width + 4), 12),
+        }),
+        {
+          rows,
+          groups,
+          group_stride4: (width + 4) / 4,
+          width4: width / 4,
+          x_begin4: 1,
+          x_stride4,
+          y_stride4: (groups * width) / 4 + 1,
+          kind,
+          biased: kind === NORM_CODE.layer ? 1 : 0,
+          epsilon: 1e-5,
+        },
+        { groups: 1, elements: rows * groups },
+      );
+    }
+  });
+
+  it('every one of them is tested', () => {
+    expect([...tested].sort()).toEqual([...ROW_KERNELS.keys()].sort());
+  });
+});

@@ -1,0 +1,68 @@
+import { errorFacts } from '../../errors';
+import type { Backend, BackendBuffer } from '../backend';
+import type { Kernel } from '../kernel';
+import { createCpuBackend } from './cpu-backend';
+import type { Answer, Batch, Command } from './thread-protocol';
+
+/**
+ * Answers batches with a CPU engine of this thread, one after the other.
+ * @param kernels by id; a batch that names another one fails
+ * @param answer sends an answer, moving the arrays
+ */
+export function serveThread(
+  kernels: ReadonlyMap<string, Kernel>,
+  answer: (answer: Answer, transfer: Transferable[]) => void,
+): (batch: Batch) => void {
+  const engine = createCpuBackend();
+  const buffers = new Map<number, BackendBuffer>();
+  let chain = Promise.resolve();
+  return (batch) => {
+    chain = chain.then(async () => {
+      try {
+        const spent: ArrayBuffer[] = [];
+        for (const command of batch.commands) {
+          obey(engine, buffers, kernels, command);
+          if (command.do === 'write') spent.push(command.data.buffer);
+        }
+        const ranges = batch.read.map(({ buffer, ...range }) => ({ buffer: buffers.get(buffer)!, ...range }));
+        const data = await engine.read(ranges);
+        answer({ data, seconds: { ...engine.seconds }, spent }, [
+          ...data.map(({ buffer }) => buffer),
+          ...spent,
+        ]);
+      } catch (thrown) {
+        answer({ error: errorFacts(thrown) }, []);
+      }
+    });
+  };
+}
+
+function obey(
+  engine: Backend,
+  buffers: Map<number, BackendBuffer>,
+  kernels: ReadonlyMap<string, Kernel>,
+  command: Command,
+): void {
+  switch (command.do) {
+    case 'allocate':
+      buffers.set(command.buffer, engine.allocate(command.byteLength, command.label));
+      return;
+    case 'free':
+      engine.free(buffers.get(command.buffer)!);
+      buffers.delete(command.buffer);
+      return;
+    case 'write':
+      engine.write(buffers.get(command.buffer)!, command.byteOffset, command.data);
+      return;
+    case 'clear':
+      engine.clear(buffers.get(command.buffer)!, command.byteOffset, command.byteLength);
+      return;
+    case 'run': {
+      const kernel = kernels.get(command.kernel);
+      if (!kernel) throw new Error(`the CPU engine's thread has no kernel ${command.kernel}`);
+      const bound = Object.entries(command.buffers).map(([name, b]) => [name, buffers.get(b)!] as const);
+      const { params, groups, elements } = command;
+      engine.run(kernel, { params, buffers: Object.fromEntries(bound), groups, elements });
+    }
+  }
+}

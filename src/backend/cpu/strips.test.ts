@@ -1,0 +1,304 @@
+/** Every kernel in WebAssembly gives the bits of its twin on typed arrays, whatever the sizes and the numbers. */
+import { describe, expect, it } from 'vitest';
+import { BLOCK, blockCount } from '../kernel';
+import { absoluteSum } from '../kernels/absolute-sum';
+import { COMBINE_STATS, combine, ELECTION } from '../kernels/combine';
+import { countEqual } from '../kernels/count-equal';
+import { countWindow, WINDOW_COUNTS } from '../kernels/count-window';
+import { DTYPE_CODE, decode, inputWords } from '../kernels/decode';
+import { encode, packGroups } from '../kernels/encode';
+import { gram, pairCount } from '../kernels/gram';
+import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram } from '../kernels/histogram';
+import { floats, words } from '../kernels/kernels.test.support';
+import { lowRank } from '../kernels/low-rank';
+import { RANK_SHIFTS, rankDigit } from '../kernels/rank-digit';
+import { sampleKeys } from '../kernels/sample-keys';
+import { selectRandom } from '../kernels/select-random';
+import { selectRank } from '../kernels/select-rank';
+import { selectThreshold } from '../kernels/select-threshold';
+import { subtract } from '../kernels/subtract';
+import { weightedSum } from '../kernels/weighted-sum';
+import { createCpuBackend } from './cpu-backend';
+import { STRIP, STRIP_KERNELS } from './strips';
+import { sameAsTwin } from './twins.test.support';
+
+const DTYPES = Object.keys(DTYPE_CODE) as (keyof typeof DTYPE_CODE)[];
+const SIZES = [1, 3, 4, 7, 63, 64, 255, 4095, 4096, 4097, STRIP + 5, 2 * STRIP];
+const engine = createCpuBackend();
+const tested = new Set<string>();
+
+const same = sameAsTwin(engine, STRIP_KERNELS, tested);
+
+/** What kernels that pack write to. */
+function output(n: number) {
+  return {
+    packed: new Uint32Array(n + 1),
+    sums: new Float32Array(blockCount(n)),
+    status: new Uint32Array(2),
+  };
+}
+
+describe.each(SIZES)('%i elements', (n) => {
+  const blocks = blockCount(n);
+  const stride = Math.ceil(n / 4) * 4;
+
+  it.each(DTYPES)('decode and encode %s', async (name) => {
+    const inputs = [
+      inputWords('whole', 3, name),
+      inputWords('change', n + 4, 'BF16'),
+      inputWords('leave'),
+      inputWords('change', 2 * n + 4, name),
+    ];
+    await same(
+      decode,
+      () => ({
+        raw: words(3 * n + 4, 1),
+        inputs: Uint32Array.from(inputs.flat()),
+        values: words(4 * stride, 3),
+        status: new Uint32Array(4),
+      }),
+      { elements: n, stride, slots: 4 },
+      n,
+    );
+    await same(
+      encode,
+      () => ({ values: floats(n, 19), merged: words(n, 2), ...output(n) }),
+      { elements: n, dtype: DTYPE_CODE[name], status: 1 },
+      n,
+      packGroups(n),
+    );
+  });
+
+  it.each([3, 4])('subtract, seed %i', async (seed) => {
+    await same(subtract, () => ({ values: floats(2 * n, seed) }), { elements: n, slot: n }, n);
+  });
+
+  it.each([
+    [0, [1, 1, 0.3, 0.5, 0.2]],
+    [1, [0.7, 0, 0, 0.7, -0.4]],
+    [2, [0, 0, 0.25, 0, 0]],
+  ])('weighted sum, anchor %i', async (anchor, table) => {
+    for (const [i, name] of DTYPES.entries()) {
+      const sum = { slot: 4, stride, count: 3, anchor, per: 0xffffffff, groups: 1 };
+      await same(
+        weightedSum,
+        () => ({
+          values: floats(3 * stride + 4, 5 + i),
+          coefficients: Float32Array.from(table),
+          ...output(n),
+        }),
+        { elements: n, ...sum, dtype: DTYPE_CODE[name], status: 1 },
+        n,
+        packGroups(n),
+      );
+    }
+  });
+
+  it.each(Object.entries(ELECTION))('combine, election %s', async (_, election) => {
+    for (const [seed, models, lambda, zero_negative] of [
+      [7, 1, 1, 0],
+      [8, 2, 0.5, 1],
+      [9, 3, 1e-4, 0],
+      [10, 5, -1.5, 1],
+      [11, 2, 1, 0],
+    ] as const) {
+      const sets = election === 0 ? 1 : 2 ** models;
+      await same(
+        combine,
+        () => ({
+          values: floats((models + 1) * stride, seed),
+          // weights, scales and reciprocals; scales of 1 have a form of their own
+          coefficients: floats(2 * models + sets, seed + 20).map((c, i) =>
+            lambda === 1 && i >= models && i < 2 * models ? 1 : c || 0.5,
+          ),
+          packed: new Uint32Array(n + 1),
+          stats: new Uint32Array(blocks * COMBINE_STATS),
+          status: new Uint32Array(2),
+        }),
+        { elements: n, stride, models, election, zero_negative, lambda, dtype: models % 3, status: 1 },
+        n,
+        packGroups(n),
+      );
+    }
+  });
+
+  it('histogram, every digit', async () => {
+    for (const [shift, bins, prefix_shift, prefix] of [
+      [20, 2048, 31, 0],
+      [10, 1024, 20, 1000],
+      [0, 1024, 10, 1_024_000],
+    ] as const) {
+      await same(
+        histogram,
+        () => ({ values: floats(n + 1, 11), bins: new Uint32Array(2 * HISTOGRAM_WORDS) }),
+        { elements: n, slot: 1, shift, bins, prefix_shift, prefix, out: HISTOGRAM_WORDS },
+        n,
+        Math.ceil(n / HISTOGRAM_ELEMENTS),
+      );
+    }
+  });
+
+  it('count of equals', async () => {
+    await same(
+      countEqual,
+      () => ({ values: floats(n + 1, 12), counts: new Uint32Array(blocks + 1) }),
+      { elements: n, slot: 1, key: 0x3d000000, out: 1 },
+      n,
+    );
+  });
+
+  it('sample of keys', async () => {
+    for (const [first, step] of [
+      [0, 1],
+      [4096, 13],
+      [8192, 127],
+    ] as const) {
+      await same(
+        sampleKeys,
+        () => ({ values: floats(n + 1, 25), keys: new Uint32Array(Math.ceil((first + n) / step) + 1) }),
+        { elements: n, slot: 1, first, step, out: 1 },
+        n,
+      );
+    }
+  });
+
+  it('window of keys', async () => {
+    for (const [lo, hi, room] of [
+      [0x3c800000, 0x3d800000, n],
+      [0x3d000000, 0x3d000000, 4],
+      [0, 0x7fffffff, 5000],
+    ] as const) {
+      await same(
+        countWindow,
+        () => ({
+          values: floats(n + 1, 26),
+          counts: new Uint32Array(WINDOW_COUNTS * (blocks + 1)),
+          list: new Uint32Array(n + 4).fill(3, 1, 2),
+        }),
+        { elements: n, slot: 1, lo, hi, out: WINDOW_COUNTS, base: 1, room },
+        n,
+      );
+    }
+  });
+
+  it('select by threshold', async () => {
+    for (const [key, cut_block, cut_quota, inner_key, inner_cut_block, inner_cut_quota] of [
+      [0x3d000000, 2, 5, 0x7fffffff, 0, 0],
+      [0x3c800000, 0xffffffff, 0, 0x3d000000, 3, 1],
+      [0x7fffffff, 0, 0, 0x7fffffff, 0, 0],
+      [0, 0xffffffff, 0, 0x3d000000, 0xffffffff, 0],
+      [0x3d000000, 3, BLOCK, 0x3d400000, 0, 0],
+    ] as const) {
+      await same(
+        selectThreshold,
+        () => ({ values: floats(n + 1, 13), kept: new Uint32Array(2) }),
+        {
+          elements: n,
+          slot: 1,
+          first_block: 2,
+          key,
+          cut_block,
+          cut_quota,
+          inner_key,
+          inner_cut_block,
+          inner_cut_quota,
+          out: 1,
+        },
+        n,
+      );
+    }
+  });
+
+  it('select at random', async () => {
+    await same(
+      selectRandom,
+      () => ({ values: floats(n + 1, 14), kept: new Uint32Array(1) }),
+      { elements: n, slot: 1, first: 8192, below: 0x60000000, key0: 77, key1: 0x80000001, out: 0 },
+      n,
+    );
+  });
+
+  it('ranks in rows, and selection by them', async () => {
+    const cols = Math.min(n, 130);
+    const rows = Math.ceil(n / cols);
+    const whole = rows * cols;
+    for (const [shift, alike] of RANK_SHIFTS.flatMap(
+      (shift) =>
+        [
+          [shift, false],
+          [shift, true],
+        ] as const,
+    )) {
+      // in every other row all have the same digits
+      const values = () =>
+        floats(whole + 1, 23).map((x, e) => (alike && Math.floor((e - 1) / cols) % 2 === 0 ? 1.5 : x));
+      const order = () =>
+        Uint32Array.from({ length: whole }, (_, e) => (e % cols === 0 ? cols - 1 : (e % cols) - 1));
+      await same(
+        rankDigit,
+        () => ({ values: values(), order_in: order(), order_out: new Uint32Array(whole) }),
+        { elements: whole, slot: 1, cols, shift, first: shift === 0 ? 1 : 0, last: shift === 28 ? 1 : 0 },
+        whole,
+        rows,
+      );
+    }
+    await same(
+      selectRank,
+      () => ({
+        values: floats(n + 1, 24),
+        ranks: Uint32Array.from({ length: n }, (_, e) => (e * 7) % cols),
+        table: Uint32Array.from({ length: 2 * cols }, (_, i) => (i < cols ? i * 2 ** 24 : 0x3f000000 + i)),
+        kept: new Uint32Array(2),
+      }),
+      { elements: n, slot: 1, first: 4096, cols, key0: 5, key1: 6, out: 1 },
+      n,
+    );
+  });
+
+  it.each([1, 2, 4])('products of %i vectors', async (count) => {
+    for (const seed of [15, 16]) {
+      await same(
+        gram,
+        () => ({
+          values: floats(count * n + 1, seed),
+          sums: new Float32Array(blocks * pairCount(count)),
+        }),
+        { elements: n, slot: 1, stride: n, count, run: BLOCK },
+        n,
+      );
+    }
+  });
+
+  it.each([0, 1])('low rank, add %i', async (add) => {
+    for (const [seed, cols] of [
+      [21, Math.min(n, 37)],
+      [22, Math.min(n, 130)],
+      [24, n],
+    ] as const) {
+      const rank = 5;
+      await same(
+        lowRank,
+        () => ({
+          left: floats((Math.ceil(n / cols) + 2) * rank, seed),
+          right: floats(rank * cols, seed + 2),
+          values: floats(n + 2, seed + 4),
+        }),
+        { elements: n, first: Math.min(cols - 1, 9), cols, rank, slot: 2, add, scale: 0.75 },
+        n,
+      );
+    }
+  });
+
+  it.each([17, 18])('block sums, seed %i', async (seed) => {
+    await same(
+      absoluteSum,
+      () => ({ values: floats(n + 1, seed), sums: new Float32Array(blocks + 1) }),
+      { elements: n, slot: 1, out: 1 },
+      n,
+    );
+  });
+});
+
+it('every kernel in WebAssembly is among them', () => {
+  expect([...tested].sort()).toEqual([...STRIP_KERNELS.keys()].sort());
+});

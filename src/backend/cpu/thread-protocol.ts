@@ -1,0 +1,30 @@
+/** What crosses between an engine's owner and the worker that computes for it: commands in order, answers to reads. */
+
+import type { ErrorFacts } from '../../errors';
+import type { BackendSeconds } from '../backend';
+
+/** Buffers are numbers; kernels go by their id. */
+export type Command =
+  | { do: 'allocate'; buffer: number; byteLength: number; label: string }
+  | { do: 'free'; buffer: number }
+  | { do: 'write'; buffer: number; byteOffset: number; data: Uint8Array<ArrayBuffer> }
+  | { do: 'clear'; buffer: number; byteOffset: number; byteLength: number }
+  | {
+      do: 'run';
+      kernel: string;
+      params: Record<string, number>;
+      buffers: Record<string, number>;
+      groups: number;
+      elements: number;
+    };
+
+/** Commands, and what is read when they are done. */
+export interface Batch {
+  commands: Command[];
+  read: { buffer: number; byteOffset: number; byteLength: number; into?: ArrayBuffer }[];
+}
+
+/** One for every batch, in order. `spent`: the memory of what was written. */
+export type Answer =
+  | { data: Uint8Array<ArrayBuffer>[]; seconds: BackendSeconds; spent: ArrayBuffer[] }
+  | { error: ErrorFacts };

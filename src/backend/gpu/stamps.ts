@@ -1,0 +1,54 @@
+import { AmalgamError } from '../../errors';
+
+/** Dispatches between two reads; each has a slot of two words (nonce, elements done). */
+export const STAMP_SLOTS = 1024;
+
+/** Proof of execution: what every dispatch since the last read must have left behind. */
+export class Stamps {
+  readonly buffer: GPUBuffer;
+  readonly byteLength = STAMP_SLOTS * 8;
+  private expected: { kernel: string; nonce: number; elements: number }[] = [];
+  private nonce = 0x5eed;
+
+  constructor(device: GPUDevice) {
+    this.buffer = device.createBuffer({
+      label: 'stamps',
+      size: this.byteLength,
+      usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST,
+    });
+  }
+
+  get issued(): number {
+    return this.expected.length;
+  }
+
+  /** A slot and a fresh nonce for a dispatch that must report `elements` as done. */
+  issue(kernel: string, elements: number): { slot: number; nonce: number } {
+    if (this.expected.length === STAMP_SLOTS) {
+      throw new AmalgamError(
+        'Internal',
+        `More than ${STAMP_SLOTS} dispatches without a readback.`,
+        'This is a fault in Amalgam; please report it.',
+      );
+    }
+    // never 0: a cleared buffer must not look stamped
+    this.nonce = (Math.imul(this.nonce, 1664525) + 1013904223) >>> 0 || 1;
+    this.expected.push({ kernel, nonce: this.nonce, elements });
+    return { slot: this.expected.length - 1, nonce: this.nonce };
+  }
+
+  /** Checks the words read back and forgets them. @throws AmalgamError `GpuUnverified` naming the kernel. */
+  verify(words: Uint32Array): void {
+    const expected = this.expected;
+    this.expected = [];
+    expected.forEach(({ kernel, nonce, elements }, slot) => {
+      if (words[2 * slot] !== nonce || words[2 * slot + 1] !== elements >>> 0) {
+        throw new AmalgamError(
+          'GpuUnverified',
+          `The kernel ${kernel} did not run as asked: ${words[2 * slot + 1]} of ${elements} elements reported.`,
+          'Nothing of it was written. Start again; if it returns, choose the CPU engine and report the adapter name.',
+        );
+      }
+    });
+  }
+}

@@ -1,0 +1,101 @@
+/** What the tests of kernels share: inputs that reach every corner of f32, and both engines side by side. */
+import { expect } from 'vitest';
+import type { Backend } from '../backend';
+import { exact } from '../exact';
+import type { Kernel } from '../kernel';
+import { philox } from '../philox';
+
+/**
+ * Numbers over a wide range of exponents, with repeats and zeros of both signs; every fourth block is close to the
+ * smallest normal numbers, where products and differences would be subnormal.
+ */
+export function floats(n: number, seed: number): Float32Array<ArrayBuffer> {
+  const words = new Uint32Array(4);
+  return Float32Array.from({ length: n }, (_, i) => {
+    philox(i, 0, seed, 1, words);
+    if (words[3]! % 17 === 0) return words[3]! % 2 ? 0 : -0;
+    if (words[3]! % 5 === 0) return ((words[0]! % 9) - 4) / 64; // equal magnitudes
+    const tiny = seed % 2 === 1 && (i >> 6) % 4 === 1;
+    const exponent = (words[1]! % 24) - (tiny ? 125 : 18);
+    return exact((words[0]! / 2 ** 31 - 1) * 2 ** exponent); // as decode leaves values: nothing subnormal
+  });
+}
+
+export function words(n: number, seed: number): Uint32Array<ArrayBuffer> {
+  const out = new Uint32Array(4);
+  return Uint32Array.from({ length: n }, (_, i) => {
+    philox(i, 0, seed, 2, out);
+    return out[0]!;
+  });
+}
+
+/**
+ * The first word in which two buffers differ, or −1. Which NaN arithmetic makes differs between devices, so in buffers of
+ * numbers two NaN are the same.
+ */
+export function firstDifference(name: string, a: Uint32Array, b: Uint32Array): number {
+  const notANumber = (word: number) => (word & 0x7fffffff) > 0x7f800000;
+  const numbers = name === 'values' || name === 'sums';
+  return a.findIndex((word, i) => word !== b[i] && !(numbers && notANumber(word) && notANumber(b[i]!)));
+}
+
+export type Contents = Record<string, Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>>;
+
+/** Runs the kernel on one engine and returns the bytes of every buffer. */
+export async function bytesAfter(
+  engine: Backend,
+  kernel: Kernel,
+  contents: Contents,
+  params: Record<string, number>,
+  groups: number,
+  elements: number,
+) {
+  const buffers = Object.fromEntries(
+    Object.entries(contents).map(([name, data]) => {
+      const buffer = engine.allocate(data.byteLength, name);
+      engine.write(buffer, 0, new Uint8Array(data.buffer));
+      return [name, buffer];
+    }),
+  );
+  engine.run(kernel, { params, buffers, groups, elements });
+  const all = await engine.read(Object.values(buffers).map((b) => ({ buffer: b, byteLength: b.byteLength })));
+  for (const b of Object.values(buffers)) engine.free(b);
+  return Object.fromEntries(Object.keys(buffers).map((name, i) => [name, new Uint32Array(all[i]!.buffer)]));
+}
+
+/** Runs a kernel on both engines and expects the same bits in every buffer; resolves to them. */
+export function sameOnBoth(engines: () => [Backend, Backend]) {
+  return async (
+    kernel: Kernel,
+    contents: Contents,
+    params: Record<string, number>,
+    groups: number,
+    elements: number,
+  ) => {
+    const [cpu, gpu] = engines();
+    const a = await bytesAfter(cpu, kernel, contents, params, groups, elements);
+    const b = await bytesAfter(gpu, kernel, contents, params, groups, elements);
+    for (const name of Object.keys(a)) {
+      const x = a[name]!;
+      const y = b[name]!;
+      const at = firstDifference(name, x, y);
+      expect(at, `${kernel.id}.${name}[${at}]: cpu ${x[at]?.toString(16)} gpu ${y[at]?.toString(16)}`).toBe(
+        -1,
+      );
+    }
+    return a;
+  };
+}
+
+/** The WGSL source declares the parameters and buffers of the TypeScript side, in order. */
+export function expectDeclared(kernel: Kernel): void {
+  const struct = /struct Params \{([^}]*)\}/.exec(kernel.wgsl)![1]!;
+  const fields = [...struct.matchAll(/(\w+): ([\w<>]+),/g)].map((m) => [m[1], m[2]]);
+  expect(fields[0]).toEqual(['stamp', 'vec4<u32>']);
+  expect(Object.fromEntries(fields.slice(1))).toEqual(kernel.params);
+  expect(fields.slice(1).map((f) => f[0])).toEqual(Object.keys(kernel.params));
+  const bindings = [...kernel.wgsl.matchAll(/@binding\((\d)\) var<storage, (read|read_write)> (\w+):/g)]
+    .filter((m) => m[1] !== '9')
+    .map((m) => [Number(m[1]), m[3], m[2]]);
+  expect(bindings).toEqual(Object.entries(kernel.buffers).map(([name, access], i) => [i + 1, name, access]));
+}

@@ -1,0 +1,175 @@
+/**
+ * The Gram matrix of a linear layer's input, S = Σ x xᵀ over the tokens that passed, on the device. All of `importance`
+ * is computed from it.
+ */
+import type { Backend, BackendBuffer } from '../backend/backend';
+import { GRAM_ROWS, inputGram, inputGramForm } from '../backend/kernels/input-gram';
+import { inputSquares } from '../backend/kernels/input-squares';
+import { matrixDiagonal } from '../backend/kernels/matrix-diagonal';
+import type { TappedRows } from '../forward/sweep';
+
+/** How much of S is kept: all of it, square blocks along its diagonal (the last may be narrower), or the diagonal. */
+export type GramForm = { kind: 'full' } | { kind: 'blocks'; width: number } | { kind: 'diagonal' };
+
+/** A square block of S on the device: the products of columns begin … begin + width, both triangles, f32 row-major. */
+export interface GramBlock {
+  begin: number;
+  width: number;
+  buffer: BackendBuffer;
+}
+
+export interface Gram {
+  readonly engine: Backend;
+  /** Columns of the input; a multiple of 4, as the forward pass wants it. */
+  readonly width: number;
+  readonly form: GramForm;
+  /** Rows added so far. */
+  readonly tokens: number;
+  /** One block for `full`, several for `blocks`, none for `diagonal`. */
+  readonly blocks: readonly GramBlock[];
+  /** Adds x xᵀ of every row; enqueues on `rows.queue`. @throws RangeError when the rows are not `width` wide */
+  add(rows: TappedRows): void;
+  /** The diagonal Σ x_j², [width]. @throws what `Backend.read` throws */
+  diagonal(): Promise<Float32Array>;
+  /** full: width · width, symmetric; blocks: one such square after the other; diagonal: [width]. */
+  read(): Promise<Float32Array>;
+  close(): void;
+}
+
+/**
+ * A Gram matrix of zeros.
+ * @throws RangeError when the width is no multiple of 4; AmalgamError `GpuOutOfMemory`
+ */
+export function openGram(engine: Backend, width: number, form: GramForm): Gram {
+  if (width % 4 !== 0)
+    throw new RangeError(`a Gram matrix needs a width that is a multiple of 4, not ${width}`);
+  const squares = form.kind === 'diagonal' ? engine.allocate(width * 4, 'input squares') : undefined;
+  const blocks: GramBlock[] = [];
+  if (form.kind !== 'diagonal') {
+    let begin = 0;
+    for (const w of blockWidths(width, form)) {
+      blocks.push({ begin, width: w, buffer: engine.allocate(w * w * 4, 'gram') });
+      begin += w;
+    }
+  }
+  let tokens = 0;
+  const diagonal = async () => {
+    const out = squares ?? engine.allocate(width * 4, 'gram diagonal');
+    for (const { begin, width: w, buffer } of blocks) {
+      const groups = Math.ceil(w / 64);
+      const params = { width: w, out: begin };
+      engine.run(matrixDiagonal, { params, buffers: { m: buffer, diagonal: out }, groups, elements: w });
+    }
+    const [bytes] = await engine.read([{ buffer: out, byteLength: width * 4 }]);
+    if (out !== squares) engine.free(out);
+    return new Float32Array(bytes!.buffer);
+  };
+  return {
+    engine,
+    width,
+    form,
+    blocks,
+    get tokens() {
+      return tokens;
+    },
+    add(rows) {
+      if (rows.width !== width) throw new RangeError(`rows of ${rows.width} for a Gram matrix of ${width}`);
+      const step = squares ? GRAM_ROWS : inputGramForm(rows.queue.engine).rows;
+      for (let first = 0; first < rows.rows; first += step) {
+        const count = Math.min(step, rows.rows - first);
+        if (squares) addSquares(rows, first, count, squares);
+        for (const block of blocks) addProducts(rows, first, count, block);
+      }
+      tokens += rows.rows;
+    },
+    diagonal,
+    async read() {
+      if (squares) return diagonal();
+      const bytes = await engine.read(
+        blocks.map((b) => ({ buffer: b.buffer, byteLength: b.width ** 2 * 4 })),
+      );
+      const out = new Float32Array(blocks.reduce((sum, b) => sum + b.width ** 2, 0));
+      let at = 0;
+      for (const b of bytes) {
+        out.set(new Float32Array(b.buffer), at);
+        at += b.length / 4;
+      }
+      return out;
+    },
+    close() {
+      if (squares) engine.free(squares);
+      for (const { buffer } of blocks) engine.free(buffer);
+    },
+  };
+}
+
+function addSquares(
+  { buffer, stride, width, queue }: TappedRows,
+  first: number,
+  rows: number,
+  squares: BackendBuffer,
+) {
+  const width4 = width / 4;
+  queue.run(inputSquares, {
+    params: { rows, first, stride4: stride / 4, width4 },
+    buffers: { x: buffer, squares },
+    groups: Math.ceil(width4 / 64),
+    elements: width4,
+  });
+}
+
+/** The tiles of one block, in as many dispatches as keep each short. */
+function addProducts({ buffer, stride, queue }: TappedRows, first: number, rows: number, block: GramBlock) {
+  const { form, side4, perGroup } = inputGramForm(queue.engine);
+  const width4 = block.width / 4;
+  const side = Math.ceil(width4 / side4);
+  const tiles = (side * (side + 1)) / 2;
+  const tileWork = rows * (4 * side4) ** 2;
+  const most = Math.max(1, Math.floor(queue.dispatchWork / tileWork / perGroup)) * perGroup;
+  for (let firstTile = 0; firstTile < tiles; firstTile += most) {
+    const count = Math.min(most, tiles - firstTile);
+    queue.run(
+      inputGram[form],
+      {
+        params: { rows, first, stride4: stride / 4, begin4: block.begin / 4, width4, first_tile: firstTile },
+        buffers: { x: buffer, s: block.buffer },
+        groups: Math.ceil(count / perGroup),
+        elements: count,
+      },
+      count * tileWork,
+    );
+  }
+}
+
+/** Bytes a Gram matrix takes on the device. */
+export function gramBytes(width: number, form: GramForm): number {
+  if (form.kind === 'diagonal') return width * 4;
+  return blockWidths(width, form).reduce((sum, w) => sum + w * w * 4, 0);
+}
+
+/** Most bytes of one block: a factor and an inverse want as much again each, and every model of a merge has its own. */
+const BLOCK_BYTES = 512 << 20;
+
+/**
+ * The form that fits: `full` where one buffer of at most 512 MiB (width 11 585) holds the matrix, else the fewest equal blocks
+ * (2, 4, 8 …) that each fit. Blocks leave out the products between them; whoever asks for them says so.
+ */
+export function formFor(
+  engine: Pick<Backend, 'maxBufferBytes'>,
+  width: number,
+  wanted: 'full' | 'diagonal',
+): GramForm {
+  if (wanted === 'diagonal') return { kind: 'diagonal' };
+  const most = Math.min(engine.maxBufferBytes, BLOCK_BYTES);
+  for (let blocks = 1; ; blocks *= 2) {
+    const each = Math.ceil(width / blocks / 4) * 4;
+    if (each * each * 4 > most) continue;
+    return blocks === 1 ? { kind: 'full' } : { kind: 'blocks', width: each };
+  }
+}
+
+/** Widths of the square blocks of a form, in order. */
+function blockWidths(width: number, form: Exclude<GramForm, { kind: 'diagonal' }>): number[] {
+  const each = form.kind === 'full' ? width : form.width;
+  return Array.from({ length: Math.ceil(width / each) }, (_, b) => Math.min(each, width - b * each));
+}

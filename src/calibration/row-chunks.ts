@@ -1,0 +1,122 @@
+/** Rows of weights that are worked on together: parts of tensors cut out, multiplied with square matrices, put back. */
+import type { BackendBuffer } from '../backend/backend';
+import { addScaled } from '../backend/kernels/add-scaled';
+import { copyColumns } from '../backend/kernels/copy-columns';
+import { matmul, matmulForm, matmulWork } from '../backend/kernels/matmul';
+import type { Queue } from '../forward/queue';
+
+/** Most bytes of one buffer of a chunk. */
+const CHUNK_BYTES = 64 << 20;
+
+/** Where a part of a matrix lies: its first row and column, and the elements from row to row. */
+export interface Place {
+  buffer: BackendBuffer;
+  stride: number;
+  row?: number;
+  column?: number;
+}
+
+/** A chunk of rows of `width` columns. */
+export interface RowChunk {
+  first: number;
+  rows: number;
+}
+
+/** Chunks that keep their buffers, and a product with a square matrix, within bounds. */
+export function rowChunks(queue: Queue, rows: number, width: number): RowChunk[] {
+  const most = Math.floor(Math.min(queue.dispatchWork / width ** 2, CHUNK_BYTES / (width * 4)));
+  const size = Math.min(rows, Math.max(64, most));
+  return Array.from({ length: Math.ceil(rows / size) }, (_, i) => ({
+    first: i * size,
+    rows: Math.min(size, rows - i * size),
+  }));
+}
+
+/** Rows of the largest of the chunks. */
+export function chunkRows(chunks: readonly RowChunk[]): number {
+  return chunks[0]?.rows ?? 0;
+}
+
+/** Enqueues to = (add ? to : 0) + scale · from for rows × cols entries. */
+export function enqueueCopy(
+  queue: Queue,
+  from: Place,
+  to: Place,
+  rows: number,
+  cols: number,
+  { add = false, scale = 1 } = {},
+): void {
+  const elements = rows * cols;
+  queue.run(copyColumns, {
+    params: {
+      rows,
+      cols,
+      x_first: from.row ?? 0,
+      x_stride: from.stride,
+      x_begin: from.column ?? 0,
+      y_first: to.row ?? 0,
+      y_stride: to.stride,
+      y_begin: to.column ?? 0,
+      add: +add,
+      scale,
+    },
+    buffers: { x: from.buffer, y: to.buffer },
+    groups: Math.ceil(elements / 1024),
+    elements,
+  });
+}
+
+/** Enqueues y += scale · x over whole chunks. */
+export function enqueueAdd(
+  queue: Queue,
+  x: BackendBuffer,
+  y: BackendBuffer,
+  scale: number,
+  elements: number,
+): void {
+  queue.run(addScaled, {
+    params: { elements, scale },
+    buffers: { x, y },
+    groups: Math.ceil(elements / 256),
+    elements,
+  });
+}
+
+/** Enqueues y = (add ? y : 0) + scale · x · Wᵀ; x and y [rows, width], W [width, width]. */
+export function enqueueProduct(
+  queue: Queue,
+  x: BackendBuffer,
+  w: BackendBuffer,
+  y: BackendBuffer,
+  rows: number,
+  width: number,
+  { add = false, scale = 1 } = {},
+): void {
+  const form = matmulForm(queue.engine, rows);
+  // in parts of the columns of y, so that no dispatch takes long
+  const most = Math.max(64, Math.floor(queue.dispatchWork / (rows * width * 64)) * 64);
+  for (let first = 0; first < width; first += most) {
+    const outputs = Math.min(most, width - first);
+    queue.run(
+      matmul[form].F32,
+      {
+        params: {
+          rows,
+          outputs,
+          inputs4: width / 4,
+          w_first: first,
+          x_stride4: width / 4,
+          y_stride: width,
+          y_begin: first,
+          add: +add,
+          biased: 0,
+          scale,
+        },
+        // no bias: whatever is bound there is not read
+        buffers: { weights: w, x, bias: x, y },
+        ...matmulWork(form, rows, outputs),
+      },
+      rows * width * outputs,
+    );
+  }
+}

@@ -1,0 +1,112 @@
+/** How much each input column matters. Every score of an entry is τ² · c_j with one c per column j. */
+import type { Backend, BackendBuffer } from '../backend/backend';
+import { matrixDiagonal } from '../backend/kernels/matrix-diagonal';
+import { rowSquares } from '../backend/kernels/row-squares';
+import { createQueue, type Queue } from '../forward/queue';
+import { enqueueDamped, type FactorFacts, factorDamped, inverseTransposed, joinFacts } from './factor';
+import type { Gram, GramBlock } from './gram';
+import { type Hessian, hessianOf } from './hessian';
+
+/**
+ * With H = 2/n · S, H_jj = 1 for dead inputs, and Hd = H + λ·mean(diag H)·I (docs/importance-mathematics.md):
+ * wanda c = H_jj (Sun et al. 2023); obs c = 1/[Hd⁻¹]_jj (Hassibi and Stork 1993); sparsegpt c = 1/U_jj², Hd⁻¹ = UᵀU
+ * (Frantar and Alistarh 2023).
+ */
+export type ScoreKind = 'wanda' | 'obs' | 'sparsegpt';
+
+export interface ColumnScores {
+  /** √c_j, f32 [width]; 0 for dead inputs, whose weights change nothing. The caller frees it. */
+  scale: BackendBuffer;
+  facts: FactorFacts;
+}
+
+/** @throws RangeError when no token was added; what `Backend.read` throws */
+export async function columnScores(engine: Backend, gram: Gram, score: ScoreKind): Promise<ColumnScores> {
+  const hessian = await hessianOf(gram);
+  const { roots, facts } = await columnRoots(createQueue(engine), gram, hessian, score);
+  for (const [j, h] of hessian.diagonal.entries()) if (h === 0) roots[j] = 0;
+  const scale = engine.allocate(roots.byteLength, 'column scale');
+  engine.write(scale, 0, new Uint8Array(roots.buffer));
+  return { scale, facts };
+}
+
+async function columnRoots(
+  queue: Queue,
+  gram: Gram,
+  hessian: Hessian,
+  score: ScoreKind,
+): Promise<{ roots: Float32Array<ArrayBuffer>; facts: FactorFacts }> {
+  const { dead } = hessian;
+  if (score === 'wanda') {
+    const facts = { damping: 0, retries: 0, dead, fellBackToDiagonal: false };
+    return { roots: Float32Array.from(hessian.diagonal, Math.sqrt), facts };
+  }
+  // a diagonal H: 1/[Hd⁻¹]_jj = 1/U_jj² = Hd_jj
+  const diagonal = Float32Array.from(hessian.diagonal, (h) => Math.sqrt(h + hessian.shift()));
+  const facts = [{ damping: hessian.damping, retries: 0, dead, fellBackToDiagonal: false }];
+  for (const block of gram.blocks) {
+    const found = await blockRoots(queue, block, hessian, score);
+    if (found.roots) diagonal.set(found.roots, block.begin);
+    facts.push({ ...found.facts, dead: 0 });
+  }
+  return { roots: diagonal, facts: joinFacts(facts) };
+}
+
+/** √c_j of a block's columns; undefined when its H could not be factored. */
+async function blockRoots(queue: Queue, block: GramBlock, hessian: Hessian, score: 'obs' | 'sparsegpt') {
+  const { width, buffer } = block;
+  const factor = queue.allocate(width ** 2 * 4, 'factor');
+  // reversed, A = P·Hd·P = L·Lᵀ gives Hd = R·Rᵀ with R = P·L·P upper triangular, hence U_jj = 1/R_jj (one factoring)
+  const reversed = score === 'sparsegpt';
+  const facts = await factorDamped(queue, factor, width, (damping) => {
+    const shift = hessian.shift(damping);
+    enqueueDamped(queue, buffer, factor, width, { scale: hessian.scale, shift, reversed, dead: true });
+    return shift;
+  });
+  let roots: Float32Array | undefined;
+  if (!facts.fellBackToDiagonal) {
+    roots = reversed
+      ? (await pivots(queue, factor, width)).reverse()
+      : await inverseRoots(queue, factor, width);
+  }
+  queue.free(factor);
+  return { roots, facts };
+}
+
+/** L_jj. */
+async function pivots(
+  queue: Queue,
+  factor: BackendBuffer,
+  width: number,
+): Promise<Float32Array<ArrayBuffer>> {
+  const diagonal = queue.allocate(width * 4, 'pivots');
+  queue.run(matrixDiagonal, {
+    params: { width, out: 0 },
+    buffers: { m: factor, diagonal },
+    groups: Math.ceil(width / 64),
+    elements: width,
+  });
+  const [bytes] = await queue.read([{ buffer: diagonal, byteLength: width * 4 }]);
+  queue.free(diagonal);
+  return new Float32Array(bytes!.buffer);
+}
+
+/** 1/√[A⁻¹]_jj: the rows of N = L⁻ᵀ have the squared norms [A⁻¹]_jj. */
+async function inverseRoots(
+  queue: Queue,
+  factor: BackendBuffer,
+  width: number,
+): Promise<Float32Array<ArrayBuffer>> {
+  const inverse = await inverseTransposed(queue, factor, width);
+  const squares = queue.allocate(width * 4, 'row squares');
+  queue.run(rowSquares, {
+    params: { rows: width, cols: width, slot: 0 },
+    buffers: { values: inverse, squares },
+    groups: width,
+    elements: width ** 2,
+  });
+  const [bytes] = await queue.read([{ buffer: squares, byteLength: width * 4 }]);
+  queue.free(squares);
+  queue.free(inverse);
+  return new Float32Array(bytes!.buffer).map((square) => 1 / Math.sqrt(square));
+}

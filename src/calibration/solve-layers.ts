@@ -1,0 +1,165 @@
+/** The Gram merge of linear layers, one after the other, as records in the browser's storage. */
+import type { Backend, BackendBuffer } from '../backend/backend';
+import { BLOCK, blockCount } from '../backend/kernel';
+import { gram as gramKernel } from '../backend/kernels/gram';
+import { moveValues } from '../backend/kernels/move-values';
+import { selectMask } from '../backend/kernels/select-mask';
+import type { ReadTensor } from '../inputs/read-tensor';
+import type { PreparedSolution } from '../merge/tensor/prepared';
+import type { Workspace } from '../merge/tensor/workspace';
+import type { ContributorReport } from '../reports/job';
+import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
+import { turn } from './choose';
+import type { FactorFacts } from './factor';
+import type { LayerGrams } from './layer-grams';
+import type { LinearTensor } from './linear-tensors';
+import { countBits, flatBits } from './mask-bits';
+import { gramSolve } from './solve';
+import { loadTaskVectors } from './task-vectors';
+import { factorNotes, trim, trimSettings } from './trim';
+
+/** A merged change, f32, in the shape of the stored tensor. */
+export interface SolutionHeader extends RecordHeader {
+  tensor: string;
+  shape: readonly number[];
+  contributors: ContributorReport[];
+  cosine: number[][];
+  facts: FactorFacts[];
+}
+
+/** What a record is found by. */
+export function solutionName({ plan }: LinearTensor): string {
+  const settings = plan.models.map((m) => {
+    const { density, score, scope, compensation } = trimSettings(plan.parameters, m.parameters);
+    return density >= 1 ? 1 : [density, score, scope, compensation].join(',');
+  });
+  return [plan.name, ...settings].join('|');
+}
+
+export interface SolveContext {
+  engine: Backend;
+  work: Workspace;
+  read: ReadTensor;
+  folder: RecordFolder;
+}
+
+/** Solves one tensor and keeps its merged change. `grams` are of the tensor's contributors, in their order. */
+export async function solveTensor(
+  tensor: LinearTensor,
+  grams: LayerGrams,
+  context: SolveContext,
+): Promise<{ record: StoredRecord<SolutionHeader>; notes: string[] }> {
+  const { engine, work, read, folder } = context;
+  const { plan, outputs: rows, inputs: cols } = tensor;
+  const mine = grams.map((bySite) => bySite.get(tensor.site)!);
+  const vectors = await loadTaskVectors(tensor, work, read);
+  const trimmed: BackendBuffer[] = [];
+  const notes: string[] = [];
+  try {
+    const taus: BackendBuffer[] = [];
+    const contributors: ContributorReport[] = [];
+    for (const [i, m] of plan.models.entries()) {
+      const norm = vectors.norms[i]!;
+      const settings = trimSettings(plan.parameters, m.parameters);
+      const whole = vectors.taus[i]!;
+      if (settings.density >= 1) {
+        taus.push(whole);
+        contributors.push({ id: m.id, kept: plan.elements, threshold: 0, norm, keptNorm: norm });
+        continue;
+      }
+      const found = await trimmedChange(tensor, whole, mine[i]!, settings, engine);
+      trimmed.push(found.tau);
+      taus.push(found.tau);
+      notes.push(...found.notes);
+      const keptNorm = await normOf(engine, found.tau, plan.elements);
+      contributors.push({ id: m.id, kept: found.kept, threshold: 0, norm, keptNorm });
+    }
+    const solved = await gramSolve(engine, mine, taus, rows, cols);
+    const [bytes] = await engine.read([{ buffer: solved.tau, byteLength: plan.elements * 4 }]);
+    engine.free(solved.tau);
+    const tau = new Float32Array(bytes!.buffer);
+    const values = tensor.storage === 'in_out' ? turn(tau, rows, cols) : tau;
+    const record = await folder.write<SolutionHeader>(
+      {
+        name: solutionName(tensor),
+        tensor: plan.name,
+        shape: plan.shape,
+        contributors,
+        cosine: vectors.cosine,
+        facts: [solved.facts],
+      },
+      [new Uint8Array(values.buffer)],
+    );
+    notes.push(...factorNotes(plan.name, { gram: mine[0]!, facts: [solved.facts] }));
+    return { record, notes };
+  } finally {
+    for (const tau of trimmed) engine.free(tau);
+    vectors.close();
+  }
+}
+
+async function trimmedChange(
+  { plan, outputs: rows, inputs: cols }: LinearTensor,
+  tau: BackendBuffer,
+  gram: Parameters<typeof trim>[4],
+  settings: Parameters<typeof trim>[5],
+  engine: Backend,
+): Promise<{ tau: BackendBuffer; kept: number; notes: string[] }> {
+  const found = await trim(engine, tau, rows, cols, gram, settings);
+  const [mask] = await engine.read([{ buffer: found.mask, byteLength: found.maskBytes }]);
+  const kept = countBits(new Uint32Array(mask!.buffer));
+  engine.free(found.mask);
+  const notes = factorNotes(plan.name, { gram, facts: found.facts });
+  if (found.tau) return { tau: found.tau, kept, notes };
+  const flat = flatBits(new Uint32Array(mask!.buffer), cols, 0, plan.elements);
+  return { tau: masked(engine, tau, flat, plan.elements), kept, notes };
+}
+
+/** A copy of τ with what is not kept set to 0. */
+function masked(
+  engine: Backend,
+  tau: BackendBuffer,
+  flat: Uint32Array<ArrayBuffer>,
+  elements: number,
+): BackendBuffer {
+  const values = engine.allocate(elements * 4, 'trimmed change');
+  const mask = engine.allocate(flat.byteLength, 'mask');
+  engine.write(mask, 0, new Uint8Array(flat.buffer));
+  const groups = blockCount(elements);
+  engine.run(moveValues, {
+    params: { elements, from_word: 0, to_word: 0 },
+    buffers: { x: tau, y: values },
+    groups,
+    elements,
+  });
+  engine.run(selectMask, { params: { elements, slot: 0 }, buffers: { mask, values }, groups, elements });
+  engine.free(mask);
+  return values;
+}
+
+/** ‖v‖₂ of f32 on the device. */
+async function normOf(engine: Backend, values: BackendBuffer, elements: number): Promise<number> {
+  const blocks = blockCount(elements);
+  const sums = engine.allocate(blocks * 4, 'squares');
+  engine.run(gramKernel, {
+    params: { elements, slot: 0, stride: elements, count: 1, run: BLOCK },
+    buffers: { values, sums },
+    groups: blocks,
+    elements,
+  });
+  const [bytes] = await engine.read([{ buffer: sums, byteLength: blocks * 4 }]);
+  engine.free(sums);
+  return Math.sqrt(new Float32Array(bytes!.buffer).reduce((a, b) => a + b, 0));
+}
+
+/** The record as a merge reads it. */
+export function solutionOf(record: StoredRecord<SolutionHeader>): PreparedSolution {
+  const { contributors, cosine } = record.header;
+  return {
+    contributors,
+    cosine,
+    async values(begin, end) {
+      return new Float32Array((await record.read(0, begin * 4, end * 4)).buffer);
+    },
+  };
+}

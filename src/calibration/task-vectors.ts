@@ -1,0 +1,85 @@
+/** Task vectors of a linear layer, whole on the device and turned so that rows are outputs. */
+import type { BackendBuffer } from '../backend/backend';
+import { blockCount } from '../backend/kernel';
+import { moveValues } from '../backend/kernels/move-values';
+import { AmalgamError } from '../errors';
+import type { ReadTensor } from '../inputs/read-tensor';
+import { runGram } from '../merge/tensor/delta-measure';
+import { requireFinite } from '../merge/tensor/encode-tile';
+import { GramSums } from '../merge/tensor/tensor-outcome';
+import { openTask } from '../merge/tensor/tensor-task';
+import type { Workspace } from '../merge/tensor/workspace';
+import type { LinearTensor } from './linear-tensors';
+import { transpose } from './transpose';
+
+export interface TaskVectors {
+  /** τ of each contributor, f32 [outputs, inputs]. */
+  taus: BackendBuffer[];
+  norms: number[];
+  /** Pairwise cosines; 0 where a vector is zero. */
+  cosine: number[][];
+  close(): void;
+}
+
+/**
+ * Loads τᵢ = Wᵢ − W₀ of the plan's contributors.
+ * @throws AmalgamError `NonFinite`, `LimitExceeded` for a layer that does not fit into one buffer of the device
+ */
+export async function loadTaskVectors(
+  { plan, inputs, outputs, storage }: LinearTensor,
+  work: Workspace,
+  read: ReadTensor,
+): Promise<TaskVectors> {
+  const { engine, stride } = work;
+  if (plan.elements * 4 > engine.maxBufferBytes) {
+    throw new AmalgamError(
+      'LimitExceeded',
+      `${plan.name} takes ${plan.elements * 4} bytes as float32; one buffer of ${engine.adapter} holds ${engine.maxBufferBytes}.`,
+      'Use a device with larger buffers, or a method that does not run the models.',
+    );
+  }
+  const stored: BackendBuffer[] = [];
+  const task = openTask(plan, 'delta', work, read);
+  const sums = new GramSums(plan.models.length + 1);
+  try {
+    for (const { id } of plan.models) stored.push(engine.allocate(plan.elements * 4, `change of ${id}`));
+    await task.sweep(async ({ begin }, elements) => {
+      for (const [i, y] of stored.entries()) {
+        engine.run(moveValues, {
+          params: { elements, from_word: (i + 1) * stride, to_word: begin },
+          buffers: { x: work.values, y },
+          groups: blockCount(elements),
+          elements,
+        });
+      }
+      const byteLength = runGram(task, elements);
+      const [products, status] = await engine.read([
+        { buffer: work.sums, byteLength },
+        { buffer: work.status, byteLength: work.status.byteLength },
+      ]);
+      requireFinite(task, new Uint32Array(status!.buffer), 'stop');
+      sums.add(new Float32Array(products!.buffer));
+    });
+  } catch (error) {
+    for (const buffer of stored) engine.free(buffer);
+    throw error;
+  } finally {
+    task.close();
+  }
+  const taus = storage === 'out_in' ? stored : stored.map((t) => transpose(engine, t, inputs, outputs));
+  if (storage === 'in_out') for (const buffer of stored) engine.free(buffer);
+  return {
+    taus,
+    norms: plan.models.map((_, i) => sums.norm(i + 1)),
+    cosine: sums.cosines(1),
+    close() {
+      for (const tau of taus) engine.free(tau);
+    },
+  };
+}
+
+/** The plan with some of its contributors only. */
+export function withContributors(tensor: LinearTensor, which: readonly number[]): LinearTensor {
+  const { plan } = tensor;
+  return { ...tensor, plan: { ...plan, models: which.map((i) => plan.models[i]!) } };
+}

@@ -1,9 +1,0 @@
-import { readFile } from 'node:fs/promises';
-import { createCpuEngine } from '../cpu/cpu-engine';
-import { GOLDEN_NAMES } from '../forward/golden.test.fixture';
-import { describeGoldenGrams } from './golden.test.cases';
-
-const read = async (path: string) => new Uint8Array(await readFile(path));
-describeGoldenGrams('golden Gram matrices on typed arrays', GOLDEN_NAMES, read, () =>
-  Promise.resolve(createCpuEngine()),
-);

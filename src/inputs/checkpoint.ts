@@ -1,0 +1,190 @@
+/** Opening a checkpoint: config, shard index and the headers of its weight files. No weight is read. */
+import { AmalgamError } from '../errors';
+import { type ModelConfig, parseModelConfig } from '../formats/model-config';
+import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
+import { familyOf } from '../models/families';
+import type { Family } from '../models/family';
+import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
+import { readHeader, readSmallText, tensorRef } from './header';
+import { nameSome } from './problems';
+import type { TensorRef } from './tensor-view';
+
+export interface Checkpoint {
+  kind: 'checkpoint';
+  /** Key of the opened folder: what `TensorRef.folder` says. */
+  path: string;
+  folder: ModelFolder;
+  /** Absent when the folder has no config.json. */
+  config?: ModelConfig;
+  /** Absent for a `model_type` that is not known by name. */
+  family?: Family;
+  /** Every stored tensor by its stored name. */
+  tensors: ReadonlyMap<string, TensorRef>;
+  /** The weight files, in the order of the folder. */
+  weightFiles: readonly ModelFile[];
+}
+
+/** Most bytes of an index: the limit of its parser. */
+const MAX_INDEX_BYTES = 250_000_000;
+/** Most bytes of a config. */
+const MAX_CONFIG_BYTES = 16 * 2 ** 20;
+/** Headers read at the same time. */
+const HEADERS_AT_ONCE = 6;
+
+/**
+ * Opens a checkpoint from headers alone: config.json, the index where there is one, and two reads at most per weight
+ * file.
+ *
+ * @param path key of the folder, unique among the opened ones; default its own path
+ * @throws AmalgamError `NotSafetensors` (only pickles), `NotFound` (no weights, or shards that are not there),
+ *   `IndexInvalid` (index and shards disagree), `AdapterUnsupported` (LoRA factors without PEFT's config), and what
+ *   the parsers of config, index and header throw
+ */
+export async function openCheckpoint(
+  folder: ModelFolder,
+  path: string = folder.path,
+  signal?: AbortSignal,
+): Promise<Checkpoint> {
+  const configFile = findFile(folder, 'config.json');
+  const config =
+    configFile &&
+    parseModelConfig(await readSmallText(configFile, path, MAX_CONFIG_BYTES, signal), `${path}/config.json`);
+
+  const indexFile = findFile(folder, SHARD_INDEX);
+  const index =
+    indexFile &&
+    parseShardIndex(await readSmallText(indexFile, path, MAX_INDEX_BYTES, signal), `${path}/${SHARD_INDEX}`)
+      .weightMap;
+  const weightFiles = index ? indexedFiles(folder, path, index) : [singleFile(folder, path)];
+  const tensors = await readTensors(weightFiles, path, signal);
+  if (index) compareIndex(path, index, tensors);
+  refuseLoraFactors(path, tensors);
+
+  const family = familyOf(config?.modelType);
+  return {
+    kind: 'checkpoint',
+    path,
+    folder,
+    ...(config ? { config } : {}),
+    ...(family ? { family } : {}),
+    tensors,
+    weightFiles,
+  };
+}
+
+/** The headers of all weight files, as references by tensor name. */
+async function readTensors(
+  files: readonly ModelFile[],
+  path: string,
+  signal?: AbortSignal,
+): Promise<Map<string, TensorRef>> {
+  const tensors = new Map<string, TensorRef>();
+  for (let at = 0; at < files.length; at += HEADERS_AT_ONCE) {
+    const group = files.slice(at, at + HEADERS_AT_ONCE);
+    const headers = await Promise.all(group.map((file) => readHeader(file, path, signal)));
+    for (const [i, header] of headers.entries()) {
+      for (const stored of header.values()) {
+        const file = group[i]!;
+        const other = tensors.get(stored.name);
+        if (other) throw storedTwice(path, stored.name, other.file, file.path);
+        tensors.set(stored.name, tensorRef(path, file, stored));
+      }
+    }
+  }
+  return tensors;
+}
+
+function storedTwice(path: string, name: string, one: string, other: string): AmalgamError {
+  return new AmalgamError(
+    'IndexInvalid',
+    `${path}: the tensor ${name} is stored twice, in ${one} and in ${other}.`,
+    'It cannot be told which of the two is meant. Get the model again from its author.',
+  );
+}
+
+/** The files an index names. @throws `NotFound` naming those that are not there */
+function indexedFiles(folder: ModelFolder, path: string, index: ReadonlyMap<string, string>): ModelFile[] {
+  const names = [...new Set(index.values())];
+  const missing = names.filter((name) => !findFile(folder, name));
+  if (missing.length > 0) {
+    throw new AmalgamError(
+      'NotFound',
+      `${path} lacks ${missing.length} of the ${names.length} weight files that its index names: ${nameSome(missing)}.`,
+      'The copy is incomplete. Get the missing files, or open the model from the Hub.',
+    );
+  }
+  return names.map((name) => findFile(folder, name)!);
+}
+
+const OTHER_WEIGHTS = /\.(?:bin|pt|pth|ckpt|h5|msgpack|gguf|onnx|pkl|npz)$/i;
+
+/** The weight file of a folder without index. @throws `NotSafetensors`, `NotFound`, `IndexInvalid` */
+function singleFile(folder: ModelFolder, path: string): ModelFile {
+  const model = findFile(folder, 'model.safetensors');
+  if (model) return model;
+  const top = folder.files.filter((file) => !file.path.includes('/'));
+  const candidates = top.filter((file) => file.path.endsWith('.safetensors'));
+  if (candidates.length === 1) return candidates[0]!;
+  if (candidates.length > 1) {
+    throw new AmalgamError(
+      'NotFound',
+      `${path} has ${candidates.length} weight files and no index that says how they belong together: ${nameSome(candidates.map((f) => f.path))}.`,
+      `Add its ${SHARD_INDEX}, or keep one weight file in the folder.`,
+    );
+  }
+  const others = top.filter((file) => OTHER_WEIGHTS.test(file.path)).map((file) => file.path);
+  if (others.length > 0) {
+    throw new AmalgamError(
+      'NotSafetensors',
+      `${path} has its weights in another format only: ${nameSome(others)}.`,
+      'Amalgam reads safetensors only, since a pickle can run code when it is opened. Find a copy in safetensors, or convert it with transformers (save_pretrained).',
+    );
+  }
+  throw new AmalgamError(
+    'NotFound',
+    `${path} has no safetensors file.`,
+    'Choose the folder that directly holds model.safetensors, or its shards and their index.',
+  );
+}
+
+/** @throws `IndexInvalid` with both lists when the index and the headers of the shards disagree */
+function compareIndex(
+  path: string,
+  index: ReadonlyMap<string, string>,
+  tensors: ReadonlyMap<string, TensorRef>,
+): void {
+  const lacking = [...index].filter(([name, file]) => tensors.get(name)?.file !== file);
+  const unlisted = [...tensors.values()].filter((ref) => !index.has(ref.key));
+  if (lacking.length === 0 && unlisted.length === 0) return;
+  const lists = [
+    lacking.length > 0 &&
+      `listed but not stored where the index says: ${nameSome(
+        lacking.map(([name, file]) => `${name} (${file})`),
+        8,
+      )}`,
+    unlisted.length > 0 &&
+      `stored but not listed: ${nameSome(
+        unlisted.map((ref) => `${ref.key} (${ref.file})`),
+        8,
+      )}`,
+  ].filter((list) => list !== false);
+  throw new AmalgamError(
+    'IndexInvalid',
+    `The index and the weight files of ${path} disagree; ${lists.join('; ')}.`,
+    'Files of different versions were mixed. Get the whole model again.',
+  );
+}
+
+/** Names of LoRA factors in the formats of image tools and of PEFT. */
+const LORA_FACTOR = /(?:^|[._])lora_(?:up|down|A|B)(?:\.|$)|\.lora\.(?:up|down)\.|:(?:up|down)$/;
+
+/** A file of factors alone is no model, whatever it is called. */
+function refuseLoraFactors(path: string, tensors: ReadonlyMap<string, TensorRef>): void {
+  const factor = [...tensors.keys()].find((name) => LORA_FACTOR.test(name));
+  if (factor === undefined) return;
+  throw new AmalgamError(
+    'AdapterUnsupported',
+    `${path} holds LoRA factors (${factor}) without PEFT's adapter_config.json: an adapter for an image model, or in a form of another tool.`,
+    'Amalgam merges LoRA adapters of language models in the PEFT format: adapter_config.json with adapter_model.safetensors.',
+  );
+}

@@ -1,0 +1,31 @@
+/** The values of a low-rank update's two factors, in memory. */
+import { decodeToF32 } from '../formats/half';
+import { type ReadTensor, weightDtype } from './read-tensor';
+import type { LowRank, TensorRef } from './tensor-view';
+
+/** The factors as they multiply the stored weight [rows, cols]: L [rows, rank] and R [rank, cols], row after row. */
+export async function loadFactorValues(
+  { a, b, rank, layout }: LowRank,
+  read: ReadTensor,
+): Promise<{ left: Float32Array<ArrayBuffer>; right: Float32Array<ArrayBuffer> }> {
+  const [aValues, bValues] = await Promise.all([readF32(a, read), readF32(b, read)]);
+  if (layout === 'linear') return { left: bValues, right: aValues };
+  return { left: transpose(aValues, rank), right: transpose(bValues, bValues.length / rank) };
+}
+
+/** The values of a stored tensor in f32. @throws AmalgamError `PlanHasErrors` for a dtype that cannot be computed with */
+export async function readF32(ref: TensorRef, read: ReadTensor): Promise<Float32Array<ArrayBuffer>> {
+  const dtype = weightDtype(ref);
+  const bytes = await read(ref, 0, ref.end - ref.begin);
+  const values = new Float32Array(ref.shape.reduce((x, y) => x * y, 1));
+  decodeToF32(bytes, dtype, values);
+  return values;
+}
+
+/** [rows, n/rows] → [n/rows, rows]. */
+function transpose(values: Float32Array, rows: number): Float32Array<ArrayBuffer> {
+  const cols = values.length / rows;
+  const out = new Float32Array(values.length);
+  for (let i = 0; i < rows; i++) for (let j = 0; j < cols; j++) out[j * rows + i] = values[i * cols + j]!;
+  return out;
+}

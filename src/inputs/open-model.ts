@@ -1,0 +1,85 @@
+import { adapterSummary } from '../formats/adapter-config';
+import type { Dtype } from '../formats/dtype';
+import { splitLayer } from '../models/tensor-role';
+import type { ModelFacts } from '../reports/models';
+import type { ModelFolder } from '../sources/model-folder';
+import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
+import { type Checkpoint, openCheckpoint } from './checkpoint';
+import type { TensorRef } from './tensor-view';
+
+export type OpenModel = Checkpoint | Adapter;
+
+/**
+ * Opens a folder as what it is: an adapter or a checkpoint. Only configs, indices and headers are read.
+ *
+ * @param path key of the folder, unique among the opened ones (for the Hub `owner/name@commit`); default its own path
+ * @throws AmalgamError in words, see {@link openCheckpoint} and {@link openAdapter}
+ */
+export function openModel(
+  folder: ModelFolder,
+  path: string = folder.path,
+  signal?: AbortSignal,
+): Promise<OpenModel> {
+  return isAdapterFolder(folder) ? openAdapter(folder, path, signal) : openCheckpoint(folder, path, signal);
+}
+
+/**
+ * The facts the studio and the command show about an opened model.
+ *
+ * @param license licence of the model card, where the origin knows it
+ */
+export function describeModel(model: OpenModel, license?: string): ModelFacts {
+  const { origin } = model.folder;
+  const refs = storedTensors(model);
+  const dtypes: Partial<Record<Dtype, number>> = {};
+  for (const { dtype } of refs) dtypes[dtype] = (dtypes[dtype] ?? 0) + 1;
+  const files = model.kind === 'adapter' ? [model.weightFile] : model.weightFiles;
+  const hub = origin.kind === 'hub' ? { commit: origin.commit } : {};
+  const own =
+    model.kind === 'adapter'
+      ? { adapter: adapterFacts(model) }
+      : { ...familyFacts(model), layers: layerCount(model) };
+  return {
+    ref: model.path,
+    title: model.path.replace(/@[0-9a-f]{40}$/, ''),
+    origin: origin.kind,
+    kind: model.kind,
+    parameters: refs.reduce((sum, { shape }) => sum + elementCount(shape), 0),
+    bytes: files.reduce((sum, file) => sum + file.byteLength, 0),
+    dtypes,
+    ...own,
+    ...hub,
+    ...(license === undefined ? {} : { license }),
+  };
+}
+
+function storedTensors(model: OpenModel): TensorRef[] {
+  if (model.kind === 'checkpoint') return [...model.tensors.values()];
+  const updates = [...model.updates.values()].flatMap(({ a, b, magnitude, bias }) =>
+    [a, b, magnitude, bias].filter((ref) => ref !== undefined),
+  );
+  return [...updates, ...model.replaces.values()];
+}
+
+function adapterFacts({ config }: Adapter): NonNullable<ModelFacts['adapter']> {
+  return {
+    summary: adapterSummary(config),
+    rank: config.rank,
+    ...(config.baseModel === undefined ? {} : { baseModel: config.baseModel }),
+  };
+}
+
+function familyFacts({ config }: Checkpoint): Pick<ModelFacts, 'family'> {
+  return config?.modelType === undefined ? {} : { family: config.modelType };
+}
+
+/** Number of layers: by the config, else by the names of the tensors. */
+export function layerCount({ config, tensors }: Checkpoint): number {
+  if (config?.layers !== undefined) return config.layers;
+  return [...tensors.keys()].reduce((most, name) => Math.max(most, (splitLayer(name)?.index ?? -1) + 1), 0);
+}
+
+/** Elements of a shape; 1 for a scalar. */
+export function elementCount(shape: readonly number[]): number {
+  return shape.reduce((product, extent) => product * extent, 1);
+}

@@ -1,0 +1,32 @@
+import type { PlanProblem } from '../reports/plan';
+
+/** Collects what is wrong with a plan. */
+export interface Problems {
+  /** Records a problem; one with the same code and message as an earlier one only adds its tensors to that. */
+  add(problem: PlanProblem): void;
+  hasErrors(): boolean;
+  /** Errors first, then warnings, then notes; within a severity in the order found. */
+  list(): PlanProblem[];
+}
+
+const SEVERITIES: readonly PlanProblem['severity'][] = ['error', 'warning', 'note'];
+
+export function collectProblems(): Problems {
+  const found = new Map<string, PlanProblem>();
+  return {
+    add(problem) {
+      const key = `${problem.code}\n${problem.message}`;
+      const earlier = found.get(key);
+      if (!earlier) found.set(key, { ...problem });
+      else if (problem.tensors) earlier.tensors = [...(earlier.tensors ?? []), ...problem.tensors];
+    },
+    hasErrors: () => [...found.values()].some((p) => p.severity === 'error'),
+    list: () => SEVERITIES.flatMap((severity) => [...found.values()].filter((p) => p.severity === severity)),
+  };
+}
+
+/** `a, b and 3 more`: names for a sentence, at most `most` of them. */
+export function nameSome(names: readonly string[], most = 3): string {
+  if (names.length <= most) return names.join(', ');
+  return `${names.slice(0, most).join(', ')} and ${names.length - most} more`;
+}

@@ -1,0 +1,70 @@
+/**
+ * A tensor with one row per token, seen in another vocabulary. Which stored row each output row comes from is known in
+ * the plan; the rows themselves are read when a tile needs them (`read-rows.ts`).
+ */
+
+import { DTYPE_BITS } from '../formats/dtype';
+import type { RowMap, RowSource, TensorRef } from './tensor-view';
+
+/** Longest piece of stored rows that is read at once. */
+export const PIECE_BYTES = 4 * 1024 * 1024;
+
+/** No token's embedding is known here: zeros. */
+export const ZERO_ROW = -1;
+/** A row without a token, there to fill up the tensor: the mean of all rows with one. */
+export const MEAN_ROW = -2;
+/** The mean of what several models have, see {@link RowMap.averages}. */
+export const AVERAGE_ROW = -3;
+
+/**
+ * The tensor as if it were stored that way: `dtype` is the stored one where rows are only moved, else F32.
+ *
+ * @param shape of the original
+ */
+export function mappedTensor(origin: TensorRef, map: RowMap): TensorRef {
+  const moved =
+    map.axis === 'rows' &&
+    map.sources.every(({ tensor, lowRank }) => tensor.dtype === origin.dtype && !lowRank) &&
+    !map.source.some((source) => source === MEAN_ROW || source === AVERAGE_ROW);
+  const dtype = moved ? origin.dtype : 'F32';
+  const rows = map.source.length;
+  const shape = map.axis === 'rows' ? [rows, ...origin.shape.slice(1)] : [...origin.shape.slice(0, -1), rows];
+  const elements = shape.reduce((product, extent) => product * extent, 1);
+  return { ...origin, dtype, shape, begin: 0, end: (elements * DTYPE_BITS[dtype]) / 8, rows: map };
+}
+
+/** The stored tensors that reading one takes. */
+export function storedTensors(ref: TensorRef): TensorRef[] {
+  if (!ref.rows) return [ref];
+  return ref.rows.sources.flatMap(({ tensor, lowRank }) => [
+    tensor,
+    ...(lowRank ? [lowRank.a, lowRank.b] : []),
+  ]);
+}
+
+/** Whether two tensors have the same bytes: the same stored ones in the same rows. */
+export function sameTensor(a: TensorRef, b: TensorRef | undefined): boolean {
+  if (b === undefined || a.folder !== b.folder || a.file !== b.file || a.key !== b.key) return false;
+  if (!a.rows || !b.rows) return a.rows === b.rows;
+  return a.rows === b.rows || sameRows(a.rows, b.rows);
+}
+
+function sameRows(a: RowMap, b: RowMap): boolean {
+  if (a.axis !== b.axis || a.source.length !== b.source.length) return false;
+  const same = (x: number, y: number) =>
+    x < 0 || y < 0 ? x === y : sameSource(a.sources[x]!, b.sources[y]!);
+  return a.source.every((source, i) => {
+    const other = b.source[i]!;
+    if (!same(source, other)) return false;
+    if (source !== AVERAGE_ROW) return source < 0 || a.row[i] === b.row[i];
+    const [one, two] = [a.averages.get(i)!, b.averages.get(i)!];
+    return (
+      one.length === two.length &&
+      one.every((part, j) => part.row === two[j]!.row && same(part.source, two[j]!.source))
+    );
+  });
+}
+
+function sameSource(a: RowSource, b: RowSource): boolean {
+  return sameTensor(a.tensor, b.tensor) && a.lowRank?.a === b.lowRank?.a && a.lowRank?.b === b.lowRank?.b;
+}

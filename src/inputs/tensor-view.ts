@@ -1,0 +1,65 @@
+/** One tensor as a model has it: where its bytes are, and what is added to them on the way. */
+
+import type { Dtype } from '../formats/dtype';
+
+/** Where the bytes of one stored tensor are. */
+export interface TensorRef {
+  /** Model path (key of the opened folders). */
+  folder: string;
+  file: string;
+  /** Name inside the file. */
+  key: string;
+  dtype: Dtype;
+  shape: readonly number[];
+  /** Absolute byte range in the file. */
+  begin: number;
+  end: number;
+  /** Set for a tensor of token rows seen in another vocabulary; then `begin` is 0, and dtype, shape and `end` are its. */
+  rows?: RowMap;
+}
+
+/**
+ * How one contributor's version of a tensor comes about: stored weights (its own, or the base's where an adapter
+ * leaves them alone), plus at most one low-rank update and one scaled addend.
+ */
+export interface TensorView {
+  /** Stored weights this version starts from. */
+  origin: TensorRef;
+  /** True when `origin` is the very tensor the base uses, and the base is nothing but it: τ needs no subtraction. */
+  onBase: boolean;
+  lowRank?: LowRank;
+  /** `lora_bias`: adds `scale` × the stored vector. */
+  addend?: { tensor: TensorRef; scale: number };
+}
+
+/**
+ * ΔW[row, col] = scale · Σ_k L[row, k] · R[k, col] for a tensor of `shape` [rows, cols]; `a` is lora_A [r, in], `b` is
+ * lora_B [out, r]. `layout` says how they map onto the stored weight:
+ * `linear` L = B, R = A · `transposed` (Conv1D, embeddings) L = Aᵀ, R = Bᵀ.
+ */
+export interface LowRank {
+  a: TensorRef;
+  b: TensorRef;
+  rank: number;
+  scale: number;
+  layout: 'linear' | 'transposed';
+  /** DoRA magnitude m, one value per output unit: W' = m / ‖W + ΔW‖ · (W + ΔW). */
+  magnitude?: TensorRef;
+}
+
+/** A tensor rows are taken from, with the update its model has on it. */
+export interface RowSource {
+  tensor: TensorRef;
+  lowRank?: LowRank;
+}
+
+export interface RowMap {
+  /** `columns`: a factor whose columns, not rows, stand for tokens. */
+  axis: 'rows' | 'columns';
+  sources: readonly RowSource[];
+  /** For each output row the index of its source, or one of the constants above. */
+  source: Int32Array;
+  /** For each output row the row of its source. */
+  row: Int32Array;
+  averages: ReadonlyMap<number, readonly { source: number; row: number }[]>;
+}

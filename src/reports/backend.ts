@@ -1,0 +1,5 @@
+/** What computes: a graphics device through WebGPU, or the processor. */
+export type BackendKind = 'webgpu' | 'cpu';
+
+/** `auto` takes WebGPU unless there is no adapter or only a software one. */
+export type BackendChoice = 'auto' | BackendKind;

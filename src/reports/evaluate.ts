@@ -1,0 +1,110 @@
+/** Running models, as it crosses the worker boundary: perplexity and generated text. */
+
+import type { ErrorFacts } from '../errors';
+import type { Recipe } from '../formats/recipe';
+import type { BackendChoice, BackendKind } from './backend';
+
+/** The evaluation report: one schema for command, studio and tests. */
+export interface EvaluateReport {
+  /** e^meanNll. */
+  perplexity: number;
+  /** Mean of −ln p over the scored tokens, in nats. */
+  meanNll: number;
+  /** Tokens scored: all but the first. */
+  tokens: number;
+  /** Total loss in bits per UTF-8 byte of the text: comparable across tokenizers. Null when only ids were given. */
+  bitsPerByte: number | null;
+  /** `bos`: the id put in front of the text, or null. */
+  protocol: { window: number; stride: number; bos: number | null };
+  /** −ln p of every scored token in nats, in order, on request. */
+  perToken?: number[];
+  engine: BackendKind;
+  adapter: string;
+  seconds: number;
+  /** Most bytes held on the device. */
+  peakBytes: number;
+}
+
+/** What is run: a model as a recipe names it, or the merge of a recipe, computed as it is read and never written. */
+export type RunTarget = { model: string } | { recipe: Recipe };
+
+export interface EvaluateRequest {
+  target: RunTarget;
+  input: { text: string } | { ids: number[] };
+  /** Tokens the model sees at once, default 256, and by which windows advance, default 128. */
+  window?: number;
+  stride?: number;
+  perToken?: boolean;
+  engine: BackendChoice;
+}
+
+/** Several models and merges on the same texts, side by side: each input byte is read once a sweep for all of them. */
+export interface EvaluateManyRequest {
+  targets: RunTarget[];
+  inputs: ({ text: string } | { ids: number[] })[];
+  window?: number;
+  stride?: number;
+  engine: BackendChoice;
+}
+
+export interface EvaluateManyReport {
+  /** In the order of the targets. */
+  models: EvaluatedModel[];
+  /** Bytes of weights read from files, for all of them together. */
+  bytesRead: number;
+  /** Most bytes held on the device, all that went side by side together. */
+  peakBytes: number;
+  /** Groups that went one after the other because together they would not fit. */
+  batches: number;
+  seconds: number;
+}
+
+export interface EvaluatedModel {
+  /** In the order of the texts. `seconds` of a report: the model's own, and its share of reading. */
+  outcomes: ({ report: EvaluateReport } | { error: ErrorFacts })[];
+  /** Bytes of its weights if it were saved; null where it cannot be planned. */
+  bytes: number | null;
+}
+
+export interface GenerateRequest {
+  target: RunTarget;
+  prompt: string;
+  /** The prompt is what a user says, put into the model's chat template; else the beginning of a text. */
+  chat: boolean;
+  maxTokens: number;
+  /** 0 takes the most probable token always. */
+  temperature: number;
+  topP: number;
+  seed: number;
+  engine: BackendChoice;
+}
+
+export interface GenerateReport {
+  /** What was generated, without the prompt. */
+  text: string;
+  ids: number[];
+  /** `stop`: the model ended its text. `length`: the limit was reached. */
+  ended: 'stop' | 'length';
+  tokensPerSecond: number;
+  engine: BackendKind;
+  adapter: string;
+  seconds: number;
+  /** Most bytes held on the device: weights, activations, keys and values. */
+  peakBytes: number;
+}
+
+/** Progress of running a model. */
+export interface RunningProgress {
+  /** `preparing`: what a merge needs ahead is worked out (protocol-importance.ts). */
+  stage: 'downloading' | 'preparing' | 'running';
+  /** Bytes while downloading, tokens while running; while preparing, what each step counts. */
+  done: number;
+  total: number;
+  /** Tokens a second; bytes a second while downloading, 0 where not measured. */
+  rate: number;
+  secondsLeft: number | null;
+  /** Generation: the text that came since the last message. */
+  text?: string;
+  /** Several models: those that are done for good, by their place among the targets. */
+  finished?: { index: number; model: EvaluatedModel }[];
+}

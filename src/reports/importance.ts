@@ -1,0 +1,77 @@
+/** What is told of work ahead of a merge: running the models, choosing changes, solving, searching for λ. */
+
+import type { Recipe } from '../formats/recipe';
+import type { BackendChoice } from './backend';
+import type { DestinationSpec, Progress } from './job';
+
+/** Everything that was worked out ahead of a merge. */
+export interface AheadReport {
+  importance?: ImportanceReport;
+  lambda?: LambdaReport;
+}
+
+export interface ImportanceReport {
+  /** `selection`: masks of what stays of each contributor. `solution`: merged changes (Gram merge). */
+  kind: 'selection' | 'solution';
+  contributors: {
+    id: string;
+    /** What it read, in words. */
+    calibration: string;
+    /** sha256 of what determines the text, and of the files its weights come from. */
+    calibrationSha256: string;
+    modelSha256: string;
+    /** Tokens it wrote itself, and tokens that went through it to measure its inputs: 0 when all was there already. */
+    writtenTokens: number;
+    forwardTokens: number;
+  }[];
+  /** Tensors computed now, and those found in the cache. */
+  computed: number;
+  reused: number;
+  /** Bytes it all takes in the browser's storage. */
+  bytes: number;
+  /** Most bytes held on the device at once; 0 when nothing was computed. */
+  peakBytes: number;
+  seconds: number;
+  /** What did not go as planned, in sentences: damping, dead inputs, matrices in blocks. */
+  notes: string[];
+}
+
+export interface LambdaReport {
+  chosen: number;
+  /** Every λ tried, ascending, with the geometric mean of the contributors' perplexities, and each of them. */
+  curve: { lambda: number; perplexity: number; each: number[] }[];
+  /** What the merges were measured on, one entry per contributor, in words. */
+  texts: { id: string; calibration: string; tokens: number }[];
+  /** True for one that was found before, with the same models and settings. */
+  reused: boolean;
+  seconds: number;
+}
+
+/** A kept set of masks or solved changes, in the cache. */
+export interface MaskFacts {
+  id: string;
+  title: string;
+  bytes: number;
+  tensors: number;
+}
+
+export interface ImportanceRequest {
+  /** Base and contributors, with the settings of `selector: importance`. */
+  recipe: Recipe;
+  engine: BackendChoice;
+  /** Takes `masks.safetensors` and `importance.json`. */
+  destination: DestinationSpec;
+}
+
+/** A text, or its token ids where no tokenizer is to be used. */
+export type CalibrationText = string | readonly number[];
+
+/** What the engine offers of it besides merging. */
+export interface ImportanceApi {
+  /** Names of the sample's calibration texts, known without being added. */
+  calibrationTexts(): Promise<readonly string[]>;
+  /** Makes a text known by the name that a recipe’s `calibration` uses. */
+  addCalibrationText(name: string, text: CalibrationText): Promise<void>;
+  /** Masks of what matters in the contributors of a recipe, written as files. */
+  importance(request: ImportanceRequest, onProgress: (progress: Progress) => void): Promise<ImportanceReport>;
+}

@@ -1,0 +1,98 @@
+/** Merging and verifying: requests and reports. The merge report is one schema for command, studio and tests. */
+
+import type { Recipe } from '../formats/recipe';
+import type { BackendChoice, BackendKind } from './backend';
+import type { AheadReport } from './importance';
+import type { DestinationSpec, Progress, StageSeconds, TensorReport } from './job';
+
+export interface MergeRequest {
+  recipe: Recipe;
+  engine: BackendChoice;
+  destination: DestinationSpec;
+  /** Elements of one tile; tests vary it. Default: from the memory budget. */
+  tileElements?: number;
+  /** Leaves the outputs of stages in the browser's storage, as `<output>-<stage>`. */
+  keepStages?: boolean;
+  /** Goes on with what an interrupted merge of this recipe left at the destination; begins where there is nothing. */
+  resume?: boolean;
+}
+
+/** A merge that was cut off and can go on. */
+export interface InterruptedRun {
+  destination: { kind: 'downloads' | 'folder'; name: string };
+  recipe: Recipe;
+  /** It goes on with the engine it was begun on: others may differ in the last bit. */
+  engine: BackendKind;
+  adapter: string;
+  /** ISO 8601. */
+  startedAt: string;
+  /** All 0 where it was cut off while downloading. */
+  tensorsDone: number;
+  tensors: number;
+  /** Bytes of files that are written. */
+  bytesDone: number;
+  bytes: number;
+}
+
+/** A merge at work in another tab. */
+export interface RunElsewhere {
+  /** Of the output; empty while it is not known. */
+  name: string;
+  progress: Omit<Progress, 'finished'> | null;
+}
+
+/** The merge report: one schema for command, studio and tests. */
+export interface MergeReport {
+  recipe: Recipe;
+  recipeSha256: string;
+  engine: BackendKind;
+  adapter: string;
+  version: string;
+  seconds: number;
+  stages: StageSeconds;
+  peakBytes: number;
+  inputs: { id: string; file: string; sha256: string }[];
+  shards: { file: string; bytes: number; sha256: string }[];
+  tensors: TensorReport[];
+  /** What was worked out ahead. Where λ was searched for, `recipe` has what was chosen. */
+  ahead?: AheadReport;
+  /** Of a recipe with stages: what was merged before, in order. */
+  stagesMerged?: (MergeReport & { name: string })[];
+}
+
+/** A merged model and the recipe and inputs its metadata names, to be merged again and compared. */
+export interface VerifyRequest {
+  /** The opened merged model. */
+  merged: string;
+  recipe: Recipe;
+  /** Input name → sha256, as the merged model's metadata has them. */
+  inputs: Record<string, string>;
+  engine: BackendChoice;
+}
+
+/** One tensor of a merge that is not written, to be computed on both engines. */
+export interface VerifyTensorRequest {
+  recipe: Recipe;
+  tensor: string;
+}
+
+export interface VerifyTensorReport {
+  tensor: string;
+  elements: number;
+  /** Elements whose bits are not the same. */
+  differing: number;
+  /** The largest difference of two elements; NaN where only one of them is no number. */
+  largest: number;
+  /** The shorter of two runs on each, reading not counted. */
+  engines: { engine: BackendKind; adapter: string; seconds: number }[];
+}
+
+export interface VerifyReport {
+  /** True when every shard has the bytes that the recipe gives. */
+  agrees: boolean;
+  shards: { file: string; stored: string; merged: string }[];
+  /** Inputs whose sha256 is not the one the metadata names. */
+  changedInputs: string[];
+  engine: BackendKind;
+  seconds: number;
+}

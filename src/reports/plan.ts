@@ -1,0 +1,48 @@
+/** The plan as the window sees it. */
+import type { VocabularyFacts } from './vocabulary';
+
+export interface PlanFacts {
+  problems: PlanProblem[];
+  /** What of the recipe means something else in mergekit, and what it makes of it. */
+  elsewhere?: { setting: string; consequence: string }[];
+  /** True when nothing in `problems` is an error. */
+  clean: boolean;
+  tensors: PlanTensorFacts[];
+  contributors: string[];
+  base?: string;
+  bytesToDownload: number;
+  bytesToRead: number;
+  bytesToWrite: number;
+  peakBytes: number;
+  shards: number;
+  outputFiles: string[];
+  layers: number;
+  /** Of a recipe with stages: their plans, in order. `problems` and the numbers of bytes above include them. */
+  stages?: { name: string; facts: PlanFacts }[];
+  /** Absent where the recipe cannot be planned that far. */
+  vocabulary?: VocabularyFacts;
+}
+
+export interface PlanProblem {
+  severity: 'error' | 'warning' | 'note';
+  code: string;
+  /** What is wrong, naming model and tensor. */
+  message: string;
+  /** What the person can do about it. */
+  remedy: string;
+  tensors?: string[];
+}
+
+export interface PlanTensorFacts {
+  name: string;
+  layer: number | null;
+  module: string;
+  shape: number[];
+  dtype: string;
+  elements: number;
+  copied: boolean;
+  /** The recipe's include and exclude leave it as the base has it. */
+  leftOut?: boolean;
+  /** Indices into `contributors` of the models that change this tensor. */
+  contributors: number[];
+}

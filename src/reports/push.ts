@@ -1,0 +1,72 @@
+/** What crosses the worker boundary when a finished output goes to a model repository on the Hub. */
+import type { Progress } from './job';
+
+/** Files of a finished output, where they are. */
+export type PushSource =
+  /** Kept in the browser's storage. */
+  | { kind: 'downloads'; name: string }
+  /** Below the folder that the person picked; exactly these files of it. */
+  | { kind: 'folder'; handle: FileSystemDirectoryHandle; name: string; files: string[] };
+
+/** Whom the access token belongs to. */
+export interface HubAccount {
+  name: string;
+  /** Organisations of the account. */
+  organisations: string[];
+  /** False for a token that says of itself that it can only read. */
+  mayWrite: boolean;
+}
+
+/** A repository as it is before anything is sent. */
+export interface PushTarget {
+  repo: string;
+  /** Its page on the hub. */
+  page: string;
+  exists: boolean;
+  /** The commit its main branch is at; null where it does not exist. */
+  commit: string | null;
+  files: string[];
+  /** Those that the output has too. */
+  taken: string[];
+}
+
+export interface PushRequest {
+  source: PushSource;
+  /** `owner/name`. */
+  repo: string;
+  /** Of a repository that is created; one that exists stays as it is. */
+  private: boolean;
+  /** Files of the repository that the person agreed to replace. */
+  replace: string[];
+  /** Title of the commit. */
+  summary: string;
+}
+
+export interface PushProgress extends Omit<Progress, 'stage' | 'finished'> {
+  /** `hashing`: the sha256 of every file, by which the hub knows what it has already. */
+  stage: 'hashing' | 'sending' | 'committing';
+  finished: never[];
+}
+
+export interface PushReport {
+  repo: string;
+  page: string;
+  commit: string;
+  /** True where the repository was created for it. */
+  created: boolean;
+  files: { path: string; bytes: number; sha256: string; sent: boolean }[];
+  seconds: number;
+}
+
+/** What the engine offers of it. */
+export interface PushApi {
+  /** Whom the token belongs to. @throws Unauthorized without a token, or with one the hub does not know */
+  hubAccount(): Promise<HubAccount>;
+  /** Looks at the repository that an output would go to. */
+  pushTarget(repo: string, source: PushSource): Promise<PushTarget>;
+  /**
+   * Sends a finished output to a model repository, created where it is missing, as one commit at the end.
+   * @throws DestinationNotEmpty when files would be replaced that `replace` does not name
+   */
+  push(request: PushRequest, onProgress: (progress: PushProgress) => void): Promise<PushReport>;
+}
