@@ -60,8 +60,8 @@ export const fileTargets: FuzzTarget[] = [
     runs: 100_000,
     parse(bytes) {
       const tensors = tensorsOf(new TextDecoder().decode(bytes));
-      const { lowRank, replaces, ignored } = readAdapterTensors(adapter, tensors);
-      let used = replaces.size + ignored.length;
+      const { lowRank, origins, replaces, ignored } = readAdapterTensors(adapter, tensors);
+      let used = origins.size + replaces.size + ignored.length;
       for (const { a, b, magnitude, bias, rank } of lowRank.values()) {
         used += 2 + (magnitude ? 1 : 0) + (bias ? 1 : 0);
         if (a.shape[0] !== rank || b.shape[1] !== rank) return `rank ${rank} of ${a.shape} and ${b.shape}`;

@@ -32,6 +32,7 @@ test.each(['kitchen', 'harbour'])('the sample adapter %s', (name) => {
     rankPatterns: [],
     alphaPatterns: [],
     ensureWeightTying: false,
+    unknown: [],
   });
   expect(adapterSummary(config)).toBe('LoRA, r 8, α 16');
 });
@@ -76,6 +77,12 @@ test('an old config with few fields, and settings of training', () => {
   expect(
     parse({ loftq_config: { loftq_bits: 4 }, megatron_core: 'megatron.core', use_qalora: false }).rank,
   ).toBe(8);
+});
+
+test('fields that nobody knows are named', () => {
+  expect(parse({ lora_scaling_trick: 2, lora_other: null, megatron_core: 'megatron.core' }).unknown).toEqual([
+    'lora_scaling_trick',
+  ]);
 });
 
 describe('refused by name', () => {

@@ -44,6 +44,8 @@ export interface AdapterConfig {
   alphaPatterns: ModulePattern[];
   /** Adapters on tied layers are tied too. */
   ensureWeightTying: boolean;
+  /** Fields that say something and that are not known here. */
+  unknown: string[];
 }
 
 /**
@@ -86,6 +88,7 @@ export function parseAdapterConfig(text: string, fileName: string): AdapterConfi
       return Number.isFinite(alpha) ? alpha : undefined;
     }),
     ensureWeightTying: booleanField(fields, 'ensure_weight_tying') ?? false,
+    unknown: [...fields.object].flatMap(([key, value]) => (isSet(value) && !KNOWN.has(key) ? [key] : [])),
   };
 }
 
@@ -135,18 +138,18 @@ const VARIANTS: ReadonlyMap<string, string> = new Map([
   ['trainable_token_indices', 'trainable_token_indices (rows of the embedding)'],
 ]);
 
-/** Switches and sub-configs that only concern training, or that are read elsewhere. */
-const HARMLESS: readonly string[] = [
-  'use_rslora',
-  'use_dora',
-  'auto_mapping',
-  'loftq_config',
-  'eva_config',
-  'corda_config',
-  'lora_ga_config',
-  'megatron_config',
-  'runtime_config',
-];
+/**
+ * Fields of a LoraConfig (PEFT 0.21, and the forms of early versions) that are read here, or that say how the adapter
+ * was trained or where, which its weights already tell.
+ */
+const KNOWN: ReadonlySet<string> = new Set([
+  ...['peft_type', 'base_model_name_or_path', 'revision', 'task_type', 'r', 'lora_alpha', 'use_rslora'],
+  ...['use_dora', 'fan_in_fan_out', 'lora_bias', 'bias', 'modules_to_save', 'rank_pattern', 'alpha_pattern'],
+  ...['ensure_weight_tying', 'init_lora_weights'],
+  ...['peft_version', 'auto_mapping', 'inference_mode', 'target_modules', 'exclude_modules', 'lora_dropout'],
+  ...['layers_to_transform', 'layers_pattern', 'megatron_core', 'megatron_config', 'runtime_config'],
+  ...['loftq_config', 'eva_config', 'corda_config', 'lora_ga_config', 'qalora_group_size', 'merge_weights'],
+]);
 
 function refuseVariants({ object, fileName }: ConfigFields): void {
   for (const [key, value] of object) {
@@ -154,7 +157,7 @@ function refuseVariants({ object, fileName }: ConfigFields): void {
     const variant = VARIANTS.get(key);
     if (variant !== undefined) throw unsupported(fileName, `uses ${variant}`);
     // A variant that is newer than this list must not be merged as if it were plain LoRA.
-    if (/^use_|_config$/.test(key) && !HARMLESS.includes(key)) {
+    if (/^use_|_config$/.test(key) && !KNOWN.has(key)) {
       throw unsupported(
         fileName,
         `sets “${displayName(key, 40)}”, a LoRA variant that Amalgam does not know`,

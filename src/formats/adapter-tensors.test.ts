@@ -63,13 +63,13 @@ describe('key forms', () => {
   });
 
   test.each(['', '.default'])('embeddings%s', (name) => {
-    const { lowRank, ignored } = read({
+    const { lowRank, origins } = read({
       [`${P}model.embed_tokens.lora_embedding_A${name}`]: [4, 100],
       [`${P}model.embed_tokens.lora_embedding_B${name}`]: [16, 4],
       [`${P}model.embed_tokens.base_layer.weight`]: [100, 16],
     });
     expect(lowRank.get('model.embed_tokens')).toMatchObject({ kind: 'embedding', rank: 4, scale: 2 });
-    expect(ignored).toEqual([`${P}model.embed_tokens.base_layer.weight`]);
+    expect([...origins.keys()]).toEqual(['model.embed_tokens.weight']);
   });
 
   test.each(['', '.weight', '.default', '.default.weight'])('a magnitude with “%s” behind it', (suffix) => {
@@ -98,12 +98,21 @@ describe('key forms', () => {
     expect(ignored).toEqual([`${P}score.original_module.weight`]);
   });
 
-  test('trained biases and resized embeddings replace the base’s', () => {
-    const { replaces } = read(
-      { ...pair(), [`${P}${Q}.bias`]: [32], [`${P}model.embed_tokens.weight`]: [101, 16] },
+  test('trained biases and resized embeddings are loaded over the base’s', () => {
+    const { origins } = read(
+      {
+        ...pair(),
+        [`${P}${Q}.base_layer.bias`]: [32],
+        [`${P}model.layers.0.mlp.up_proj.bias`]: [32],
+        [`${P}model.embed_tokens.weight`]: [101, 16],
+      },
       { bias: 'all' },
     );
-    expect([...replaces.keys()]).toEqual([`${Q}.bias`, 'model.embed_tokens.weight']);
+    expect([...origins.keys()]).toEqual([
+      `${Q}.bias`,
+      'model.layers.0.mlp.up_proj.bias',
+      'model.embed_tokens.weight',
+    ]);
   });
 
   test('a module called __proto__', () => {
@@ -263,8 +272,8 @@ describe('refused', () => {
     ['a full model', { 'model.norm.weight': [16] }, {}, 'AdapterUnsupported', /model\.norm\.weight/],
     ['nothing', {}, {}, 'AdapterInvalid', /nothing that changes the base/],
     [
-      'only a copy of the base',
-      { [`${P}e.base_layer.weight`]: [9, 8] },
+      'only the base’s side of a saved module',
+      { [`${P}e.original_module.weight`]: [9, 8] },
       {},
       'AdapterInvalid',
       /nothing that changes/,

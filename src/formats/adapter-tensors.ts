@@ -25,16 +25,21 @@ export interface AdapterPair {
 export interface AdapterTensors {
   /** Module path in the base (`model.layers.0.self_attn.q_proj`) → update of its weight. */
   lowRank: Map<string, AdapterPair>;
-  /** Tensor name in the base → tensor that takes its place (`modules_to_save`, trained biases, resized embeddings). */
+  /**
+   * Tensor name in the base → tensor that PEFT loads over it, ahead of any update: `….base_layer.…` (trained biases,
+   * the embedding that factors were trained on), and what stands under the base's own name (biases, resized embeddings).
+   */
+  origins: Map<string, StoredTensor>;
+  /** Tensor name in the base → the adapter's own copy of it (`modules_to_save`). */
   replaces: Map<string, StoredTensor>;
-  /** Keys that PEFT does not use either: copies of base weights, biases of lora_B without `lora_bias`. */
+  /** Keys that PEFT does not use either: the base's side of saved modules, biases of lora_B without `lora_bias`. */
   ignored: string[];
 }
 
 type Part = 'a' | 'b' | 'embeddingA' | 'embeddingB' | 'magnitude' | 'bias';
 type Key =
   | { role: 'part'; module: string; part: Part }
-  | { role: 'replaces'; name: string }
+  | { role: 'origin' | 'saved'; name: string }
   | { role: 'ignored' }
   | { role: 'unknown' };
 
@@ -65,6 +70,7 @@ export function readAdapterTensors(
   tensors: ReadonlyMap<string, StoredTensor>,
 ): AdapterTensors {
   const modules = new Map<string, Partial<Record<Part, StoredTensor>>>();
+  const origins = new Map<string, StoredTensor>();
   const replaces = new Map<string, StoredTensor>();
   const ignored: string[] = [];
   for (const tensor of tensors.values()) {
@@ -80,9 +86,9 @@ export function readAdapterTensors(
         `holds “${displayName(tensor.name)}” as ${tensor.dtype}; F32, F16 and BF16 can be merged`,
       );
     }
-    if (key.role === 'replaces') {
-      if (replaces.has(key.name)) throw twice(config, tensor.name);
-      replaces.set(key.name, tensor);
+    if (key.role !== 'part') {
+      if (origins.has(key.name) || replaces.has(key.name)) throw twice(config, tensor.name);
+      (key.role === 'saved' ? replaces : origins).set(key.name, tensor);
       continue;
     }
     if (key.module.length > MAX_MODULE_PATH)
@@ -100,14 +106,15 @@ export function readAdapterTensors(
       ignored.push(parts.bias.name);
       delete parts.bias;
     }
-    if (replaces.has(`${module}.weight`)) {
+    const name = `${module}.weight`;
+    if (replaces.has(name) || (origins.has(name) && !/\.base_layer\./.test(origins.get(name)!.name))) {
       throw invalid(config, `module “${displayName(module)}” is both updated by factors and replaced`);
     }
     lowRank.set(module, makePair(config, module, parts));
   }
-  if (lowRank.size + replaces.size === 0)
+  if (lowRank.size + origins.size + replaces.size === 0)
     throw invalid(config, 'the adapter holds nothing that changes the base');
-  return { lowRank, replaces, ignored };
+  return { lowRank, origins, replaces, ignored };
 }
 
 function readKey(key: string, config: AdapterConfig): Key {
@@ -118,11 +125,14 @@ function readKey(key: string, config: AdapterConfig): Key {
     if (module !== undefined) return { role: 'part', module, part };
   }
   if (FOREIGN.test(path)) return { role: 'unknown' };
-  if (/\.(?:base_layer|original_module)\.[^.]+$/.test(path)) return { role: 'ignored' };
+  const under = /^(.+)\.base_layer(\.[^.]+)$/.exec(path);
+  if (under) return { role: 'origin', name: `${under[1]}${under[2]}` };
+  if (/\.original_module\.[^.]+$/.test(path)) return { role: 'ignored' };
   const wrapped = /^(.+)\.modules_to_save\.[^.]+\.(.+)$/.exec(path);
-  if (wrapped) return { role: 'replaces', name: `${wrapped[1]}.${wrapped[2]}` };
-  // What else stands under the prefix, PEFT loads into the base by its name: saved modules, biases, resized embeddings.
-  if (prefixed || isSaved(path, config)) return { role: 'replaces', name: path };
+  if (wrapped) return { role: 'saved', name: `${wrapped[1]}.${wrapped[2]}` };
+  if (isSaved(path, config)) return { role: 'saved', name: path };
+  // What else stands under the prefix, PEFT loads into the base by its name: biases, resized embeddings.
+  if (prefixed) return { role: 'origin', name: path };
   return { role: 'unknown' };
 }
 

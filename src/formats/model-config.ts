@@ -32,6 +32,9 @@ const SPELLINGS = {
 /** Most layers a config is believed to mean: twenty times the deepest published model. Lists and charts have one each. */
 export const MAX_LAYERS = 4096;
 
+/** Rows of the per-layer embeddings of Gemma 3n and 4. */
+const PER_LAYER_VOCABULARY = 'vocab_size_per_layer_input';
+
 /** Where multimodal configs keep the fields of their language model. */
 const TEXT_CONFIG = 'text_config';
 
@@ -171,6 +174,9 @@ export function editConfig(config: ModelConfig, changes: ConfigChanges): string 
   change(SPELLINGS.dtype, changes.dtype);
   change(SPELLINGS.tieWordEmbeddings, changes.tieWordEmbeddings);
   change(SPELLINGS.vocabSize, changes.vocabSize);
+  if (levels.some((level) => level.has(PER_LAYER_VOCABULARY))) {
+    change([PER_LAYER_VOCABULARY], changes.vocabSize);
+  }
   if (changes.layerOrder) {
     const { layerOrder } = changes;
     change(SPELLINGS.layers, layerOrder.length);

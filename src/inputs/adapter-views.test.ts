@@ -116,7 +116,7 @@ describe('adapters', () => {
     expect(tensor(plan, `${q0}.bias`)).not.toHaveProperty('copy');
   });
 
-  it('update an embedding, transposed', async () => {
+  it('update the embedding they were trained on, transposed; a tied head stays as it was there', async () => {
     const module = 'base_model.model.model.embed_tokens';
     const shapes: Shapes = {
       [`${module}.lora_embedding_A`]: ['F32', [2, 8]],
@@ -125,11 +125,41 @@ describe('adapters', () => {
     };
     const plan = await planOf(['base+lora'], tinyModel('base'), tinyAdapter('lora', shapes));
     expect(errors(plan)).toEqual([]);
-    expect(viewOf(plan, 'model.embed_tokens.weight').lowRank).toMatchObject({
-      layout: 'transposed',
-      rank: 2,
+    const origin = { folder: 'lora', key: `${module}.base_layer.weight` };
+    expect(viewOf(plan, 'model.embed_tokens.weight')).toMatchObject({
+      onBase: false,
+      origin,
+      lowRank: { layout: 'transposed', rank: 2 },
     });
-    expect(plan.tensors.map((t) => t.name)).not.toContain('lm_head.weight');
+    const head = viewOf(plan, 'lm_head.weight');
+    expect(head).toMatchObject({ origin });
+    expect(head.lowRank).toBeUndefined();
+    expect(plan.problems.find(({ code }) => code === 'TiedEndsAdapted')!.message).toMatch(
+      /so it is not tied/,
+    );
+  });
+
+  it('keep a head tied where the config says so', async () => {
+    const shapes: Shapes = { 'base_model.model.model.embed_tokens.weight': ['F32', [8, 4]] };
+    const adapter = (more: object) =>
+      tinyAdapter('lora', shapes, { modules_to_save: ['embed_tokens'], ...more });
+    const head = async (more: object) =>
+      tensor(await planOf(['base+lora'], tinyModel('base'), adapter(more)), 'lm_head.weight');
+    expect((await head({})).copy).toMatchObject({ folder: 'base', key: 'model.embed_tokens.weight' });
+    expect(await head({ ensure_weight_tying: true })).toBeUndefined();
+  });
+
+  it('name what they carry in vain', async () => {
+    const shapes: Shapes = {
+      ...factors(q0, 4, 4),
+      [`base_model.model.${q0}.original_module.weight`]: ['F32', [4, 4]],
+    };
+    const adapter = tinyAdapter('lora', shapes, { lora_scaling_trick: 2 });
+    const { problems } = await planOf(['base+lora'], tinyModel('base'), adapter);
+    expect(problems.map(({ severity, code }) => [severity, code])).toEqual([
+      ['warning', 'AdapterFieldsUnknown'],
+      ['note', 'AdapterKeysUnused'],
+    ]);
   });
 
   it('carry the magnitude of DoRA', async () => {

@@ -26,8 +26,12 @@ export interface Adapter {
   config: AdapterConfig;
   /** Module path in the base → update of its weight. */
   updates: ReadonlyMap<string, AdapterUpdate>;
-  /** Tensor name in the base → tensor that takes its place. */
+  /** Tensor name in the base → tensor that is loaded over it, ahead of any update. */
+  origins: ReadonlyMap<string, TensorRef>;
+  /** Tensor name in the base → the adapter's own copy of it. */
   replaces: ReadonlyMap<string, TensorRef>;
+  /** Keys of the weight file that change nothing. */
+  ignored: readonly string[];
   weightFile: ModelFile;
 }
 
@@ -72,7 +76,7 @@ export async function openAdapter(
   const refs = new Map<StoredTensor, TensorRef>();
   const header = await readHeader(weightFile, path, signal);
   for (const stored of header.values()) refs.set(stored, tensorRef(path, weightFile, stored));
-  const { lowRank, replaces } = readAdapterTensors(config, header);
+  const { lowRank, origins, replaces, ignored } = readAdapterTensors(config, header);
   const update = ({ a, b, kind, rank, scale, magnitude, bias }: AdapterPair): AdapterUpdate => ({
     kind,
     a: refs.get(a)!,
@@ -88,7 +92,9 @@ export async function openAdapter(
     folder,
     config,
     updates: new Map([...lowRank].map(([module, pair]) => [module, update(pair)])),
+    origins: new Map([...origins].map(([name, stored]) => [name, refs.get(stored)!])),
     replaces: new Map([...replaces].map(([name, stored]) => [name, refs.get(stored)!])),
+    ignored,
     weightFile,
   };
 }

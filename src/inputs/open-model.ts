@@ -58,7 +58,7 @@ function storedTensors(model: OpenModel): TensorRef[] {
   const updates = [...model.updates.values()].flatMap(({ a, b, magnitude, bias }) =>
     [a, b, magnitude, bias].filter((ref) => ref !== undefined),
   );
-  return [...updates, ...model.replaces.values()];
+  return [...updates, ...model.origins.values(), ...model.replaces.values()];
 }
 
 function adapterFacts({ config }: Adapter): NonNullable<ModelFacts['adapter']> {

@@ -56,6 +56,23 @@ const BUFFERS: readonly RegExp[] = [
   /(?:^|\.)(?:position_ids|num_batches_tracked)$/,
 ];
 
+/**
+ * Tensors outside the blocks with a row per token, beside embedding and head: the per-layer embeddings of Gemma 3n and
+ * 4, and the heads and their biases of encoders (BERT, ALBERT, RoBERTa, ModernBERT, DistilBERT, ELECTRA in transformers).
+ */
+const PER_TOKEN: readonly RegExp[] = [
+  /(?:^|\.)embed_tokens_per_layer\.weight$/,
+  /^(?:cls\.)?predictions\.(?:decoder\.(?:weight|bias)|bias)$/,
+  /^(?:lm_head\.)?decoder\.(?:weight|bias)$/,
+  /^(?:lm_head|embed_out)\.bias$/,
+  /^(?:vocab_projector|generator_lm_head)\.(?:weight|bias)$/,
+];
+
+/** Whether a tensor has a row per token of the vocabulary without being the embedding or the head of its model. */
+export function hasTokenRows(name: string): boolean {
+  return PER_TOKEN.some((pattern) => pattern.test(name));
+}
+
 /** Cuts a name at its first numeric part, or null where there is none (`model.norm.weight`). */
 export function splitLayer(name: string): LayerName | null {
   const match = /^((?:.*?\.)?)(\d{1,6})\.(.+)$/.exec(name);

@@ -100,7 +100,8 @@ export async function makePlan(
   };
   if (problems.hasErrors()) return draft;
   const files = await vocabularyFiles(vocabulary, donor.config.checkpoint, problems);
-  const resized = rows === undefined || rows === storedRows ? {} : { vocabSize: rows };
+  const resized =
+    rows === undefined || (rows === storedRows && !vocabulary.output) ? {} : { vocabSize: rows };
   const output = { tied, slices, config: donor.config.checkpoint, files, ...resized };
   return finishPlan(draft, method, opened, output, problems, cached);
 }

@@ -7,7 +7,7 @@ import type { Model, ModelTensor } from '../../inputs/model';
 import { elementCount } from '../../inputs/open-model';
 import type { Problems } from '../../inputs/problems';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
-import { isBuffer, tensorRole } from '../../models/tensor-role';
+import { hasTokenRows, isBuffer, tensorRole } from '../../models/tensor-role';
 import type { MergeMethod } from '../method';
 import { weightsConflict } from '../method-conflicts';
 import { checkTogether } from './parameter-conflicts';
@@ -212,7 +212,8 @@ function sameShape(
   const other = (scope.base ?? scope.sources[0])!.model.ref;
   const { kind } = tensorRole(tensor.name, tensor.shape);
   const tensors = [`${tensor.name}: [${tensor.shape}] instead of [${shape}]`];
-  const vocabulary = (kind === 'embedding' || kind === 'head') && shape[1] === tensor.shape[1];
+  const perToken = kind === 'embedding' || kind === 'head' || hasTokenRows(tensor.name);
+  const vocabulary = perToken && shape[1] === tensor.shape[1];
   if (vocabulary && vocabularyAsked) return false;
   problems.add(
     vocabulary

@@ -217,6 +217,32 @@ describe('rows follow their tokens', () => {
     expect(bias[5]).toBeCloseTo(of('tuned', '<chat>'), 6);
   });
 
+  it('brings per-layer embeddings and the biases of encoders along, also where there are fewer rows', async () => {
+    const layered = 'model.language_model.embed_tokens_per_layer.weight';
+    const bias = 'cls.predictions.bias';
+    const with_ = (spec: TokenFolder, rows?: number): TokenFolder => ({
+      ...spec,
+      perToken: { [layered]: rows, [bias]: undefined },
+      config: { vocab_size_per_layer_input: rows ?? spec.rows ?? 5 },
+    });
+    const { values, texts } = await mergeIn(
+      linear({ base: 1, tuned: 1 }, { tokenizerSource: 'union' }),
+      folders({ base: with_(base, 4), tuned: with_(tuned) }),
+    );
+    expect(values.get(layered)!.length).toBe(6 * HIDDEN);
+    expect(JSON.parse(texts.get('config.json')!).vocab_size_per_layer_input).toBe(6);
+    const mean = (tensor: string, id: number, ofBase: string, ofTuned: string) =>
+      expect(values.get(tensor)![id]).toBeCloseTo(
+        (cellOf('base', tensor, ofBase, 0) + cellOf('tuned', tensor, ofTuned, 0)) / 2,
+        6,
+      );
+    mean(layered, HIDDEN, 'b', 'b');
+    // <s> is beyond the base's four rows: row 0 stands for it
+    mean(layered, 4 * HIDDEN, 'a', '<s>');
+    mean(bias, 1, 'b', 'b');
+    mean(bias, 4, '<s>', '<s>');
+  });
+
   it('any permutation of the ids of a model changes nothing', async () => {
     const tokens = ['a', 'b', 'c', 'd', 'e', 'f'];
     const one = { tokens };

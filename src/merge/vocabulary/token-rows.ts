@@ -12,6 +12,7 @@ import type { Model, ModelTensor } from '../../inputs/model';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { AVERAGE_ROW, MEAN_ROW, mappedTensor, ZERO_ROW } from '../../inputs/row-map';
 import type { LowRank, RowMap, RowSource, TensorRef } from '../../inputs/tensor-view';
+import { hasTokenRows } from '../../models/tensor-role';
 import type { OutputVocabulary } from './output-vocabulary';
 import type { KnownVocabulary } from './vocabulary';
 
@@ -64,7 +65,8 @@ export function mapTokenRows(
       const tensor = originals[index]!.get(name)!;
       if (!isMappable(model, name, tensor, vocabulary, problems)) continue;
       const sourceOf = (from: number) => originals[from]!.get(name)?.view;
-      model.tensors.set(name, mapTensor(tensor, index, own, fills, output, sourceOf));
+      const rows = tensor.shape[0]!;
+      model.tensors.set(name, mapTensor(tensor, index, within(own, rows), fills, output, sourceOf));
     }
   }
   return fates;
@@ -72,10 +74,17 @@ export function mapTokenRows(
 
 /** Names of the tensors that have a row per token, where the model has them. */
 function vocabularyTensors({ embedding, head, tensors }: Model): string[] {
-  const bias = head?.replace(/weight$/, 'bias');
-  return [...new Set([embedding, head, bias])].filter(
+  const others = [...tensors.keys()].filter(hasTokenRows);
+  return [...new Set([embedding, head, head?.replace(/weight$/, 'bias'), ...others])].filter(
     (name) => name !== undefined && tensors.has(name),
   ) as string[];
+}
+
+/** Gemma 3n may have fewer per-layer rows than tokens; a token beyond them has row 0 (modeling_gemma3n.py). */
+const PER_LAYER = /(?:^|\.)embed_tokens_per_layer\.weight$/;
+
+function within(own: Int32Array<ArrayBuffer>, rows: number): Int32Array<ArrayBuffer> {
+  return own.map((row) => (row < rows ? row : 0));
 }
 
 function isMappable(
@@ -85,7 +94,7 @@ function isMappable(
   { rows }: KnownVocabulary,
   problems: Problems,
 ): boolean {
-  if (shape[0] !== rows) {
+  if (shape[0] !== rows && !(PER_LAYER.test(name) && shape[0]! < rows)) {
     problems.add({
       severity: 'error',
       code: 'VocabularyMismatch',

@@ -205,7 +205,7 @@ describe('adapters with a vocabulary of their own', () => {
 
   it('a replaced embedding with more rows: its config, its tokenizer, its rows for the others', async () => {
     const adapter = memoryFolder('lora', {
-      'adapter_config.json': { ...config, modules_to_save: ['embed_tokens'] },
+      'adapter_config.json': config,
       'adapter_model.safetensors': safetensors({ [`${embed}.weight`]: ['F32', [4, HIDDEN]] }),
       'tokenizer.json': JSON.stringify((await tokenizerOf(own)) as object),
     });

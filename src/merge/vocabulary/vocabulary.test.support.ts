@@ -23,6 +23,8 @@ export interface TokenFolder {
   rows?: number;
   /** A head of its own, with or without a bias. */
   head?: boolean | 'biased';
+  /** Further tensors with a row per token → how many rows they have, by default all. */
+  perToken?: Record<string, number | undefined>;
   /** Value of column `column` of the row of `id`, with token `token` where it has one. */
   value?(token: string, column: number, tensor: string, id: number): number;
   tokenizer?: object;
@@ -51,19 +53,17 @@ export function tokenFolder(path: string, spec: TokenFolder): ModelFolder {
     spec.value ?? ((token: string, column: number, tensor: string) => cellOf(path, tensor, token, column));
   const tables = ['model.embed_tokens.weight', ...(spec.head ? ['lm_head.weight'] : [])];
   const tensors = new Map<string, { shape: number[]; values: number[] }>();
-  for (const name of tables) {
-    const values = Array.from({ length: rows * HIDDEN }, (_, i) => {
-      const id = Math.floor(i / HIDDEN);
-      return value(names.get(id) ?? `#${id}`, i % HIDDEN, name, id);
+  const add = (name: string, count = rows) => {
+    const width = name.endsWith('bias') ? 1 : HIDDEN;
+    const values = Array.from({ length: count * width }, (_, i) => {
+      const id = Math.floor(i / width);
+      return value(names.get(id) ?? `#${id}`, i % width, name, id);
     });
-    tensors.set(name, { shape: [rows, HIDDEN], values });
-  }
-  if (spec.head === 'biased') {
-    const bias = Array.from({ length: rows }, (_, id) =>
-      value(names.get(id) ?? `#${id}`, 0, 'lm_head.bias', id),
-    );
-    tensors.set('lm_head.bias', { shape: [rows], values: bias });
-  }
+    tensors.set(name, { shape: width === 1 ? [count] : [count, width], values });
+  };
+  for (const name of tables) add(name);
+  if (spec.head === 'biased') add('lm_head.bias');
+  for (const [name, count] of Object.entries(spec.perToken ?? {})) add(name, count);
   tensors.set('model.norm.weight', { shape: [HIDDEN], values: [1, 2, 3] });
   return memoryFolder(path, {
     'config.json': {
