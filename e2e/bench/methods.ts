@@ -124,7 +124,7 @@ try {
   const models = [];
   for (let i = 0; i <= MODELS; i++) {
     const folder = await checkpoint(CACHE, SHAPE, i);
-    models.push({ name: i === 0 ? 'bench/base' : `bench/tuned-${i}`, url: await server.serveFolder(folder) });
+    models.push({ name: i === 0 ? 'bench/base' : `bench/tuned-${i}`, ...(await server.serveFolder(folder)) });
   }
   const empty: Recipe = { mergeMethod: 'linear', models: [], parameters: {}, amalgam: {} };
   await call(page, 'open', { recipe: empty, hub: {}, models });

@@ -31,7 +31,7 @@ const samples = join(root, 'public/samples');
 const server = await startAppServer(await ensureBuilt(root, () => {}), []);
 const models = [];
 for (const name of ['base', 'kitchen', 'workshop']) {
-  models.push({ name, url: await server.serveFolder(join(samples, name)) });
+  models.push({ name, ...(await server.serveFolder(join(samples, name))) });
 }
 const recipe = {
   mergeMethod: 'ties',

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import process from 'node:process';
 import { AmalgamError, errorFacts } from '../errors';
+import { printableJson, printableText } from '../formats/names';
 import type { Recipe } from '../formats/recipe';
 import type { DatasetRequest } from '../reports/dataset';
 import type { RunTarget } from '../reports/evaluate';
@@ -37,14 +38,15 @@ const isNpmRun = process.env.npm_lifecycle_event === 'amalgam';
 /** `npm run` changes into the project's folder; paths on the command line mean the folder it was called from. */
 const workingFolder = (isNpmRun && process.env.INIT_CWD) || process.cwd();
 
-const say = (line: string): boolean => process.stderr.write(`${line}\n`);
+/** The one place where lines leave for the terminal: what files and servers said in them cannot command it. */
+const say = (line: string): boolean => process.stderr.write(`${printableText(line)}\n`);
 
 async function plan(command: Command & { verb: 'plan' }, undo: Undo): Promise<number> {
   const file = resolve(workingFolder, command.recipe);
   const recipe = await readRecipe(file);
   const job = await openJob(recipe, file, workingFolder, command.hub, undo, say);
   const facts = await job.page.call('plan', job.recipe);
-  const text = command.json ? JSON.stringify(facts, null, 2) : planText(facts, recipe.mergeMethod);
+  const text = command.json ? printableJson(facts) : planText(facts, recipe.mergeMethod);
   await write(`${text}\n`);
   return facts.clean ? 0 : EXIT_FAILED;
 }
@@ -72,6 +74,7 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
     say('\nNothing was merged: the recipe does not fit the models.');
     return EXIT_FAILED;
   }
+  await output.checkRoom(facts.bytesToWrite);
 
   const printer = progressPrinter(process.stderr);
   await job.page.onProgress(printer.print);
@@ -102,7 +105,7 @@ async function verify(command: Command & { verb: 'verify' }, undo: Undo): Promis
   await job.page.onProgress(printer.print);
   const report = await job.page
     .call('verify', {
-      url: await job.server.serveFolder(folder),
+      url: (await job.server.serveFolder(folder)).url,
       merged: folder,
       recipe: job.recipe,
       inputs,
@@ -170,9 +173,11 @@ async function generate(command: GenerateCommand, undo: Undo): Promise<number> {
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
   if (reportFile !== undefined) await checkReportPlace(reportFile);
   const { job, target } = await openTarget(command, undo);
-  process.stdout.write(chat ? `${prompt}\n\n` : prompt);
+  // a file gets what the model wrote, a terminal what can be printed of it
+  const shown = (written: string) => (process.stdout.isTTY ? printableText(written) : written);
+  process.stdout.write(shown(chat ? `${prompt}\n\n` : prompt));
   await job.page.onProgress((progress) => {
-    if ('text' in progress) process.stdout.write(progress.text ?? '');
+    if ('text' in progress) process.stdout.write(shown(progress.text ?? ''));
   });
   const report = await job.page.call('generate', {
     target,
@@ -195,7 +200,7 @@ async function generate(command: GenerateCommand, undo: Undo): Promise<number> {
 /** Waits until a pipe has taken it all: the process ends right after. */
 async function write(text: string): Promise<void> {
   await new Promise<void>((done, failed) =>
-    process.stdout.write(text, (error) => (error ? failed(error) : done())),
+    process.stdout.write(printableText(text), (error) => (error ? failed(error) : done())),
   );
 }
 

@@ -22,8 +22,9 @@ beforeEach(async () => {
   await writeFile(join(root, 'model', 'weights #1.bin'), '0123456789');
   await writeFile(join(root, 'model', 'sub', 'empty'), '');
   await writeFile(join(root, 'model', '.git', 'config'), 'secret');
-  await writeFile(join(root, 'blob'), 'linked');
-  await symlink(join(root, 'blob'), join(root, 'model', 'config.json'));
+  await writeFile(join(root, 'blob'), 'outside');
+  await writeFile(join(root, 'model', 'real.json'), 'linked');
+  await symlink('real.json', join(root, 'model', 'config.json'));
   await symlink(root, join(root, 'model', 'circle'));
   server = await startAppServer(join(root, 'dist'), HUB_ORIGINS);
   vi.stubGlobal('location', new URL(server.url));
@@ -79,10 +80,11 @@ describe('the studio', () => {
 
 describe('served model folders', () => {
   test('list their files: no hidden ones, links to files followed, links to folders not', async () => {
-    const path = await server.serveFolder(join(root, 'model'));
+    const { url: path } = await server.serveFolder(join(root, 'model'));
     const { files } = (await (await fetch(at(path))).json()) as { files: { path: string; size: number }[] };
     expect(files.sort((a, b) => (a.path < b.path ? -1 : 1))).toEqual([
       { path: 'config.json', size: 6 },
+      { path: 'real.json', size: 6 },
       { path: 'sub/empty', size: 0 },
       { path: 'weights #1.bin', size: 10 },
     ]);
@@ -100,7 +102,7 @@ describe('served model folders', () => {
     ['bytes=10-12', 416, '', 'bytes */10'],
     ['bytes=0-1,4-5', 200, '0123456789', null],
   ])('%s', async (range, status, text, contentRange) => {
-    const path = await server.serveFolder(join(root, 'model'));
+    const { url: path } = await server.serveFolder(join(root, 'model'));
     const reply = await fetch(at(`${path}weights%20%231.bin`), { headers: { range } });
     expect([reply.status, await reply.text(), reply.headers.get('Content-Range')]).toEqual([
       status,
@@ -110,7 +112,7 @@ describe('served model folders', () => {
   });
 
   test('are found under a secret path only', async () => {
-    const path = await server.serveFolder(join(root, 'model'));
+    const { url: path } = await server.serveFolder(join(root, 'model'));
     expect(path).toMatch(/^\/[0-9a-f]{32}\/models\/0\/$/);
     expect(await raw('/models/0/')).toBe(404);
     expect(await raw(path.replace('/0/', '/1/'))).toBe(404);
@@ -189,9 +191,8 @@ describe('the output, written by the page’s destination', () => {
   });
 
   test('odd requests are refused', async () => {
-    expect(await raw(`${await server.serveFolder(root)}../../output/x?offset=0`, { method: 'PUT' })).toBe(
-      404,
-    );
+    const { url: model } = await server.serveFolder(join(root, 'model'));
+    expect(await raw(`${model}../../output/x?offset=0`, { method: 'PUT' })).toBe(404);
     const url = server.receiveOutput(await beginOutputFolder(join(root, 'merged')));
     expect((await fetch(at(`${url}/x?offset=a`), { method: 'PUT' })).status).toBe(400);
     expect((await fetch(at(`${url}/x?offset=1`), { method: 'PUT' })).status).toBe(409);

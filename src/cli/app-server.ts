@@ -12,8 +12,11 @@ import { listFolder, type ServedFile, sendFile } from './served-folder';
 export interface AppServer {
   /** The page's address, slash at the end. */
   readonly url: string;
-  /** Lets the page read a folder. Returns the path under which it is listed, slash at the end. */
-  serveFolder(folder: string): Promise<string>;
+  /**
+   * Lets the page read a folder. Returns the path under which it is listed, slash at the end, and the links in it that
+   * lead to nothing.
+   */
+  serveFolder(folder: string): Promise<{ url: string; dangling: string[] }>;
   /** Lets the page write the output. Returns the path for `PUT`, `POST …/commit` and `DELETE`. */
   receiveOutput(output: OutputFolder): string;
   close(): Promise<void>;
@@ -40,7 +43,7 @@ const TYPES: Record<string, string> = {
  * @param port 0 for any free one
  */
 export async function startAppServer(dist: string, connect: readonly string[], port = 0): Promise<AppServer> {
-  const pageFiles = await listFolder(dist);
+  const { files: pageFiles } = await listFolder(dist);
   const secret = `/${randomBytes(16).toString('hex')}`;
   const folders: Map<string, ServedFile>[] = [];
   let output: OutputFolder | undefined;
@@ -172,8 +175,9 @@ export async function startAppServer(dist: string, connect: readonly string[], p
   return {
     url: `http://${host}/`,
     async serveFolder(folder) {
-      folders.push(await listFolder(folder));
-      return `${secret}/models/${folders.length - 1}/`;
+      const { files, dangling } = await listFolder(folder);
+      folders.push(files);
+      return { url: `${secret}/models/${folders.length - 1}/`, dangling };
     },
     receiveOutput(folder) {
       output = folder;

@@ -68,7 +68,15 @@ export async function openJob(
   undo.push(() => server.close());
   const models = [];
   for (const { name, folder } of found) {
-    models.push(folder === undefined ? { name } : { name, url: await server.serveFolder(folder) });
+    if (folder === undefined) {
+      models.push({ name });
+      continue;
+    }
+    const { url, dangling } = await server.serveFolder(folder);
+    for (const path of dangling) {
+      say(`warning: ${displayName(path)} in ${displayName(name)} is a link to nothing and is left out.`);
+    }
+    models.push({ name, url });
   }
 
   const page = await openStudioPage(server.url);

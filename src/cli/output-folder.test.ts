@@ -1,8 +1,24 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import {
+  type FileHandle,
+  lstat,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import process from 'node:process';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { beginOutputFolder } from './output-folder';
+import { claimPartial, startOf } from './partial-output';
 
 let root: string;
 
@@ -84,17 +100,106 @@ describe('beginOutputFolder', () => {
     expect(await readdir(root)).toEqual([]);
   });
 
-  test('a folder that was filled meanwhile is not touched', async () => {
+  test('R49: a folder that was filled meanwhile is not touched, and the finished output stays', async () => {
     const output = await beginOutputFolder(join(root, 'merged'));
     await output.append('x', 0, body('1'));
     await mkdir(join(root, 'merged'));
     await writeFile(join(root, 'merged', 'mine'), '');
+    const [hidden] = (await readdir(root)).filter((name) => name.startsWith('.merged'));
     await expect(output.commit([{ path: 'x', size: 1 }])).rejects.toMatchObject({
-      code: 'DestinationNotEmpty',
+      code: 'DestinationFailed',
+      message: expect.stringContaining(`It lies in ${join(root, hidden!)}.`),
     });
     await output.discard();
     expect(await readdir(join(root, 'merged'))).toEqual(['mine']);
+    expect(await readFile(join(root, hidden!, 'x'), 'utf8')).toBe('1');
   });
+
+  test('R49: an interrupt in the middle of the last step removes nothing', async () => {
+    const output = await beginOutputFolder(join(root, 'merged'));
+    await output.append('x', 0, body('1'));
+    await Promise.all([output.commit([{ path: 'x', size: 1 }]), output.discard()]);
+    expect(await readFile(join(root, 'merged', 'x'), 'utf8')).toBe('1');
+  });
+
+  test('R49: an empty folder keeps its place, as a mount point must; a link to one stays a link', async () => {
+    await mkdir(join(root, 'disk'));
+    await symlink('disk', join(root, 'link'));
+    const { ino } = await stat(join(root, 'disk'));
+    const output = await beginOutputFolder(join(root, 'link'));
+    await output.append('sub/x', 0, body('1'));
+    await output.append('model.safetensors', 0, body('2'));
+    await output.appendJournal(0, body('line'));
+    expect((await readdir(root)).sort()).toEqual(['disk', 'link']);
+    await output.commit([
+      { path: 'sub/x', size: 1 },
+      { path: 'model.safetensors', size: 1 },
+    ]);
+    expect((await stat(join(root, 'disk'))).ino).toBe(ino);
+    expect((await lstat(join(root, 'link'))).isSymbolicLink()).toBe(true);
+    expect((await readdir(join(root, 'disk'), { recursive: true })).sort()).toEqual([
+      'model.safetensors',
+      'sub',
+      'sub/x',
+    ]);
+    await symlink('nowhere', join(root, 'dangling'));
+    await expect(beginOutputFolder(join(root, 'dangling'))).rejects.toMatchObject({
+      message: expect.stringContaining('leads nowhere'),
+    });
+  });
+
+  test('R49: cut off while files move into an empty folder, it goes on with --resume and says so without', async () => {
+    const out = join(root, 'disk');
+    await mkdir(out);
+    const first = await beginOutputFolder(out);
+    await first.append('config.json', 0, body('{}'));
+    await first.append('model.safetensors', 0, body('2'));
+    await first.appendJournal(0, body('line'));
+    first.keep();
+    await first.discard();
+    const [hidden] = await readdir(out);
+    // what a kill after the first of two files leaves
+    await writeFile(join(out, hidden!, '.amalgam-files.json'), '["config.json","model.safetensors"]');
+    await rename(join(out, hidden!, 'config.json'), join(out, 'config.json'));
+    await expect(beginOutputFolder(out)).rejects.toMatchObject({
+      code: 'DestinationNotEmpty',
+      hint: expect.stringContaining('--resume'),
+    });
+    const again = await beginOutputFolder(out, true);
+    expect((await again.find('config.json'))?.size).toBe(2);
+    await again.commit([
+      { path: 'config.json', size: 2 },
+      { path: 'model.safetensors', size: 1 },
+    ]);
+    expect((await readdir(out)).sort()).toEqual(['config.json', 'model.safetensors']);
+  });
+
+  test('a disk without room is found before anything is computed', async () => {
+    const output = await beginOutputFolder(join(root, 'merged'));
+    await output.checkRoom(1);
+    await expect(output.checkRoom(2 ** 60)).rejects.toMatchObject({ code: 'StorageFull' });
+    await output.discard();
+  });
+
+  test.skipIf(process.platform !== 'linux')(
+    'R51: files, then their folders, then the name are made durable, in this order',
+    async () => {
+      const order: string[] = [];
+      const probe = await open(root);
+      const prototype = Object.getPrototypeOf(probe) as FileHandle;
+      await probe.close();
+      const sync = vi.spyOn(prototype, 'sync').mockImplementation(async function (this: FileHandle) {
+        order.push(
+          (await readlink(`/proc/self/fd/${this.fd}`)).slice(root.length).replace(/[0-9a-f]{8}/, '#'),
+        );
+      });
+      const output = await beginOutputFolder(join(root, 'merged'));
+      await output.append('sub/x', 0, body('1'));
+      await output.commit([{ path: 'sub/x', size: 1 }]);
+      sync.mockRestore();
+      expect(order).toEqual(['/.merged.amalgam-#/sub/x', '/.merged.amalgam-#', '/.merged.amalgam-#/sub', '']);
+    },
+  );
 
   test('R47: an interrupted output is found again, unless its process still writes it', async () => {
     const out = join(root, 'merged');
@@ -109,9 +214,11 @@ describe('beginOutputFolder', () => {
     first.keep();
     await first.discard();
     const owner = (await readdir(root)).find((name) => name.startsWith('.merged'))!;
-    await writeFile(join(root, owner, '.amalgam-run.pid'), String(process.ppid));
+    const file = join(root, owner, '.amalgam-run.pid');
+    await writeFile(file, `${process.ppid} ${await startOf(process.ppid)}`);
     await expect(beginOutputFolder(out, true)).rejects.toMatchObject({ code: 'Busy' });
-    await writeFile(join(root, owner, '.amalgam-run.pid'), '999999999');
+    // R50: the number was given to another process since
+    await writeFile(file, `${process.ppid} before`);
 
     const again = await beginOutputFolder(out, true);
     expect((await again.find('a'))?.size).toBe(3);
@@ -119,5 +226,15 @@ describe('beginOutputFolder', () => {
     await again.commit([{ path: 'a', size: 3 }]);
     expect(await readdir(root)).toEqual(['merged']);
     expect(await readdir(out)).toEqual(['a']);
+  });
+
+  test('R50: a number that another process has now, or one that nobody has, holds no output', async () => {
+    for (const owner of [`${process.ppid} before`, '999999999 before', String(process.ppid), 'torn']) {
+      await writeFile(join(root, '.amalgam-run.pid'), owner);
+      await claimPartial(root);
+      expect(await readFile(join(root, '.amalgam-run.pid'), 'utf8')).toMatch(`${process.pid} `);
+    }
+    expect(await startOf(process.pid)).toBe(await startOf(process.pid));
+    expect(await startOf(999_999_999)).toBeUndefined();
   });
 });

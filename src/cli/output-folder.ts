@@ -1,13 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { mkdir, open, rm, rmdir, stat, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
+import { formatBytes } from '../ui/format/quantity';
 import { claimPartial, findPartial, JOURNAL, OWNER } from './partial-output';
+import { lookAtTarget, publish, refuseNonEmpty, takeBack } from './publish';
 import { listFolder, type ServedFile } from './served-folder';
 
 /**
- * An output folder in the making: a hidden sibling of the folder asked for, which takes its name only on `commit`.
+ * An output folder in the making: a hidden folder beside the one asked for, or inside where that exists, which takes
+ * its name only on `commit`.
  */
 export interface OutputFolder {
   /**
@@ -20,11 +23,16 @@ export interface OutputFolder {
   appendJournal(offset: number, body: AsyncIterable<Uint8Array>): Promise<number>;
   /** A file as it is, or the journal; undefined when there is none. */
   find(path: string | 'journal'): Promise<ServedFile | undefined>;
+  /** @throws StorageFull when so many bytes more do not fit on the disk */
+  checkRoom(bytes: number): Promise<void>;
   /** Leaves everything for a later run to resume. */
   keep(): void;
-  /** Makes everything durable and gives the folder its name. @throws DestinationFailed when a size differs. */
+  /**
+   * Makes everything durable and gives the folder its name. Where that fails, what was written stays.
+   * @throws DestinationFailed when a size differs, or saying where the output lies when it got no name
+   */
   commit(files: { path: string; size: number }[]): Promise<void>;
-  /** Removes everything, unless committed or kept. Safe to call twice. */
+  /** Removes everything, unless it is committed, kept, or whole without its name. Safe to call twice. */
   discard(): Promise<void>;
   readonly isCommitted: boolean;
 }
@@ -35,22 +43,24 @@ export interface OutputFolder {
  *   when the run to be resumed is still going
  */
 export async function beginOutputFolder(folder: string, resume = false): Promise<OutputFolder> {
-  const target = resolve(folder);
-  const parent = dirname(target);
-  await refuseNonEmpty(target, folder);
-  const found = resume ? await findPartial(target) : undefined;
-  const temporary = found ?? join(parent, `.${basename(target)}.amalgam-${randomBytes(4).toString('hex')}`);
+  const { target, stem, stems } = await lookAtTarget(folder);
+  const found = resume ? await findPartial(stems) : undefined;
+  await refuseNonEmpty(target, folder, found);
+  const temporary = found ?? `${stem}${randomBytes(4).toString('hex')}`;
+  const parent = dirname(temporary);
   const outermost = await inWords(folder, async () => {
     const made = await mkdir(parent, { recursive: true });
     if (!found) await mkdir(temporary);
     await claimPartial(temporary);
+    if (found) await takeBack(found, target);
     return made;
   });
   /** Files of an interrupted run that this one has not touched. */
-  const left = found ? await listFolder(found) : new Map<string, ServedFile>();
+  const left = found ? (await listFolder(found)).files : new Map<string, ServedFile>();
   const sizes = new Map<string, number>();
   let isCommitted = false;
   let isKept = false;
+  let committing: Promise<void> | undefined;
 
   async function write(location: string, offset: number, body: AsyncIterable<Uint8Array>): Promise<number> {
     await mkdir(dirname(location), { recursive: true });
@@ -69,6 +79,33 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
     } finally {
       await file.close();
     }
+  }
+
+  async function commit(files: { path: string; size: number }[]): Promise<void> {
+    const told = new Map(files.map(({ path, size }) => [path, size]));
+    for (const [path, { size }] of left) if (told.get(path) === size) sizes.set(path, size);
+    for (const [path, size] of sizes) {
+      if (told.get(path) !== size)
+        throw failed(`${path} has ${size} bytes here, ${told.get(path) ?? 'none'} there.`);
+    }
+    if (told.size !== sizes.size) throw failed(`${told.size} files were sent, but ${sizes.size} came.`);
+    await inWords(folder, async () => {
+      for (const [path, size] of sizes) await makeDurable(join(temporary, path), path, size);
+      for (const path of left.keys()) if (!told.has(path)) await rm(join(temporary, path));
+    });
+    try {
+      await refuseNonEmpty(target, folder, parent === target ? temporary : undefined);
+      await publish(temporary, target, [...sizes.keys()]);
+    } catch (thrown) {
+      isKept = true;
+      throw new AmalgamError(
+        'DestinationFailed',
+        `The output is whole, but could not be given its name: ${(thrown as Error).message} It lies in ${temporary}.`,
+        `Move it from there, or mend the cause and run the same command with --resume.`,
+        { cause: thrown },
+      );
+    }
+    isCommitted = true;
   }
 
   return {
@@ -91,28 +128,26 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
       const stats = await stat(location).catch(() => undefined);
       return stats?.isFile() ? { path, size: stats.size, location } : undefined;
     },
+    async checkRoom(bytes) {
+      const { bavail, bsize } = await inWords(folder, () => statfs(parent));
+      const already = [...left.values()].reduce((sum, { size }) => sum + size, 0);
+      if (bavail * bsize + already >= bytes) return;
+      throw new AmalgamError(
+        'StorageFull',
+        `${folder} needs ${formatBytes(bytes)}, but its disk has ${formatBytes(bavail * bsize)} left.`,
+        'Free some space, or give --out on another disk.',
+      );
+    },
     keep() {
       isKept = true;
     },
-    async commit(files) {
-      const told = new Map(files.map(({ path, size }) => [path, size]));
-      for (const [path, { size }] of left) if (told.get(path) === size) sizes.set(path, size);
-      for (const [path, size] of sizes) {
-        if (told.get(path) !== size)
-          throw failed(`${path} has ${size} bytes here, ${told.get(path) ?? 'none'} there.`);
-      }
-      if (told.size !== sizes.size) throw failed(`${told.size} files were sent, but ${sizes.size} came.`);
-      await inWords(folder, async () => {
-        for (const [path, size] of sizes) await makeDurable(join(temporary, path), path, size);
-        for (const path of left.keys()) if (!told.has(path)) await rm(join(temporary, path));
-        for (const path of [JOURNAL, OWNER]) await rm(join(temporary, path), { force: true });
-        await refuseNonEmpty(target, folder);
-        await rmdir(target).catch(ignoreMissing);
-        await rename(temporary, target);
-      });
-      isCommitted = true;
+    commit(files) {
+      committing = commit(files);
+      return committing;
     },
     async discard() {
+      // an interrupt may come in the middle of it
+      await committing?.catch(() => undefined);
       if (isCommitted) return;
       if (isKept) return rm(join(temporary, OWNER), { force: true });
       await rm(temporary, { recursive: true, force: true });
@@ -140,20 +175,6 @@ async function makeDurable(location: string, path: string, size: number): Promis
   } finally {
     await file.close();
   }
-}
-
-async function refuseNonEmpty(target: string, folder: string): Promise<void> {
-  const stats = await stat(target).catch(() => undefined);
-  if (!stats || (stats.isDirectory() && (await readdir(target)).length === 0)) return;
-  throw new AmalgamError(
-    'DestinationNotEmpty',
-    `${folder} already exists and is not an empty folder.`,
-    'Choose another --out, or move the existing one away; Amalgam never overwrites.',
-  );
-}
-
-function ignoreMissing(thrown: NodeJS.ErrnoException): void {
-  if (thrown.code !== 'ENOENT') throw thrown;
 }
 
 /** Node's file errors in words. */

@@ -1,3 +1,4 @@
+import { printableText } from '../formats/names';
 import type { AnyProgress } from './headless-calls';
 import { progressText } from './print';
 
@@ -23,7 +24,7 @@ export function progressPrinter(
   let isLineOpen = false;
   return {
     print(progress) {
-      const text = progressText(progress);
+      const text = printableText(progressText(progress));
       if (out.isTTY) {
         out.write(`\r\x1b[K${text.slice(0, Math.max(1, (out.columns ?? 80) - 1))}`);
         isLineOpen = true;

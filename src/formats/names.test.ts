@@ -1,7 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { AmalgamError } from '../errors';
-import { checkTensorName, compareCodePoints, displayName, outputFolderName, safeRelativePath } from './names';
+import {
+  checkTensorName,
+  compareCodePoints,
+  displayName,
+  outputFolderName,
+  printableJson,
+  printableText,
+  publishOrder,
+  safeRelativePath,
+} from './names';
 
 function codeOf(action: () => unknown): string {
   try {
@@ -135,4 +144,25 @@ test('compareCodePoints orders as UTF-8 bytes do', () => {
       ],
     },
   );
+});
+
+describe('R54: what is printed', () => {
+  test('commands nothing on a terminal, and keeps its lines', () => {
+    expect(printableText('a\x1b]0;title\x07\x9b2J\r\u202eb\n\tc')).toBe(
+      'a\\u{1b}]0;title\\u{7}\\u{9b}2J\\u{d}\\u{202e}b\n\tc',
+    );
+  });
+
+  test('as JSON is the same value for whoever parses it', () => {
+    const value = { name: 'a\x1b\x9b\u2028\u{e0001}\u202eb\n', list: [1] };
+    const text = printableJson(value);
+    expect(text).toBe(printableText(text));
+    expect(JSON.parse(text)).toEqual(value);
+  });
+});
+
+test('what makes files a model gets its name last', () => {
+  expect(
+    publishOrder(['b-1.safetensors', 'model.safetensors.index.json', 'a.json', 'b-2.safetensors', 'z']),
+  ).toEqual(['a.json', 'z', 'b-1.safetensors', 'b-2.safetensors', 'model.safetensors.index.json']);
 });

@@ -30,6 +30,36 @@ export function displayName(name: string, longest = 200): string {
 }
 
 /**
+ * Lines of text as they may be printed on a terminal: as `displayName`, but whole and with ends of lines and tabs.
+ * What a file says never moves the cursor, writes over a line or sets the title.
+ */
+export function printableText(text: string): string {
+  return text.replace(INVISIBLE, (c) =>
+    c === '\n' || c === '\t' ? c : `\\u{${c.codePointAt(0)!.toString(16)}}`,
+  );
+}
+
+/** A value as JSON that may be printed on a terminal: as `JSON.stringify`, but nothing invisible stands for itself. */
+export function printableJson(value: unknown): string {
+  return JSON.stringify(value, null, 2).replace(INVISIBLE, (c) =>
+    c === '\n'
+      ? c
+      : [...Array(c.length).keys()]
+          .map((i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, '0')}`)
+          .join(''),
+  );
+}
+
+/**
+ * Output paths in the order in which they get their names: what only describes the model first, then weights, then the
+ * index that makes shards a model. A folder cut off anywhere is not taken for a whole one.
+ */
+export function publishOrder(paths: readonly string[]): string[] {
+  const rank = (path: string) => (path.endsWith('.index.json') ? 2 : path.endsWith('.safetensors') ? 1 : 0);
+  return [...paths].sort((a, b) => rank(a) - rank(b));
+}
+
+/**
  * Checks a tensor name read from or written to a file.
  * @throws AmalgamError `UnsafeName` for NUL, unpaired surrogates, the reserved `__metadata__` and over-long names
  */

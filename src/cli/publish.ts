@@ -1,0 +1,126 @@
+/** How a finished output gets its name: by one rename, or file by file where its folder is there already. */
+import {
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import process from 'node:process';
+import { AmalgamError } from '../errors';
+import { publishOrder } from '../formats/names';
+import { JOURNAL, OWNER } from './partial-output';
+
+/** In a partial output that is being moved into its folder: the paths that belong to it. */
+const MOVING = '.amalgam-files.json';
+const PARTIAL_INSIDE = '.amalgam-';
+
+/** Where an output will lie and where it is written until then. */
+export interface OutputPlace {
+  /** Absolute; where the folder asked for is a link, what it leads to. */
+  target: string;
+  /** What the name of a new partial output begins with: inside `target` where that exists, else beside it. */
+  stem: string;
+  /** The same for every place where an earlier run may have left one. */
+  stems: string[];
+}
+
+/**
+ * Looks at the folder asked for, before anything is computed. One that exists and is empty — a mount point, a link to
+ * a folder — stays and is written into: it could not be replaced by a rename.
+ * @throws DestinationNotEmpty, DestinationFailed for a link that leads nowhere
+ */
+export async function lookAtTarget(folder: string): Promise<OutputPlace> {
+  const named = resolve(folder);
+  const beside = join(dirname(named), `.${basename(named)}.amalgam-`);
+  const link = await lstat(named).catch(() => undefined);
+  if (!link) return { target: named, stem: beside, stems: [beside] };
+  const target = await realpath(named).catch(() => undefined);
+  if (target === undefined) {
+    throw new AmalgamError(
+      'DestinationFailed',
+      `${folder} is a link that leads nowhere.`,
+      'Remove the link, or make the folder that it names; then merge again.',
+    );
+  }
+  const inside = join(target, PARTIAL_INSIDE);
+  return { target, stem: inside, stems: [inside, beside] };
+}
+
+/** @throws DestinationNotEmpty unless `target` is missing, empty, or holds nothing but what `found` is moving there */
+export async function refuseNonEmpty(target: string, folder: string, found?: string): Promise<void> {
+  const stats = await stat(target).catch(() => undefined);
+  if (!stats) return;
+  const moved = found === undefined ? [] : await readMoving(found);
+  const own = new Set([...moved.map((path) => path.split('/')[0]!), basename(found ?? '')]);
+  if (stats.isDirectory() && (await readdir(target)).every((name) => own.has(name))) return;
+  throw new AmalgamError(
+    'DestinationNotEmpty',
+    `${folder} already exists and is not an empty folder.`,
+    'Choose another --out, or move the existing one away; Amalgam never overwrites. ' +
+      'What an interrupted merge left in it goes on with --resume.',
+  );
+}
+
+/** Takes back what a run had moved to `target` when it was cut off. */
+export async function takeBack(partial: string, target: string): Promise<void> {
+  for (const path of await readMoving(partial)) {
+    if (await stat(join(partial, path)).catch(() => undefined)) continue;
+    await rename(join(target, path), join(partial, path));
+  }
+  await rm(join(partial, MOVING), { force: true });
+}
+
+/**
+ * Gives a whole partial output its name and makes that durable. Files that say what it is without being it come first,
+ * weights and their index last, so that a folder cut off in between is no model.
+ * @throws what the file system says; the output is then in `partial`, in `target`, or some files here and some there
+ */
+export async function publish(partial: string, target: string, paths: readonly string[]): Promise<void> {
+  await syncFolders(partial, paths);
+  if (dirname(partial) === target) {
+    await writeFile(join(partial, MOVING), JSON.stringify(paths), { flush: true });
+    for (const path of publishOrder(paths)) {
+      await mkdir(dirname(join(target, path)), { recursive: true });
+      await rename(join(partial, path), join(target, path));
+    }
+    await syncFolders(target, paths);
+    await rm(partial, { recursive: true });
+    return;
+  }
+  await rename(partial, target);
+  await syncFolder(dirname(target));
+  for (const path of [JOURNAL, OWNER]) await rm(join(target, path), { force: true });
+}
+
+/** Makes the names in a folder, and in every folder below it that holds one of `paths`, survive a power cut. */
+async function syncFolders(folder: string, paths: readonly string[]): Promise<void> {
+  const folders = new Set(['']);
+  for (const path of paths) {
+    for (let inside = dirname(path); inside !== '.'; inside = dirname(inside)) folders.add(inside);
+  }
+  for (const inside of folders) await syncFolder(join(folder, inside));
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  // Windows opens no folders; there the file system keeps its names by itself.
+  if (process.platform === 'win32') return;
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readMoving(partial: string): Promise<string[]> {
+  const text = await readFile(join(partial, MOVING), 'utf8').catch(() => '[]');
+  const paths = JSON.parse(text) as string[];
+  return paths.filter((path) => !relative(partial, join(partial, path)).startsWith('..'));
+}
