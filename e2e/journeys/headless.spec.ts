@@ -77,6 +77,7 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
   const out = join(work, 'webgpu');
   expect(readdirSync(out).sort()).toEqual([
     'README.md',
+    'SHA256SUMS',
     'config.json',
     'generation_config.json',
     'mergekit_config.yml',

@@ -164,9 +164,9 @@ describe('the output, written by the page’s destination', () => {
     expect(Buffer.from(await remains.readJournal()).toString()).toBe('one\ntorn');
     await remains.appendJournal(4, new TextEncoder().encode('two\n'));
     expect(Buffer.from(await remains.readJournal()).toString()).toBe('one\ntwo\n');
-    const left = await remains.left('model.safetensors');
+    const left = await destination.left!('model.safetensors');
     expect([left?.byteLength, [...(await left!.read(1, 3))]]).toEqual([4, [2, 3]]);
-    expect(await remains.left('other.safetensors')).toBeUndefined();
+    expect(await destination.left!('other.safetensors')).toBeUndefined();
     const further = await remains.reopen!('model.safetensors', 2);
     await further.write(new Uint8Array([9]));
     await further.close();

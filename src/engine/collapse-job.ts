@@ -238,7 +238,7 @@ interface WriteTools {
   signal: AbortSignal;
 }
 
-/** Shards, small files and card; the index last. */
+/** Small files and card, then shards; the index last. */
 async function writeModel(
   { plan }: CollapsePlan,
   report: Pick<CollapseReport, 'model' | 'planner' | 'variant' | 'parts' | 'stack' | 'inputs'>,
@@ -257,6 +257,8 @@ async function writeModel(
     amalgam_inputs: JSON.stringify(hashes),
   };
   const shardPlans = planShards(plan.tensors, metadata, shardBytes);
+  const extras = [...plan.extras, { path: 'README.md', content: { text: card } }];
+  await writeSmallFiles(extras, models, destination, signal);
   meter.begin('writing', dataBytes(shardPlans), plan.tensors.length);
   const { shards } = await runPlan<WrittenShard>({
     plan,
@@ -282,8 +284,6 @@ async function writeModel(
     onTensor: () => meter.finishTensor(),
     onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
   });
-  const extras = [...plan.extras, { path: 'README.md', content: { text: card } }];
-  await writeSmallFiles(extras, models, destination, signal);
   if (shards.length > 1) await writeIndex(destination, shardPlans);
   const files = extras.map(({ path }) => path);
   return { shards, files: shards.length > 1 ? [...files, SHARD_INDEX] : files };

@@ -74,12 +74,12 @@ export async function runExtractLora(
     const perplexity =
       request.evaluation &&
       (await measureAdapter(request.evaluation, file, config, request, report, models, meter, signal));
-    const weights = await writeWeights(file, destination, opened.read);
     const texts = [
       { file: 'README.md', text: card },
       { file: 'adapter_config.json', text: config },
     ];
     for (const { file: path, text } of texts) await writeText(destination, path, text);
+    const weights = await writeWeights(file, destination, opened.read);
     await destination.commit();
     meter.flush();
     return {

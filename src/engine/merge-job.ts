@@ -1,4 +1,4 @@
-/** One merge from a clean plan to a committed output: download, hash, run, small files, index last. */
+/** One merge from a clean plan to a committed output: download, hash, small files, run, index last. */
 import type { Backend, BackendSeconds } from '../backend/backend';
 import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
@@ -72,6 +72,8 @@ export async function runMerge(
     const shardPlans = finishShards(plan, hashes);
     if (record.found) meter.begin('checking', bytesLeft(record.found), 0);
     const done = await record.point(shardPlans, signal, (bytes, file) => meter.advance(bytes, file));
+    // weights come last: a folder that was cut off is not taken for a model
+    await writeSmallFiles(plan.extras, models, destination, signal);
     const { tensors, shards } = await mergeShards({
       plan,
       prepared: ahead?.prepared,
@@ -89,7 +91,6 @@ export async function runMerge(
       meter,
       signal,
     });
-    await writeSmallFiles(plan.extras, models, destination, signal);
     if (shards.length > 1) await writeIndex(destination, shardPlans);
     await destination.commit();
     meter.flush();

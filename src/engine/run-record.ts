@@ -80,7 +80,7 @@ export async function openRunRecord(
         throw changed('its inputs, or the version of Amalgam, were others');
       }
       if (found?.planned) {
-        point = await findResumePoint(found, shards, remains!, signal, onBytes);
+        point = await findResumePoint(found, shards, destination, signal, onBytes);
         await note({ kind: 'resumed', checkpoints: point.checkpoints });
         return point;
       }

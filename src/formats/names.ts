@@ -50,6 +50,9 @@ export function printableJson(value: unknown): string {
   );
 }
 
+/** Hashes of all files of an output, in the form that `sha256sum -c` reads. */
+export const SUMS_FILE = 'SHA256SUMS';
+
 /**
  * Output paths in the order in which they get their names: what only describes the model first, then weights, then the
  * index that makes shards a model. A folder cut off anywhere is not taken for a whole one.

@@ -18,6 +18,8 @@ export interface Destination {
   discard(): Promise<void>;
   /** Finds out by trying whether there is room for `bytes` more. Absent where that cannot be tried. @throws StorageFull */
   requireRoom?(bytes: number): Promise<void>;
+  /** A file that is closed, or what an interrupted run left of one; undefined when there is none. Absent where nothing is kept. */
+  left?(path: string): Promise<ByteSource | undefined>;
   /** What makes an interrupted run resumable; absent where nothing can be kept. */
   readonly remains?: Remains;
 }
@@ -28,10 +30,8 @@ export interface Remains {
   readJournal(): Promise<Uint8Array<ArrayBuffer>>;
   /** Appends to the first `at` bytes of the journal (what follows them is cut off); on the disk when it resolves. */
   appendJournal(at: number, line: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** What is left of a file; undefined when there is nothing. */
-  left(path: string): Promise<ByteSource | undefined>;
-  /** Takes over a file that the interrupted run finished, of `bytes` bytes. */
-  adopt(path: string, bytes: number): Promise<void>;
+  /** Takes over a file that the interrupted run finished, of `bytes` bytes and with that hash. */
+  adopt(path: string, bytes: number, sha256: string): Promise<void>;
   /** Goes on writing a file after its first `bytes` bytes; `length` as above. Absent where files cannot be continued. */
   reopen?(path: string, bytes: number, length?: number): Promise<FileSink>;
   /** Lets go of everything and leaves it as it is, for a later run. Safe to call twice. */
@@ -46,7 +46,8 @@ export interface FileSink {
   write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   /** Has what was written on the disk when it resolves. Absent where a file is only kept once it is closed. */
   flush?(): Promise<void>;
-  close(): Promise<void>;
+  /** @param sha256 of the whole file in lower-case hex, where the caller knows it */
+  close(sha256?: string): Promise<void>;
 }
 
 /** A finished shard: what the run report says about it. */

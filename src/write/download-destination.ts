@@ -122,13 +122,13 @@ function downloadDestination(
       isOver = true;
       release();
     },
+    async left(path) {
+      const file = await findFile(files, outputPathParts(path));
+      return file && fileSource(file, path);
+    },
     remains: {
       readJournal: () => journal.read(),
       appendJournal: (at, line) => journal.append(at, line),
-      async left(path) {
-        const file = await findFile(files, outputPathParts(path));
-        return file && fileSource(file, path);
-      },
       async adopt(path, bytes) {
         written.set(path, { path, bytes });
       },

@@ -107,6 +107,10 @@ export async function openFolderDestination(
         throw destinationError(thrown, name);
       }
     },
+    async left(path) {
+      const file = await findFile(folder, outputPathParts(path));
+      return file && fileSource(file, path);
+    },
     ...(journal ? { remains: remainsOf(journal) } : {}),
   };
 
@@ -114,10 +118,6 @@ export async function openFolderDestination(
     return {
       readJournal: () => kept.read(),
       appendJournal: (at, line) => kept.append(at, line),
-      async left(path) {
-        const file = await findFile(folder, outputPathParts(path));
-        return file && fileSource(file, path);
-      },
       async adopt(path, bytes) {
         const parts = outputPathParts(path);
         let inside = folder;

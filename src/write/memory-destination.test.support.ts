@@ -74,16 +74,16 @@ export function memoryDisk(): MemoryDisk {
       async discard() {
         files.clear();
       },
+      left: async (path) => {
+        const file = files.get(path);
+        return file && bufferSource(current(file), path);
+      },
       remains: {
         readJournal: async () => current(fileAt(JOURNAL)),
         async appendJournal(at, line) {
           const journal = sink(JOURNAL, at);
           await journal.write(line);
           await journal.close();
-        },
-        left: async (path) => {
-          const file = files.get(path);
-          return file && bufferSource(current(file), path);
         },
         adopt: async () => {},
         ...(continues ? { reopen: async (path: string, bytes: number) => sink(path, bytes) } : {}),

@@ -1,4 +1,5 @@
 import type { DestinationSpec } from '../reports/job';
+import { checkedDestination } from './checked-destination';
 import type { Destination } from './destination';
 import { openDownloadDestination } from './download-destination';
 import { openFolderDestination } from './folder-destination';
@@ -12,11 +13,11 @@ import { openServedDestination } from './served-destination';
 export async function openDestination(spec: DestinationSpec, resume = false): Promise<Destination> {
   switch (spec.kind) {
     case 'folder':
-      return openFolderDestination(spec.handle, spec.name, resume);
+      return checkedDestination(await openFolderDestination(spec.handle, spec.name, resume));
     case 'downloads':
-      return openDownloadDestination(spec.name, resume);
+      return checkedDestination(await openDownloadDestination(spec.name, resume));
     case 'served':
-      return openServedDestination(spec.url);
+      return checkedDestination(openServedDestination(spec.url));
     case 'nowhere':
       return openNowhere();
   }

@@ -2,7 +2,7 @@
 import type { TensorReport } from '../reports/job';
 import type { ByteSource } from '../sources/byte-source';
 import { beginSha256, type Sha256 } from '../sources/sha256';
-import type { Remains, WrittenShard } from './destination';
+import type { Destination, WrittenShard } from './destination';
 import type { Checkpoint, RunJournal } from './run-journal';
 import type { ShardPlan } from './shard-plan';
 
@@ -40,7 +40,7 @@ const PIECE = 8 * 1024 * 1024;
 export async function findResumePoint(
   journal: RunJournal,
   shards: readonly ShardPlan[],
-  remains: Remains,
+  { left, remains }: Destination,
   signal?: AbortSignal,
   onBytes?: (bytes: number, file: string) => void,
 ): Promise<ResumePoint> {
@@ -49,8 +49,8 @@ export async function findResumePoint(
     const claimed = journal.checkpoints.slice(point.checkpoints);
     const last = claimed.findIndex(({ file }) => file !== shard.file);
     const own = last < 0 ? claimed : claimed.slice(0, last);
-    const source = own.length > 0 ? await remains.left(shard.file) : undefined;
-    if (!source) return point;
+    const source = own.length > 0 ? await left?.(shard.file) : undefined;
+    if (!source || !remains) return point;
     const found = await verifyShard(shard, own, source, signal, (bytes) => onBytes?.(bytes, shard.file));
     const holds = own.slice(0, found.checkpoints);
     const end = holds.at(-1);
@@ -62,7 +62,7 @@ export async function findResumePoint(
       point.partial = { bytes: end.bytes, tensors, hash: found.hash };
       return point;
     }
-    await remains.adopt(shard.file, end.bytes);
+    await remains.adopt(shard.file, end.bytes, end.sha256);
     point.shards.push({ file: shard.file, bytes: end.bytes, sha256: end.sha256 });
   }
   return point;

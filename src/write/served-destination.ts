@@ -60,6 +60,7 @@ export function openServedDestination(url: string): Destination {
       await request(address, { method: 'DELETE' }, 'the output folder');
       isOver = true;
     },
+    left: (path) => leftSource(addressOf(path), path),
     remains: {
       async readJournal() {
         const reply = await request(address, {}, 'the journal');
@@ -68,7 +69,6 @@ export function openServedDestination(url: string): Destination {
       async appendJournal(at, line) {
         await request(`${address}?offset=${at}`, { method: 'PUT', body: line }, 'the journal');
       },
-      left: (path) => leftSource(addressOf(path), path),
       async adopt(path, bytes) {
         files.push({ path, size: bytes });
       },

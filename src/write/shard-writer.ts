@@ -113,8 +113,8 @@ export class ShardWriter {
         );
       }
       await this.#flush();
-      await this.#sink.close();
       const sha256 = await this.#hash.digest();
+      await this.#sink.close(sha256);
       this.#end();
       return { file: this.#plan.file, bytes: this.#written, sha256 };
     });

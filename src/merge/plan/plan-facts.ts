@@ -1,3 +1,4 @@
+import { SUMS_FILE } from '../../formats/names';
 import { SHARD_INDEX } from '../../formats/shard-index';
 import type { PlanFacts, PlanTensorFacts } from '../../reports/plan';
 import { exportWarnings } from '../method-export';
@@ -23,6 +24,7 @@ export function planFacts(plan: Plan): PlanFacts {
     outputFiles: [
       ...shardFiles,
       ...plan.extras.map((extra) => extra.path),
+      SUMS_FILE,
       ...(shardFiles.length > 1 ? [SHARD_INDEX] : []),
     ],
     layers,
