@@ -7,12 +7,12 @@ import { type Inputs, openInputs } from './inputs';
 import type { OpenModels } from './models';
 import type { ProgressMeter } from './progress';
 
-/** Opens both models, those of the Hub pinned to a commit. Only headers and configs are read. */
+/** Both models, which are open. Only headers and configs are read. */
 export async function openBoth(
   { base, finetuned }: { base: string; finetuned: string },
   models: OpenModels,
 ): Promise<Sides> {
-  return openSides(await models.pin(base), await models.pin(finetuned), (path) => models.open(path));
+  return openSides(base, finetuned, (path) => models.open(path));
 }
 
 /** Opens the weight files of both models, downloading what is on the Hub; reading is timed. Close the inputs. */

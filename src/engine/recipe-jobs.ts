@@ -1,6 +1,5 @@
 /** Planning and merging a recipe, of one document or of several. */
 import type { Recipe } from '../formats/recipe';
-import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
@@ -15,18 +14,16 @@ import { runStages } from './stages-job';
 import { planStages, stagedFacts } from './stages-plan';
 import { cachedHashes } from './storage-facts';
 
-/** The plan of a recipe whose Hub models are pinned to commits; of several stages only the last. */
+/** The plan of a recipe of opened models; of several stages only the last. */
 export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Plan> {
-  const pinned = await pinModels(recipe, models);
-  const plan = await makePlan(pinned, (ref) => models.open(ref), methodById, await cachedHashes());
+  const plan = await makePlan(recipe, (ref) => models.open(ref), methodById, await cachedHashes());
   return withAheadProblems(plan, models);
 }
 
 /** The plan of a recipe and all its stages, as it is shown. */
 export async function recipeFacts(recipe: Recipe, models: OpenModels): Promise<PlanFacts> {
   if (!recipe.stages) return planFacts(await planRecipe(recipe, models));
-  const pinned = await pinModels(recipe, models);
-  return stagedFacts(await planStages(pinned, models, methodById, await cachedHashes()));
+  return stagedFacts(await planStages(recipe, models, methodById, await cachedHashes()));
 }
 
 /** Merges a recipe with all its stages. @throws AmalgamError as `runMerge` and `runStages` */
@@ -36,14 +33,7 @@ export async function mergeRecipe(
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
 ): Promise<MergeReport> {
-  const { recipe } = request;
-  return recipe.stages
-    ? runStages({ ...request, recipe: await pinModels(recipe, models) }, models, signal, onProgress)
-    : runMerge(await planRecipe(recipe, models), request, models, signal, onProgress);
-}
-
-async function pinModels(recipe: Recipe, models: OpenModels): Promise<Recipe> {
-  const pins = new Map<string, string>();
-  for (const repository of recipeRepositories(recipe)) pins.set(repository, await models.pin(repository));
-  return renameRepositories(recipe, pins);
+  return request.recipe.stages
+    ? runStages(request, models, signal, onProgress)
+    : runMerge(await planRecipe(request.recipe, models), request, models, signal, onProgress);
 }

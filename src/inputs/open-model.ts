@@ -3,6 +3,7 @@ import type { Dtype } from '../formats/dtype';
 import { splitLayer } from '../models/tensor-role';
 import type { ModelFacts } from '../reports/models';
 import type { ModelFolder } from '../sources/model-folder';
+import { beginSha256 } from '../sources/sha256';
 import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
 import { type Checkpoint, openCheckpoint } from './checkpoint';
 import type { TensorRef } from './tensor-view';
@@ -28,7 +29,7 @@ export function openModel(
  *
  * @param license licence of the model card, where the origin knows it
  */
-export function describeModel(model: OpenModel, license?: string): ModelFacts {
+export function describeModel(model: OpenModel, license?: string): Omit<ModelFacts, 'headers'> {
   const { origin } = model.folder;
   const refs = storedTensors(model);
   const dtypes: Partial<Record<Dtype, number>> = {};
@@ -51,6 +52,19 @@ export function describeModel(model: OpenModel, license?: string): ModelFacts {
     ...hub,
     ...(license === undefined ? {} : { license }),
   };
+}
+
+/**
+ * The sha256 (hex) of what the headers of a model's weight files say: name, dtype, shape and byte range of every tensor,
+ * file by file. Models with other tensors differ in it; models whose values alone differ do not.
+ */
+export async function headerHash(model: OpenModel): Promise<string> {
+  const said = storedTensors(model)
+    .map(({ file, key, dtype, shape, begin, end }) => JSON.stringify([file, key, dtype, shape, begin, end]))
+    .sort();
+  const hash = await beginSha256();
+  hash.update(new TextEncoder().encode(said.join('\n')));
+  return hash.digest();
 }
 
 function storedTensors(model: OpenModel): TensorRef[] {

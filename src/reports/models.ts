@@ -12,6 +12,8 @@ export interface ModelFacts {
   parameters: number;
   /** Bytes of its weight files. */
   bytes: number;
+  /** sha256 (hex) of the tensors' names, dtypes, shapes and places: tells another model of the same name. */
+  headers: string;
   /** Dtype → number of tensors. */
   dtypes: Partial<Record<Dtype, number>>;
   layers?: number;

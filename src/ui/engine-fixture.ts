@@ -150,10 +150,17 @@ const backendFacts: WorkerFacts = {
   version: '0.1.0',
 };
 
-const checkpoint = { kind: 'checkpoint', family: 'llama', parameters: 1_238_656, layers: 6 } as const;
+const checkpoint = {
+  kind: 'checkpoint',
+  family: 'llama',
+  parameters: 1_238_656,
+  layers: 6,
+  headers: 'checkpoint',
+} as const;
 const lora = {
   kind: 'adapter',
   family: 'llama',
+  headers: 'lora',
   parameters: 112_128,
   bytes: 459_600,
   dtypes: { F32: 84 },

@@ -1,12 +1,10 @@
 import { type ChangeEvent, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { type ErrorFacts, errorFacts } from '../../errors';
-import type { LocalFile } from '../../reports/models';
-import { hasDirectoryPicker, pickModelFolder } from '../local/directory-picker';
-import { inputFiles } from '../local/local-files';
+import { FolderButton } from '../local/FolderButton';
+import { inputFiles, type PickedFiles } from '../local/local-files';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { FolderIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import type { AddTarget } from '../state/facts';
 import { openLocal, takeModel, whyNotAdd } from '../state/models';
@@ -19,23 +17,20 @@ type Outcome =
   | { kind: 'nothing' }
   | { kind: 'failed'; error: ErrorFacts };
 
-/** Picks a whole folder; in every browser, but not in React's types. */
-const WHOLE_FOLDER = { webkitdirectory: '' };
-
 /** Folders and files of this computer, by picker, by input where there is no picker, or by drop. */
 export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
   const studio = useStudio();
   const models = useFacts(useShallow((s) => s.models.filter((m) => m.origin === 'local')));
   const [outcome, setOutcome] = useState<Outcome>({ kind: 'idle' });
-  const folderInput = useRef<HTMLInputElement>(null);
   const filesInput = useRef<HTMLInputElement>(null);
 
-  const open = async (list: () => Promise<LocalFile[] | null> | LocalFile[]) => {
+  const open = async (pick: () => Promise<PickedFiles | null> | PickedFiles) => {
     setOutcome({ kind: 'opening' });
     try {
-      const files = await list();
-      if (!files) return setOutcome({ kind: 'idle' });
-      const opened = files.length === 0 ? [] : await openLocal(studio, files);
+      const picked = await pick();
+      if (!picked) return setOutcome({ kind: 'idle' });
+      const { files, handles } = picked;
+      const opened = files.length === 0 ? [] : await openLocal(studio, files, handles);
       setOutcome({ kind: opened.length === 0 ? 'nothing' : 'idle' });
       const [only] = opened;
       // One model is what was meant; of several the person chooses below.
@@ -51,7 +46,7 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
     const input = event.target;
     const files = input.files ? inputFiles(input.files) : [];
     input.value = '';
-    if (files.length > 0) void open(() => files);
+    if (files.length > 0) void open(() => ({ files, handles: [] }));
   };
   const busy = outcome.kind === 'opening' ? 'Opening…' : null;
   return (
@@ -59,13 +54,9 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
       <div className="drop-here">
         <p>Drop model folders or files anywhere on this page, or:</p>
         <div className="row wrap">
-          <Button
-            why={busy}
-            onClick={() => (hasDirectoryPicker() ? void open(pickModelFolder) : folderInput.current?.click())}
-          >
-            <FolderIcon />
+          <FolderButton why={busy} label="Model folder" onPick={(pick) => void open(pick)}>
             Choose a folder…
-          </Button>
+          </FolderButton>
           <Button why={busy} onClick={() => filesInput.current?.click()}>
             Choose files…
           </Button>
@@ -75,14 +66,6 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
           adapter_model.safetensors). Read in place, never copied whole.
         </p>
       </div>
-      <input
-        ref={folderInput}
-        type="file"
-        hidden
-        {...WHOLE_FOLDER}
-        aria-label="Model folder"
-        onChange={onInput}
-      />
       <input ref={filesInput} type="file" hidden multiple aria-label="Model files" onChange={onInput} />
       {outcome.kind === 'opening' ? <p role="status">Reading headers…</p> : null}
       {outcome.kind === 'nothing' ? (

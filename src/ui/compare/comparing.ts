@@ -2,7 +2,7 @@
 
 import { errorFacts } from '../../errors';
 import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../reports/compare';
-import { walkDirectory } from '../local/local-files';
+import { walkHandle } from '../local/local-files';
 import { scoredText } from '../state/evaluation-texts';
 import { openLocal } from '../state/models';
 import { chooseDestination } from '../state/run';
@@ -54,7 +54,7 @@ export async function openOutput(
 
 async function filesInFolder(studio: Studio, name: string) {
   const folder = await studio.transient.folder?.getDirectoryHandle(name);
-  return folder ? walkDirectory(folder) : [];
+  return folder ? walkHandle(folder) : [];
 }
 
 /** Compares the chosen pair and keeps the report's files where the person wants them. Never rejects. */

@@ -31,7 +31,7 @@ export function DropZone() {
       depth = 0;
       setOver(false);
       droppedFiles(event.dataTransfer).then(
-        (files) => addDropped(studio, files),
+        (picked) => addDropped(studio, picked),
         (thrown: unknown) => notifyError(studio, thrown),
       );
     };

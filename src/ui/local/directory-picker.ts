@@ -1,6 +1,5 @@
 /** The browser's directory picker, where there is one. */
-import type { LocalFile } from '../../reports/models';
-import { walkDirectory } from './local-files';
+import { type PickedFiles, walkHandle } from './local-files';
 
 interface PickerWindow {
   showDirectoryPicker?(options: {
@@ -14,9 +13,9 @@ export function hasDirectoryPicker(): boolean {
 }
 
 /** Asks for a folder of models and lists its files; null when the person dismissed the picker. */
-export async function pickModelFolder(): Promise<LocalFile[] | null> {
+export async function pickModelFolder(): Promise<PickedFiles | null> {
   const handle = await pick({ id: 'models', mode: 'read' });
-  return handle && walkDirectory(handle);
+  return handle && { files: await walkHandle(handle), handles: [{ path: handle.name, handle }] };
 }
 
 /** Asks for the folder that outputs go into, writable; null when the person dismissed the picker. */

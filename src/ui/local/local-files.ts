@@ -1,13 +1,25 @@
 /** Folders and files from pickers, inputs and drops, as a flat list of paths. Files are not read here. */
 import type { LocalFile } from '../../reports/models';
 
+/** A picked or dropped folder or file, with the path that the paths of its files begin with. */
+export interface PickedHandle {
+  path: string;
+  handle: FileSystemHandle;
+}
+
+/** Files with the handles of the folders they are in, where the browser gives any. */
+export interface PickedFiles {
+  files: LocalFile[];
+  handles: PickedHandle[];
+}
+
 /** Folders in folders are followed this far: a model folder, its adapters, their checkpoints. */
 const MAX_DEPTH = 4;
 
-/** Every file of a picked folder, paths beginning with the folder's own name. */
-export async function walkDirectory(handle: FileSystemDirectoryHandle): Promise<LocalFile[]> {
+/** Every file of a picked folder, or the picked file. @param path what the paths begin with; default the handle's name */
+export async function walkHandle(handle: FileSystemHandle, path = handle.name): Promise<LocalFile[]> {
   const found: LocalFile[] = [];
-  await walkHandle(handle, handle.name, 0, found);
+  await walk(handle, path, 0, found);
   return found;
 }
 
@@ -19,26 +31,34 @@ export function inputFiles(list: FileList): LocalFile[] {
 }
 
 /** Folders and files dropped on the page. Must be called within the drop event: the list empties afterwards. */
-export async function droppedFiles(transfer: DataTransfer): Promise<LocalFile[]> {
-  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry()).filter((e) => e !== null);
-  const found: LocalFile[] = [];
-  for (const entry of entries) await walkEntry(entry, entry.name, 0, found);
-  return found;
+export async function droppedFiles(transfer: DataTransfer): Promise<PickedFiles> {
+  const items = [...transfer.items].filter((item) => item.kind === 'file');
+  const entries = items.map((item) => item.webkitGetAsEntry()).filter((e) => e !== null);
+  const handles = items.map((item) => (item as HandleItem).getAsFileSystemHandle?.().catch(() => null));
+  const files: LocalFile[] = [];
+  for (const entry of entries) await walkEntry(entry, entry.name, 0, files);
+  const picked = (await Promise.all(handles)).filter((handle) => handle?.kind === 'directory');
+  return { files, handles: picked.map((handle) => ({ path: handle!.name, handle: handle! })) };
 }
 
-async function walkHandle(
-  handle: FileSystemDirectoryHandle,
+/** Not in TypeScript's library yet: https://wicg.github.io/file-system-access/#drag-and-drop */
+interface HandleItem {
+  getAsFileSystemHandle?(): Promise<FileSystemHandle | null>;
+}
+
+async function walk(
+  handle: FileSystemHandle,
   path: string,
   depth: number,
   found: LocalFile[],
 ): Promise<void> {
-  for await (const [name, child] of handle.entries()) {
-    if (isHidden(name)) continue;
-    const childPath = `${path}/${name}`;
-    if (child.kind === 'file')
-      found.push({ path: childPath, file: await (child as FileSystemFileHandle).getFile() });
-    else if (depth < MAX_DEPTH)
-      await walkHandle(child as FileSystemDirectoryHandle, childPath, depth + 1, found);
+  if (handle.kind === 'file') {
+    found.push({ path, file: await (handle as FileSystemFileHandle).getFile() });
+    return;
+  }
+  if (depth > MAX_DEPTH) return;
+  for await (const [name, child] of (handle as FileSystemDirectoryHandle).entries()) {
+    if (!isHidden(name)) await walk(child, `${path}/${name}`, depth + 1, found);
   }
 }
 

@@ -3,13 +3,10 @@
  * windows, strict settings) rejects; callers say so or go on without.
  */
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
-import type { ModelFacts } from '../../reports/models';
 import type { RecipeFacts } from '../state/recipe-facts';
 
 export interface KeptRecipe {
   recipe: RecipeFacts;
-  /** Models it names that can be opened again by their reference. */
-  hub: string[];
   /** Milliseconds since 1970. */
   at: number;
 }
@@ -37,12 +34,6 @@ function open(): Promise<IDBPDatabase<Shelf>> {
     throw error;
   });
   return shelf;
-}
-
-/** What is kept of a recipe. */
-export function keptRecipe(recipe: RecipeFacts, models: readonly ModelFacts[], at: number): KeptRecipe {
-  const named = new Set([recipe.base, ...recipe.contributors.map((c) => c.ref)]);
-  return { recipe, hub: models.filter((m) => m.origin === 'hub' && named.has(m.ref)).map((m) => m.ref), at };
 }
 
 export async function keepDraft(kept: KeptRecipe): Promise<void> {

@@ -25,6 +25,7 @@ import {
 import { editRecipe } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { Grip } from './Grip';
+import { ModelAccess } from './ModelAccess';
 import { ParameterField } from './ParameterField';
 
 interface ContributorCardProps {
@@ -73,6 +74,7 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
         onMoving={setMoving}
       />
       {model ? <Related model={model} base={base} /> : null}
+      <ModelAccess of={ref} />
       {enabled
         ? effectiveSpecs(method.modelParameters, chosen).map(({ name: parameter, spec }) => (
             <ParameterField

@@ -9,6 +9,7 @@ import { useFacts, useRecipeAs, useStudio } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MergeWell } from './MergeWell';
 import { MethodSection } from './MethodSection';
+import { ModelAccess } from './ModelAccess';
 import { ModuleSection } from './ModuleSection';
 import { RecipeLinks } from './RecipeLinks';
 import { VocabularySection } from './VocabularySection';
@@ -86,6 +87,7 @@ function BaseSection() {
             {ref}
           </strong>
           {base ? <ModelMeta model={base} /> : null}
+          <ModelAccess of={ref} />
         </div>
       ) : (
         <div className="empty" data-opening={opening || undefined}>

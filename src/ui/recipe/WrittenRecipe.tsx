@@ -1,5 +1,5 @@
 import type { Recipe } from '../../formats/recipe';
-import { recipeModels } from '../../formats/recipe-models';
+import { recipeModels, recipeRepositories } from '../../formats/recipe-models';
 import { formatRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
 import { formatCounted } from '../format/quantity';
@@ -8,6 +8,7 @@ import { Section } from '../parts/Section';
 import { shortName } from '../state/recipe-build';
 import { editRecipe, setView } from '../state/studio';
 import { useRecipeAs, useStudio } from '../studio-context';
+import { ModelAccess } from './ModelAccess';
 
 /** A recipe that says more than the form has fields for: what it is, and its text. */
 export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
@@ -42,6 +43,9 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
           </div>
         )}
       </dl>
+      {recipeRepositories(recipe).map((name) => (
+        <ModelAccess key={name} of={name} titled />
+      ))}
       {beside ? null : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
         <section className="yaml" tabIndex={0} aria-label="Recipe as it is written">

@@ -2,7 +2,7 @@
 import { errorFacts } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { restoreRecipe, watchDraft } from './keeping';
-import { openSample } from './models';
+import { openSampleFamily, watchNamedModels } from './opening';
 import { watchOtherTabs } from './other-tabs';
 import { watchRuns } from './past-runs';
 import { watchPlan } from './plan';
@@ -15,6 +15,7 @@ import { loadInterrupted } from './unfinished';
 /** Starts everything; returns a function that stops watching. */
 export function bootStudio(studio: Studio): () => void {
   const stops = [
+    watchNamedModels(studio),
     watchPlan(studio),
     watchProfile(studio),
     watchRuns(studio),
@@ -23,8 +24,8 @@ export function bootStudio(studio: Studio): () => void {
   ];
   let stopped = false;
   void startEngine(studio);
-  void openSample(studio)
-    .then(() => restoreRecipe(studio))
+  void restoreRecipe(studio)
+    .then((restored) => openSampleFamily(studio, !restored))
     .then(() => {
       // what the start itself puts into the recipe is no edit
       if (!stopped) stops.push(watchDraft(studio), watchHistory(studio));

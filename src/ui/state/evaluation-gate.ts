@@ -1,6 +1,7 @@
 /** May a model be run now, and if not, why. Pure; one answer for every button of the Evaluate tab. */
 import { whyNoEngine } from './engine-summary';
 import type { StudioFacts } from './facts';
+import { whyNotOpen } from './opening';
 import { TOOL_WORDS } from './tool-job';
 
 /** Why nothing can be measured or written now, or null. */
@@ -14,12 +15,10 @@ export function whyNotRun(facts: StudioFacts): string | null {
   if (evaluation.job) return 'Measuring; the engine does one thing at a time.';
   if (generation.status !== 'idle') return 'Writing; the engine does one thing at a time.';
   if (tool) return TOOL_WORDS[tool.kind].busy;
-  const opening = facts.opening.at(-1);
-  if (opening !== undefined) return `Opening ${opening}…`;
   if (facts.recipe.base === null && !facts.recipe.contributors.some((c) => c.enabled)) {
     return 'The recipe has no models yet.';
   }
-  return null;
+  return whyNotOpen(facts)?.why ?? null;
 }
 
 /** Why no dataset can be read now, or null: reading is a job of the engine. */

@@ -1,11 +1,11 @@
 /** Who is measured: base, contributors, the recipe's merge, and the merge by every other method that fits. Pure. */
 
-import { formatModelRef, parseModelRef } from '../../formats/recipe';
 import { recipeRepositories } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { RunTarget } from '../../reports/evaluate';
 import type { ModelFacts } from '../../reports/models';
+import { repositoriesOf } from './model-origins';
 import { buildRecipe, contributorId, methodTitle, shortName } from './recipe-build';
 import { type RecipeFacts, setMethod } from './recipe-facts';
 import { recipeProblems } from './recipe-validation';
@@ -88,15 +88,9 @@ export function targetKey(target: RunTarget): string {
  * person's disk may hold others by then.
  */
 export function isPinned(target: RunTarget, models: readonly ModelFacts[]): boolean {
-  const refs = 'recipe' in target ? recipeRepositories(target.recipe) : repositories(target.model);
+  const refs = 'recipe' in target ? recipeRepositories(target.recipe) : repositoriesOf(target.model);
   const pinned = new Set(models.filter((m) => m.origin === 'sample' || m.origin === 'hub').map((m) => m.ref));
   return refs.every((ref) => pinned.has(ref));
-}
-
-/** The repositories of `model+adapter`, as a recipe would name them. */
-function repositories(text: string): string[] {
-  const { model, adapter } = parseModelRef(text);
-  return [model, ...(adapter ? [adapter] : [])].map((repo) => formatModelRef({ model: repo }));
 }
 
 function modelRow(id: string, label: string, model: string, colour: number | null): EvaluationRow {

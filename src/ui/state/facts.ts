@@ -23,6 +23,7 @@ import {
   initialEvaluation,
   initialGeneration,
 } from './evaluation-facts';
+import type { Pins } from './model-origins';
 import type { PinnedLayers } from './pin';
 import { noProfile, type ProfileSlice } from './profile';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
@@ -38,6 +39,8 @@ export interface StudioFacts {
   models: ModelFacts[];
   /** What is being opened right now, in words. */
   opening: string[];
+  /** Models that the recipe names and that are not open, by their names. */
+  unopened: Readonly<Record<string, Unopened>>;
   recipe: RecipeFacts;
   history: HistorySlice;
   plan: PlanSlice;
@@ -140,7 +143,18 @@ export interface HubSlice {
   /** Waits for the person to agree in the hub's window. */
   signingIn: boolean;
   online: boolean;
+  /** Names as they were asked for, with the pinned ones they were opened under. */
+  pins: Pins;
 }
+
+/** Why a model of the recipe is not open. */
+export type Unopened =
+  | { state: 'opening' }
+  /** A folder of this computer. @param kept one click opens it again */
+  | { state: 'closed'; kept: boolean }
+  /** A text names it: it may be a folder, or on the Hub. */
+  | { state: 'unknown' }
+  | { state: 'failed'; error: ErrorFacts };
 
 export type BackendChoice = MergeRequest['engine'];
 export type Tab = 'recipe' | 'plan' | 'layers' | 'run' | 'evaluate' | 'compare' | 'collapse' | 'output';
@@ -178,6 +192,7 @@ export const initialFacts: StudioFacts = {
   engine: { status: 'starting', facts: null, error: null, choice: 'auto' },
   models: [],
   opening: [],
+  unopened: {},
   recipe: emptyRecipe,
   history: noHistory,
   plan: { status: 'empty', facts: null, contributors: [], error: null },
@@ -196,7 +211,7 @@ export const initialFacts: StudioFacts = {
   collapse: initialCollapse,
   push: initialPush,
   tool: null,
-  hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true },
+  hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true, pins: {} },
   hubWaits: [],
   update: false,
   view: {

@@ -1,17 +1,7 @@
 /** Keeping the recipe: the one in work is saved as it is edited and comes back after a reload; others by name or link. */
 import { AmalgamError } from '../../errors';
-import type { Recipe } from '../../formats/recipe';
-import { recipeRepositories } from '../../formats/recipe-models';
 import { recipeInLink, recipeLink } from '../local/recipe-link';
-import {
-  draft,
-  type KeptRecipe,
-  keepDraft,
-  keptRecipe,
-  type NamedRecipe,
-  saveNamed,
-} from '../local/recipe-shelf';
-import { openHub } from './models';
+import { draft, type KeptRecipe, keepDraft, type NamedRecipe, saveNamed } from '../local/recipe-shelf';
 import { buildRecipe } from './recipe-build';
 import { emptyRecipe } from './recipe-facts';
 import { openRecipe } from './recipe-open';
@@ -27,9 +17,9 @@ export function watchDraft(studio: Studio): () => void {
     if (now.recipe === before.recipe) return;
     clearTimeout(timer);
     timer = setTimeout(() => {
-      const { recipe, models } = studio.store.getState();
+      const { recipe } = studio.store.getState();
       // a browser that keeps nothing: the recipe lives as long as the tab
-      keepDraft(keptRecipe(recipe, models, Date.now())).catch(() => {});
+      keepDraft({ recipe, at: Date.now() }).catch(() => {});
     }, PAUSE_MS);
   });
   return () => {
@@ -40,34 +30,36 @@ export function watchDraft(studio: Studio): () => void {
 
 /**
  * Brings a recipe at the start: the one in the page's address, else the one that was in work when the page was closed.
- * Call it once the sample is open. Never rejects.
+ * Never rejects.
+ * @returns whether there was one
  */
-export async function restoreRecipe(studio: Studio): Promise<void> {
+export async function restoreRecipe(studio: Studio): Promise<boolean> {
   try {
     const shared = await recipeInLink(location.hash);
     if (shared !== undefined) {
       history.replaceState(null, '', `${location.pathname}${location.search}`);
       await openShared(studio, shared);
-      return;
+      return true;
     }
     const kept = await draft().catch(() => undefined);
-    if (kept && kept.recipe.contributors.length > 0) await openKept(studio, kept);
+    if (!kept || kept.recipe.contributors.length === 0) return false;
+    openKept(studio, kept);
+    return true;
   } catch (thrown) {
     notifyError(studio, thrown);
+    return false;
   }
 }
 
-/** Puts a kept recipe in place and opens its models from the Hub again. */
-export async function openKept(studio: Studio, { recipe, hub }: KeptRecipe): Promise<void> {
+/** Puts a kept recipe in place; its models are opened as its cards show. */
+export function openKept(studio: Studio, { recipe }: KeptRecipe): void {
   // one that an older version kept lacks what came since
   editRecipe(studio, () => ({ ...emptyRecipe, ...recipe }));
-  await openMissing(studio, hub);
 }
 
 /** Saves the recipe under a name, on this browser. */
 export async function saveRecipe(studio: Studio, name: string): Promise<NamedRecipe> {
-  const { recipe, models } = studio.store.getState();
-  const named = { ...keptRecipe(recipe, models, Date.now()), name };
+  const named = { recipe: studio.store.getState().recipe, at: Date.now(), name };
   try {
     await saveNamed(named);
   } catch (cause) {
@@ -120,33 +112,5 @@ async function openShared(studio: Studio, yaml: string): Promise<void> {
     );
   }
   openRecipe(studio, recipe);
-  notify(
-    studio,
-    'note',
-    'Opened the recipe in the link.',
-    'Models on your own disk have to be added by you.',
-  );
-  await openModelsOf(studio, recipe);
-}
-
-/** Opens the models of the Hub that a recipe names and that are not open yet. Never rejects. */
-export async function openModelsOf(studio: Studio, recipe: Recipe): Promise<void> {
-  const known = new Set(studio.store.getState().models.map((m) => m.ref));
-  await openMissing(
-    studio,
-    recipeRepositories(recipe).filter((ref) => !known.has(ref) && /^[\w.-]+\/[\w.-]+(@[\w.-]+)?$/.test(ref)),
-  );
-}
-
-/** Opens models of the Hub that are not open; what cannot be opened is said, and the plan says it too. */
-async function openMissing(studio: Studio, refs: readonly string[]): Promise<void> {
-  const open = new Set(studio.store.getState().models.map((m) => m.ref));
-  for (const ref of refs) {
-    if (open.has(ref)) continue;
-    try {
-      await openHub(studio, ref);
-    } catch (thrown) {
-      notifyError(studio, thrown);
-    }
-  }
+  notify(studio, 'note', 'Opened the recipe in the link.', 'Models on your own disk are opened by you.');
 }

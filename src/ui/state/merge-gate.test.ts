@@ -43,7 +43,12 @@ test.each<[string, Partial<StudioFacts>, RegExp]>([
   ['the engine starts', { engine: { ...ready.engine, status: 'starting', facts: null } }, /Starting/],
   ['the engine failed', { engine: { ...ready.engine, status: 'failed', facts: null } }, /did not start/],
   ['the engine stopped', { engine: { ...ready.engine, status: 'failed' } }, /stopped/],
-  ['a model is opened', { opening: ['org/name'] }, /org\/name/],
+  ['a model of the recipe is opened', { models: ready.models.slice(1) }, /Opening base/],
+  [
+    'a model of the recipe is not open',
+    { models: ready.models.slice(1), unopened: { 'samples/base': { state: 'closed', kept: false } } },
+    /base is not open/,
+  ],
   ['there is no base', { recipe: { ...recipe, base: null } }, /base/],
   ['there is no contributor', { recipe: { ...recipe, contributors: [] } }, /contributor/],
   ['the plan has errors', { plan: { ...ready.plan, facts: plan([problem]) } }, /1.error/],
@@ -58,6 +63,10 @@ test.each<[string, Partial<StudioFacts>, RegExp]>([
 ])('closed when %s, and says so', (_, change, why) => {
   const gate = mergeGate({ ...ready, ...change });
   expect(gate.open ? 'open' : gate.why).toMatch(why);
+});
+
+test('open while a model is opened that the recipe does not name', () => {
+  expect(mergeGate({ ...ready, opening: ['org/name'] }).open).toBe(true);
 });
 
 test('without storage a folder still works', () => {

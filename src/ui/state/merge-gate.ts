@@ -2,6 +2,7 @@
 import { formatCounted } from '../format/quantity';
 import { whyNoEngine } from './engine-summary';
 import type { StudioFacts, Tab } from './facts';
+import { whyNotOpen } from './opening';
 import { recipeProblems } from './recipe-validation';
 import { methodOf } from './studio';
 import { TOOL_WORDS } from './tool-job';
@@ -37,8 +38,14 @@ export function mergeGate(facts: StudioFacts): MergeGate {
     const { busy, tab } = TOOL_WORDS[tool.kind];
     return { open: false, tone: 'wait', why: busy, tab };
   }
-  const opening = facts.opening.at(-1);
+  const { base, contributors } = recipe;
+  const opening = base === null && contributors.length === 0 ? facts.opening.at(-1) : undefined;
   if (opening !== undefined) return { open: false, tone: 'wait', why: `Opening ${opening}…` };
+  const closed = whyNotOpen(facts);
+  if (closed) {
+    const { why, remedy, wait } = closed;
+    return { open: false, tone: wait ? 'wait' : 'fix', why, ...(remedy ? { remedy } : {}) };
+  }
   const problem = recipeProblems(recipe, models, methodOf(recipe))[0];
   if (problem) return { open: false, tone: 'fix', why: problem.message, remedy: problem.remedy };
   if (plan.status === 'failed') {

@@ -12,6 +12,7 @@ const model = (ref: string, parameters: number): ModelFacts => ({
   kind: 'checkpoint',
   parameters,
   bytes: 2 * parameters,
+  headers: 'h',
   dtypes: {},
 });
 

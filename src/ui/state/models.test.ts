@@ -1,16 +1,19 @@
 import { expect, test } from 'vitest';
-import type { LocalFile } from '../../reports/models';
 import { fixtureEngine, sampleModels } from '../engine-fixture';
 import { addDropped, openSample, sampleRecipe, takeModel, whyNotAdd } from './models';
 import { createStudio } from './studio';
 
-const dropped: LocalFile[] = [{ path: 'mine/config.json', file: new File(['{}'], 'config.json') }];
+const dropped = {
+  files: [{ path: 'mine/config.json', file: new File(['{}'], 'config.json') }],
+  handles: [],
+};
 
 test('the sample is a merge of everything on its base, once; a recipe begun stays as it is', async () => {
   const studio = createStudio(fixtureEngine());
-  await openSample(studio);
+  await openSample(studio, true);
   const { recipe } = studio.store.getState();
-  expect(recipe).toEqual(sampleRecipe(sampleModels));
+  expect({ ...recipe, origins: {} }).toEqual(sampleRecipe(sampleModels));
+  expect(Object.values(recipe.origins)).toEqual(Array(4).fill({ kind: 'sample' }));
   expect(recipe.base).toBe('samples/base');
   expect(recipe.contributors.map((c) => c.ref)).toEqual([
     'samples/kitchen',
@@ -18,7 +21,7 @@ test('the sample is a merge of everything on its base, once; a recipe begun stay
     'samples/workshop',
   ]);
   takeModel(studio, 'samples/workshop', 'base');
-  await openSample(studio);
+  await openSample(studio, true);
   expect(studio.store.getState().recipe.base).toBe('samples/workshop');
   expect(studio.store.getState().models).toHaveLength(4);
 });
@@ -28,7 +31,7 @@ test('a dropped checkpoint is the base where there is none, else a contributor',
   await addDropped(studio, dropped);
   expect(studio.store.getState().recipe.base).toBe('mine');
   const second = createStudio(fixtureEngine());
-  await openSample(second);
+  await openSample(second, true);
   await addDropped(second, dropped);
   expect(second.store.getState().recipe.contributors.at(-1)?.ref).toBe('mine');
   expect(second.store.getState().notices[0]?.message).toContain('mine');

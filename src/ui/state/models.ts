@@ -1,6 +1,9 @@
 /** Opening models and putting them into the recipe. */
 import type { LocalFile, ModelFacts } from '../../reports/models';
+import { keepFolders } from '../local/folder-handles';
+import type { PickedFiles, PickedHandle } from '../local/local-files';
 import type { AddTarget } from './facts';
+import { type Pins, withOpened } from './model-origins';
 import {
   addContributor,
   emptyRecipe,
@@ -10,18 +13,18 @@ import {
 } from './recipe-facts';
 import { editRecipe, notify, notifyError, type Studio } from './studio';
 
-/** Opens the sample family and, on an empty recipe, makes the first merge of it: TIES 0.2 of everything. */
-export async function openSample(studio: Studio): Promise<void> {
-  try {
-    const opened = await whileOpening(studio, 'the sample', () => studio.engine.openSample());
-    remember(studio, opened);
-    editRecipe(studio, (recipe) =>
-      recipe.base === null && recipe.contributors.length === 0 ? sampleRecipe(opened) : recipe,
-    );
-  } catch (thrown) {
-    // An engine that is dead has said so already.
-    if (studio.store.getState().engine.status !== 'failed') notifyError(studio, thrown);
-  }
+/**
+ * Opens the sample family and, on an empty recipe, makes the first merge of it: TIES 0.2 of everything. Rejects with what
+ * the engine says.
+ * @param asRecipe whether an empty recipe is to be filled
+ */
+export async function openSample(studio: Studio, asRecipe: boolean): Promise<void> {
+  const opened = await whileOpening(studio, 'the sample', () => studio.engine.openSample());
+  remember(studio, opened);
+  if (!asRecipe) return;
+  editRecipe(studio, (recipe) =>
+    recipe.base === null && recipe.contributors.length === 0 ? sampleRecipe(opened) : recipe,
+  );
 }
 
 /** TIES with density 0.2 of the sample's base and everything made from it. Pure. */
@@ -35,25 +38,35 @@ export function sampleRecipe(sample: readonly ModelFacts[]): RecipeFacts {
   return recipe;
 }
 
-/** Opens local files and returns the models found in them. Rejects with what the engine says. */
-export async function openLocal(studio: Studio, files: LocalFile[]): Promise<ModelFacts[]> {
+/**
+ * Opens local files and returns the models found in them. Rejects with what the engine says.
+ * @param handles of the folders, to be opened again after a reload
+ */
+export async function openLocal(
+  studio: Studio,
+  files: LocalFile[],
+  handles: readonly PickedHandle[] = [],
+): Promise<ModelFacts[]> {
   const folder = files[0]?.path.split('/')[0] ?? 'files';
   const opened = await whileOpening(studio, folder, () => studio.engine.openLocal(files));
   remember(studio, opened);
+  const names = opened.map((m) => m.ref);
+  // a browser that keeps nothing: the folder is chosen again
+  keepFolders(handles, names).catch(() => {});
   return opened;
 }
 
 /** Opens a Hub model by id (with revision) or URL. Rejects with what the engine says. */
 export async function openHub(studio: Studio, idOrUrl: string): Promise<ModelFacts> {
   const opened = await whileOpening(studio, idOrUrl, () => studio.engine.openHub(idOrUrl));
-  remember(studio, [opened]);
+  remember(studio, [opened], { [idOrUrl]: opened.ref });
   return opened;
 }
 
 /** Opens what was dropped on the page and puts it where it belongs: the first checkpoint becomes a missing base. */
-export async function addDropped(studio: Studio, files: LocalFile[]): Promise<void> {
+export async function addDropped(studio: Studio, { files, handles }: PickedFiles): Promise<void> {
   try {
-    const opened = await openLocal(studio, files);
+    const opened = await openLocal(studio, files, handles);
     for (const model of opened) {
       const { base } = studio.store.getState().recipe;
       takeModel(studio, model.ref, base === null && model.kind === 'checkpoint' ? 'base' : 'contributor');
@@ -88,13 +101,23 @@ export function whyNotAdd(recipe: RecipeFacts, model: ModelFacts, target: AddTar
   return recipe.contributors.some((c) => c.ref === model.ref) ? 'Already in the recipe.' : null;
 }
 
-function remember(studio: Studio, opened: readonly ModelFacts[]): void {
+function remember(studio: Studio, opened: readonly ModelFacts[], asked: Pins = {}): void {
   const refs = new Set(opened.map((m) => m.ref));
   studio.store.setState((s) => {
+    const models = [...s.models.filter((m) => !refs.has(m.ref)), ...opened];
+    const pins = { ...s.hub.pins, ...asked };
+    const known = (recipe: RecipeFacts) => withOpened(recipe, recipe.origins, models, pins);
+    const recipe = known(s.recipe);
+    const { past, future } = s.history;
     // A local folder may have changed since it was last opened: what was measured then says nothing about it now.
     const again = opened.some((m) => m.origin === 'local') && s.models.some((m) => refs.has(m.ref));
     return {
-      models: [...s.models.filter((m) => !refs.has(m.ref)), ...opened],
+      models,
+      hub: { ...s.hub, pins },
+      // the same recipe, better known: no step to undo
+      ...(recipe === s.recipe
+        ? {}
+        : { recipe, history: { past: past.map(known), future: future.map(known) } }),
       ...(again ? { evaluation: { ...s.evaluation, outcomes: new Map() } } : {}),
     };
   });

@@ -1,7 +1,6 @@
 /** Runs of before: kept when they finish, brought back with their recipe and charts, compared, forgotten. */
 import { deleteRun, type KeptRun, keepRun, keptRuns } from '../local/run-shelf';
 import type { RunFacts } from './facts';
-import { openModelsOf } from './keeping';
 import { openRecipe } from './recipe-open';
 import { notifyError, type Studio, setView, showTab } from './studio';
 
@@ -18,7 +17,7 @@ export function watchRuns(studio: Studio): () => void {
 }
 
 /** Brings a run back as if it had just finished: its recipe into the panel, its charts into Layers. */
-export async function reopenRun(studio: Studio, kept: KeptRun): Promise<void> {
+export function reopenRun(studio: Studio, kept: KeptRun): void {
   const { id: _, ...run } = kept;
   openRecipe(studio, kept.recipe);
   studio.store.setState((s) => ({
@@ -34,7 +33,6 @@ export async function reopenRun(studio: Studio, kept: KeptRun): Promise<void> {
     },
   }));
   showTab(studio, 'layers');
-  await openModelsOf(studio, kept.recipe);
 }
 
 /** Holds a run in Layers as A, to see another setting or merge beside it. */

@@ -1,6 +1,7 @@
 /** Keeps the plan in step with the recipe: every edit plans again, once the person pauses. */
 import { errorFacts } from '../../errors';
 import type { Contributor, StudioFacts } from './facts';
+import { missingModels } from './opening';
 import { buildRecipe, contributorId, shortName } from './recipe-build';
 import { recipeProblems } from './recipe-validation';
 import { kept } from './same-facts';
@@ -70,6 +71,8 @@ export function planContributors({ recipe, models }: StudioFacts): Contributor[]
     }));
 }
 
-function isRecipe({ recipe, models }: StudioFacts): boolean {
-  return recipeProblems(recipe, models, methodOf(recipe)).length === 0;
+/** Nothing is planned about a model that is not open. */
+function isRecipe(facts: StudioFacts): boolean {
+  const { recipe, models } = facts;
+  return missingModels(facts).length === 0 && recipeProblems(recipe, models, methodOf(recipe)).length === 0;
 }

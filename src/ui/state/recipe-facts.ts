@@ -4,6 +4,7 @@
  */
 import { DEFAULT_SHARD_BYTES, type ParameterScalar, type Recipe } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
+import type { Origins } from './model-origins';
 
 export interface RecipeFacts {
   /** Reference of the base checkpoint. */
@@ -29,6 +30,8 @@ export interface RecipeFacts {
   include: readonly string[];
   /** Patterns of tensors that keep the base's bytes. */
   exclude: readonly string[];
+  /** Where its models came from, as far as that is known. */
+  origins: Origins;
   /** A recipe that says more than the fields above can; while it is there, it is what is merged, as it stands. */
   asWritten: Recipe | null;
 }
@@ -64,6 +67,7 @@ export const emptyRecipe: RecipeFacts = {
   gradientEnds: 'nearest',
   include: [],
   exclude: [],
+  origins: {},
   asWritten: null,
 };
 

@@ -14,6 +14,7 @@ const model = (ref: string, kind: ModelFacts['kind']): ModelFacts => ({
   kind,
   parameters: 1,
   bytes: 1,
+  headers: 'h',
   dtypes: {},
 });
 const models = [

@@ -5,6 +5,7 @@ import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { WorkerApi } from '../../worker/api';
 import { initialFacts, type StudioFacts, type Tab, type ViewSlice } from './facts';
+import { withOpened } from './model-origins';
 import type { RecipeFacts } from './recipe-facts';
 
 /** What the studio asks of the engine. */
@@ -75,9 +76,11 @@ export function methodOf(recipe: RecipeFacts): MergeMethod {
   return methodById.get(recipe.method) ?? (methods[0] as MergeMethod);
 }
 
-/** Changes the recipe. Everything that follows from it (the plan) is watched elsewhere. */
+/** Changes the recipe. Everything that follows from it (opened models, the plan) is watched elsewhere. */
 export function editRecipe(studio: Studio, edit: (recipe: RecipeFacts) => RecipeFacts): void {
-  studio.store.setState((s) => ({ recipe: edit(s.recipe) }));
+  studio.store.setState(({ recipe, models, hub }) => ({
+    recipe: withOpened(edit(recipe), recipe.origins, models, hub.pins),
+  }));
 }
 
 export function setView(studio: Studio, change: Partial<ViewSlice>): void {

@@ -41,7 +41,7 @@ export const TOOL_WORDS: Readonly<Record<ToolKind, { title: string; busy: string
 };
 
 /** Why no tool can start now, or null. */
-export function whyNoTool({ engine, run, elsewhere, evaluation, generation, tool, opening }: StudioFacts) {
+export function whyNoTool({ engine, run, elsewhere, evaluation, generation, tool }: StudioFacts) {
   if (engine.status === 'failed') return whyNoEngine(engine);
   if (engine.status === 'starting') return 'Starting the engine…';
   if (tool) return tool.cancelling ? 'Cancelling…' : TOOL_WORDS[tool.kind].busy;
@@ -51,8 +51,7 @@ export function whyNoTool({ engine, run, elsewhere, evaluation, generation, tool
   if (elsewhere) return 'A merge is running in another tab.';
   if (evaluation.job) return 'Models are being measured; the engine does one thing at a time.';
   if (generation.status !== 'idle') return 'Models are writing; the engine does one thing at a time.';
-  const what = opening.at(-1);
-  return what === undefined ? null : `Opening ${what}…`;
+  return null;
 }
 
 /** How far a job is, in [0, 1]: by bytes, or by what it counts. */

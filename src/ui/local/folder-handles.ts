@@ -1,0 +1,80 @@
+/**
+ * Folders that were picked or dropped, kept in this browser so that one click opens them again. Browsers without folder
+ * handles, or that keep nothing, have none. No bytes of a model are kept.
+ */
+import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import type { LocalFile } from '../../reports/models';
+import { type PickedHandle, walkHandle } from './local-files';
+
+/** Not in TypeScript's library yet: https://wicg.github.io/file-system-access/#api-filesystemhandle */
+interface AskableHandle {
+  queryPermission?(options: { mode: 'read' }): Promise<PermissionState>;
+  requestPermission?(options: { mode: 'read' }): Promise<PermissionState>;
+}
+
+interface KeptFolder {
+  id: string;
+  /** Names of the models that were found in it. */
+  models: string[];
+  /** The folder's path in those names, where it differs from the handle's own name. */
+  path: string;
+  handle: FileSystemHandle;
+}
+
+interface Folders extends DBSchema {
+  folders: { key: string; value: KeptFolder; indexes: { models: string } };
+}
+
+let folders: Promise<IDBPDatabase<Folders>> | undefined;
+
+function open(): Promise<IDBPDatabase<Folders>> {
+  folders ??= openDB<Folders>('amalgam-folders', 1, {
+    upgrade(db) {
+      db.createObjectStore('folders', { keyPath: 'id' }).createIndex('models', 'models', {
+        multiEntry: true,
+      });
+    },
+  }).catch((error: unknown) => {
+    folders = undefined; // the next call tries again
+    throw error;
+  });
+  return folders;
+}
+
+/** Keeps the folders in which models were found; of an older folder with the same model only the new one stays. */
+export async function keepFolders(
+  handles: readonly PickedHandle[],
+  models: readonly string[],
+): Promise<void> {
+  const db = await open();
+  for (const { path, handle } of handles) {
+    const inside = models.filter((name) => name === path || name.startsWith(`${path}/`));
+    if (inside.length === 0) continue;
+    for (const name of inside) {
+      for (const old of await db.getAllFromIndex('folders', 'models', name))
+        await db.delete('folders', old.id);
+    }
+    await db.put('folders', { id: path, models: inside, path, handle });
+  }
+}
+
+/** Whether the folder of a model is kept. */
+export async function isFolderKept(model: string): Promise<boolean> {
+  return (await (await open()).countFromIndex('folders', 'models', model)) > 0;
+}
+
+/**
+ * The files of the kept folder that a model was found in; null where the browser gives no access to it.
+ * @param ask whether the person may be asked: only right after a click
+ * @throws the browser's `NotFoundError` for a folder that was moved or deleted
+ */
+export async function filesOfKept(model: string, ask: boolean): Promise<LocalFile[] | null> {
+  const [kept] = await (await open()).getAllFromIndex('folders', 'models', model);
+  if (!kept) return null;
+  const handle = kept.handle as FileSystemHandle & AskableHandle;
+  const granted = (await handle.queryPermission?.({ mode: 'read' })) ?? 'granted';
+  if (granted !== 'granted' && !(ask && (await handle.requestPermission?.({ mode: 'read' })) === 'granted')) {
+    return null;
+  }
+  return walkHandle(handle, kept.path);
+}

@@ -1,0 +1,135 @@
+import { useShallow } from 'zustand/react/shallow';
+import type { ErrorFacts } from '../../errors';
+import { isRepoId } from '../../formats/hub-id';
+import { parseModelRef } from '../../formats/recipe';
+import { formatBytes } from '../format/quantity';
+import { FolderButton } from '../local/FolderButton';
+import { Button } from '../parts/Button';
+import type { Unopened } from '../state/facts';
+import { isSameModel, originOf, repositoriesOf } from '../state/model-origins';
+import { openAgain, openFolderAs, openKeptFolder, openNamedHub } from '../state/opening';
+import { shortName } from '../state/recipe-build';
+import { editRecipe, notifyError, setView } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+
+/** Of the models that a reference (`model`, `model+adapter`) names, those that are not open or not the same as before. */
+export function ModelAccess({ of, titled = false }: { of: string; titled?: boolean }) {
+  const open = useFacts(useShallow((s) => s.models.map((m) => m.ref)));
+  const names = repositoriesOf(of);
+  return names.map((name) =>
+    open.includes(name) ? (
+      <ChangedModel key={name} name={name} />
+    ) : (
+      <UnopenedModel key={name} name={name} titled={titled || names.length > 1} />
+    ),
+  );
+}
+
+/** A folder of the same name with other tensors than the recipe was made with. */
+function ChangedModel({ name }: { name: string }) {
+  const studio = useStudio();
+  const model = useFacts((s) => s.models.find((m) => m.ref === name));
+  const origin = useFacts((s) => s.recipe.origins[name]);
+  if (!model || origin?.kind !== 'local' || isSameModel(origin, model)) return null;
+  return (
+    <div className="unopened">
+      <p className="small" role="status">
+        Not the folder this recipe was made with:{' '}
+        {origin.bytes === model.bytes
+          ? 'its tensors differ.'
+          : `${formatBytes(origin.bytes)} then, ${formatBytes(model.bytes)} now.`}
+      </p>
+      <div className="row wrap">
+        <Button
+          onClick={() =>
+            editRecipe(studio, (r) => ({ ...r, origins: { ...r.origins, [name]: originOf(model) } }))
+          }
+        >
+          Use this one
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+/** Why a model is not open, and what opens it. */
+function UnopenedModel({ name, titled }: { name: string; titled: boolean }) {
+  const state = useFacts((s) => s.unopened[name]);
+  if (!state || state.state === 'opening') return <p className="small quiet">Opening…</p>;
+  return (
+    <div className="unopened">
+      <p className="small" role="status">
+        {titled ? <strong>{shortName(name)}: </strong> : null}
+        {says(state)}
+      </p>
+      <div className="row wrap">
+        <Remedies name={name} state={state} />
+      </div>
+    </div>
+  );
+}
+
+function says(state: Exclude<Unopened, { state: 'opening' }>): string {
+  if (state.state === 'failed') return `${state.error.message} ${state.error.hint}`;
+  return state.state === 'closed'
+    ? 'Folder not open.'
+    : 'Not open: a folder of yours, or a model on the Hub?';
+}
+
+interface RemediesProps {
+  name: string;
+  state: Exclude<Unopened, { state: 'opening' }>;
+}
+
+function Remedies({ name, state }: RemediesProps) {
+  const studio = useStudio();
+  const local = useFacts((s) => s.recipe.origins[name]?.kind === 'local');
+  if (state.state === 'closed' && state.kept) {
+    return <Button onClick={() => void openKeptFolder(studio, name)}>Open again</Button>;
+  }
+  const folder = (
+    <FolderButton
+      label={`Folder of ${name}`}
+      onPick={(pick) => {
+        pick().then(
+          (picked) => picked && openFolderAs(studio, name, picked),
+          (thrown: unknown) => notifyError(studio, thrown),
+        );
+      }}
+    >
+      {local ? 'Open again…' : 'Open its folder…'}
+    </FolderButton>
+  );
+  if (local) return folder;
+  if (state.state === 'failed') return <HubRemedies name={name} error={state.error} />;
+  const { path } = parseModelRef(name).model;
+  return (
+    <>
+      {folder}
+      {isRepoId(path) ? (
+        <Button onClick={() => void openNamedHub(studio, name)}>Get it from the Hub</Button>
+      ) : null}
+    </>
+  );
+}
+
+/** What helps with a model that the Hub did not give. */
+function HubRemedies({ name, error }: { name: string; error: ErrorFacts }) {
+  const studio = useStudio();
+  const hub = useFacts((s) => s.hub.url);
+  const page = `${hub}/${parseModelRef(name).model.path}`;
+  const refused = error.code === 'Gated' || error.code === 'Unauthorized';
+  return (
+    <>
+      {error.code === 'Gated' ? (
+        <a className="button" href={page} target="_blank" rel="noreferrer">
+          Open license page
+        </a>
+      ) : null}
+      {refused ? (
+        <Button onClick={() => setView(studio, { adding: 'shelf' })}>Sign in or give a token…</Button>
+      ) : null}
+      <Button onClick={() => openAgain(studio, name)}>Retry</Button>
+    </>
+  );
+}

@@ -1,0 +1,113 @@
+/** Where the models of a recipe came from, kept with it: what opens them again, and tells whether they are the same. Pure. */
+
+import { formatModelRef, parseModelRef } from '../../formats/recipe';
+import { recipeRepositories, renameRepositories } from '../../formats/recipe-models';
+import type { ModelFacts } from '../../reports/models';
+import { contributorId } from './recipe-build';
+import type { RecipeFacts } from './recipe-facts';
+
+export type ModelOrigin =
+  | { kind: 'sample' }
+  /** A folder of this computer: the bytes of its weight files, and `ModelFacts.headers`. */
+  | { kind: 'local'; bytes: number; headers: string }
+  | { kind: 'hub' };
+
+/** By the name of the model in the recipe. */
+export type Origins = Readonly<Record<string, ModelOrigin>>;
+
+/** Hub names as they were asked for, with the pinned name each was opened under. */
+export type Pins = Readonly<Record<string, string>>;
+
+/** The origin of an opened model. */
+export function originOf({ origin, bytes, headers }: ModelFacts): ModelOrigin {
+  return origin === 'sample' || origin === 'hub' ? { kind: origin } : { kind: 'local', bytes, headers };
+}
+
+/** Whether an opened model has the tensors and the size of the one the recipe was made with. */
+export function isSameModel(origin: ModelOrigin | undefined, model: ModelFacts): boolean {
+  if (origin?.kind !== 'local') return true;
+  return origin.bytes === model.bytes && origin.headers === model.headers;
+}
+
+/** Every model the recipe names, adapters apart from what they sit on. @param all those switched off too */
+export function namedModels({ base, contributors, asWritten }: RecipeFacts, all: boolean): string[] {
+  if (asWritten) return recipeRepositories(asWritten);
+  const refs = [base, ...contributors.filter((c) => all || c.enabled).map((c) => c.ref)];
+  return [...new Set(refs.filter((ref) => ref !== null).flatMap(repositoriesOf))];
+}
+
+/** `model` and `adapter` of `model+adapter`, as a recipe would name each alone. */
+export function repositoriesOf(ref: string): string[] {
+  const { model, adapter } = parseModelRef(ref);
+  return [model, ...(adapter ? [adapter] : [])].map((repo) => formatModelRef({ model: repo }));
+}
+
+/** A name that only a hub can have: `owner/name` at a commit. */
+export function isPinnedName(ref: string): boolean {
+  return /^[\w.-]+(\/[\w.-]+)?@[0-9a-f]{40}$/.test(ref);
+}
+
+/**
+ * The recipe with what is known of its models: names of the Hub at the commit they were opened at, opened adapters by
+ * their own name, and the origin of every model that is or was open. The same object when nothing changes.
+ * @param before origins known so far
+ */
+export function withOpened(
+  recipe: RecipeFacts,
+  before: Origins,
+  models: readonly ModelFacts[],
+  pins: Pins,
+): RecipeFacts {
+  return withOrigins(renamed(recipe, before, models, pins), before, models);
+}
+
+function withOrigins(recipe: RecipeFacts, before: Origins, models: readonly ModelFacts[]): RecipeFacts {
+  const origins = Object.fromEntries(
+    namedModels(recipe, true).flatMap((name) => {
+      const model = models.find((m) => m.ref === name);
+      const origin = recipe.origins[name] ?? before[name] ?? (model && originOf(model));
+      return origin ? [[name, origin]] : [];
+    }),
+  );
+  const same =
+    Object.keys(origins).length === Object.keys(recipe.origins).length &&
+    Object.entries(origins).every(([name, origin]) => recipe.origins[name] === origin);
+  return same ? recipe : { ...recipe, origins };
+}
+
+function renamed(
+  recipe: RecipeFacts,
+  before: Origins,
+  models: readonly ModelFacts[],
+  pins: Pins,
+): RecipeFacts {
+  const names = new Map<string, string>();
+  for (const name of namedModels(recipe, true)) {
+    const pinned = pins[name];
+    const isLocal = (recipe.origins[name] ?? before[name])?.kind === 'local';
+    if (pinned !== undefined && !isLocal && !models.some((m) => m.ref === name)) names.set(name, pinned);
+  }
+  const base = recipe.base === null ? null : (names.get(recipe.base) ?? recipe.base);
+  const own = (ref: string): string => {
+    const { model, adapter } = parseModelRef(ref);
+    const part = (repo: typeof model) => {
+      const name = formatModelRef({ model: repo });
+      return parseModelRef(names.get(name) ?? name).model;
+    };
+    if (!adapter) return formatModelRef({ model: part(model) });
+    const whole = formatModelRef({ model: part(model), adapter: part(adapter) });
+    const alone = formatModelRef({ model: part(adapter) });
+    const isAdapter = models.some((m) => m.ref === alone && m.kind === 'adapter');
+    return isAdapter && contributorId(base, alone, models) === whole ? alone : whole;
+  };
+  const refs = recipe.contributors.map((c) => own(c.ref));
+  if (names.size === 0 && recipe.contributors.every((c, i) => c.ref === refs[i])) return recipe;
+  const source = recipe.tokenizerSource;
+  return {
+    ...recipe,
+    base,
+    contributors: recipe.contributors.map((c, i) => ({ ...c, ref: refs[i]! })),
+    tokenizerSource: source === null ? null : own(source),
+    asWritten: recipe.asWritten && renameRepositories(recipe.asWritten, names),
+  };
+}

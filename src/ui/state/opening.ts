@@ -1,0 +1,164 @@
+/**
+ * Opens the models that the recipe names: the sample's and those of the Hub at a commit by themselves, folders of this
+ * computer where the browser still gives access to them. Whatever else a recipe names waits for the person: a name alone
+ * may be that of a folder, and no hub is asked for it.
+ */
+
+import { type ErrorFacts, errorFacts } from '../../errors';
+import type { LocalFile } from '../../reports/models';
+import { filesOfKept, isFolderKept } from '../local/folder-handles';
+import type { PickedFiles } from '../local/local-files';
+import type { StudioFacts, Unopened } from './facts';
+import { isPinnedName, namedModels } from './model-origins';
+import { openHub, openLocal, openSample } from './models';
+import { shortName } from './recipe-build';
+import type { RecipeFacts } from './recipe-facts';
+import { notifyError, type Studio } from './studio';
+
+/** Opens what the recipe names now and from now on; returns a function that stops. */
+export function watchNamedModels(studio: Studio): () => void {
+  openNamed(studio);
+  return studio.store.subscribe((now, before) => {
+    if (now.recipe !== before.recipe || now.models !== before.models) openNamed(studio);
+  });
+}
+
+/** Names of the models that the merge needs and that are not open. */
+export function missingModels({ recipe, models }: Pick<StudioFacts, 'recipe' | 'models'>): string[] {
+  const open = new Set(models.map((m) => m.ref));
+  return namedModels(recipe, false).filter((name) => !open.has(name));
+}
+
+/** Why the recipe's models cannot be used yet, or null. */
+export function whyNotOpen(facts: StudioFacts): { why: string; remedy?: string; wait: boolean } | null {
+  const missing = missingModels(facts);
+  const [first] = missing;
+  if (first === undefined) return null;
+  const isOpening = (name: string) => (facts.unopened[name]?.state ?? 'opening') === 'opening';
+  const stuck = missing.find((name) => !isOpening(name));
+  if (stuck === undefined) return { why: `Opening ${shortName(first)}…`, wait: true };
+  const stuckToo = missing.filter((name) => !isOpening(name)).length - 1;
+  const why =
+    stuckToo === 0
+      ? `${shortName(stuck)} is not open.`
+      : `${shortName(stuck)} and ${stuckToo} more are not open.`;
+  return {
+    why,
+    remedy: stuckToo === 0 ? 'Its card says what to do.' : 'Their cards say what to do.',
+    wait: false,
+  };
+}
+
+/** Opens a model of the Hub that the recipe names. Never rejects: its card says what went wrong. */
+export async function openNamedHub(studio: Studio, name: string): Promise<void> {
+  await attempt(studio, name, () => openHub(studio, name));
+}
+
+/** Asks for access to the kept folder of a model and opens it. Call it from a click. Never rejects. */
+export async function openKeptFolder(studio: Studio, name: string, ask = true): Promise<void> {
+  let files: LocalFile[] | null = null;
+  await attempt(studio, name, async () => {
+    files = await filesOfKept(name, ask);
+    if (files) await openLocal(studio, files);
+  });
+  if (!files && isUnopened(studio, name)) note(studio, name, { state: 'closed', kept: true });
+}
+
+/** Opens a folder as the model that the recipe names so. Never rejects. */
+export async function openFolderAs(studio: Studio, name: string, picked: PickedFiles): Promise<void> {
+  const { files, handles } = as(name, picked);
+  await attempt(studio, name, () => openLocal(studio, files, handles));
+}
+
+/** What was picked, by the path the recipe has for it: a folder `kitchen` may be its `loras/kitchen`. */
+function as(name: string, picked: PickedFiles): PickedFiles {
+  if (picked.files.some(({ path }) => path.startsWith(`${name}/`))) return picked;
+  const named = (path: string) => `${name}${path.includes('/') ? path.slice(path.indexOf('/')) : `/${path}`}`;
+  return {
+    files: picked.files.map(({ path, file }) => ({ path: named(path), file })),
+    handles: picked.handles.map(({ handle }) => ({ path: name, handle })),
+  };
+}
+
+/** Opens the sample family; where that fails, the cards of its models say so. Never rejects. */
+export async function openSampleFamily(studio: Studio, asRecipe = false): Promise<void> {
+  try {
+    await openSample(studio, asRecipe);
+  } catch (thrown) {
+    const { recipe, engine } = studio.store.getState();
+    const error = errorFacts(thrown);
+    const named = namedModels(recipe, true).filter((name) => isSample(recipe, name));
+    for (const name of named) if (isUnopened(studio, name)) note(studio, name, { state: 'failed', error });
+    // an engine that is dead has said so already
+    if (named.length === 0 && engine.status !== 'failed') notifyError(studio, thrown);
+  }
+}
+
+/** Tries once more what failed. */
+export function openAgain(studio: Studio, name: string): void {
+  if (isSample(studio.store.getState().recipe, name)) void openSampleFamily(studio);
+  else void openNamedHub(studio, name);
+}
+
+function isSample({ origins }: RecipeFacts, name: string): boolean {
+  return (origins[name]?.kind ?? (name.startsWith('samples/') ? 'sample' : undefined)) === 'sample';
+}
+
+function openNamed(studio: Studio): void {
+  const { recipe, models, unopened } = studio.store.getState();
+  const open = new Set(models.map((m) => m.ref));
+  const named = namedModels(recipe, true).filter((name) => !open.has(name));
+  const stale = Object.keys(unopened).filter((name) => !named.includes(name));
+  if (stale.length > 0) {
+    const left = Object.entries(unopened).filter(([name]) => !stale.includes(name));
+    studio.store.setState({ unopened: Object.fromEntries(left) });
+  }
+  for (const name of named) {
+    if (unopened[name]) continue;
+    const origin = recipe.origins[name]?.kind;
+    if (origin === 'hub' || (origin === undefined && isPinnedName(name))) void openNamedHub(studio, name);
+    else if (isSample(recipe, name)) note(studio, name, { state: 'opening' });
+    else
+      void openGranted(
+        studio,
+        name,
+        origin === 'local' ? { state: 'closed', kept: false } : { state: 'unknown' },
+      );
+  }
+}
+
+/** Opens a folder that the browser still gives access to; else it is `otherwise`. */
+async function openGranted(studio: Studio, name: string, otherwise: Unopened): Promise<void> {
+  note(studio, name, otherwise);
+  // a browser that keeps nothing has no folders
+  if (await isFolderKept(name).catch(() => false)) await openKeptFolder(studio, name, false);
+}
+
+async function attempt(studio: Studio, name: string, open: () => Promise<unknown>): Promise<void> {
+  note(studio, name, { state: 'opening' });
+  try {
+    await open();
+  } catch (thrown) {
+    if (isUnopened(studio, name)) note(studio, name, { state: 'failed', error: said(name, thrown) });
+  }
+}
+
+function said(name: string, thrown: unknown): ErrorFacts {
+  if (thrown instanceof DOMException && thrown.name === 'NotFoundError') {
+    return {
+      code: 'NotFound',
+      message: `The folder of ${name} was moved or deleted.`,
+      hint: 'Open it where it is now.',
+    };
+  }
+  return errorFacts(thrown);
+}
+
+function isUnopened(studio: Studio, name: string): boolean {
+  const { recipe, models } = studio.store.getState();
+  return namedModels(recipe, true).includes(name) && !models.some((m) => m.ref === name);
+}
+
+function note(studio: Studio, name: string, unopened: Unopened): void {
+  studio.store.setState((s) => ({ unopened: { ...s.unopened, [name]: unopened } }));
+}
