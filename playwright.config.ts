@@ -8,7 +8,7 @@ import {
   STUDIO_URL,
 } from './e2e/journeys/addresses';
 
-const HUB_JOURNEYS = /\/(hub|names|push|sign-in)\.spec\.ts$/;
+const HUB_JOURNEYS = /\/(hub|names|own|push|sign-in)\.spec\.ts$/;
 const outDir = `--outDir ${STUDIO_DIST}`;
 
 export default defineConfig({

@@ -1,13 +1,14 @@
 /**
  * `test` for the journeys: every journey gets its own Chromium with WebGPU and a fresh profile on disk (the default
- * context keeps OPFS in a small memory), and fails when the page breaks its own Content-Security-Policy.
+ * context keeps OPFS in a small memory), and fails when the page breaks its own Content-Security-Policy, asks anyone but
+ * the fake hub, or asks it for a folder of this computer.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test as base, chromium, expect } from '@playwright/test';
+import { test as base, chromium, expect, type Page } from '@playwright/test';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
-import { STUDIO_URL } from './addresses';
+import { HUB_CDN_URL, HUB_URL, STUDIO_URL } from './addresses';
 
 export { expect };
 
@@ -36,7 +37,33 @@ export const test = base.extend<{ profile: string }>({
       if (/Content.Security.Policy|TrustedHTML|TrustedScript/i.test(message.text()))
         violations.push(message.text());
     });
+    const asked: string[] = [];
+    context.on('request', (request) => {
+      const url = decodeURIComponent(request.url());
+      if (!url.startsWith(STUDIO_URL) && /^https?:/.test(url)) asked.push(url);
+    });
     await use(page);
     expect(violations).toEqual([]);
+    expect(asked.filter((url) => !url.startsWith(HUB_URL) && !url.startsWith(HUB_CDN_URL))).toEqual([]);
+    const names = asked.length > 0 ? await localNames(page) : [];
+    expect(asked.filter((url) => names.some((name) => url.includes(name)))).toEqual([]);
   },
 });
+
+/** What the recipe that the page keeps calls models of this computer. */
+function localNames(page: Page): Promise<string[]> {
+  if (page.isClosed() || !page.url().startsWith(STUDIO_URL)) return Promise.resolve([]);
+  return page.evaluate(
+    () =>
+      new Promise<string[]>((resolve) => {
+        const opening = indexedDB.open('amalgam-recipes');
+        opening.onsuccess = () => {
+          const draft = opening.result.transaction('draft').objectStore('draft').get('draft');
+          draft.onsuccess = () => {
+            const origins: [string, { kind: string }][] = Object.entries(draft.result?.recipe.origins ?? {});
+            resolve(origins.filter(([, { kind }]) => kind === 'local').map(([name]) => name));
+          };
+        };
+      }),
+  );
+}
