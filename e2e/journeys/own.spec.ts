@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { expect, test } from './studio';
+import { expect, localNames, test } from './studio';
 
 const samples = join(import.meta.dirname, '../../public/samples');
 
@@ -81,9 +81,11 @@ test('a folder called as a model on the Hub stays what it is, and one click open
   await page.getByRole('button', { name: 'Done' }).click();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
 
+  await expect.poll(() => localNames(page)).toEqual(['amalgam/base', 'amalgam/kitchen']);
+
   await page.reload();
   await expect(page.getByText('Folder not open.')).toHaveCount(2);
-  await expect(page.getByText('base and 1 more are not open.')).toBeVisible();
+  await expect(page.getByText('base and 1 more are not open.').first()).toBeVisible();
   await page.getByRole('button', { name: 'Open again' }).first().click();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   await expect(page.getByText('Folder not open.')).toHaveCount(0);
@@ -105,7 +107,7 @@ test('a folder called as a model on the Hub stays what it is, and one click open
   await page.reload();
   await page.getByRole('button', { name: 'Open again' }).first().click();
   await expect(
-    page.getByText(/Not the folder this recipe was made with: 459 kB then, 2.48 MB now/),
+    page.getByText(/Not the folder this recipe was made with: 459\skB then, 2.48\sMB now/),
   ).toBeVisible();
   await page.getByRole('button', { name: 'Use this one' }).click();
   await expect(page.getByText(/Not the folder/)).toHaveCount(0);

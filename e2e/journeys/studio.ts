@@ -51,7 +51,7 @@ export const test = base.extend<{ profile: string }>({
 });
 
 /** What the recipe that the page keeps calls models of this computer. */
-function localNames(page: Page): Promise<string[]> {
+export function localNames(page: Page): Promise<string[]> {
   if (page.isClosed() || !page.url().startsWith(STUDIO_URL)) return Promise.resolve([]);
   return page.evaluate(
     () =>

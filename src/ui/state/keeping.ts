@@ -13,16 +13,21 @@ const PAUSE_MS = 400;
 /** Keeps the recipe as it is edited; returns a function that stops. */
 export function watchDraft(studio: Studio): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
+  const keep = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    // a browser that keeps nothing: the recipe lives as long as the tab
+    keepDraft({ recipe: studio.store.getState().recipe, at: Date.now() }).catch(() => {});
+  };
+  const onLeave = () => timer !== undefined && keep();
   const unsubscribe = studio.store.subscribe((now, before) => {
     if (now.recipe === before.recipe) return;
     clearTimeout(timer);
-    timer = setTimeout(() => {
-      const { recipe } = studio.store.getState();
-      // a browser that keeps nothing: the recipe lives as long as the tab
-      keepDraft({ recipe, at: Date.now() }).catch(() => {});
-    }, PAUSE_MS);
+    timer = setTimeout(keep, PAUSE_MS);
   });
+  addEventListener('pagehide', onLeave);
   return () => {
+    removeEventListener('pagehide', onLeave);
     clearTimeout(timer);
     unsubscribe();
   };
