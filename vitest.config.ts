@@ -62,7 +62,7 @@ export default defineConfig({
           name: 'unit',
           ...PATIENCE,
           environment: 'node',
-          include: ['src/**/*.test.{ts,tsx}', 'e2e/**/*.test.ts'],
+          include: ['src/**/*.test.{ts,tsx}', 'assembly/*.test.ts', 'e2e/**/*.test.ts'],
           exclude: ['**/*.browser.test.*', 'node_modules/**'],
         },
       },

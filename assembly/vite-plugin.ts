@@ -11,32 +11,65 @@ const CACHE = join(HERE, '..', 'node_modules', '.cache', 'amalgam-kernels');
 const FLAGS = ['-O3', '--noAssert', '--runtime', 'stub', '--importMemory', '--enable', 'simd'];
 const ID = 'virtual:cpu-kernels';
 
-/** The module's bytes in base64; compiled once per content of the sources. */
-export async function compileKernels(): Promise<string> {
-  const sources = readdirSync(FOLDER).filter((name) => name.endsWith('.ts'));
-  const hash = createHash('sha256').update(FLAGS.join(' '));
+/** What the compiler makes of assembly/kernels. */
+export interface CompiledKernels {
+  /** The module's bytes in base64. */
+  wasm: string;
+  /** The text of exports.d.ts: the types of what the module exports. */
+  types: string;
+}
+
+/** The kernels; compiled once per content of the sources. */
+export async function compileKernels(): Promise<CompiledKernels> {
+  const sources = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .sort();
+  const hash = createHash('sha256')
+    .update(FLAGS.join(' '))
+    .update(readFileSync(fileURLToPath(import.meta.url)));
   for (const name of sources) hash.update(name).update(readFileSync(join(FOLDER, name)));
-  const cached = join(CACHE, `${hash.digest('hex')}.base64`);
+  const cached = join(CACHE, `${hash.digest('hex')}.json`);
   try {
-    return readFileSync(cached, 'utf8');
+    return JSON.parse(readFileSync(cached, 'utf8')) as CompiledKernels;
   } catch {
     // not compiled yet
   }
   const { default: asc } = await import('assemblyscript/asc');
   const files = new Map(sources.map((name) => [name, readFileSync(join(FOLDER, name), 'utf8')]));
-  let bytes: string | Uint8Array | undefined;
-  const { error, stderr } = await asc.main(['index.ts', '--outFile', 'kernels.wasm', ...FLAGS], {
+  const made = new Map<string, string | Uint8Array>();
+  const options = ['--outFile', 'kernels.wasm', '--bindings', 'raw', ...FLAGS];
+  const { error, stderr } = await asc.main(['index.ts', ...options], {
     readFile: (name: string) => files.get(name) ?? null,
-    writeFile: (_: string, contents: string | Uint8Array) => {
-      bytes = contents;
+    writeFile: (name: string, contents: string | Uint8Array) => {
+      made.set(name, contents);
     },
     listFiles: () => [],
   });
+  const bytes = made.get('kernels.wasm');
   if (error || !bytes) throw new Error(`assembly/kernels does not compile: ${stderr.toString()}`);
-  const base64 = Buffer.from(bytes as Uint8Array).toString('base64');
+  const compiled = {
+    wasm: Buffer.from(bytes as Uint8Array).toString('base64'),
+    types: exportTypes(String(made.get('kernels.d.ts'))),
+  };
   mkdirSync(CACHE, { recursive: true });
-  writeFileSync(cached, base64);
-  return base64;
+  writeFileSync(cached, JSON.stringify(compiled));
+  return compiled;
+}
+
+/** The compiler's own declarations, as the host calls the module: without its glue, where a `bool` is a number. */
+function exportTypes(declarations: string): string {
+  const signatures = [...declarations.matchAll(/export function (\w+\(.*\): \w+;)/g)].map(
+    ([, signature]) => `    ${signature!.replaceAll('boolean', 'number')}`,
+  );
+  return `/** Written by the compiler of assembly/kernels (\`npx vitest run --project unit assembly -u\`). Addresses are bytes. */
+declare module 'virtual:cpu-kernels' {
+  /** A WebAssembly module in base64. */
+  export const CPU_KERNELS: string;
+  export interface KernelExports {
+${signatures.sort().join('\n')}
+  }
+}
+`;
 }
 
 /** Serves `virtual:cpu-kernels`. */
@@ -45,6 +78,8 @@ export function cpuKernels(): Plugin {
     name: 'amalgam-cpu-kernels',
     resolveId: (id) => (id === ID ? `\0${ID}` : undefined),
     load: async (id) =>
-      id === `\0${ID}` ? `export const CPU_KERNELS = ${JSON.stringify(await compileKernels())};` : undefined,
+      id === `\0${ID}`
+        ? `export const CPU_KERNELS = ${JSON.stringify((await compileKernels()).wasm)};`
+        : undefined,
   };
 }

@@ -52,14 +52,14 @@ export function dotBlock(a: usize, b: usize, n: i32, small: bool, lanes: usize):
 }
 
 /**
- * Products of all pairs of `count` vectors that lie `stride` bytes apart from `values` on, block by block, into `sums`.
- * `scratch`: 256 bytes and a word per vector.
+ * Products of all pairs of `count` vectors that lie `stride` bytes apart from `values` on, run by run of `run` elements, into
+ * `sums`. `scratch`: 256 bytes and a word per vector.
  */
-export function gram(values: usize, stride: usize, count: i32, elements: i32, sums: usize, scratch: usize): void {
+export function gram(values: usize, stride: usize, count: i32, elements: i32, run: i32, sums: usize, scratch: usize): void {
   const flags = scratch + 256;
   let out = sums;
-  for (let begin = 0; begin < elements; begin += BLOCK) {
-    const n = min(BLOCK, elements - begin);
+  for (let begin = 0; begin < elements; begin += run) {
+    const n = min(run, elements - begin);
     const at = values + (<usize>begin << 2);
     for (let i = 0; i < count; i++) {
       store<u32>(flags + (<usize>i << 2), <u32>hasSmall(at + <usize>i * stride, n));

@@ -1,6 +1,7 @@
 /**
- * A kernel is one operation written twice: as WGSL for the GPU and as a loop over typed arrays for the CPU. Both must
- * give the same bits (docs/numbers.md). Nothing here knows about a device.
+ * A kernel is one operation in two forms: WGSL for the GPU, and for the processor WebAssembly (assembly/kernels, the file of
+ * the same name) or, where speed does not matter, a loop over typed arrays. The forms of merging give the same bits
+ * (docs/numbers.md). Nothing here knows about a device.
  *
  * Conventions every kernel follows
  * - binding 0 is the uniform `params: Params`; its first field is `stamp: vec4<u32>` (nonce, slot, zero, 0), then the
@@ -9,19 +10,32 @@
  * - the entry point is `main`; the work is cut into workgroups numbered by `group_index()` so that more than
  *   65 535 groups are dispatched as a 2-D grid.
  */
+import type { KernelExports } from 'virtual:cpu-kernels';
+
+export type { KernelExports };
+
 export type ScalarType = 'u32' | 'f32';
 export type Access = 'read' | 'read_write';
 
-export interface Kernel<P extends string = string, B extends string = string> {
+export interface Kernel<P extends string = string, B extends string = string> extends Forms<P, B> {
   readonly id: string;
   /** Complete WGSL: the libraries it needs followed by its own file. */
   readonly wgsl: string;
   readonly params: Readonly<Record<P, ScalarType>>;
   readonly buffers: Readonly<Record<B, Access>>;
-  cpu(run: CpuRun<P, B>): void;
 }
 
-/** What the typed-array twin sees: parameters by name, buffers as views, and the number of workgroups to cover. */
+/** How a kernel runs on the processor. */
+interface Forms<P extends string, B extends string> {
+  /** Runs the kernel in WebAssembly on one strip of a dispatch. */
+  wasm?(kernels: KernelExports, strip: Strip<P, B>): void;
+  /** Elements of which every strip but the last is a whole multiple; without it a strip is the whole dispatch. */
+  unit?(params: Readonly<Record<P, number>>): number;
+  /** Runs the whole dispatch on typed arrays. */
+  cpu?(run: CpuRun<P, B>): void;
+}
+
+/** What the form on typed arrays sees: parameters by name, buffers as views, and the number of workgroups to cover. */
 export interface CpuRun<P extends string = string, B extends string = string> {
   readonly params: Readonly<Record<P, number>>;
   readonly groups: number;
@@ -29,17 +43,31 @@ export interface CpuRun<P extends string = string, B extends string = string> {
   f32(name: B): Float32Array;
 }
 
+/** Elements [begin, begin + n) of a dispatch for its form in WebAssembly. Addresses are bytes in the module's memory. */
+export interface Strip<P extends string = string, B extends string = string> {
+  readonly params: Readonly<Record<P, number>>;
+  at(buffer: B): number;
+  /** Bytes of a buffer. */
+  size(buffer: B): number;
+  /** What a dispatch finds out at its first strip. */
+  readonly memo: { small?: number };
+  /** All of the memory as words and as floats. */
+  readonly words: Uint32Array;
+  readonly floats: Float32Array;
+  readonly begin: number;
+  readonly n: number;
+}
+
 /** Declares a kernel; the parameter and buffer names become types. */
 export function defineKernel<
   const P extends Record<string, ScalarType>,
   const B extends Record<string, Access>,
->(kernel: {
-  id: string;
-  wgsl: string;
-  params: P;
-  buffers: B;
-  cpu(run: CpuRun<Extract<keyof P, string>, Extract<keyof B, string>>): void;
-}): Kernel<Extract<keyof P, string>, Extract<keyof B, string>> {
+>(
+  kernel: { id: string; wgsl: string; params: P; buffers: B } & Forms<
+    Extract<keyof P, string>,
+    Extract<keyof B, string>
+  >,
+): Kernel<Extract<keyof P, string>, Extract<keyof B, string>> {
   return kernel as Kernel<Extract<keyof P, string>, Extract<keyof B, string>>;
 }
 
@@ -50,8 +78,27 @@ export function defineKernel<
 export const BLOCK = 4096;
 /** Invocations of a workgroup; inside a block lane `l` visits elements l, l + LANES, l + 2·LANES, … */
 export const LANES = 64;
+/** Elements of a strip: what one kernel writes of it is still in the processor's cache when the next one reads it. */
+export const STRIP = 8 * BLOCK;
+/** Address of the kernels' scratch, in the page of memory that no buffer gets. */
+export const SCRATCH = 64;
 
 /** Number of blocks that cover `elements`. */
 export function blockCount(elements: number): number {
   return Math.ceil(elements / BLOCK);
+}
+
+/** The block that a strip begins with. */
+export function blockOf({ begin }: Pick<Strip, 'begin'>): number {
+  return begin / BLOCK;
+}
+
+/** Adds to the counter at word `index` of a buffer. */
+export function addTo<B extends string>(
+  { words, at }: Pick<Strip<never, B>, 'words' | 'at'>,
+  buffer: B,
+  index: number,
+  count: number,
+): void {
+  words[at(buffer) / 4 + index]! += count;
 }

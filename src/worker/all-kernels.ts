@@ -10,7 +10,7 @@ const modules = import.meta.glob<Record<string, unknown>>(
 /** The kernels among what modules export; some export them by form and dtype. */
 function kernelsIn(value: unknown): Kernel[] {
   if (typeof value !== 'object' || value === null) return [];
-  if ('wgsl' in value && 'cpu' in value) return [value as Kernel];
+  if ('wgsl' in value && 'buffers' in value) return [value as Kernel];
   return Object.values(value).flatMap(kernelsIn);
 }
 

@@ -1,12 +1,8 @@
+import { CPU_KERNELS } from 'virtual:cpu-kernels';
 import { AmalgamError } from '../../errors';
 import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
-import type { Kernel } from '../kernel';
-import { COMPARE_KERNELS } from './compare-kernels';
-import { FORWARD_KERNELS } from './forward-kernels';
-import { instantiateKernels } from './kernel-exports';
+import { type Kernel, type KernelExports, STRIP } from '../kernel';
 import { CpuMemory, type Range } from './memory';
-import { ROW_KERNELS } from './row-kernels';
-import { STRIP, STRIP_KERNELS, type StripKernel } from './strips';
 
 interface CpuBuffer extends BackendBuffer {
   range: Range | undefined;
@@ -23,16 +19,16 @@ interface Queued {
   whole: () => void;
 }
 
-/** Every kernel that is in WebAssembly, by its id. */
-const KERNELS = new Map<string, StripKernel>([
-  ...STRIP_KERNELS,
-  ...FORWARD_KERNELS,
-  ...ROW_KERNELS,
-  ...COMPARE_KERNELS,
-]);
-
 /** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
 const MAX_BUFFER_BYTES = 1 << 30;
+
+/** The kernels in WebAssembly over a memory; undefined where the browser has no WebAssembly with SIMD. */
+export function instantiateKernels(memory: WebAssembly.Memory): KernelExports | undefined {
+  const binary = Uint8Array.from(atob(CPU_KERNELS), (c) => c.charCodeAt(0));
+  if (!WebAssembly.validate(binary)) return undefined;
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory } });
+  return instance.exports as unknown as KernelExports;
+}
 
 /**
  * The engine on the processor, on the calling thread: kernels in WebAssembly where there are, else their twins on typed
@@ -66,19 +62,19 @@ export function createCpuBackend(): Backend {
   };
 
   function stripOf<P extends string, B extends string>(
-    kernel: StripKernel,
+    kernel: Kernel<P, B>,
     { params, buffers }: Dispatch<P, B>,
   ): Queued['strip'] {
     const ranges = Object.values(buffers) as CpuBuffer[];
     const isOwn = ranges.some(({ range }) => range?.own);
-    if (!kernels || isOwn || kernel.fits?.(params) === false) return undefined;
-    const at = (name: string) => (buffers[name as B] as CpuBuffer).range!.address;
-    const size = (name: string) => buffers[name as B].byteLength;
+    if (!kernels || isOwn || !kernel.wasm) return undefined;
+    const at = (name: B) => (buffers[name] as CpuBuffer).range!.address;
+    const size = (name: B) => buffers[name].byteLength;
     const memo = {};
     return (begin, n) => {
       const words = new Uint32Array(memory.memory.buffer);
       const floats = new Float32Array(memory.memory.buffer);
-      kernel.run(kernels, { params, at, size, memo, words, floats, begin, n });
+      kernel.wasm!(kernels, { params, at, size, memo, words, floats, begin, n });
     };
   }
 
@@ -117,19 +113,18 @@ export function createCpuBackend(): Backend {
     },
     run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>) {
       const { params, buffers, groups } = dispatch;
-      const strips = KERNELS.get(kernel.id);
-      const strip = strips && stripOf(strips, dispatch);
+      const strip = stripOf(kernel, dispatch);
       queue.push({
         buffers: Object.values(buffers),
         elements: dispatch.elements,
         ...(strip ? { strip } : {}),
-        step: strips ? stepOf(strips, dispatch) : 0,
+        step: stepOf(kernel, dispatch),
         whole: () => {
           const words = (name: B) => {
             const bytes = bytesOf(buffers[name]);
             return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
           };
-          kernel.cpu({
+          kernel.cpu!({
             params,
             groups,
             u32: words,
@@ -158,9 +153,12 @@ export function createCpuBackend(): Backend {
 }
 
 /** Elements of a strip of a dispatch. */
-function stepOf({ rows, unit }: StripKernel, { params, elements }: Dispatch<string, string>): number {
-  if (rows) return elements;
-  const whole = unit?.(params) ?? 1;
+function stepOf<P extends string, B extends string>(
+  { unit }: Kernel<P, B>,
+  { params, elements }: Dispatch<P, B>,
+): number {
+  if (!unit) return elements;
+  const whole = unit(params);
   return Math.max(1, Math.floor(STRIP / whole)) * whole;
 }
 

@@ -3,13 +3,11 @@ import type { Backend } from '../backend';
 import { blockCount, type Kernel } from '../kernel';
 import { after, type Contents as PackedContents, tolerance } from '../kernels/forward-kernels.test.fixture';
 import { bytesAfter, type Contents, firstDifference } from '../kernels/kernels.test.support';
-import type { StripKernel } from './strips';
 
 /**
- * Runs a kernel of `kernels` in WebAssembly and its twin over the same contents, and expects the same bits.
- * @param tested gets the kernel's id
+ * Runs a kernel in WebAssembly and its twin over the same contents, and expects the same bits.
  */
-export function sameAsTwin(engine: Backend, kernels: ReadonlyMap<string, StripKernel>, tested: Set<string>) {
+export function sameAsTwin(engine: Backend) {
   return async (
     declared: unknown,
     contents: () => Contents,
@@ -18,12 +16,11 @@ export function sameAsTwin(engine: Backend, kernels: ReadonlyMap<string, StripKe
     groups = blockCount(elements),
   ): Promise<void> => {
     const kernel = declared as Kernel;
-    expect(kernels.get(kernel.id)?.fits?.(params) ?? kernels.has(kernel.id)).toBe(true);
-    tested.add(kernel.id);
+    expect(kernel.wasm).toBeDefined();
     const found = await bytesAfter(engine, kernel, contents(), params, groups, elements);
     const twin = contents();
     const view = (name: string) => twin[name]!;
-    kernel.cpu({
+    kernel.cpu!({
       params,
       groups,
       u32: (name) => new Uint32Array(view(name).buffer),
@@ -39,11 +36,10 @@ export function sameAsTwin(engine: Backend, kernels: ReadonlyMap<string, StripKe
 }
 
 /**
- * Runs a kernel of `kernels` in WebAssembly and its twin over the same contents, and expects what they leave in a buffer
+ * Runs a kernel in WebAssembly and its twin over the same contents, and expects what they leave in a buffer
  * to agree within the kernel's tolerance. Returns what the kernel left.
- * @param tested gets the kernel's id
  */
-export function closeToTwin(engine: Backend, kernels: ReadonlyMap<string, StripKernel>, tested: Set<string>) {
+export function closeToTwin(engine: Backend) {
   return async (
     declared: unknown,
     contents: () => PackedContents,
@@ -52,11 +48,10 @@ export function closeToTwin(engine: Backend, kernels: ReadonlyMap<string, StripK
     output = 'y',
   ): Promise<Float32Array> => {
     const kernel = declared as Kernel;
-    expect(kernels.get(kernel.id)?.fits?.(params) ?? kernels.has(kernel.id)).toBe(true);
-    tested.add(kernel.id);
+    expect(kernel.wasm).toBeDefined();
     const found = new Float32Array((await after(engine, kernel, contents(), params, work, output)).buffer);
     const twin = contents();
-    kernel.cpu({
+    kernel.cpu!({
       params,
       groups: work.groups,
       u32: (name) => new Uint32Array(twin[name]!.buffer),

@@ -1,6 +1,6 @@
 import absoluteSumWgsl from '../../../shaders/absolute-sum.wgsl?raw';
 import { absoluteBlock, eachBlock } from '../blocks';
-import { defineKernel } from '../kernel';
+import { BLOCK, blockOf, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Block sums of |v|. See shaders/absolute-sum.wgsl. */
@@ -9,6 +9,11 @@ export const absoluteSum = defineKernel({
   wgsl: composeWgsl(absoluteSumWgsl),
   params: { elements: 'u32', slot: 'u32', out: 'u32' },
   buffers: { values: 'read', sums: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { slot, out } = s.params;
+    k.absoluteSum(s.at('values') + (slot + s.begin) * 4, s.n, s.at('sums') + (out + blockOf(s)) * 4, SCRATCH);
+  },
   cpu({ params, f32 }) {
     const { elements, slot, out } = params;
     const values = f32('values');

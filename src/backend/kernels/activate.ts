@@ -22,6 +22,12 @@ export const activate = defineKernel({
   wgsl: composeWgsl(activateWgsl, 'special'),
   params: { rows: 'u32', inner: 'u32', x_stride: 'u32', y_stride: 'u32', gated: 'u32', kind: 'u32' },
   buffers: { x: 'read', y: 'read_write' },
+  wasm(k, { params, at }) {
+    const { rows, inner, x_stride, y_stride, gated, kind } = params;
+    for (let r = 0; r < rows; r++) {
+      k.activateRow(at('x') + r * x_stride * 4, at('y') + r * y_stride * 4, inner, gated, kind);
+    }
+  },
   cpu({ params, f32 }) {
     const { rows, inner, x_stride, y_stride, gated, kind } = params;
     const f = FUNCTIONS[kind]!;

@@ -1,4 +1,5 @@
 /** The layout that the attention kernels share. See shaders/lib/attention.wgsl. */
+import type { Strip } from '../kernel';
 
 /** Rows of a group at most. */
 export const GROUP_ROWS = 4;
@@ -32,4 +33,30 @@ export function firstColumn({ position }: AttentionGroup, window: number): numbe
 /** Columns of a group, a multiple of 4. */
 export function columnCount(group: AttentionGroup, window: number): number {
   return Math.ceil((group.position + group.rows - firstColumn(group, window)) / 4) * 4;
+}
+
+/** Calls `work` for every head of every group of a dispatch: its index, the head, its group, and its first key. */
+export function eachHead(
+  { params, words, at, size }: Strip<'groups' | 'group_begin' | 'heads' | 'window', 'groups'>,
+  work: (index: number, head: number, group: AttentionGroup, first: number) => void,
+): void {
+  const { groups, group_begin, heads, window } = params;
+  const begin = at('groups') / 4;
+  const all = words.subarray(begin, begin + size('groups') / 4);
+  for (let g = 0; g < groups; g++) {
+    const group = groupAt(all, group_begin + g);
+    const first = firstColumn(group, window);
+    for (let head = 0; head < heads; head++) work(g * heads + head, head, group, first);
+  }
+}
+
+/** Bytes of a head, of the heads of a row, of a row of keys, and of a row of scores. */
+export function attentionPitches({
+  heads,
+  share,
+  dim4,
+  span,
+}: Readonly<Record<'heads' | 'share' | 'dim4' | 'span', number>>) {
+  const head = dim4 * 16;
+  return { head, row: heads * head, key: (heads / share) * head, line: span * 4 };
 }

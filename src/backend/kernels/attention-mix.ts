@@ -1,7 +1,14 @@
 import attentionMixWgsl from '../../../shaders/attention-mix.wgsl?raw';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
-import { columnCount, firstColumn, groupAt } from './attention-groups';
+import {
+  attentionPitches,
+  columnCount,
+  eachHead,
+  firstColumn,
+  GROUP_ROWS,
+  groupAt,
+} from './attention-groups';
 
 /** Values mixed by their shares. See shaders/attention-mix.wgsl. */
 export const attentionMix = defineKernel({
@@ -17,6 +24,23 @@ export const attentionMix = defineKernel({
     window: 'u32',
   },
   buffers: { shares: 'read', v: 'read', groups: 'read', y: 'read_write' },
+  wasm(k, s) {
+    const { share, dim4 } = s.params;
+    const pitch = attentionPitches(s.params);
+    eachHead(s, (index, head, { row, rows, origin, position }, first) => {
+      k.attentionMix(
+        s.at('shares') + index * GROUP_ROWS * pitch.line,
+        pitch.line,
+        rows,
+        s.at('v') + (origin + first) * pitch.key + Math.floor(head / share) * pitch.head,
+        pitch.key,
+        position + rows - first,
+        dim4 * 4,
+        s.at('y') + row * pitch.row + head * pitch.head,
+        pitch.row,
+      );
+    });
+  },
   cpu({ params, f32, u32 }) {
     const { heads, share, span, window } = params;
     const dim = params.dim4 * 4;

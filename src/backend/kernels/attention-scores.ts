@@ -2,7 +2,14 @@ import attentionScoresWgsl from '../../../shaders/attention-scores.wgsl?raw';
 import { defineKernel } from '../kernel';
 import { softCap } from '../special';
 import { composeWgsl } from '../wgsl';
-import { columnCount, firstColumn, groupAt } from './attention-groups';
+import {
+  attentionPitches,
+  columnCount,
+  eachHead,
+  firstColumn,
+  GROUP_ROWS,
+  groupAt,
+} from './attention-groups';
 
 /** Scores of the columns each group sees. See shaders/attention-scores.wgsl. */
 export const attentionScores = defineKernel({
@@ -21,6 +28,27 @@ export const attentionScores = defineKernel({
     cap: 'f32',
   },
   buffers: { q: 'read', k: 'read', groups: 'read', slopes: 'read', scores: 'read_write' },
+  wasm(k, s) {
+    const { share, dim4, sloped, scale, cap } = s.params;
+    const pitch = attentionPitches(s.params);
+    eachHead(s, (index, head, { row, rows, origin, position }, first) => {
+      k.attentionScores(
+        s.at('q') + row * pitch.row + head * pitch.head,
+        pitch.row,
+        rows,
+        s.at('k') + (origin + first) * pitch.key + Math.floor(head / share) * pitch.head,
+        pitch.key,
+        position + rows - first,
+        dim4 * 4,
+        s.at('scores') + index * GROUP_ROWS * pitch.line,
+        pitch.line,
+        scale,
+        cap,
+        sloped === 1 ? s.floats[s.at('slopes') / 4 + head]! : 0,
+        first,
+      );
+    });
+  },
   cpu({ params, f32, u32 }) {
     const { heads, share, span, window, sloped, scale, cap } = params;
     const dim = params.dim4 * 4;

@@ -2,7 +2,7 @@ import attentionSoftmaxWgsl from '../../../shaders/attention-softmax.wgsl?raw';
 import attentionSoftmaxLineWgsl from '../../../shaders/attention-softmax-line.wgsl?raw';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
-import { columnCount, firstColumn, firstKey, groupAt } from './attention-groups';
+import { columnCount, eachHead, firstColumn, firstKey, GROUP_ROWS, groupAt } from './attention-groups';
 
 const define = (id: string, wgsl: string) =>
   defineKernel({
@@ -10,6 +10,17 @@ const define = (id: string, wgsl: string) =>
     wgsl: composeWgsl(wgsl, 'attention', 'softmax'),
     params: { groups: 'u32', group_begin: 'u32', heads: 'u32', span: 'u32', window: 'u32' },
     buffers: { groups: 'read', scores: 'read_write' },
+    wasm(k, s) {
+      const { span, window } = s.params;
+      eachHead(s, (index, _, group, base) => {
+        const columns = columnCount(group, window);
+        for (let i = 0; i < group.rows; i++) {
+          const line = s.at('scores') + (index * GROUP_ROWS + i) * span * 4;
+          const position = group.position + i;
+          k.softmaxLine(line, columns, firstKey(position, window) - base, position - base + 1);
+        }
+      });
+    },
     cpu({ params, f32, u32 }) {
       const { heads, span, window } = params;
       const groups = u32('groups');

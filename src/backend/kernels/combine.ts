@@ -1,14 +1,17 @@
 import combineWgsl from '../../../shaders/combine.wgsl?raw';
 import { dotBlock, eachBlock } from '../blocks';
 import { exact, hasSmall } from '../exact';
-import { BLOCK, defineKernel } from '../kernel';
+import { BLOCK, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
-import { packWords } from './encode';
+import { packBlocks, packWords } from './encode';
 
 /** Ballots of the sign election, by number; as in shaders/combine.wgsl. */
 export const ELECTION = { none: 0, weighted: 1, values: 2, signs: 3 } as const;
 /** Words of statistics per block: conflicts, Σ delta², ballot sums above and below zero. */
 export const COMBINE_STATS = 4;
+
+/** Whether products with this coefficient may be subnormal. */
+const tiny = (c: number) => c !== 0 && Math.abs(c) < 2 ** -10;
 
 /**
  * Weighted (elected) sum of task vectors, divided, scaled, added to the base and packed into the output dtype; adds the
@@ -34,6 +37,29 @@ export const combine = defineKernel({
     stats: 'read_write',
     status: 'read_write',
   },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { stride, models, election, zero_negative, lambda } = s.params;
+    const table = s.at('coefficients') / 4;
+    const sets = election === 0 ? 1 : 2 ** models;
+    const extreme = tiny(lambda) || s.floats.subarray(table, table + 2 * models + sets).some(tiny);
+    packBlocks(k, s, (at, n, merged) =>
+      k.combine(
+        s.at('values') + at * 4,
+        stride * 4,
+        models,
+        n,
+        table * 4,
+        election,
+        zero_negative,
+        lambda,
+        extreme ? 1 : 0,
+        merged,
+        s.at('stats') + (at / BLOCK) * COMBINE_STATS * 4,
+        SCRATCH,
+      ),
+    );
+  },
   cpu({ params, f32, u32 }) {
     const { elements, stride, models: n, election, zero_negative } = params;
     const lambda = Math.fround(params.lambda);
@@ -53,7 +79,6 @@ export const combine = defineKernel({
     const negative = new Uint32Array(BLOCK);
     const delta = new Float32Array(BLOCK);
     const deltaBits = new Uint32Array(delta.buffer);
-    const tiny = (c: number) => c !== 0 && Math.abs(c) < 2 ** -10;
     const extreme = tiny(lambda) || coefficients.some(tiny);
     eachBlock(elements, (begin, end, block) => {
       const size = end - begin;

@@ -1,6 +1,6 @@
 import countWindowWgsl from '../../../shaders/count-window.wgsl?raw';
 import { eachBlock } from '../blocks';
-import { defineKernel } from '../kernel';
+import { BLOCK, blockOf, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Words of a block: keys above the window, equal to its highest, to its lowest, place in the list, keys between. */
@@ -12,6 +12,13 @@ export const countWindow = defineKernel({
   wgsl: composeWgsl(countWindowWgsl),
   params: { elements: 'u32', slot: 'u32', lo: 'u32', hi: 'u32', out: 'u32', base: 'u32', room: 'u32' },
   buffers: { values: 'read', counts: 'read_write', list: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { slot, lo, hi, out, base, room } = s.params;
+    const counts = s.at('counts') + (out + WINDOW_COUNTS * blockOf(s)) * 4;
+    const values = s.at('values') + (slot + s.begin) * 4;
+    k.countWindow(values, s.n, lo, hi, counts, s.at('list') + base * 4, room);
+  },
   cpu({ params, u32 }) {
     const { elements, slot, lo, hi, out, base, room } = params;
     const values = u32('values');

@@ -1,11 +1,16 @@
 import decodeWgsl from '../../../shaders/decode.wgsl?raw';
 import { f16ToF32 } from '../../formats/half';
 import { exact, flushBits } from '../exact';
-import { defineKernel } from '../kernel';
+import { addTo, BLOCK, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Codes of shaders/lib/half.wgsl. */
 export const DTYPE_CODE = { F32: 0, F16: 1, BF16: 2 } as const;
+
+/** Bytes of a stored element, by its code. */
+export function dtypeBytes(code: number): number {
+  return code === DTYPE_CODE.F32 ? 4 : 2;
+}
 
 /** What becomes of a slot; as in shaders/decode.wgsl. */
 export const SLOT_FORM = { leave: 0, whole: 1, change: 2 } as const;
@@ -31,6 +36,21 @@ export const decode = defineKernel({
   wgsl: composeWgsl(decodeWgsl, 'half'),
   params: { elements: 'u32', stride: 'u32', slots: 'u32' },
   buffers: { raw: 'read', inputs: 'read', values: 'read_write', status: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { stride, slots } = s.params;
+    const values = s.at('values') + s.begin * 4;
+    for (let slot = 0; slot < slots; slot++) {
+      const input = s.at('inputs') / 4 + slot * INPUT_WORDS;
+      const [rawBegin, kind] = [s.words[input]!, s.words[input + 1]!];
+      const [dtype, form] = [kind & 3, kind >> 2];
+      const out = values + slot * stride * 4;
+      if (form === SLOT_FORM.leave) continue;
+      const raw = s.at('raw') + rawBegin * 4 + s.begin * dtypeBytes(dtype);
+      addTo(s, 'status', slot, k.decode(raw, out, s.n, dtype));
+      if (form === SLOT_FORM.change) k.subtract(out, values, s.n);
+    }
+  },
   cpu({ params, u32, f32 }) {
     const { elements, stride, slots } = params;
     const [inputs, status, floats] = [u32('inputs'), u32('status'), f32('values')];

@@ -1,7 +1,7 @@
 import differenceWgsl from '../../../shaders/difference.wgsl?raw';
 import { absoluteBlock, dotBlock } from '../blocks';
 import { exact, hasSmall } from '../exact';
-import { BLOCK, defineKernel } from '../kernel';
+import { BLOCK, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Words of one segment: Σ|Δ|, ΣΔ², Σa², Σb², Σab, max|Δ|, then counts of changed, flipped and different elements. */
@@ -18,6 +18,12 @@ export const difference = defineKernel({
   wgsl: composeWgsl(differenceWgsl),
   params: { rows: 'u32', cols: 'u32', a: 'u32', b: 'u32', out: 'u32', threshold: 'f32' },
   buffers: { values: 'read', delta: 'read_write', sums: 'read_write' },
+  wasm(k, { params, at }) {
+    const { rows, cols, a, b, out, threshold } = params;
+    const values = at('values');
+    const delta = at('delta') + out * 4;
+    k.difference(values + a * 4, values + b * 4, rows, cols, threshold, delta, at('sums'), SCRATCH);
+  },
   cpu({ params, f32, u32 }) {
     const { rows, cols, a, b, out } = params;
     const threshold = Math.fround(params.threshold);

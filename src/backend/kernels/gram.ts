@@ -1,7 +1,7 @@
 import gramWgsl from '../../../shaders/gram.wgsl?raw';
 import { dotBlock } from '../blocks';
 import { hasSmall } from '../exact';
-import { defineKernel } from '../kernel';
+import { defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Number of pairs i ≤ j of `count` vectors. */
@@ -15,6 +15,12 @@ export const gram = defineKernel({
   wgsl: composeWgsl(gramWgsl),
   params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32', run: 'u32' },
   buffers: { values: 'read', sums: 'read_write' },
+  unit: ({ run }) => run,
+  wasm(k, { params, at, begin, n }) {
+    const { slot, stride, count, run } = params;
+    const sums = at('sums') + (begin / run) * pairCount(count) * 4;
+    k.gram(at('values') + (slot + begin) * 4, stride * 4, count, n, run, sums, SCRATCH);
+  },
   cpu({ params, f32, u32 }) {
     const { elements, slot, stride, count, run } = params;
     const values = f32('values');

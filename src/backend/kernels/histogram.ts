@@ -30,6 +30,13 @@ export const histogram = defineKernel({
     out: 'u32',
   },
   buffers: { values: 'read', bins: 'read_write' },
+  unit: () => HISTOGRAM_ELEMENTS,
+  wasm(k, { params, at, begin, n }) {
+    const { slot, shift, bins, prefix_shift, prefix, out } = params;
+    const copy = out + ((begin / HISTOGRAM_ELEMENTS) % HISTOGRAM_COPIES) * HISTOGRAM_BINS;
+    const values = at('values') + (slot + begin) * 4;
+    k.histogram(values, n, shift, bins - 1, prefix_shift, prefix, at('bins') + copy * 4);
+  },
   cpu({ params, u32 }) {
     const { elements, slot, shift, prefix_shift, prefix, out } = params;
     const mask = params.bins - 1;

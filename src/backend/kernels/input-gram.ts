@@ -1,7 +1,7 @@
 import inputGramBlock from '../../../shaders/input-gram-block.wgsl?raw';
 import inputGramTile from '../../../shaders/input-gram-tile.wgsl?raw';
 import type { Backend } from '../backend';
-import { type CpuRun, defineKernel } from '../kernel';
+import { type CpuRun, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Most rows that a dispatch sums before it folds them into S. */
@@ -17,6 +17,11 @@ const define = (form: string, wgsl: string, side: number) =>
     wgsl: composeWgsl(wgsl, 'inputGram'),
     params: { rows: 'u32', first: 'u32', stride4: 'u32', begin4: 'u32', width4: 'u32', first_tile: 'u32' },
     buffers: { x: 'read', s: 'read_write' },
+    wasm(k, { params, at, n }) {
+      const { rows, first, stride4, begin4, width4, first_tile } = params;
+      const x = at('x') + (first * stride4 + begin4) * 16;
+      k.inputGram(x, stride4 * 16, rows, width4 * 4, at('s'), first_tile, first_tile + n, SCRATCH);
+    },
     cpu: (run) => accumulate(run, side),
   });
 

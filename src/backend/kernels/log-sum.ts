@@ -11,6 +11,18 @@ export const logSum = defineKernel({
   wgsl: composeWgsl(logSumWgsl),
   params: { rows: 'u32', columns: 'u32', stride: 'u32', first_column: 'u32', sums_begin: 'u32' },
   buffers: { logits: 'read', targets: 'read', sums: 'read_write', picked: 'read_write' },
+  wasm(k, { params, at, words, floats }) {
+    const { rows, columns, stride, first_column, sums_begin } = params;
+    const segments = Math.ceil(columns / LOG_SUM_SEGMENT);
+    const [logits, sums] = [at('logits'), at('sums') + sums_begin * 4];
+    const [targets, picked] = [at('targets') / 4, at('picked') / 4];
+    for (let r = 0; r < rows; r++) {
+      const row = logits + r * stride * 4;
+      k.logSumRow(row, columns, sums + r * segments * 8);
+      const wanted = words[targets + r]! - first_column;
+      if (wanted >= 0 && wanted < columns) floats[picked + r] = floats[row / 4 + wanted]!;
+    }
+  },
   cpu({ params, f32, u32 }) {
     const { rows, columns, stride, first_column } = params;
     const logits = f32('logits');

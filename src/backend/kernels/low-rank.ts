@@ -1,6 +1,6 @@
 import lowRankWgsl from '../../../shaders/low-rank.wgsl?raw';
 import { exact, hasSmall } from '../exact';
-import { defineKernel } from '../kernel';
+import { BLOCK, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Δ = scale · L·R for a tile of flat elements, stored or added. See shaders/low-rank.wgsl. */
@@ -9,6 +9,14 @@ export const lowRank = defineKernel({
   wgsl: composeWgsl(lowRankWgsl),
   params: { elements: 'u32', first: 'u32', cols: 'u32', rank: 'u32', slot: 'u32', add: 'u32', scale: 'f32' },
   buffers: { left: 'read', right: 'read', values: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, { params, at, size, memo, begin, n }) {
+    const { first, cols, rank, slot, add, scale } = params;
+    const [left, right] = [at('left'), at('right')];
+    memo.small ??= k.hasSmall(left, size('left') / 4) || k.hasSmall(right, size('right') / 4);
+    const out = at('values') + (slot + begin) * 4;
+    k.lowRank(left, right, cols, rank, out, first + begin, n, scale, add, memo.small, SCRATCH);
+  },
   cpu({ params, f32, u32 }) {
     const { elements, first, cols, rank, slot, add } = params;
     const scale = Math.fround(params.scale);

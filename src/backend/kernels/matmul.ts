@@ -5,8 +5,9 @@ import matmulVector from '../../../shaders/matmul-vector.wgsl?raw';
 import type { WeightDtype } from '../../formats/dtype';
 import { f16ToF32 } from '../../formats/half';
 import type { Backend } from '../backend';
-import { type CpuRun, defineKernel } from '../kernel';
+import { type CpuRun, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
+import { DTYPE_CODE, dtypeBytes } from './decode';
 
 const LIBRARY = { F32: 'weightF32', F16: 'weightF16', BF16: 'weightBf16' } as const;
 
@@ -40,6 +41,25 @@ const define = (form: string, wgsl: string, dtype: WeightDtype) =>
       scale: 'f32',
     },
     buffers: { weights: 'read', x: 'read', bias: 'read', y: 'read_write' },
+    wasm(k, { params: p, at }) {
+      const inputs = p.inputs4 * 4;
+      const multiply = form === 'line' ? k.matmulLine : k.matmulBlock;
+      multiply(
+        at('weights') + p.w_first * inputs * dtypeBytes(DTYPE_CODE[dtype]),
+        DTYPE_CODE[dtype],
+        inputs,
+        p.outputs,
+        at('x'),
+        p.x_stride4 * 16,
+        p.rows,
+        p.biased === 1 ? at('bias') : 0,
+        at('y') + p.y_begin * 4,
+        p.y_stride * 4,
+        p.add,
+        p.scale,
+        SCRATCH,
+      );
+    },
     cpu: (run) => multiply(run, dtype),
   });
 

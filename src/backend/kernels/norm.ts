@@ -23,6 +23,19 @@ const define = (id: string, wgsl: string) =>
       epsilon: 'f32',
     },
     buffers: { x: 'read', weight: 'read', bias: 'read', y: 'read_write' },
+    wasm(k, { params: p, at }) {
+      const bias = p.biased === 1 ? at('bias') : 0;
+      const width = p.width4 * 4;
+      const centred = p.kind === NORM_CODE.layer ? 1 : 0;
+      const shift = p.kind === NORM_CODE.rms_plus_one ? 1 : 0;
+      for (let row = 0; row < p.rows; row++) {
+        for (let part = 0; part < p.groups; part++) {
+          const from = at('x') + (p.x_begin4 + row * p.x_stride4 + part * p.group_stride4) * 16;
+          const to = at('y') + row * p.y_stride4 * 16 + part * width * 4;
+          k.normRow(from, at('weight'), bias, to, width, centred, shift, p.epsilon);
+        }
+      }
+    },
     cpu({ params, f32 }) {
       const { rows, groups, kind, biased } = params;
       const width = params.width4 * 4;

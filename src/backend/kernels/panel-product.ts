@@ -1,7 +1,7 @@
 import panelProductWgsl from '../../../shaders/panel-product.wgsl?raw';
 import panelProductTransposedWgsl from '../../../shaders/panel-product-transposed.wgsl?raw';
 import { exact, hasSmall } from '../exact';
-import { defineKernel } from '../kernel';
+import { defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Terms of one chunk of a sum; panels are cut at multiples of it. As in shaders/panel-product*.wgsl. */
@@ -21,6 +21,12 @@ export const panelProduct = defineKernel({
   wgsl: composeWgsl(panelProductWgsl, 'exact4'),
   params: PARAMS,
   buffers: { panel: 'read', x: 'read', y: 'read_write' },
+  wasm(k, { params, at }) {
+    const { first, rows, cols, k4, y_row } = params;
+    const [panel, x] = [at('panel') + first * 4, at('x')];
+    const y = at('y') + y_row * k4 * 16;
+    k.panelProduct(panel, rows, cols, x, k4, y, k.hasSmall(x, cols * k4 * 4), SCRATCH);
+  },
   cpu({ params, f32, u32 }) {
     const { first, rows, cols, k4, y_row } = params;
     const k = 4 * k4;
@@ -49,6 +55,12 @@ export const panelProductTransposed = defineKernel({
   wgsl: composeWgsl(panelProductTransposedWgsl, 'exact4'),
   params: PARAMS,
   buffers: { panel: 'read', y: 'read', z: 'read_write' },
+  wasm(k, { params, at }) {
+    const { first, rows, cols, k4, y_row } = params;
+    const panel = at('panel') + first * 4;
+    const y = at('y') + y_row * k4 * 16;
+    k.panelProductTransposed(panel, rows, cols, y, k4, at('z'), k.hasSmall(y, rows * k4 * 4), SCRATCH);
+  },
   cpu({ params, f32, u32 }) {
     const { first, rows, cols, k4, y_row } = params;
     const k = 4 * k4;

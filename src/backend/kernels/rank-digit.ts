@@ -1,5 +1,5 @@
 import rankDigitWgsl from '../../../shaders/rank-digit.wgsl?raw';
-import { defineKernel } from '../kernel';
+import { defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Shifts of the digits, lowest first: 8 × 4 bits cover the 31 bits of |τ|. */
@@ -11,6 +11,12 @@ export const rankDigit = defineKernel({
   wgsl: composeWgsl(rankDigitWgsl),
   params: { elements: 'u32', slot: 'u32', cols: 'u32', shift: 'u32', first: 'u32', last: 'u32' },
   buffers: { values: 'read', order_in: 'read', order_out: 'read_write' },
+  unit: ({ cols }) => cols,
+  wasm(k, { params, at, begin, n }) {
+    const { slot, cols, shift, first, last } = params;
+    const [from, to] = [at('order_in') + begin * 4, at('order_out') + begin * 4];
+    k.rankDigit(at('values') + (slot + begin) * 4, n, cols, shift, first, last, from, to, SCRATCH);
+  },
   cpu({ params, u32 }) {
     const { elements, slot, cols, shift, first, last } = params;
     const values = u32('values');

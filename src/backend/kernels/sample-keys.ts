@@ -1,5 +1,5 @@
 import sampleKeysWgsl from '../../../shaders/sample-keys.wgsl?raw';
-import { defineKernel } from '../kernel';
+import { BLOCK, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Every `step`-th magnitude of a tensor, as a key. See shaders/sample-keys.wgsl. */
@@ -8,6 +8,11 @@ export const sampleKeys = defineKernel({
   wgsl: composeWgsl(sampleKeysWgsl),
   params: { elements: 'u32', slot: 'u32', first: 'u32', step: 'u32', out: 'u32' },
   buffers: { values: 'read', keys: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, { params, at, begin, n }) {
+    const { slot, first, step, out } = params;
+    k.sampleKeys(at('values') + (slot + begin) * 4, n, first + begin, step, at('keys') + out * 4);
+  },
   cpu({ params, u32 }) {
     const { elements, slot, first, step, out } = params;
     const values = u32('values');

@@ -1,5 +1,5 @@
 import selectRandomWgsl from '../../../shaders/select-random.wgsl?raw';
-import { defineKernel } from '../kernel';
+import { addTo, BLOCK, defineKernel, SCRATCH } from '../kernel';
 import { philox } from '../philox';
 import { composeWgsl } from '../wgsl';
 
@@ -9,6 +9,12 @@ export const selectRandom = defineKernel({
   wgsl: composeWgsl(selectRandomWgsl, 'philox'),
   params: { elements: 'u32', slot: 'u32', first: 'u32', below: 'u32', key0: 'u32', key1: 'u32', out: 'u32' },
   buffers: { values: 'read_write', kept: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { slot, first, below, key0, key1, out } = s.params;
+    const values = s.at('values') + (slot + s.begin) * 4;
+    addTo(s, 'kept', out, k.selectRandom(values, s.n, (first + s.begin) / 4, below, key0, key1, SCRATCH));
+  },
   cpu({ params, u32 }) {
     const { elements, slot, first, below, key0, key1, out } = params;
     const values = u32('values');

@@ -1,6 +1,6 @@
 import selectRankWgsl from '../../../shaders/select-rank.wgsl?raw';
 import { exact } from '../exact';
-import { defineKernel } from '../kernel';
+import { addTo, BLOCK, defineKernel, SCRATCH } from '../kernel';
 import { philox } from '../philox';
 import { composeWgsl } from '../wgsl';
 
@@ -10,6 +10,15 @@ export const selectRank = defineKernel({
   wgsl: composeWgsl(selectRankWgsl, 'philox'),
   params: { elements: 'u32', slot: 'u32', first: 'u32', cols: 'u32', key0: 'u32', key1: 'u32', out: 'u32' },
   buffers: { values: 'read_write', ranks: 'read', table: 'read', kept: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { slot, first, cols, key0, key1, out } = s.params;
+    const values = s.at('values') + (slot + s.begin) * 4;
+    const ranks = s.at('ranks') + s.begin * 4;
+    const counter = (first + s.begin) / 4;
+    const kept = k.selectRank(values, s.n, counter, ranks, s.at('table'), cols, key0, key1, SCRATCH);
+    addTo(s, 'kept', out, kept);
+  },
   cpu({ params, f32, u32 }) {
     const { elements, slot, first, cols, key0, key1, out } = params;
     const values = f32('values');

@@ -1,6 +1,6 @@
 import selectThresholdWgsl from '../../../shaders/select-threshold.wgsl?raw';
 import { eachBlock } from '../blocks';
-import { defineKernel } from '../kernel';
+import { addTo, BLOCK, blockOf, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Trim in place between exact thresholds, ties by lowest flat index. See shaders/select-threshold.wgsl. */
@@ -20,6 +20,22 @@ export const selectThreshold = defineKernel({
     out: 'u32',
   },
   buffers: { values: 'read_write', kept: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const p = s.params;
+    const kept = k.selectThreshold(
+      s.at('values') + (p.slot + s.begin) * 4,
+      s.n,
+      p.first_block + blockOf(s),
+      p.key,
+      p.cut_block,
+      p.cut_quota,
+      p.inner_key,
+      p.inner_cut_block,
+      p.inner_cut_quota,
+    );
+    addTo(s, 'kept', p.out, kept);
+  },
   cpu({ params, u32 }) {
     const { elements, slot, first_block, key: outerKey, inner_key: innerKey, out } = params;
     const values = u32('values');

@@ -1,6 +1,6 @@
 import subtractWgsl from '../../../shaders/subtract.wgsl?raw';
 import { exact } from '../exact';
-import { defineKernel } from '../kernel';
+import { BLOCK, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** τ = W − W₀ in place, slot 0 being W₀. See shaders/subtract.wgsl. */
@@ -9,6 +9,10 @@ export const subtract = defineKernel({
   wgsl: composeWgsl(subtractWgsl),
   params: { elements: 'u32', slot: 'u32' },
   buffers: { values: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, { params, at, begin, n }) {
+    k.subtract(at('values') + (params.slot + begin) * 4, at('values') + begin * 4, n);
+  },
   cpu({ params, f32 }) {
     const values = f32('values');
     const { elements, slot } = params;

@@ -1,8 +1,8 @@
 import weightedSumWgsl from '../../../shaders/weighted-sum.wgsl?raw';
 import { exact } from '../exact';
-import { defineKernel } from '../kernel';
+import { BLOCK, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
-import { changeSquares, packWords } from './encode';
+import { changeSquares, packBlocks, packWords } from './encode';
 
 /**
  * b·a + Σ c_i · (v_i − k·a) with coefficients per group of elements, packed into the output dtype; block sums of its
@@ -28,6 +28,20 @@ export const weightedSum = defineKernel({
     packed: 'read_write',
     sums: 'read_write',
     status: 'read_write',
+  },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { slot, stride, count, anchor, per, groups } = s.params;
+    packBlocks(k, s, (at, n, merged) => {
+      const values = s.at('values') + (slot + at) * 4;
+      for (let e = 0, size = 0; e < n; e += size) {
+        const run = Math.floor((at + e) / per);
+        size = Math.min(n - e, (run + 1) * per - (at + e));
+        const table = s.at('coefficients') + (run % groups) * (count + 2) * 4;
+        k.weightedSum(values + e * 4, stride * 4, count, anchor, table, merged + e * 4, size);
+      }
+      k.changeSquares(s.at('values') + at * 4, merged, n, s.at('sums') + (at / BLOCK) * 4, SCRATCH);
+    });
   },
   cpu({ params, f32, u32 }) {
     const { elements, slot, stride, count, anchor, per, groups } = params;

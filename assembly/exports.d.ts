@@ -1,0 +1,38 @@
+/** Written by the compiler of assembly/kernels (`npx vitest run --project unit assembly -u`). Addresses are bytes. */
+declare module 'virtual:cpu-kernels' {
+  /** A WebAssembly module in base64. */
+  export const CPU_KERNELS: string;
+  export interface KernelExports {
+    absoluteSum(values: number, elements: number, sums: number, scratch: number): void;
+    activateRow(x: number, y: number, inner: number, gated: number, kind: number): void;
+    attentionMix(shares: number, sharePitch: number, rows: number, v: number, vPitch: number, keys: number, dim: number, y: number, yPitch: number): void;
+    attentionScores(q: number, qPitch: number, rows: number, k: number, kPitch: number, columns: number, dim: number, out: number, outPitch: number, scale: number, cap: number, slope: number, column: number): void;
+    capLogits(x: number, n: number, factor: number, cap: number): void;
+    changeSquares(base: number, out: number, elements: number, sums: number, scratch: number): void;
+    combine(values: number, stride: number, models: number, elements: number, coefficients: number, election: number, zeroNegative: number, lambda: number, extreme: number, out: number, stats: number, scratch: number): void;
+    countEqual(values: number, elements: number, key: number, counts: number): void;
+    countWindow(values: number, elements: number, lo: number, hi: number, counts: number, list: number, room: number): void;
+    decode(raw: number, out: number, n: number, dtype: number): number;
+    difference(a: number, b: number, rows: number, cols: number, threshold: number, delta: number, sums: number, scratch: number): void;
+    encode(values: number, out: number, n: number, dtype: number): number;
+    gram(values: number, stride: number, count: number, elements: number, run: number, sums: number, scratch: number): void;
+    hasSmall(at: number, n: number): number;
+    histogram(values: number, n: number, shift: number, mask: number, prefixShift: number, prefix: number, bins: number): void;
+    inputGram(x: number, pitch: number, rows: number, width: number, s: number, first: number, end: number, scratch: number): void;
+    logSumRow(row: number, columns: number, sums: number): void;
+    lowRank(left: number, right: number, cols: number, rank: number, out: number, first: number, n: number, scale: number, add: number, small: number, scratch: number): void;
+    matmulBlock(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number, scratch: number): void;
+    matmulLine(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number): void;
+    normRow(x: number, weight: number, bias: number, y: number, width: number, centred: number, shift: number, epsilon: number): void;
+    panelProduct(panel: number, rows: number, cols: number, x: number, k4: number, y: number, small: number, scratch: number): void;
+    panelProductTransposed(panel: number, rows: number, cols: number, y: number, k4: number, z: number, small: number, scratch: number): void;
+    rankDigit(values: number, elements: number, cols: number, shift: number, isFirst: number, isLast: number, orderIn: number, orderOut: number, scratch: number): void;
+    sampleKeys(values: number, n: number, first: number, step: number, keys: number): void;
+    selectRandom(values: number, n: number, first: number, limit: number, key0: number, key1: number, scratch: number): number;
+    selectRank(values: number, n: number, first: number, ranks: number, table: number, cols: number, key0: number, key1: number, scratch: number): number;
+    selectThreshold(values: number, elements: number, firstBlock: number, outerKey: number, outerCut: number, outerQuota: number, innerKey: number, innerCut: number, innerQuota: number): number;
+    softmaxLine(line: number, columns: number, first: number, end: number): void;
+    subtract(values: number, base: number, n: number): void;
+    weightedSum(values: number, stride: number, count: number, anchor: number, table: number, out: number, n: number): void;
+  }
+}
