@@ -7,7 +7,7 @@ import { findLambda } from '../src/calibration/find-lambda';
 import { calibrationChoice } from '../src/calibration/plan-problems';
 import { importanceKind, prepareImportance } from '../src/calibration/prepare';
 import type { Contributor } from '../src/calibration/readings';
-import { openPlannedWeights } from '../src/engine/planned-weights';
+import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { DEFAULT_PROTOCOL, evaluate } from '../src/evaluate/perplexity';
 import { createTokenizer } from '../src/evaluate/tokenizer';
 import { parseModelConfig } from '../src/formats/model-config';

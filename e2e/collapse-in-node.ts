@@ -4,7 +4,7 @@ import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
 import { collapsePlan, type DepthModel, depthModel } from '../src/collapse/collapse-plan';
 import type { OpenedStack } from '../src/collapse/search';
 import type { Stack } from '../src/collapse/stack';
-import { openPlannedWeights } from '../src/engine/planned-weights';
+import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { openRunner, type RunnerOptions } from '../src/forward/runner';
 import { openModel } from '../src/inputs/open-model';
 import type { ReadTensor } from '../src/inputs/read-tensor';

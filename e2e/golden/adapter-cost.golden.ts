@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { adapterPerplexity } from '../../src/engine/adapter-cost';
-import type { OpenModels } from '../../src/engine/models';
+import { adapterPerplexity } from '../../src/extract/adapter-cost';
+import type { OpenModels } from '../../src/host/models';
 import { openModel } from '../../src/inputs/open-model';
 import { findFile, type ModelFolder } from '../../src/sources/model-folder';
 import { diskFolder } from '../disk-folder';

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
-import { openPlannedWeights } from '../../src/engine/planned-weights';
+import { openPlannedWeights } from '../../src/evaluate/planned-weights';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { createTokenizer } from '../../src/evaluate/tokenizer';
 import { parseModelConfig } from '../../src/formats/model-config';

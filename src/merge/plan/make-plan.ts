@@ -1,6 +1,7 @@
 /** From a recipe to a plan: everything a run will do, from configs and headers alone. */
 import type { Recipe } from '../../formats/recipe';
 import type { Checkpoint } from '../../inputs/checkpoint';
+import { inputName } from '../../inputs/input-name';
 import type { Model } from '../../inputs/model';
 import { embeddingRows, storedEmbeddingRows } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/open-model';
@@ -20,7 +21,7 @@ import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from 
 import { checkParameterNames } from './recipe-parameters';
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
-import { finishShards, inputName } from './shards';
+import { finishShards } from './shards';
 import { stackedLayers, warnOfLayerKinds } from './stacked-layers';
 import { checkPatterns } from './tensor-choice';
 import { settleHeads } from './tied-heads';

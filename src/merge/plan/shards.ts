@@ -2,6 +2,7 @@ import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-yaml';
 import { tensorBytes } from '../../formats/safetensors-header';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
+import { inputName } from '../../inputs/input-name';
 import type { ShardPlan } from '../../write/shard-plan';
 import { AMALGAM_VERSION } from '../version';
 import type { Plan, TensorPlan } from './plan';
@@ -49,11 +50,6 @@ function shardName(index: number, count: number): string {
   if (count === 1) return 'model.safetensors';
   const digits = (n: number) => String(n).padStart(5, '0');
   return `model-${digits(index + 1)}-of-${digits(count)}.safetensors`;
-}
-
-/** How the metadata and the report name an input file. */
-export function inputName(folder: string, file: string): string {
-  return `${folder}/${file}`;
 }
 
 /**

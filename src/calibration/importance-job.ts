@@ -1,0 +1,88 @@
+/** The masks of a recipe's contributors as files: for other tools, and to look at. */
+
+import { AmalgamError } from '../errors';
+import { buildSafetensorsHeader, type PlannedTensor } from '../formats/safetensors-write';
+import type { OpenModels } from '../host/models';
+import { methodById } from '../merge/methods';
+import type { Plan } from '../merge/plan/plan';
+import { requireClean } from '../merge/plan/require-clean';
+import { requirePrepared } from '../merge/tensor/prepared';
+import type { ImportanceReport, ImportanceRequest } from '../reports/importance';
+import type { Progress } from '../reports/job';
+import { openDestination } from '../write/open-destination';
+import { writeText } from '../write/write-text';
+import { aheadMessage, workAhead } from './job';
+import { importanceKind } from './prepare';
+
+/**
+ * Works out the masks of a plan and writes `masks.safetensors`, a tensor of bytes [rows, ⌈cols/8⌉] for every mask with
+ * the lowest bit first, or `<name>` in f32 with what compensation made of the kept changes; and `importance.json`.
+ * @throws AmalgamError `PlanHasErrors`, `Usage` for a recipe without importance, and what working ahead and writing throw
+ */
+export async function runImportance(
+  request: ImportanceRequest,
+  plan: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<ImportanceReport> {
+  requireClean(plan);
+  if (importanceKind(plan, methodById) !== 'selection') {
+    throw new AmalgamError('Usage', 'The recipe asks for no importance.', 'Set selector: importance.');
+  }
+  const destination = await openDestination(request.destination);
+  try {
+    const ahead = await workAhead(plan, {
+      models,
+      engine: request.engine,
+      signal,
+      onProgress: (progress) => onProgress(aheadMessage(progress)),
+    });
+    const report = ahead!.report.importance!;
+    const prepared = requirePrepared(ahead!.prepared, 'the report');
+    const entries = plan.tensors.flatMap(({ name, shape, models: contributors }) =>
+      contributors.flatMap(({ id }) => {
+        const selection = prepared.selection(name, id);
+        const prefix = contributors.length > 1 ? `${id}/` : '';
+        return selection ? [{ name: `${prefix}${name}`, shape, selection }] : [];
+      }),
+    );
+    const planned = entries.map(({ name, shape, selection }): PlannedTensor => {
+      const [rows, cols] = shape as [number, number];
+      if (selection.kind === 'values') {
+        return { name, dtype: 'F32', shape, byteLength: rows * cols * 4 };
+      }
+      const rowBytes = Math.ceil(cols / 8);
+      return { name, dtype: 'U8', shape: [rows, rowBytes], byteLength: rows * rowBytes };
+    });
+    const sink = await destination.create('masks.safetensors');
+    await sink.write(buildSafetensorsHeader(planned, { amalgam: 'importance' }));
+    for (const { shape, selection } of entries) {
+      const [rows, cols] = shape as [number, number];
+      if (selection.kind === 'values') {
+        const values = await selection.values(0, rows * cols);
+        await sink.write(new Uint8Array(values.buffer));
+      } else await sink.write(rowsOfBytes(await selection.mask(0, rows * cols), rows, cols));
+    }
+    await sink.close();
+    await writeText(destination, 'importance.json', `${JSON.stringify(report, null, 2)}\n`);
+    await destination.commit();
+    return report;
+  } catch (error) {
+    await destination.discard();
+    throw error;
+  }
+}
+
+/** Flat bits as rows of whole bytes, lowest bit first. */
+function rowsOfBytes(bits: Uint32Array, rows: number, cols: number): Uint8Array<ArrayBuffer> {
+  const rowBytes = Math.ceil(cols / 8);
+  const out = new Uint8Array(rows * rowBytes);
+  for (let r = 0; r < rows; r++) {
+    for (let c = 0; c < cols; c++) {
+      const e = r * cols + c;
+      out[r * rowBytes + (c >>> 3)]! |= ((bits[e >>> 5]! >>> (e & 31)) & 1) << (c & 7);
+    }
+  }
+  return out;
+}

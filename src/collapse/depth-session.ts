@@ -1,0 +1,123 @@
+/** A model opened to be looked at layer by layer: engine, weights within reach, calibration tokens. */
+
+import type { Backend } from '../backend/backend';
+import { openPlannedWeights } from '../evaluate/planned-weights';
+import { plannedTokenizer } from '../evaluate/running-model';
+import type { Tokenizer } from '../evaluate/tokenizer';
+import type { Sequence } from '../forward/chunk';
+import { openRunner } from '../forward/runner';
+import type { OpenModels } from '../host/models';
+import type { ProgressMeter } from '../host/progress-meter';
+import { type Inputs, openInputs } from '../host/weight-inputs';
+import type { Plan } from '../merge/plan/plan';
+import { requireClean } from '../merge/plan/require-clean';
+import type { Calibration, CalibrationFacts, CollapseProgress, CollapseStep } from '../reports/collapse';
+import { bytesToDownload } from '../store/cached-source';
+import { calibrationFacts, cutTexts, DEFAULT_WINDOW } from './calibration';
+import { collapsePlan, type DepthModel, depthModel } from './collapse-plan';
+import type { OpenedStack, SearchOptions } from './search';
+import type { Stack } from './stack';
+
+/** The model of a clean copy plan. @throws what `requireClean` and `depthModel` throw */
+export function depthModelOf(plan: Plan, models: OpenModels): DepthModel {
+  requireClean(plan);
+  return depthModel(plan, (folder, file) => models.file(folder, file).file);
+}
+
+/** The tokenizer of a model, opened when it is first needed. */
+export function lazyTokenizer(
+  model: DepthModel,
+  models: OpenModels,
+  signal: AbortSignal,
+): () => Promise<Tokenizer> {
+  let made: Promise<Tokenizer> | undefined;
+  return () => {
+    made ??= plannedTokenizer(model.plan, models, model.architecture.vocab, signal);
+    return made;
+  };
+}
+
+export interface CutCalibration {
+  sequences: Sequence[];
+  window: number;
+  facts: CalibrationFacts | null;
+}
+
+/** @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, and what the tokenizer throws */
+export async function cutCalibration(
+  calibration: Calibration | undefined,
+  tokenizer: () => Promise<Tokenizer>,
+): Promise<CutCalibration> {
+  const window = calibration?.window ?? DEFAULT_WINDOW;
+  if (!calibration) return { sequences: [], window, facts: null };
+  const texts =
+    'ids' in calibration.input
+      ? [calibration.input.ids]
+      : await encodeAll(calibration.input.texts, tokenizer);
+  const sequences = cutTexts(texts, window);
+  return { sequences, window, facts: calibrationFacts(sequences, window) };
+}
+
+async function encodeAll(texts: readonly string[], tokenizer: () => Promise<Tokenizer>): Promise<number[][]> {
+  const { prefix, encode } = await tokenizer();
+  return texts.map((text) => (text.trim() === '' ? [] : [...prefix, ...encode(text)]));
+}
+
+/** Opens the weight files, downloading what is on the Hub. Close the inputs. */
+export async function openDepthInputs(
+  { plan }: DepthModel,
+  models: OpenModels,
+  meter: ProgressMeter<CollapseProgress>,
+  signal: AbortSignal,
+): Promise<Inputs> {
+  const missing = await Promise.all(
+    plan.inputs.map(({ folder, file }) => bytesToDownload(models.file(folder, file).file)),
+  );
+  const bytes = missing.reduce((sum, length) => sum + length, 0);
+  if (bytes > 0) meter.begin('downloading', bytes, 0);
+  return openInputs(plan, models, signal, (came, name) => meter.advance(came, name));
+}
+
+/** What the search needs of this session; steps go out with the pass after them. */
+export function searchOptions(
+  model: DepthModel,
+  { sequences, window }: CutCalibration,
+  opened: { engine: Backend; inputs: Inputs },
+  meter: ProgressMeter<CollapseProgress>,
+  signal: AbortSignal,
+): SearchOptions {
+  const steps: CollapseStep[] = [];
+  return {
+    layers: model.architecture.blocks.length,
+    open: (stack) => openStack(model, stack, opened),
+    sequences,
+    window,
+    signal,
+    onStage: (stage, passes) => meter.begin(stage, 0, passes),
+    onPass: () => meter.finishTensor(...steps.splice(0)),
+    onCandidate: (step) => steps.push(step),
+  };
+}
+
+/** The model of a stack, weights computed as they are read, in the dtype they would be written in. */
+export async function openStack(
+  model: DepthModel,
+  stack: Stack,
+  { engine, inputs }: { engine: Backend; inputs: Inputs },
+): Promise<OpenedStack> {
+  const { plan, config } = collapsePlan(model, stack);
+  const weights = await openPlannedWeights(plan, engine, inputs.read, false);
+  try {
+    const runner = openRunner(engine, config.architecture, weights);
+    return {
+      runner,
+      close() {
+        runner.close();
+        weights.close();
+      },
+    };
+  } catch (error) {
+    weights.close();
+    throw error;
+  }
+}

@@ -1,0 +1,303 @@
+/** Collapsing layers, from a reference to a committed checkpoint; and only measuring what could be collapsed. */
+
+import type { Backend } from '../backend/backend';
+import { tokenize } from '../evaluate/job';
+import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../evaluate/perplexity';
+import type { Tokenizer } from '../evaluate/tokenizer';
+import { DEFAULT_SHARD_BYTES } from '../formats/recipe';
+import { SHARD_INDEX } from '../formats/shard-index';
+import { openBackend } from '../host/backends';
+import type { OpenModels } from '../host/models';
+import { type ProgressMeter, progressMeter } from '../host/progress-meter';
+import type { Inputs } from '../host/weight-inputs';
+import { inputName } from '../inputs/input-name';
+import { methodById } from '../merge/methods';
+import type { Plan } from '../merge/plan/plan';
+import { planShards } from '../merge/plan/shards';
+import { dataBytes, hashInputs, writeIndex, writeSmallFiles } from '../merge/run/output-files';
+import { runPlan } from '../merge/run/run';
+import { AMALGAM_VERSION } from '../merge/version';
+import type {
+  CollapseProgress,
+  CollapseReport,
+  CollapseRequest,
+  MeasureDepthReport,
+  MeasureDepthRequest,
+} from '../reports/collapse';
+import type { Destination, WrittenShard } from '../write/destination';
+import { openDestination } from '../write/open-destination';
+import { ShardWriter } from '../write/shard-writer';
+import { collapseCard } from './collapse-card';
+import { type CollapsePlan, collapsePlan, type DepthModel } from './collapse-plan';
+import { collapseNotes } from './collapse-words';
+import {
+  cutCalibration,
+  depthModelOf,
+  lazyTokenizer,
+  openDepthInputs,
+  openStack,
+  searchOptions,
+} from './depth-session';
+import { checkPlanner, findStack, leastLayers, settledPlanner, surveyDepth } from './search';
+import { type CollapseKind, removedLayers, removeLayers, type Stack, wholeStack } from './stack';
+
+/**
+ * Block influence, angular distances and, where asked for, the similarity curve of a model.
+ *
+ * @param whole the plan of copying the model
+ * @throws AmalgamError `PlanHasErrors`, `ArchitectureUnsupported`, `TextEmpty`, `TextTooShort`, `Cancelled`, and what sources,
+ *   engine and running throw
+ */
+export async function runMeasureDepth(
+  request: MeasureDepthRequest,
+  whole: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CollapseProgress) => void,
+): Promise<MeasureDepthReport> {
+  const begin = performance.now();
+  const model = depthModelOf(whole, models);
+  const calibration = await cutCalibration(request.calibration, lazyTokenizer(model, models, signal));
+  let engine: Backend | undefined;
+  let inputs: Inputs | undefined;
+  const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
+  try {
+    engine = await openBackend(request.engine);
+    inputs = await openDepthInputs(model, models, meter, signal);
+    const options = searchOptions(model, calibration, { engine, inputs }, meter, signal);
+    const { measure, curve } = await surveyDepth(request.curve, options);
+    meter.flush();
+    return {
+      model: request.model,
+      engine: engine.kind,
+      adapter: engine.adapter,
+      seconds: (performance.now() - begin) / 1000,
+      layers: options.layers,
+      calibration: calibration.facts!,
+      ...measure,
+      ...(curve && { curve }),
+    };
+  } finally {
+    inputs?.close();
+    engine?.close();
+  }
+}
+
+/**
+ * Collapses layers and writes the shallower model. Whatever fails, the destination is discarded.
+ *
+ * @param whole the plan of copying the model
+ * @throws AmalgamError `PlanHasErrors`, `ArchitectureUnsupported`, `Usage`, `NothingToCollapse`, `TextEmpty`,
+ *   `TextTooShort`, `NonFinite`, `Cancelled`, and what sources, engine and destination throw
+ */
+export async function runCollapse(
+  request: CollapseRequest,
+  whole: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CollapseProgress) => void,
+): Promise<CollapseReport> {
+  const begin = performance.now();
+  const model = depthModelOf(whole, models);
+  const layers = model.architecture.blocks.length;
+  const planner = settledPlanner(request.planner, layers);
+  const kind: CollapseKind = {
+    variant: request.variant ?? (planner.kind === 'laco' ? 'rdsc' : 'drop'),
+    parts: request.parts ?? 'linear',
+  };
+  checkPlanner(planner, kind, layers, request.calibration !== undefined);
+  if (planner.kind === 'manual') collapsePlan(model, removeLayers(layers, planner.remove, kind));
+  const tokenizer = lazyTokenizer(model, models, signal);
+  const calibration = await cutCalibration(request.calibration, tokenizer);
+  const evaluation = await evaluationInput(request, tokenizer);
+  let engine: Backend | undefined;
+  let inputs: Inputs | undefined;
+  let destination: Destination | undefined;
+  const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
+  try {
+    // what can refuse does so before anything is downloaded
+    engine = await openBackend(request.engine);
+    destination = await openDestination(request.destination);
+    inputs = await openDepthInputs(model, models, meter, signal);
+    const opened = { engine, inputs };
+    const found = await findStack(planner, kind, searchOptions(model, calibration, opened, meter, signal));
+    const { stack } = found;
+    const perplexity = evaluation && (await measureCost(evaluation, model, stack, opened, meter, signal));
+    const collapsed = collapsePlan(model, stack);
+    const facts = {
+      model: request.model,
+      engine: engine.kind,
+      adapter: engine.adapter,
+      version: AMALGAM_VERSION,
+      planner,
+      ...kind,
+      layers: { before: layers, after: stack.length },
+      parameters: { before: parametersOf(whole), after: parametersOf(collapsed.plan) },
+      removed: removedLayers(stack, layers),
+      stack: [...stack],
+      steps: found.steps,
+      measure: found.measure,
+      calibration: calibration.facts,
+      similarity: found.similarity,
+      perplexity,
+      notes: collapseNotes(
+        planner,
+        stack,
+        model.architecture,
+        collapsed.config.spelledOut,
+        leastLayers(planner, layers),
+      ),
+    };
+    const hashes = await hashInputs(collapsed.plan.inputs, models, inputs, signal, {
+      begin: (bytes) => meter.begin('hashing', bytes, 0),
+      advance: (bytes, name) => meter.advance(bytes, name),
+    });
+    const report = {
+      ...facts,
+      inputs: collapsed.plan.inputs.map(({ folder, file }) => ({
+        id: folder,
+        file,
+        sha256: hashes.get(inputName(folder, file))!,
+      })),
+    };
+    const card = collapseCard(report, hubModel(model, models));
+    const { shards, files } = await writeModel(collapsed, report, card, request, {
+      engine,
+      inputs,
+      destination,
+      models,
+      meter,
+      signal,
+    });
+    await destination.commit();
+    meter.flush();
+    return {
+      ...report,
+      seconds: (performance.now() - begin) / 1000,
+      stages: meter.stages(),
+      shards: shards.map(({ file, bytes, sha256 }) => ({ file, bytes, sha256 })),
+      files,
+    };
+  } catch (error) {
+    await destination?.discard();
+    throw error;
+  } finally {
+    inputs?.close();
+    engine?.close();
+  }
+}
+
+/** The text perplexity is measured on: the one given, else the calibration's; none where there is neither. */
+async function evaluationInput(
+  { evaluation, calibration }: CollapseRequest,
+  tokenizer: () => Promise<Tokenizer>,
+): Promise<EvaluateInput | null> {
+  if (evaluation === null) return null;
+  const input =
+    evaluation ??
+    (calibration &&
+      ('ids' in calibration.input ? calibration.input : { text: calibration.input.texts.join('\n\n') }));
+  if (!input) return null;
+  if ('ids' in input) return { ids: input.ids, bos: null };
+  return tokenize(input.text, await tokenizer());
+}
+
+/** Perplexity of the original and of the collapsed model. */
+async function measureCost(
+  input: EvaluateInput,
+  model: DepthModel,
+  stack: Stack,
+  opened: { engine: Backend; inputs: Inputs },
+  meter: ProgressMeter<CollapseProgress>,
+  signal: AbortSignal,
+): Promise<NonNullable<CollapseReport['perplexity']>> {
+  meter.begin('evaluating', 0, 0);
+  const measure = async (of: Stack, title: string) => {
+    const { runner, close } = await openStack(model, of, opened);
+    try {
+      return await evaluate(runner, input, DEFAULT_PROTOCOL, {
+        signal,
+        onProgress: ({ tokensDone, tokens }) =>
+          meter.advance(0, `${title}, ${Math.floor((100 * tokensDone) / tokens)} %`),
+      });
+    } finally {
+      close();
+    }
+  };
+  return {
+    before: await measure(wholeStack(model.architecture.blocks.length), 'original'),
+    after: await measure(stack, 'collapsed'),
+  };
+}
+
+interface WriteTools {
+  engine: Backend;
+  inputs: Inputs;
+  destination: Destination;
+  models: OpenModels;
+  meter: ProgressMeter<CollapseProgress>;
+  signal: AbortSignal;
+}
+
+/** Small files and card, then shards; the index last. */
+async function writeModel(
+  { plan }: CollapsePlan,
+  report: Pick<CollapseReport, 'model' | 'planner' | 'variant' | 'parts' | 'stack' | 'inputs'>,
+  card: string,
+  { shardBytes = DEFAULT_SHARD_BYTES, tileElements }: CollapseRequest,
+  { engine, inputs, destination, models, meter, signal }: WriteTools,
+): Promise<{ shards: WrittenShard[]; files: string[] }> {
+  const { model, planner, variant, parts, stack } = report;
+  const hashes = Object.fromEntries(
+    report.inputs.map(({ id, file, sha256 }) => [inputName(id, file), sha256]),
+  );
+  const metadata = {
+    format: 'pt',
+    amalgam_collapse: JSON.stringify({ model, planner, variant, parts, stack }),
+    amalgam_version: AMALGAM_VERSION,
+    amalgam_inputs: JSON.stringify(hashes),
+  };
+  const shardPlans = planShards(plan.tensors, metadata, shardBytes);
+  const extras = [...plan.extras, { path: 'README.md', content: { text: card } }];
+  await writeSmallFiles(extras, models, destination, signal);
+  meter.begin('writing', dataBytes(shardPlans), plan.tensors.length);
+  const { shards } = await runPlan<WrittenShard>({
+    plan,
+    shards: shardPlans,
+    engine,
+    methods: methodById,
+    read: inputs.read,
+    signal,
+    ...(tileElements === undefined ? {} : { tileElements }),
+    openShard: async (shard) => {
+      const writer = await ShardWriter.open(destination, shard);
+      return {
+        async append(bytes) {
+          const started = performance.now();
+          await writer.append(bytes);
+          meter.spend('write', (performance.now() - started) / 1000);
+        },
+        finish: () => writer.finish(),
+        abort: () => writer.abort(),
+      };
+    },
+    onWait: (seconds) => meter.spend('read', seconds),
+    onTensor: () => meter.finishTensor(),
+    onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
+  });
+  if (shards.length > 1) await writeIndex(destination, shardPlans);
+  const files = extras.map(({ path }) => path);
+  return { shards, files: shards.length > 1 ? [...files, SHARD_INDEX] : files };
+}
+
+function parametersOf(plan: Plan): number {
+  return plan.tensors.reduce((sum, { elements }) => sum + elements, 0);
+}
+
+/** The original's id where it is on the Hub. */
+function hubModel({ plan }: DepthModel, models: OpenModels): string | undefined {
+  const input = plan.inputs[0];
+  if (!input) return undefined;
+  const { origin } = models.file(input.folder, input.file).folder;
+  return origin.kind === 'hub' ? origin.repo : undefined;
+}

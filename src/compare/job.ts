@@ -1,0 +1,109 @@
+/** One comparison from two references to a report and, where there is a destination, its files. */
+
+import type { Backend } from '../backend/backend';
+import { AmalgamError } from '../errors';
+import { openBackend, openMergeBackends } from '../host/backends';
+import type { OpenModels } from '../host/models';
+import { progressMeter, secondsOf } from '../host/progress-meter';
+import type { Inputs } from '../host/weight-inputs';
+import type { CompareProgress, CompareReport, CompareRequest } from '../reports/compare';
+import type { Destination } from '../write/destination';
+import { openDestination } from '../write/open-destination';
+import { writeText } from '../write/write-text';
+import { comparingLanes } from './compare-lanes';
+import { compareModels } from './compare-models';
+import { bytesToCompare, requireShared } from './compare-tensors';
+import { openBoth, openBothFiles } from './pair-inputs';
+import { reportFiles } from './report-files';
+import { DEFAULT_THRESHOLD } from './tensor-difference';
+import { pairElements, pairTensors, type TensorPair } from './tensor-pairs';
+
+const DEFAULT_TOP = 20;
+
+/**
+ * Compares two models. Whatever fails, the destination is discarded.
+ * @throws AmalgamError `Usage`, `NothingToCompare`, `Cancelled`, and what sources, engine and destination throw
+ */
+export async function runCompare(
+  request: CompareRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CompareProgress) => void,
+): Promise<CompareReport> {
+  const { threshold = DEFAULT_THRESHOLD, top = DEFAULT_TOP, loraAnalysis = true, seed = 0 } = request;
+  checkNumbers(threshold, top);
+  const sides = await openBoth(request, models);
+  const pairs = pairTensors(sides.base, sides.tuned);
+  requireShared(sides.base, sides.tuned, pairs);
+  let engines: Backend[] = [];
+  let other: Backend | undefined;
+  let inputs: Inputs | undefined;
+  let destination: Destination | undefined;
+  const meter = progressMeter<CompareProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
+  try {
+    // what can refuse does so before anything is downloaded
+    // one engine alone where two are timed beside each other
+    engines = request.timeEngines
+      ? [await openBackend(request.engine)]
+      : await openMergeBackends(request.engine, elementsOf(pairs.shared), lanesFor(pairs.shared));
+    const [engine, ...lanes] = engines as [Backend, ...Backend[]];
+    if (request.timeEngines) other = await openBackend(engine.kind === 'cpu' ? 'webgpu' : 'cpu');
+    destination = request.destination && (await openDestination(request.destination));
+    const opened = await openBothFiles(sides, models, meter, signal);
+    inputs = opened.inputs;
+    meter.begin('comparing', bytesToCompare(pairs), pairs.shared.length);
+    const comparison = await compareModels(
+      {
+        base: sides.base,
+        tuned: sides.tuned,
+        engine,
+        lanes,
+        ...(other ? { other } : {}),
+        read: opened.read,
+        threshold,
+        loraAnalysis,
+        seed,
+        ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
+        signal,
+        onTensor: (difference) => meter.finishTensor(difference),
+        onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
+      },
+      sides.notes,
+      top,
+    );
+    const files: string[] = [];
+    if (destination) {
+      for (const { path, text } of reportFiles(comparison)) {
+        await writeText(destination, path, text());
+        files.push(path);
+      }
+      await destination.commit();
+    }
+    meter.flush();
+    return { ...comparison.report, stages: meter.stages(), files };
+  } catch (error) {
+    await destination?.discard();
+    throw error;
+  } finally {
+    inputs?.close();
+    for (const engine of engines) engine.close();
+    other?.close();
+  }
+}
+
+function elementsOf(pairs: readonly TensorPair[]): number {
+  return pairs.reduce((sum, pair) => sum + pairElements(pair), 0);
+}
+
+function lanesFor(pairs: readonly TensorPair[]): number {
+  return comparingLanes(pairs, navigator.hardwareConcurrency);
+}
+
+function checkNumbers(threshold: number, top: number): void {
+  if (threshold >= 0 && Number.isFinite(threshold) && Number.isSafeInteger(top) && top >= 0) return;
+  throw new AmalgamError(
+    'Usage',
+    `A threshold of ${threshold} and a table of ${top} rows cannot be meant.`,
+    'Give a threshold from 0 and a whole number of rows.',
+  );
+}

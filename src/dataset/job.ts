@@ -1,0 +1,139 @@
+/** Datasets on the Hub as texts to measure on. */
+
+import { AmalgamError } from '../errors';
+import type { DatasetColumns, DatasetFacts, DatasetRequest, DatasetText } from '../reports/dataset';
+import type { RunningProgress } from '../reports/evaluate';
+import { type HubDataset, openHubDataset } from '../sources/hub-dataset';
+import type { Hub } from '../sources/hub-request';
+import type { ModelFile, ModelFolder } from '../sources/model-folder';
+import type { OpenSource } from '../store/blob-source';
+import { openCached, openForHeader } from '../store/cached-source';
+import { readText, textColumns } from './read-text';
+import { textKind } from './text-kind';
+
+/** A file up to this size is downloaded whole, verified and kept; of a larger one the parts needed are read in place. */
+const KEPT_BYTES = 64 << 20;
+/** Characters taken where no number is asked for, and the most there can be. */
+const DEFAULT_CHARACTERS = 200_000;
+const MOST_CHARACTERS = 20_000_000;
+
+export interface Datasets {
+  open(idOrUrl: string, signal?: AbortSignal): Promise<DatasetFacts>;
+  columns(ref: string, path: string, signal?: AbortSignal): Promise<DatasetColumns>;
+  read(
+    request: DatasetRequest,
+    signal: AbortSignal,
+    onProgress: (progress: RunningProgress) => void,
+  ): Promise<DatasetText>;
+}
+
+/** The datasets opened in this session, by `owner/name@commit`. */
+export function openDatasets(hub: () => Hub): Datasets {
+  const opened = new Map<string, HubDataset>();
+  const add = async (idOrUrl: string, signal?: AbortSignal) => {
+    const dataset = await openHubDataset(hub(), idOrUrl, signal);
+    const ref = `${dataset.id}@${dataset.commit}`;
+    opened.set(ref, dataset);
+    return { ref, dataset };
+  };
+  const find = async (ref: string, path: string, signal?: AbortSignal) => {
+    const known = opened.get(ref);
+    const { ref: pinned, dataset } = known ? { ref, dataset: known } : await add(ref, signal);
+    const file = dataset.files.find((f) => f.path === path);
+    if (file) return { ref: pinned, dataset, file, name: `${dataset.id}: ${path}` };
+    throw new AmalgamError(
+      'NotFound',
+      `The dataset ${dataset.id} has no file “${path}”.`,
+      'Open the dataset and choose one of its files.',
+    );
+  };
+
+  return {
+    async open(idOrUrl, signal) {
+      const { ref, dataset } = await add(idOrUrl, signal);
+      const files = dataset.files.flatMap(({ path, byteLength }) => {
+        const kind = textKind(path);
+        return kind ? [{ path, bytes: byteLength, format: kind.format }] : [];
+      });
+      if (files.length === 0) {
+        throw new AmalgamError(
+          'DatasetUnsupported',
+          `The dataset ${dataset.id} has no file that is read as text here: no .parquet, .jsonl, .json or .txt.`,
+          'Try its branch refs/convert/parquet (write it behind an @), where the Hub keeps most datasets as parquet.',
+        );
+      }
+      const { id, commit, license } = dataset;
+      return { ref, id, commit, files, ...(license === undefined ? {} : { license }) };
+    },
+    async columns(ref, path, signal) {
+      const { dataset, file, name } = await find(ref, path, signal);
+      return withSource(await openForHeader(folderOf(dataset), file, signal), (source) =>
+        textColumns(source, name, path, signal),
+      );
+    },
+    async read({ ref, path, column, rows, characters = DEFAULT_CHARACTERS }, signal, onProgress) {
+      checkAmount(rows, characters);
+      const { ref: pinned, dataset, file, name } = await find(ref, path, signal);
+      const range = {
+        characters,
+        ...(column === undefined ? {} : { column }),
+        ...(rows === undefined ? {} : { rows }),
+      };
+      const source = await openData(dataset, file, signal, onProgress);
+      const read = await withSource(source, (s) => readText(s, name, path, range, signal));
+      return { ...read, ref: pinned, path };
+    },
+  };
+}
+
+async function openData(
+  dataset: HubDataset,
+  file: ModelFile,
+  signal: AbortSignal,
+  onProgress: (progress: RunningProgress) => void,
+): Promise<OpenSource> {
+  const folder = folderOf(dataset);
+  const begun = performance.now();
+  const tell = (done: number, total: number) => {
+    const rate = done / Math.max(1e-9, (performance.now() - begun) / 1000);
+    const secondsLeft = rate > 0 ? (total - done) / rate : null;
+    onProgress({ stage: 'downloading', done, total, rate, secondsLeft });
+  };
+  if (file.byteLength <= KEPT_BYTES) {
+    return openCached(folder, file, { signal, onBytes: (bytes) => tell(bytes, file.byteLength) });
+  }
+  const source = await openForHeader(folder, file, signal);
+  let done = 0;
+  return {
+    ...source,
+    async read(begin, end, readSignal) {
+      const bytes = await source.read(begin, end, readSignal);
+      done += bytes.length;
+      // how much of the file will be needed is not known before it is read
+      tell(done, file.byteLength);
+      return bytes;
+    },
+  };
+}
+
+async function withSource<T>(source: OpenSource, use: (source: OpenSource) => Promise<T>): Promise<T> {
+  try {
+    return await use(source);
+  } finally {
+    source.close();
+  }
+}
+
+function folderOf({ id, commit, files }: HubDataset): ModelFolder {
+  return { path: id, origin: { kind: 'hub', repo: id, revision: commit, commit }, files };
+}
+
+function checkAmount(rows: number | undefined, characters: number): void {
+  const whole = (n: number) => Number.isInteger(n) && n >= 1;
+  if ((rows === undefined || whole(rows)) && whole(characters) && characters <= MOST_CHARACTERS) return;
+  throw new AmalgamError(
+    'Usage',
+    `${rows ?? 'All'} rows and ${characters} characters cannot be read.`,
+    `Choose whole numbers from 1, and at most ${MOST_CHARACTERS} characters.`,
+  );
+}

@@ -1,0 +1,67 @@
+import { AmalgamError } from '../errors';
+import type { GenerateReport, GenerateRequest } from '../reports/evaluate';
+import { renderChat } from './chat-template';
+import { generate, WRITING_RESIDENT_BYTES } from './generate';
+import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
+
+/**
+ * Continues a prompt; the text goes out with the progress as it comes.
+ * @throws AmalgamError `TokenizerUnsupported` (no chat template), `TextEmpty`, `ContextTooLong`, `NonFinite`, `Cancelled`, and what opening throws
+ */
+export async function runGeneration(
+  request: GenerateRequest,
+  options: RunningOptions,
+): Promise<GenerateReport> {
+  const { maxTokens, temperature, topP, seed } = request;
+  const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
+  try {
+    const tokenizer = await model.tokenizer();
+    const stream = tokenizer.stream();
+    const begun = performance.now();
+    const secondsSince = () => (performance.now() - begun) / 1000;
+    let text = '';
+    const tell = (done: number, more: string) => {
+      text += more;
+      const rate = done / Math.max(1e-9, secondsSince());
+      const secondsLeft = (maxTokens - done) / rate;
+      options.onProgress({ stage: 'running', done, total: maxTokens, rate, secondsLeft, text: more });
+    };
+    const prompt = request.chat
+      ? tokenizer.encode(await chatPrompt(model, request.prompt))
+      : [...tokenizer.prefix, ...tokenizer.encode(request.prompt)];
+    const [generated] = await generate(model.runner, [prompt], {
+      maxTokens,
+      sampling: { temperature, topP, seed },
+      stop: model.ends,
+      signal: options.signal,
+      onToken: ({ index, id }) => tell(index + 1, stream.push(id)),
+    });
+    const { ids, ended } = generated!;
+    tell(ids.length, stream.end());
+    const seconds = secondsSince();
+    const { engine } = model.runner;
+    return {
+      text,
+      ids,
+      ended,
+      tokensPerSecond: seconds > 0 ? ids.length / seconds : 0,
+      engine: engine.kind,
+      adapter: engine.adapter,
+      seconds,
+      peakBytes: model.engine.peakBytes,
+    };
+  } finally {
+    model.close();
+  }
+}
+
+/** What a user says, in the model's template; the template itself writes what stands in front (BOS). */
+async function chatPrompt(model: RunningModel, content: string): Promise<string> {
+  const chat = await model.chatTemplate();
+  if (chat) return renderChat(chat.template, [{ role: 'user', content }], chat.tokens);
+  throw new AmalgamError(
+    'TokenizerUnsupported',
+    'The model has no chat template.',
+    'Give the beginning of a text instead, for the model to continue.',
+  );
+}

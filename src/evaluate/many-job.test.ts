@@ -1,0 +1,181 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test, vi } from 'vitest';
+import { diskFolder } from '../../e2e/disk-folder';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { localPort } from '../backend/cpu/local-port.test.support';
+import { createThreadBackend } from '../backend/cpu/thread-backend';
+import type { Recipe } from '../formats/recipe';
+import { openModels } from '../host/models';
+import { methodById } from '../merge/methods';
+import { makePlan } from '../merge/plan/make-plan';
+import { requireClean } from '../merge/plan/require-clean';
+import type { EvaluateManyRequest, EvaluateReport, RunTarget } from '../reports/evaluate';
+import { allKernels } from '../worker/all-kernels';
+import { runEvaluation } from './job';
+import { runEvaluations } from './many-job';
+
+const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
+const text = readFileSync(join(SAMPLES, 'texts/common.eval.txt'), 'utf8').slice(0, 240);
+const other = readFileSync(join(SAMPLES, 'texts/kitchen.eval.txt'), 'utf8').slice(0, 120);
+
+async function sampleModels() {
+  const models = openModels(() => ({ url: 'https://hub.invalid' }));
+  for (const name of ['base', 'kitchen', 'harbour', 'workshop']) {
+    await models.add(await diskFolder(`samples/${name}`, join(SAMPLES, name)), `samples/${name}`);
+  }
+  return models;
+}
+
+const merge = (mergeMethod: string, parameters = {}): RunTarget => ({
+  recipe: {
+    mergeMethod,
+    baseModel: 'samples/base',
+    models: ['samples/base+samples/kitchen', 'samples/base+samples/harbour', 'samples/workshop'].map(
+      (model) => ({
+        model,
+        parameters: { weight: 0.5 },
+      }),
+    ),
+    parameters,
+    amalgam: {},
+  } as Recipe,
+});
+const copyOf = (model: string): Recipe => ({
+  mergeMethod: 'passthrough',
+  models: [{ model, parameters: {} }],
+  parameters: {},
+  amalgam: {},
+});
+const TIES = merge('ties', { density: 0.3 });
+const ARITHMETIC = merge('task_arithmetic');
+const DARE = merge('dare_ties', { density: 0.5 });
+
+async function many(
+  targets: RunTarget[],
+  change: Partial<EvaluateManyRequest> = {},
+  signal = new AbortController().signal,
+  onProgress = vi.fn(),
+) {
+  const models = await sampleModels();
+  const plan = async (target: RunTarget) => {
+    const recipe = 'recipe' in target ? target.recipe : copyOf(target.model);
+    const made = await makePlan(recipe, (ref) => models.open(ref), methodById);
+    requireClean(made);
+    return { plan: made, exact: 'model' in target };
+  };
+  const request = {
+    targets,
+    inputs: [{ text }, { text: other }],
+    window: 64,
+    stride: 32,
+    engine: 'cpu' as const,
+    ...change,
+  };
+  const report = await runEvaluations(request, { plan, models, signal, onProgress });
+  const alone = async (target: RunTarget, input: { text: string }) =>
+    runEvaluation(
+      { target, input, window: 64, stride: 32, engine: 'cpu' },
+      { ...(await plan(target)), models, engine: 'cpu', signal, onProgress },
+    );
+  return { report, alone, onProgress };
+}
+
+const values = ({ outcomes }: { outcomes: ({ report: EvaluateReport } | { error: unknown })[] }) =>
+  outcomes.map((o) => ('report' in o ? o.report.meanNll : o.error));
+
+/** Threads of the processor that the next evaluation has beside this one. */
+const threads = vi.hoisted(() => ({ count: 0 }));
+vi.mock('../host/backends', async (load) => ({
+  ...(await load<typeof import('../host/backends')>()),
+  openEvaluationBackends: async () => {
+    const open = () =>
+      createThreadBackend(localPort(allKernels), 'a thread', { tileBytes: 2 ** 24, keptBytes: 2 ** 24 });
+    return threads.count === 0 ? [createCpuBackend()] : Array.from({ length: threads.count }, open);
+  },
+}));
+
+describe('several models side by side', { timeout: 120_000 }, () => {
+  test('give the numbers that each gives alone, text by text', async () => {
+    const targets: RunTarget[] = [{ model: 'samples/base+samples/kitchen' }, TIES, ARITHMETIC];
+    const { report, alone } = await many(targets);
+    for (const [i, target] of targets.entries()) {
+      const expected = [await alone(target, { text }), await alone(target, { text: other })];
+      expect(values(report.models[i]!)).toEqual(expected.map((e) => e.meanNll));
+    }
+    expect(report.batches).toBe(1);
+    expect(report.models.map((m) => m.bytes)).toEqual([
+      expect.any(Number),
+      expect.any(Number),
+      expect.any(Number),
+    ]);
+    expect(report.models[1]!.bytes).toBeGreaterThan(2e6);
+  });
+
+  test('give the same in threads of their own, and read no more', async () => {
+    const targets: RunTarget[] = [TIES, ARITHMETIC, DARE, { model: 'samples/base' }];
+    const one = (await many(targets)).report;
+    threads.count = 3;
+    try {
+      const three = (await many(targets)).report;
+      expect(three.models.map(values)).toEqual(one.models.map(values));
+      expect(three.bytesRead).toBe(one.bytesRead);
+      expect(three.models[0]!.outcomes[0]).toMatchObject({ report: { seconds: expect.any(Number) } });
+    } finally {
+      threads.count = 0;
+    }
+  });
+
+  test('read every byte as often as one does: once a layer, whatever their number', async () => {
+    const one = (await many([TIES])).report;
+    const three = (await many([TIES, ARITHMETIC, DARE])).report;
+    const more = (
+      await many([TIES, ARITHMETIC, DARE, { model: 'samples/base' }, { model: 'samples/workshop' }])
+    ).report;
+    expect(one.bytesRead).toBeGreaterThan(5e6);
+    expect(three.bytesRead).toBe(one.bytesRead);
+    // a plain model needs but some rows of the embedding, which the merges have read
+    expect(more.bytesRead).toBe(one.bytesRead);
+    // one layer on the device at a time, whoever is at work; only the streams add up
+    expect(three.peakBytes).toBeLessThan(one.peakBytes * 2);
+  });
+
+  test('a model that cannot be run, and a text that cannot be scored, are errors in their place', async () => {
+    // an adapter without its base
+    const { report } = await many([TIES, { model: 'samples/kitchen' }, ARITHMETIC], {
+      inputs: [{ text }, { text: '' }, { ids: [1, 99_999] }],
+    });
+    const codes = report.models.map(({ outcomes }) =>
+      outcomes.map((o) => ('error' in o ? o.error.code : 'measured')),
+    );
+    expect(codes[0]![0]).toBe('measured');
+    expect(codes[0]!.slice(1)).toEqual([expect.stringMatching(/^Text/), 'TokenOutOfRange']);
+    expect(codes[2]).toEqual(codes[0]);
+    expect(codes[1]).toHaveLength(3);
+    expect(codes[1]).not.toContain('measured');
+    expect(report.models[1]!.bytes).toBeNull();
+  });
+
+  test('tell progress with rate and time left, and stop when asked', async () => {
+    const { onProgress } = await many([TIES, ARITHMETIC]);
+    const running = onProgress.mock.calls.map(([p]) => p).filter((p) => p.stage === 'running');
+    expect(running.at(-1)).toMatchObject({ done: running[0].total, secondsLeft: 0 });
+    expect(running.every((p, i) => i === 0 || p.done >= running[i - 1].done)).toBe(true);
+    // a batch that is done is handed over at once: stopping the next one does not lose it
+    const finished = running.flatMap((p) => p.finished ?? []);
+    expect(finished.map(({ index, model }) => [index, model.outcomes.length])).toEqual([
+      [0, 2],
+      [1, 2],
+    ]);
+    const stop = new AbortController();
+    const stopped = many(
+      [TIES, ARITHMETIC],
+      {},
+      stop.signal,
+      vi.fn(({ stage }) => stage === 'running' && stop.abort()),
+    );
+    await expect(stopped).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(many([])).rejects.toMatchObject({ code: 'Usage' });
+  });
+});

@@ -1,0 +1,200 @@
+/** A model made ready to run: its plan, its weights as they are read, its tokenizer. */
+import { type CountedBackend, countedBackend } from '../backend/counted-backend';
+import { AmalgamError } from '../errors';
+import { type ModelConfig, parseModelConfig } from '../formats/model-config';
+import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
+import { openBackend } from '../host/backends';
+import type { OpenModels } from '../host/models';
+import { type Inputs, openInputs } from '../host/weight-inputs';
+import type { ReadTensor } from '../inputs/read-tensor';
+import type { Plan } from '../merge/plan/plan';
+import type { Prepared } from '../merge/tensor/prepared';
+import type { Architecture } from '../models/architecture';
+import { resolveArchitecture } from '../models/resolve';
+import type { BackendChoice } from '../reports/backend';
+import type { RunningProgress } from '../reports/evaluate';
+import { openCached } from '../store/cached-source';
+import { type ChatTemplate, chatTemplateOf } from './chat-template';
+import { endTokens } from './generate';
+import { openPlannedWeights } from './planned-weights';
+import { checkVocabulary, createTokenizer, type Tokenizer, tokenizerConfig } from './tokenizer';
+
+export interface RunningModel {
+  runner: Runner;
+  /** Counts everything the device holds: weights, activations, and what merging takes. */
+  engine: CountedBackend;
+  /** Ids that end a text. */
+  ends: readonly number[];
+  /** @throws AmalgamError `TokenizerUnsupported`, `TokenizerInvalid`, `VocabularyMismatch` */
+  tokenizer(): Promise<Tokenizer>;
+  /** Undefined where the model has no chat template. @throws AmalgamError `TokenizerInvalid`, `LimitExceeded` */
+  chatTemplate(): Promise<ChatTemplate | undefined>;
+  /** Gives back the device memory that merging takes, until the next layer is read. */
+  rest(): void;
+  close(): void;
+}
+
+export interface RunningOptions {
+  plan: Plan;
+  models: OpenModels;
+  engine: BackendChoice;
+  /** Keep f32 where a stored model meets its adapter: see {@link openPlannedWeights}. */
+  exact: boolean;
+  /** What was worked out ahead of the plan (ahead-job.ts). */
+  prepared?: Prepared;
+  runner?: RunnerOptions;
+  signal: AbortSignal;
+  onProgress(progress: RunningProgress): void;
+}
+
+/**
+ * Opens engine, weights and runner for a clean plan.
+ * @throws AmalgamError `NoWebGpu`, `ArchitectureUnsupported`, `TensorMissing`, and what sources and store throw
+ */
+export async function openRunningModel(options: RunningOptions): Promise<RunningModel> {
+  const { plan, models, signal } = options;
+  const engine = countedBackend(await openBackend(options.engine));
+  let inputs: Inputs | undefined;
+  const close = () => {
+    inputs?.close();
+    engine.close();
+  };
+  try {
+    const config = await plannedConfig(plan, models, signal);
+    const architecture = resolveArchitecture(config);
+    inputs = await openInputs(plan, models, signal, downloadMeter(plan.bytesToDownload, options.onProgress));
+    const model = await openModelOn(engine, { ...options, config, architecture, read: inputs.read });
+    return {
+      ...model,
+      close() {
+        model.close();
+        close();
+      },
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** A planned model to be opened on an engine, over files that are open. */
+export interface ModelToOpen {
+  plan: Plan;
+  models: OpenModels;
+  exact: boolean;
+  prepared?: Prepared;
+  signal: AbortSignal;
+  config: ModelConfig;
+  architecture: Architecture;
+  read: ReadTensor;
+  runner?: RunnerOptions;
+  /** Read no layer ahead: others read the same files in step. */
+  inStep?: boolean;
+}
+
+/** Weights and runner on an engine that stays the caller's, as its files do. @throws as {@link openRunningModel} */
+export async function openModelOn(engine: CountedBackend, model: ModelToOpen): Promise<RunningModel> {
+  const { plan, models, signal, config, architecture } = model;
+  const weights = await openPlannedWeights(plan, engine, model.read, model.exact, model.prepared);
+  try {
+    const source = model.inStep ? { ...weights, exclusive: true } : weights;
+    const runner = openRunner(engine, architecture, source, model.runner);
+    const generation = await smallText(plan, models, 'generation_config.json', signal);
+    const raw =
+      generation === undefined ? undefined : parseModelConfig(generation, 'generation_config.json').raw;
+    return {
+      runner,
+      engine,
+      ends: endTokens(raw, config.raw),
+      tokenizer: () => plannedTokenizer(plan, models, architecture.vocab, signal),
+      chatTemplate: () => plannedChatTemplate(plan, models, signal),
+      rest: () => weights.rest(),
+      close() {
+        runner.close();
+        weights.close();
+      },
+    };
+  } catch (error) {
+    weights.close();
+    throw error;
+  }
+}
+
+/**
+ * The tokenizer of a planned model.
+ * @param vocab rows of its embedding
+ * @throws AmalgamError `TokenizerUnsupported`, `TokenizerInvalid`, `VocabularyMismatch`
+ */
+export async function plannedTokenizer(
+  plan: Plan,
+  models: OpenModels,
+  vocab: number,
+  signal: AbortSignal,
+): Promise<Tokenizer> {
+  const read = (path: string) => smallText(plan, models, path, signal);
+  const [tokenizer, config] = await Promise.all([read('tokenizer.json'), read('tokenizer_config.json')]);
+  const files = {
+    ...(tokenizer === undefined ? {} : { tokenizer }),
+    ...(config === undefined ? {} : { config }),
+    hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),
+  };
+  const made = createTokenizer(files, plan.contributors[0] ?? 'the model');
+  checkVocabulary(made, vocab);
+  return made;
+}
+
+async function plannedChatTemplate(
+  plan: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+): Promise<ChatTemplate | undefined> {
+  const read = (path: string) => smallText(plan, models, path, signal);
+  const [config, file] = await Promise.all([read('tokenizer_config.json'), read('chat_template.jinja')]);
+  return chatTemplateOf(config === undefined ? {} : tokenizerConfig(config), file);
+}
+
+/** @throws AmalgamError `ArchitectureUnsupported` for a model without config.json, `ConfigInvalid` */
+export async function plannedConfig(
+  plan: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+): Promise<ModelConfig> {
+  const text = await smallText(plan, models, 'config.json', signal);
+  if (text !== undefined) return parseModelConfig(text, 'config.json');
+  throw new AmalgamError(
+    'ArchitectureUnsupported',
+    `${plan.contributors[0] ?? 'The model'} has no config.json, so nobody knows how to run it.`,
+    'It can still be merged. To run it, add the config.json of its architecture.',
+  );
+}
+
+/** A small file of the plan as text, or undefined where the plan has none. */
+async function smallText(
+  plan: Plan,
+  models: OpenModels,
+  path: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const content = plan.extras.find((e) => e.path === path)?.content;
+  if (content === undefined) return undefined;
+  if ('text' in content) return content.text;
+  const { folder, file } = models.file(content.folder, content.file);
+  const source = await openCached(folder, file, { signal });
+  try {
+    return new TextDecoder().decode(await source.read(0, source.byteLength, signal));
+  } finally {
+    source.close();
+  }
+}
+
+/** Counts what is downloaded into progress messages. */
+export function downloadMeter(
+  total: number,
+  onProgress: (progress: RunningProgress) => void,
+): (bytes: number) => void {
+  let done = 0;
+  return (bytes) => {
+    done += bytes;
+    onProgress({ stage: 'downloading', done, total, rate: 0, secondsLeft: null });
+  };
+}

@@ -1,0 +1,143 @@
+/** One extraction from two references to a committed adapter: weights, card, and the config last. */
+
+import type { Backend } from '../backend/backend';
+import { openBoth, openBothFiles } from '../compare/pair-inputs';
+import { openBackend } from '../host/backends';
+import type { OpenModels } from '../host/models';
+import { type ProgressMeter, progressMeter } from '../host/progress-meter';
+import type { Inputs } from '../host/weight-inputs';
+import type { ReadTensor } from '../inputs/read-tensor';
+import type { CompareProgress, ExtractLoraReport, ExtractLoraRequest } from '../reports/compare';
+import type { Destination, WrittenShard } from '../write/destination';
+import { openDestination } from '../write/open-destination';
+import { ShardWriter } from '../write/shard-writer';
+import { writeText } from '../write/write-text';
+import { adapterPerplexity } from './adapter-cost';
+import { type AdapterFile, readEntry } from './adapter-file';
+import { extractLora } from './extract-lora';
+import { checkExtraction } from './extract-refusals';
+import { DEFAULT_MAX_RANK } from './rank-choice';
+
+/** Whole tensors are copied in pieces of this size. */
+const COPY_BYTES = 8 * 2 ** 20;
+
+/**
+ * Extracts an adapter. Whatever fails, the destination is discarded: nothing that looks complete is left.
+ * @throws AmalgamError see {@link extractLora}; `Cancelled`, and what sources, engine and destination throw
+ */
+export async function runExtractLora(
+  request: ExtractLoraRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CompareProgress) => void,
+): Promise<ExtractLoraReport> {
+  const begin = performance.now();
+  const { base, tuned, notes } = await openBoth(request, models);
+  const choices = {
+    base,
+    tuned,
+    rank: request.rank,
+    maxRank: request.maxRank ?? DEFAULT_MAX_RANK,
+    settings: {
+      include: request.include ?? [],
+      exclude: request.exclude ?? [],
+      embeddings: request.embeddings ?? 'save',
+      vectors: request.vectors ?? 'save',
+    },
+    dtype: request.dtype ?? 'F32',
+    seed: request.seed ?? 0,
+    ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
+  } as const;
+  checkExtraction(choices);
+  let engine: Backend | undefined;
+  let inputs: Inputs | undefined;
+  let destination: Destination | undefined;
+  const meter = progressMeter<CompareProgress>(onProgress, () => engine);
+  try {
+    // what can refuse does so before anything is downloaded
+    engine = await openBackend(request.engine);
+    destination = await openDestination(request.destination);
+    const opened = await openBothFiles({ base, tuned, notes }, models, meter, signal);
+    inputs = opened.inputs;
+    const { file, card, config, report } = await extractLora(
+      {
+        ...choices,
+        engine,
+        read: opened.read,
+        signal,
+        onStage: (stage, bytes, tensors) => meter.begin(stage, bytes, tensors),
+        onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
+        onTensor: () => meter.finishTensor(),
+      },
+      notes,
+    );
+    const perplexity =
+      request.evaluation &&
+      (await measureAdapter(request.evaluation, file, config, request, report, models, meter, signal));
+    const texts = [
+      { file: 'README.md', text: card },
+      { file: 'adapter_config.json', text: config },
+    ];
+    for (const { file: path, text } of texts) await writeText(destination, path, text);
+    const weights = await writeWeights(file, destination, opened.read);
+    await destination.commit();
+    meter.flush();
+    return {
+      ...report,
+      ...(perplexity && { perplexity }),
+      seconds: (performance.now() - begin) / 1000,
+      stages: meter.stages(),
+      files: [
+        weights,
+        ...texts.map(({ file: path, text }) => ({
+          file: path,
+          bytes: new TextEncoder().encode(text).length,
+        })),
+      ],
+    };
+  } catch (error) {
+    await destination?.discard();
+    throw error;
+  } finally {
+    inputs?.close();
+    engine?.close();
+  }
+}
+
+/** @param report names both models, those of the Hub pinned */
+function measureAdapter(
+  input: NonNullable<ExtractLoraRequest['evaluation']>,
+  file: AdapterFile,
+  config: string,
+  { engine }: ExtractLoraRequest,
+  { base, finetuned }: Pick<ExtractLoraReport, 'base' | 'finetuned'>,
+  models: OpenModels,
+  meter: ProgressMeter<CompareProgress>,
+  signal: AbortSignal,
+): Promise<NonNullable<ExtractLoraReport['perplexity']>> {
+  meter.begin('evaluating', 0, 0);
+  const onProgress = (title: string, share: number) =>
+    meter.advance(0, `${title}, ${Math.floor(100 * share)} %`);
+  return adapterPerplexity(file, config, { base, finetuned, input, engine, models, signal, onProgress });
+}
+
+async function writeWeights(
+  file: AdapterFile,
+  destination: Destination,
+  read: ReadTensor,
+): Promise<WrittenShard> {
+  const writer = await ShardWriter.open(destination, file.plan);
+  try {
+    for (const entry of file.entries) {
+      // factors are made anew at each read, so they go out whole; copies may be large
+      const piece = typeof entry.content === 'function' ? entry.byteLength : COPY_BYTES;
+      for (let begin = 0; begin < entry.byteLength; begin += piece) {
+        await writer.append(await readEntry(entry, begin, Math.min(begin + piece, entry.byteLength), read));
+      }
+    }
+    return await writer.finish();
+  } catch (error) {
+    writer.abort();
+    throw error;
+  }
+}

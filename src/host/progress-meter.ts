@@ -1,0 +1,112 @@
+import type { Backend, BackendSeconds } from '../backend/backend';
+import type { Progress, StageSeconds } from '../reports/job';
+
+/** Messages go out at most this often; finished tensors wait for the next one. */
+const INTERVAL_MS = 100;
+/** The rate is taken over this much of the recent past, so that ETA follows a change of speed. */
+const WINDOW_MS = 5000;
+
+/** Progress of any job that goes through tensors: its stages, and what it reports of a finished tensor. */
+type AnyProgress = Omit<Progress, 'stage' | 'finished'> & { stage: string; finished: unknown[] };
+
+/** Collects what a job has done and reports it a few times a second. */
+export interface ProgressMeter<P extends AnyProgress = Progress> {
+  /**
+   * Begins a stage with its total of bytes and tensors.
+   * @param done what an earlier attempt has done of it
+   */
+  begin(
+    stage: P['stage'],
+    bytes: number,
+    tensors: number,
+    done?: { bytes: number; reports: P['finished'] },
+  ): void;
+  advance(bytes: number, item: string): void;
+  /** One more tensor is done; `reports` go out with the next message. */
+  finishTensor(...reports: P['finished']): void;
+  /** Adds seconds to a stage the job times itself. */
+  spend(stage: 'read' | 'write', seconds: number): void;
+  stages(): StageSeconds;
+  /** Says something the person should know, at once. */
+  tell(note: string): void;
+  /** Sends what is still waiting. */
+  flush(): void;
+}
+
+/** A meter that sends to `send`; compute stages are read off the engine, once there is one. */
+export function progressMeter<P extends AnyProgress = Progress>(
+  send: (progress: P) => void,
+  engine: () => Pick<Backend, 'seconds'> | undefined,
+  now: () => number = () => performance.now(),
+): ProgressMeter<P> {
+  const own = { read: 0, write: 0 };
+  let state = {
+    stage: 'planning' as P['stage'],
+    item: '',
+    bytesDone: 0,
+    bytes: 0,
+    tensorsDone: 0,
+    tensors: 0,
+  };
+  let finished: unknown[] = [];
+  let samples: { at: number; bytes: number }[] = [];
+  let sentAt = Number.NEGATIVE_INFINITY;
+
+  const stages = (): StageSeconds => {
+    const { upload, compute, readback } = engine()?.seconds ?? { upload: 0, compute: 0, readback: 0 };
+    return { read: own.read, upload, compute, readback, write: own.write };
+  };
+  const flush = (note?: string) => {
+    const at = now();
+    samples.push({ at, bytes: state.bytesDone });
+    samples = samples.filter((s) => at - s.at <= WINDOW_MS);
+    const first = samples[0]!;
+    const seconds = (at - first.at) / 1000;
+    const rate = seconds > 0 ? (state.bytesDone - first.bytes) / seconds : 0;
+    sentAt = at;
+    const left = state.bytes - state.bytesDone;
+    send({
+      ...state,
+      bytesPerSecond: rate,
+      secondsLeft: rate > 0 ? left / rate : null,
+      stages: stages(),
+      finished,
+      ...(note === undefined ? {} : { note }),
+    } as AnyProgress as P);
+    finished = [];
+  };
+  const tick = () => {
+    if (now() - sentAt >= INTERVAL_MS) flush();
+  };
+  return {
+    begin(stage, bytes, tensors, done = { bytes: 0, reports: [] }) {
+      const { bytes: bytesDone, reports } = done;
+      state = { stage, item: '', bytesDone, bytes, tensorsDone: reports.length, tensors };
+      finished.push(...reports);
+      samples = [];
+      flush();
+    },
+    advance(bytes, item) {
+      state.bytesDone += bytes;
+      state.item = item;
+      tick();
+    },
+    finishTensor(...reports) {
+      state.tensorsDone++;
+      finished.push(...reports);
+      tick();
+    },
+    spend(stage, seconds) {
+      own[stage] += seconds;
+    },
+    stages,
+    tell: (note) => flush(note),
+    flush: () => flush(),
+  };
+}
+
+/** What all engines have spent together: more than the time that has passed where several work at once. */
+export function secondsOf(engines: readonly Backend[]): BackendSeconds {
+  const sum = (stage: keyof BackendSeconds) => engines.reduce((all, { seconds }) => all + seconds[stage], 0);
+  return { upload: sum('upload'), compute: sum('compute'), readback: sum('readback') };
+}

@@ -1,0 +1,57 @@
+/** The weight files a job reads: downloaded where they are on the Hub, opened, closed together. */
+
+import { inputName } from '../inputs/input-name';
+import { readingRows } from '../inputs/read-rows';
+import type { ReadTensor } from '../inputs/read-tensor';
+import type { OpenSource } from '../store/blob-source';
+import { openCached } from '../store/cached-source';
+import type { OpenModels } from './models';
+
+export interface Inputs {
+  /** By {@link inputName}. */
+  source(name: string): OpenSource;
+  read: ReadTensor;
+  close(): void;
+}
+
+/**
+ * Opens every weight file, downloading first what is on the Hub and not in the cache.
+ *
+ * @param onDownload bytes that came (negative when a damaged piece is fetched again), and the file
+ * @param share what readers get instead of a source, where several share it
+ * @throws what the store and the sources throw
+ */
+export async function openInputs(
+  plan: { inputs: readonly { folder: string; file: string }[] },
+  models: OpenModels,
+  signal: AbortSignal,
+  onDownload: (bytes: number, name: string) => void,
+  share: (source: OpenSource) => OpenSource = (source) => source,
+): Promise<Inputs> {
+  const sources = new Map<string, OpenSource>();
+  const close = () => {
+    for (const source of sources.values()) source.close();
+  };
+  try {
+    for (const input of plan.inputs) {
+      const { folder, file } = models.file(input.folder, input.file);
+      const name = inputName(input.folder, input.file);
+      let before = 0; // the store counts what it has of this file
+      const onBytes = (bytes: number) => {
+        onDownload(bytes - before, name);
+        before = bytes;
+      };
+      sources.set(name, share(await openCached(folder, file, { signal, onBytes })));
+    }
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return {
+    source: (name) => sources.get(name)!,
+    read: readingRows((ref, begin, end) =>
+      sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end, signal),
+    ),
+    close,
+  };
+}

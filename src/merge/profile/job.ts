@@ -1,0 +1,58 @@
+/** The statistics pass from a plan to the profiles of its tensors. */
+import type { Backend } from '../../backend/backend';
+import { openMergeBackends } from '../../host/backends';
+import type { OpenModels } from '../../host/models';
+import { progressMeter, secondsOf } from '../../host/progress-meter';
+import { type Inputs, openInputs } from '../../host/weight-inputs';
+import type { ProfileProgress, ProfileReport, ProfileRequest } from '../../reports/profile';
+import type { Plan } from '../plan/plan';
+import { requireClean } from '../plan/require-clean';
+import { measureProfiles, profiledTensors } from './profile';
+
+/**
+ * Measures the task vectors of a plan; nothing is merged or written.
+ * @throws AmalgamError `PlanHasErrors`, `Cancelled`, and what sources and engine throw
+ */
+export async function runProfile(
+  plan: Plan,
+  request: ProfileRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: ProfileProgress) => void,
+): Promise<ProfileReport> {
+  requireClean(plan);
+  const begin = performance.now();
+  let engines: Backend[] = [];
+  let inputs: Inputs | undefined;
+  const meter = progressMeter<ProfileProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
+  try {
+    const wanted = profiledTensors(plan);
+    const elements = wanted.reduce((sum, t) => sum + t.elements, 0);
+    // as many lanes as cores: none has to wait for another's turn, as those of a merge have
+    engines = await openMergeBackends(request.engine, elements, navigator.hardwareConcurrency);
+    const [engine, ...lanes] = engines as [Backend, ...Backend[]];
+    if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
+    inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
+    meter.begin('measuring', elements, wanted.length);
+    const tensors = await measureProfiles({
+      plan,
+      engine,
+      lanes,
+      read: inputs.read,
+      signal,
+      onTensor: (profile) => meter.finishTensor(profile),
+      onWait: (seconds) => meter.spend('read', seconds),
+      onBytes: (elements, tensor) => meter.advance(elements, tensor),
+    });
+    meter.flush();
+    return {
+      tensors,
+      engine: engine.kind,
+      adapter: engine.adapter,
+      seconds: (performance.now() - begin) / 1000,
+    };
+  } finally {
+    inputs?.close();
+    for (const engine of engines) engine.close();
+  }
+}

@@ -1,0 +1,96 @@
+/** A finished output, from this browser's storage or the person's folder, to a model repository on the Hub. */
+import { AmalgamError } from '../errors';
+import { progressMeter } from '../host/progress-meter';
+import type { PushProgress, PushReport, PushRequest, PushSource, PushTarget } from '../reports/push';
+import { fileSource } from '../sources/file-source';
+import type { Hub } from '../sources/hub-request';
+import { createRepo, pushTarget, type UploadFile, uploadFiles } from '../sources/hub-upload';
+import { sha256Of } from '../sources/sha256';
+import { finishedFiles } from '../write/finished-files';
+
+/** The repository that an output would go to, and which of its files would be replaced. */
+export async function lookAtTarget(hub: Hub, repo: string, source: PushSource): Promise<PushTarget> {
+  const found = await finishedFiles(source);
+  const target = await pushTarget(hub, repo);
+  return { ...target, taken: found.map((f) => f.path).filter((path) => target.files.includes(path)) };
+}
+
+/** @throws DestinationNotEmpty when files would be replaced that the request does not name, and what uploading throws */
+export async function runPush(
+  request: PushRequest,
+  hub: Hub,
+  signal: AbortSignal,
+  onProgress: (progress: PushProgress) => void,
+): Promise<PushReport> {
+  const begun = performance.now();
+  const { repo, source } = request;
+  const meter = progressMeter<PushProgress>(onProgress, () => undefined);
+  const found = await finishedFiles(source);
+  requireAgreed(request, await pushTarget(hub, repo, signal));
+
+  meter.begin(
+    'hashing',
+    found.reduce((sum, f) => sum + f.content.size, 0),
+    found.length,
+  );
+  const files: UploadFile[] = [];
+  for (const { path, content } of found) {
+    const bytes = fileSource(content, path);
+    const sha256 = await sha256Of(bytes, signal, (count) => meter.advance(count, path));
+    files.push({ path, content, sha256 });
+    meter.finishTensor();
+  }
+
+  const created = await createIfMissing(hub, request, signal);
+  // Looked at again: it may be new, or have changed while the files were hashed.
+  const target = await pushTarget(hub, repo, signal);
+  requireAgreed(request, target);
+  if (target.commit === null) throw notThere(repo);
+  const { commit, sent } = await uploadFiles(
+    hub,
+    { repo, files, summary: request.summary, parent: target.commit },
+    {
+      begin: (bytes) => meter.begin('sending', bytes, 0),
+      advance: (bytes, path) => meter.advance(bytes, path),
+      committing: () => meter.begin('committing', 0, 0),
+    },
+    signal,
+  );
+  return {
+    repo,
+    page: target.page,
+    commit,
+    created,
+    files: files.map(({ path, content, sha256 }) => ({
+      path,
+      bytes: content.size,
+      sha256,
+      sent: sent.has(path),
+    })),
+    seconds: (performance.now() - begun) / 1000,
+  };
+
+  function requireAgreed({ replace }: PushRequest, { files: there }: { files: readonly string[] }): void {
+    const agreed = new Set(replace);
+    const taken = found.map((f) => f.path).filter((path) => there.includes(path) && !agreed.has(path));
+    if (taken.length === 0) return;
+    throw new AmalgamError(
+      'DestinationNotEmpty',
+      `${repo} already has ${taken.join(', ')}.`,
+      'Agree to replace these files, or choose another name.',
+    );
+  }
+}
+
+async function createIfMissing(hub: Hub, { repo, private: hidden }: PushRequest, signal: AbortSignal) {
+  const { exists } = await pushTarget(hub, repo, signal);
+  return exists ? false : createRepo(hub, repo, hidden, signal);
+}
+
+function notThere(repo: string): AmalgamError {
+  return new AmalgamError(
+    'HubError',
+    `${repo} was created, but the hub does not know it yet.`,
+    'Wait a moment and push again.',
+  );
+}

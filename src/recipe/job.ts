@@ -1,0 +1,206 @@
+/** One merge from a clean plan to a committed output: download, hash, small files, run, index last. */
+import type { Backend } from '../backend/backend';
+import { aheadMessage, workAhead } from '../calibration/job';
+import { type ErrorCode, errorFacts } from '../errors';
+import { formatRecipe } from '../formats/recipe-yaml';
+import { openBackend, openMergeBackends } from '../host/backends';
+import type { OpenModels } from '../host/models';
+import { type ProgressMeter, progressMeter, secondsOf } from '../host/progress-meter';
+import { type Inputs, openInputs } from '../host/weight-inputs';
+import { inputName } from '../inputs/input-name';
+import { methodById } from '../merge/methods';
+import type { Plan } from '../merge/plan/plan';
+import { requireClean } from '../merge/plan/require-clean';
+import { finishShards } from '../merge/plan/shards';
+import { deviceRecovery } from '../merge/run/device-recovery';
+import { dataBytes, hashInputs, writeIndex, writeSmallFiles } from '../merge/run/output-files';
+import { runPlan } from '../merge/run/run';
+import { measuredTensors } from '../merge/run/whole-model';
+import type { Prepared } from '../merge/tensor/prepared';
+import { AMALGAM_VERSION } from '../merge/version';
+import type { Progress } from '../reports/job';
+import type { MergeReport, MergeRequest } from '../reports/merge';
+import type { Destination, WrittenShard } from '../write/destination';
+import { openDestination } from '../write/open-destination';
+import type { ResumePoint } from '../write/resume-point';
+import type { RunJournal } from '../write/run-journal';
+import type { ShardPlan } from '../write/shard-plan';
+import { openRunRecord, type RunRecord } from './run-record';
+
+/** Failures that would come again: what is written is of no use then. */
+const FUTILE: ReadonlySet<ErrorCode> = new Set(['NonFinite', 'MergeUndefined', 'Internal']);
+
+/**
+ * Runs a merge, or goes on with an interrupted one. Whatever fails, nothing that looks complete is left: what was
+ * written is kept to be resumed where the destination can do that, else it is discarded.
+ * @throws AmalgamError `PlanHasErrors`, `Cancelled`, `RunChanged`, and what sources, engine and destination throw
+ */
+export async function runMerge(
+  planned: Plan,
+  request: MergeRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<MergeReport> {
+  requireClean(planned);
+  const begin = performance.now();
+  const ahead = await workAhead(planned, {
+    models,
+    engine: request.engine,
+    signal,
+    onProgress: (progress) => onProgress(aheadMessage(progress)),
+  });
+  const plan = ahead?.plan ?? planned;
+  let engines: Backend[] = [];
+  const meter = progressMeter(onProgress, () => ({ seconds: secondsOf(engines) }));
+  let inputs: Inputs | undefined;
+  let destination: Destination | undefined;
+  try {
+    // what can refuse does so before anything is downloaded
+    destination = await openDestination(request.destination, request.resume);
+    const record = await openRunRecord(destination, request.resume ?? false);
+    const begun = record.found?.begun.engine;
+    const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
+    engines = await openMergeBackends(request.engine === 'auto' && begun ? begun : request.engine, elements);
+    const [engine, ...lanes] = engines as [Backend, ...Backend[]];
+    await record.begin(plan, engine);
+    if (!record.found) await destination.requireRoom?.(plan.bytesToWrite);
+    if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
+    inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
+    const hashes = await hashInputs(plan.inputs, models, inputs, signal, {
+      begin: (bytes) => meter.begin('hashing', bytes, 0),
+      advance: (bytes, name) => meter.advance(bytes, name),
+    });
+    const shardPlans = finishShards(plan, hashes);
+    if (record.found) meter.begin('checking', bytesLeft(record.found), 0);
+    const done = await record.point(shardPlans, signal, (bytes, file) => meter.advance(bytes, file));
+    // weights come last: a folder that was cut off is not taken for a model
+    await writeSmallFiles(plan.extras, models, destination, signal);
+    const { tensors, shards } = await mergeShards({
+      plan,
+      prepared: ahead?.prepared,
+      shardPlans,
+      request,
+      engine,
+      lanes,
+      replaceEngine: (fresh) => {
+        engines[0]?.close();
+        engines[0] = fresh;
+      },
+      record,
+      done,
+      inputs,
+      meter,
+      signal,
+    });
+    if (shards.length > 1) await writeIndex(destination, shardPlans);
+    await destination.commit();
+    meter.flush();
+    return {
+      recipe: plan.recipe,
+      recipeSha256: await textSha256(formatRecipe(plan.recipe)),
+      engine: engine.kind,
+      adapter: engine.adapter,
+      version: AMALGAM_VERSION,
+      seconds: (performance.now() - begin) / 1000,
+      stages: meter.stages(),
+      peakBytes: plan.peakBytes,
+      inputs: plan.inputs.map(({ folder, file }) => ({
+        id: folder,
+        file,
+        sha256: hashes.get(inputName(folder, file))!,
+      })),
+      shards: shards.map(({ file, bytes, sha256 }) => ({ file, bytes, sha256 })),
+      tensors,
+      ...(ahead ? { ahead: ahead.report } : {}),
+    };
+  } catch (error) {
+    const keep = destination?.remains?.keep;
+    await (keep && !FUTILE.has(errorFacts(error).code) ? keep() : destination?.discard());
+    throw error;
+  } finally {
+    inputs?.close();
+    for (const engine of engines) engine.close();
+  }
+}
+
+/** Bytes of files that an interrupted run says it has written. */
+function bytesLeft({ checkpoints }: RunJournal): number {
+  return [...new Map(checkpoints.map(({ file, bytes }) => [file, bytes])).values()].reduce(
+    (a, b) => a + b,
+    0,
+  );
+}
+
+interface ShardWork {
+  plan: Plan;
+  prepared: Prepared | undefined;
+  shardPlans: readonly ShardPlan[];
+  request: MergeRequest;
+  engine: Backend;
+  lanes: readonly Backend[];
+  replaceEngine(fresh: Backend): void;
+  record: RunRecord;
+  done: ResumePoint;
+  inputs: Inputs;
+  meter: ProgressMeter;
+  signal: AbortSignal;
+}
+
+async function mergeShards(work: ShardWork) {
+  const { plan, shardPlans, request, engine, lanes, record, done, inputs, meter, signal } = work;
+  const bytesDone = shardPlans
+    .flatMap((shard) => shard.tensors)
+    .slice(0, done.tensors.length)
+    .reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const beginMerging = () =>
+    meter.begin('merging', dataBytes(shardPlans), plan.tensors.length, {
+      bytes: bytesDone,
+      reports: done.tensors,
+    });
+  if (measuredTensors(plan, methodById).length === 0) beginMerging();
+  const recover = deviceRecovery({
+    reopen: () => openBackend(engine.kind),
+    replace: work.replaceEngine,
+    tell: (note) => meter.tell(note),
+  });
+  return runPlan<WrittenShard>({
+    plan,
+    ...(work.prepared ? { prepared: work.prepared } : {}),
+    shards: shardPlans,
+    engine,
+    methods: methodById,
+    read: inputs.read,
+    signal,
+    ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
+    done,
+    ...(lanes.length > 0 ? { lanes } : { recover }),
+    openShard: async (shard, skipped) => {
+      const sink = await record.openShard(shard, skipped);
+      return {
+        ...sink,
+        async append(bytes) {
+          const started = performance.now();
+          await sink.append(bytes);
+          meter.spend('write', (performance.now() - started) / 1000);
+        },
+      };
+    },
+    onWait: (seconds) => meter.spend('read', seconds),
+    measuring: {
+      begin: (bytes, tensors) => meter.begin('measuring', bytes, tensors),
+      advance(tensor, bytes) {
+        meter.advance(bytes, tensor);
+        meter.finishTensor();
+      },
+      end: beginMerging,
+    },
+    onTensor: (report) => meter.finishTensor(report),
+    onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
+  });
+}
+
+async function textSha256(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, '0')).join('');
+}

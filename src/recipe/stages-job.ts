@@ -1,0 +1,127 @@
+/**
+ * A recipe of several stages: each stage's output is the next one's input and never leaves the browser's storage. There
+ * it lies under a scratch name, is read back and compared with what was hashed while it was written, and goes away at
+ * the end, however that comes. The destination of the result is begun by the last stage only.
+ */
+import { AmalgamError } from '../errors';
+import type { Recipe, RecipeStage } from '../formats/recipe';
+import type { OpenModels } from '../host/models';
+import { storageFacts } from '../host/storage';
+import { openModel } from '../inputs/open-model';
+import { methodById } from '../merge/methods';
+import { makePlan } from '../merge/plan/make-plan';
+import { requireClean } from '../merge/plan/require-clean';
+import type { Progress } from '../reports/job';
+import type { MergeReport, MergeRequest } from '../reports/merge';
+import { fileSource } from '../sources/file-source';
+import type { ModelFile } from '../sources/model-folder';
+import { sha256Of } from '../sources/sha256';
+import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
+import { runMerge } from './job';
+import { stagedModels } from './staged-models';
+import { planStages } from './stages-plan';
+
+/** What the outputs of stages are called while they are needed. */
+const SCRATCH = 'amalgam-stage-';
+/** Held while stages are merged, so that another tab does not sweep their outputs away. */
+const LOCK = 'amalgam-stages';
+
+/**
+ * Runs the stages of a recipe, and then the recipe.
+ *
+ * @returns the report of the result, with those of the stages
+ * @throws AmalgamError as `runMerge`, naming the stage; `IntegrityError` when an output is not read back as written
+ */
+export async function runStages(
+  request: MergeRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<MergeReport> {
+  const { recipe, keepStages, ...rest } = request;
+  await requireCleanStages(recipe, models);
+  const staged = stagedModels(models);
+  const plan = (part: Recipe) => makePlan(part, (path) => staged.open(path), methodById);
+  const stages = recipe.stages ?? [];
+  const kept = keepStages ? keptNames(request, stages) : undefined;
+  const scratch: string[] = [];
+  const reports: NonNullable<MergeReport['stagesMerged']> = [];
+  return navigator.locks.request(LOCK, { mode: 'shared' }, async () => {
+    try {
+      for (const [at, stage] of stages.entries()) {
+        const output = kept?.get(stage.name) ?? `${SCRATCH}${crypto.randomUUID()}`;
+        if (!kept) scratch.push(output);
+        const begun = performance.now();
+        const report = await runMerge(
+          await plan(stage),
+          { ...rest, resume: false, recipe: stage, destination: { kind: 'downloads', name: output } },
+          staged,
+          signal,
+          // its tensors are not those of the result
+          (progress) => onProgress({ ...progress, finished: [], step: step(stage.name, at, stages.length) }),
+        );
+        staged.addStage(stage.name, await openStage(stage.name, output, report, signal));
+        reports.push({ ...report, name: stage.name, seconds: (performance.now() - begun) / 1000 });
+      }
+      const report = await runMerge(await plan(recipe), { ...rest, recipe }, staged, signal, (progress) =>
+        onProgress({ ...progress, step: step(recipe.name ?? 'result', stages.length, stages.length) }),
+      );
+      return {
+        ...report,
+        seconds: reports.reduce((sum, { seconds }) => sum + seconds, report.seconds),
+        stagesMerged: reports,
+      };
+    } finally {
+      for (const name of scratch) await deleteOutput(name);
+    }
+  });
+}
+
+/**
+ * Removes the outputs of stages that a crashed tab left behind; those of a tab that is still merging stay. Without storage
+ * there is nothing to remove.
+ */
+export async function sweepStages(): Promise<void> {
+  if (!(await storageFacts()).available) return;
+  await navigator.locks.request(LOCK, { ifAvailable: true }, async (lock) => {
+    if (!lock) return;
+    for (const { name } of await listOutputs()) if (name.startsWith(SCRATCH)) await deleteOutput(name);
+  });
+}
+
+function step(name: string, at: number, stages: number): NonNullable<Progress['step']> {
+  return { name, at: at + 1, of: stages + 1 };
+}
+
+/** Every stage is planned before the first is merged. */
+async function requireCleanStages(recipe: Recipe, models: OpenModels): Promise<void> {
+  const { stages, result } = await planStages(recipe, models, methodById, new Set());
+  for (const { plan } of stages) requireClean(plan);
+  if (result) requireClean(result);
+}
+
+/** Names of the outputs of stages that the person wants to keep beside the result. */
+function keptNames({ destination }: MergeRequest, stages: readonly RecipeStage[]): Map<string, string> {
+  const prefix = 'name' in destination ? `${destination.name}-` : '';
+  return new Map(stages.map(({ name }) => [name, `${prefix}${name}`]));
+}
+
+/** The output of a stage as a model, once its shards were read back and have the hashes they were written with. */
+async function openStage(name: string, output: string, report: MergeReport, signal: AbortSignal) {
+  const finished = (await listOutputs()).find((found) => found.name === output && found.complete);
+  const files: ModelFile[] = [];
+  for (const { path, bytes } of finished?.files ?? []) {
+    const file = await openOutputFile(output, path);
+    files.push({ path, byteLength: bytes, open: () => fileSource(file, `${name}/${path}`) });
+  }
+  for (const { file, sha256 } of report.shards) {
+    const stored = files.find((f) => f.path === file);
+    if (stored && (await sha256Of(stored.open(), signal)) === sha256) continue;
+    throw new AmalgamError(
+      'IntegrityError',
+      `${file} of the stage ${name} is not in the browser’s storage as it was written.`,
+      'Check the disk, free some space and merge again.',
+    );
+  }
+  return openModel({ path: name, origin: { kind: 'local' }, files }, name);
+}

@@ -1,0 +1,66 @@
+/** The plans of all stages of a recipe, made from headers alone: what a stage will write is known from its plan. */
+import type { Recipe } from '../formats/recipe';
+import type { OpenModels } from '../host/models';
+import { openModel } from '../inputs/open-model';
+import type { MergeMethod } from '../merge/method';
+import { makePlan } from '../merge/plan/make-plan';
+import type { Plan } from '../merge/plan/plan';
+import { planFacts } from '../merge/plan/plan-facts';
+import { plannedOutput } from '../merge/plan/planned-output';
+import type { PlanFacts, PlanProblem } from '../reports/plan';
+import { stagedModels } from './staged-models';
+
+export interface StagedPlan {
+  stages: { name: string; plan: Plan }[];
+  /** The plan of the result; undefined where a stage it needs has errors. */
+  result?: Plan;
+}
+
+/**
+ * Plans every stage in order, and the result.
+ * @param cached sha256 of the Hub files that need no download
+ */
+export async function planStages(
+  recipe: Recipe,
+  models: OpenModels,
+  methods: ReadonlyMap<string, MergeMethod>,
+  cached: ReadonlySet<string>,
+): Promise<StagedPlan> {
+  const staged = stagedModels(models);
+  const open = (path: string) => staged.open(path);
+  const known = new Set(cached);
+  const stages: StagedPlan['stages'] = [];
+  for (const stage of recipe.stages ?? []) {
+    const plan = await makePlan(stage, open, methods, known);
+    stages.push({ name: stage.name, plan });
+    if (plan.problems.some((problem) => problem.severity === 'error')) return { stages };
+    // what one stage downloads is there for the next
+    for (const { folder, file } of plan.inputs) known.add(staged.file(folder, file).file.sha256 ?? '');
+    const output = plannedOutput(stage.name, plan, (folder, path) => staged.file(folder, path).file);
+    staged.addStage(stage.name, await openModel(output, stage.name));
+  }
+  return { stages, result: await makePlan(recipe, open, methods, known) };
+}
+
+/** A staged plan as the studio and the command show it: the result, the sums over all stages, every stage's problems. */
+export function stagedFacts({ stages, result }: StagedPlan): PlanFacts {
+  const all = [...stages.map(({ name, plan }) => ({ name, facts: planFacts(plan) }))];
+  const last = result ? planFacts(result) : { ...all.at(-1)!.facts, tensors: [], outputFiles: [], shards: 0 };
+  const every = result ? [...all.map(({ facts }) => facts), last] : all.map(({ facts }) => facts);
+  const sum = (of: (facts: PlanFacts) => number) => every.reduce((total, facts) => total + of(facts), 0);
+  const named = all.flatMap(({ name, facts }) => facts.problems.map((problem) => inStage(name, problem)));
+  return {
+    ...last,
+    problems: [...named, ...(result ? last.problems : [])],
+    clean: every.every((facts) => facts.clean),
+    bytesToDownload: sum((facts) => facts.bytesToDownload),
+    bytesToRead: sum((facts) => facts.bytesToRead),
+    bytesToWrite: sum((facts) => facts.bytesToWrite),
+    peakBytes: Math.max(...every.map((facts) => facts.peakBytes)),
+    stages: all,
+  };
+}
+
+function inStage(name: string, problem: PlanProblem): PlanProblem {
+  return { ...problem, message: `In ${name}: ${problem.message}` };
+}

@@ -1,0 +1,77 @@
+/** The hub the session talks to: its address, the token, a sign-in on its way, and what is waited for. */
+import { AmalgamError } from '../errors';
+import { DEFAULT_HUB_URL } from '../formats/hub-id';
+import type { HubWait } from '../reports/sign-in';
+import type { Hub } from '../sources/hub-request';
+import { beginSignIn, finishSignIn, type SignIn } from '../sources/hub-sign-in';
+import type { WorkerApi } from './api';
+
+export interface HubSession extends Pick<WorkerApi, 'setHub' | 'beginSignIn' | 'finishSignIn' | 'hubWaits'> {
+  /** The hub as it is now. While its address stays it is one object, so that models already open follow its token. */
+  hub(): Hub;
+}
+
+export function openHubSession(): HubSession {
+  const waits = new Set<HubWait>();
+  const listeners = new Set<(waits: HubWait[]) => void>();
+  const tell = () => {
+    for (const listener of listeners) listener([...waits]);
+  };
+  const at = (url: string): Hub => {
+    const host = new URL(url).host;
+    return {
+      url,
+      onWait({ reason, seconds, name }) {
+        const wait: HubWait = { reason, until: Date.now() + seconds * 1000, name, host };
+        waits.add(wait);
+        tell();
+        return () => {
+          waits.delete(wait);
+          tell();
+        };
+      },
+    };
+  };
+  let hub = at(DEFAULT_HUB_URL);
+  let signIn: SignIn | null = null;
+  const forget = () => {
+    delete hub.token;
+    delete hub.mayWrite;
+  };
+  return {
+    hub: () => hub,
+    async setHub({ url, token }) {
+      if (url !== undefined && url !== hub.url) {
+        // a token belongs to the hub it was given for
+        forget();
+        hub = at(url);
+      }
+      if (token === undefined) return;
+      forget();
+      if (token !== null) hub.token = token;
+    },
+    async beginSignIn(request) {
+      signIn = await beginSignIn(hub, request);
+      return { url: signIn.url, state: signIn.state };
+    },
+    async finishSignIn(answer) {
+      const begun = signIn;
+      const asked = hub;
+      // an answer to another sign-in does not end the one that is waited for
+      if (answer.state === begun?.state) signIn = null;
+      const granted = await finishSignIn(asked, begun, answer);
+      if (hub !== asked) {
+        throw new AmalgamError(
+          'Cancelled',
+          'Another hub was chosen while signing in.',
+          'Sign in to that one.',
+        );
+      }
+      Object.assign(hub, granted);
+    },
+    hubWaits(onWaits) {
+      listeners.add(onWaits);
+      return new Promise<never>(() => undefined);
+    },
+  };
+}
