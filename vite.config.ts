@@ -37,7 +37,9 @@ export default defineConfig({
   worker: { format: 'es', plugins: () => [cpuKernels()] },
   // Found up front, so that the dev server never has to reload the page in the middle of somebody's first merge.
   optimizeDeps: { entries: ['index.html', 'src/**/*.worker.ts'] },
-  server: { open: hasDesktop },
+  // No other page of this machine may read the project.
+  server: { open: hasDesktop, cors: false },
+  preview: { cors: false },
   build: {
     target: 'es2023',
     // The policy allows no data: fonts or scripts.

@@ -1,21 +1,33 @@
 // Keeps the app itself (page, scripts, styles, the sample family) so that it opens without a network. Everything else
-// passes by untouched: models, datasets and the Hub are never seen here. The build fills in FILES and VERSION.
+// passes by untouched: models, datasets and the Hub are never seen here. The build fills in FILES (path, sha256) and VERSION.
 const FILES = __FILES__;
 const VERSION = '__VERSION__';
 
 const PREFIX = 'amalgam-app-';
 const CACHE = PREFIX + VERSION;
 const page = new URL('index.html', self.registration.scope).href;
-const kept = new Set(FILES.map((file) => new URL(file, self.registration.scope).href));
+const kept = new Set(FILES.map(([file]) => new URL(file, self.registration.scope).href));
 
 self.addEventListener('install', (event) => {
-  event.waitUntil(
-    caches
-      .open(CACHE)
-      // past the browser's own cache: a half-updated one would be kept for good
-      .then((cache) => cache.addAll(FILES.map((file) => new Request(file, { cache: 'reload' })))),
-  );
+  event.waitUntil(keepAll());
 });
+
+// A host that is just being updated may answer with files of two versions: a version is kept whole or not at all, and
+// tried again at the next visit.
+async function keepAll() {
+  const answers = await Promise.all(
+    FILES.map(async ([file, sha256]) => {
+      // past the browser's own cache: a half-updated one would be kept for good
+      const response = await fetch(new Request(file, { cache: 'reload' }));
+      const digest = await crypto.subtle.digest('SHA-256', await response.clone().arrayBuffer());
+      const hex = [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+      if (!response.ok || hex !== sha256) throw new Error(`${file} is not the file of version ${VERSION}`);
+      return [file, response];
+    }),
+  );
+  const cache = await caches.open(CACHE);
+  for (const [file, response] of answers) await cache.put(file, response);
+}
 
 self.addEventListener('activate', (event) => {
   event.waitUntil(sweep().then(() => self.clients.claim()));

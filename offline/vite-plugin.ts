@@ -26,12 +26,14 @@ export function appFiles(folder: string): string[] {
 /** The service worker for a built folder: equal folders have equal ones. */
 export function serviceWorker(folder: string): string {
   const source = readFileSync(SOURCE, 'utf8');
-  const files = appFiles(folder);
-  const hash = createHash('sha256').update(source);
-  for (const file of files) hash.update(`\n${file}\n`).update(readFileSync(join(folder, file)));
+  const files = appFiles(folder).map((file) => [file, sha256(readFileSync(join(folder, file)))]);
   return source
     .replace('__FILES__', JSON.stringify(files))
-    .replace('__VERSION__', hash.digest('hex').slice(0, 16));
+    .replace('__VERSION__', sha256(source + JSON.stringify(files)).slice(0, 16));
+}
+
+function sha256(content: string | Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex');
 }
 
 export function offlineApp(): Plugin {

@@ -4,7 +4,7 @@ import { parseAdapterConfig } from '../../src/formats/adapter-config';
 import { DTYPE_BITS, type Dtype } from '../../src/formats/dtype';
 import { parseHubId } from '../../src/formats/hub-id';
 import { parseModelConfig } from '../../src/formats/model-config';
-import { matchModule, modulePattern } from '../../src/formats/module-pattern';
+import { modulePatterns } from '../../src/formats/module-pattern';
 import { safeRelativePath } from '../../src/formats/names';
 import { formatRecipe, parseRecipe } from '../../src/formats/recipe-yaml';
 import { headerLength, parseSafetensorsHeader } from '../../src/formats/safetensors-header';
@@ -136,11 +136,17 @@ export const fuzzTargets: FuzzTarget[] = [
   },
   {
     name: 'module pattern',
-    seeds: ['q_proj', 'layers\\.[0-9]+\\.mlp', '(.*\\.)?(k|v)_proj', '(a+)+b'],
+    seeds: [
+      'q_proj',
+      'layers\\.[0-9]+\\.mlp',
+      '(.*\\.)?(k|v)_proj',
+      '(a+)+b',
+      '((a{1,9}|b?)*c){2,}[^x-z\\d]$',
+    ],
     runs: 100_000,
     parse(bytes) {
-      const pattern = modulePattern(text(bytes), 1, 'adapter_config.json');
-      matchModule([pattern], 'model.layers.11.self_attn.q_proj'.padEnd(200, 'a'), 0);
+      const patterns = modulePatterns([{ pattern: text(bytes), value: 1 }], 'adapter_config.json');
+      patterns.find('model.layers.11.self_attn.q_proj'.padEnd(200, 'a'));
       return undefined;
     },
   },

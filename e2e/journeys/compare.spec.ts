@@ -56,6 +56,7 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
     expect(report.merged.error).toBeLessThanOrEqual(1e-5);
     expect(readdirSync(out).sort()).toEqual([
       'README.md',
+      'SHA256SUMS',
       'adapter_config.json',
       'adapter_model.safetensors',
     ]);

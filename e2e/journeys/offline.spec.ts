@@ -85,6 +85,36 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   expect(kept.urls.some((kept) => /README|samples\/source|sw\.js/.test(kept))).toBe(false);
 });
 
+test('R56: of a host that is only half updated nothing is kept, and the old version goes on', async ({
+  page,
+}) => {
+  await page.goto(url);
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  const installed = page.evaluate(async () => {
+    const registration = await navigator.serviceWorker.ready;
+    return new Promise<string>((resolve) =>
+      registration.addEventListener('updatefound', () => {
+        const worker = registration.installing!;
+        worker.addEventListener('statechange', () => resolve(worker.state));
+      }),
+    );
+  });
+  // the new service worker is there already, a file that it names is not
+  const page1 = join(folder, 'index.html');
+  const html = readFileSync(page1, 'utf8');
+  writeFileSync(page1, html.replace('<title>Amalgam</title>', '<title>Amalgam 2</title>'));
+  const next = serviceWorker(folder);
+  writeFileSync(page1, html);
+  writeFileSync(join(folder, 'sw.js'), next);
+  await page.evaluate(async () => (await navigator.serviceWorker.ready).update());
+  expect(await installed).toBe('redundant');
+  // once the host is whole, the new version comes
+  writeFileSync(page1, html.replace('<title>Amalgam</title>', '<title>Amalgam 2</title>'));
+  await page.reload();
+  await page.getByRole('button', { name: 'Reload to update' }).click();
+  await expect(page).toHaveTitle('Amalgam 2');
+});
+
 test('a new version is offered, and taken by a click', async ({ page }) => {
   await page.goto(url);
   await expect(page.getByText(/^Ready:/)).toBeVisible();

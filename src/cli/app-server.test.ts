@@ -61,11 +61,20 @@ describe('the studio', () => {
     expect(page.headers.get('Content-Security-Policy')).toMatch(
       /^default-src 'none';.*connect-src 'self' https:\/\/huggingface\.co .*frame-ancestors 'none'$/,
     );
-    expect(await page.text()).toBe('<head><title>A</title></head>');
+    // untouched, or the service worker would not keep it
+    expect(await page.text()).toBe(await readFile(join(root, 'dist', 'index.html'), 'utf8'));
     const script = await fetch(at('assets/a.js'));
     expect(script.headers.get('Content-Type')).toBe('text/javascript; charset=utf-8');
     expect(script.headers.get('Content-Security-Policy')).toContain("worker-src 'self'");
     expect(await script.text()).toBe('run()');
+  });
+
+  test('for another hub has the policy of that hub alone', async () => {
+    const other = await startAppServer(join(root, 'dist'), ['https://hub.example']);
+    const page = await fetch(other.url);
+    await other.close();
+    expect(page.headers.get('Content-Security-Policy')).toContain("connect-src 'self' https://hub.example;");
+    expect(await page.text()).toBe('<head><title>A</title></head>');
   });
 
   test('answers nobody who came by another name, and serves nothing outside', async () => {

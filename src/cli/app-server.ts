@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { extname } from 'node:path';
 import { AmalgamError, errorFacts } from '../errors';
-import { contentSecurityPolicy } from './content-security-policy';
+import { contentSecurityPolicy, HUB_ORIGINS } from './content-security-policy';
 import type { OutputFolder } from './output-folder';
 import { listFolder, type ServedFile, sendFile } from './served-folder';
 
@@ -32,6 +32,7 @@ const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.json': 'application/json',
   '.svg': 'image/svg+xml',
+  '.webmanifest': 'application/manifest+json',
   '.woff2': 'font/woff2',
 };
 
@@ -100,12 +101,13 @@ export async function startAppServer(dist: string, connect: readonly string[], p
     response.writeHead(200, { ...headers, 'Content-Type': 'application/json' }).end(JSON.stringify(listing));
   }
 
-  /** The page without its own policy: the header's is the same one, for the hub in use. */
+  /** The page as it is, unless its own policy would keep it from the hub in use: the header has the one for that. */
   async function sendIndex(response: ServerResponse): Promise<void> {
     const file = pageFiles.get('index.html');
     if (!file) return refuse(response, 404, 'the studio is not built');
     const html = await readFile(file.location, 'utf8');
-    const page = html.replace(/<meta http-equiv="Content-Security-Policy"[^>]*>/, '');
+    const page =
+      connect === HUB_ORIGINS ? html : html.replace(/<meta http-equiv="Content-Security-Policy"[^>]*>/, '');
     response.writeHead(200, { ...headers, 'Content-Type': TYPES['.html'] }).end(page);
   }
 

@@ -11,12 +11,12 @@ import {
   stringField,
   stringListField,
 } from './json-fields';
-import { type ModulePattern, modulePattern } from './module-pattern';
+import { type ModulePatterns, modulePatterns } from './module-pattern';
 import { displayName } from './names';
 import { isJsonNumber, type JsonObject, strictInteger } from './strict-json';
 
-/** Most patterns of one adapter: one for every module of the deepest models. */
-const MAX_PATTERNS = 20_000;
+/** Most patterns of one adapter: one for every module of the largest mixtures of experts. */
+const MAX_PATTERNS = 100_000;
 
 export interface AdapterConfig {
   fileName: string;
@@ -40,8 +40,8 @@ export interface AdapterConfig {
   bias: 'none' | 'all' | 'lora_only';
   modulesToSave: string[];
   /** Ranks and alphas of single modules: the first pattern that matches decides. */
-  rankPatterns: ModulePattern[];
-  alphaPatterns: ModulePattern[];
+  rankPatterns: ModulePatterns;
+  alphaPatterns: ModulePatterns;
   /** Adapters on tied layers are tied too. */
   ensureWeightTying: boolean;
   /** Fields that say something and that are not known here. */
@@ -96,7 +96,9 @@ export function parseAdapterConfig(text: string, fileName: string): AdapterConfi
 export function adapterSummary(config: AdapterConfig): string {
   const method = `${config.rsLora ? 'rsLoRA' : 'LoRA'}${config.dora ? ' + DoRA' : ''}`;
   const more =
-    config.rankPatterns.length + config.alphaPatterns.length > 0 ? ', others for some modules' : '';
+    config.rankPatterns.entries.length + config.alphaPatterns.entries.length > 0
+      ? ', others for some modules'
+      : '';
   const saved =
     config.modulesToSave.length > 0
       ? `, with ${config.modulesToSave.map((m) => displayName(m, 40)).join(', ')}`
@@ -187,7 +189,7 @@ function patterns(
   fields: ConfigFields,
   key: string,
   read: (text: string) => number | undefined,
-): ModulePattern[] {
+): ModulePatterns {
   const object: JsonObject = objectField(fields, key)?.object ?? new Map();
   if (object.size > MAX_PATTERNS) {
     throw new AmalgamError(
@@ -196,13 +198,14 @@ function patterns(
       'No real adapter comes near this limit: the file is damaged or made to do harm.',
     );
   }
-  return [...object].map(([pattern, value]) => {
+  const entries = [...object].map(([pattern, value]) => {
     const number = isJsonNumber(value) ? read(value.text) : undefined;
     if (number === undefined) {
       throw invalid(fields.fileName, `“${key}” has no sound number for “${displayName(pattern)}”`);
     }
-    return modulePattern(pattern, number, fields.fileName);
+    return { pattern, value: number };
   });
+  return modulePatterns(entries, fields.fileName);
 }
 
 function required(value: number | undefined, fileName: string, key: string): number {
