@@ -77,7 +77,7 @@ describe('the studio', () => {
     expect(await page.text()).toBe('<head><title>A</title></head>');
   });
 
-  test('answers nobody who came by another name, and serves nothing outside', async () => {
+  test('R57: answers nobody who came by another name, and serves nothing outside', async () => {
     expect(await raw('/', { headers: { host: 'evil.example' } })).toBe(403);
     for (const path of ['/../blob', '/%2e%2e/blob', '/assets/../../blob', '/assets', '/%00', '/nothing']) {
       expect(await raw(path), path).toBe(404);
