@@ -23,7 +23,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   inputs: 'formats reports sources models backend'.split(' '),
   write: 'formats reports sources store'.split(' '),
   host: 'formats reports sources store backend inputs write worker/api worker/thread.worker'.split(' '),
-  merge: 'formats reports sources store models backend inputs write host'.split(' '),
+  gguf: 'formats sources models'.split(' '),
+  merge: 'formats reports sources store models backend inputs gguf write host'.split(' '),
   forward: 'formats sources models backend'.split(' '),
   evaluate: 'formats reports sources store models backend inputs host forward merge'.split(' '),
   calibration: 'formats reports sources store models backend inputs write host forward merge evaluate'.split(
@@ -37,9 +38,10 @@ const MAY_IMPORT: Record<string, string[]> = {
     ' ',
   ),
   push: 'formats reports sources write host'.split(' '),
-  recipe: 'formats reports sources store models backend inputs write host merge evaluate calibration'.split(
-    ' ',
-  ),
+  recipe:
+    'formats reports sources store models backend inputs gguf write host merge evaluate calibration'.split(
+      ' ',
+    ),
   worker:
     'formats reports sources store dataset backend inputs write host merge evaluate calibration compare extract collapse push recipe'.split(
       ' ',

@@ -72,6 +72,8 @@ export type ErrorCode =
   | 'TextTooShort'
   | 'TokenOutOfRange'
   | 'ContextTooLong'
+  // gguf: what cannot be said in that format
+  | 'GgufUnsupported'
   // dataset: a file of a dataset repo cannot be read as text
   | 'DatasetInvalid'
   | 'DatasetUnsupported'

@@ -1,6 +1,5 @@
 /** The headless command: the studio's own engine in the installed Chromium, driven from a terminal. */
-import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import process from 'node:process';
 import { AmalgamError, errorFacts } from '../errors';
 import { printableJson, printableText } from '../formats/names';
@@ -52,10 +51,10 @@ async function plan(command: Command & { verb: 'plan' }, undo: Undo): Promise<nu
 }
 
 async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<number> {
-  const file = resolve(workingFolder, command.recipe);
+  const { recipe: read, file } = await recipeOrModel(command.recipe);
   const out = resolve(workingFolder, command.out);
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
-  const recipe = await readRecipe(file);
+  const recipe = { ...read, amalgam: { ...read.amalgam, ...command.gguf } };
   if (reportFile !== undefined) await checkReportPlace(reportFile);
   const output = await beginOutputFolder(out, command.resume);
   undo.push(() => output.discard());
@@ -83,7 +82,7 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
     report = await job.page.call('merge', {
       recipe: job.recipe,
       engine: command.engine,
-      destination: { kind: 'served', url: job.server.receiveOutput(output) },
+      destination: { kind: 'served', url: job.server.receiveOutput(output), name: basename(out) },
       resume: command.resume,
     });
   } finally {
@@ -116,29 +115,22 @@ async function verify(command: Command & { verb: 'verify' }, undo: Undo): Promis
   return report.agrees ? 0 : EXIT_FAILED;
 }
 
-/** Opens what `evaluate` and `generate` run: a recipe's merge where the name is a recipe file, else a model. */
+/** A recipe where the name is a recipe file, else the recipe of a model as it is; and the file its models are beside. */
+async function recipeOrModel(name: string): Promise<{ recipe: Recipe; file: string; isRecipe: boolean }> {
+  const file = resolve(workingFolder, name);
+  if (/\.ya?ml$/i.test(name)) return { recipe: await readRecipe(file), file, isRecipe: true };
+  const models = [{ model: name, parameters: {} }];
+  const recipe: Recipe = { mergeMethod: 'passthrough', models, parameters: {}, amalgam: {} };
+  return { recipe, file: resolve(workingFolder, 'model'), isRecipe: false };
+}
+
+/** Opens what `evaluate` and `generate` run. */
 async function openTarget(
   command: EvaluateCommand | GenerateCommand,
   undo: Undo,
 ): Promise<{ job: Job; target: RunTarget }> {
-  const file = resolve(workingFolder, command.model);
-  const isRecipe = /\.ya?ml$/i.test(command.model) && (await stat(file).catch(() => undefined))?.isFile();
-  const recipe: Recipe = isRecipe
-    ? await readRecipe(file)
-    : {
-        mergeMethod: 'passthrough',
-        models: [{ model: command.model, parameters: {} }],
-        parameters: {},
-        amalgam: {},
-      };
-  const job = await openJob(
-    recipe,
-    isRecipe ? file : resolve(workingFolder, 'model'),
-    workingFolder,
-    command.hub,
-    undo,
-    say,
-  );
+  const { recipe, file, isRecipe } = await recipeOrModel(command.model);
+  const job = await openJob(recipe, file, workingFolder, command.hub, undo, say);
   const target = isRecipe ? { recipe: job.recipe } : { model: job.recipe.models![0]!.model };
   return { job, target };
 }

@@ -1,3 +1,5 @@
+import { GGUF_TYPES, isGgufType } from '../formats/gguf-type';
+import type { RecipeExtensions } from '../formats/recipe';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
 import { engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
@@ -33,6 +35,8 @@ export interface MergeCommand {
   report?: string;
   /** Goes on with what an interrupted merge left, and leaves the like when interrupted. */
   resume: boolean;
+  /** What the command line says beside the recipe. */
+  gguf: Pick<RecipeExtensions, 'gguf' | 'ggufOnly'>;
 }
 
 interface RunCommand {
@@ -66,9 +70,12 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
   plan <recipe.yml> [--json] [--hub URL]
       Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models.
 
-  merge <recipe.yml> --out DIR [--resume] [--engine auto|webgpu|cpu] [--report FILE.json] [--hub URL]
-      Merges into DIR, which must not exist or be empty. --report writes every tensor's statistics. With --resume an
-      interrupted merge leaves what it has written beside DIR, and the same command goes on from there.
+  merge <recipe.yml> --out DIR [--gguf TYPE [--gguf-only]] [--resume] [--engine auto|webgpu|cpu]
+        [--report FILE.json] [--hub URL]
+      Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, in one of the types
+      ${GGUF_TYPES.join(', ')}; --gguf-only writes nothing else. A model in place of the
+      recipe is converted. --report writes every tensor's statistics. With --resume an interrupted merge leaves what it
+      has written beside DIR, and the same command goes on from there.
 
   verify <merged> [--engine auto|webgpu|cpu] [--hub URL]
       Merges again what the metadata of a merged model says and compares the bytes. Exit code 1 when they differ.
@@ -116,6 +123,8 @@ export function parseCommand(args: string[]): Command {
         engine: { type: 'string' },
         report: { type: 'string' },
         hub: { type: 'string' },
+        gguf: { type: 'string' },
+        'gguf-only': { type: 'boolean' },
       });
       const { out, engine = 'auto', report } = options;
       if (typeof out !== 'string' || out === '') throw usage('merge needs --out DIR, the folder to write.');
@@ -124,6 +133,7 @@ export function parseCommand(args: string[]): Command {
         recipe,
         out,
         resume: options.resume === true,
+        gguf: ggufOptions(options.gguf, options['gguf-only']),
         engine: engineOption(engine),
         ...(typeof report === 'string' ? { report } : {}),
         ...hubOption(options.hub),
@@ -152,6 +162,15 @@ export function parseCommand(args: string[]): Command {
     default:
       throw usage(`There is no verb ${verb}; there are ${VERBS}.`);
   }
+}
+
+function ggufOptions(type: unknown, only: unknown): MergeCommand['gguf'] {
+  if (typeof type !== 'string') {
+    if (only === true) throw usage('--gguf-only needs --gguf TYPE.');
+    return {};
+  }
+  if (!isGgufType(type)) throw usage(`--gguf is ${type}; it is one of ${GGUF_TYPES.join(', ')}.`);
+  return only === true ? { gguf: type, ggufOnly: true } : { gguf: type };
 }
 
 const RUN_OPTIONS = {

@@ -170,6 +170,13 @@ export function readChoice<const T extends string>(
   );
 }
 
+/** true or false. */
+export function readFlag(reader: RecipeReader, field: Field): boolean | undefined {
+  const value = readScalar(reader, field);
+  if (value === undefined || typeof value === 'boolean') return value;
+  return complain(reader, field, `${field.where} is neither true nor false.`, 'Write true or leave it out.');
+}
+
 export function isMapping(reader: RecipeReader, field: Field): boolean {
   return isMap(follow(reader, field.node));
 }

@@ -1,4 +1,5 @@
 /** The recipe schema read from a YAML tree: mergekit's `config.py`, version 0.1.4, and our extensions. */
+import { GGUF_TYPES } from './gguf-type';
 import type {
   ParameterFilter,
   ParameterSetting,
@@ -17,6 +18,7 @@ import {
   need,
   type RecipeReader,
   readChoice,
+  readFlag,
   readInteger,
   readList,
   readMapping,
@@ -47,7 +49,16 @@ const NOT_YET = new Map([
   ['chat_template', 'Remove it: the chat template comes with the tokenizer files.'],
 ]);
 const DTYPES = ['float32', 'float16', 'bfloat16'] as const;
-const EXTENSIONS = ['seed', 'gradient_ends', 'shard_bytes', 'non_finite', 'include', 'exclude'];
+const EXTENSIONS = [
+  'seed',
+  'gradient_ends',
+  'shard_bytes',
+  'non_finite',
+  'include',
+  'exclude',
+  'gguf',
+  'gguf_only',
+];
 const MAX_LAYERS = 100_000;
 
 /**
@@ -227,6 +238,16 @@ function readExtensions(reader: RecipeReader, field: Field | undefined): RecipeE
     extensions,
     'nonFinite',
     read('non_finite', (f) => readChoice(reader, f, ['stop', 'carry'])),
+  );
+  assign(
+    extensions,
+    'gguf',
+    read('gguf', (f) => readChoice(reader, f, GGUF_TYPES)),
+  );
+  assign(
+    extensions,
+    'ggufOnly',
+    read('gguf_only', (f) => readFlag(reader, f)),
   );
   for (const key of ['include', 'exclude'] as const) {
     assign(

@@ -147,6 +147,8 @@ function formatOne(recipe: Omit<Recipe, 'stages'>): string {
       non_finite: amalgam.nonFinite,
       include: amalgam.include,
       exclude: amalgam.exclude,
+      gguf: amalgam.gguf,
+      gguf_only: amalgam.ggufOnly,
     }),
   });
 }

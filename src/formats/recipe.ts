@@ -1,3 +1,5 @@
+import type { GgufType } from './gguf-type';
+
 /**
  * A recipe is plain data: mergekit's YAML schema (read in mergekit `config.py`, version 0.1.4) with our named
  * extensions under `amalgam`. Everything the studio edits is a recipe; the same recipe and the same input bytes give
@@ -55,6 +57,10 @@ export interface RecipeExtensions {
   include?: string[];
   /** Tensors that one of these patterns means keep the base's bytes, also where `include` names them. */
   exclude?: string[];
+  /** Also writes the result as GGUF, for llama.cpp and what is built on it. */
+  gguf?: GgufType;
+  /** Writes the GGUF file and no safetensors. */
+  ggufOnly?: boolean;
 }
 
 /** The rest of mergekit's `tokenizer` (its `tokenizer/config.py`, version 0.1.4); `source` is `tokenizerSource`. */

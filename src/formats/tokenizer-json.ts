@@ -39,6 +39,10 @@ export interface TokenizerTokens {
   added: ReadonlyMap<string, AddedToken>;
   /** BPE: pairs in order of precedence, `a b`. */
   merges: readonly string[];
+  /** BPE: characters without a token are written as bytes (`<0x0A>`), as SentencePiece does. */
+  byteFallback: boolean;
+  /** BPE: a word that is a token is not put together from merges. */
+  ignoreMerges: boolean;
   /** Unigram: token → log probability, as written. */
   scores: ReadonlyMap<string, string>;
   /** Everything else at the top: normalizer, pre_tokenizer, post_processor, decoder, … */
@@ -93,6 +97,8 @@ export function readTokenizerJson(text: string, fileName: string): TokenizerToke
     added,
     // newer files write a merge as a pair, older ones as a text
     merges: listOf(fields.get('merges')).map((m) => (Array.isArray(m) ? m.join(' ') : String(m))),
+    byteFallback: fields.get('byte_fallback') === true,
+    ignoreMerges: fields.get('ignore_merges') === true,
     scores,
     rest: new Map([...top].filter(([key]) => key !== 'model' && key !== 'added_tokens')),
   };

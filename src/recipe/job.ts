@@ -3,17 +3,27 @@ import type { Backend } from '../backend/backend';
 import { aheadMessage, workAhead } from '../calibration/job';
 import { type ErrorCode, errorFacts } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
+
+<<<<<<< HEAD:src/recipe/job.ts
+
 import { openBackend, openMergeBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { type ProgressMeter, progressMeter, secondsOf } from '../host/progress-meter';
 import { type Inputs, openInputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/input-name';
+
+=======
+
+import { tensorBytes } from '../formats/safetensors-header';
+
+>>>>>>> c7b09a0 (gguf: write the merged model for llama.cpp in F32, F16, BF16, Q8_0 and Q4_0):src/engine/merge-job.ts
+
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan/plan';
 import { requireClean } from '../merge/plan/require-clean';
 import { finishShards } from '../merge/plan/shards';
 import { deviceRecovery } from '../merge/run/device-recovery';
-import { dataBytes, hashInputs, writeIndex, writeSmallFiles } from '../merge/run/output-files';
+import { hashInputs, writeIndex, writeSmallFiles } from '../merge/run/output-files';
 import { runPlan } from '../merge/run/run';
 import { measuredTensors } from '../merge/run/whole-model';
 import type { Prepared } from '../merge/tensor/prepared';
@@ -24,7 +34,25 @@ import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import type { ResumePoint } from '../write/resume-point';
 import type { RunJournal } from '../write/run-journal';
+
+<<<<<<< HEAD:src/recipe/job.ts
+
 import type { ShardPlan } from '../write/shard-plan';
+
+=======
+
+import type { FilePlan } from '../write/shard-plan';
+import { aheadMessage, workAhead } from './ahead-job';
+import { openBackend, openMergeBackends } from './choose-engine';
+import { deviceRecovery } from './device-recovery';
+import { type GgufOutput, openGguf } from './gguf-output';
+import { type Inputs, openInputs } from './inputs';
+import type { OpenModels } from './models';
+import { hashInputs, writeIndex, writeSmallFiles } from './output-files';
+import { type ProgressMeter, progressMeter } from './progress';
+
+>>>>>>> c7b09a0 (gguf: write the merged model for llama.cpp in F32, F16, BF16, Q8_0 and Q4_0):src/engine/merge-job.ts
+
 import { openRunRecord, type RunRecord } from './run-record';
 
 /** Failures that would come again: what is written is of no use then. */
@@ -72,14 +100,18 @@ export async function runMerge(
       advance: (bytes, name) => meter.advance(bytes, name),
     });
     const shardPlans = finishShards(plan, hashes);
+    const gguf = plan.gguf && openGguf({ ...plan, gguf: plan.gguf }, shardPlans, request.destination, hashes);
+    const files = gguf?.isAlone ? [gguf.file] : shardPlans;
     if (record.found) meter.begin('checking', bytesLeft(record.found), 0);
-    const done = await record.point(shardPlans, signal, (bytes, file) => meter.advance(bytes, file));
+    const beside = gguf && !gguf.isAlone ? gguf.file : undefined;
+    const done = await record.point(files, beside, signal, (bytes, file) => meter.advance(bytes, file));
     // weights come last: a folder that was cut off is not taken for a model
     await writeSmallFiles(plan.extras, models, destination, signal);
     const { tensors, shards } = await mergeShards({
       plan,
       prepared: ahead?.prepared,
-      shardPlans,
+      files,
+      gguf,
       request,
       engine,
       lanes,
@@ -93,7 +125,8 @@ export async function runMerge(
       meter,
       signal,
     });
-    if (shards.length > 1) await writeIndex(destination, shardPlans);
+    if (beside) shards.push(await (await record.openBeside()).finish());
+    if (shardPlans.length > 1) await writeIndex(destination, shardPlans);
     await destination.commit();
     meter.flush();
     return {
@@ -135,7 +168,8 @@ function bytesLeft({ checkpoints }: RunJournal): number {
 interface ShardWork {
   plan: Plan;
   prepared: Prepared | undefined;
-  shardPlans: readonly ShardPlan[];
+  files: readonly FilePlan[];
+  gguf: GgufOutput | undefined;
   request: MergeRequest;
   engine: Backend;
   lanes: readonly Backend[];
@@ -148,14 +182,13 @@ interface ShardWork {
 }
 
 async function mergeShards(work: ShardWork) {
-  const { plan, shardPlans, request, engine, lanes, record, done, inputs, meter, signal } = work;
-  const bytesDone = shardPlans
-    .flatMap((shard) => shard.tensors)
-    .slice(0, done.tensors.length)
-    .reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const { plan, files, gguf, request, engine, lanes, record, done, inputs, meter, signal } = work;
+  const bytesOf = new Map(plan.tensors.map(({ name, dtype, shape }) => [name, tensorBytes(dtype, shape)!]));
+  const order = files.flatMap((file) => file.tensors.map(({ name }) => bytesOf.get(name)!));
+  const sum = (bytes: readonly number[]) => bytes.reduce((a, b) => a + b, 0);
   const beginMerging = () =>
-    meter.begin('merging', dataBytes(shardPlans), plan.tensors.length, {
-      bytes: bytesDone,
+    meter.begin('merging', sum(order), order.length, {
+      bytes: sum(order.slice(0, done.tensors.length)),
       reports: done.tensors,
     });
   if (measuredTensors(plan, methodById).length === 0) beginMerging();
@@ -167,7 +200,7 @@ async function mergeShards(work: ShardWork) {
   return runPlan<WrittenShard>({
     plan,
     ...(work.prepared ? { prepared: work.prepared } : {}),
-    shards: shardPlans,
+    shards: files,
     engine,
     methods: methodById,
     read: inputs.read,
@@ -176,7 +209,9 @@ async function mergeShards(work: ShardWork) {
     done,
     ...(lanes.length > 0 ? { lanes } : { recover }),
     openShard: async (shard, skipped) => {
-      const sink = await record.openShard(shard, skipped);
+      const opened = await record.openShard(shard, skipped);
+      const names = shard.tensors.slice(skipped).map(({ name }) => name);
+      const sink = gguf ? await gguf.sink(opened, names, record) : opened;
       return {
         ...sink,
         async append(bytes) {

@@ -52,7 +52,7 @@ async function attempt(
   const record = await openRunRecord(destination, true, 0);
   const engine = createCpuBackend();
   await record.begin(plan, engine);
-  const done = await record.point(shards, new AbortController().signal, () => {});
+  const done = await record.point(shards, undefined, new AbortController().signal, () => {});
   let computed = 0;
   let finished = 0;
   const merged = await runPlan<WrittenShard>({

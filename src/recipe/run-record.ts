@@ -8,9 +8,9 @@ import type { BackendKind } from '../reports/backend';
 import type { TensorReport } from '../reports/job';
 import { beginSha256 } from '../sources/sha256';
 import type { Destination, WrittenShard } from '../write/destination';
-import { findResumePoint, type ResumePoint } from '../write/resume-point';
+import { findResumePoint, type PartialShard, type ResumePoint } from '../write/resume-point';
 import { type JournalEntry, journalLine, type RunJournal, readJournal } from '../write/run-journal';
-import type { ShardPlan } from '../write/shard-plan';
+import type { FilePlan } from '../write/shard-plan';
 import { ShardWriter } from '../write/shard-writer';
 
 /** A shard in the making is made durable at most this often: a kill loses that much work and two tensors, no more. */
@@ -20,6 +20,7 @@ const CHECKPOINT_MS = 500;
 interface Unnoted {
   bytes: number;
   sha256?: string;
+  beside?: { bytes: number; sha256: string };
   tensors: TensorReport[];
 }
 
@@ -32,8 +33,15 @@ export interface RunRecord {
    * Notes the output that is written from here on, and finds what an interrupted run has done of it.
    * @throws RunChanged when its headers were others: an input has changed
    */
-  point(shards: readonly ShardPlan[], signal: AbortSignal, onBytes: OnBytes): Promise<ResumePoint>;
-  openShard(shard: ShardPlan, skipped: number): Promise<ShardSink<WrittenShard>>;
+  point(
+    shards: readonly FilePlan[],
+    beside: FilePlan | undefined,
+    signal: AbortSignal,
+    onBytes: OnBytes,
+  ): Promise<ResumePoint>;
+  openShard(shard: FilePlan, skipped: number): Promise<ShardSink<WrittenShard>>;
+  /** The GGUF file beside the shards: it is at the same tensor whenever one is finished. Opened once. */
+  openBeside(): Promise<Pick<ShardWriter, 'append' | 'finish'>>;
 }
 
 type OnBytes = (bytes: number, file: string) => void;
@@ -52,6 +60,8 @@ export async function openRunRecord(
   const found = resume && remains ? await readJournal(await remains.readJournal()) : undefined;
   let length = found?.byteLength ?? 0;
   let point: ResumePoint = { shards: [], tensors: [], checkpoints: 0 };
+  let besidePlan: FilePlan | undefined;
+  let besideWriter: ShardWriter | undefined;
 
   const note = async (entry: JournalEntry): Promise<void> => {
     if (!remains) return;
@@ -59,6 +69,11 @@ export async function openRunRecord(
     await remains.appendJournal(length, line);
     length += line.byteLength;
   };
+
+  const open = async (file: FilePlan, partial: PartialShard | undefined): Promise<ShardWriter> =>
+    partial
+      ? ShardWriter.resume(file, await remains!.reopen!(file.file, partial.bytes, file.byteLength), partial)
+      : ShardWriter.open(destination, file);
 
   return {
     found,
@@ -74,13 +89,14 @@ export async function openRunRecord(
       const startedAt = new Date().toISOString();
       await note({ kind: 'begun', version: 1, recipe, engine, adapter, startedAt });
     },
-    async point(shards, signal, onBytes) {
-      const headersSha256 = await hashHeaders(shards);
+    async point(shards, beside, signal, onBytes) {
+      besidePlan = beside;
+      const headersSha256 = await hashHeaders(beside ? [...shards, beside] : shards);
       if (found?.planned && found.planned.headersSha256 !== headersSha256) {
         throw changed('its inputs, or the version of Amalgam, were others');
       }
       if (found?.planned) {
-        point = await findResumePoint(found, shards, destination, signal, onBytes);
+        point = await findResumePoint(found, shards, beside, destination, signal, onBytes);
         await note({ kind: 'resumed', checkpoints: point.checkpoints });
         return point;
       }
@@ -89,28 +105,26 @@ export async function openRunRecord(
       await note({ kind: 'planned', headersSha256, tensors, bytes });
       return point;
     },
+    async openBeside() {
+      besideWriter ??= await open(besidePlan!, point.beside);
+      return besideWriter;
+    },
     async openShard(shard, skipped) {
-      const { partial } = point;
-      const writer =
-        skipped > 0 && partial
-          ? ShardWriter.resume(
-              shard,
-              await remains!.reopen!(shard.file, partial.bytes, shard.byteLength),
-              partial,
-            )
-          : await ShardWriter.open(destination, shard);
+      const writer = await open(shard, skipped > 0 ? point.partial : undefined);
       const canContinue = remains?.reopen !== undefined;
       let waiting: TensorReport[] = [];
       let unnoted: Unnoted | undefined;
       let begunAt = performance.now();
       const checkpoint = async () => {
         const { bytes, sha256 } = await writer.checkpoint();
+        const beside = await besideWriter?.checkpoint();
         const begun: Unnoted = { bytes, tensors: waiting };
         waiting = [];
         unnoted = begun;
         // a hash that fails fails the next append too
-        sha256.then(
-          (hex) => {
+        Promise.all([sha256, beside?.sha256]).then(
+          ([hex, besideHex]) => {
+            if (beside) begun.beside = { bytes: beside.bytes, sha256: besideHex! };
             begun.sha256 = hex;
           },
           () => undefined,
@@ -122,26 +136,44 @@ export async function openRunRecord(
         async finishTensor(report) {
           waiting.push(report);
           if (unnoted?.sha256 !== undefined) {
-            const { bytes, sha256, tensors } = unnoted;
+            const { bytes, sha256, tensors, beside } = unnoted;
             unnoted = undefined;
-            await note({ kind: 'checkpoint', file: shard.file, bytes, sha256, whole: false, tensors });
+            const { file } = shard;
+            await note({
+              kind: 'checkpoint',
+              file,
+              bytes,
+              sha256,
+              whole: false,
+              ...withBeside(beside),
+              tensors,
+            });
           }
           if (canContinue && !unnoted && performance.now() - begunAt >= checkpointMs) await checkpoint();
         },
         async finish() {
           const written = await writer.finish();
           const tensors = [...(unnoted?.tensors ?? []), ...waiting];
-          await note({ kind: 'checkpoint', ...written, whole: true, tensors });
+          const at = canContinue ? await besideWriter?.checkpoint() : undefined;
+          const beside = at && { bytes: at.bytes, sha256: await at.sha256 };
+          await note({ kind: 'checkpoint', ...written, whole: true, ...withBeside(beside), tensors });
           return written;
         },
-        abort: () => writer.abort(),
+        abort() {
+          writer.abort();
+          besideWriter?.abort();
+        },
       };
     },
   };
 }
 
+function withBeside<T>(beside: T | undefined): { beside?: T } {
+  return beside === undefined ? {} : { beside };
+}
+
 /** sha256 over all headers in order: names, dtypes and shapes of the tensors, recipe, version, hashes of the inputs. */
-async function hashHeaders(shards: readonly ShardPlan[]): Promise<string> {
+async function hashHeaders(shards: readonly FilePlan[]): Promise<string> {
   const hash = await beginSha256();
   for (const { file, header } of shards) {
     hash.update(new TextEncoder().encode(`${file}\n`));

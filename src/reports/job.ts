@@ -6,7 +6,7 @@ export type DestinationSpec =
   /** Finished files stay in the browser's storage until they are downloaded. */
   | { kind: 'downloads'; name: string }
   /** The headless command's own server, same origin only. */
-  | { kind: 'served'; url: string }
+  | { kind: 'served'; url: string; name?: string }
   /** Keeps nothing: only the report is wanted. */
   | { kind: 'nowhere' };
 

@@ -4,7 +4,7 @@ import type { ByteSource } from '../sources/byte-source';
 import { beginSha256, type Sha256 } from '../sources/sha256';
 import type { Destination, WrittenShard } from './destination';
 import type { Checkpoint, RunJournal } from './run-journal';
-import type { ShardPlan } from './shard-plan';
+import type { FilePlan } from './shard-plan';
 
 export interface ResumePoint {
   /** Shards that are whole, from the first on. */
@@ -15,6 +15,8 @@ export interface ResumePoint {
   checkpoints: number;
   /** The shard after them, as far as it holds. */
   partial?: PartialShard;
+  /** The GGUF file beside them, as far as the same tensors. */
+  beside?: PartialShard;
 }
 
 /** The beginning of a shard: header and whole tensors. */
@@ -34,19 +36,47 @@ const PIECE = 8 * 1024 * 1024;
  * counts only where files can be continued.
  *
  * @param shards the plan of the same output; the caller has compared the headers
+ * @param beside the GGUF file that gets the same tensors; with it only checkpoints of both count
  * @param onBytes called with the bytes hashed since the last call
  * @throws what reading the files throws, and Cancelled
  */
 export async function findResumePoint(
   journal: RunJournal,
-  shards: readonly ShardPlan[],
+  shards: readonly FilePlan[],
+  beside: FilePlan | undefined,
+  destination: Destination,
+  signal?: AbortSignal,
+  onBytes?: (bytes: number, file: string) => void,
+): Promise<ResumePoint> {
+  if (!beside) return shardsPoint(journal.checkpoints, shards, destination, signal, onBytes);
+  const none: ResumePoint = { shards: [], tensors: [], checkpoints: 0 };
+  const source = destination.remains?.reopen && (await destination.left?.(beside.file));
+  if (!source) return none;
+  const claimed = journal.checkpoints.map((c) => ({ ...c, ...c.beside, whole: false }));
+  const held = await verifyShard(beside, claimed, source, signal, (bytes) => onBytes?.(bytes, beside.file));
+  const both = journal.checkpoints.slice(0, held.checkpoints);
+  const point = await shardsPoint(both, shards, destination, signal, onBytes);
+  if (point.checkpoints === 0) return none;
+  const { hash } =
+    point.checkpoints === held.checkpoints
+      ? held
+      : await verifyShard(beside, claimed.slice(0, point.checkpoints), source, signal, () => {});
+  return {
+    ...point,
+    beside: { bytes: claimed[point.checkpoints - 1]!.bytes, tensors: point.tensors.length, hash },
+  };
+}
+
+async function shardsPoint(
+  checkpoints: readonly Checkpoint[],
+  shards: readonly FilePlan[],
   { left, remains }: Destination,
   signal?: AbortSignal,
   onBytes?: (bytes: number, file: string) => void,
 ): Promise<ResumePoint> {
   const point: ResumePoint = { shards: [], tensors: [], checkpoints: 0 };
   for (const shard of shards) {
-    const claimed = journal.checkpoints.slice(point.checkpoints);
+    const claimed = checkpoints.slice(point.checkpoints);
     const last = claimed.findIndex(({ file }) => file !== shard.file);
     const own = last < 0 ? claimed : claimed.slice(0, last);
     const source = own.length > 0 ? await left?.(shard.file) : undefined;
@@ -70,7 +100,7 @@ export async function findResumePoint(
 
 /** How many of a shard's checkpoints hold, and the hash of the bytes up to the last of them. */
 async function verifyShard(
-  shard: ShardPlan,
+  shard: FilePlan,
   checkpoints: readonly Checkpoint[],
   source: ByteSource,
   signal: AbortSignal | undefined,

@@ -24,6 +24,8 @@ export interface Checkpoint {
   sha256: string;
   /** The shard is whole and closed. */
   whole: boolean;
+  /** How far the GGUF file beside the shards is on the disk at the same tensor; absent where there is none. */
+  beside?: { bytes: number; sha256: string };
   /** Reports of the tensors since the checkpoint before. */
   tensors: TensorReport[];
 }

@@ -1,11 +1,19 @@
 import type { Dtype } from '../formats/dtype';
 
-/** One safetensors file that will be written. */
-export interface ShardPlan {
+/** A file of the output that holds tensors. */
+export interface FilePlan {
   file: string;
+  /** Parts of the file in order, by the tensor of the merge each is made of. */
+  tensors: { name: string; byteLength: number }[];
+  /** Everything ahead of the first part. */
+  header: Uint8Array<ArrayBuffer>;
+  byteLength: number;
+}
+
+/** One safetensors file that will be written. */
+export interface ShardPlan extends FilePlan {
   /** Tensors in file order. */
   tensors: { name: string; dtype: Dtype; shape: readonly number[]; byteLength: number }[];
   /** Complete header, 8-byte length included. */
   header: Uint8Array<ArrayBuffer>;
-  byteLength: number;
 }

@@ -4,19 +4,19 @@ import { type Sha256Thread, sha256Thread } from '../sources/sha256-thread';
 import { giveBack, spareArray } from '../sources/spare-arrays';
 import type { Destination, FileSink, WrittenShard } from './destination';
 import type { PartialShard } from './resume-point';
-import type { ShardPlan } from './shard-plan';
+import type { FilePlan } from './shard-plan';
 
 /** Small pieces are gathered to writes of this size: a picked folder is slow to take many little ones. */
 const WRITE_BYTES = 8 * 2 ** 20;
 
 /**
- * Writes one safetensors shard front to back: the planned header, then the tensors' bytes in the planned order. It
+ * Writes one shard, or a GGUF file, front to back: the planned header, then the tensors' bytes in the planned order. It
  * keeps count of every tensor, so a shard is either exactly what its header says or an error.
  *
  * Close it with {@link finish} or {@link abort}. One call at a time: await each before the next.
  */
 export class ShardWriter {
-  readonly #plan: ShardPlan;
+  readonly #plan: FilePlan;
   readonly #sink: FileSink;
   readonly #hash: Sha256Thread;
   /** What is gathered, in the first `#buffered` bytes. */
@@ -28,7 +28,7 @@ export class ShardWriter {
   #filled = 0;
   #state: 'open' | 'busy' | 'closed' = 'open';
 
-  private constructor(plan: ShardPlan, sink: FileSink, hash: Sha256) {
+  private constructor(plan: FilePlan, sink: FileSink, hash: Sha256) {
     this.#plan = plan;
     this.#sink = sink;
     this.#hash = sha256Thread(hash);
@@ -38,7 +38,7 @@ export class ShardWriter {
    * Creates the file and writes the header.
    * @throws Internal when the plan's lengths do not add up, DestinationFailed or StorageFull from the destination.
    */
-  static async open(destination: Destination, plan: ShardPlan): Promise<ShardWriter> {
+  static async open(destination: Destination, plan: FilePlan): Promise<ShardWriter> {
     const planned = plan.tensors.reduce((sum, { byteLength }) => sum + byteLength, plan.header.byteLength);
     if (planned !== plan.byteLength) {
       throw fault(`The plan of ${plan.file} says ${plan.byteLength} bytes, but its parts have ${planned}.`);
@@ -57,7 +57,7 @@ export class ShardWriter {
    * Goes on with a shard that an interrupted run left.
    * @param sink stands after the bytes of `partial`
    */
-  static resume(plan: ShardPlan, sink: FileSink, partial: PartialShard): ShardWriter {
+  static resume(plan: FilePlan, sink: FileSink, partial: PartialShard): ShardWriter {
     const writer = new ShardWriter(plan, sink, partial.hash);
     writer.#written = partial.bytes;
     writer.#tensor = partial.tensors;

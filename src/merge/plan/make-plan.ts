@@ -16,6 +16,7 @@ import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
 import type { Plan, TensorPlan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
+import { planOutputGguf } from './plan-gguf';
 import { planScope } from './plan-tensors';
 import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
 import { checkParameterNames } from './recipe-parameters';
@@ -107,8 +108,11 @@ export async function makePlan(
   return finishPlan(draft, method, opened, output, problems, cached);
 }
 
+/** Small files that say something of a model in one file; the others are inside. */
+const BESIDE_GGUF = ['README.md', 'mergekit_config.yml'];
+
 /** Adds what only a clean plan has: small files, inputs, shards and the numbers of bytes. */
-function finishPlan(
+async function finishPlan(
   draft: Plan,
   method: MergeMethod,
   opened: ReadonlyMap<string, OpenModel>,
@@ -119,12 +123,12 @@ function finishPlan(
   },
   problems: Problems,
   cached: ReadonlySet<string>,
-): Plan {
+): Promise<Plan> {
   const { recipe, tensors } = draft;
   const folders = new Map([...opened.values()].map((model) => [model.path, model.folder]));
   const fileOf = (folder: string, file: string): ModelFile => findFile(folders.get(folder)!, file)!;
   const layerOrder = recipe.slices && stackedLayers(output.slices);
-  const extras = planExtras(
+  const files = planExtras(
     recipe,
     method,
     output.config,
@@ -134,6 +138,9 @@ function finishPlan(
     problems,
   );
   warnOfLayerKinds(output.config, layerOrder, problems);
+  const gguf = await planOutputGguf(recipe, tensors, files, fileOf, problems);
+  if (problems.hasErrors()) return { ...draft, problems: problems.list() };
+  const extras = recipe.amalgam.ggufOnly ? files.filter(({ path }) => BESIDE_GGUF.includes(path)) : files;
   const copied = extras.flatMap(({ content }) =>
     'folder' in content
       ? [[folders.get(content.folder)!, fileOf(content.folder, content.file)] as const]
@@ -152,6 +159,7 @@ function finishPlan(
     ...draft,
     problems: problems.list(),
     shards,
+    ...(gguf ? { gguf } : {}),
     extras,
     inputs,
     bytesToDownload: bytesToDownload([...inputFiles, ...copied], cached),
@@ -159,9 +167,9 @@ function finishPlan(
     bytesToWrite: bytesToWrite(
       shards,
       extras,
-      copied.reduce((sum, [, file]) => sum + file.byteLength, 0),
+      copied.reduce((sum, [, file]) => sum + file.byteLength, gguf?.byteLength ?? 0),
     ),
-    peakBytes: peakBytes(tensors),
+    peakBytes: peakBytes(tensors) + (gguf?.peakBytes ?? 0),
   };
 }
 

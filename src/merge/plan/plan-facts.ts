@@ -4,6 +4,7 @@ import type { PlanFacts, PlanTensorFacts } from '../../reports/plan';
 import { exportWarnings } from '../method-export';
 import { methodById } from '../methods';
 import type { Plan, TensorPlan } from './plan';
+import { ggufName } from './plan-gguf';
 
 /** A plan as the studio and the command show it. */
 export function planFacts(plan: Plan): PlanFacts {
@@ -23,6 +24,7 @@ export function planFacts(plan: Plan): PlanFacts {
     shards: shardFiles.length,
     outputFiles: [
       ...shardFiles,
+      ...(plan.gguf ? [ggufName(plan.recipe.name, plan.gguf)] : []),
       ...plan.extras.map((extra) => extra.path),
       SUMS_FILE,
       ...(shardFiles.length > 1 ? [SHARD_INDEX] : []),

@@ -5,6 +5,7 @@
 
 import type { Dtype } from '../../formats/dtype';
 import type { Recipe } from '../../formats/recipe';
+import type { GgufPlan } from '../../gguf/gguf-plan';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorRole } from '../../models/tensor-role';
 import type { PlanProblem } from '../../reports/plan';
@@ -39,8 +40,10 @@ export interface Plan {
   base?: string;
   contributors: string[];
   tensors: TensorPlan[];
-  /** Filled only when the plan has no errors. */
+  /** Filled only when the plan has no errors; empty where only GGUF is written. */
   shards: ShardPlan[];
+  /** The GGUF file that is written beside the shards, or instead of them. */
+  gguf?: GgufPlan;
   /** Small files written beside the shards: path → text or bytes read from a model folder. */
   extras: { path: string; content: { text: string } | { folder: string; file: string } }[];
   /** Every weight file the run reads. */

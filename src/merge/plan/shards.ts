@@ -53,7 +53,8 @@ function shardName(index: number, count: number): string {
 }
 
 /**
- * The shards of a plan with everything known in their metadata: recipe, version and the sha256 of the inputs.
+ * The shards of a plan with everything known in their metadata: recipe, version and the sha256 of the inputs; none
+ * where only GGUF is written.
  *
  * @param hashes {@link inputName} → lower-case hex sha256, of the inputs whose hash is known
  */
@@ -61,14 +62,23 @@ export function finishShards(
   plan: Pick<Plan, 'recipe' | 'tensors' | 'inputs'>,
   hashes: ReadonlyMap<string, string>,
 ): ShardPlan[] {
-  const known = plan.inputs
-    .map(({ folder, file }) => inputName(folder, file))
-    .flatMap((name) => (hashes.has(name) ? [[name, hashes.get(name)!] as const] : []));
+  // what is written beside them changes no byte of the shards
+  const { gguf: _, ggufOnly, ...amalgam } = plan.recipe.amalgam;
+  if (ggufOnly) return [];
+  const known = knownHashes(plan.inputs, hashes);
   const metadata = {
     format: 'pt',
-    amalgam_recipe: formatRecipe(plan.recipe),
+    amalgam_recipe: formatRecipe({ ...plan.recipe, amalgam }),
     amalgam_version: AMALGAM_VERSION,
-    ...(known.length > 0 ? { amalgam_inputs: JSON.stringify(Object.fromEntries(known)) } : {}),
+    ...(known === undefined ? {} : { amalgam_inputs: known }),
   };
-  return planShards(plan.tensors, metadata, plan.recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES);
+  return planShards(plan.tensors, metadata, amalgam.shardBytes ?? DEFAULT_SHARD_BYTES);
+}
+
+/** {@link inputName} → sha256 of the inputs whose hash is known, as JSON; undefined where none is. */
+export function knownHashes(inputs: Plan['inputs'], hashes: ReadonlyMap<string, string>): string | undefined {
+  const known = inputs
+    .map(({ folder, file }) => inputName(folder, file))
+    .flatMap((name) => (hashes.has(name) ? [[name, hashes.get(name)!] as const] : []));
+  return known.length > 0 ? JSON.stringify(Object.fromEntries(known)) : undefined;
 }

@@ -7,7 +7,7 @@ import type { Backend } from '../../backend/backend';
 import { AmalgamError } from '../../errors';
 import type { ReadTensor } from '../../inputs/read-tensor';
 import type { TensorReport } from '../../reports/job';
-import type { ShardPlan } from '../../write/shard-plan';
+import type { FilePlan } from '../../write/shard-plan';
 import type { MergeMethod } from '../method';
 import type { Plan, TensorPlan } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
@@ -29,14 +29,14 @@ export interface ShardSink<Written> {
 
 export interface RunOptions<Written> {
   plan: Plan;
-  shards: readonly ShardPlan[];
+  shards: readonly FilePlan[];
   engine: Backend;
   /** More engines of the same kind: as many tensors more are computed at once. */
   lanes?: readonly Backend[];
   methods: ReadonlyMap<string, MergeMethod>;
   read: ReadTensor;
   /** @param skipped tensors of the shard that are there already */
-  openShard(shard: ShardPlan, skipped: number): Promise<ShardSink<Written>>;
+  openShard(shard: FilePlan, skipped: number): Promise<ShardSink<Written>>;
   /** What an interrupted run of this plan has left: whole shards, and the tensors that are written, from the first on. */
   done?: { shards: readonly Written[]; tensors: readonly TensorReport[] };
   /** Another engine for one whose device failed: the tensor at work is then computed anew. Default: the run fails. */

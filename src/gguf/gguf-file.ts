@@ -1,0 +1,72 @@
+/** A GGUF file as it is written beside the merge: one part for every tensor of the merge, in the merge's order. */
+
+import { arrangeRows, type RowArranger } from './arrange-rows';
+import { encodeRows } from './encode-rows';
+import type { GgufPlan } from './gguf-plan';
+import { ggufBeginning } from './gguf-plan';
+import { aligned, type GgufValue } from './header';
+
+/** As `ShardPlan` of the merge describes a file. */
+export interface GgufFile {
+  file: string;
+  header: Uint8Array<ArrayBuffer>;
+  /** Parts by the merge's tensors; one that the file leaves out has no bytes. */
+  tensors: { name: string; byteLength: number }[];
+  byteLength: number;
+}
+
+/**
+ * @param order the merge's names of its tensors, in the order in which they are finished
+ * @param more metadata of the run
+ */
+export function ggufFile(
+  file: string,
+  plan: GgufPlan,
+  order: readonly string[],
+  more: readonly (readonly [key: string, value: GgufValue])[] = [],
+): GgufFile {
+  const header = ggufBeginning(plan, more, order);
+  const tensors = order.map((name) => ({
+    name,
+    byteLength: aligned(plan.tensors.get(name)?.byteLength ?? 0),
+  }));
+  const byteLength = tensors.reduce((sum, tensor) => sum + tensor.byteLength, header.byteLength);
+  return { file, header, tensors, byteLength };
+}
+
+/** Takes the finished tensors of a merge one after the other and hands on the bytes of the file. */
+export interface GgufEncoder {
+  /** Bytes of the tensor at work, as the merge writes them. */
+  append(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** All bytes of that tensor have come; those of the file are handed on when it resolves. */
+  finishTensor(): Promise<void>;
+}
+
+/**
+ * @param names the tensors to come, in order
+ * @param write gets the bytes that follow the file's header; one call at a time
+ */
+export function ggufEncoder(
+  plan: GgufPlan,
+  names: readonly string[],
+  write: (bytes: Uint8Array<ArrayBuffer>) => Promise<void>,
+): GgufEncoder {
+  let at = 0;
+  let arranger: RowArranger | undefined;
+  return {
+    async append(bytes) {
+      const tensor = plan.tensors.get(names[at]!);
+      if (!tensor) return;
+      arranger ??= arrangeRows(tensor);
+      await arranger.push(bytes, (rows) =>
+        write(encodeRows({ ...tensor, tensor: tensor.name, bytes: rows })),
+      );
+    },
+    async finishTensor() {
+      const length = plan.tensors.get(names[at]!)?.byteLength ?? 0;
+      if (aligned(length) > length) await write(new Uint8Array(aligned(length) - length));
+      arranger = undefined;
+      at++;
+    },
+  };
+}

@@ -1,0 +1,132 @@
+/** What a GGUF file of a merge will hold: every tensor with its type and place, and the metadata. */
+import type { Dtype } from '../formats/dtype';
+import { isWeightDtype, type WeightDtype, weightBytes } from '../formats/dtype';
+import type { GgufType } from '../formats/gguf-type';
+import { parseModelConfig } from '../formats/model-config';
+import { claimTensors } from '../models/claim';
+import { GGUF_ARCHITECTURES } from '../models/gguf-architectures';
+import { resolveArchitecture } from '../models/resolve';
+import { heldBytes, type RowsOfTensor } from './arrange-rows';
+import { type BlockType, FILE_TYPES, rowBytes } from './block-types';
+import { aligned, type GgufMetadata, type GgufValue, ggufHeader } from './header';
+import { hyperparameters, ignoredWindow, refused, requireExpressible, ropeFactors } from './hyperparameters';
+import { tensorType } from './tensor-types';
+import { ggufTensors } from './tensors';
+import { type TokenizerTexts, tokenizerMetadata } from './tokenizer';
+
+/** One tensor of the merge on its way into the file. */
+export interface GgufTensorPlan extends RowsOfTensor {
+  /** In the file. */
+  name: string;
+  shape: readonly number[];
+  type: BlockType;
+  dtype: WeightDtype;
+  plus: 0 | 1;
+  /** Of its blocks; up to the next tensor the file is filled with zeros. */
+  byteLength: number;
+}
+
+export interface GgufPlan {
+  type: GgufType;
+  /** By the merge's name of the tensor; those that the file leaves out are not there. */
+  tensors: ReadonlyMap<string, GgufTensorPlan>;
+  /** Tensors that follow from the config, ahead of the others: F32. */
+  factors: readonly [name: string, values: Float32Array<ArrayBuffer>][];
+  metadata: GgufMetadata;
+  /** Of the whole file, the recipe's metadata not counted. */
+  byteLength: number;
+  /** Held while a tensor is arranged and encoded. */
+  peakBytes: number;
+  /** What the file cannot say though it is right on short texts. */
+  warning?: string;
+}
+
+export interface GgufRequest {
+  type: GgufType;
+  name: string;
+  /** The output's config.json. */
+  config: string;
+  tokenizer: TokenizerTexts;
+  tensors: readonly { name: string; dtype: Dtype; shape: readonly number[] }[];
+}
+
+/**
+ * Plans the file from config, tokenizer and the shapes of the output.
+ * @throws AmalgamError `GgufUnsupported`, `ArchitectureUnsupported`, `TensorMissing`, `ShapeMismatch` naming what cannot be
+ *   written, and what parsing throws
+ */
+export function planGguf(request: GgufRequest): GgufPlan {
+  const config = parseModelConfig(request.config, 'config.json');
+  const gguf = GGUF_ARCHITECTURES[config.modelType ?? ''];
+  if (!gguf) throw refused(`Models of type “${config.modelType ?? 'unknown'}” cannot be written as GGUF.`);
+  const architecture = resolveArchitecture(config);
+  requireExpressible(architecture, gguf);
+  const stored = new Map(request.tensors.map((tensor) => [tensor.name, tensor]));
+  const claimed = claimTensors(architecture, stored);
+  const planned = ggufTensors(architecture, gguf).map((tensor): [string, GgufTensorPlan] => {
+    const source = stored.get(claimed.get(tensor.source)!)!;
+    const { dtype } = source;
+    if (!isWeightDtype(dtype))
+      throw refused(`${source.name} is ${dtype}, which GGUF files are not made from here.`);
+    const isVector = tensor.shape.length === 1;
+    const rows = tensor.shape[0]!;
+    const columns = isVector ? 1 : tensor.shape[1]!;
+    const type = tensorType(request.type, tensor, architecture);
+    const byteLength = rows * rowBytes(type, columns);
+    const elementBytes = weightBytes(dtype);
+    return [source.name, { ...tensor, type, dtype, rows, columns, elementBytes, byteLength }];
+  });
+  const factors = ropeFactors(architecture);
+  const metadata = new Map<string, GgufValue>([
+    ['general.architecture', { type: 'text', value: gguf.name }],
+    ['general.type', { type: 'text', value: 'model' }],
+    ['general.name', { type: 'text', value: request.name }],
+    ['general.file_type', { type: 'u32', value: FILE_TYPES[request.type].id }],
+    ['general.quantization_version', { type: 'u32', value: 2 }],
+    ...hyperparameters(architecture, gguf, config),
+    ...tokenizerMetadata(request.tokenizer, architecture.vocab, config.raw),
+  ]);
+  const plan: Omit<GgufPlan, 'byteLength'> = {
+    type: request.type,
+    tensors: new Map(planned),
+    factors,
+    metadata,
+    peakBytes: planned.reduce((most, [, tensor]) => Math.max(most, heldBytes(tensor)), 0),
+  };
+  const warning = ignoredWindow(architecture, gguf);
+  const tensorBytes = planned.reduce((sum, [, { byteLength }]) => sum + aligned(byteLength), 0);
+  return {
+    ...plan,
+    byteLength: ggufBeginning(plan, [], [...plan.tensors.keys()]).byteLength + tensorBytes,
+    ...(warning === undefined ? {} : { warning }),
+  };
+}
+
+/**
+ * The bytes of the file ahead of the first tensor of the merge: header, and tensors that follow from the config.
+ * @param more metadata of the run
+ * @param order the merge's names of the tensors, in the order in which they come
+ */
+export function ggufBeginning(
+  { metadata, factors, tensors }: Omit<GgufPlan, 'byteLength'>,
+  more: readonly (readonly [key: string, value: GgufValue])[],
+  order: readonly string[],
+): Uint8Array<ArrayBuffer> {
+  const constants = factors.map(([name, values]) => ({
+    name,
+    shape: [values.length],
+    type: 'F32' as const,
+    byteLength: values.byteLength,
+  }));
+  const entries = order.flatMap((name) => tensors.get(name) ?? []);
+  const header = ggufHeader(new Map([...metadata, ...more]), [...constants, ...entries]);
+  const length = constants.reduce((sum, { byteLength }) => sum + aligned(byteLength), header.byteLength);
+  const bytes = new Uint8Array(length);
+  bytes.set(header);
+  let at = header.byteLength;
+  for (const [, values] of factors) {
+    bytes.set(new Uint8Array(values.buffer), at);
+    at += aligned(values.byteLength);
+  }
+  return bytes;
+}

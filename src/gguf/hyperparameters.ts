@@ -1,0 +1,181 @@
+/** The numbers of an architecture under the keys of GGUF (gguf-py/gguf/constants.py), and what llama.cpp cannot be told. */
+import { AmalgamError } from '../errors';
+import type { Architecture, Block, Rope } from '../models/architecture';
+import type { ConfigFile } from '../models/config-reader';
+import { readSize } from '../models/config-reader';
+import type { GgufArchitecture } from '../models/gguf-architectures';
+import { inverseFrequencies } from '../models/rope';
+import type { GgufValue } from './header';
+
+type Entries = [key: string, value: GgufValue][];
+
+const u32 = (value: number): GgufValue => ({ type: 'u32', value });
+const f32 = (value: number): GgufValue => ({ type: 'f32', value });
+
+/** Metadata of the architecture, keys with its name in front. @throws AmalgamError `ConfigInvalid` */
+export function hyperparameters(
+  architecture: Architecture,
+  gguf: GgufArchitecture,
+  config: ConfigFile,
+): Entries {
+  const { blocks, hidden, vocab, final, embedding } = architecture;
+  const { attention, mlp, residualScale, parallel } = blocks[0]!;
+  const norm = final.norm!;
+  const windows = blocks.map((block) => block.attention.window);
+  const window = windows.find((size) => size !== undefined);
+  const entries: Entries = [
+    ['block_count', u32(blocks.length)],
+    ['context_length', u32(contextLength(architecture, config))],
+    ['embedding_length', u32(hidden)],
+    ['feed_forward_length', u32(mlp.inner)],
+    ['vocab_size', u32(vocab)],
+    ['attention.head_count', u32(attention.heads)],
+    ['attention.head_count_kv', u32(attention.keyValueHeads)],
+    ['attention.key_length', u32(attention.headDim)],
+    ['attention.value_length', u32(attention.headDim)],
+    [`attention.layer_norm_${norm.kind === 'layer' ? '' : 'rms_'}epsilon`, f32(norm.epsilon)],
+    ...ropeEntries(blocks),
+  ];
+  if (gguf.parallel) entries.push(['use_parallel_residual', { type: 'bool', value: parallel }]);
+  if (gguf.windows && window !== undefined) {
+    const values = windows.map((size) => size !== undefined);
+    entries.push(['attention.sliding_window', u32(window)]);
+    entries.push(['attention.sliding_window_pattern', { type: 'array', of: 'bool', values }]);
+  }
+  // phi3's graph asks for the key
+  if (gguf.name === 'phi3') entries.push(['attention.sliding_window', u32(window ?? 0)]);
+  if (attention.softcap !== undefined) entries.push(['attn_logit_softcapping', f32(attention.softcap)]);
+  if (final.softcap !== undefined) entries.push(['final_logit_softcapping', f32(final.softcap)]);
+  if (gguf.factors) {
+    entries.push(
+      ['attention.scale', f32(attention.scale)],
+      ['embedding_scale', f32(embedding.scale)],
+      ['residual_scale', f32(residualScale)],
+      ['logit_scale', f32(final.divisor)],
+    );
+  }
+  return entries.map(([key, value]) => [`${gguf.name}.${key}`, value]);
+}
+
+function contextLength({ maxPositions, hidden }: Architecture, config: ConfigFile): number {
+  const fields = ['max_position_embeddings', 'n_positions', 'n_ctx', 'seq_length'];
+  return readSize(config, { fields }) ?? maxPositions ?? hidden;
+}
+
+/** Of the layers that see everything, and the base frequency of those with a window. */
+function ropeEntries(blocks: readonly Block[]): Entries {
+  const rotary = blocks.filter(({ attention }) => attention.rope);
+  const global = (rotary.find(({ attention }) => attention.window === undefined) ?? rotary[0])?.attention
+    .rope;
+  const local = rotary.find(({ attention }) => attention.window !== undefined)?.attention.rope;
+  if (!global) return [];
+  return [
+    ['rope.dimension_count', u32(global.dims)],
+    ['rope.freq_base', f32(global.theta)],
+    ...(local && local.theta !== global.theta
+      ? ([['rope.freq_base_swa', f32(local.theta)]] satisfies Entries)
+      : []),
+    ...scalingEntries(global),
+  ];
+}
+
+function scalingEntries({ scaling }: Rope): Entries {
+  const type = (value: string): Entries[number] => ['rope.scaling.type', { type: 'text', value }];
+  switch (scaling.type) {
+    case 'linear':
+      return [type('linear'), ['rope.scaling.factor', f32(scaling.factor)]];
+    case 'yarn':
+      return [
+        type('yarn'),
+        ['rope.scaling.factor', f32(scaling.factor)],
+        ['rope.scaling.original_context_length', u32(scaling.original)],
+        ['rope.scaling.yarn_beta_fast', f32(scaling.fast)],
+        ['rope.scaling.yarn_beta_slow', f32(scaling.slow)],
+      ];
+    case 'longrope':
+      return [
+        type('longrope'),
+        ['rope.scaling.original_context_length', u32(scaling.original)],
+        ['rope.scaling.attn_factor', f32(scaling.attention)],
+      ];
+    default:
+      return [];
+  }
+}
+
+/** Divisors of the rotary frequencies that are stored as tensors of their own [dims/2], by name. */
+export function ropeFactors({ blocks }: Architecture): [name: string, factors: Float32Array<ArrayBuffer>][] {
+  const rope = blocks[0]?.attention.rope;
+  if (rope?.scaling.type === 'longrope') {
+    return [
+      ['rope_factors_long.weight', Float32Array.from(rope.scaling.long)],
+      ['rope_factors_short.weight', Float32Array.from(rope.scaling.short)],
+    ];
+  }
+  if (rope?.scaling.type !== 'llama3') return [];
+  const plain = inverseFrequencies({ ...rope, scaling: { type: 'default' } });
+  const scaled = inverseFrequencies(rope);
+  return [['rope_freqs.weight', Float32Array.from(plain, (frequency, i) => frequency / scaled[i]!)]];
+}
+
+/**
+ * Refuses what llama.cpp's graph of the architecture would compute otherwise.
+ * @throws AmalgamError `GgufUnsupported` naming it
+ */
+export function requireExpressible(architecture: Architecture, gguf: GgufArchitecture): void {
+  const { blocks, embedding, final, hidden } = architecture;
+  const { heads, headDim } = blocks[0]!.attention;
+  const refuse = (what: string) => refused(`llama.cpp’s ${gguf.name} cannot do this: ${what}.`);
+  const usual = (blocks.length === gguf.hiddenScaleLayers ? hidden / heads : headDim) ** -0.5;
+  const embeddingScale = gguf.scalesEmbedding ? Math.sqrt(hidden) : 1;
+  for (const { index, attention, mlp, residualScale, parallel, ...norms } of blocks) {
+    const layer = `layer ${index}`;
+    if (!gguf.activations.includes(mlp.activation)) throw refuse(`the activation ${mlp.activation}`);
+    if (!gguf.factors && !near(attention.scale, usual)) {
+      throw refuse(`scores multiplied by ${attention.scale} in ${layer} instead of ${usual}`);
+    }
+    if (!gguf.factors && residualScale !== 1) throw refuse('a factor for each branch');
+    if (parallel && !gguf.parallel) throw refuse('attention and MLP side by side');
+    if (attention.softcap !== undefined && !gguf.softcaps?.scores) throw refuse('a soft cap of scores');
+    if (norms.attentionAfter || norms.mlpAfter) throw refuse('norms of the stream behind a branch');
+    const every = gguf.withoutRopeEvery;
+    const rotates = every === undefined || (index + 1) % every !== 0;
+    if (!attention.alibi && !embedding.positions && (attention.rope !== undefined) !== rotates) {
+      throw refuse(`${layer} ${rotates ? 'without' : 'with'} rotary positions`);
+    }
+    if (attention.rope?.scaling.type === 'yarn') requireYarn(attention.rope.scaling, refuse);
+  }
+  if (!gguf.factors && !near(embedding.scale, embeddingScale)) throw refuse('a factor of the embedding');
+  if (!gguf.factors && final.divisor !== 1) throw refuse('a divisor of the logits');
+  if (final.softcap !== undefined && !gguf.softcaps?.logits) throw refuse('a soft cap of the logits');
+  if (embedding.projection || final.projection) throw refuse('an embedding of another width than the stream');
+  if (!final.norm) throw refuse('no norm ahead of the head');
+}
+
+function requireYarn(
+  { truncate, attention, factor }: Extract<Rope['scaling'], { type: 'yarn' }>,
+  refuse: (what: string) => AmalgamError,
+): void {
+  if (!truncate) throw refuse('YaRN without rounding of its bounds');
+  if (!near(attention, 0.1 * Math.log(factor) + 1)) throw refuse('an attention factor of YaRN of its own');
+}
+
+/** What llama.cpp leaves out without being wrong on short texts, in words; undefined where there is nothing. */
+export function ignoredWindow({ blocks }: Architecture, gguf: GgufArchitecture): string | undefined {
+  if (gguf.windows) return undefined;
+  const sizes = blocks.flatMap(({ attention }) => attention.window ?? []);
+  if (sizes.length === 0) return undefined;
+  return `llama.cpp’s ${gguf.name} has no sliding window: beyond ${Math.min(...sizes)} tokens it sees more than the model did.`;
+}
+
+export function refused(message: string): AmalgamError {
+  return new AmalgamError(
+    'GgufUnsupported',
+    message,
+    'Write safetensors, or choose another model for the GGUF file.',
+  );
+}
+
+function near(a: number, b: number): boolean {
+  return Math.abs(a - b) <= 1e-6 * Math.abs(b);
+}

@@ -1,0 +1,105 @@
+/** The tensors of a GGUF file, by what each is in the architecture (gguf-py/gguf/tensor_mapping.py of llama.cpp). */
+import type { Architecture, Attention, Block, Linear, Norm } from '../models/architecture';
+import type { GgufArchitecture } from '../models/gguf-architectures';
+
+/** How the rows of a stored matrix come to stand in the file; a vector has rows of one element. */
+export type Layout =
+  | { kind: 'as_stored' }
+  /** Stored as [in, out]. */
+  | { kind: 'transposed' }
+  /** Groups of `rows` rows, row i of each being row `from(i)` of the stored ones. */
+  | { kind: 'rows'; rows: number; from(row: number): number };
+
+export interface GgufTensor {
+  name: string;
+  /** The architecture's name of the tensor it is made of. */
+  source: string;
+  /** As the file has it, outermost first. */
+  shape: readonly number[];
+  layout: Layout;
+  /** Added to every element. */
+  plus: 0 | 1;
+}
+
+const AS_STORED: Layout = { kind: 'as_stored' };
+
+/** Every tensor in the order of use; a tied head is the embedding and not listed again. */
+export function ggufTensors(architecture: Architecture, gguf: GgufArchitecture): GgufTensor[] {
+  const { embedding, blocks, final, vocab, hidden } = architecture;
+  return [
+    plain('token_embd.weight', embedding.token, [vocab, hidden]),
+    ...(embedding.positions
+      ? [plain('position_embd.weight', embedding.positions.tensor, [embedding.positions.rows, hidden])]
+      : []),
+    ...norm('token_embd_norm', embedding.norm),
+    ...blocks.flatMap((block) => blockTensors(block, gguf)),
+    ...norm('output_norm', final.norm),
+    ...(final.tied ? [] : [plain('output.weight', final.head, [vocab, hidden])]),
+  ];
+}
+
+function blockTensors(block: Block, { adjacentPairs }: GgufArchitecture): GgufTensor[] {
+  const { attention, mlp } = block;
+  const name = (module: string) => `blk.${block.index}.${module}`;
+  const fused = attention.projections.length === 1;
+  const names = fused ? ['attn_qkv'] : ['attn_q', 'attn_k', 'attn_v'];
+  const pairs = adjacentPairs && attention.rope ? pairsSideBySide(attention.headDim) : AS_STORED;
+  const layouts = fused ? [partsInTurn(attention)] : [pairs, pairs, AS_STORED];
+  const inner = mlp.projections.length === 2 ? ['ffn_gate', 'ffn_up'] : ['ffn_up'];
+  return [
+    ...norm(name('attn_norm'), block.attentionIn),
+    ...attention.projections.flatMap((each, i) => linear(name(names[i]!), each, layouts[i]!)),
+    ...norm(name('attn_q_norm'), attention.queryNorm),
+    ...norm(name('attn_k_norm'), attention.keyNorm),
+    ...linear(name('attn_output'), attention.output, AS_STORED),
+    ...norm(name('post_attention_norm'), block.attentionOut),
+    ...norm(name('ffn_norm'), block.mlpIn),
+    ...mlp.projections.flatMap((each, i) => linear(name(inner[i]!), each, AS_STORED)),
+    ...linear(name('ffn_down'), mlp.output, AS_STORED),
+    ...norm(name('post_ffw_norm'), block.mlpOut),
+  ];
+}
+
+function plain(name: string, source: string, shape: readonly number[]): GgufTensor {
+  return { name, source, shape, layout: AS_STORED, plus: 0 };
+}
+
+function norm(name: string, of: Norm | undefined): GgufTensor[] {
+  if (!of) return [];
+  const plus = of.kind === 'rms_plus_one' ? 1 : 0;
+  return [
+    { ...plain(`${name}.weight`, of.weight, [of.width]), plus },
+    ...(of.bias === undefined ? [] : [plain(`${name}.bias`, of.bias, [of.width])]),
+  ];
+}
+
+function linear(
+  name: string,
+  { weight, bias, inputs, outputs, storage }: Linear,
+  rows: Layout,
+): GgufTensor[] {
+  const layout: Layout = storage === 'in_out' ? { kind: 'transposed' } : rows;
+  return [
+    { ...plain(`${name}.weight`, weight, [outputs, inputs]), layout },
+    ...(bias === undefined ? [] : [{ ...plain(`${name}.bias`, bias, [outputs]), layout: rows }]),
+  ];
+}
+
+/** Rows (x₁, x₂) of every rotary pair one after the other: those of a head are stored in two halves. */
+function pairsSideBySide(headDim: number): Layout {
+  return { kind: 'rows', rows: headDim, from: (row) => (row >> 1) + (row & 1) * (headDim / 2) };
+}
+
+/** All queries, then all keys, then all values; a fused projection may store them head by head. */
+function partsInTurn({ layout, heads, keyValueHeads, headDim }: Attention): Layout {
+  if (layout.query.stride === headDim) return AS_STORED;
+  const parts = [
+    { ...layout.query, rows: heads * headDim },
+    { ...layout.key, rows: keyValueHeads * headDim },
+    { ...layout.value, rows: keyValueHeads * headDim },
+  ];
+  const from: number[] = parts.flatMap(({ begin, stride, rows }) =>
+    Array.from({ length: rows }, (_, row) => begin + Math.floor(row / headDim) * stride + (row % headDim)),
+  );
+  return { kind: 'rows', rows: from.length, from: (row) => from[row]! };
+}

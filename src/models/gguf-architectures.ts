@@ -1,0 +1,56 @@
+/**
+ * What llama.cpp calls the architectures it shares with us, and what its graph of each is fixed to
+ * (llama.cpp v0.5.0, src/models/<name>.cpp and conversion/<family>.py). Names and sizes of the tensors follow from the
+ * wiring; a model type that is not listed cannot be written as GGUF.
+ */
+import type { Activation } from './architecture';
+
+export interface GgufArchitecture {
+  name: string;
+  /** Rotary pairs stand side by side there, not in halves: rows of queries and keys change places. */
+  adjacentPairs?: true;
+  activations: readonly Activation[];
+  /** Has keys for the factors of embedding, scores, branches and logits; without, they are built in. */
+  factors?: true;
+  /** Follows a sliding window: in the layers of a pattern, or never (then its layers see everything). */
+  windows?: true;
+  /** Embedding is scaled by √hidden. */
+  scalesEmbedding?: true;
+  /** Number of layers at which scores are divided by √(hidden / heads) instead of √headDim. */
+  hiddenScaleLayers?: number;
+  softcaps?: { scores?: true; logits?: true };
+  /** Branches may be parallel, said by a key. */
+  parallel?: true;
+  /** Every so-many-th layer has no positions. */
+  withoutRopeEvery?: number;
+}
+
+const SILU = ['silu'] as const;
+/** llama.cpp has one GELU for all of these, by tanh. */
+const GELU = ['gelu_tanh', 'gelu_erf', 'gelu_bloom'] as const;
+
+const gemma = { activations: ['gelu_tanh'], scalesEmbedding: true } as const;
+
+export const GGUF_ARCHITECTURES: Readonly<Record<string, GgufArchitecture>> = {
+  llama: { name: 'llama', adjacentPairs: true, activations: SILU },
+  mistral: { name: 'llama', adjacentPairs: true, activations: SILU },
+  qwen2: { name: 'qwen2', activations: SILU },
+  qwen3: { name: 'qwen3', activations: SILU },
+  phi3: { name: 'phi3', activations: SILU },
+  olmo2: { name: 'olmo2', activations: SILU },
+  granite: { name: 'granite', adjacentPairs: true, activations: SILU, factors: true },
+  smollm3: { name: 'smollm3', adjacentPairs: true, activations: SILU, withoutRopeEvery: 4 },
+  stablelm: { name: 'stablelm', activations: SILU },
+  gemma: { ...gemma, name: 'gemma' },
+  gemma2: {
+    ...gemma,
+    name: 'gemma2',
+    windows: true,
+    softcaps: { scores: true, logits: true },
+    hiddenScaleLayers: 46,
+  },
+  gemma3_text: { ...gemma, name: 'gemma3', windows: true, softcaps: { logits: true }, hiddenScaleLayers: 62 },
+  gpt2: { name: 'gpt2', activations: GELU },
+  gpt_neox: { name: 'gptneox', activations: GELU, parallel: true },
+  bloom: { name: 'bloom', activations: GELU },
+};
