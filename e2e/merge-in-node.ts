@@ -4,6 +4,7 @@ import { isWeightDtype } from '../src/formats/dtype';
 import { decodeToF32 } from '../src/formats/half';
 import { parseRecipe } from '../src/formats/recipe-yaml';
 import { headerLength, parseSafetensorsHeader } from '../src/formats/safetensors-header';
+import { ggufEncoder } from '../src/gguf/gguf-file';
 import { inputName } from '../src/inputs/input-name';
 import { openModel } from '../src/inputs/open-model';
 import { readingRows } from '../src/inputs/read-rows';
@@ -11,6 +12,7 @@ import type { ReadTensor } from '../src/inputs/read-tensor';
 import { methodById } from '../src/merge/methods';
 import { makePlan } from '../src/merge/plan/make-plan';
 import type { Plan } from '../src/merge/plan/plan';
+import { finishGguf } from '../src/merge/plan/plan-gguf';
 import { finishShards } from '../src/merge/plan/shards';
 import { runPlan } from '../src/merge/run/run';
 import type { Prepared } from '../src/merge/tensor/prepared';
@@ -112,6 +114,38 @@ export async function mergeInNode(
   const tensors: Tensors = new Map(written.flatMap((file, i) => [...readTensors(file, shards[i]!.file)]));
   const config = plan.extras.find((e) => e.path === 'config.json')?.content;
   return { tensors, reports, shards: written, config: config && 'text' in config ? config.text : undefined };
+}
+
+/** Runs a recipe whose output is GGUF alone; the file's bytes, and the plan. */
+export async function ggufInNode(
+  recipeText: string,
+  root: string,
+  folders: NamedFolders,
+): Promise<{ plan: Plan; bytes: Uint8Array<ArrayBuffer> }> {
+  const { plan, read } = await planInNode(recipeText, root, folders);
+  const gguf = plan.gguf!;
+  const file = finishGguf({ ...plan, gguf }, [], undefined, new Map());
+  const bytes = new Uint8Array(file.byteLength);
+  bytes.set(file.header);
+  let at = file.header.length;
+  const encoder = ggufEncoder(
+    gguf,
+    file.tensors.map(({ name }) => name),
+    async (piece) => {
+      bytes.set(piece, at);
+      at += piece.length;
+    },
+  );
+  await runPlan({
+    plan,
+    shards: [file],
+    engine: createCpuBackend(),
+    methods: methodById,
+    read,
+    openShard: async () => ({ ...encoder, finish: async () => undefined, abort() {} }),
+  });
+  if (at !== bytes.length) throw new Error(`${at} of ${bytes.length} bytes of ${file.file} came`);
+  return { plan, bytes };
 }
 
 /** Largest |a − b| over all elements, and the same relative to the largest |b| of the tensor. */

@@ -233,7 +233,7 @@ describe('files', () => {
 
 describe('dependencies', () => {
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
-  const { dependencies = {}, devDependencies = {} } = manifest;
+  const { dependencies = {}, devDependencies = {}, optionalDependencies = {} } = manifest;
 
   test('the runtime dependencies are the agreed ones', () => {
     expect(Object.keys(dependencies).sort()).toEqual([...RUNTIME_DEPENDENCIES].sort());
@@ -244,7 +244,11 @@ describe('dependencies', () => {
       ...read('docs/dependencies.md').matchAll(/^\| `([^`]+)` \| (\S+) \| ([^|]+) \| ([^|]+) \|$/gm),
     ];
     const documented = new Map(rows.map(([, name, version]) => [name, version]));
-    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
+    for (const [name, version] of Object.entries({
+      ...dependencies,
+      ...devDependencies,
+      ...optionalDependencies,
+    })) {
       expect(version, name).toMatch(/^\d+\.\d+\.\d+$/);
       expect(documented.get(name), name).toBe(version);
       documented.delete(name);

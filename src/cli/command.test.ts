@@ -26,6 +26,7 @@ describe('parseCommand', () => {
       verb: 'merge',
       recipe: 'r.yml',
       out: 'o',
+      gguf: {},
       engine: 'auto',
       resume: false,
     });
@@ -35,6 +36,7 @@ describe('parseCommand', () => {
       verb: 'merge',
       recipe: 'r.yml',
       out: 'o',
+      gguf: {},
       engine: 'cpu',
       report: 'x.json',
       resume: true,

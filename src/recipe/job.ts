@@ -4,19 +4,13 @@ import { aheadMessage, workAhead } from '../calibration/job';
 import { type ErrorCode, errorFacts } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
 
-<<<<<<< HEAD:src/recipe/job.ts
+import { tensorBytes } from '../formats/safetensors-header';
 
 import { openBackend, openMergeBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { type ProgressMeter, progressMeter, secondsOf } from '../host/progress-meter';
 import { type Inputs, openInputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/input-name';
-
-=======
-
-import { tensorBytes } from '../formats/safetensors-header';
-
->>>>>>> c7b09a0 (gguf: write the merged model for llama.cpp in F32, F16, BF16, Q8_0 and Q4_0):src/engine/merge-job.ts
 
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan/plan';
@@ -35,23 +29,8 @@ import { openDestination } from '../write/open-destination';
 import type { ResumePoint } from '../write/resume-point';
 import type { RunJournal } from '../write/run-journal';
 
-<<<<<<< HEAD:src/recipe/job.ts
-
-import type { ShardPlan } from '../write/shard-plan';
-
-=======
-
 import type { FilePlan } from '../write/shard-plan';
-import { aheadMessage, workAhead } from './ahead-job';
-import { openBackend, openMergeBackends } from './choose-engine';
-import { deviceRecovery } from './device-recovery';
 import { type GgufOutput, openGguf } from './gguf-output';
-import { type Inputs, openInputs } from './inputs';
-import type { OpenModels } from './models';
-import { hashInputs, writeIndex, writeSmallFiles } from './output-files';
-import { type ProgressMeter, progressMeter } from './progress';
-
->>>>>>> c7b09a0 (gguf: write the merged model for llama.cpp in F32, F16, BF16, Q8_0 and Q4_0):src/engine/merge-job.ts
 
 import { openRunRecord, type RunRecord } from './run-record';
 

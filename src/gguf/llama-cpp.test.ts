@@ -1,0 +1,217 @@
+/** What is written loads in llama.cpp and says there what the model says here. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { hasLlama, type LlamaModel, llama } from '../../e2e/llama-cpp';
+import { ggufInNode, mergeInNode } from '../../e2e/merge-in-node';
+import { createTokenizer } from '../evaluate/tokenizer';
+import { GGUF_TYPES } from '../formats/gguf-type';
+import { parseModelConfig } from '../formats/model-config';
+import { type FileTensor, GOLDEN_NAMES, goldenWeights, loadGolden } from '../forward/golden.test.fixture';
+import { runOracle } from '../forward/oracle';
+import { resolveArchitecture } from '../models/resolve';
+import { ggufEncoder, ggufFile } from './gguf-file';
+import { planGguf } from './gguf-plan';
+
+const root = join(import.meta.dirname, '../..');
+const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+let files = 0;
+/** Runs `look` on a file that llama.cpp has opened. */
+function opened<T>(bytes: Uint8Array, look: (model: LlamaModel) => T): T {
+  const path = join(scratch, `${files++}.gguf`);
+  writeFileSync(path, bytes);
+  const model = llama().open(path);
+  try {
+    return look(model);
+  } finally {
+    model.close();
+    rmSync(path);
+  }
+}
+
+/** log p of every token of the vocabulary at every position. */
+function logProbabilities(logits: ArrayLike<number>, vocabulary: number): Float64Array {
+  const out = new Float64Array(logits.length);
+  for (let begin = 0; begin < logits.length; begin += vocabulary) {
+    let most = -Infinity;
+    for (let i = begin; i < begin + vocabulary; i++) most = Math.max(most, logits[i]!);
+    let sum = 0;
+    for (let i = begin; i < begin + vocabulary; i++) sum += Math.exp(logits[i]! - most);
+    for (let i = begin; i < begin + vocabulary; i++) out[i] = logits[i]! - most - Math.log(sum);
+  }
+  return out;
+}
+
+function furthest(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  expect(a.length).toBe(b.length);
+  let most = 0;
+  for (let i = 0; i < a.length; i++) {
+    const distance = Math.abs(a[i]! - b[i]!);
+    if (!(distance <= most)) most = distance;
+  }
+  return most;
+}
+
+describe.runIf(hasLlama)('the merged sample', () => {
+  const samples = join(root, 'public/samples');
+  const recipe = (more: string) => `merge_method: ties
+base_model: base
+models:
+  - {model: workshop, parameters: {weight: 0.6, density: 0.5}}
+  - {model: base+harbour, parameters: {weight: 0.4, density: 0.5}}
+amalgam: {${more}}
+`;
+  const folders = { base: 'base', workshop: 'workshop', harbour: 'harbour' };
+  const text = readFileSync(join(samples, 'texts/workshop.eval.txt'), 'utf8').slice(0, 160);
+  const tokenizer = createTokenizer(
+    { tokenizer: readFileSync(join(samples, 'base/tokenizer.json'), 'utf8'), hasSentencePiece: false },
+    'base',
+  );
+  const ids = [...tokenizer.prefix, ...tokenizer.encode(text)];
+
+  /** Log probabilities of the merge as it is written in safetensors, in f64. */
+  const here = async () => {
+    const merged = await mergeInNode(recipe(''), samples, folders);
+    const architecture = resolveArchitecture(parseModelConfig(merged.config!, 'config.json'));
+    const weights = new Map<string, FileTensor>(
+      [...merged.tensors].map(([name, { dtype, shape, bytes }]) => [
+        name,
+        { dtype, shape, bytes: bytes as Uint8Array<ArrayBuffer> },
+      ]),
+    );
+    return (of: readonly number[]) => {
+      const { logits } = runOracle(architecture, goldenWeights(architecture, weights), of);
+      return logProbabilities(
+        logits.flatMap((row) => [...row]),
+        architecture.vocab,
+      );
+    };
+  };
+
+  test('has the same ids, the same log probabilities and the same greedy text in F32', async () => {
+    const run = await here();
+    const { bytes } = await ggufInNode(recipe('gguf: F32, gguf_only: true'), samples, folders);
+    opened(bytes, (model) => {
+      expect(model.tokenize(text, true)).toEqual(ids);
+      const expected = run(ids);
+      expect(furthest(logProbabilities(model.logits(ids), model.vocabulary), expected)).toBeLessThan(1e-3);
+      let there = ids.slice(0, 10);
+      for (let i = 0; i < 12; i++) there = [...there, greedy(model.logits(there), model.vocabulary).at(-1)!];
+      const mine = greedy(run(there), model.vocabulary);
+      expect(mine.slice(9, -1)).toEqual(there.slice(10));
+    });
+  });
+
+  test.each(GGUF_TYPES.filter((type) => type !== 'F32'))('is near it in %s', async (type) => {
+    const { bytes } = await ggufInNode(recipe(`gguf: ${type}, gguf_only: true`), samples, folders);
+    const exact = await ggufInNode(recipe('gguf: F32, gguf_only: true'), samples, folders);
+    const quantized = opened(bytes, (model) => logProbabilities(model.logits(ids), model.vocabulary));
+    const truth = opened(exact.bytes, (model) => logProbabilities(model.logits(ids), model.vocabulary));
+    const most = { F16: 0.05, BF16: 0.3, Q8_0: 1 } as Record<string, number>;
+    expect(furthest(quantized, truth)).toBeLessThan(most[type] ?? 8);
+  });
+});
+
+/** The likeliest next token at every position. */
+function greedy(logits: ArrayLike<number>, vocabulary: number): number[] {
+  return Array.from({ length: logits.length / vocabulary }, (_, row) => {
+    let best = row * vocabulary;
+    for (let i = best; i < (row + 1) * vocabulary; i++) if (logits[i]! > logits[best]!) best = i;
+    return best % vocabulary;
+  });
+}
+
+/** llama.cpp follows their windows; of the others only what is within the window is compared. */
+const HAS_WINDOWS = /^gemma[23]/;
+/** llama.cpp's GELU is one by tanh, from a table of halves. */
+const HAS_GELU = /^(?:gemma|gpt|bloom)/;
+
+/** The goldens have odd numbers that llama.cpp has built in otherwise; with the usual ones it can be compared. */
+const usualScale = ({ head_dim }: Record<string, unknown>) => ({ query_pre_attn_scalar: head_dim });
+const EXPRESSIBLE: Record<string, (config: Record<string, unknown>) => Record<string, unknown>> = {
+  gemma2: usualScale,
+  gemma3: usualScale,
+  gemma3_linear: usualScale,
+  smollm3: () => ({ no_rope_layers: [1, 1, 1], no_rope_layer_interval: 4 }),
+};
+
+describe.runIf(hasLlama)('architectures', () => {
+  /** A byte-level tokenizer of so many tokens. */
+  const tokenizer = (vocab: number) =>
+    JSON.stringify({
+      version: '1.0',
+      added_tokens: [],
+      pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true },
+      decoder: { type: 'ByteLevel' },
+      model: {
+        type: 'BPE',
+        vocab: Object.fromEntries(
+          Array.from({ length: vocab }, (_, id) => [String.fromCodePoint(0x100 + id), id]),
+        ),
+        merges: [],
+      },
+    });
+  const refusedNames = ['gpt2_inv_layer', 'opt', 'opt_postnorm_proj'];
+
+  const load = (name: string) =>
+    loadGolden(name, async (path) => Uint8Array.from(readFileSync(join(root, path))));
+  const request = async (name: string) => {
+    const golden = await load(name);
+    const raw = JSON.parse(golden.config.text) as Record<string, unknown>;
+    const config = parseModelConfig(JSON.stringify({ ...raw, ...EXPRESSIBLE[name]?.(raw) }), 'config.json');
+    const tensors = [...golden.weights].map(([key, { dtype, shape }]) => ({
+      name: key,
+      dtype: dtype as 'F32',
+      shape,
+    }));
+    const rows = resolveArchitecture(golden.config).vocab;
+    return {
+      golden,
+      config,
+      plan: () =>
+        planGguf({
+          type: 'F32',
+          name: 'golden',
+          config: config.text,
+          tokenizer: { tokenizer: tokenizer(rows) },
+          tensors,
+        }),
+    };
+  };
+
+  test.each(GOLDEN_NAMES.filter((name) => !refusedNames.includes(name)))('%s', async (name) => {
+    const { golden, config, plan } = await request(name);
+    const gguf = plan();
+    const order = [...gguf.tensors.keys()];
+    const file = ggufFile('m.gguf', gguf, order);
+    const parts: Uint8Array[] = [file.header];
+    const encoder = ggufEncoder(gguf, order, async (bytes) => void parts.push(bytes.slice()));
+    for (const key of order) {
+      const { bytes } = golden.weights.get(key)!;
+      const half = Math.floor(bytes.length / 2);
+      await encoder.append(bytes.slice(0, half));
+      await encoder.append(bytes.slice(half));
+      await encoder.finishTensor();
+    }
+    const bytes = Buffer.concat(parts);
+    expect(bytes.length).toBe(file.byteLength);
+    const architecture = resolveArchitecture(config);
+    const windows = architecture.blocks.flatMap(({ attention }) => attention.window ?? []);
+    const ids = golden.ids.slice(0, HAS_WINDOWS.test(name) ? 24 : Math.min(24, ...windows));
+    const { logits } = runOracle(architecture, goldenWeights(architecture, golden.weights), ids);
+    const expected = logProbabilities(
+      logits.flatMap((row) => [...row]),
+      architecture.vocab,
+    );
+    const there = opened(bytes, (model) => logProbabilities(model.logits(ids), model.vocabulary));
+    expect(furthest(there, expected)).toBeLessThan(HAS_GELU.test(name) ? 6e-3 : 1e-3);
+  });
+
+  test.each(refusedNames)('%s is refused', async (name) => {
+    const { plan } = await request(name);
+    expect(plan).toThrow(expect.objectContaining({ code: 'GgufUnsupported' }));
+  });
+});
