@@ -1,9 +1,16 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { adapterKinds } from '../src/inputs/kinds';
 import { adapterCases, expectPeft } from './adapter-cases';
 
 const root = join(import.meta.dirname, 'fixtures/golden/adapters');
 
 describe('adapters, merged as PEFT 0.21 merges them', () => {
   it.each(adapterCases(root))('%s', (kind) => expectPeft(root, kind));
+});
+
+it('the docs show every kind', () => {
+  const docs = readFileSync(join(import.meta.dirname, '../docs/formats.md'), 'utf8');
+  for (const { title, formula } of adapterKinds) expect(docs).toContain(`| ${title} | ${formula} |`);
 });

@@ -64,6 +64,8 @@ export async function extractLora(options: ExtractOptions, notes: readonly strin
     saved: savedModules,
     loraBias: carriesBiases,
     fanInFanOut: chosen.some(({ kind, transposed }) => kind === 'linear' && transposed),
+    tied: isTiedTable(chosen, options),
+    architectures: base.checkpoint.config?.architectures ?? [],
   });
   const check = await checkMerged(file, config, options);
   const report = {
@@ -220,9 +222,9 @@ function notesOf(
       `${short.length} of ${count(modules.length, 'module')} would need more than rank ${maxRank}, the largest allowed: ${names(short)}.`,
     );
   }
-  if (base.tied && tuned.tied && modules.some(({ kind }) => kind === 'embedding')) {
+  if (isTiedTable(modules, { base, tuned })) {
     notes.push(
-      'The head is tied to the embedding: merged into the base, the adapter changes both; loaded beside it, PEFT changes the embedding only.',
+      'The head is tied to the embedding, and its config says so (ensure_weight_tying): PEFT from 0.19 on changes both ends.',
     );
   }
   const resized = saved.size > 0 && base.embedding !== undefined && rowsOf(base) !== rowsOf(tuned);
@@ -232,6 +234,14 @@ function notesOf(
     );
   }
   return notes;
+}
+
+/** Whether factors of an embedding hold for the head that is tied to it. */
+function isTiedTable(
+  modules: readonly { kind: string }[],
+  { base, tuned }: Pick<ExtractOptions, 'base' | 'tuned'>,
+): boolean {
+  return base.tied && tuned.tied && modules.some(({ kind }) => kind === 'embedding');
 }
 
 function rowsOf({ tensors, embedding }: ExtractOptions['base']): number | undefined {

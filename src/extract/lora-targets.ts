@@ -1,7 +1,8 @@
 /** What PEFT can do with each tensor that changed: factors, a whole module, a bias of lora_B, or nothing. */
 
 import type { Model } from '../inputs/model';
-import { canonicalName } from '../models/families';
+import { memoryName } from '../models/aliases';
+import { tensorKey } from '../models/families';
 import { isBuffer, splitLayer, tensorRole } from '../models/tensor-role';
 import type { ExtractLoraRequest } from '../reports/compare';
 
@@ -15,6 +16,9 @@ export type Target =
   | { carrier: 'saved'; module: string }
   | { carrier: 'bias'; module: string }
   | { carrier: 'none'; why: string };
+
+/** Routers of mixtures of experts, which are no linear layers in transformers 5: PEFT only takes them whole. */
+const ROUTER = /\.(?:mlp|block_sparse_moe|feed_forward)\.(?:gate|router)\.(?:weight|bias)$/;
 
 /**
  * What becomes of a tensor of the base.
@@ -54,11 +58,17 @@ export function targetOf(
   }
   if (part === 'bias' && isMatrix(base, key.replace(/bias$/, 'weight')))
     return { carrier: 'bias', module: path };
-  if (part === 'weight' && shape.length === 2) {
+  if (/\.experts\.\d+\./.test(name))
+    return {
+      carrier: 'none',
+      why: 'transformers fuses the experts when it loads them, so PEFT has no such module',
+    };
+  if (part === 'weight' && shape.length === 2 && !ROUTER.test(name)) {
     const { family } = base.checkpoint;
     const transposed = family?.linearStorage === 'in_out' && splitLayer(name) !== null;
     return { carrier: 'factors', module: path, kind: 'linear', transposed };
   }
+  if (ROUTER.test(name)) return { carrier: 'saved', module: path };
   if (shape.length > 2)
     return { carrier: 'none', why: `it has ${shape.length} dimensions, and factors make matrices` };
   if (settings.vectors === 'skip') return { carrier: 'none', why: 'vectors are left out on request' };
@@ -70,10 +80,11 @@ export function targetOf(
  * which everything but the head then gets.
  */
 export function peftName(name: string, key: string, { checkpoint, tensors, head }: Model): string {
-  const { family } = checkpoint;
-  if (!family || name.startsWith(family.prefix) || key === head) return name;
+  const { family, config } = checkpoint;
+  const inMemory = memoryName(name, config?.modelType);
+  if (!family || inMemory.startsWith(family.prefix) || key === head) return inMemory;
   const isBare = ![...tensors.values()].some((tensor) => tensor.name.startsWith(family.prefix));
-  return isBare ? family.prefix + name : name;
+  return isBare ? family.prefix + inMemory : inMemory;
 }
 
 /** Paths of all modules of a model with a matrix for a weight. */
@@ -85,7 +96,7 @@ export function matrixModules(model: Model): string[] {
 
 /** True for a module of the base that has a bias. */
 export function hasBias(base: Model, module: string): boolean {
-  return base.tensors.has(canonicalName(`${module}.bias`, base.checkpoint.family));
+  return base.tensors.has(tensorKey(`${module}.bias`, base.checkpoint.family));
 }
 
 function isMatrix(base: Model, key: string): boolean {

@@ -13,6 +13,10 @@ export interface PeftConfigFacts {
   loraBias: boolean;
   /** Weights of the targets are stored as [in, out]. */
   fanInFanOut: boolean;
+  /** Factors of an embedding hold for the head that is tied to it too. */
+  tied: boolean;
+  /** Classes of the base by its config: they decide which model PEFT loads. */
+  architectures: readonly string[];
 }
 
 /**
@@ -29,6 +33,7 @@ export function peftConfigText(facts: PeftConfigFacts): string {
     auto_mapping: null,
     base_model_name_or_path: facts.base,
     bias: 'none',
+    ...(facts.tied ? { ensure_weight_tying: true } : {}),
     fan_in_fan_out: facts.fanInFanOut,
     inference_mode: true,
     init_lora_weights: true,
@@ -46,10 +51,24 @@ export function peftConfigText(facts: PeftConfigFacts): string {
       modules.map((m) => m.module),
       facts.all,
     ),
-    task_type: 'CAUSAL_LM',
+    task_type: taskOf(facts.architectures),
     use_rslora: false,
   };
   return `${JSON.stringify(config, null, 2)}\n`;
+}
+
+/** Ends of class names → PEFT's task; a model of any other class is loaded as it is. */
+const TASKS: readonly (readonly [end: string, task: string])[] = [
+  ['ForCausalLM', 'CAUSAL_LM'],
+  ['LMHeadModel', 'CAUSAL_LM'],
+  ['ForSequenceClassification', 'SEQ_CLS'],
+  ['ForTokenClassification', 'TOKEN_CLS'],
+  ['ForQuestionAnswering', 'QUESTION_ANS'],
+];
+
+function taskOf(architectures: readonly string[]): string | null {
+  if (architectures.length === 0) return 'CAUSAL_LM';
+  return TASKS.find(([end]) => architectures.some((name) => name.endsWith(end)))?.[1] ?? null;
 }
 
 function targetNames(targets: readonly string[], all: readonly string[]): string[] {

@@ -20,6 +20,9 @@ test.each(['kitchen', 'harbour'])('the sample adapter %s', (name) => {
   const config = parseAdapterConfig(readFileSync(`public/samples/${name}/adapter_config.json`, 'utf8'), NAME);
   expect(config).toEqual({
     fileName: NAME,
+    type: 'LORA',
+    raw: expect.any(Map),
+    targetParameters: [],
     baseModel: 'samples/base',
     taskType: 'CAUSAL_LM',
     rank: 8,
@@ -88,12 +91,13 @@ test('fields that nobody knows are named', () => {
 
 describe('refused by name', () => {
   test.each<[object, RegExp]>([
-    [{ peft_type: 'IA3' }, /IA3/],
-    [{ peft_type: 'UNILORA' }, /UNILORA/],
-    [{ peft_type: 'ADALORA' }, /ADALORA/],
-    [{ peft_type: 'PROMPT_TUNING' }, /PROMPT_TUNING/],
+    [{ peft_type: 'PROMPT_TUNING' }, /PROMPT_TUNING adapter, which adds to the input/],
+    [{ peft_type: 'PREFIX_TUNING' }, /PREFIX_TUNING/],
+    [{ peft_type: 'XLORA' }, /XLORA adapter, which mixes adapters token by token/],
+    [{ peft_type: 'POLY' }, /POLY adapter, which mixes adapters task by task/],
+    [{ peft_type: 'OSF' }, /OSF adapter, which replaces the singular vectors/],
+    [{ fine_tune_type: 'dora' }, /MLX adapter of the type dora/],
     [{ enable_lora: [true, false, true] }, /enable_lora/],
-    [{ use_qalora: true }, /QALoRA/],
     [{ alora_invocation_tokens: [1, 2] }, /aLoRA/],
     [{ arrow_config: { top_k: 2 } }, /Arrow/],
     [{ use_bdlora: { nblocks: 2 } }, /BD-LoRA/],
@@ -101,8 +105,6 @@ describe('refused by name', () => {
     [{ monteclora_config: { n: 2 } }, /MontecLoRA/],
     [{ velora_config: { num_groups: 64 } }, /VeLoRA/],
     [{ layer_replication: [[0, 4]] }, /layer_replication/],
-    [{ target_parameters: ['experts.gate_up_proj'] }, /target_parameters/],
-    [{ trainable_token_indices: { embed_tokens: [1] } }, /trainable_token_indices/],
     [{ use_brandnew: true }, /use_brandnew/],
     [{ brandnew_config: { x: 1 } }, /brandnew_config/],
     [{ init_lora_weights: 'pissa' }, /pissa/],

@@ -13,13 +13,17 @@ import {
 } from './json-fields';
 import { type ModulePatterns, modulePatterns } from './module-pattern';
 import { displayName } from './names';
-import { isJsonNumber, type JsonObject, strictInteger } from './strict-json';
+import { isJsonNumber, type JsonObject, type JsonValue, strictInteger } from './strict-json';
 
 /** Most patterns of one adapter: one for every module of the largest mixtures of experts. */
 const MAX_PATTERNS = 100_000;
 
 export interface AdapterConfig {
   fileName: string;
+  /** `peft_type` in capitals, or `MLX`. */
+  type: string;
+  /** Everything in the file, for kinds with fields of their own. */
+  raw: JsonObject;
   /** Name of the base the adapter was trained on, as its author wrote it; often a path on their machine. */
   baseModel?: string;
   /** Revision of that base. */
@@ -44,6 +48,10 @@ export interface AdapterConfig {
   alphaPatterns: ModulePatterns;
   /** Adapters on tied layers are tied too. */
   ensureWeightTying: boolean;
+  /** Factors of parameters that are no module's weight, such as fused experts: ends of their paths. */
+  targetParameters: string[];
+  /** Token rows that were trained by themselves: for all, or by the end of the module's path. */
+  trainedTokens?: readonly number[] | ReadonlyMap<string, readonly number[]>;
   /** Fields that say something and that are not known here. */
   unknown: string[];
 }
@@ -55,29 +63,40 @@ export interface AdapterConfig {
  */
 export function parseAdapterConfig(text: string, fileName: string): AdapterConfig {
   const fields = parseConfigFile(text, fileName, 'AdapterInvalid');
-  refuseOtherMethods(fields);
-  refuseVariants(fields);
-  refuseInitialisations(fields);
-
+  if (stringField(fields, 'fine_tune_type') !== undefined) return mlxConfig(fields);
+  const type = methodOf(fields);
+  const lora = type === 'LORA';
+  if (lora) {
+    refuseVariants(fields);
+    refuseInitialisations(fields);
+  }
   const bias = stringField(fields, 'bias') ?? 'none';
-  if (bias !== 'none' && bias !== 'all' && bias !== 'lora_only') {
+  if (lora && bias !== 'none' && bias !== 'all' && bias !== 'lora_only') {
     throw invalid(fileName, `“bias” is “${displayName(bias)}”, not none, all or lora_only`);
   }
   const baseModel = stringField(fields, 'base_model_name_or_path');
   const revision = stringField(fields, 'revision');
   const taskType = stringField(fields, 'task_type');
+  const trained = fields.object.get(lora ? 'trainable_token_indices' : 'token_indices') ?? undefined;
   return {
     fileName,
+    type,
+    raw: fields.object,
     ...(baseModel ? { baseModel } : {}),
     ...(revision ? { revision } : {}),
     ...(taskType ? { taskType } : {}),
-    rank: required(integerField(fields, 'r', 1), fileName, 'r'),
-    alpha: required(numberField(fields, 'lora_alpha'), fileName, 'lora_alpha'),
+    rank: needed(lora, integerField(fields, 'r', lora ? 1 : 0), fileName, 'r'),
+    alpha: needed(
+      lora,
+      numberField(fields, 'lora_alpha') ?? numberField(fields, 'alpha'),
+      fileName,
+      'lora_alpha',
+    ),
     rsLora: booleanField(fields, 'use_rslora') ?? false,
     dora: booleanField(fields, 'use_dora') ?? false,
     fanInFanOut: booleanField(fields, 'fan_in_fan_out') ?? false,
     loraBias: booleanField(fields, 'lora_bias') ?? false,
-    bias,
+    bias: bias as AdapterConfig['bias'],
     modulesToSave: stringListField(fields, 'modules_to_save'),
     rankPatterns: patterns(fields, 'rank_pattern', (text) => {
       const rank = strictInteger(text);
@@ -88,12 +107,17 @@ export function parseAdapterConfig(text: string, fileName: string): AdapterConfi
       return Number.isFinite(alpha) ? alpha : undefined;
     }),
     ensureWeightTying: booleanField(fields, 'ensure_weight_tying') ?? false,
-    unknown: [...fields.object].flatMap(([key, value]) => (isSet(value) && !KNOWN.has(key) ? [key] : [])),
+    targetParameters: stringListField(fields, 'target_parameters'),
+    ...(trained === undefined ? {} : { trainedTokens: tokenIndices(trained, fileName) }),
+    unknown: unknownFields(fields),
   };
 }
 
 /** An adapter in a few words, e.g. `rsLoRA + DoRA, r 8, α 16`. */
-export function adapterSummary(config: AdapterConfig): string {
+export function adapterSummary(config: AdapterConfig, title = 'LoRA'): string {
+  if (config.type !== 'LORA' && config.type !== 'MLX') {
+    return config.rank > 0 ? `${title}, r ${config.rank}` : title;
+  }
   const method = `${config.rsLora ? 'rsLoRA' : 'LoRA'}${config.dora ? ' + DoRA' : ''}`;
   const more =
     config.rankPatterns.entries.length + config.alphaPatterns.entries.length > 0
@@ -106,27 +130,91 @@ export function adapterSummary(config: AdapterConfig): string {
   return `${method}, r ${config.rank}, α ${config.alpha}${more}${saved}`;
 }
 
-function refuseOtherMethods(fields: ConfigFields): void {
-  const { object, fileName } = fields;
-  const type = stringField(fields, 'peft_type');
-  if (type === undefined) throw invalid(fileName, 'it has no “peft_type”: it is not a PEFT adapter');
-  if (type.toUpperCase() !== 'LORA') {
+/**
+ * An adapter of mlx_lm: scale · a · b of the transposed weight. Its `scale` is α/r.
+ */
+function mlxConfig(fields: ConfigFields): AdapterConfig {
+  const { fileName, object } = fields;
+  const type = stringField(fields, 'fine_tune_type');
+  if (type !== 'lora') {
     throw unsupported(
       fileName,
-      `describes a ${displayName(type, 40)} adapter; Amalgam merges LoRA adapters only`,
+      `describes an MLX adapter of the type ${displayName(type ?? '', 40)}; lora can be merged`,
     );
   }
+  const parameters = objectField(fields, 'lora_parameters');
+  const rank = needed(
+    true,
+    parameters && integerField(parameters, 'rank', 1),
+    fileName,
+    'lora_parameters.rank',
+  );
+  const scale = needed(
+    true,
+    parameters && numberField(parameters, 'scale'),
+    fileName,
+    'lora_parameters.scale',
+  );
+  const model = stringField(fields, 'model');
+  return {
+    ...{ fileName, type: 'MLX', raw: object, rank, alpha: scale * rank, rsLora: false, dora: false },
+    ...{ fanInFanOut: false, loraBias: false, bias: 'none', modulesToSave: [], rankPatterns: [] },
+    ...{ alphaPatterns: [], ensureWeightTying: false, targetParameters: [], unknown: [] },
+    ...(model ? { baseModel: model } : {}),
+  };
+}
+
+function unknownFields({ object }: ConfigFields): string[] {
+  return [...object].flatMap(([key, value]) => (isSet(value) && !KNOWN.has(key) ? [key] : []));
+}
+
+/** `[3, 5]`, or `{embed_tokens: [3, 5]}`. */
+function tokenIndices(value: JsonValue, fileName: string): NonNullable<AdapterConfig['trainedTokens']> {
+  const list = (items: JsonValue): number[] => {
+    if (!Array.isArray(items)) throw invalid(fileName, 'the indices of trained tokens are no list');
+    return items.map((item) => {
+      const index = isJsonNumber(item) ? strictInteger(item.text) : undefined;
+      if (index === undefined || index < 0) throw invalid(fileName, 'a trained token has no index');
+      return index;
+    });
+  };
+  return value instanceof Map ? new Map([...value].map(([key, items]) => [key, list(items)])) : list(value);
+}
+
+/** Methods with nothing that could be added to a weight → why. */
+const UNFOLDABLE: ReadonlyMap<string, string> = new Map([
+  ...[
+    'PROMPT_TUNING',
+    'MULTITASK_PROMPT_TUNING',
+    'P_TUNING',
+    'PREFIX_TUNING',
+    'CPT',
+    'ADAPTION_PROMPT',
+    'CARTRIDGE',
+  ].map((type) => [type, 'adds to the input or the cache, not to a weight'] as const),
+  ['XLORA', 'mixes adapters token by token'],
+  ['POLY', 'mixes adapters task by task'],
+  ['OSF', 'replaces the singular vectors of the base, which are not in the file'],
+]);
+
+/** The method of the file. @throws AmalgamError for one that cannot be part of a weight */
+function methodOf(fields: ConfigFields): string {
+  const { object, fileName } = fields;
+  const type = stringField(fields, 'peft_type')?.toUpperCase();
+  if (type === undefined) throw invalid(fileName, 'it has no “peft_type”: it is not a PEFT adapter');
+  const why = UNFOLDABLE.get(type);
+  if (why) throw unsupported(fileName, `describes a ${type} adapter, which ${why}`);
   if (isSet(object.get('enable_lora'))) {
     throw unsupported(
       fileName,
       'uses “enable_lora”, the merged-linear form of early PEFT, in which one pair serves parts of a fused projection',
     );
   }
+  return type;
 }
 
 /** LoRA variants that change the arithmetic or the shape of the model: config key → what it is. */
 const VARIANTS: ReadonlyMap<string, string> = new Map([
-  ['use_qalora', 'QALoRA (A acts on pooled groups of inputs)'],
   ['alora_invocation_tokens', 'aLoRA (active only after certain tokens, so it cannot be merged at all)'],
   ['arrow_config', 'Arrow (routes among several adapters)'],
   ['use_bdlora', 'BD-LoRA (block-diagonal factors)'],
@@ -136,8 +224,6 @@ const VARIANTS: ReadonlyMap<string, string> = new Map([
   ['use_mica', 'MiCA'],
   ['mica_config', 'MiCA'],
   ['layer_replication', 'layer_replication (the model gets copies of layers)'],
-  ['target_parameters', 'target_parameters (factors of 3-D expert weights)'],
-  ['trainable_token_indices', 'trainable_token_indices (rows of the embedding)'],
 ]);
 
 /**
@@ -150,7 +236,18 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...['ensure_weight_tying', 'init_lora_weights'],
   ...['peft_version', 'auto_mapping', 'inference_mode', 'target_modules', 'exclude_modules', 'lora_dropout'],
   ...['layers_to_transform', 'layers_pattern', 'megatron_core', 'megatron_config', 'runtime_config'],
-  ...['loftq_config', 'eva_config', 'corda_config', 'lora_ga_config', 'qalora_group_size', 'merge_weights'],
+  ...[
+    'loftq_config',
+    'eva_config',
+    'corda_config',
+    'lora_ga_config',
+    'qalora_group_size',
+    'merge_weights',
+    'use_qalora',
+    'target_parameters',
+    'trainable_token_indices',
+    'token_indices',
+  ],
 ]);
 
 function refuseVariants({ object, fileName }: ConfigFields): void {
@@ -208,9 +305,10 @@ function patterns(
   return modulePatterns(entries, fields.fileName);
 }
 
-function required(value: number | undefined, fileName: string, key: string): number {
-  if (value === undefined) throw invalid(fileName, `“${key}” is missing`);
-  return value;
+/** A field that LoRA demands; 0 where another kind has none. */
+function needed(demanded: boolean, value: number | undefined, fileName: string, key: string): number {
+  if (value === undefined && demanded) throw invalid(fileName, `“${key}” is missing`);
+  return value ?? 0;
 }
 
 function invalid(fileName: string, what: string): AmalgamError {

@@ -20,6 +20,15 @@ export interface AdapterPair {
   rank: number;
   /** α/r, or α/√r with rsLoRA. */
   scale: number;
+  /** Set for factors of fused expert weights, one pair after the other: how many. */
+  experts?: number;
+}
+
+/** Tensors of a kind that has its own: what their keys end with. */
+export interface KindParts {
+  parts: readonly string[];
+  optional?: readonly string[];
+  shared?: readonly string[];
 }
 
 export interface AdapterTensors {
@@ -32,6 +41,10 @@ export interface AdapterTensors {
   origins: Map<string, StoredTensor>;
   /** Tensor name in the base → the adapter's own copy of it (`modules_to_save`). */
   replaces: Map<string, StoredTensor>;
+  /** Module path in the base → trained rows of its weight, [tokens, width]. */
+  tokenRows: Map<string, StoredTensor>;
+  /** Module path in the base → tensors of a kind with its own, shared ones included, by their part. */
+  modules: Map<string, Record<string, StoredTensor>>;
   /** Keys that PEFT does not use either: the base's side of saved modules, biases of lora_B without `lora_bias`. */
   ignored: string[];
 }
@@ -39,6 +52,8 @@ export interface AdapterTensors {
 type Part = 'a' | 'b' | 'embeddingA' | 'embeddingB' | 'magnitude' | 'bias';
 type Key =
   | { role: 'part'; module: string; part: Part }
+  | { role: 'rows'; module: string }
+  | { role: 'own'; module: string; part: string }
   | { role: 'origin' | 'saved'; name: string }
   | { role: 'ignored' }
   | { role: 'unknown' };
@@ -54,7 +69,11 @@ const PARTS: readonly [pattern: RegExp, part: Part][] = [
 ];
 
 /** Marks of methods that are not LoRA, in case the config says otherwise. */
-const FOREIGN = /(?:^|[._])(?:ia3_l|hada_w|lokr_w|oft_r|vera_lambda|trainable_tokens_)|\.lora_\w+(?:\.|$)/;
+const FOREIGN = /(?:^|[._])(?:ia3_l|hada_w|lokr_|oft_r|vera_lambda)|\.lora_\w+(?:\.|$)/;
+/** Rows of single tokens, by themselves or beside LoRA. */
+const TOKEN_ROWS = /^(.+?)(?:\.token_adapter)?\.trainable_tokens_delta(?:\.[^.]+)?$/;
+/** A norm that was trained whole. */
+const TRAINED_NORM = /^(.+)\.ln_tuning_layers(?:\.[^.]+)?\.(weight|bias)$/;
 
 const PREFIX = 'base_model.model.';
 
@@ -62,29 +81,45 @@ const PREFIX = 'base_model.model.';
  * Sorts the tensors of an adapter by what they do to the base.
  *
  * @param tensors the header of adapter_model.safetensors
+ * @param kind tensors of a kind other than LoRA
  * @throws AmalgamError `AdapterInvalid` (half a pair, shapes that contradict each other or the config),
  *   `AdapterUnsupported` (a key that is no LoRA of a language model, convolutions, DoRA embeddings, other dtypes)
  */
 export function readAdapterTensors(
   config: AdapterConfig,
   tensors: ReadonlyMap<string, StoredTensor>,
+  kind?: KindParts,
 ): AdapterTensors {
   const modules = new Map<string, Partial<Record<Part, StoredTensor>>>();
   const origins = new Map<string, StoredTensor>();
   const replaces = new Map<string, StoredTensor>();
+  const tokenRows = new Map<string, StoredTensor>();
+  const own = new Map<string, Record<string, StoredTensor>>();
   const ignored: string[] = [];
   for (const tensor of tensors.values()) {
-    const key = readKey(tensor.name, config);
+    const key = readKey(tensor.name, config, kind);
     if (key.role === 'unknown') throw unknownKey(config, tensor.name);
     if (key.role === 'ignored') {
       ignored.push(tensor.name);
       continue;
     }
-    if (!isWeightDtype(tensor.dtype)) {
+    const integers = key.role === 'own' && (tensor.dtype === 'I32' || tensor.dtype === 'I64');
+    if (!isWeightDtype(tensor.dtype) && !integers) {
       throw unsupported(
         config,
         `holds “${displayName(tensor.name)}” as ${tensor.dtype}; F32, F16 and BF16 can be merged`,
       );
+    }
+    if (key.role === 'own') {
+      const parts = own.get(key.module) ?? {};
+      if (parts[key.part]) throw twice(config, tensor.name);
+      own.set(key.module, { ...parts, [key.part]: tensor });
+      continue;
+    }
+    if (key.role === 'rows') {
+      if (tokenRows.has(key.module)) throw twice(config, tensor.name);
+      tokenRows.set(key.module, tensor);
+      continue;
     }
     if (key.role !== 'part') {
       if (origins.has(key.name) || replaces.has(key.name)) throw twice(config, tensor.name);
@@ -100,7 +135,8 @@ export function readAdapterTensors(
   }
 
   const lowRank = new Map<string, AdapterPair>();
-  for (const [module, parts] of modules) {
+  for (const [path, parts] of modules) {
+    const { module, parameter } = targetOf(config, path, modules);
     if (parts.bias && !config.loraBias) {
       // mergekit-extract-lora writes such biases; PEFT does not load them.
       ignored.push(parts.bias.name);
@@ -110,22 +146,81 @@ export function readAdapterTensors(
     if (replaces.has(name) || (origins.has(name) && !/\.base_layer\./.test(origins.get(name)!.name))) {
       throw invalid(config, `module “${displayName(module)}” is both updated by factors and replaced`);
     }
-    lowRank.set(module, makePair(config, module, parts));
+    lowRank.set(parameter ? `${module}.${parameter}` : module, makePair(config, module, parts, parameter));
   }
-  if (lowRank.size + origins.size + replaces.size === 0)
+  const complete = kind ? ownModules(config, own, kind) : own;
+  if (lowRank.size + origins.size + replaces.size + tokenRows.size + complete.size === 0)
     throw invalid(config, 'the adapter holds nothing that changes the base');
-  return { lowRank, origins, replaces, ignored };
+  return { lowRank, origins, replaces, tokenRows, modules: complete, ignored };
 }
 
-function readKey(key: string, config: AdapterConfig): Key {
+/** Every module of a kind with all its tensors, and those that the adapter shares. */
+function ownModules(
+  config: AdapterConfig,
+  own: ReadonlyMap<string, Record<string, StoredTensor>>,
+  { parts, optional = [] }: KindParts,
+): Map<string, Record<string, StoredTensor>> {
+  const shared = own.get('') ?? {};
+  const modules = new Map<string, Record<string, StoredTensor>>();
+  for (const [module, found] of own) {
+    if (module === '') continue;
+    const missing = parts.find((part) => !found[part] && !optional.includes(part));
+    if (missing) throw invalid(config, `module “${displayName(module)}” has no ${missing}`);
+    modules.set(module, { ...shared, ...found });
+  }
+  return modules;
+}
+
+/** Weights of fused experts, in the order in which their modules hold them (transformers 5). */
+const FUSED_PARAMETERS = ['gate_up_proj', 'down_proj'];
+
+/**
+ * The module of a key, or the parameter of a module. PEFT wraps a module once for each of its targeted parameters, the
+ * first one innermost: `experts.base_layer.lora_A` are the factors of the first, `experts.lora_A` those of the second.
+ */
+function targetOf(
+  { targetParameters }: AdapterConfig,
+  path: string,
+  modules: ReadonlyMap<string, unknown>,
+): { module: string; parameter?: string } {
+  const module = path.replace(/(?:\.base_layer)+$/, '');
+  const targeted = FUSED_PARAMETERS.filter((parameter) =>
+    targetParameters.some((end) => `.${module}.${parameter}`.endsWith(`.${end}`)),
+  );
+  const depth = (path.length - module.length) / '.base_layer'.length;
+  const levels = [...modules.keys()].filter((key) => key.replace(/(?:\.base_layer)+$/, '') === module).length;
+  const parameter = levels === targeted.length ? targeted[levels - 1 - depth] : undefined;
+  return parameter === undefined ? { module: path } : { module, parameter };
+}
+
+function readKey(key: string, config: AdapterConfig, kind: KindParts | undefined): Key {
   const prefixed = key.startsWith(PREFIX);
   const path = prefixed ? key.slice(PREFIX.length) : key;
+  if (kind) {
+    const bare = path.replace(/(?:\.default)?(?:\.weight)?$/, '');
+    const [, module, part] = /^(?:(.+)\.)?([^.]+)$/.exec(bare) ?? [];
+    if (part && module === 'base_model' && kind.shared?.includes(part))
+      return { role: 'own', module: '', part };
+    if (part && module && kind.parts.includes(part)) return { role: 'own', module, part };
+  }
+  const rows = TOKEN_ROWS.exec(path)?.[1];
+  if (rows !== undefined) return { role: 'rows', module: rows };
+  const norm = TRAINED_NORM.exec(path);
+  if (norm) return { role: 'origin', name: `${norm[1]}.${norm[2]}` };
+  if (config.type === 'MLX') {
+    const [, module, part] = /^(.+)\.lora_([ab])$/.exec(path) ?? [];
+    // a [in, r] and b [r, out] of the transposed weight: those of an embedding, the other way round
+    const table = module !== undefined && /(?:^|\.)(?:embed_tokens|wte)$/.test(module);
+    if (module && table) return { role: 'part', module, part: part === 'a' ? 'b' : 'a' };
+    if (module) return { role: 'part', module, part: part === 'a' ? 'embeddingB' : 'embeddingA' };
+    return { role: 'unknown' };
+  }
   for (const [pattern, part] of PARTS) {
     const module = pattern.exec(path)?.[1];
     if (module !== undefined) return { role: 'part', module, part };
   }
   if (FOREIGN.test(path)) return { role: 'unknown' };
-  const under = /^(.+)\.base_layer(\.[^.]+)$/.exec(path);
+  const under = /^(.+?)(?:\.token_adapter)?\.base_layer(\.[^.]+)$/.exec(path);
   if (under) return { role: 'origin', name: `${under[1]}${under[2]}` };
   if (/\.original_module\.[^.]+$/.test(path)) return { role: 'ignored' };
   const wrapped = /^(.+)\.modules_to_save\.[^.]+\.(.+)$/.exec(path);
@@ -148,6 +243,7 @@ function makePair(
   config: AdapterConfig,
   module: string,
   parts: Partial<Record<Part, StoredTensor>>,
+  parameter?: string,
 ): AdapterPair {
   const embedding = parts.embeddingA !== undefined || parts.embeddingB !== undefined;
   const a = embedding ? parts.embeddingA : parts.a;
@@ -157,26 +253,27 @@ function makePair(
   if (embedding && (parts.a || parts.b))
     throw invalid(config, `${about} has both linear and embedding factors`);
   if (!a || !b) throw invalid(config, `${about} has no ${a ? bName : aName}, only ${partNames(parts)}`);
-  if (a.shape.length !== 2 || b.shape.length !== 2) {
-    throw unsupported(
-      config,
-      `has factors of [${a.shape}] and [${b.shape}] at ${about}: only matrices can be merged, no convolutions`,
-    );
+  // of a convolution A has the kernel, and B is 1 × 1 (PEFT tuners/lora/layer.py, _ConvNd)
+  if (a.shape.length < 2 || b.shape.length < 2 || b.shape.slice(2).some((extent) => extent !== 1)) {
+    throw unsupported(config, `has factors of [${a.shape}] and [${b.shape}] at ${about}`);
   }
-  const rank = matchModule(config.rankPatterns, module, config.rank);
-  if (a.shape[0] !== rank || b.shape[1] !== rank) {
+  const path = parameter ? `${module}.${parameter}` : module;
+  const rank = matchModule(config.rankPatterns, path, config.rank);
+  const experts = parameter ? a.shape[0]! / rank : 1;
+  if (a.shape[0] !== experts * rank || b.shape[1] !== experts * rank || !Number.isInteger(experts)) {
     throw invalid(
       config,
       `${about} has factors of [${a.shape}] and [${b.shape}], but its rank by the config is ${rank}`,
     );
   }
-  const alpha = matchModule(config.alphaPatterns, module, config.alpha);
+  const alpha = matchModule(config.alphaPatterns, path, config.alpha);
   const pair: AdapterPair = {
     a,
     b,
     kind: embedding ? 'embedding' : 'linear',
     rank,
     scale: config.rsLora ? alpha / Math.sqrt(rank) : alpha / rank,
+    ...(parameter ? { experts } : {}),
   };
   addMagnitude(config, about, pair, parts.magnitude);
   addBias(config, about, pair, parts.bias);
@@ -193,7 +290,6 @@ function addMagnitude(
   if (!magnitude) throw invalid(config, `${about} has no lora_magnitude_vector, which “use_dora” demands`);
   if (!config.dora)
     throw invalid(config, `${about} has a lora_magnitude_vector, but the config does not say “use_dora”`);
-  if (pair.kind === 'embedding') throw unsupported(config, `uses DoRA on the embedding ${about}`);
   if (magnitude.shape.length !== 1 || magnitude.shape[0] !== pair.b.shape[0]) {
     throw invalid(config, `${about} has a magnitude of [${magnitude.shape}] for ${pair.b.shape[0]} outputs`);
   }
@@ -223,8 +319,8 @@ function partNames(parts: Partial<Record<Part, StoredTensor>>): string {
 function unknownKey(config: AdapterConfig, key: string): AmalgamError {
   return new AmalgamError(
     'AdapterUnsupported',
-    `${displayName(config.fileName)}: the weights hold “${displayName(key)}”, which is not a key of a PEFT LoRA for a language model.`,
-    'Adapters of image models and of other methods cannot be merged here. Look for a version in PEFT format.',
+    `${displayName(config.fileName)}: the weights hold “${displayName(key)}”, which is not a key of a PEFT adapter of its kind.`,
+    'Adapters of image tools cannot be merged here. Look for a version in PEFT format.',
   );
 }
 

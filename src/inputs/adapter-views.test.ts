@@ -212,12 +212,55 @@ describe('the layout of a stored weight', () => {
     }
   });
 
-  it('stops DoRA on [in, out] weights', async () => {
+  it('of DoRA on [in, out] weights takes a reading of all rows first', async () => {
     const shapes: Shapes = {
       ...factors('h.0.attn.c_attn', 4, 12),
       'base_model.model.h.0.attn.c_attn.lora_magnitude_vector': ['F32', [12]],
     };
     const adapter = tinyAdapter('lora', shapes, { use_dora: true, fan_in_fan_out: true });
-    expect(errors(await planOf(['base+lora'], gpt2('base'), adapter))).toEqual(['AdapterUnsupported']);
+    const plan = await planOf(['base+lora'], gpt2('base'), adapter);
+    expect(errors(plan)).toEqual([]);
+    const { origin, lowRank } = viewOf(plan, 'h.0.attn.c_attn.weight');
+    expect(lowRank).toBeUndefined();
+    expect(origin.derived!.from.map(({ folder }) => folder)).toEqual(['base', 'lora', 'lora', 'lora']);
+  });
+});
+
+describe('another spelling of the base’s names', () => {
+  const shapes = { 'language_model.model.layers.0.self_attn.q_proj.weight': ['F32', [4, 4]] } as Shapes;
+  const wrapped = memoryFolder('base', {
+    'config.json': { model_type: 'gemma3', text_config: { hidden_size: 4 } },
+    'model.safetensors': safetensors({
+      ...shapes,
+      'vision_tower.encoder.layers.0.fc1.weight': ['F32', [4, 4]],
+      'language_model.model.norm.weight': ['F32', [4]],
+    }),
+    'tokenizer.json': '{}',
+  });
+
+  it('of a multimodal model in memory is found in its checkpoint', async () => {
+    const adapter = tinyAdapter('lora', {
+      ...factors('model.language_model.layers.0.self_attn.q_proj', 4, 4),
+      ...factors('model.vision_tower.encoder.layers.0.fc1', 4, 4),
+    });
+    const plan = await planOf(['base+lora'], wrapped, adapter);
+    expect(errors(plan)).toEqual([]);
+    expect(viewOf(plan, Object.keys(shapes)[0]!).lowRank).toBeDefined();
+    expect(viewOf(plan, 'vision_tower.encoder.layers.0.fc1.weight').lowRank).toBeDefined();
+  });
+
+  it('of two checkpoints pairs their tensors under the names of the base', async () => {
+    const bert = (path: string, prefix: string) =>
+      memoryFolder(path, {
+        'config.json': { model_type: 'bert' },
+        'model.safetensors': safetensors({
+          [`${prefix}embeddings.word_embeddings.weight`]: ['F32', [8, 4]],
+          [`${prefix}encoder.layer.0.output.dense.weight`]: ['F32', [4, 4]],
+        }),
+        'tokenizer.json': '{}',
+      });
+    const plan = await planOf(['tuned'], bert('base', ''), bert('tuned', 'bert.'));
+    expect(errors(plan)).toEqual([]);
+    expect(viewOf(plan, 'encoder.layer.0.output.dense.weight').origin.folder).toBe('tuned');
   });
 });

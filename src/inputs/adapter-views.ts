@@ -1,11 +1,15 @@
 /** What an adapter makes of the tensors of its base, by the rules of PEFT (tuners/lora/layer.py). */
 import { isWeightDtype } from '../formats/dtype';
-import { canonicalName } from '../models/families';
+import { tensorKey } from '../models/families';
 import { splitLayer } from '../models/tensor-role';
 import type { Adapter, AdapterUpdate } from './adapter';
+import { updateExperts } from './apply-experts';
+import { changedByKind, scaledColumns } from './apply-kind';
+import { misfit, trainedOn } from './misfit';
 import type { Model, ModelTensor } from './model';
 import { nameSome, type Problems } from './problems';
-import type { LowRank, TensorRef } from './tensor-view';
+import { mappedTensor } from './row-map';
+import type { LowRank, RowMap, TensorRef } from './tensor-view';
 
 /**
  * Applies an adapter to the tensors of a model, in place: tensors loaded over the base's, tensors of its own, low-rank
@@ -13,40 +17,52 @@ import type { LowRank, TensorRef } from './tensor-view';
  * What does not fit goes to `problems`, one problem for all tensors with the same fault.
  */
 export function applyAdapter(model: Model, adapter: Adapter, problems: Problems): void {
-  const short = (name: string) => canonicalName(name, model.checkpoint.family);
-  const named = <T>(map: ReadonlyMap<string, T>) =>
-    new Map([...map].map(([name, value]) => [short(name), value]));
+  const key = (name: string) => tensorKey(name, model.checkpoint.family);
+  const named = <T>(map: ReadonlyMap<string, T>, end = '') =>
+    new Map([...map].map(([name, value]) => [key(name + end), value]));
+  const single = [...adapter.updates].filter(([, { experts }]) => experts === undefined);
+  const fused = [...adapter.updates].filter(([, { experts }]) => experts !== undefined);
   const changes: Changes = {
     origins: named(adapter.origins),
     replaces: named(adapter.replaces),
-    updates: new Map([...adapter.updates].map(([module, u]) => [short(`${module}.weight`), u])),
+    updates: named(new Map(single), '.weight'),
+    tokenRows: named(adapter.tokenRows, '.weight'),
+    modules: named(adapter.modules, '.weight'),
   };
-  const all = changes.origins.size + changes.replaces.size + changes.updates.size;
+  const all = Object.values(changes).reduce(
+    (sum, map: ReadonlyMap<string, unknown>) => sum + map.size,
+    fused.length,
+  );
   separateEnds(model, adapter, changes, problems);
-  const { updates } = changes;
   const missing: string[] = [];
+  let biases = 0;
+  const change = (name: string, to: (tensor: ModelTensor) => ModelTensor) => {
+    const tensor = model.tensors.get(name);
+    if (tensor) model.tensors.set(name, to(tensor));
+    else missing.push(name);
+  };
   for (const [name, origin] of [...changes.origins, ...changes.replaces]) {
-    const tensor = model.tensors.get(name);
-    if (!tensor) missing.push(name);
-    else model.tensors.set(name, { ...tensor, view: { origin }, shape: origin.shape });
+    change(name, (tensor) => ({ ...tensor, view: { origin }, shape: origin.shape }));
   }
-  for (const [name, update] of updates) {
-    const tensor = model.tensors.get(name);
-    if (!tensor) missing.push(name);
-    else model.tensors.set(name, updated(model, adapter, name, tensor, update, problems));
-    if (!update.bias) continue;
-    const biasName = name.replace(/weight$/, 'bias');
-    const bias = model.tensors.get(biasName);
-    if (!bias) missing.push(biasName);
-    else {
-      const addend = { tensor: update.bias, scale: update.scale };
-      model.tensors.set(biasName, { ...bias, view: { ...bias.view, addend } });
-    }
+  for (const [name, { rows, tokens }] of changes.tokenRows) {
+    change(name, (tensor) => withRows(tensor, rows, tokens, adapter, problems));
   }
-  if (missing.length > 0) {
-    const biases = [...updates.values()].filter((update) => update.bias).length;
-    reportMissing(model, adapter, [...new Set(missing)], all + biases, problems);
+  for (const [name, update] of changes.updates) {
+    change(name, (tensor) => updated(model, adapter, name, tensor, update, problems));
+    const { bias, scale } = update;
+    if (!bias) continue;
+    biases++;
+    change(name.replace(/weight$/, 'bias'), (tensor) => ({
+      ...tensor,
+      view: { ...tensor.view, addend: { tensor: bias, scale } },
+    }));
   }
+  for (const [path, update] of fused)
+    missing.push(...updateExperts(model, adapter, key(path), update, problems));
+  for (const [name, parts] of changes.modules) {
+    change(name, (tensor) => changedByKind(model, adapter, name, tensor, parts, problems));
+  }
+  if (missing.length > 0) reportMissing(model, adapter, [...new Set(missing)], all + biases, problems);
   noteIgnored(adapter, problems);
 }
 
@@ -55,6 +71,38 @@ interface Changes {
   origins: Map<string, TensorRef>;
   replaces: Map<string, TensorRef>;
   updates: Map<string, AdapterUpdate>;
+  tokenRows: Map<string, { rows: TensorRef; tokens: readonly number[] }>;
+  modules: Map<string, Readonly<Record<string, TensorRef>>>;
+}
+
+/** A weight with single rows in the place of its own. */
+function withRows(
+  tensor: ModelTensor,
+  rows: TensorRef,
+  tokens: readonly number[],
+  adapter: Adapter,
+  problems: Problems,
+): ModelTensor {
+  const { origin } = tensor.view;
+  const count = tensor.shape[0]!;
+  if (rows.shape[1] !== tensor.shape[1] || tokens.some((token) => token >= count)) {
+    problems.add(misfit(adapter, tensor.name, `rows [${rows.shape}] for a weight of [${tensor.shape}]`));
+    return tensor;
+  }
+  const source = new Int32Array(count);
+  const row = Int32Array.from({ length: count }, (_, i) => i);
+  for (const [i, token] of tokens.entries()) {
+    source[token] = 1;
+    row[token] = i;
+  }
+  const map: RowMap = {
+    axis: 'rows',
+    sources: [{ tensor: origin }, { tensor: rows }],
+    source,
+    row,
+    averages: new Map(),
+  };
+  return { ...tensor, view: { ...tensor.view, origin: mappedTensor(origin, map) } };
 }
 
 /**
@@ -65,30 +113,34 @@ interface Changes {
  */
 function separateEnds(model: Model, adapter: Adapter, changes: Changes, problems: Problems): void {
   const { embedding, head, tied, ref } = model;
-  const { origins, replaces, updates } = changes;
+  const { origins, replaces, updates, tokenRows, modules } = changes;
   const stored = embedding === undefined ? undefined : model.tensors.get(embedding);
   if (!tied || embedding === undefined || head === undefined || !stored) return;
-  const own = (name: string) => replaces.has(name) || updates.has(name);
+  const own = (name: string) => replaces.has(name) || updates.has(name) || modules.has(name);
+  const ownHead = own(head) || tokenRows.has(head);
   const note = (message: string) =>
     problems.add({ severity: 'note', code: 'TiedEndsAdapted', message, remedy: 'Nothing to do.' });
   if (adapter.config.ensureWeightTying && own(embedding)) {
-    for (const map of [origins, replaces, updates]) map.delete(head);
+    for (const map of Object.values(changes) as Map<string, unknown>[]) map.delete(head);
     note(
       `${adapter.path} keeps the head of ${ref} tied to the embedding it changes (ensure_weight_tying): the head follows.`,
     );
     return;
   }
-  if (!own(embedding) && !own(head) && !origins.has(head)) {
-    if (origins.has(embedding))
-      note(`${adapter.path} brings an embedding for ${ref}, whose head is tied to it: the head follows.`);
+  if (!own(embedding) && !ownHead && !origins.has(head)) {
+    // trained rows are at both ends, as PEFT ties its token adapters
+    if (origins.has(embedding) || tokenRows.has(embedding))
+      note(
+        `${adapter.path} changes the embedding of ${ref} in place, whose head is tied to it: the head follows.`,
+      );
     return;
   }
-  const shared = origins.get(embedding) ?? (own(head) ? origins.get(head) : undefined);
+  const shared = origins.get(embedding) ?? (ownHead ? origins.get(head) : undefined);
   const start = shared ? { ...stored, view: { origin: shared }, shape: shared.shape } : stored;
   model.tied = false;
   model.tensors.set(embedding, start);
   model.tensors.set(head, { ...start, name: head });
-  const both = own(embedding) && (own(head) || origins.has(head));
+  const both = own(embedding) && (ownHead || origins.has(head));
   note(
     `${adapter.path} changes ${both ? 'embedding and head' : own(embedding) ? 'the embedding' : 'the head'} of ${ref}, which are one tensor there. The output has ${both ? 'each as it was trained' : `the ${own(embedding) ? 'head' : 'embedding'} as the adapter left it`}, so it is not tied (tie_word_embeddings: false).`,
   );
@@ -134,13 +186,9 @@ function updated(
   const layout = layoutOf(model, adapter, name, tensor.shape, update);
   const { a, b, rank, scale, magnitude } = update;
   if (layout === undefined) {
-    problems.add({
-      severity: 'error',
-      code: 'AdapterShape',
-      message: `The factors of ${adapter.path} do not fit the weights of ${model.checkpoint.path}.`,
-      remedy: `Put the adapter on the base it was trained on${named(adapter)}.`,
-      tensors: [`${name} [${tensor.shape}] with factors [${b.shape}] · [${a.shape}]`],
-    });
+    problems.add(
+      misfit(adapter, name, `factors [${b.shape}] · [${a.shape}] for a weight of [${tensor.shape}]`),
+    );
     return tensor;
   }
   if (!isWeightDtype(tensor.dtype)) {
@@ -149,16 +197,6 @@ function updated(
       code: 'DtypeUnsupported',
       message: `${adapter.path} changes tensors that ${model.checkpoint.path} stores as ${tensor.dtype}, which cannot be computed with.`,
       remedy: 'Use a copy of the base in F32, F16 or BF16.',
-      tensors: [name],
-    });
-  }
-  if (magnitude && layout === 'transposed') {
-    problems.add({
-      severity: 'error',
-      code: 'AdapterUnsupported',
-      message: `${adapter.path} uses DoRA on weights that are stored as [in, out], which Amalgam cannot merge.`,
-      remedy:
-        'Merge this adapter into its base with PEFT (merge_and_unload) and use the result as a full model.',
       tensors: [name],
     });
   }
@@ -172,6 +210,7 @@ function updated(
     });
   }
   const lowRank: LowRank = { a, b, rank, scale, layout, ...(magnitude ? { magnitude } : {}) };
+  if (magnitude && layout === 'transposed') return scaledColumns(tensor, lowRank, magnitude);
   return { ...tensor, view: { ...tensor.view, lowRank } };
 }
 
@@ -186,8 +225,12 @@ function layoutOf(
   [rows, columns, ...more]: readonly number[],
   { kind, a, b }: AdapterUpdate,
 ): LowRank['layout'] | undefined {
-  const inputs = a.shape[1];
+  const [, inputs, ...kernel] = a.shape;
   const outputs = b.shape[0];
+  if (kernel.length > 0) {
+    const fits = rows === outputs && `${[columns, ...more]}` === `${[inputs, ...kernel]}`;
+    return fits ? 'linear' : undefined;
+  }
   const transposed = more.length === 0 && rows === inputs && columns === outputs;
   if (kind === 'embedding') return transposed ? 'transposed' : undefined;
   const linear = more.length === 0 && rows === outputs && columns === inputs;
@@ -212,12 +255,7 @@ function reportMissing(
     severity: 'error',
     code: 'AdapterModuleMissing',
     message: `${missing.length} of the ${all} tensors that ${adapter.path} changes do not exist in ${model.checkpoint.path}: ${nameSome(missing)}.`,
-    remedy: `Put the adapter on the base it was trained on${named(adapter)}${task ? `, in the form for ${task}` : ''}, or leave it out.`,
+    remedy: `Put the adapter on the base it was trained on${trainedOn(adapter)}${task ? `, in the form for ${task}` : ''}, or leave it out.`,
     tensors: missing,
   });
-}
-
-/** `, roberta-base` where the adapter says what it was trained on. */
-function named({ config }: Adapter): string {
-  return config.baseModel === undefined ? '' : `, ${config.baseModel}`;
 }

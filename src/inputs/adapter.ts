@@ -1,10 +1,13 @@
-/** Opening a PEFT LoRA adapter: its config and the header of its weights. No weight is read. */
+/** Opening an adapter of PEFT or mlx_lm: its config and the header of its weights. No weight is read. */
 import { AmalgamError } from '../errors';
 import { type AdapterConfig, parseAdapterConfig } from '../formats/adapter-config';
 import { type AdapterPair, readAdapterTensors } from '../formats/adapter-tensors';
+import { displayName } from '../formats/names';
 import type { StoredTensor } from '../formats/safetensors-header';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, readSmallText, tensorRef } from './header';
+import { kindOf } from './kinds';
+import type { AdapterKind } from './kinds/kind';
 import type { TensorRef } from './tensor-view';
 
 /** Low-rank update of one module; shapes as in {@link AdapterPair}. */
@@ -16,6 +19,8 @@ export interface AdapterUpdate {
   scale: number;
   magnitude?: TensorRef;
   bias?: TensorRef;
+  /** Set for factors of fused expert weights, one pair after the other: how many. */
+  experts?: number;
 }
 
 export interface Adapter {
@@ -30,6 +35,11 @@ export interface Adapter {
   origins: ReadonlyMap<string, TensorRef>;
   /** Tensor name in the base → the adapter's own copy of it. */
   replaces: ReadonlyMap<string, TensorRef>;
+  /** Module path in the base → trained rows of its weight, and which tokens' they are. */
+  tokenRows: ReadonlyMap<string, { rows: TensorRef; tokens: readonly number[] }>;
+  /** For a kind other than LoRA, and its tensors by module path and part. */
+  method?: AdapterKind;
+  modules: ReadonlyMap<string, Readonly<Record<string, TensorRef>>>;
   /** Keys of the weight file that change nothing. */
   ignored: readonly string[];
   weightFile: ModelFile;
@@ -37,13 +47,15 @@ export interface Adapter {
 
 const CONFIG = 'adapter_config.json';
 const WEIGHTS = 'adapter_model.safetensors';
+/** The weights of an adapter of mlx_lm. */
+const MLX_WEIGHTS = 'adapters.safetensors';
 /** Most bytes of an adapter config: pattern tables of thousands of modules stay below 1 MB. */
 const MAX_CONFIG_BYTES = 16 * 2 ** 20;
 
 /** Whether a folder holds a PEFT adapter rather than a checkpoint. */
 export function isAdapterFolder(folder: ModelFolder): boolean {
   const has = (path: string) => findFile(folder, path) !== undefined;
-  if (has(WEIGHTS) || has('adapter_model.bin')) return true;
+  if (has(WEIGHTS) || has('adapter_model.bin') || (has(CONFIG) && has(MLX_WEIGHTS))) return true;
   return has(CONFIG) && !folder.files.some((file) => file.path.endsWith('.safetensors'));
 }
 
@@ -70,33 +82,80 @@ export async function openAdapter(
   // The config first: what it says about an adapter that cannot be merged is worth more than a missing file.
   const text = await readSmallText(configFile, path, MAX_CONFIG_BYTES, signal);
   const config = parseAdapterConfig(text, `${path}/${CONFIG}`);
-  const weightFile = findFile(folder, WEIGHTS);
+  const method = methodOf(config);
+  const weightFile = findFile(folder, config.type === 'MLX' ? MLX_WEIGHTS : WEIGHTS);
   if (!weightFile) throw noWeights(folder, path);
 
   const refs = new Map<StoredTensor, TensorRef>();
   const header = await readHeader(weightFile, path, signal);
   for (const stored of header.values()) refs.set(stored, tensorRef(path, weightFile, stored));
-  const { lowRank, origins, replaces, ignored } = readAdapterTensors(config, header);
-  const update = ({ a, b, kind, rank, scale, magnitude, bias }: AdapterPair): AdapterUpdate => ({
-    kind,
-    a: refs.get(a)!,
-    b: refs.get(b)!,
-    rank,
-    scale,
-    ...(magnitude ? { magnitude: refs.get(magnitude)! } : {}),
-    ...(bias ? { bias: refs.get(bias)! } : {}),
+  const tensors = readAdapterTensors(config, header, method);
+  const ref = (stored: StoredTensor) => refs.get(stored)!;
+  const refsOf = (map: ReadonlyMap<string, StoredTensor>) =>
+    new Map([...map].map(([name, stored]) => [name, ref(stored)]));
+  const update = ({ a, b, magnitude, bias, ...rest }: AdapterPair): AdapterUpdate => ({
+    ...rest,
+    a: ref(a),
+    b: ref(b),
+    ...(magnitude ? { magnitude: ref(magnitude) } : {}),
+    ...(bias ? { bias: ref(bias) } : {}),
   });
   return {
     kind: 'adapter',
     path,
     folder,
-    config,
-    updates: new Map([...lowRank].map(([module, pair]) => [module, update(pair)])),
-    origins: new Map([...origins].map(([name, stored]) => [name, refs.get(stored)!])),
-    replaces: new Map([...replaces].map(([name, stored]) => [name, refs.get(stored)!])),
-    ignored,
+    config: { ...config, unknown: config.unknown.filter((field) => !method?.fields.includes(field)) },
+    updates: new Map([...tensors.lowRank].map(([module, pair]) => [module, update(pair)])),
+    origins: refsOf(tensors.origins),
+    replaces: refsOf(tensors.replaces),
+    tokenRows: new Map(
+      [...tensors.tokenRows].map(([module, stored]) => [
+        module,
+        { rows: ref(stored), tokens: tokensOf(config, module, stored) },
+      ]),
+    ),
+    ...(method ? { method } : {}),
+    modules: new Map(
+      [...tensors.modules].map(([module, parts]) => [
+        module,
+        Object.fromEntries(refsOf(new Map(Object.entries(parts)))),
+      ]),
+    ),
+    ignored: tensors.ignored,
     weightFile,
   };
+}
+
+/** Kinds without tensors of their own form. */
+const PLAIN_TYPES: readonly string[] = ['LORA', 'MLX', 'TRAINABLE_TOKENS', 'LN_TUNING'];
+
+/** The kind of an adapter, or undefined for LoRA. @throws AmalgamError `AdapterUnsupported` for one nobody knows here */
+function methodOf({ type, fileName }: AdapterConfig): AdapterKind | undefined {
+  const kind = kindOf(type);
+  if (kind || PLAIN_TYPES.includes(type)) return kind;
+  throw new AmalgamError(
+    'AdapterUnsupported',
+    `${displayName(fileName)} describes a ${displayName(type, 40)} adapter, a kind that is not known here.`,
+    'Merge this adapter into its base with PEFT (merge_and_unload) and use the result as a full model.',
+  );
+}
+
+/** Which tokens the trained rows of a module belong to. @throws AmalgamError `AdapterInvalid` where the config does not say */
+function tokensOf(
+  { trainedTokens, fileName }: AdapterConfig,
+  module: string,
+  rows: StoredTensor,
+): readonly number[] {
+  const tokens =
+    trainedTokens instanceof Map
+      ? [...trainedTokens].find(([end]) => `.${module}`.endsWith(`.${end}`))?.[1]
+      : (trainedTokens as readonly number[] | undefined);
+  if (tokens?.length === rows.shape[0]) return tokens;
+  throw new AmalgamError(
+    'AdapterInvalid',
+    `${displayName(fileName)} names ${tokens?.length ?? 'no'} tokens for the ${rows.shape[0]} rows of ${displayName(module)}.`,
+    'The adapter’s files do not belong together. Get it again from its author.',
+  );
 }
 
 function noWeights(folder: ModelFolder, path: string): AmalgamError {

@@ -187,9 +187,24 @@ describe('openAdapter', () => {
     ],
     [
       'another method, before it looks for weights',
-      { 'adapter_config.json': { peft_type: 'IA3' }, 'adapter_model.bin': 'x' },
+      { 'adapter_config.json': { peft_type: 'PREFIX_TUNING' }, 'adapter_model.bin': 'x' },
       'AdapterUnsupported',
-      /IA3/,
+      /PREFIX_TUNING adapter, which adds to the input/,
+    ],
+    [
+      'a kind nobody knows',
+      { 'adapter_config.json': { peft_type: 'UNILORA' }, 'adapter_model.bin': 'x' },
+      'AdapterUnsupported',
+      /UNILORA adapter, a kind that is not known/,
+    ],
+    [
+      'factors of mlx_lm without their config',
+      {
+        'config.json': {},
+        'adapters.safetensors': safetensors({ 'model.layers.0.q.lora_a': ['F32', [4, 2]] }),
+      },
+      'AdapterUnsupported',
+      /lora_a/,
     ],
     [
       'a config alone',

@@ -176,7 +176,7 @@ function compareIndex(
 }
 
 /** Names of LoRA factors in the formats of image tools and of PEFT. */
-const LORA_FACTOR = /(?:^|[._])lora_(?:up|down|A|B)(?:\.|$)|\.lora\.(?:up|down)\.|:(?:up|down)$/;
+const LORA_FACTOR = /(?:^|[._])lora_(?:up|down|[ABab])(?:\.|$)|\.lora\.(?:up|down)\.|:(?:up|down)$/;
 
 /** A file of factors alone is no model, whatever it is called. */
 function refuseLoraFactors(path: string, tensors: ReadonlyMap<string, TensorRef>): void {

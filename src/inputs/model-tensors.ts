@@ -1,6 +1,6 @@
 /** A model as a recipe names it: a checkpoint, with its adapter where it has one, tensor by tensor. */
 
-import { canonicalName } from '../models/families';
+import { tensorKey } from '../models/families';
 import { tensorPlace, tensorRole } from '../models/tensor-role';
 import type { Adapter } from './adapter';
 import { applyAdapter } from './adapter-views';
@@ -20,7 +20,7 @@ export function modelTensors(
 ): Model {
   const tensors = new Map<string, ModelTensor>();
   for (const [name, origin] of checkpoint.tensors) {
-    const short = canonicalName(name, checkpoint.family);
+    const short = tensorKey(name, checkpoint.family);
     // Both spellings in one file would be two tensors; then each keeps its own name.
     const key = tensors.has(short) ? name : short;
     tensors.set(key, { name, view: { origin }, shape: origin.shape, dtype: origin.dtype });
@@ -44,7 +44,7 @@ function endsOf(
 ): Pick<Model, 'embedding' | 'head'> {
   const { family } = checkpoint;
   if (family) {
-    return { embedding: canonicalName(family.embedding, family), head: canonicalName(family.head, family) };
+    return { embedding: tensorKey(family.embedding, family), head: tensorKey(family.head, family) };
   }
   const only = (kind: 'embedding' | 'head') => {
     const found = [...tensors].filter(([name, { shape }]) => tensorRole(name, shape).kind === kind);

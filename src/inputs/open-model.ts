@@ -69,15 +69,19 @@ export async function headerHash(model: OpenModel): Promise<string> {
 
 function storedTensors(model: OpenModel): TensorRef[] {
   if (model.kind === 'checkpoint') return [...model.tensors.values()];
-  const updates = [...model.updates.values()].flatMap(({ a, b, magnitude, bias }) =>
+  const { updates, origins, replaces, tokenRows, modules } = model;
+  const factors = [...updates.values()].flatMap(({ a, b, magnitude, bias }) =>
     [a, b, magnitude, bias].filter((ref) => ref !== undefined),
   );
-  return [...updates, ...model.origins.values(), ...model.replaces.values()];
+  // shared tensors are in every module
+  const own = new Set([...modules.values()].flatMap((parts) => Object.values(parts)));
+  const rows = [...tokenRows.values()].map((trained) => trained.rows);
+  return [...factors, ...origins.values(), ...replaces.values(), ...rows, ...own];
 }
 
-function adapterFacts({ config }: Adapter): NonNullable<ModelFacts['adapter']> {
+function adapterFacts({ config, method }: Adapter): NonNullable<ModelFacts['adapter']> {
   return {
-    summary: adapterSummary(config),
+    summary: adapterSummary(config, method?.title),
     rank: config.rank,
     ...(config.baseModel === undefined ? {} : { baseModel: config.baseModel }),
   };

@@ -1,5 +1,5 @@
 /**
- * Reading tensors that are seen in another vocabulary: the rows of a tile are fetched from wherever they are stored,
+ * Reading tensors that are derived, or seen in another vocabulary: the rows of a tile are fetched from wherever they are stored,
  * in pieces, so that memory does not grow with the vocabulary. Everything here is computed on the host, alike for both
  * engines.
  */
@@ -9,7 +9,7 @@ import { decodeToF32 } from '../formats/half';
 import { loadFactorValues } from './factor-values';
 import { type ReadTensor, weightDtype } from './read-tensor';
 import { AVERAGE_ROW, MEAN_ROW, PIECE_BYTES } from './row-map';
-import type { LowRank, RowMap, RowSource, TensorRef } from './tensor-view';
+import type { Derived, LowRank, RowMap, RowSource, TensorRef } from './tensor-view';
 
 /** Rows this far apart are read in one piece, with what lies between them. */
 const GAP_BYTES = 64 * 1024;
@@ -23,8 +23,15 @@ interface Want {
   to: number;
 }
 
-/** `read`, for tensors in other vocabularies too. The row means it computes are kept for as long as it lives. */
-export function readingRows(read: ReadTensor): ReadTensor {
+/** Derived tensors that stay open: those of the output tensors at work. */
+const MOST_OPEN = 16;
+
+/**
+ * `stored`, for tensors in other vocabularies and for derived ones too. The row means it computes are kept for as long
+ * as it lives, what derived tensors were opened with for the last few of them.
+ */
+export function readingRows(stored: ReadTensor): ReadTensor {
+  const opened = new Map<Derived, ReturnType<Derived['open']>>();
   const means = new WeakMap<TensorRef, Promise<Float32Array>>();
   const factors = new WeakMap<LowRank, Promise<Factors>>();
 
@@ -82,11 +89,27 @@ export function readingRows(read: ReadTensor): ReadTensor {
     return out.bytes.slice(begin - from * rowBytes, end - from * rowBytes);
   };
 
-  return async (ref, begin, end) => {
-    if (!ref.rows) return read(ref, begin, end);
+  const derived = async (from: Derived, begin: number, end: number) => {
+    const elements = opened.get(from) ?? from.open(read);
+    opened.delete(from);
+    opened.set(from, elements);
+    if (opened.size > MOST_OPEN) opened.delete(opened.keys().next().value!);
+    elements.catch(() => opened.delete(from));
+    const first = Math.floor(begin / 4);
+    const values = await (await elements)(first, Math.ceil(end / 4));
+    return new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice(
+      begin - 4 * first,
+      end - 4 * first,
+    );
+  };
+
+  const read: ReadTensor = async (ref, begin, end) => {
+    if (ref.derived) return derived(ref.derived, begin, end);
+    if (!ref.rows) return stored(ref, begin, end);
     if (ref.rows.axis === 'rows') return mapped(ref, ref.rows, begin, end);
     return (await columnsOf(ref, ref.rows, read)).slice(begin, end);
   };
+  return read;
 }
 
 class RowBuffer {

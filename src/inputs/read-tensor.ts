@@ -4,8 +4,7 @@ import { AmalgamError } from '../errors';
 import { isWeightDtype, type WeightDtype } from '../formats/dtype';
 import type { TensorRef } from './tensor-view';
 
-/** Reads bytes [begin, end) of a stored tensor, counted from its first byte. */
-export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
+export type { ReadTensor } from './tensor-view';
 
 /** Columns of a tensor seen as a matrix: its last dimension. */
 export function columns({ shape }: { shape: readonly number[] }): number {

@@ -35,16 +35,17 @@ export function mappedTensor(origin: TensorRef, map: RowMap): TensorRef {
 
 /** The stored tensors that reading one takes. */
 export function storedTensors(ref: TensorRef): TensorRef[] {
+  if (ref.derived) return ref.derived.from.flatMap(storedTensors);
   if (!ref.rows) return [ref];
-  return ref.rows.sources.flatMap(({ tensor, lowRank }) => [
-    tensor,
-    ...(lowRank ? [lowRank.a, lowRank.b] : []),
-  ]);
+  return ref.rows.sources
+    .flatMap(({ tensor, lowRank }) => [tensor, ...(lowRank ? [lowRank.a, lowRank.b] : [])])
+    .flatMap(storedTensors);
 }
 
 /** Whether two tensors have the same bytes: the same stored ones in the same rows. */
 export function sameTensor(a: TensorRef, b: TensorRef | undefined): boolean {
   if (b === undefined || a.folder !== b.folder || a.file !== b.file || a.key !== b.key) return false;
+  if (a.derived !== b.derived || a.begin !== b.begin || a.end !== b.end) return false;
   if (!a.rows || !b.rows) return a.rows === b.rows;
   return a.rows === b.rows || sameRows(a.rows, b.rows);
 }

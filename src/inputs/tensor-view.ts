@@ -16,6 +16,19 @@ export interface TensorRef {
   end: number;
   /** Set for a tensor of token rows seen in another vocabulary; then `begin` is 0, and dtype, shape and `end` are its. */
   rows?: RowMap;
+  /** Set for values that are worked out when they are read; then dtype is F32, `begin` 0, and shape and `end` are its. */
+  derived?: Derived;
+}
+
+/** Reads bytes [begin, end) of a stored tensor, counted from its first byte. */
+export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
+
+/** Values worked out on the host from stored ones: what an adapter of another kind than LoRA makes of a weight. */
+export interface Derived {
+  /** What reading it takes. */
+  from: readonly TensorRef[];
+  /** Reads what all of it needs, and returns a reader of elements [begin, end). */
+  open(read: ReadTensor): Promise<(begin: number, end: number) => Promise<Float32Array>>;
 }
 
 /**

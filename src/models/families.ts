@@ -1,3 +1,4 @@
+import { commonName } from './aliases';
 import { bloom, gpt2, gptLinear, gptNeox, opt } from './families/gpt';
 import { llama } from './families/llama';
 import type { Family } from './family';
@@ -20,4 +21,9 @@ export function familyOf(modelType: string | undefined): Family | undefined {
  */
 export function canonicalName(name: string, family: Family | undefined): string {
   return family && name.startsWith(family.prefix) ? name.slice(family.prefix.length) : name;
+}
+
+/** The key of a tensor, or of the beginning of its name, among those of other checkpoints and of adapters. */
+export function tensorKey(name: string, family: Family | undefined): string {
+  return commonName(canonicalName(name, family));
 }

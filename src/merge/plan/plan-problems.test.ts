@@ -210,7 +210,7 @@ describe('R17 R18 R22: mismatches', () => {
       recipeOf(['base+lora']),
       [tinyAdapter('lora', factors(q0, 8, 8))],
       'AdapterShape',
-      /do not fit the weights of base/,
+      /tensors of lora do not fit the weights/,
     ],
     [
       'a bias for a module without one',

@@ -6,7 +6,7 @@
 import type { Recipe, RecipeParameters } from '../../formats/recipe';
 import type { Model, ModelTensor } from '../../inputs/model';
 import type { Problems } from '../../inputs/problems';
-import { canonicalName } from '../../models/families';
+import { tensorKey } from '../../models/families';
 import { splitLayer, tensorPlace } from '../../models/tensor-role';
 import { layerPosition, outsidePosition } from './parameters';
 import type { SliceOutline, SliceSource } from './recipe-slices';
@@ -180,7 +180,7 @@ export function referenceOf(slice: SliceOutline, models: ReadonlyMap<string, Mod
 /** The stack that slices cut: the family's, or the only one there is. */
 function mainStack(model: Model, problems: Problems): string | undefined {
   const { family } = model.checkpoint;
-  if (family) return canonicalName(family.stack, family);
+  if (family) return tensorKey(family.stack, family);
   const stacks = [...stackDepths(model).keys()];
   if (stacks.length === 1) return stacks[0]!;
   problems.add({
@@ -196,7 +196,7 @@ function mainStack(model: Model, problems: Problems): string | undefined {
 function storedStack(model: Model, stack: string): string {
   for (const { name } of model.tensors.values()) {
     const layer = splitLayer(name);
-    if (layer && canonicalName(layer.stack, model.checkpoint.family) === stack) return layer.stack;
+    if (layer && tensorKey(layer.stack, model.checkpoint.family) === stack) return layer.stack;
   }
   return stack;
 }

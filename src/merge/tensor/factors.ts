@@ -2,9 +2,8 @@
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exact, exactFloats } from '../../backend/exact';
 import { loadFactorValues, readF32 } from '../../inputs/factor-values';
-import { columns, type ReadTensor } from '../../inputs/read-tensor';
+import type { ReadTensor } from '../../inputs/read-tensor';
 import type { TensorView } from '../../inputs/tensor-view';
-import type { TensorPlan } from '../plan/plan';
 
 export interface Factors {
   left: BackendBuffer;
@@ -23,7 +22,6 @@ export interface Factors {
  */
 export async function loadFactors(
   view: TensorView,
-  plan: TensorPlan,
   engine: Backend,
   read: ReadTensor,
 ): Promise<Factors | undefined> {
@@ -37,7 +35,8 @@ export async function loadFactors(
     loadFactorValues(view.lowRank, read),
     magnitude ? readF32(magnitude, read) : undefined,
   ]);
-  const factors = upload(engine, left, right, rank, columns(plan), scale);
+  // of a convolution all but the outputs are columns
+  const factors = upload(engine, left, right, rank, right.length / rank, scale);
   return m ? { ...factors, magnitude: m } : factors;
 }
 

@@ -76,7 +76,7 @@ export function openTask(
     return new Map(wanted.map((ref, i) => [ref, bytes[i]!]));
   };
   const prefetch = () => {
-    factors ??= Promise.all(views.map((view) => view && loadFactors(view, plan, work.engine, read)));
+    factors ??= Promise.all(views.map((view) => view && loadFactors(view, work.engine, read)));
     first ??= fetchTile(tiles[0]!);
     // the failure is reported when the sweep awaits it, not as an unhandled rejection
     factors.catch(() => {});

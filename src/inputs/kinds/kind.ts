@@ -1,0 +1,78 @@
+/** What a kind of adapter is: which tensors it keeps for a module, and what it makes of the module's weight. */
+import type { JsonValue } from '../../formats/strict-json';
+
+/** The tensors of a module, by the name of their part, in f32; indices as they are. */
+export type PartValues = Readonly<Record<string, Float32Array>>;
+
+/** A module that an adapter changes. */
+export interface AdaptedModule {
+  /** Path in the base. */
+  name: string;
+  /** Its tensors, and those that the whole adapter shares. */
+  parts: Readonly<Record<string, { shape: readonly number[] }>>;
+  outputs: number;
+  inputs: number;
+  /** Rank and alpha by the config, patterns included; 0 where it has none. */
+  rank: number;
+  alpha: number;
+  /** A field of adapter_config.json. */
+  setting(key: string): JsonValue | undefined;
+  number(key: string, otherwise: number): number;
+  flag(key: string, otherwise: boolean): boolean;
+  /** Ends with `AdapterUnsupported` and the words “The adapter … <what>”. */
+  refuse(what: string): never;
+}
+
+/** ΔW = scale · L · R: L [outputs, rank], R [rank, inputs], row after row. Streams like a LoRA, on the engine. */
+export interface Product {
+  form: 'product';
+  rank: number;
+  scale: number;
+  left(values: PartValues): Float32Array;
+  right(values: PartValues): Float32Array;
+}
+
+/** Changes one row [inputs] of the weight in place, in f64; `index` is its output. */
+export type RowChange = (row: Float64Array, index: number) => void;
+
+/** A weight whose rows change each for itself; worked out on the host, tile by tile. */
+export interface Rows {
+  form: 'rows';
+  open(values: PartValues): RowChange;
+  /** Also for weights stored as [inputs, outputs]: there a row is one input. */
+  openStored?(values: PartValues): RowChange;
+  /** What becomes of the bias [outputs], where the module has one. */
+  bias?(values: PartValues): RowChange;
+}
+
+export interface AdapterKind {
+  /** `peft_type`. */
+  type: string;
+  /** Name in sentences. */
+  title: string;
+  /** W′ as the docs show it. */
+  formula: string;
+  /** Tensors of a module: the last part of their key, `.weight` and the adapter's name aside. */
+  parts: readonly string[];
+  /** Those among them that a module may lack. */
+  optional?: readonly string[];
+  /** Tensors at the root of the file. */
+  shared?: readonly string[];
+  /** Fields of the config that are read here or only concern training. */
+  fields: readonly string[];
+  update(module: AdaptedModule): Product | Rows;
+}
+
+/** a·b for [n, k] · [k, m], row after row, summed in f64. */
+export function multiply(a: ArrayLike<number>, b: ArrayLike<number>, k: number): Float64Array<ArrayBuffer> {
+  const n = a.length / k;
+  const m = b.length / k;
+  const out = new Float64Array(n * m);
+  for (let i = 0; i < n; i++) {
+    for (let l = 0; l < k; l++) {
+      const value = a[i * k + l]!;
+      for (let j = 0; j < m; j++) out[i * m + j]! += value * b[l * m + j]!;
+    }
+  }
+  return out;
+}

@@ -1,0 +1,62 @@
+/** One name for tensors that the same model has under several, by the version of transformers that saved it or adapts it. */
+
+/**
+ * Spellings → the one they are compared by, in turn. In memory a multimodal model of transformers ≥ 4.52 has
+ * `model.language_model.layers…`, its checkpoints `language_model.model.layers…` or `model.layers…`; an encoder may be saved
+ * with or without the name of its class in front; Mixtral's checkpoints keep the names of its first release.
+ */
+const SPELLINGS: readonly (readonly [pattern: RegExp, to: string])[] = [
+  [/^(?:(?:model|language_model|transformer|backbone)\.)+/, ''],
+  [
+    /^(?:bert|roberta|distilbert|electra|albert|deberta|mpnet|esm|camembert|longformer|funnel|nomic_bert)\./,
+    '',
+  ],
+  [/\.block_sparse_moe\./, '.mlp.'],
+  [/(\.experts\.\d+)\.w1\./, '$1.gate_proj.'],
+  [/(\.experts\.\d+)\.w2\./, '$1.down_proj.'],
+  [/(\.experts\.\d+)\.w3\./, '$1.up_proj.'],
+];
+
+/** The name, or beginning of one up to a dot, by which tensors of different spellings are compared. */
+export function commonName(name: string): string {
+  return SPELLINGS.reduce((text, [pattern, to]) => text.replace(pattern, to), name);
+}
+
+/** Multimodal models: how their checkpoints name what transformers ≥ 4.52 holds in memory under one `model.`. */
+const WRAPPED: readonly (readonly [pattern: RegExp, to: string])[] = [
+  [/^language_model\.model\./, 'model.language_model.'],
+  [/^language_model\.lm_head\./, 'lm_head.'],
+  [/^(?=(?:vision_tower|vision_model|multi_modal_projector|mlp1)\.)/, 'model.'],
+];
+const IN_MEMORY: Readonly<Record<string, readonly (readonly [pattern: RegExp, to: string])[]>> = {
+  ...Object.fromEntries(
+    [
+      ...[
+        'llava',
+        'llava_next',
+        'llava_next_video',
+        'llava_onevision',
+        'video_llava',
+        'vipllava',
+        'mistral3',
+      ],
+      ...['paligemma', 'gemma3', 'aya_vision', 'internvl', 'got_ocr2'],
+    ].map((type) => [type, WRAPPED]),
+  ),
+  ...Object.fromEntries(
+    ['qwen2_vl', 'qwen2_5_vl'].map((type) => [
+      type,
+      [
+        [/^visual\./, 'model.visual.'],
+        [/^model\.(?!language_model\.|visual\.)/, 'model.language_model.'],
+      ],
+    ]),
+  ),
+  mixtral: [[/\.block_sparse_moe\./, '.mlp.']],
+};
+
+/** The name of a stored tensor in the model that transformers ≥ 4.52 loads, which adapters go by. */
+export function memoryName(name: string, modelType: string | undefined): string {
+  const spellings = IN_MEMORY[modelType ?? ''] ?? [];
+  return spellings.reduce((text, [pattern, to]) => text.replace(pattern, to), name);
+}
