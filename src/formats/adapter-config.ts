@@ -156,10 +156,11 @@ function mlxConfig(fields: ConfigFields): AdapterConfig {
     'lora_parameters.scale',
   );
   const model = stringField(fields, 'model');
+  const none = modulePatterns([], fileName);
   return {
     ...{ fileName, type: 'MLX', raw: object, rank, alpha: scale * rank, rsLora: false, dora: false },
-    ...{ fanInFanOut: false, loraBias: false, bias: 'none', modulesToSave: [], rankPatterns: [] },
-    ...{ alphaPatterns: [], ensureWeightTying: false, targetParameters: [], unknown: [] },
+    ...{ fanInFanOut: false, loraBias: false, bias: 'none', modulesToSave: [], rankPatterns: none },
+    ...{ alphaPatterns: none, ensureWeightTying: false, targetParameters: [], unknown: [] },
     ...(model ? { baseModel: model } : {}),
   };
 }
