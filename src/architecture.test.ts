@@ -55,8 +55,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'formats/hub-id',
     'merge/method',
     'merge/methods',
-    'merge/profile/foretell',
-    'merge/profile/profile-curve',
+    'merge/prediction',
     'collapse/choose-layers',
   ],
   cli: ['worker/client', 'worker/api', 'reports', 'formats', 'ui/format'],
@@ -67,7 +66,7 @@ const MAY_IMPORT: Record<string, string[]> = {
  * The floors inside `merge`, from the ground up: values are imported from below only. Files at its root (`method`) are
  * for all floors.
  */
-const MERGE_FLOORS = ['vocabulary', 'tensor', 'methods', 'plan', 'profile', 'run'];
+const MERGE_FLOORS = ['vocabulary', 'tensor', 'methods', 'plan', 'prediction', 'run'];
 
 /** The parts of the studio's one store name the whole in their types, and the whole is made of them. */
 const SLICES_OF_THE_STORE = /^ui\/(state\/|local\/run-shelf$|(compare|collapse)\/\w+-facts$)/;

@@ -92,20 +92,20 @@ export function decode(raw: usize, out: usize, n: i32, dtype: i32): i32 {
 
 /** One NaN for all: which NaN an operation makes differs between devices. */
 @inline
-function canonical(bits: v128): v128 {
+export function canonical(bits: v128): v128 {
   const key = v128.and(bits, i32x4.splat(0x7fffffff));
   return v128.bitselect(i32x4.splat(0x7fc00000), bits, i32x4.gt_s(key, i32x4.splat(EXPONENT)));
 }
 
 @inline
-function narrowBf16x4(bits: v128): v128 {
+export function narrowBf16x4(bits: v128): v128 {
   const odd = v128.and(i32x4.shr_u(bits, 16), i32x4.splat(1));
   return i32x4.shr_u(i32x4.add(i32x4.add(bits, i32x4.splat(0x7fff)), odd), 16);
 }
 
 /** To nearest even; below 2^-14 by adding 0.5, whose last place is f16's smallest step. */
 @inline
-function narrowF16x4(bits: v128): v128 {
+export function narrowF16x4(bits: v128): v128 {
   const sign = v128.and(i32x4.shr_u(bits, 16), i32x4.splat(0x8000));
   const a = v128.and(bits, i32x4.splat(0x7fffffff));
   const odd = v128.and(i32x4.shr_u(a, 13), i32x4.splat(1));

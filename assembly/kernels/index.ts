@@ -11,6 +11,7 @@ export { inputGram } from './input-gram';
 export { hasSmall } from './lanes';
 export { lowRank } from './low-rank';
 export { matmulBlock, matmulLine } from './matmul';
+export { mergeCounts } from './merge-counts';
 export { panelProduct, panelProductTransposed } from './panel-product';
 export { selectRandom } from './random';
 export { rankDigit, selectRank } from './rank';

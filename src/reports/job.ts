@@ -63,6 +63,21 @@ export interface TensorReport {
   outputChange: number;
   /** NaN and Inf counted in inputs and output. */
   nonFinite: number;
+  /** Counted while the tensor was written; absent in a copied one, and in reports of versions that did not count. */
+  counts?: MergeCounts | undefined;
+}
+
+/** What a merge did to the elements of one tensor: exact counts. */
+export interface MergeCounts {
+  /** Elements whose written value is the base's value in the output's dtype; null where there is no base. */
+  atBase: number | null;
+  /**
+   * Elements in which two contributors both keep a change other than 0, contributor by contributor; the diagonal counts
+   * each one's own. Empty for methods that keep no task vector by itself.
+   */
+  shared: number[][];
+  /** Each contributor's kept changes that the sign election drops. Empty where there is no election. */
+  lost: number[];
 }
 
 export interface ContributorReport {
@@ -73,8 +88,10 @@ export interface ContributorReport {
   threshold: number;
   /** ‖τ‖₂ before selection. */
   norm: number;
-  /** ‖τ‖₂ of what was kept, before rescaling. */
-  keptNorm: number;
+  /** ‖τ‖₂ of what was kept, before rescaling; null where every kept value is rescaled by a chance of its own. */
+  keptNorm: number | null;
+  /** ‖τ̂‖₂ of what was kept, after rescaling, before weights; absent in reports of versions that did not measure it. */
+  rescaledNorm?: number;
 }
 
 /** Stages of it: models write text, models read theirs and are measured, λ is searched for. */

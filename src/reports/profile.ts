@@ -1,5 +1,5 @@
 /**
- * What the statistics pass measures: enough of every tensor's task vectors to foretell what a merge will do to it
+ * What the statistics pass measures: enough of every tensor's task vectors to predict what a merge will do to it
  * under any setting, without merging. Plain data, like all that crosses the worker boundary.
  */
 
@@ -13,14 +13,14 @@ export interface ProfileRequest {
 }
 
 export interface ProfileReport {
-  tensors: TensorProfile[];
+  tensors: DeltaStatistics[];
   engine: BackendKind;
   adapter: string;
   seconds: number;
 }
 
 /** The task vectors of one tensor. */
-export interface TensorProfile {
+export interface DeltaStatistics {
   name: string;
   layer: number | null;
   module: string;
@@ -29,13 +29,13 @@ export interface TensorProfile {
   elements: number;
   /** ⟨vᵢ, vⱼ⟩ of W₀ and the τᵢ, in that order: (1 + contributors)². Exact sums in f64 over f32 blocks. */
   products: number[][];
-  contributors: ContributorProfile[];
+  contributors: ContributorStatistics[];
   sample: TensorSample;
   /** NaN and Inf counted in base and contributors. */
   nonFinite: number;
 }
 
-export interface ContributorProfile {
+export interface ContributorStatistics {
   id: string;
   /** Exact counts of |τ| by the upper bits of its f32 pattern, eight bins an octave: bins `first` … of 2048. */
   histogram: { first: number; counts: Uint32Array };
@@ -62,5 +62,5 @@ export interface ProfileProgress {
   secondsLeft: number | null;
   stages: { read: number; upload: number; compute: number; readback: number; write: number };
   /** Profiles of tensors finished since the last message. */
-  finished: TensorProfile[];
+  finished: DeltaStatistics[];
 }

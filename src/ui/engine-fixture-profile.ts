@@ -1,6 +1,6 @@
 /** The statistics pass of the pretended engine: task vectors drawn from a hash of names, in the shape of real ones. */
 import type { PlanFacts, PlanTensorFacts } from '../reports/plan';
-import type { ProfileProgress, ProfileReport, TensorProfile } from '../reports/profile';
+import type { DeltaStatistics, ProfileProgress, ProfileReport } from '../reports/profile';
 
 const SAMPLE = 32;
 /** Bits of |τ| a bin stands for; as in the engine's histograms. */
@@ -13,7 +13,7 @@ export function pretendProfile(
 ): ProfileReport {
   const tensors = plan.tensors
     .filter((t) => t.contributors.length > 0)
-    .map((t) => profileOf(plan, t, chance));
+    .map((t) => statisticsOf(plan, t, chance));
   onProgress({
     stage: 'measuring',
     item: tensors.at(-1)?.name ?? '',
@@ -29,7 +29,11 @@ export function pretendProfile(
   return { tensors, engine: 'cpu', adapter: 'typed arrays', seconds: 0.1 };
 }
 
-function profileOf(plan: PlanFacts, tensor: PlanTensorFacts, chance: (key: string) => number): TensorProfile {
+function statisticsOf(
+  plan: PlanFacts,
+  tensor: PlanTensorFacts,
+  chance: (key: string) => number,
+): DeltaStatistics {
   const size = Math.min(tensor.elements, SAMPLE * SAMPLE);
   const changes = plan.contributors.map((id, index) => {
     const scale = tensor.contributors.includes(index) ? 0.002 * (0.4 + chance(tensor.name + id)) : 0;

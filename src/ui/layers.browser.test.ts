@@ -25,7 +25,7 @@ async function open(options: FixtureOptions = {}) {
 const cells = () => [...document.querySelectorAll<HTMLElement>('.heat-cell')];
 const cell = (name: string) => document.querySelector<HTMLElement>(`.heat-cell[data-name="${name}"]`);
 
-test('the chart is honest before anything is measured, and foretells once the changes are', async () => {
+test('the chart is honest before anything is measured, and predicts once the changes are', async () => {
   const { studio } = await open({ download: 3e9 });
   const offer = page.getByRole('button', { name: 'Measure the changes now' });
   await expect.element(offer).toBeVisible();

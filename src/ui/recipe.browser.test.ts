@@ -37,7 +37,7 @@ const cell = (name: string) =>
   document.querySelector<HTMLElement>(`.heat-cell[data-name="${name}"]`)?.ariaLabel?.replace(/\s/g, ' ');
 const down = (layer: number) => cell(`model.layers.${layer}.mlp.down_proj.weight`);
 
-test('a density drawn over the layers is followed by the foretold chart, point by point', async () => {
+test('a density drawn over the layers is followed by the predicted chart, point by point', async () => {
   const studio = await open();
   await page.getByRole('button', { name: 'Draw density of kitchen over the layers' }).click();
   const last = page.getByRole('slider', { name: 'density of kitchen, point 2 of 2' });

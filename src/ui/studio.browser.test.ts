@@ -53,7 +53,7 @@ test('a first-time visitor is one click from a merge, and sees it fill in', asyn
   await expect.element(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
 });
 
-test('where it costs little the changes are measured unasked; another method is foretold from the same pass', async () => {
+test('where it costs little the changes are measured unasked; another method is predicted from the same pass', async () => {
   const profile = vi.spyOn(fixtureEngine(), 'profile');
   const { studio } = await open({}, { profile });
   await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));

@@ -20,7 +20,7 @@ import { oneJob } from '../host/one-job';
 import { followOtherTabs, takeOver, withRunLock } from '../host/run-lock';
 import { storageFacts, sweepStorage } from '../host/storage';
 import { requireClean } from '../merge/plan/require-clean';
-import { runProfile } from '../merge/profile/job';
+import { runProfile } from '../merge/prediction/job';
 import { AMALGAM_VERSION } from '../merge/version';
 import { lookAtTarget, runPush } from '../push/job';
 import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted';

@@ -6,11 +6,12 @@ import { COMBINE_STATS, combine, ELECTION } from '../kernels/combine';
 import { countEqual } from '../kernels/count-equal';
 import { countWindow, WINDOW_COUNTS } from '../kernels/count-window';
 import { DTYPE_CODE, decode, inputWords } from '../kernels/decode';
-import { encode, packGroups } from '../kernels/encode';
+import { encode, packGroups, packWords } from '../kernels/encode';
 import { gram, pairCount } from '../kernels/gram';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram } from '../kernels/histogram';
 import { floats, words } from '../kernels/kernels.test.support';
 import { lowRank } from '../kernels/low-rank';
+import { mergeCounts, mergeCountWords } from '../kernels/merge-counts';
 import { RANK_SHIFTS, rankDigit } from '../kernels/rank-digit';
 import { sampleKeys } from '../kernels/sample-keys';
 import { selectRandom } from '../kernels/select-random';
@@ -116,6 +117,31 @@ describe.each(SIZES)('%i elements', (n) => {
         { elements: n, stride, models, election, zero_negative, lambda, dtype: models % 3, status: 1 },
         n,
         packGroups(n),
+      );
+    }
+  });
+
+  it.each(Object.entries(ELECTION))('merge counts, election %s', async (_, election) => {
+    for (const [models, zero_negative] of [
+      [0, 0],
+      [1, 0],
+      [3, 1],
+      [5, 0],
+    ] as const) {
+      const values = floats((models + 1) * stride, 30 + models);
+      const packed = new Uint32Array(n + 4);
+      packWords(new Uint32Array(values.buffer), n, models % 3, packed);
+      for (let e = 0; e < n; e += 5) packed[e >> (models % 3 ? 1 : 0)]! ^= 0x80000000;
+      await same(
+        mergeCounts,
+        () => ({
+          values: values.slice(),
+          coefficients: floats(2 * models + 1, 50),
+          packed: packed.slice(),
+          counts: new Uint32Array(mergeCountWords(models)),
+        }),
+        { elements: n, stride, models, election, zero_negative, dtype: models % 3 },
+        n,
       );
     }
   });

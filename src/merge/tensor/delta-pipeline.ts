@@ -21,6 +21,7 @@ import {
 } from './delta-selectors';
 import { packing, readTile, requireFinite } from './encode-tile';
 import type { KeySearch } from './key-search';
+import { CountSums, type Election } from './merge-counts';
 import type { Prepared } from './prepared';
 import { finishSearches, searchKeys } from './radix-search';
 import { type Emit, GramSums, ratio, type TensorStatistics } from './tensor-outcome';
@@ -48,6 +49,8 @@ export interface WholeModel {
 interface Settled {
   selectors: Selector[];
   score: Score | undefined;
+  /** What kept values are multiplied by. */
+  scales: number[];
   /** Products of all slots before trimming, where they have been measured. */
   full: GramSums | undefined;
   /** Trims the tile, unless it was left trimmed by an earlier sweep; counts go to `work.kept`. */
@@ -111,6 +114,7 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
   const settled: Settled = {
     selectors,
     score,
+    scales: [],
     full: undefined,
     async trim(tile, elements) {
       if (trimmed) return;
@@ -132,7 +136,8 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
     const weights = needsEnergy
       ? energyWeights(settled.full!, models, plan.elements, preset.floor ?? 0)
       : plan.models.map((m) => Number(m.parameters.weight ?? 1));
-    writeCoefficients(task, preset, weights, rescaleFactors(task, preset, selectors, undefined));
+    settled.scales = rescaleFactors(task, preset, selectors, undefined);
+    writeCoefficients(task, preset, weights, settled.scales);
     return settled;
   }
   // what is kept has to be measured before it can be combined
@@ -148,7 +153,8 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
     ? energyWeights(kept, models, plan.elements, preset.floor ?? 0)
     : plan.models.map((m) => Number(m.parameters.weight ?? 1));
   const norms = matchesL1 ? { all: l1, kept: keptL1 } : undefined;
-  writeCoefficients(task, preset, weights, rescaleFactors(task, preset, selectors, norms));
+  settled.scales = rescaleFactors(task, preset, selectors, norms);
+  writeCoefficients(task, preset, weights, settled.scales);
   return settled;
 }
 
@@ -184,17 +190,18 @@ async function firstSweep(
 }
 
 /** Enqueues the merged tile, packed, into `work.packed`. */
-function runCombine(task: TensorTask, { preset, wholeModel }: DeltaSettings, elements: number): void {
+function runCombine(task: TensorTask, settings: DeltaSettings, elements: number): void {
   const { work, plan } = task;
   const { values, coefficients, packed, stats, status } = work;
+  const { election, zeroNegative } = electionOf(settings);
   work.engine.run(combine, {
     params: {
       elements,
       stride: work.stride,
       models: plan.models.length,
-      election: ELECTION[electionOf(preset)],
-      zero_negative: preset.zeroVote === 'majority' && wholeModel && wholeModel.majority <= 0 ? 1 : 0,
-      lambda: exact(preset.lambda),
+      election,
+      zero_negative: zeroNegative ? 1 : 0,
+      lambda: exact(settings.preset.lambda),
       ...packing(task),
     },
     buffers: { values, coefficients, packed, stats, status },
@@ -203,10 +210,18 @@ function runCombine(task: TensorTask, { preset, wholeModel }: DeltaSettings, ele
   });
 }
 
-function electionOf(preset: DeltaPreset): keyof typeof ELECTION {
-  if (preset.consensus === 'none') return 'none';
-  if (preset.consensus === 'count') return 'signs';
-  return preset.ballots === 'unweighted' ? 'values' : 'weighted';
+function electionOf({ preset, wholeModel }: DeltaSettings): Election {
+  const { consensus, ballots, zeroVote } = preset;
+  const kind =
+    consensus === 'none'
+      ? 'none'
+      : consensus === 'count'
+        ? 'signs'
+        : ballots === 'unweighted'
+          ? 'values'
+          : 'weighted';
+  const zeroNegative = zeroVote === 'majority' && wholeModel !== undefined && wholeModel.majority <= 0;
+  return { election: ELECTION[kind], zeroNegative };
 }
 
 /** Last sweep: select, combine, encode, emit; products of what was kept and the change of the output on the way. */
@@ -218,9 +233,12 @@ async function lastSweep(
 ): Promise<TensorStatistics> {
   const { plan, work } = task;
   const { selectors } = settled;
+  const { preset } = settings;
   const models = plan.models.length;
   const kept = new Array<number>(models).fill(0);
   const keptSums = new GramSums(models + 1);
+  const election = electionOf(settings);
+  const counted = new CountSums(task, models);
   let conflicts = 0;
   let change = 0;
   let nonFinite = 0;
@@ -237,11 +255,14 @@ async function lastSweep(
     await settled.trim(tile, elements);
     const gramBytes = runGram(task, elements);
     runCombine(task, settings, elements);
-    const [bytes, status, gramData, keptData, statsData] = await readTile(task, elements, [
+    const countRange = counted.run(elements, election);
+    const [bytes, status, gramData, keptData, statsData, countData] = await readTile(task, elements, [
       { buffer: work.sums, byteLength: gramBytes },
       { buffer: work.kept, byteLength: work.kept.byteLength },
       { buffer: work.stats, byteLength: blocks * COMBINE_STATS * 4 },
+      countRange,
     ]);
+    counted.add(countData!);
     nonFinite += requireFinite(task, status, settings.nonFinite);
     keptSums.add(new Float32Array(gramData!.buffer));
     const counts = new Uint32Array(keptData!.buffer);
@@ -263,12 +284,15 @@ async function lastSweep(
       kept: kept[i]!,
       threshold: reportedThreshold(selectors[i]!),
       norm: full.norm(i + 1),
-      keptNorm: keptSums.norm(i + 1),
+      keptNorm:
+        selectors[i]!.kind === 'rank' && preset.rescale === '1/probability' ? null : keptSums.norm(i + 1),
+      rescaledNorm: settled.scales[i]! * keptSums.norm(i + 1),
     })),
     signConflict: ratio(conflicts, plan.elements),
     cosine: full.cosines(1),
     baseNorm: full.norm(0),
     outputChange: ratio(Math.sqrt(change), full.norm(0)),
     nonFinite,
+    counts: counted.counts(election.election),
   };
 }

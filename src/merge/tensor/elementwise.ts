@@ -64,6 +64,7 @@ export async function mergeElementwise(
     change: sums.change,
     baseNorm: sums.products.norm(0),
     nonFinite: sums.nonFinite,
+    counts: sums.counts(),
     kept: counted.slice(0, models),
   });
 }

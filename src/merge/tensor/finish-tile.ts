@@ -1,7 +1,10 @@
 /** The end of a tile for merges outside the delta pipeline: statistics, encoding, the check for NaN and infinities. */
 import { BLOCK, blockCount } from '../../backend/kernel';
+import { ELECTION } from '../../backend/kernels/combine';
 import { gram, pairCount } from '../../backend/kernels/gram';
+import type { MergeCounts } from '../../reports/job';
 import { readTile, requireFinite } from './encode-tile';
+import { CountSums } from './merge-counts';
 import { type Emit, GramSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 
@@ -11,11 +14,13 @@ export class TileSums {
   /** Σ (out − W₀)², against zero where there is no base. */
   change = 0;
   nonFinite = 0;
+  readonly #counted: CountSums;
 
   constructor(
     private readonly task: TensorTask,
     private readonly policy: 'stop' | 'carry',
   ) {
+    this.#counted = new CountSums(task, 0);
     this.products = new GramSums(task.plan.models.length + 1);
   }
 
@@ -39,14 +44,22 @@ export class TileSums {
     const { work } = this.task;
     const blocks = blockCount(elements);
     const bytes = measured ? 0 : this.runGram(elements);
-    const [encoded, status, squares, products] = await readTile(this.task, elements, [
+    const countRange = this.#counted.run(elements, { election: ELECTION.none, zeroNegative: false });
+    const [encoded, status, squares, countData, products] = await readTile(this.task, elements, [
       { buffer: work.stats, byteLength: blocks * 4 },
+      countRange,
       { buffer: work.sums, byteLength: bytes },
     ]);
+    this.#counted.add(countData!);
     this.nonFinite += requireFinite(this.task, status, this.policy);
     for (const square of new Float32Array(squares!.buffer)) this.change += square;
     if (!measured) this.products.add(new Float32Array(products!.buffer));
     await emit(encoded);
+  }
+
+  /** What was counted in all tiles. */
+  counts(): MergeCounts {
+    return this.#counted.counts(ELECTION.none);
   }
 
   private runGram(elements: number): number {

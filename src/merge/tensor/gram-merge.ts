@@ -76,6 +76,7 @@ export async function mergeGram(
     change: plan.base ? sums.change : 0,
     baseNorm: sums.products.norm(0),
     nonFinite: sums.nonFinite,
+    counts: sums.counts(),
   });
 }
 

@@ -1,5 +1,5 @@
 /**
- * The exact select on the device: by windows of keys that a sample foretells, and where it misled by histograms of keys tile
+ * The exact select on the device: by windows of keys that a sample predicts, and where it misled by histograms of keys tile
  * after tile, narrowed on the host, digit by digit.
  */
 
@@ -69,7 +69,7 @@ export async function searchKeys(
 
 /**
  * After a sweep that visited every tile: every search has its threshold. What lay outside a window that was aimed by the
- * first tile is looked for once more, with windows by the sample of the whole tensor; what a sample cannot foretell, digit
+ * first tile is looked for once more, with windows by the sample of the whole tensor; what a sample cannot predict, digit
  * by digit.
  */
 export async function finishSearches(

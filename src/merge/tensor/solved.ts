@@ -46,6 +46,7 @@ export async function mergeSolved(
     change: sums.change,
     baseNorm: sums.products.norm(0),
     nonFinite: sums.nonFinite,
+    counts: sums.counts(),
   });
   const baseNorm = sums.products.norm(0);
   return solution ? { ...statistics, baseNorm, ...reported(solution) } : statistics;

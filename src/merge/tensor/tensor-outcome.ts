@@ -1,5 +1,5 @@
 import { pairCount } from '../../backend/kernels/gram';
-import type { TensorReport } from '../../reports/job';
+import type { MergeCounts, TensorReport } from '../../reports/job';
 import type { TensorPlan } from '../plan/plan';
 import { type Products, productsOf } from './products';
 
@@ -9,7 +9,7 @@ export type Emit = (bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
 /** What a tensor's computation reports beside its bytes. */
 export type TensorStatistics = Pick<
   TensorReport,
-  'contributors' | 'signConflict' | 'cosine' | 'baseNorm' | 'outputChange' | 'nonFinite'
+  'contributors' | 'signConflict' | 'cosine' | 'baseNorm' | 'outputChange' | 'nonFinite' | 'counts'
 >;
 
 /** A symmetric matrix of products, summed in f64 from the block sums of the gram kernel. */
@@ -59,7 +59,13 @@ export class GramSums {
 export function vectorStatistics(
   plan: TensorPlan,
   sums: GramSums,
-  found: { change: number; baseNorm: number; nonFinite: number; kept?: readonly number[] },
+  found: {
+    change: number;
+    baseNorm: number;
+    nonFinite: number;
+    kept?: readonly number[];
+    counts: MergeCounts;
+  },
 ): TensorStatistics {
   return {
     contributors: plan.models.map((m, i) => ({
@@ -74,6 +80,7 @@ export function vectorStatistics(
     baseNorm: 0,
     outputChange: ratio(Math.sqrt(found.change), found.baseNorm),
     nonFinite: found.nonFinite,
+    counts: found.counts,
   };
 }
 

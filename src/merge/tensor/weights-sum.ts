@@ -32,5 +32,6 @@ export async function mergeWeights(
     change: plan.base ? sums.change : 0,
     baseNorm: sums.products.norm(0),
     nonFinite: sums.nonFinite,
+    counts: sums.counts(),
   });
 }

@@ -1,4 +1,4 @@
-/** The exact select by windows of keys: a sample foretells where a threshold lies, one sweep over the tensor proves it. */
+/** The exact select by windows of keys: a sample predicts where a threshold lies, one sweep over the tensor proves it. */
 import type { BackendBuffer } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
 import { countWindow, WINDOW_COUNTS } from '../../backend/kernels/count-window';

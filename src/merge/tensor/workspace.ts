@@ -4,6 +4,7 @@ import { COMBINE_STATS } from '../../backend/kernels/combine';
 import { INPUT_WORDS } from '../../backend/kernels/decode';
 import { pairCount } from '../../backend/kernels/gram';
 import { HISTOGRAM_WORDS } from '../../backend/kernels/histogram';
+import { mergeCountWords } from '../../backend/kernels/merge-counts';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
 
 /**
@@ -33,6 +34,8 @@ export interface Workspace {
   sums: BackendBuffer;
   stats: BackendBuffer;
   coefficients: BackendBuffer;
+  /** What the merge did to the elements of the tile (shaders/merge-counts.wgsl). */
+  counts: BackendBuffer;
   /** Told how long the run stood still for stored bytes. */
   onWait?(seconds: number): void;
   close(): void;
@@ -83,6 +86,7 @@ export function openWorkspace(engine: Backend, models: number, tileElements: num
     sums: make(blocks * pairCount(slots) * 4, 'sums'),
     stats: make(blocks * COMBINE_STATS * 4, 'stats'),
     coefficients: make((2 * models + 2 ** models) * 4, 'coefficients'),
+    counts: make(mergeCountWords(models) * 4, 'counts'),
     close() {
       for (const buffer of buffers) engine.free(buffer);
     },

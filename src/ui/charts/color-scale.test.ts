@@ -4,7 +4,7 @@ import { colorScale, domain } from './color-scale';
 import { metricById, metrics } from './metrics';
 
 test('the full scale does not depend on the data where the metric has bounds', () => {
-  const sparsity = metricById('sparsity');
+  const sparsity = metricById('trimmed');
   expect(domain(sparsity, [0.8, 0.81], 'full')).toEqual({ min: 0, max: 1 });
   expect(domain(sparsity, [], 'full')).toEqual({ min: 0, max: 1 });
   expect(domain(metricById('outputChange'), [0.004, 0.031], 'full')).toEqual({ min: 0, max: 0.04 });
@@ -41,7 +41,7 @@ test('the middle of the diverging scale is quiet in both themes, its ends are no
 });
 
 test('brighter means more on the sequential scale', () => {
-  const scale = colorScale(metricById('sparsity'), 0, 1, 'light');
+  const scale = colorScale(metricById('trimmed'), 0, 1, 'light');
   const luminance = scale.ramp.map((color) => {
     const [r = 0, g = 0, b = 0] = color.startsWith('#')
       ? [1, 3, 5].map((i) => Number.parseInt(color.slice(i, i + 2), 16))

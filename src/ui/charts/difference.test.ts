@@ -4,7 +4,7 @@ import { differenceMetric, differenceOf } from './difference';
 import { heatmap, layerGrid } from './heatmap-data';
 import { metricById } from './metrics';
 
-const sparsity = metricById('sparsity');
+const sparsity = metricById('trimmed');
 const names = ['model.layers.0.mlp.up_proj.weight', 'model.layers.1.mlp.up_proj.weight', 'model.norm.weight'];
 const planned = names.map((name, i) => ({
   name,

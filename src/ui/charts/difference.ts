@@ -9,7 +9,14 @@ export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
     const old = before.get(cell.name)?.measured;
     if (!cell.measured || !old)
       return { ...cell, state: cell.measured ? 'pending' : cell.state, measured: null };
-    return { ...cell, measured: { value: cell.measured.value - old.value, weight: cell.measured.weight } };
+    return {
+      ...cell,
+      measured: {
+        value: cell.measured.value - old.value,
+        weight: cell.measured.weight,
+        error: cell.measured.error + old.error,
+      },
+    };
   };
   const rows = b.rows.map(({ layer, cells }) => {
     const changed = cells.map((cell) => cell && minus(cell));

@@ -33,7 +33,7 @@ function report(t: ReturnType<typeof tensor>, kept: number, elements: number): T
 }
 
 const plain = (text: string) => text.replace(/[\u00a0\u202f]/g, ' ');
-const sparsity = metricById('sparsity');
+const sparsity = metricById('trimmed');
 
 describe('the grid', () => {
   test('modules in the order data flows, layers by number, the rest apart', () => {

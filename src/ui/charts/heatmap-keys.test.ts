@@ -18,7 +18,7 @@ const data = heatmap(
     tensor(null, 'embed'),
   ]),
   new Map(),
-  metricById('sparsity'),
+  metricById('trimmed'),
   ['a'],
 );
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import type { TensorProfile } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/profile';
 import { curveOf, energyCurve, magnitudeBars, shareAbove } from './magnitudes';
 
 /** A tensor whose changes are `values`, binned as the engine bins them. */
-function profileOf(values: number[]): TensorProfile {
+function statisticsOf(values: number[]): DeltaStatistics {
   const words = new Uint32Array(new Float32Array(values.map(Math.abs)).buffer);
   const counts = new Uint32Array(2048);
   for (const word of words) counts[word >>> 20]! += 1;
@@ -26,7 +26,7 @@ function profileOf(values: number[]): TensorProfile {
 }
 
 const values = Array.from({ length: 4000 }, (_, i) => (i % 2 ? 1 : -1) * 0.001 * 1.002 ** i);
-const curve = curveOf(profileOf(values), 'a')!;
+const curve = curveOf(statisticsOf(values), 'a')!;
 
 test('bars hold every element of their ten octaves once', () => {
   const { bars, below } = magnitudeBars(curve);
@@ -53,6 +53,6 @@ test('a threshold cuts a bar where it should', () => {
 });
 
 test('zeros alone have no curve', () => {
-  expect(curveOf(profileOf([0, 0, -0]), 'a')).toBeUndefined();
-  expect(curveOf(profileOf([1, 2]), 'stranger')).toBeUndefined();
+  expect(curveOf(statisticsOf([0, 0, -0]), 'a')).toBeUndefined();
+  expect(curveOf(statisticsOf([1, 2]), 'stranger')).toBeUndefined();
 });

@@ -1,21 +1,25 @@
 /**
- * What the layer × module charts can show, each drawn from a tensor's report. Pure. A value comes with the weight it
- * has in a mean over several tensors, so that the mean of a layer is the value of the layer taken as one tensor.
+ * What the Layers tab can show, each number drawn from a tensor's report. Pure. A value comes with the weight it has in a
+ * mean over several tensors, so that the mean of a layer is the value of the layer taken as one tensor, and with its
+ * error, which is 0 where the value was counted or follows from counts.
  */
 
-import type { ForetoldReport } from '../../merge/profile/foretell-report';
+import { isPredicted, shareError } from '../../merge/prediction/predicted-report';
 import type { ContributorReport, TensorReport } from '../../reports/job';
-import { formatCount, formatCounted, formatPercent, formatReal, NBSP } from '../format/quantity';
+import { formatPercent, formatReal, NBSP } from '../format/quantity';
 
 export type MetricId =
-  | 'sparsity'
+  | 'mergedSparsity'
+  | 'outputChange'
+  | 'signConflict'
+  | 'trimmed'
+  | 'lostInVote'
   | 'keptEnergy'
+  | 'effectiveNorm'
   | 'threshold'
   | 'size'
-  | 'signConflict'
-  | 'cosine'
-  | 'outputChange'
-  | 'nonFinite';
+  | 'overlap'
+  | 'cosine';
 
 /** What a chart needs to know of the number it shows. */
 export interface ShownMetric {
@@ -43,11 +47,15 @@ export interface Metric extends ShownMetric {
   per: 'contributor' | 'pair' | 'tensor';
   /** Follows from the method: not known from the changes alone. */
   ofMerge: boolean;
+  /** The value is a share: differences are in percentage points. */
+  isShare: boolean;
 }
 
 export interface Measured {
   value: number;
   weight: number;
+  /** The value lies within ± error. */
+  error: number;
 }
 
 /** Whose value: contributor ids, by the metric's `per`: one, two or none. */
@@ -56,85 +64,124 @@ export type Subject = readonly string[];
 const UNCHANGED = 'not changed by this model';
 const TOO_FEW = 'changed by fewer than two models';
 
+/** What metrics that are a share of something have in common. */
+const SHARE = {
+  full: { min: 0, max: 1 },
+  diverging: false,
+  isShare: true,
+  format: formatPercent,
+  tick: percentTick,
+} as const;
+
+/** Sizes, from 0 up. */
+const SIZE = {
+  full: { min: 0, max: null },
+  diverging: false,
+  isShare: false,
+  format: formatReal,
+  tick: realTick,
+} as const;
+
 export const metrics: readonly Metric[] = [
   {
-    id: 'sparsity',
-    label: 'Sparsity',
-    meaning: 'Share of each model’s changes that the method sets to zero.',
-    per: 'contributor',
-    absent: UNCHANGED,
-    full: { min: 0, max: 1 },
-    diverging: false,
+    ...SHARE,
+    id: 'mergedSparsity',
+    label: 'Merged sparsity',
+    meaning: 'Share of weights that the merge leaves exactly at the base.',
+    per: 'tensor',
+    absent: 'not compared with a base',
     ofMerge: true,
-    format: formatPercent,
-    tick: percentTick,
-    phrase: (v) => `${formatPercent(v)} zero`,
+    phrase: (v) => `${formatPercent(v)} at the base`,
   },
   {
-    id: 'keptEnergy',
-    label: 'Kept energy',
-    meaning:
-      'Share of the squared norm of each model’s change that the kept part carries: how much survives.',
-    per: 'contributor',
-    absent: UNCHANGED,
-    full: { min: 0, max: 1 },
-    diverging: false,
+    ...SIZE,
+    id: 'outputChange',
+    label: 'Relative change',
+    meaning: '‖ΔW‖ / ‖W‖: how far the merged tensor is from the base, as a part of the base’s norm.',
+    per: 'tensor',
+    absent: 'not compared with a base',
     ofMerge: true,
-    format: formatPercent,
-    tick: percentTick,
-    phrase: (v) => `${formatPercent(v)} of the energy kept`,
+    phrase: (v) => `changed by ${formatReal(v)} of its norm`,
   },
   {
-    id: 'threshold',
-    label: 'Threshold',
-    meaning: 'Smallest change, as |τ|, that is kept; 0 where nothing is cut off by size.',
-    per: 'contributor',
-    absent: UNCHANGED,
-    full: { min: 0, max: null },
-    diverging: false,
-    ofMerge: true,
-    format: formatReal,
-    tick: realTick,
-    phrase: (v) => `threshold ${formatReal(v)}`,
-  },
-  {
-    id: 'size',
-    label: '‖τ‖ / ‖W‖',
-    meaning: 'Size of each model’s change, as a part of the base’s norm.',
-    per: 'contributor',
-    absent: UNCHANGED,
-    full: { min: 0, max: null },
-    diverging: false,
-    ofMerge: false,
-    format: formatReal,
-    tick: realTick,
-    phrase: (v) => `changed by ${formatReal(v)} of the base’s norm`,
-  },
-  {
+    ...SHARE,
     id: 'signConflict',
     label: 'Sign conflict',
     meaning: 'Share of weights where kept changes of different models pull in opposite directions.',
     per: 'tensor',
     absent: TOO_FEW,
-    full: { min: 0, max: null },
-    diverging: false,
     ofMerge: true,
-    format: formatPercent,
-    tick: percentTick,
     phrase: (v) => `${formatPercent(v)} sign conflict`,
   },
   {
-    id: 'outputChange',
-    label: 'Change',
-    meaning: 'How far the merged tensor is from the base, as a part of the base’s norm.',
-    per: 'tensor',
-    absent: TOO_FEW,
-    full: { min: 0, max: null },
-    diverging: false,
+    ...SHARE,
+    id: 'trimmed',
+    label: 'Trimmed',
+    meaning: 'Share of the model’s changes that the method sets to zero before models are combined.',
+    per: 'contributor',
+    absent: UNCHANGED,
     ofMerge: true,
-    format: formatReal,
-    tick: realTick,
-    phrase: (v) => `changed by ${formatReal(v)} of its norm`,
+    phrase: (v) => `${formatPercent(v)} trimmed`,
+  },
+  {
+    ...SHARE,
+    id: 'lostInVote',
+    label: 'Lost in the vote',
+    meaning: 'Share of the model’s kept changes that the sign election drops.',
+    per: 'contributor',
+    absent: UNCHANGED,
+    ofMerge: true,
+    phrase: (v) => `${formatPercent(v)} lost in the vote`,
+  },
+  {
+    ...SHARE,
+    id: 'keptEnergy',
+    label: 'Kept energy',
+    meaning: 'Share of ‖τ‖² that the kept changes carry, before rescaling.',
+    per: 'contributor',
+    absent: UNCHANGED,
+    ofMerge: true,
+    phrase: (v) => `${formatPercent(v)} of the energy kept`,
+  },
+  {
+    ...SIZE,
+    id: 'effectiveNorm',
+    label: 'Effective norm',
+    meaning: '‖τ̂‖ / ‖τ‖: what enters the sum after trimming and rescaling; 1 is the model’s whole change.',
+    per: 'contributor',
+    absent: UNCHANGED,
+    ofMerge: true,
+    phrase: (v) => `${formatReal(v)} of its norm after rescaling`,
+  },
+  {
+    ...SIZE,
+    id: 'threshold',
+    label: 'Threshold',
+    meaning: 'Smallest change, as |τ|, that is kept.',
+    per: 'contributor',
+    absent: UNCHANGED,
+    ofMerge: true,
+    phrase: (v) => `threshold ${formatReal(v)}`,
+  },
+  {
+    ...SIZE,
+    id: 'size',
+    label: 'Relative change',
+    meaning: '‖τ‖ / ‖W‖: how far the model is from the base, as a part of the base’s norm.',
+    per: 'contributor',
+    absent: UNCHANGED,
+    ofMerge: false,
+    phrase: (v) => `changed by ${formatReal(v)} of the base’s norm`,
+  },
+  {
+    ...SHARE,
+    id: 'overlap',
+    label: 'Mask overlap',
+    meaning: 'Weights that both models keep, as a share of those that either keeps (IoU).',
+    per: 'pair',
+    absent: TOO_FEW,
+    ofMerge: true,
+    phrase: (v) => `overlap ${formatPercent(v)}`,
   },
   {
     id: 'cosine',
@@ -145,77 +192,137 @@ export const metrics: readonly Metric[] = [
     full: { min: -1, max: 1 },
     diverging: true,
     ofMerge: false,
+    isShare: false,
     format: cosineText,
     tick: realTick,
     phrase: (v) => `cosine ${cosineText(v)}`,
   },
-  {
-    id: 'nonFinite',
-    label: 'NaN, Inf',
-    meaning: 'Values that are not finite numbers, in the models and in the result.',
-    per: 'tensor',
-    absent: TOO_FEW,
-    full: { min: 0, max: null },
-    diverging: false,
-    ofMerge: false,
-    format: formatCount,
-    tick: realTick,
-    phrase: (v) => (v === 0 ? 'all values finite' : `${formatCounted(v, 'value')} not finite`),
-  },
 ];
 
+const byId = new Map(metrics.map((m) => [m.id, m]));
+
 export function metricById(id: MetricId): Metric {
-  return metrics.find((m) => m.id === id) as Metric;
+  return byId.get(id) as Metric;
 }
 
 /** The metric of one tensor, or null where it has none: a copied tensor, or one the subject does not change. */
 export function measure(metric: MetricId, report: TensorReport, subject: Subject): Measured | null {
   if (report.copied) return null;
-  const elements = report.elements;
+  const { elements } = report;
   switch (metric) {
-    case 'sparsity': {
-      const c = contributor(report, subject[0]);
-      return c && { value: 1 - c.kept / elements, weight: elements };
+    case 'mergedSparsity': {
+      const atBase = report.counts?.atBase;
+      if (atBase === undefined || atBase === null || elements === 0) return null;
+      return { value: atBase / elements, weight: elements, error: sampledError(report, atBase / elements) };
     }
-    case 'keptEnergy': {
-      const c = contributor(report, subject[0]);
-      return c && { value: keptEnergy(c), weight: c.norm ** 2 };
+    case 'outputChange': {
+      if (report.outputChange === 0 && report.counts?.atBase === null) return null;
+      return {
+        value: report.outputChange,
+        weight: elements,
+        error:
+          isPredicted(report) && !report.exactChange ? report.outputChange * changeError(report.sampled) : 0,
+      };
     }
-    case 'threshold': {
-      const c = contributor(report, subject[0]);
-      return c && { value: c.threshold, weight: elements };
+    case 'signConflict': {
+      const { signConflict: value } = report;
+      return changing(report).length < 2 || report.counts?.shared.length === 0
+        ? null
+        : { value, weight: elements, error: sampledError(report, value) };
     }
-    case 'size': {
-      const c = contributor(report, subject[0]);
-      return c && report.baseNorm > 0 ? { value: c.norm / report.baseNorm, weight: elements } : null;
-    }
-    case 'nonFinite':
-      return { value: report.nonFinite, weight: 1 };
-    case 'signConflict':
-      return changing(report).length < 2 ? null : { value: report.signConflict, weight: elements };
-    case 'outputChange':
-      return { value: report.outputChange, weight: elements };
     case 'cosine': {
       const i = report.contributors.findIndex((c) => c.id === subject[0] && c.norm > 0);
       const j = report.contributors.findIndex((c) => c.id === subject[1] && c.norm > 0);
       const value = report.cosine[i]?.[j];
-      return value === undefined ? null : { value, weight: elements };
+      return value === undefined ? null : { value, weight: elements, error: 0 };
     }
+    case 'overlap':
+      return overlap(report, subject);
+    default:
+      return ofContributor(metric, report, subject[0]);
   }
 }
 
-/** Whether a report says nothing about a metric because the method has not run and cannot be foretold. */
-export function awaitsMerge(metric: Metric, report: TensorReport | ForetoldReport): boolean {
-  return metric.ofMerge && 'foretold' in report && report.foretold === 'changes';
+function ofContributor(metric: MetricId, report: TensorReport, id: string | undefined): Measured | null {
+  // a step of a slider asks a thousand times
+  const i = report.contributors.findIndex((c) => c.id === id && c.norm > 0);
+  const c = report.contributors[i];
+  if (!c) return null;
+  const { elements, counts } = report;
+  const error = isPredicted(report) ? report.errors[i] : undefined;
+  switch (metric) {
+    case 'trimmed':
+      return { value: 1 - c.kept / elements, weight: elements, error: error?.kept ?? 0 };
+    case 'keptEnergy': {
+      const value = keptEnergy(c);
+      return value === null ? null : { value, weight: c.norm ** 2, error: error?.energy ?? 0 };
+    }
+    case 'effectiveNorm': {
+      if (c.rescaledNorm === undefined) return null;
+      const value = c.rescaledNorm / c.norm;
+      return { value, weight: c.norm ** 2, error: value * ((error?.energy ?? 0) / 2) };
+    }
+    case 'threshold':
+      return { value: c.threshold, weight: elements, error: c.threshold * (error?.threshold ?? 0) };
+    case 'lostInVote': {
+      const lost = counts?.lost[i];
+      const kept = counts?.shared[i]?.[i];
+      if (lost === undefined || !kept) return null;
+      return { value: lost / kept, weight: kept, error: sampledError(report, lost / kept, kept) };
+    }
+    default:
+      return report.baseNorm > 0 ? { value: c.norm / report.baseNorm, weight: elements, error: 0 } : null;
+  }
 }
 
-/** ‖kept τ‖² / ‖τ‖², 0 for a zero task vector. */
-export function keptEnergy(c: ContributorReport): number {
+/** The changes that two contributors both keep, of those that either keeps, over the union of their masks. */
+function overlap(report: TensorReport, [a, b]: Subject): Measured | null {
+  const shared = report.counts?.shared;
+  const i = report.contributors.findIndex((c) => c.id === a);
+  const j = report.contributors.findIndex((c) => c.id === b);
+  const both = shared?.[i]?.[j];
+  if (!shared || both === undefined) return null;
+  const union = shared[i]![i]! + shared[j]![j]! - both;
+  if (union <= 0) return null;
+  return { value: both / union, weight: union, error: sampledError(report, both / union, union) };
+}
+
+/** What the overlap of two random masks of the same densities would be: pq / (p + q − pq). */
+export function chanceOverlap(report: TensorReport, [a, b]: Subject): number | null {
+  const shared = report.counts?.shared;
+  const i = report.contributors.findIndex((c) => c.id === a);
+  const j = report.contributors.findIndex((c) => c.id === b);
+  const p = (shared?.[i]?.[i] ?? 0) / report.elements;
+  const q = (shared?.[j]?.[j] ?? 0) / report.elements;
+  return p + q > 0 ? (p * q) / (p + q - p * q) : null;
+}
+
+/** The error of a share of `of` elements that was found in the sample. */
+function sampledError(report: TensorReport, share: number, of = report.elements): number {
+  if (!isPredicted(report)) return 0;
+  return shareError(share, (report.sampled * of) / report.elements, of);
+}
+
+/** Relative error of a root mean square over a sample; sums of squares of weights have heavy tails. */
+function changeError(sampled: number): number {
+  return sampled > 0 ? 5 / Math.sqrt(2 * sampled) : 1;
+}
+
+/** Whether a report says nothing about a metric because the method has not run and cannot be predicted. */
+export function awaitsMerge(metric: Metric, report: TensorReport): boolean {
+  return metric.ofMerge && isPredicted(report) && report.predicted === 'changes';
+}
+
+/** ‖kept τ‖² / ‖τ‖², 0 for a zero task vector; null where only the rescaled norm is known. */
+export function keptEnergy(c: ContributorReport): number | null {
+  if (c.keptNorm === null) return null;
   return c.norm > 0 ? (c.keptNorm / c.norm) ** 2 : 0;
 }
 
 /** The weighted mean, or null when nothing was measured. */
-export function mean(values: readonly (Measured | null | undefined)[]): number | null {
+export function mean(
+  values: readonly (Pick<Measured, 'value' | 'weight'> | null | undefined)[],
+): number | null {
   let sum = 0;
   let weight = 0;
   for (const v of values) {
@@ -241,10 +348,4 @@ export function realTick(value: number): string {
 /** The contributors that change the tensor. An adapter that leaves it alone is reported too, with a zero vector. */
 export function changing(report: TensorReport): ContributorReport[] {
   return report.contributors.filter((c) => c.norm > 0);
-}
-
-function contributor(report: TensorReport, id: string | undefined): ContributorReport | null {
-  // a step of a slider asks a thousand times
-  for (const c of report.contributors) if (c.id === id && c.norm > 0) return c;
-  return null;
 }

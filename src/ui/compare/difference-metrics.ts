@@ -101,7 +101,13 @@ export function differenceMap(
   const cell = ({ name, layer, module }: { name: string; layer: number | null; module: string }): Cell => {
     const found = tensors.get(name);
     if (!found) return { name, layer, module, state: over ? 'unchanged' : 'pending', measured: null };
-    return { name, layer, module, state: 'measured', measured: { value: found[id], weight: found.elements } };
+    return {
+      name,
+      layer,
+      module,
+      state: 'measured',
+      measured: { value: found[id], weight: found.elements, error: 0 },
+    };
   };
   const rows = grid.layers.map(({ layer, tensors: row }, i) => {
     const cells = row.map((t) => t && cell(t));

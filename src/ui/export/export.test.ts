@@ -74,7 +74,7 @@ function tagsOf(markup: string): Set<string> {
 }
 
 describe('charts as SVG', () => {
-  const [set] = chartSets(metricById('sparsity'), drawn, null, 'full');
+  const [set] = chartSets(metricById('trimmed'), drawn, null, 'full');
   const svg = heatmapSvg([set as ChartSet]);
 
   test('every cell has its colour and its value in words', () => {
@@ -92,7 +92,7 @@ describe('charts as SVG', () => {
 
   test('with a pinned state: A and B on one scale, and B − A around 0', () => {
     const other = { ...drawn, reports: new Map([tensor(0, 'mlp.up_proj', 7)].map((r) => [r.name, r])) };
-    const sets = chartSets(metricById('sparsity'), drawn, other, 'fit');
+    const sets = chartSets(metricById('trimmed'), drawn, other, 'fit');
     expect(sets.map((s) => s.title.slice(0, 2))).toEqual(['A:', 'B:', 'B ']);
     expect(sets[0]?.scale.min).toBe(sets[1]?.scale.min);
     const cell = sets[2]?.charts[0]?.data.rows[0]?.cells[0];

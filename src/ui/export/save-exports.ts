@@ -1,5 +1,5 @@
 /** What the export menus save: each choice from facts to a file. Loaded when one is chosen. */
-import { plainReport } from '../../merge/profile/foretell-report';
+import { plainReport } from '../../merge/prediction/predicted-report';
 import { metricById } from '../charts/metrics';
 import { saveFile, saveText } from '../local/save-file';
 import type { StudioFacts } from '../state/facts';
@@ -12,7 +12,7 @@ import { tensorCsv } from './tensor-csv';
 
 export type ExportKind = 'svg' | 'png' | 'csv' | 'json' | 'html';
 
-/** What Layers shows now as one of the files; `json` gives the numbers shown, measured or foretold. */
+/** What Layers shows now as one of the files; `json` gives the numbers shown, measured or predicted. */
 export async function exportLayers(
   kind: Exclude<ExportKind, 'html'>,
   shown: Drawn,

@@ -4,7 +4,7 @@ import { keptEnergy } from '../charts/metrics';
 
 const LINE = '\r\n';
 
-type Field = string | number | boolean;
+type Field = string | number | boolean | null;
 
 /** @param ids contributors, in the order of their columns */
 export function tensorCsv(reports: readonly TensorReport[], ids: readonly string[]): string {
@@ -48,6 +48,7 @@ export function tensorCsv(reports: readonly TensorReport[], ids: readonly string
 
 /** Quoted where it has to be. A text that a spreadsheet would take for a formula is led by an apostrophe. */
 function field(value: Field): string {
+  if (value === null) return '';
   const text = typeof value === 'string' ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

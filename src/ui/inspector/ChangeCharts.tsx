@@ -1,7 +1,7 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { useEffect, useRef } from 'react';
 import type { ContributorReport } from '../../reports/job';
-import type { TensorProfile } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/profile';
 import { curveOf, energyCurve, magnitudeBars, shareAbove } from '../charts/magnitudes';
 import { keptEnergy } from '../charts/metrics';
 import { formatPercent, formatReal } from '../format/quantity';
@@ -14,7 +14,7 @@ const HEIGHT = 52;
 const STEPS = 40;
 
 interface ChangeChartsProps {
-  profile: TensorProfile;
+  profile: DeltaStatistics;
   numbers: ContributorReport;
   contributor: Contributor;
   /** Which elements of the sample are kept, where that is known. */
@@ -81,11 +81,13 @@ export function ChangeCharts({ profile, numbers, contributor, mask }: ChangeChar
             viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
             preserveAspectRatio="none"
             role="img"
-            aria-label={`Keeping the largest: ${[0.1, 0.2, 0.5].map((d) => `${formatPercent(d)} of the values hold ${formatPercent(energies[Math.round(d * STEPS)]!.energy)} of the energy`).join(', ')}. Now ${formatPercent(density)} and ${formatPercent(energy)}.`}
+            aria-label={`Keeping the largest: ${[0.1, 0.2, 0.5].map((d) => `${formatPercent(d)} of the values hold ${formatPercent(energies[Math.round(d * STEPS)]!.energy)} of the energy`).join(', ')}. Now ${formatPercent(density)}${energy === null ? '' : ` and ${formatPercent(energy)}`}.`}
           >
             <polyline className="chart-line" points={path} stroke={hue} />
             <line className="chart-cut" x1={density * WIDTH} x2={density * WIDTH} y1={0} y2={HEIGHT} />
-            <ellipse cx={density * WIDTH} cy={HEIGHT - energy * HEIGHT} rx={5} ry={3} fill={hue} />
+            {energy === null ? null : (
+              <ellipse cx={density * WIDTH} cy={HEIGHT - energy * HEIGHT} rx={5} ry={3} fill={hue} />
+            )}
           </svg>
           <div className="axis">
             <span>0</span>
@@ -105,7 +107,7 @@ function MaskThumbnail({
   mask,
   contributor,
 }: {
-  profile: TensorProfile;
+  profile: DeltaStatistics;
   mask: Uint8Array;
   contributor: Contributor;
 }) {

@@ -23,7 +23,7 @@ function MergeInspector() {
   const selected = useFacts((s) => s.view.selected);
   const source = useLayersSource();
   // it looks at every tensor: once a slider rests
-  const later = useSettled(source, source.state === 'foretold' ? REST_MS : 0);
+  const later = useSettled(source, source.state === 'predicted' ? REST_MS : 0);
   const tensor = source.tensors.find((t) => t.name === selected);
   // as a drawer on narrow screens it would hide half of a tab that has nothing to do with tensors
   const fits = useFacts((s) => s.view.tab === 'plan' || s.view.tab === 'layers');

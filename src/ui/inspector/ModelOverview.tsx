@@ -73,7 +73,7 @@ function Merged({ source }: { source: LayersSource }) {
   );
   return (
     <>
-      <Section title={source.state === 'foretold' ? 'What would be kept' : 'What was kept'}>
+      <Section title={source.state === 'predicted' ? 'What would be kept' : 'What was kept'}>
         {totals.every((t) => t.elements === 0) ? (
           <p className="quiet">Nothing: every tensor keeps its bytes.</p>
         ) : null}
@@ -87,11 +87,13 @@ function Merged({ source }: { source: LayersSource }) {
                   <Swatch colour={c.colour} />
                   <span className="truncate">{c.label}</span>
                 </span>
-                <span className="numeric">{formatPercent(t.keptEnergy)} energy</span>
+                <span className="numeric">
+                  {t.keptEnergy === null ? '–' : formatPercent(t.keptEnergy)} energy
+                </span>
                 <span className="norm-bar" aria-hidden="true">
                   <span
                     className="bar-fill"
-                    style={{ width: `${t.keptEnergy * 100}%`, background: modelColour(c.colour) }}
+                    style={{ width: `${(t.keptEnergy ?? 0) * 100}%`, background: modelColour(c.colour) }}
                   />
                 </span>
                 <span className="small quiet share-more">

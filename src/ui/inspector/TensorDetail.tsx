@@ -1,7 +1,7 @@
 import { Fragment, lazy, Suspense } from 'react';
 import type { ContributorReport, TensorReport } from '../../reports/job';
 import type { PlanTensorFacts } from '../../reports/plan';
-import type { TensorProfile } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/profile';
 import { CosineMatrix } from '../charts/CosineMatrix';
 import { changing, keptEnergy } from '../charts/metrics';
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';
@@ -9,7 +9,7 @@ import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
 import type { Contributor } from '../state/facts';
-import { useForetoldMasks, useProfileOf } from './profile-of';
+import { usePredictedMasks, useProfileOf } from './statistics-of';
 import { TensorCheckSection } from './TensorCheckSection';
 
 const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));
@@ -63,7 +63,7 @@ export function TensorDetail({ tensor, report, contributors }: TensorDetailProps
 
 function Measured({ report, contributors }: { report: TensorReport; contributors: readonly Contributor[] }) {
   const profile = useProfileOf(report.name);
-  const masks = useForetoldMasks(profile);
+  const masks = usePredictedMasks(profile);
   const byId = new Map(contributors.map((c) => [c.id, c]));
   const named = (id: string) => byId.get(id) ?? { id, label: id, colour: 0 };
   const changed = changing(report);
@@ -113,14 +113,15 @@ interface ContributorNumbersProps {
   elements: number;
   /** Largest ‖τ‖ among the contributors: the bars' common scale. */
   largest: number;
-  profile: TensorProfile | undefined;
+  profile: DeltaStatistics | undefined;
   mask: Uint8Array | undefined;
 }
 
 /** One contributor: ‖τ‖ as a bar, the kept part of it solid, and its numbers. */
 function ContributorNumbers(props: ContributorNumbersProps) {
   const { contributor, numbers, elements, largest, profile, mask } = props;
-  const { kept, threshold, norm, keptNorm } = numbers;
+  const { kept, threshold, norm, keptNorm, rescaledNorm } = numbers;
+  const energy = keptEnergy(numbers);
   const width = (value: number) => `${largest > 0 ? (value / largest) * 100 : 0}%`;
   const hue = modelColour(contributor.colour);
   return (
@@ -132,11 +133,11 @@ function ContributorNumbers(props: ContributorNumbersProps) {
           {contributor.label}
         </span>
       }
-      aside={<span className="small">{formatPercent(1 - kept / elements)} zero</span>}
+      aside={<span className="small">{formatPercent(1 - kept / elements)} trimmed</span>}
     >
       <div className="norm-bar" aria-hidden="true">
         <span className="bar-fill pale" style={{ width: width(norm), background: hue }} />
-        <span className="bar-fill" style={{ width: width(keptNorm), background: hue }} />
+        <span className="bar-fill" style={{ width: width(keptNorm ?? rescaledNorm ?? 0), background: hue }} />
       </div>
       {profile ? (
         <Suspense>
@@ -146,8 +147,13 @@ function ContributorNumbers(props: ContributorNumbersProps) {
       <dl className="facts">
         <Fact label="Kept" value={`${formatCount(kept)} of ${formatCount(elements)}`} />
         {threshold > 0 ? <Fact label="Threshold |τ|" value={formatReal(threshold)} /> : null}
-        <Fact label="Norm kept" value={`${formatReal(keptNorm)} of ${formatReal(norm)}`} />
-        <Fact label="Kept energy" value={formatPercent(keptEnergy(numbers))} />
+        {keptNorm === null ? null : (
+          <Fact label="Norm kept" value={`${formatReal(keptNorm)} of ${formatReal(norm)}`} />
+        )}
+        {energy === null ? null : <Fact label="Kept energy" value={formatPercent(energy)} />}
+        {rescaledNorm === undefined || rescaledNorm === keptNorm ? null : (
+          <Fact label="Norm after rescaling" value={`${formatReal(rescaledNorm)} of ${formatReal(norm)}`} />
+        )}
       </dl>
     </Section>
   );

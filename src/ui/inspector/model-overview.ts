@@ -10,8 +10,8 @@ export interface ContributorTotals {
   elements: number;
   /** ‖τ‖ over all tensors, before selection. */
   norm: number;
-  /** Share of ‖τ‖² kept, in [0, 1]. */
-  keptEnergy: number;
+  /** Share of ‖τ‖² kept, in [0, 1]; null where only the rescaled norm is known. */
+  keptEnergy: number | null;
 }
 
 /** Sums over all tensors a contributor changes; norms add as squares. */
@@ -33,9 +33,9 @@ export function contributorTotals(
       kept += c.kept;
       elements += report.elements;
       square += c.norm ** 2;
-      keptSquare += c.keptNorm ** 2;
+      keptSquare += c.keptNorm === null ? Number.NaN : c.keptNorm ** 2;
     }
-    const keptEnergy = square > 0 ? keptSquare / square : 0;
+    const keptEnergy = Number.isNaN(keptSquare) ? null : square > 0 ? keptSquare / square : 0;
     return { id, tensors, kept, elements, norm: Math.sqrt(square), keptEnergy };
   });
 }

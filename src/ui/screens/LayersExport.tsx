@@ -25,10 +25,10 @@ export const LayersExport = memo(function LayersExport({ empty, shown }: LayersE
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
     const source = shown();
     const facts = studio.store.getState();
-    const merged = source.state === 'foretold' ? null : facts.run;
+    const merged = source.state === 'predicted' ? null : facts.run;
     const title = merged
       ? `${merged.title} ${merged.methodTitle}`
-      : `${recipeTitle(facts.recipe)} ${methodTitle(facts.recipe, methodOf(facts.recipe))} foretold`;
+      : `${recipeTitle(facts.recipe)} ${methodTitle(facts.recipe, methodOf(facts.recipe))} predicted`;
     const { exportLayers } = await import('../export/save-exports');
     await exportLayers(kind, { ...source, title }, facts);
   };

@@ -5,8 +5,8 @@ import { Button } from '../parts/Button';
 import { Message } from '../parts/Message';
 import { Segmented } from '../parts/Segmented';
 import { REST_MS, useSettled } from '../parts/use-settled';
+import { measureDeltas } from '../state/delta-statistics';
 import { pinLayers, unpinLayers } from '../state/pin';
-import { measureProfile } from '../state/profile';
 import { setView, showTab } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { LayersCharts } from './LayersCharts';
@@ -18,7 +18,7 @@ import { type LayersSource, useLayersSource } from './layers-source';
 export function LayersTab() {
   const source = useLayersSource();
   // the charts follow a slider step by step, the numbers once it rests
-  const later = useDeferredValue(useSettled(source, source.state === 'foretold' ? REST_MS : 0));
+  const later = useDeferredValue(useSettled(source, source.state === 'predicted' ? REST_MS : 0));
   const metric = metricById(useFacts((s) => s.view.metric));
   const opening = useFacts((s) => s.opening.length > 0 || s.engine.status === 'starting');
   const failed = useFacts((s) => (s.plan.status === 'failed' ? s.plan.error : null));
@@ -140,7 +140,7 @@ const PinButton = memo(function PinButton({ empty, shown }: PinButtonProps) {
 function StatusText({ source }: { source: LayersSource }) {
   const { measured, expected, state } = source;
   if (state === 'planned') return <Unmeasured />;
-  if (state === 'foretold') return <Foretold measured={measured} expected={expected} />;
+  if (state === 'predicted') return <Predicted measured={measured} expected={expected} />;
   if (state === 'outdated') return <em>From the last merge; the recipe has changed since.</em>;
   if (measured < expected) {
     return (
@@ -168,7 +168,7 @@ function Unmeasured() {
       : `reads ${formatBytes(plan.bytesToRead)}`;
   return (
     <>
-      <button type="button" className="link" onClick={() => void measureProfile(studio)}>
+      <button type="button" className="link" onClick={() => void measureDeltas(studio)}>
         Measure the changes now
       </button>{' '}
       ({cost}), or press Merge and it fills in, tensor by tensor.
@@ -176,7 +176,7 @@ function Unmeasured() {
   );
 }
 
-function Foretold({ measured, expected }: { measured: number; expected: number }) {
+function Predicted({ measured, expected }: { measured: number; expected: number }) {
   if (measured < expected) {
     return (
       <em>
@@ -185,6 +185,8 @@ function Foretold({ measured, expected }: { measured: number; expected: number }
     );
   }
   return (
-    <em>Foretold from the models’ changes: move a slider and it redraws. A merge gives the exact figures.</em>
+    <em>
+      Predicted from the models’ changes: move a slider and it redraws. A merge gives the exact figures.
+    </em>
   );
 }

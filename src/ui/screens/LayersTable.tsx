@@ -59,7 +59,7 @@ const nameOf = ({ tensor }: Row) => tensor.name;
 function useColumns(contributors: readonly Contributor[], mostConflict: number): TableColumn<Row>[] {
   const narrow = useNarrow();
   const shown = metricById(useFacts((s) => s.view.metric));
-  const metric = shown.per === 'contributor' ? shown.id : 'sparsity';
+  const metric = shown.per === 'contributor' ? shown.id : 'trimmed';
   return useMemo(
     () => [
       {
@@ -112,7 +112,7 @@ function useRows({ tensors, reports }: LayersSource): { all: Row[]; mostConflict
 }
 
 function contributorColumn(c: Contributor, metric: MetricId): TableColumn<Row> {
-  const id = metric === 'keptEnergy' ? 'keptEnergy' : 'sparsity';
+  const id = metric === 'keptEnergy' ? 'keptEnergy' : 'trimmed';
   return {
     id: c.id,
     head: (
@@ -128,7 +128,7 @@ function contributorColumn(c: Contributor, metric: MetricId): TableColumn<Row> {
   };
 }
 
-function value(row: Row, metric: 'sparsity' | 'keptEnergy' | 'signConflict' | 'outputChange', id?: string) {
+function value(row: Row, metric: 'trimmed' | 'keptEnergy' | 'signConflict' | 'outputChange', id?: string) {
   if (!row.report || awaitsMerge(metricById(metric), row.report)) return null;
   return measure(metric, row.report, id === undefined ? [] : [id])?.value ?? null;
 }

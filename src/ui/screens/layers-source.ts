@@ -2,16 +2,16 @@ import { useMemo } from 'react';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensorFacts } from '../../reports/plan';
 import type { Contributor } from '../state/facts';
-import { foretoldReports } from '../state/foretold';
+import { predictedReports } from '../state/predicted';
 import { isRecipeOf } from '../state/run-current';
 import { useFacts } from '../studio-context';
 
 /**
  * What the charts show: the running merge; else the last one while the recipe is still its own; else what the statistics
- * pass foretells for the recipe as it is; else, with nothing measured, the last merge or the bare plan.
+ * pass predicts for the recipe as it is; else, with nothing measured, the last merge or the bare plan.
  */
 export interface LayersSource {
-  state: 'planned' | 'foretold' | 'running' | 'current' | 'outdated';
+  state: 'planned' | 'predicted' | 'running' | 'current' | 'outdated';
   contributors: readonly Contributor[];
   tensors: readonly PlanTensorFacts[];
   reports: ReadonlyMap<string, TensorReport>;
@@ -36,14 +36,14 @@ export function useLayersSource(): LayersSource {
   const finished = shown?.tensors;
   const reports = useMemo(() => new Map((finished ?? []).map((t) => [t.name, t])), [finished]);
   const live = shown?.status === 'running' || (shown !== null && !outdated);
-  const foretold = live ? NO_REPORTS : foretoldReports({ profile, plan, recipe, models });
+  const predicted = live ? NO_REPORTS : predictedReports({ profile, plan, recipe, models });
   return useMemo((): LayersSource => {
-    if (!shown || (!live && foretold.size > 0)) {
+    if (!shown || (!live && predicted.size > 0)) {
       return {
-        state: foretold.size > 0 ? 'foretold' : 'planned',
+        state: predicted.size > 0 ? 'predicted' : 'planned',
         contributors,
         tensors,
-        reports: foretold,
+        reports: predicted,
         measured: profile.tensors.length,
         expected: profile.expected,
       };
@@ -56,7 +56,7 @@ export function useLayersSource(): LayersSource {
       measured: shown.tensors.length,
       expected: shown.planned.length,
     };
-  }, [shown, live, foretold, contributors, tensors, profile, outdated, reports]);
+  }, [shown, live, predicted, contributors, tensors, profile, outdated, reports]);
 }
 
 const NONE: readonly PlanTensorFacts[] = [];

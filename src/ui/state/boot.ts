@@ -1,12 +1,12 @@
 /** Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme. */
 import { errorFacts } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
+import { watchDeltas } from './delta-statistics';
 import { restoreRecipe, watchDraft } from './keeping';
 import { openSampleFamily, watchNamedModels } from './opening';
 import { watchOtherTabs } from './other-tabs';
 import { watchRuns } from './past-runs';
 import { watchPlan } from './plan';
-import { watchProfile } from './profile';
 import { watchHistory } from './recipe-history';
 import { notify, type Studio } from './studio';
 import { watchTheme } from './theme';
@@ -17,7 +17,7 @@ export function bootStudio(studio: Studio): () => void {
   const stops = [
     watchNamedModels(studio),
     watchPlan(studio),
-    watchProfile(studio),
+    watchDeltas(studio),
     watchRuns(studio),
     watchTheme(studio),
     watchNetwork(studio),

@@ -17,6 +17,7 @@ import { type CollapseSlice, initialCollapse } from '../collapse/collapse-facts'
 import { type ComparisonSlice, initialComparison } from '../compare/compare-facts';
 import type { KeptRun } from '../local/run-shelf';
 import { initialPush, type PushSlice } from '../push/push-facts';
+import { type DeltaStatisticsSlice, noDeltas } from './delta-statistics';
 import {
   type EvaluationSlice,
   type GenerationSlice,
@@ -25,7 +26,6 @@ import {
 } from './evaluation-facts';
 import type { Pins } from './model-origins';
 import type { PinnedLayers } from './pin';
-import { noProfile, type ProfileSlice } from './profile';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
 import { type HistorySlice, noHistory } from './recipe-history';
 import type { LogEntry } from './run-log';
@@ -44,7 +44,7 @@ export interface StudioFacts {
   recipe: RecipeFacts;
   history: HistorySlice;
   plan: PlanSlice;
-  profile: ProfileSlice;
+  profile: DeltaStatisticsSlice;
   /** What the Layers tab holds for comparison. */
   pinned: PinnedLayers | null;
   output: OutputSlice;
@@ -196,7 +196,7 @@ export const initialFacts: StudioFacts = {
   recipe: emptyRecipe,
   history: noHistory,
   plan: { status: 'empty', facts: null, contributors: [], error: null },
-  profile: noProfile,
+  profile: noDeltas,
   pinned: null,
   output: { kind: 'downloads', folder: null, name: null },
   run: null,
@@ -220,7 +220,7 @@ export const initialFacts: StudioFacts = {
     adding: null,
     recipes: null,
     recipeAs: 'form',
-    metric: 'sparsity',
+    metric: 'mergedSparsity',
     scale: 'full',
     selected: null,
     hovered: null,

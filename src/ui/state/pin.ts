@@ -1,6 +1,6 @@
 /** Holding what the Layers tab shows, to see another setting or merge beside it. */
 
-import { plainReport } from '../../merge/profile/foretell-report';
+import { plainReport } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensorFacts } from '../../reports/plan';
 import type { Contributor } from './facts';
@@ -8,7 +8,7 @@ import { methodTitle, recipeTitle } from './recipe-build';
 import { methodOf, type Studio } from './studio';
 
 export interface PinnedLayers {
-  /** What it was: `kitchen + harbour · TIES 0.20, foretold`. */
+  /** What it was: `kitchen + harbour · TIES 0.20, predicted`. */
   title: string;
   contributors: readonly Contributor[];
   tensors: readonly PlanTensorFacts[];
@@ -25,10 +25,10 @@ interface Shown {
 /** Pins what is shown now. */
 export function pinLayers(studio: Studio, shown: Shown): void {
   const { recipe, run } = studio.store.getState();
-  const merged = shown.state === 'foretold' ? null : run;
+  const merged = shown.state === 'predicted' ? null : run;
   const title = merged
     ? `${merged.title} · ${merged.methodTitle}, merged`
-    : `${recipeTitle(recipe)} · ${methodTitle(recipe, methodOf(recipe))}, foretold`;
+    : `${recipeTitle(recipe)} · ${methodTitle(recipe, methodOf(recipe))}, predicted`;
   const reports = [...shown.reports.values()].map(plainReport);
   studio.store.setState({
     pinned: { title, contributors: shown.contributors, tensors: shown.tensors, reports },

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { sampleBins } from './sample-bins';
 import {
   keptSample,
   patternsOf,
   type SizedSample,
   type SizeSelection,
   steppedSample,
-} from './foretell-sample';
-import { sampleBins } from './sample-bins';
+} from './sample-selection';
 
 const value = fc.oneof(
   fc.float({ noDefaultInfinity: false, noNaN: false }),

@@ -1,4 +1,4 @@
-/** The statistics pass from a plan to the profiles of its tensors. */
+/** The statistics pass from a plan to the delta statistics of its tensors. */
 import type { Backend } from '../../backend/backend';
 import { openMergeBackends } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
@@ -7,7 +7,7 @@ import { type Inputs, openInputs } from '../../host/weight-inputs';
 import type { ProfileProgress, ProfileReport, ProfileRequest } from '../../reports/profile';
 import type { Plan } from '../plan/plan';
 import { requireClean } from '../plan/require-clean';
-import { measureProfiles, profiledTensors } from './profile';
+import { measurableTensors, measureDeltaStatistics } from './delta-statistics';
 
 /**
  * Measures the task vectors of a plan; nothing is merged or written.
@@ -26,7 +26,7 @@ export async function runProfile(
   let inputs: Inputs | undefined;
   const meter = progressMeter<ProfileProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
   try {
-    const wanted = profiledTensors(plan);
+    const wanted = measurableTensors(plan);
     const elements = wanted.reduce((sum, t) => sum + t.elements, 0);
     // as many lanes as cores: none has to wait for another's turn, as those of a merge have
     engines = await openMergeBackends(request.engine, elements, navigator.hardwareConcurrency);
@@ -34,13 +34,13 @@ export async function runProfile(
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
     inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
     meter.begin('measuring', elements, wanted.length);
-    const tensors = await measureProfiles({
+    const tensors = await measureDeltaStatistics({
       plan,
       engine,
       lanes,
       read: inputs.read,
       signal,
-      onTensor: (profile) => meter.finishTensor(profile),
+      onTensor: (statistics) => meter.finishTensor(statistics),
       onWait: (seconds) => meter.spend('read', seconds),
       onBytes: (elements, tensor) => meter.advance(elements, tensor),
     });

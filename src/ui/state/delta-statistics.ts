@@ -6,25 +6,25 @@
 import { type ErrorFacts, errorFacts } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import type { ModelFacts } from '../../reports/models';
-import type { TensorProfile } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/profile';
 import type { StudioFacts } from './facts';
 import { contributorId } from './recipe-build';
 import type { RecipeFacts } from './recipe-facts';
 import type { Studio } from './studio';
 
-export interface ProfileSlice {
+export interface DeltaStatisticsSlice {
   /** `offered`: it would take a download or a while, so the person is asked first. */
   status: 'none' | 'offered' | 'measuring' | 'ready' | 'failed';
-  /** Which models were measured: {@link profileKey}. */
+  /** Which models were measured: {@link deltaKey}. */
   key: string;
-  tensors: TensorProfile[];
+  tensors: DeltaStatistics[];
   /** Tensors there are to measure. */
   expected: number;
   secondsLeft: number | null;
   error: ErrorFacts | null;
 }
 
-export const noProfile: ProfileSlice = {
+export const noDeltas: DeltaStatisticsSlice = {
   status: 'none',
   key: '',
   tensors: [],
@@ -42,7 +42,7 @@ interface RecipeModels {
 }
 
 /** Base and enabled contributors: what the pass depends on. */
-export function profileKey({ recipe, models }: RecipeModels): string {
+export function deltaKey({ recipe, models }: RecipeModels): string {
   return JSON.stringify([
     recipe.base,
     ...recipe.contributors.filter((c) => c.enabled).map((c) => contributorId(recipe.base, c.ref, models)),
@@ -50,7 +50,7 @@ export function profileKey({ recipe, models }: RecipeModels): string {
 }
 
 /** The recipe whose plan the pass follows: plain task vectors, whatever the method is. */
-export function profileRecipe({ recipe, models }: RecipeModels): Recipe | null {
+export function deltaRecipe({ recipe, models }: RecipeModels): Recipe | null {
   const contributors = recipe.contributors.filter((c) => c.enabled);
   if (recipe.base === null || contributors.length === 0) return null;
   return {
@@ -66,17 +66,17 @@ export function profileRecipe({ recipe, models }: RecipeModels): Recipe | null {
 }
 
 /** Watches the recipe's models; returns a function that stops watching. */
-export function watchProfile(studio: Studio): () => void {
+export function watchDeltas(studio: Studio): () => void {
   return studio.store.subscribe((now, before) => {
     const idle = !busy(now);
     if (now.plan === before.plan && idle === !busy(before)) return;
     if (!idle || now.plan.status !== 'ready' || !now.plan.facts?.clean) return;
-    const key = profileKey(now);
+    const key = deltaKey(now);
     if (now.profile.key === key && now.profile.status !== 'none') return;
-    if (profileRecipe(now) === null) return;
+    if (deltaRecipe(now) === null) return;
     const { bytesToDownload, bytesToRead } = now.plan.facts;
-    if (bytesToDownload === 0 && bytesToRead <= UNASKED_BYTES) void measureProfile(studio);
-    else studio.store.setState({ profile: { ...noProfile, status: 'offered', key } });
+    if (bytesToDownload === 0 && bytesToRead <= UNASKED_BYTES) void measureDeltas(studio);
+    else studio.store.setState({ profile: { ...noDeltas, status: 'offered', key } });
   });
 }
 
@@ -91,14 +91,14 @@ function busy({ run, evaluation, generation, tool }: StudioFacts): boolean {
 }
 
 /** Runs the pass for the recipe as it is. Never rejects. */
-export async function measureProfile(studio: Studio): Promise<void> {
+export async function measureDeltas(studio: Studio): Promise<void> {
   const facts = studio.store.getState();
-  const recipe = profileRecipe(facts);
+  const recipe = deltaRecipe(facts);
   if (!recipe) return;
-  const key = profileKey(facts);
-  const edit = (change: Partial<ProfileSlice>) =>
+  const key = deltaKey(facts);
+  const edit = (change: Partial<DeltaStatisticsSlice>) =>
     studio.store.setState((s) => (s.profile.key === key ? { profile: { ...s.profile, ...change } } : {}));
-  studio.store.setState({ profile: { ...noProfile, status: 'measuring', key } });
+  studio.store.setState({ profile: { ...noDeltas, status: 'measuring', key } });
   try {
     const { tensors } = await studio.engine.profile({ recipe, engine: facts.engine.choice }, (progress) => {
       const { profile } = studio.store.getState();

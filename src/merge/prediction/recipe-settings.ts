@@ -1,26 +1,26 @@
 import type { Recipe } from '../../formats/recipe';
 import { tensorPlace } from '../../models/tensor-role';
-import type { TensorProfile } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/profile';
 import type { MergeMethod } from '../method';
 import { layerPosition, outsidePosition, resolveParameters } from '../plan/parameters';
-import type { ForetoldSettings } from './foretell';
+import type { PredictionSettings } from './predict';
 
 /**
  * What a recipe of whole models says about a tensor, as the plan would resolve it.
  * @param layers blocks of the output
- * @returns undefined where a value is missing or out of range: then there is nothing to foretell
+ * @returns undefined where a value is missing or out of range: then there is nothing to predict
  */
 export function recipeSettings(
   recipe: Recipe,
   method: MergeMethod,
   layers: number,
-): (profile: TensorProfile) => ForetoldSettings | undefined {
+): (profile: DeltaStatistics) => PredictionSettings | undefined {
   const ends = recipe.amalgam.gradientEnds ?? 'mergekit';
   const byId = new Map((recipe.models ?? []).map((m) => [m.model, m.parameters]));
   const levels = [recipe.parameters, ...byId.values()];
   const uniform = levels.every((level) => Object.values(level).every((value) => !Array.isArray(value)));
   // neither gradients nor filters: one answer for all tensors of the same models
-  let same: { of: TensorProfile['contributors']; settings: ForetoldSettings | undefined } | undefined;
+  let same: { of: DeltaStatistics['contributors']; settings: PredictionSettings | undefined } | undefined;
   return (profile) => {
     const { contributors } = profile;
     if (!uniform) return settingsOf(profile);
@@ -33,7 +33,7 @@ export function recipeSettings(
     return same.settings;
   };
 
-  function settingsOf({ name, layer, contributors }: TensorProfile): ForetoldSettings | undefined {
+  function settingsOf({ name, layer, contributors }: DeltaStatistics): PredictionSettings | undefined {
     const place = layer === null ? tensorPlace(name) : 'layer';
     const t =
       layer !== null

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { planInNode } from '../../../e2e/merge-in-node';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
-import { measureProfiles } from './profile';
+import { measureDeltaStatistics } from './delta-statistics';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 
@@ -17,9 +17,9 @@ it('the same profiles in the same order, whatever the lanes and the tiles', asyn
     kitchen: 'kitchen',
     workshop: 'workshop',
   });
-  const alone = await measureProfiles({ plan, engine: createCpuBackend(), read });
+  const alone = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read });
   const told: string[] = [];
-  const shared = await measureProfiles({
+  const shared = await measureDeltaStatistics({
     plan,
     engine: createCpuBackend(),
     lanes: [createCpuBackend(), createCpuBackend()],

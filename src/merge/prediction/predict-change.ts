@@ -1,8 +1,10 @@
-/** How far the output moves from the base, judged by the elements of a tensor's sample. */
-import type { TensorProfile } from '../../reports/profile';
+/** What a merge does to the elements of a tensor's sample: how far they move, which stay, whose changes the vote drops. */
+
+import { f32ToBf16, f32ToF16 } from '../../formats/half';
+import type { DeltaStatistics } from '../../reports/profile';
 import type { DeltaPreset } from '../method';
 import { reciprocalOf } from '../tensor/divisor';
-import type { KeptSample, SampleContribution } from './foretell-sample';
+import type { KeptSample, SampleContribution } from './sample-selection';
 
 /** A sample judged under certain settings. A step of a slider changes few of its elements: the others stay judged. */
 export interface JudgedSample {
@@ -11,18 +13,29 @@ export interface JudgedSample {
   weights: readonly number[];
   /** What kept values of each model are multiplied by in the sum. */
   factors: readonly number[];
-  /** (output − W₀)² of every element, before λ. */
-  squares: Float64Array;
-  /** The same added up by 32: what a step leaves alone is not added again. */
+  /** Output − W₀ of every element, before λ. */
+  deltas: Float64Array;
+  /** Its squares added up by 32: what a step leaves alone is not added again. */
   sums: Float64Array;
+  /** Model by model the kept changes that the vote drops, as bits. */
+  lost: Uint32Array[];
+  still: StillSample;
+}
+
+/** How many elements of every 32 stay at the base under a certain λ. */
+interface StillSample {
+  lambda: number;
+  counts: Uint8Array;
+  /** 1 where a count is not known any more. */
+  stale: Uint8Array;
 }
 
 /**
  * The delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by energy.
- * @param before the same sample under other settings; its squares and sums are taken over and not to be used any more
+ * @param before the same sample under other settings; its arrays are taken over and not to be used any more
  */
 export function judgeSample(
-  { sample: { changes, base } }: TensorProfile,
+  { sample: { changes, base } }: DeltaStatistics,
   preset: DeltaPreset,
   contributions: readonly SampleContribution[],
   before: JudgedSample | undefined,
@@ -37,13 +50,22 @@ export function judgeSample(
     sameNumbers(before.weights, weights) &&
     sameNumbers(before.factors, factors);
   const old = same ? before : undefined;
-  const squares = before?.squares ?? new Float64Array(base.length);
-  const sums = before?.sums ?? new Float64Array(Math.ceil(base.length / 32));
+  const words = Math.ceil(base.length / 32);
+  const deltas = before?.deltas ?? new Float64Array(base.length);
+  const sums = before?.sums ?? new Float64Array(words);
+  const lost = before?.lost ?? changes.map(() => new Uint32Array(words));
+  const still = before?.still ?? {
+    lambda: Number.NaN,
+    counts: new Uint8Array(words),
+    stale: new Uint8Array(words),
+  };
   if (!old) {
-    squares.fill(0);
+    deltas.fill(0);
     sums.fill(0);
+    for (const bits of lost) bits.fill(0);
+    still.lambda = Number.NaN;
   }
-  const judge = squareOf(changes, preset, { kept, weights, factors, scales });
+  const judge = deltaOf(changes, preset, { kept, weights, factors, scales }, lost);
   const moved = kept.map((now, i) => now !== old?.kept[i]);
   for (let word = 0; word * 32 < base.length; word++) {
     let open = 0;
@@ -57,26 +79,62 @@ export function judgeSample(
     while (open !== 0) {
       const place = 31 - Math.clz32(open);
       open ^= 1 << place;
-      squares[word * 32 + place] = judge(word, place);
+      deltas[word * 32 + place] = judge(word, place);
     }
     let sum = 0;
-    const end = Math.min(word * 32 + 32, squares.length);
-    for (let e = word * 32; e < end; e++) sum += squares[e]!;
+    const end = Math.min(word * 32 + 32, deltas.length);
+    for (let e = word * 32; e < end; e++) sum += deltas[e]! ** 2;
     sums[word] = sum;
+    still.stale[word] = 1;
   }
-  return { preset, kept, weights, factors, squares, sums };
+  return { preset, kept, weights, factors, deltas, sums, lost, still };
+}
+
+/** The share of a judged sample that stays at the base when W₀ + λ·delta is rounded to the tensor's dtype. */
+export function judgedAtBase(
+  { sample: { base }, dtype }: DeltaStatistics,
+  { preset: { lambda }, deltas, still }: JudgedSample,
+): number {
+  const all = still.lambda !== lambda;
+  still.lambda = lambda;
+  let staying = 0;
+  for (let word = 0; word < still.counts.length; word++) {
+    if (all || still.stale[word]) {
+      const end = Math.min(word * 32 + 32, base.length);
+      let n = 0;
+      for (let e = word * 32; e < end; e++) {
+        if (deltas[e] === 0 || staysAtBase(base[e]!, lambda * deltas[e]!, dtype)) n++;
+      }
+      still.counts[word] = n;
+      still.stale[word] = 0;
+    }
+    staying += still.counts[word]!;
+  }
+  return base.length > 0 ? staying / base.length : 0;
+}
+
+const F32 = new Float32Array(2);
+const BITS = new Uint32Array(F32.buffer);
+
+/** Whether base + delta, rounded to a dtype, is the base rounded to it. */
+export function staysAtBase(base: number, delta: number, dtype: string): boolean {
+  F32[0] = base;
+  F32[1] = base + delta;
+  if (dtype === 'BF16') return f32ToBf16(BITS[0]!) === f32ToBf16(BITS[1]!);
+  if (dtype === 'F16') return f32ToF16(BITS[0]!) === f32ToF16(BITS[1]!);
+  return F32[0] === F32[1];
 }
 
 /** ‖output − W₀‖ / ‖W₀‖ of the tensor that a judged sample stands for. */
 export function judgedChange(
-  { products, elements }: TensorProfile,
-  { preset, squares, sums }: JudgedSample,
+  { products, elements }: DeltaStatistics,
+  { preset, deltas, sums }: JudgedSample,
 ): number {
   let square = 0;
   for (let word = 0; word < sums.length; word++) square += sums[word]!;
   const norm = Math.sqrt(products[0]![0]!);
-  if (squares.length === 0 || norm === 0) return 0;
-  return (Math.abs(preset.lambda) * Math.sqrt((square / squares.length) * elements)) / norm;
+  if (deltas.length === 0 || norm === 0) return 0;
+  return (Math.abs(preset.lambda) * Math.sqrt((square / deltas.length) * elements)) / norm;
 }
 
 interface Cast {
@@ -86,11 +144,15 @@ interface Cast {
   scales: readonly number[];
 }
 
-/** (output − W₀)² at bit `place` of a word: who votes for which sign, what the elected sum to, and their divisor. */
-function squareOf(
+/**
+ * Output − W₀ at bit `place` of a word: who votes for which sign, what the elected sum to, and their divisor. Marks in
+ * `lost` whose change is dropped.
+ */
+function deltaOf(
   changes: readonly Float32Array[],
   preset: DeltaPreset,
   { kept, weights, factors, scales }: Cast,
+  lost: readonly Uint32Array[],
 ): (word: number, place: number) => number {
   const ballots = preset.ballots === 'unweighted' ? scales : factors;
   const elects = preset.consensus !== 'none';
@@ -121,13 +183,23 @@ function squareOf(
     }
     const lower = vote < 0;
     const sum = elects ? (lower ? down : up) : up + down;
-    if (!preset.normalize) return sum ** 2;
+    if (elects) {
+      const bit = 1 << place;
+      for (let i = 0; i < kept.length; i++) {
+        const { positive, negative } = kept[i]!;
+        const isKept = ((positive[word]! | negative[word]!) & bit) !== 0;
+        const ballot = isKept ? changes[i]![word * 32 + place]! * ballots[i]! : 0;
+        if (lower ? ballot > 0 : ballot < 0) lost[i]![word]! |= bit;
+        else lost[i]![word]! &= ~bit;
+      }
+    }
+    if (!preset.normalize) return sum;
     const share = !elects
       ? all
       : lower
         ? reciprocalOf(preset, countDown, weightDown)
         : reciprocalOf(preset, countUp, weightUp);
-    return (sum * share) ** 2;
+    return sum * share;
   };
 }
 

@@ -1,35 +1,36 @@
-/** Reports foretold from the statistics pass for the recipe as it stands: what charts show before a merge has run. */
+/** Reports predicted from the statistics pass for the recipe as it stands: what charts show before a merge has run. */
 
-import { foretell, foretellMask, type PreparedProfile, prepareProfile } from '../../merge/profile/foretell';
-import { recipeSettings } from '../../merge/profile/foretell-recipe';
-import type { ForetoldReport } from '../../merge/profile/foretell-report';
+import { type PreparedStatistics, prepareStatistics } from '../../merge/prediction/contributor-selection';
+import { predict, predictMask } from '../../merge/prediction/predict';
+import type { PredictedReport } from '../../merge/prediction/predicted-report';
+import { recipeSettings } from '../../merge/prediction/recipe-settings';
 import type { ModelFacts } from '../../reports/models';
 import type { PlanTensorFacts } from '../../reports/plan';
-import type { TensorProfile } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/profile';
+import { type DeltaStatisticsSlice, deltaKey } from './delta-statistics';
 import type { PlanSlice } from './facts';
-import { type ProfileSlice, profileKey } from './profile';
 import { buildRecipe } from './recipe-build';
 import type { RecipeFacts } from './recipe-facts';
 import { methodOf } from './studio';
 
-export type ForetoldReports = ReadonlyMap<string, ForetoldReport>;
+export type PredictedReports = ReadonlyMap<string, PredictedReport>;
 
 interface Facts {
-  profile: ProfileSlice;
+  profile: DeltaStatisticsSlice;
   plan: PlanSlice;
   recipe: RecipeFacts;
   models: readonly ModelFacts[];
 }
 
-const NOTHING: ForetoldReports = new Map();
-const prepared = new WeakMap<TensorProfile, PreparedProfile>();
-let last: { facts: Facts; reports: ForetoldReports } | undefined;
+const NOTHING: PredictedReports = new Map();
+const prepared = new WeakMap<DeltaStatistics, PreparedStatistics>();
+let last: { facts: Facts; reports: PredictedReports } | undefined;
 
 /**
- * The foretold report of every measured tensor that the plan would compute, by name; empty while the profile is of other
+ * The predicted report of every measured tensor that the plan would compute, by name; empty while the profile is of other
  * models. Several parts of the page ask for the same facts: the last answer is kept.
  */
-export function foretoldReports(facts: Facts): ForetoldReports {
+export function predictedReports(facts: Facts): PredictedReports {
   const known = last?.facts;
   if (
     last &&
@@ -47,29 +48,29 @@ export function foretoldReports(facts: Facts): ForetoldReports {
   return reports;
 }
 
-function compute({ profile, plan, recipe, models }: Facts): ForetoldReports {
+function compute({ profile, plan, recipe, models }: Facts): PredictedReports {
   const planned = plan.facts;
-  if (!planned || profile.tensors.length === 0 || profile.key !== profileKey({ recipe, models })) {
+  if (!planned || profile.tensors.length === 0 || profile.key !== deltaKey({ recipe, models })) {
     return NOTHING;
   }
   const built = buildRecipe(recipe, models, methodOf(recipe));
   if (built.slices || built.stages) return NOTHING; // other layers than those that were measured
   const method = methodOf(recipe);
   const settings = recipeSettings(built, method, planned.layers);
-  const reports = new Map<string, ForetoldReport>();
-  for (const r of foretell(changedProfiles(profile.tensors, planned.tensors), method, settings)) {
+  const reports = new Map<string, PredictedReport>();
+  for (const r of predict(changedStatistics(profile.tensors, planned.tensors), method, settings)) {
     reports.set(r.name, r);
   }
   return reports;
 }
 
-let changed: { of: readonly unknown[]; profiles: readonly PreparedProfile[] } | undefined;
+let changed: { of: readonly unknown[]; profiles: readonly PreparedStatistics[] } | undefined;
 
 /** The profiles of tensors that the plan would compute, made ready; worked out once for the same plan. */
-function changedProfiles(
-  tensors: ProfileSlice['tensors'],
+function changedStatistics(
+  tensors: DeltaStatisticsSlice['tensors'],
   planned: readonly PlanTensorFacts[],
-): readonly PreparedProfile[] {
+): readonly PreparedStatistics[] {
   if (changed?.of[0] !== tensors || changed.of[1] !== planned) {
     const merged = new Set(planned.filter((t) => !t.copied).map((t) => t.name));
     const profiles = tensors.filter((t) => merged.has(t.name)).map(ready);
@@ -79,8 +80,8 @@ function changedProfiles(
 }
 
 /** The sampled masks of a tensor's contributors, by id; those that are not known are left out. */
-export function foretoldMasks(
-  profile: TensorProfile,
+export function predictedMasks(
+  profile: DeltaStatistics,
   { plan, recipe, models }: Omit<Facts, 'profile'>,
 ): ReadonlyMap<string, Uint8Array> {
   const method = methodOf(recipe);
@@ -89,16 +90,16 @@ export function foretoldMasks(
   const masks = new Map<string, Uint8Array>();
   if (!settings) return masks;
   for (const [i, { id }] of profile.contributors.entries()) {
-    const mask = foretellMask(ready(profile), method, settings, i);
+    const mask = predictMask(ready(profile), method, settings, i);
     if (mask) masks.set(id, mask);
   }
   return masks;
 }
 
-function ready(profile: TensorProfile): PreparedProfile {
+function ready(profile: DeltaStatistics): PreparedStatistics {
   const known = prepared.get(profile);
   if (known) return known;
-  const made = prepareProfile(profile);
+  const made = prepareStatistics(profile);
   prepared.set(profile, made);
   return made;
 }

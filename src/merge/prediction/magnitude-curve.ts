@@ -2,7 +2,7 @@
  * What a histogram of |τ| says about any density: the threshold, and how much of ‖τ‖² lies above it. Within a bin
  * (an eighth of an octave) values count as evenly spread; counts at bin edges are exact.
  */
-import type { TensorProfile } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/profile';
 import { keyToMagnitude } from '../tensor/radix-select';
 
 /** Keys of the histogram's bins are the upper 11 of 31 bits: see DIGITS in radix-select. */
@@ -24,7 +24,7 @@ export interface MagnitudeCurve {
 }
 
 /** The curve of contributor `index`. */
-export function magnitudeCurve(profile: TensorProfile, index: number): MagnitudeCurve {
+export function magnitudeCurve(profile: DeltaStatistics, index: number): MagnitudeCurve {
   const { first, counts } = profile.contributors[index]!.histogram;
   const bins = Math.max(0, Math.min(counts.length, NON_FINITE_BIN - first));
   const edges = new Float64Array(bins + 1);
@@ -72,6 +72,25 @@ export function above(curve: MagnitudeCurve, magnitude: number): { count: number
   const share = (edges[j]! - magnitude) / (edges[j]! - edges[j + 1]!);
   const count = Math.round(counts[j]! + share * (counts[j + 1]! - counts[j]!));
   return { count, energy: largest(curve, count).energy };
+}
+
+/** The share of all elements that lie in the bin of a magnitude: as many may lie on either side of it. */
+export function binShare({ counts, edges, elements }: MagnitudeCurve, magnitude: number): number {
+  const bins = counts.length - 1;
+  if (bins <= 0 || magnitude >= edges[0]! || magnitude <= edges[bins]!) return 0;
+  const j = firstFrom(bins, (at) => edges[at + 1]! <= magnitude);
+  return (counts[j + 1]! - counts[j]!) / elements;
+}
+
+/** ‖τ‖₁ over ‖·‖₁ of the `kept` largest, values evenly spread inside a bin. */
+export function l1Ratio({ counts, edges }: MagnitudeCurve, kept: number): number {
+  let [all, part] = [0, 0];
+  for (let j = 1; j < counts.length; j++) {
+    const mean = (edges[j]! + edges[j - 1]!) / 2;
+    all += (counts[j]! - counts[j - 1]!) * mean;
+    part += Math.max(0, Math.min(kept, counts[j]!) - counts[j - 1]!) * mean;
+  }
+  return part > 0 ? all / part : 1;
 }
 
 /** The first of `bins` bins that satisfies what all later ones satisfy too. */

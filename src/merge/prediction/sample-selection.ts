@@ -151,6 +151,29 @@ export function sampleConflict(
   return size > 0 ? conflicts / size : 0;
 }
 
+/** In how many elements of a sample two contributors both keep something, contributor by contributor. */
+export function sharedPlaces(kept: readonly KeptSample[]): number[][] {
+  const places = kept.map(({ positive, negative }) => positive.map((word, i) => word | negative[i]!));
+  const shared = kept.map(() => new Array<number>(kept.length).fill(0));
+  for (const [i, a] of places.entries()) {
+    for (let j = i; j < places.length; j++) {
+      const b = places[j]!;
+      let both = 0;
+      for (let word = 0; word < a.length; word++) both += ones(a[word]! & b[word]!);
+      shared[i]![j] = both;
+      shared[j]![i] = both;
+    }
+  }
+  return shared;
+}
+
+/** Bits that are 1 in a list of words. */
+export function onesOf(words: Uint32Array): number {
+  let sum = 0;
+  for (let word = 0; word < words.length; word++) sum += ones(words[word]!);
+  return sum;
+}
+
 /** Bits that are 1. */
 function ones(word: number): number {
   const pairs = word - ((word >>> 1) & 0x55555555);

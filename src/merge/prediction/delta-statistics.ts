@@ -2,11 +2,12 @@
  * The statistics pass: one sweep over every tensor that a merge would touch. Per contributor a histogram of |τ| (exact
  * counts), all scalar products, and a sample of values; memory does not grow with the model.
  */
+
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { PICKS_PER_GROUP, pickValues } from '../../backend/kernels/pick-values';
 import { shareOut } from '../../backend/share-out';
 import { columns, type ReadTensor } from '../../inputs/read-tensor';
-import type { TensorProfile, TensorSample } from '../../reports/profile';
+import type { DeltaStatistics, TensorSample } from '../../reports/profile';
 import { throwIfCancelled } from '../../sources/cancel';
 import type { Plan, TensorPlan } from '../plan/plan';
 import { measureTile } from '../tensor/delta-measure';
@@ -18,7 +19,7 @@ import { doraUnit, openTask, type TensorTask } from '../tensor/tensor-task';
 import { leastTile, type Tile } from '../tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from '../tensor/workspace';
 
-export interface ProfileOptions {
+export interface StatisticsOptions {
   plan: Plan;
   engine: Backend;
   /** More engines of the same kind: as many tensors more are measured at once. */
@@ -27,19 +28,26 @@ export interface ProfileOptions {
   /** Elements of one tile; counts and samples do not depend on it. */
   tileElements?: number;
   signal?: AbortSignal;
-  onTensor?(profile: TensorProfile): void;
+  onTensor?(statistics: DeltaStatistics): void;
   /** Seconds the pass stood still for stored bytes. */
   onWait?(seconds: number): void;
   /** Bytes of the output tensor that are done. */
   onBytes?(bytes: number, tensor: string): void;
 }
 
-/** Most rows and columns of a sample, and most elements where a tensor has one dimension. */
-const SAMPLE_SIDE = 32;
-const SAMPLE_LINE = SAMPLE_SIDE * SAMPLE_SIDE;
+/** Most rows and columns of a tensor's sample, and the least of a model of very many tensors. */
+const SAMPLE_SIDE = { least: 16, most: 64 };
+/** Elements of all samples of a model together: 8 MiB a vector. */
+const SAMPLE_ELEMENTS = 2 ** 21;
+
+/** Rows and columns of the sample of every tensor of a model of `tensors`. */
+export function sampleSide(tensors: number): number {
+  const side = Math.floor(Math.sqrt(SAMPLE_ELEMENTS / tensors));
+  return Math.max(SAMPLE_SIDE.least, Math.min(SAMPLE_SIDE.most, side));
+}
 
 /** The tensors of a plan that have something to measure: a base, and a contributor that may differ from it. */
-export function profiledTensors(plan: Plan): TensorPlan[] {
+export function measurableTensors(plan: Plan): TensorPlan[] {
   return plan.tensors.filter((t) => t.copy === undefined && t.base !== undefined && t.elements > 0);
 }
 
@@ -47,11 +55,12 @@ export function profiledTensors(plan: Plan): TensorPlan[] {
  * Measures every tensor of a plan whose method works on a base.
  * @throws AmalgamError `Cancelled`, and what sources and engine throw
  */
-export async function measureProfiles(options: ProfileOptions): Promise<TensorProfile[]> {
-  const tensors = profiledTensors(options.plan);
+export async function measureDeltaStatistics(options: StatisticsOptions): Promise<DeltaStatistics[]> {
+  const tensors = measurableTensors(options.plan);
   if (tensors.length === 0) return [];
+  const side = sampleSide(tensors.length);
   const works = [options.engine, ...(options.lanes ?? [])].map((engine) =>
-    openProfileWorkspace(tensors, engine, options),
+    openStatisticsWorkspace(tensors, engine, options),
   );
   const workers = works.map((work) => (tensor: TensorPlan) => {
     const task = openTask(tensor, 'delta', work, options.read);
@@ -59,9 +68,9 @@ export async function measureProfiles(options: ProfileOptions): Promise<TensorPr
     return {
       async run() {
         throwIfCancelled(options.signal);
-        const profile = await profileTensor(task, options);
-        options.onTensor?.(profile);
-        return profile;
+        const statistics = await measureTensor(task, side, options);
+        options.onTensor?.(statistics);
+        return statistics;
       },
       close: () => task.close(),
     };
@@ -73,10 +82,10 @@ export async function measureProfiles(options: ProfileOptions): Promise<TensorPr
   }
 }
 
-function openProfileWorkspace(
+function openStatisticsWorkspace(
   tensors: readonly TensorPlan[],
   engine: Backend,
-  { tileElements, onWait }: ProfileOptions,
+  { tileElements, onWait }: StatisticsOptions,
 ): Workspace {
   const most = (of: (t: TensorPlan) => number) => tensors.reduce((peak, t) => Math.max(peak, of(t)), 1);
   const models = most((t) => t.models.length);
@@ -87,7 +96,11 @@ function openProfileWorkspace(
   return onWait ? { ...work, onWait } : work;
 }
 
-async function profileTensor(task: TensorTask, options: ProfileOptions): Promise<TensorProfile> {
+async function measureTensor(
+  task: TensorTask,
+  side: number,
+  options: StatisticsOptions,
+): Promise<DeltaStatistics> {
   const { plan, work } = task;
   const { engine } = work;
   const slots = plan.models.length + 1;
@@ -99,7 +112,7 @@ async function profileTensor(task: TensorTask, options: ProfileOptions): Promise
       search: beginSearch(plan.elements, plan.elements),
     }),
   );
-  const grid = sampleGrid(plan);
+  const grid = sampleGrid(plan, side);
   const picks = engine.allocate(grid.picks.byteLength, 'sample places');
   const picked = engine.allocate(grid.picks.byteLength * slots, 'sample');
   let nonFinite = 0;
@@ -168,11 +181,12 @@ function pick(
 /** Flat indices of a regular grid: the middles of equal cells. */
 function sampleGrid(
   plan: TensorPlan,
+  side: number,
 ): Pick<TensorSample, 'rows' | 'cols'> & { picks: Uint32Array<ArrayBuffer> } {
   const width = columns(plan);
   const height = plan.elements / width;
-  const cols = Math.min(width, height === 1 ? SAMPLE_LINE : SAMPLE_SIDE);
-  const rows = Math.min(height, SAMPLE_SIDE);
+  const cols = Math.min(width, height === 1 ? side * side : side);
+  const rows = Math.min(height, side);
   const picks = new Uint32Array(rows * cols);
   for (let r = 0; r < rows; r++) {
     const row = Math.floor(((r + 0.5) * height) / rows);

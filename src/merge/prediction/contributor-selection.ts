@@ -1,0 +1,267 @@
+/** What a contributor keeps of its task vector under certain settings, from its histogram alone. */
+import type { ContributorReport } from '../../reports/job';
+import type { DeltaStatistics } from '../../reports/profile';
+import type { DeltaPreset } from '../method';
+import type { ResolvedParameters } from '../plan/plan';
+import { keptCount } from '../tensor/radix-select';
+import { above, binShare, l1Ratio, largest, type MagnitudeCurve, magnitudeCurve } from './magnitude-curve';
+import type { JudgedSample } from './predict-change';
+import type { ContributorError } from './predicted-report';
+import { type SampleBins, sampleBins } from './sample-bins';
+import {
+  type KeptSample,
+  keptSample,
+  patternsOf,
+  type SampleSelection,
+  type SizedSample,
+  steppedSample,
+} from './sample-selection';
+
+/** The statistics of a tensor made ready: do it once, predict often. */
+export interface PreparedStatistics {
+  statistics: DeltaStatistics;
+  curves: MagnitudeCurve[];
+  /** Cosines between contributors; a zero task vector has 0 with all. */
+  cosine: number[][];
+  /** What each contributor kept last: most steps of a slider change one of them. */
+  latest: (Selected | undefined)[];
+  /** The sample of each contributor by magnitude, once a slider moved it. */
+  bins: (SampleBins | undefined)[];
+  /** The sample as it was judged last. */
+  judged?: JudgedSample;
+}
+
+/** Makes the statistics of a tensor ready for {@link PreparedStatistics}. */
+export function prepareStatistics(statistics: DeltaStatistics): PreparedStatistics {
+  const curves = statistics.contributors.map((_, i) => magnitudeCurve(statistics, i));
+  const cosine = curves.map((a, i) =>
+    curves.map((b, j) => {
+      const scale = a.norm * b.norm;
+      return scale > 0 ? Math.max(-1, Math.min(1, statistics.products[i + 1]![j + 1]! / scale)) : 0;
+    }),
+  );
+  return { statistics, curves, cosine, latest: [], bins: [] };
+}
+
+/** What a contributor keeps under certain settings. */
+export interface Selected {
+  preset: DeltaPreset;
+  model: ResolvedParameters;
+  modelThreshold: number | undefined;
+  report: ContributorReport;
+  error: ContributorError;
+  selection: SampleSelection;
+  /** Which elements of the sample; worked out when it is first asked for. */
+  places: KeptSample | SizedSample | undefined;
+  /** What was kept by size before this, for the step from there. */
+  before: SizedSample | undefined;
+}
+
+/** What contributor `index` keeps; the last answer is kept. */
+export function selected(
+  { statistics, curves, latest }: PreparedStatistics,
+  index: number,
+  preset: DeltaPreset,
+  model: ResolvedParameters,
+  modelThreshold: number | undefined,
+): Selected {
+  const known = latest[index];
+  if (
+    known &&
+    known.modelThreshold === modelThreshold &&
+    known.preset.select === preset.select &&
+    known.preset.scope === preset.scope &&
+    known.preset.rescale === preset.rescale &&
+    known.model.density === model.density &&
+    known.model.epsilon === model.epsilon &&
+    known.model.gamma === model.gamma
+  ) {
+    return known;
+  }
+  const curve = curves[index]!;
+  const values = statistics.sample.changes[index]!;
+  const found = selectionOf(preset, curve, values, model, modelThreshold);
+  const { kept, threshold, energy, rescaled, sample } = found;
+  const keptNorm = Math.sqrt(energy);
+  const made: Selected = {
+    preset,
+    model,
+    modelThreshold,
+    report: {
+      id: statistics.contributors[index]!.id,
+      kept,
+      threshold,
+      norm: curve.norm,
+      keptNorm: rescaled === undefined ? keptNorm : null,
+      rescaledNorm:
+        rescaled === undefined ? scaleOf(preset, model, kept, curve) * keptNorm : Math.sqrt(rescaled),
+    },
+    error: found.error,
+    selection: sample,
+    places: undefined,
+    before: known && lastSample(known),
+  };
+  latest[index] = made;
+  return made;
+}
+
+/** The newest sample that was worked out by size. */
+function lastSample({ places, before }: Selected): SizedSample | undefined {
+  return places && 'band' in places ? places : before;
+}
+
+/** Which elements of the sample contributor `index` keeps. */
+export function placesOf({ statistics, bins }: PreparedStatistics, index: number, of: Selected): KeptSample {
+  if (of.places) return of.places;
+  const values = statistics.sample.changes[index]!;
+  const { selection, before } = of;
+  if (before && selection.kind !== 'random') {
+    bins[index] ??= sampleBins(patternsOf(values));
+    of.places = steppedSample(bins[index], selection, before);
+  } else {
+    of.places = keptSample(values, selection, index);
+  }
+  of.before = undefined;
+  return of.places;
+}
+
+interface Selection {
+  kept: number;
+  threshold: number;
+  energy: number;
+  error: ContributorError;
+  /** ‖τ̂‖² where every kept value is rescaled by a chance of its own. */
+  rescaled?: number;
+  sample: SampleSelection;
+}
+
+export const EXACT: ContributorError = { kept: 0, energy: 0, threshold: 0 };
+/** Of a selection by size: energies are spread evenly inside a bin, and a bin is an eighth of an octave wide. */
+const BINNED: ContributorError = { kept: 0, energy: 0.03, threshold: 0.125 };
+/** Standard deviations of a draw that an error covers. */
+const DEVIATIONS = 2.5;
+
+/** How far a draw of every element with chance `density` scatters. */
+function drawError({ elements, edges, energies }: MagnitudeCurve, density: number): ContributorError {
+  const spread = DEVIATIONS * Math.sqrt(density * (1 - density));
+  let fourth = 0;
+  for (let j = 1; j < energies.length; j++) fourth += (energies[j]! - energies[j - 1]!) * edges[j - 1]! ** 2;
+  const all = energies.at(-1) ?? 0;
+  return {
+    kept: spread / Math.sqrt(elements) + 0.5 / elements,
+    energy: all > 0 ? (spread * Math.sqrt(fourth)) / all : 0,
+    threshold: 0,
+  };
+}
+
+/** What kept values are multiplied by. */
+function scaleOf(
+  preset: DeltaPreset,
+  model: ResolvedParameters,
+  kept: number,
+  curve: MagnitudeCurve,
+): number {
+  const density = Number(model.density ?? 1);
+  if (kept >= curve.elements || preset.rescale === 'none') return 1;
+  if (preset.rescale !== 'l1') return density > 0 ? 1 / density : 1;
+  return l1Ratio(curve, kept);
+}
+
+function selectionOf(
+  preset: DeltaPreset,
+  curve: MagnitudeCurve,
+  values: Float32Array,
+  model: ResolvedParameters,
+  modelThreshold: number | undefined,
+): Selection {
+  const { elements } = curve;
+  const density = Number(model.density ?? 1);
+  const all = curve.norm ** 2;
+  if (preset.select === 'all' || density >= 1) {
+    return { kept: elements, threshold: 0, energy: all, error: EXACT, sample: { kind: 'all' } };
+  }
+  if (density <= 0 || elements === 0) {
+    return {
+      kept: 0,
+      threshold: 0,
+      energy: 0,
+      error: EXACT,
+      sample: { kind: 'random', probability: () => 0 },
+    };
+  }
+  if (preset.select === 'random') {
+    const probability = () => density;
+    return {
+      kept: Math.round(density * elements),
+      threshold: 0,
+      energy: density * all,
+      error: drawError(curve, density),
+      sample: { kind: 'random', probability },
+    };
+  }
+  if (preset.select === 'rank') {
+    return rankSelection(curve, values, density, Number(model.epsilon), preset.rescale === '1/probability');
+  }
+  if (preset.scope === 'model' && modelThreshold !== undefined) {
+    const { count, energy } = above(curve, modelThreshold);
+    const sample = { kind: 'band', from: modelThreshold, below: Number.POSITIVE_INFINITY } as const;
+    const error = { ...BINNED, kept: binShare(curve, modelThreshold), energy: 0.1 };
+    return { kept: count, threshold: modelThreshold, energy, error, sample };
+  }
+  const k = keptCount(density, elements);
+  const dropped =
+    preset.select === 'band' ? Math.min(Math.floor(Number(model.gamma) * elements), elements - k) : 0;
+  const outer = largest(curve, dropped + k);
+  const inner = largest(curve, dropped);
+  return {
+    kept: k,
+    threshold: outer.threshold,
+    energy: outer.energy - inner.energy,
+    error: BINNED,
+    sample: {
+      kind: 'band',
+      from: outer.threshold,
+      below: dropped > 0 ? inner.threshold : Number.POSITIVE_INFINITY,
+    },
+  };
+}
+
+/** MagPrune's chance grows with the rank; ranks in the tensor stand in for ranks in the row. */
+function rankSelection(
+  curve: MagnitudeCurve,
+  values: Float32Array,
+  density: number,
+  epsilon: number,
+  rescales: boolean,
+): Selection {
+  const { elements, counts, energies } = curve;
+  const chance = (count: number) => density + epsilon - (2 * epsilon * count) / elements;
+  let [energy, rescaled] = [0, 0];
+  for (let j = 1; j < counts.length; j++) {
+    const part = energies[j]! - energies[j - 1]!;
+    const q = chance((counts[j]! + counts[j - 1]!) / 2);
+    energy += part * q;
+    rescaled += q > 0 ? part / q : 0;
+  }
+  const ranks = ranksOf(curve, values);
+  const probability = (place: number) => chance(ranks[place]!);
+  return {
+    kept: Math.round(density * elements),
+    threshold: 0,
+    energy,
+    error: drawError(curve, density),
+    ...(rescales ? { rescaled } : {}),
+    sample: { kind: 'random', probability },
+  };
+}
+
+const ranked = new WeakMap<MagnitudeCurve, Float64Array>();
+
+/** For every sampled value, how many elements of the tensor are larger. */
+function ranksOf(curve: MagnitudeCurve, values: Float32Array): Float64Array {
+  const known = ranked.get(curve);
+  if (known) return known;
+  const ranks = Float64Array.from(values, (v) => above(curve, Math.abs(v)).count);
+  ranked.set(curve, ranks);
+  return ranks;
+}

@@ -1,0 +1,253 @@
+/**
+ * What a merge would report, from delta statistics alone: thresholds and kept shares from histograms, what depends on several
+ * models from the samples, norms and cosines from the exact products. Pure and quick, so that a slider can redraw
+ * every chart while it moves (docs/predictions.md says how close it comes).
+ */
+import type { ContributorReport } from '../../reports/job';
+import type { DeltaStatistics } from '../../reports/profile';
+import type { DeltaPreset, GramCompute, MergeMethod } from '../method';
+import type { ResolvedParameters } from '../plan/plan';
+import { groupsOf } from '../tensor/vector-groups';
+import { EXACT, type PreparedStatistics, placesOf, selected } from './contributor-selection';
+import { largest, type MagnitudeCurve, mergeCurves } from './magnitude-curve';
+import { judgedAtBase, judgedChange, judgeSample, staysAtBase } from './predict-change';
+import { LazyReport, type PredictedReport } from './predicted-report';
+import { onesOf, sampleConflict, sharedPlaces } from './sample-selection';
+
+/** Values for one tensor, as resolved from the recipe; models in the order of the statistics. */
+export interface PredictionSettings {
+  parameters: ResolvedParameters;
+  models: readonly ResolvedParameters[];
+}
+
+/** Selectors that look at one contributor's magnitudes alone. */
+const PREDICTABLE: ReadonlySet<DeltaPreset['select']> = new Set(['all', 'top-k', 'random', 'rank', 'band']);
+
+/**
+ * Predicts every tensor.
+ * @param settingsOf resolved values of a tensor; tensors without are left out
+ */
+export function predict(
+  all: readonly PreparedStatistics[],
+  method: MergeMethod,
+  settingsOf: (statistics: DeltaStatistics) => PredictionSettings | undefined,
+): PredictedReport[] {
+  const prepared: PreparedStatistics[] = [];
+  const settings: PredictionSettings[] = [];
+  for (const p of all) {
+    const of = settingsOf(p.statistics);
+    if (!of) continue;
+    prepared.push(p);
+    settings.push(of);
+  }
+  const { compute } = method;
+  if (compute.kind === 'weights') {
+    return prepared.map((p, t) => {
+      const c = compute.coefficients(settings[t]!.models, settings[t]!.parameters);
+      return predictedSum(p, [c.reduce((a, b) => a + b, 0) - 1, ...c]);
+    });
+  }
+  if (compute.kind === 'gram') {
+    return prepared.map((p, t) => {
+      const c = gramChange(p, compute, settings[t]!);
+      return c ? predictedSum(p, c) : predictedChanges(p);
+    });
+  }
+  if (compute.kind !== 'delta') return prepared.map(predictedChanges);
+  // most recipes say the same of every tensor
+  const known = new Map<PredictionSettings, DeltaPreset>();
+  const presets = settings.map((s) => {
+    const preset = known.get(s) ?? compute.preset(s.parameters);
+    known.set(s, preset);
+    return preset;
+  });
+  const wholeModel = presets.some((p) => p.scope === 'model')
+    ? modelThresholds(prepared, settings)
+    : undefined;
+  return prepared.map((p, t) =>
+    PREDICTABLE.has(presets[t]!.select)
+      ? predictedDelta(p, presets[t]!, settings[t]!, wholeModel)
+      : predictedChanges(p),
+  );
+}
+
+/**
+ * Which elements of the sample a contributor keeps: 1 or 0 in the sample's order. Undefined where the method does not
+ * select by contributor, or by a threshold of the whole model.
+ */
+export function predictMask(
+  prepared: PreparedStatistics,
+  method: MergeMethod,
+  settings: PredictionSettings,
+  index: number,
+): Uint8Array | undefined {
+  if (method.compute.kind !== 'delta') return undefined;
+  const preset = method.compute.preset(settings.parameters);
+  if (!PREDICTABLE.has(preset.select) || preset.scope === 'model') return undefined;
+  const { positive, negative } = placesOf(
+    prepared,
+    index,
+    selected(prepared, index, preset, settings.models[index]!, undefined),
+  );
+  const size = prepared.statistics.sample.base.length;
+  return Uint8Array.from(
+    { length: size },
+    (_, e) => ((positive[e >> 5]! | negative[e >> 5]!) >>> (e & 31)) & 1,
+  );
+}
+
+/** The threshold of every contributor over all tensors, at its density in the first of them. */
+function modelThresholds(
+  prepared: readonly PreparedStatistics[],
+  settings: readonly PredictionSettings[],
+): ReadonlyMap<string, number> {
+  const curves = new Map<string, { all: MagnitudeCurve[]; density: number }>();
+  for (const [t, { statistics, curves: own }] of prepared.entries()) {
+    for (const [i, { id }] of statistics.contributors.entries()) {
+      const known = curves.get(id);
+      if (known) known.all.push(own[i]!);
+      else curves.set(id, { all: [own[i]!], density: Number(settings[t]!.models[i]!.density ?? 1) });
+    }
+  }
+  return new Map(
+    [...curves].map(([id, { all, density }]) => {
+      const curve = wholeCurve(all);
+      return [id, largest(curve, Math.floor(density * curve.elements) + 1).threshold];
+    }),
+  );
+}
+
+const wholeCurves = new WeakMap<MagnitudeCurve, { of: readonly MagnitudeCurve[]; curve: MagnitudeCurve }>();
+
+/** The curves of all tensors as one, worked out once for the same tensors. */
+function wholeCurve(all: readonly MagnitudeCurve[]): MagnitudeCurve {
+  const known = wholeCurves.get(all[0]!);
+  if (known?.of.length === all.length && known.of.every((curve, i) => curve === all[i])) return known.curve;
+  const curve = mergeCurves(all);
+  wholeCurves.set(all[0]!, { of: all, curve });
+  return curve;
+}
+
+function predictedDelta(
+  prepared: PreparedStatistics,
+  preset: DeltaPreset,
+  settings: PredictionSettings,
+  wholeModel: ReadonlyMap<string, number> | undefined,
+): PredictedReport {
+  const { statistics } = prepared;
+  const { elements, sample } = statistics;
+  const kept = statistics.contributors.map(({ id }, i) =>
+    selected(prepared, i, preset, settings.models[i]!, wholeModel?.get(id)),
+  );
+  const contributions = () =>
+    kept.map((of, i) => ({
+      kept: placesOf(prepared, i, of),
+      share: of.report.kept / elements,
+      weight: Number(settings.models[i]!.weight ?? 1),
+    }));
+  const judged = () => {
+    prepared.judged = judgeSample(statistics, preset, contributions(), prepared.judged);
+    return prepared.judged;
+  };
+  return new LazyReport(
+    {
+      statistics,
+      cosine: prepared.cosine,
+      contributors: kept.map((k) => k.report),
+      errors: kept.map((k) => k.error),
+      predicted: 'merge',
+      exactChange: false,
+    },
+    {
+      signConflict: () => sampleConflict(sample.base.length, preset, contributions()),
+      outputChange: () => judgedChange(statistics, judged()),
+      counts() {
+        const of = judged();
+        const scale = elements / sample.base.length;
+        return {
+          atBase: judgedAtBase(statistics, of) * elements,
+          shared: sharedPlaces(of.kept).map((row) => row.map((n) => n * scale)),
+          lost: preset.consensus === 'none' ? [] : of.lost.map((bits) => onesOf(bits) * scale),
+        };
+      },
+    },
+  );
+}
+
+/** W₀ + (Σcᵢ − 1)·W₀ + Σ cᵢτᵢ: the change is known exactly. @param c of W₀ and of every τ */
+function predictedSum(prepared: PreparedStatistics, c: readonly number[]): PredictedReport {
+  const { statistics } = prepared;
+  const change = changeOf(statistics, c);
+  return new LazyReport(
+    { ...outline(prepared), predicted: 'merge', exactChange: true },
+    {
+      signConflict: () => 0,
+      outputChange: () => change,
+      counts: () => ({ atBase: sumAtBase(statistics, c) * statistics.elements, shared: [], lost: [] }),
+    },
+  );
+}
+
+/** The share of the sample that Σ cᵢvᵢ leaves at the base. */
+function sumAtBase({ sample: { base, changes }, dtype }: DeltaStatistics, c: readonly number[]): number {
+  let staying = 0;
+  for (let e = 0; e < base.length; e++) {
+    let delta = c[0]! * base[e]!;
+    for (let i = 0; i < changes.length; i++) delta += c[i + 1]! * changes[i]![e]!;
+    if (delta === 0 || staysAtBase(base[e]!, delta, dtype)) staying++;
+  }
+  return base.length > 0 ? staying / base.length : 0;
+}
+
+/**
+ * What a method makes of scalar products, as coefficients of W₀ and of every τ on top of W₀; undefined where it looks at
+ * rows or columns, or has no result.
+ */
+function gramChange(
+  { statistics: { products, shape } }: PreparedStatistics,
+  compute: GramCompute,
+  { parameters, models }: PredictionSettings,
+): number[] | undefined {
+  if (groupsOf(compute.groups?.(parameters, shape) ?? 'tensor', shape) !== 'tensor') return undefined;
+  const n = models.length;
+  const changes = compute.vectors !== 'weights';
+  // ⟨W₀ + τᵢ, W₀ + τⱼ⟩, τ₀ being 0
+  const weight = (i: number, j: number) =>
+    products[0]![0]! +
+    (i ? products[0]![i]! : 0) +
+    (j ? products[0]![j]! : 0) +
+    (i && j ? products[i]![j]! : 0);
+  const found = compute.coefficients(
+    changes ? { count: n, at: (i, j) => products[i + 1]![j + 1]! } : { count: n + 1, at: weight },
+    models,
+    parameters,
+  );
+  if (!Array.isArray(found)) return undefined;
+  return changes ? [0, ...found] : [found.reduce((a, b) => a + b, 0) - 1, ...found.slice(1)];
+}
+
+function predictedChanges(prepared: PreparedStatistics): PredictedReport {
+  return new LazyReport(
+    { ...outline(prepared), predicted: 'changes', exactChange: false },
+    { signConflict: () => 0, outputChange: () => 0, counts: () => undefined },
+  );
+}
+
+/** All of every task vector. */
+function outline({ statistics, curves, cosine }: PreparedStatistics) {
+  const contributors = statistics.contributors.map(({ id }, i): ContributorReport => {
+    const { norm } = curves[i]!;
+    return { id, kept: statistics.elements, threshold: 0, norm, keptNorm: norm };
+  });
+  return { statistics, cosine, contributors, errors: contributors.map(() => EXACT) };
+}
+
+/** ‖Σ cᵢvᵢ‖ / ‖W₀‖ by the products of the vectors. */
+function changeOf({ products }: DeltaStatistics, c: readonly number[]): number {
+  let square = 0;
+  for (const [i, row] of products.entries()) {
+    for (const [j, product] of row.entries()) square += c[i]! * c[j]! * product;
+  }
+  const base = products[0]![0]!;
+  return base > 0 ? Math.sqrt(Math.max(0, square) / base) : 0;
+}

@@ -1,0 +1,124 @@
+/** Reports of merges that were not run. */
+import type { ContributorReport, MergeCounts, TensorReport } from '../../reports/job';
+import type { DeltaStatistics } from '../../reports/profile';
+
+/** How far off a contributor's predicted numbers may be. */
+export interface ContributorError {
+  /** Of the kept share. */
+  kept: number;
+  /** Of the kept energy, and twice the relative error of the norms that follow from it. */
+  energy: number;
+  /** Of the threshold, as a part of it. */
+  threshold: number;
+}
+
+/** A report of a merge that was not run. */
+export interface PredictedReport extends TensorReport {
+  /** `merge`: all of it. `changes`: only norms and cosines; what this method does to them shows when it runs. */
+  readonly predicted: 'merge' | 'changes';
+  /** Elements of the sample from which counts, sign conflict and change were predicted; 0 where they are exact. */
+  readonly sampled: number;
+  readonly errors: readonly ContributorError[];
+  /** Whether the change of the output follows from products alone. */
+  readonly exactChange: boolean;
+}
+
+export function isPredicted(report: TensorReport): report is PredictedReport {
+  return 'predicted' in report;
+}
+
+/** What the models do together. */
+export interface Judge {
+  signConflict(): number;
+  outputChange(): number;
+  counts(): MergeCounts | undefined;
+}
+
+/** Normal quantile of the errors that are stated: a little more than 95 % of cells lie within. */
+const QUANTILE = 2.25;
+
+/**
+ * Half the width of the interval in which a share lies that was found in `size` of `all` elements (Wilson's score
+ * interval with the finite-population correction; Wilson 1927, Cochran 1977).
+ */
+export function shareError(share: number, size: number, all: number): number {
+  if (size <= 0) return 1;
+  if (size >= all) return 0;
+  const z2 = QUANTILE ** 2 * (1 - size / all);
+  return (
+    Math.sqrt(z2 * ((share * (1 - share)) / size + z2 / (4 * size * size))) / (1 + z2 / size) +
+    (Math.abs(1 - 2 * share) * z2) / (2 * size) / (1 + z2 / size)
+  );
+}
+
+/** A report as plain data: what a predicted one works out when it is looked at is in it. */
+export function plainReport(of: TensorReport): TensorReport {
+  return { ...of, signConflict: of.signConflict, outputChange: of.outputChange, counts: of.counts };
+}
+
+/** What is predicted of a tensor without looking at its sample. */
+export interface Outline {
+  statistics: DeltaStatistics;
+  cosine: number[][];
+  contributors: ContributorReport[];
+  errors: readonly ContributorError[];
+  predicted: PredictedReport['predicted'];
+  exactChange: boolean;
+}
+
+/** What the models do together is worked out when it is first looked at. */
+export class LazyReport implements PredictedReport {
+  readonly name: string;
+  readonly layer: number | null;
+  readonly module: string;
+  readonly shape: number[];
+  readonly dtype: string;
+  readonly elements: number;
+  readonly copied = false;
+  readonly contributors: ContributorReport[];
+  readonly cosine: number[][];
+  readonly baseNorm: number;
+  readonly nonFinite: number;
+  readonly predicted: PredictedReport['predicted'];
+  readonly sampled: number;
+  readonly errors: readonly ContributorError[];
+  readonly exactChange: boolean;
+  readonly #judge: Judge;
+  #conflict: number | undefined;
+  #change: number | undefined;
+  #counts: MergeCounts | undefined;
+
+  constructor({ statistics, cosine, contributors, errors, predicted, exactChange }: Outline, judge: Judge) {
+    this.name = statistics.name;
+    this.layer = statistics.layer;
+    this.module = statistics.module;
+    this.shape = statistics.shape;
+    this.dtype = statistics.dtype;
+    this.elements = statistics.elements;
+    this.contributors = contributors;
+    this.cosine = cosine;
+    this.baseNorm = Math.sqrt(statistics.products[0]![0]!);
+    this.nonFinite = statistics.nonFinite;
+    this.predicted = predicted;
+    this.sampled = statistics.sample.base.length;
+    this.errors = errors;
+    this.exactChange = exactChange;
+    this.#judge = judge;
+  }
+
+  get signConflict(): number {
+    this.#conflict ??= this.#judge.signConflict();
+    return this.#conflict;
+  }
+
+  get outputChange(): number {
+    this.#change ??= this.#judge.outputChange();
+    return this.#change;
+  }
+
+  get counts(): MergeCounts | undefined {
+    if (this.predicted === 'changes') return undefined;
+    this.#counts ??= this.#judge.counts();
+    return this.#counts;
+  }
+}
