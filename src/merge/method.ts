@@ -1,5 +1,7 @@
 import type { Kernel } from '../backend/kernel';
 import type { ResolvedParameters } from './plan/plan';
+
+export type { ResolvedParameters };
 import type { Products } from './tensor/products';
 import type { SlotForm } from './tensor/tensor-task';
 import type { VectorGroups } from './tensor/vector-groups';

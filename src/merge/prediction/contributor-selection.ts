@@ -3,18 +3,30 @@ import type { ContributorReport } from '../../reports/job';
 import type { DeltaStatistics } from '../../reports/profile';
 import type { DeltaPreset } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
-import { keptCount } from '../tensor/radix-select';
-import { above, binShare, l1Ratio, largest, type MagnitudeCurve, magnitudeCurve } from './magnitude-curve';
+import { keptCount, keyToMagnitude } from '../tensor/radix-select';
+import {
+  above,
+  binAt,
+  binShare,
+  insideBin,
+  l1Ratio,
+  largest,
+  type MagnitudeCurve,
+  magnitudeCurve,
+} from './magnitude-curve';
 import type { JudgedSample } from './predict-change';
 import type { ContributorError } from './predicted-report';
-import { type SampleBins, sampleBins } from './sample-bins';
+import { elementsBetween, type SampleBins, sampleBins } from './sample-bins';
 import {
   type KeptSample,
   keptSample,
+  patternOf,
   patternsOf,
   type SampleSelection,
   type SizedSample,
   steppedSample,
+  thresholdInBin,
+  tiesOf,
 } from './sample-selection';
 
 /** The statistics of a tensor made ready: do it once, predict often. */
@@ -47,7 +59,7 @@ export function prepareStatistics(statistics: DeltaStatistics): PreparedStatisti
 export interface Selected {
   preset: DeltaPreset;
   model: ResolvedParameters;
-  modelThreshold: number | undefined;
+  modelThreshold: ModelThreshold | undefined;
   report: ContributorReport;
   error: ContributorError;
   selection: SampleSelection;
@@ -59,16 +71,18 @@ export interface Selected {
 
 /** What contributor `index` keeps; the last answer is kept. */
 export function selected(
-  { statistics, curves, latest }: PreparedStatistics,
+  prepared: PreparedStatistics,
   index: number,
   preset: DeltaPreset,
   model: ResolvedParameters,
-  modelThreshold: number | undefined,
+  modelThreshold: ModelThreshold | undefined,
 ): Selected {
+  const { statistics, curves, latest } = prepared;
   const known = latest[index];
   if (
     known &&
-    known.modelThreshold === modelThreshold &&
+    known.modelThreshold?.threshold === modelThreshold?.threshold &&
+    known.modelThreshold?.share === modelThreshold?.share &&
     known.preset.select === preset.select &&
     known.preset.scope === preset.scope &&
     known.preset.rescale === preset.rescale &&
@@ -79,8 +93,7 @@ export function selected(
     return known;
   }
   const curve = curves[index]!;
-  const values = statistics.sample.changes[index]!;
-  const found = selectionOf(preset, curve, values, model, modelThreshold);
+  const found = selectionOf(prepared, index, preset, model, modelThreshold);
   const { kept, threshold, energy, rescaled, sample } = found;
   const keptNorm = Math.sqrt(energy);
   const made: Selected = {
@@ -111,13 +124,12 @@ function lastSample({ places, before }: Selected): SizedSample | undefined {
 }
 
 /** Which elements of the sample contributor `index` keeps. */
-export function placesOf({ statistics, bins }: PreparedStatistics, index: number, of: Selected): KeptSample {
+export function placesOf(prepared: PreparedStatistics, index: number, of: Selected): KeptSample {
   if (of.places) return of.places;
-  const values = statistics.sample.changes[index]!;
+  const values = prepared.statistics.sample.changes[index]!;
   const { selection, before } = of;
   if (before && selection.kind !== 'random') {
-    bins[index] ??= sampleBins(patternsOf(values));
-    of.places = steppedSample(bins[index], selection, before);
+    of.places = steppedSample(binsOf(prepared, index), selection, before);
   } else {
     of.places = keptSample(values, selection, index);
   }
@@ -167,13 +179,59 @@ function scaleOf(
   return l1Ratio(curve, kept);
 }
 
+/** A threshold, and the share of the elements equal to it that is kept. */
+export interface ModelThreshold {
+  threshold: number;
+  share: number;
+}
+
+/** A contributor's sample by magnitude; worked out once. */
+export function binsOf({ statistics, bins }: PreparedStatistics, index: number): SampleBins {
+  bins[index] ??= sampleBins(patternsOf(statistics.sample.changes[index]!));
+  return bins[index];
+}
+
+/** Where the `count` largest end, by the histogram and, inside its bin, by the sample. */
+function thresholdAt(prepared: PreparedStatistics, index: number, count: number): ModelThreshold {
+  const curve = prepared.curves[index]!;
+  const bin = binAt(curve, count);
+  const found =
+    bin &&
+    thresholdInBin(
+      [{ bins: binsOf(prepared, index), count: bin.inside }],
+      bin.low,
+      bin.high,
+      count - bin.above,
+    );
+  return found ?? { threshold: largest(curve, count).threshold, share: 1 };
+}
+
+function bandFrom(
+  prepared: PreparedStatistics,
+  index: number,
+  outer: ModelThreshold,
+  inner?: ModelThreshold,
+): SampleSelection {
+  const ties = ({ threshold, share }: ModelThreshold) =>
+    Math.round(share * tiesOf(binsOf(prepared, index), threshold));
+  return {
+    kind: 'band',
+    from: outer.threshold,
+    below: inner?.threshold ?? Number.POSITIVE_INFINITY,
+    ...(outer.share < 1 ? { ties: ties(outer) } : {}),
+    ...(inner ? { dropped: ties(inner) } : {}),
+  };
+}
+
 function selectionOf(
+  prepared: PreparedStatistics,
+  index: number,
   preset: DeltaPreset,
-  curve: MagnitudeCurve,
-  values: Float32Array,
   model: ResolvedParameters,
-  modelThreshold: number | undefined,
+  modelThreshold: ModelThreshold | undefined,
 ): Selection {
+  const curve = prepared.curves[index]!;
+  const values = prepared.statistics.sample.changes[index]!;
   const { elements } = curve;
   const density = Number(model.density ?? 1);
   const all = curve.norm ** 2;
@@ -203,27 +261,51 @@ function selectionOf(
     return rankSelection(curve, values, density, Number(model.epsilon), preset.rescale === '1/probability');
   }
   if (preset.scope === 'model' && modelThreshold !== undefined) {
-    const { count, energy } = above(curve, modelThreshold);
-    const sample = { kind: 'band', from: modelThreshold, below: Number.POSITIVE_INFINITY } as const;
-    const error = { ...BINNED, kept: binShare(curve, modelThreshold), energy: 0.1 };
-    return { kept: count, threshold: modelThreshold, energy, error, sample };
+    const { threshold } = modelThreshold;
+    const kept = keptAbove(prepared, index, modelThreshold);
+    const { energy } = largest(curve, kept);
+    const error = { kept: 0.2 * binShare(curve, threshold) + 1 / elements, energy: 0.1, threshold: 0.125 };
+    const sample = bandFrom(prepared, index, modelThreshold);
+    return { kept, threshold, energy, error, sample };
   }
   const k = keptCount(density, elements);
   const dropped =
     preset.select === 'band' ? Math.min(Math.floor(Number(model.gamma) * elements), elements - k) : 0;
-  const outer = largest(curve, dropped + k);
-  const inner = largest(curve, dropped);
+  const outer = thresholdAt(prepared, index, dropped + k);
+  const inner = dropped > 0 ? thresholdAt(prepared, index, dropped) : undefined;
   return {
     kept: k,
     threshold: outer.threshold,
-    energy: outer.energy - inner.energy,
+    energy: largest(curve, dropped + k).energy - largest(curve, dropped).energy,
     error: BINNED,
-    sample: {
-      kind: 'band',
-      from: outer.threshold,
-      below: dropped > 0 ? inner.threshold : Number.POSITIVE_INFINITY,
-    },
+    sample: bandFrom(prepared, index, outer, inner),
   };
+}
+
+/** How many elements a threshold lets through: exactly above its bin, by the sample inside it. */
+function keptAbove(
+  prepared: PreparedStatistics,
+  index: number,
+  { threshold, share }: ModelThreshold,
+): number {
+  const curve = prepared.curves[index]!;
+  const low = keyToMagnitude((patternOf(threshold) >>> 20) << 20);
+  const high = keyToMagnitude(((patternOf(threshold) >>> 20) + 1) << 20);
+  const bins = binsOf(prepared, index);
+  const size = (from: number, below: number) => {
+    const [first, end] = elementsBetween(bins, patternOf(from), patternOf(below));
+    return end - first;
+  };
+  const inside = size(low, high);
+  if (inside === 0) return above(curve, threshold).count;
+  const ties = tiesOf(bins, threshold);
+  let over = 0;
+  const [first, end] = elementsBetween(bins, patternOf(low), patternOf(high));
+  for (let at = first; at < end; at++) {
+    if ((bins.elements[2 * at]! & 0x7fffffff) > patternOf(threshold)) over++;
+  }
+  const part = (over + share * ties) / inside;
+  return Math.round(above(curve, high).count + part * insideBin(curve, low));
 }
 
 /** MagPrune's chance grows with the rank; ranks in the tensor stand in for ranks in the row. */

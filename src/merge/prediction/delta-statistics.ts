@@ -5,6 +5,7 @@
 
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { PICKS_PER_GROUP, pickValues } from '../../backend/kernels/pick-values';
+import { philox } from '../../backend/philox';
 import { shareOut } from '../../backend/share-out';
 import { columns, type ReadTensor } from '../../inputs/read-tensor';
 import type { DeltaStatistics, TensorSample } from '../../reports/profile';
@@ -178,7 +179,10 @@ function pick(
   });
 }
 
-/** Flat indices of a regular grid: the middles of equal cells. */
+/**
+ * Flat indices of a grid, one place in each of its equal cells: which one is drawn, for changes of low rank have rows and
+ * columns of their own that a regular grid would hit or miss as a whole (stratified sampling, Cochran 1977).
+ */
 function sampleGrid(
   plan: TensorPlan,
   side: number,
@@ -188,10 +192,16 @@ function sampleGrid(
   const cols = Math.min(width, height === 1 ? side * side : side);
   const rows = Math.min(height, side);
   const picks = new Uint32Array(rows * cols);
+  const draw = new Uint32Array(4);
+  const place = (cell: number, size: number, cells: number, word: number) => {
+    const begin = Math.floor((cell * size) / cells);
+    const end = Math.floor(((cell + 1) * size) / cells);
+    return begin + Math.floor(((end - begin) * word) / 2 ** 32);
+  };
   for (let r = 0; r < rows; r++) {
-    const row = Math.floor(((r + 0.5) * height) / rows);
     for (let c = 0; c < cols; c++) {
-      picks[r * cols + c] = row * width + Math.floor(((c + 0.5) * width) / cols);
+      philox(r * cols + c, 0, rows, cols, draw);
+      picks[r * cols + c] = place(r, height, rows, draw[0]!) * width + place(c, width, cols, draw[1]!);
     }
   }
   return { rows, cols, picks };

@@ -74,6 +74,24 @@ export function above(curve: MagnitudeCurve, magnitude: number): { count: number
   return { count, energy: largest(curve, count).energy };
 }
 
+/** The bin in which the `count` largest end, and how many elements lie above it and inside it. */
+export function binAt(
+  { counts, edges }: MagnitudeCurve,
+  count: number,
+): { low: number; high: number; above: number; inside: number } | undefined {
+  const bins = counts.length - 1;
+  if (bins <= 0 || count <= 0 || count >= counts[bins]!) return undefined;
+  const j = firstFrom(bins, (at) => counts[at + 1]! >= count);
+  return { low: edges[j + 1]!, high: edges[j]!, above: counts[j]!, inside: counts[j + 1]! - counts[j]! };
+}
+
+/** How many elements lie in the bin above a lower edge. */
+export function insideBin({ counts, edges }: MagnitudeCurve, low: number): number {
+  const bins = counts.length - 1;
+  for (let j = 0; j < bins; j++) if (edges[j + 1] === low) return counts[j + 1]! - counts[j]!;
+  return 0;
+}
+
 /** The share of all elements that lie in the bin of a magnitude: as many may lie on either side of it. */
 export function binShare({ counts, edges, elements }: MagnitudeCurve, magnitude: number): number {
   const bins = counts.length - 1;

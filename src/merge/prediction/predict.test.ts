@@ -1,4 +1,4 @@
-/** Predicted reports against the reports of real merges of the sample: what was promised from profiles must come true. */
+/** Predicted reports against the reports of real merges of the sample: what was promised from statistics must come true. */
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
@@ -10,35 +10,48 @@ import { resolveParameters } from '../plan/parameters';
 import { prepareStatistics } from './contributor-selection';
 import { measureDeltaStatistics } from './delta-statistics';
 import { predict } from './predict';
-import { type PredictedReport, plainReport } from './predicted-report';
+import { type PredictedReport, plainReport, sampledError } from './predicted-report';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 const CONTRIBUTORS = ['base+kitchen', 'base+harbour', 'workshop'];
 const folders = { base: 'base', kitchen: 'kitchen', harbour: 'harbour', workshop: 'workshop' };
 
-let profiles: DeltaStatistics[];
+let statistics: DeltaStatistics[];
 beforeAll(async () => {
   const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), samples, folders);
-  profiles = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read });
+  statistics = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read });
 }, 60_000);
 
 type Numbers = Record<string, number | boolean | string>;
 
-function recipeOf(method: string, parameters: Numbers, model: Numbers): string {
-  const models = CONTRIBUTORS.map((m) => ({ model: m, parameters: { weight: 1, ...model } }));
+function recipeOf(method: string, parameters: Numbers, model: Numbers, names = CONTRIBUTORS): string {
+  const models = names.map((m) => ({ model: m, parameters: { weight: 1, ...model } }));
   return JSON.stringify({ merge_method: method, base_model: 'base', models, parameters });
 }
 
+/** The statistics of some of the contributors. */
+function only(of: DeltaStatistics, names: readonly string[]): DeltaStatistics {
+  const places = names.map((name) => CONTRIBUTORS.indexOf(name));
+  const slots = [0, ...places.map((i) => i + 1)];
+  return {
+    ...of,
+    products: slots.map((i) => slots.map((j) => of.products[i]![j]!)),
+    contributors: places.map((i) => of.contributors[i]!),
+    sample: { ...of.sample, changes: places.map((i) => of.sample.changes[i]!) },
+  };
+}
+
 /** The predicted and the real report of every tensor that both have. */
-async function both(method: string, parameters: Numbers, model: Numbers) {
+async function both(method: string, parameters: Numbers, model: Numbers, names = CONTRIBUTORS) {
   const descriptor = methodById.get(method)!;
-  const predicted = predict(profiles.map(prepareStatistics), descriptor, () => ({
+  const own = names === CONTRIBUTORS ? statistics : statistics.map((of) => only(of, names));
+  const predicted = predict(own.map(prepareStatistics), descriptor, () => ({
     parameters: resolveParameters(descriptor.parameters, [parameters], '', 0).values,
-    models: CONTRIBUTORS.map(
+    models: names.map(
       () => resolveParameters(descriptor.modelParameters, [{ weight: 1, ...model }], '', 0).values,
     ),
   }));
-  const { reports } = await mergeInNode(recipeOf(method, parameters, model), samples, folders);
+  const { reports } = await mergeInNode(recipeOf(method, parameters, model, names), samples, folders);
   const byName = new Map(predicted.map((r) => [r.name, r]));
   const pairs = reports.flatMap((real): [PredictedReport, TensorReport][] => {
     const said = byName.get(real.name);
@@ -55,7 +68,7 @@ const within = (said: number, real: number, relative: number, absolute = 0) =>
 
 /** A threshold of the whole model falls anywhere in a bin of a tensor: at most all of it is misjudged. */
 function wholeBin(said: PredictedReport, model: number): number {
-  return Math.max(...profiles.find((p) => p.name === said.name)!.contributors[model]!.histogram.counts);
+  return Math.max(...statistics.find((p) => p.name === said.name)!.contributors[model]!.histogram.counts);
 }
 
 describe.each([
@@ -84,8 +97,8 @@ describe.each([
       for (const [i, row] of said.cosine.entries()) {
         for (const [j, cosine] of row.entries()) within(cosine, real.cosine[i]![j]!, 0, 1e-5);
       }
-      // at most 1024 elements are looked at: the conflict rate scatters by less than half of √(1/1024)
-      within(said.signConflict, real.signConflict, 0, 5 * 0.5 * Math.sqrt(1 / Math.min(1024, said.elements)));
+      // at most 4096 elements are looked at: the conflict rate scatters by less than half of √(1/4096)
+      within(said.signConflict, real.signConflict, 0, 5 * 0.5 * Math.sqrt(1 / Math.min(4096, said.elements)));
     }
     const total = (of: (r: TensorReport) => number, which: 0 | 1) =>
       pairs.reduce((sum, pair) => sum + of(pair[which]) * pair[which].elements, 0) /
@@ -106,13 +119,57 @@ describe.each([
 });
 
 it.each([
+  ['ties', {}, { density: 0.2 }],
+  ['ties', { semantics: 'paper' }, { density: 0.3 }],
+  ['dare_ties', {}, { density: 0.3 }],
+  ['della', {}, { density: 0.4 }],
+  ['breadcrumbs_ties', {}, { density: 0.4 }],
+  ['task_arithmetic', {}, { weight: 0.1 }],
+  ['slerp', { t: 0.3 }, {}],
+] as [string, Numbers, Numbers][])(
+  '%s %o %o: what is counted lies within the error that is stated',
+  async (...of) => {
+    const models = of[0] === 'slerp' ? ['workshop'] : CONTRIBUTORS;
+    const pairs = await both(...of, models);
+    let [inside, cells] = [0, 0];
+    const check = (said: number, real: number, error: number) => {
+      cells += 1;
+      if (Math.abs(said - real) <= error) inside += 1;
+    };
+    for (const [said, real] of pairs) {
+      const { elements } = said;
+      const share = (a: number, b: number, all: number) => check(a, b, sampledError(said, a, all));
+      share(said.counts!.atBase! / elements, real.counts!.atBase! / elements, elements);
+      for (const [i, row] of said.counts!.shared.entries()) {
+        const own = row[i]!;
+        if (!real.counts!.shared[i]![i] || !own) continue;
+        const truth = real.counts!.shared[i]![i]!;
+        if (said.counts!.lost.length > 0) {
+          share(said.counts!.lost[i]! / own, real.counts!.lost[i]! / truth, own);
+        }
+        for (let j = i + 1; j < row.length; j++) {
+          const other = said.counts!.shared[j]![j]!;
+          const [u, v] = [
+            own + other - row[j]!,
+            truth + real.counts!.shared[j]![j]! - real.counts!.shared[i]![j]!,
+          ];
+          if (u > 0 && v > 0) share(row[j]! / u, real.counts!.shared[i]![j]! / v, u);
+        }
+      }
+    }
+    expect(cells).toBeGreaterThan(50);
+    expect(inside / cells).toBeGreaterThanOrEqual(0.95);
+  },
+);
+
+it.each([
   ['ties', { density: 0.2 }, { density: 0.21 }],
   ['ties', { weight: 0.5 }, { weight: -0.5 }],
   ['breadcrumbs', { density: 0.5 }, { density: 0.48 }],
   ['dare_ties', { density: 0.5 }, { density: 0.6 }],
 ] as [string, Numbers, Numbers][])('%s: a step from %o to %o predicts what %o alone does', (method, a, b) => {
   const descriptor = methodById.get(method)!;
-  const stepped = profiles.map(prepareStatistics);
+  const stepped = statistics.map(prepareStatistics);
   const at = (prepared: typeof stepped, moved: Numbers) =>
     predict(prepared, descriptor, () => ({
       parameters: resolveParameters(descriptor.parameters, [{}], '', 0).values,
@@ -127,14 +184,14 @@ it.each([
       ),
     })).map(plainReport);
   at(stepped, a);
-  expect(at(stepped, b)).toEqual(at(profiles.map(prepareStatistics), b));
+  expect(at(stepped, b)).toEqual(at(statistics.map(prepareStatistics), b));
 });
 
 it('linear: the change of a weighted sum is exact', async () => {
   const pairs = await both('linear', {}, { weight: 0.8 });
   for (const [said] of pairs) expect(said.predicted).toBe('merge');
   const moved = pairs.find(([said]) => said.contributors.every((c) => c.norm > 0))![0];
-  const profile = profiles.find((p) => p.name === moved.name)!;
+  const profile = statistics.find((p) => p.name === moved.name)!;
   // weights of 0.8 are normalised to a third each: W − W₀ = Σ τᵢ / 3
   const square =
     profile.products
@@ -145,7 +202,7 @@ it('linear: the change of a weighted sum is exact', async () => {
 });
 
 it('says of other methods only what their changes are', async () => {
-  const [said] = predict(profiles.map(prepareStatistics), methodById.get('karcher')!, () => ({
+  const [said] = predict(statistics.map(prepareStatistics), methodById.get('sce')!, () => ({
     parameters: {},
     models: CONTRIBUTORS.map(() => ({})),
   }));
@@ -156,6 +213,6 @@ it('does not depend on the tile size', async () => {
   const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), samples, folders);
   const small = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read, tileElements: 4096 });
   expect(small.map((p) => [p.name, p.sample, p.contributors])).toEqual(
-    profiles.map((p) => [p.name, p.sample, p.contributors]),
+    statistics.map((p) => [p.name, p.sample, p.contributors]),
   );
 });

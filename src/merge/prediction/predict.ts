@@ -5,14 +5,21 @@
  */
 import type { ContributorReport } from '../../reports/job';
 import type { DeltaStatistics } from '../../reports/profile';
-import type { DeltaPreset, GramCompute, MergeMethod } from '../method';
+import { type DeltaPreset, drawsRandomly, type GramCompute, type MergeMethod } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 import { groupsOf } from '../tensor/vector-groups';
-import { EXACT, type PreparedStatistics, placesOf, selected } from './contributor-selection';
-import { largest, type MagnitudeCurve, mergeCurves } from './magnitude-curve';
+import {
+  binsOf,
+  EXACT,
+  type ModelThreshold,
+  type PreparedStatistics,
+  placesOf,
+  selected,
+} from './contributor-selection';
+import { binAt, insideBin, largest, type MagnitudeCurve, mergeCurves } from './magnitude-curve';
 import { judgedAtBase, judgedChange, judgeSample, staysAtBase } from './predict-change';
 import { LazyReport, type PredictedReport } from './predicted-report';
-import { onesOf, sampleConflict, sharedPlaces } from './sample-selection';
+import { onesOf, sampleConflict, sharedPlaces, thresholdInBin } from './sample-selection';
 
 /** Values for one tensor, as resolved from the recipe; models in the order of the statistics. */
 export interface PredictionSettings {
@@ -100,19 +107,27 @@ export function predictMask(
 function modelThresholds(
   prepared: readonly PreparedStatistics[],
   settings: readonly PredictionSettings[],
-): ReadonlyMap<string, number> {
-  const curves = new Map<string, { all: MagnitudeCurve[]; density: number }>();
-  for (const [t, { statistics, curves: own }] of prepared.entries()) {
-    for (const [i, { id }] of statistics.contributors.entries()) {
-      const known = curves.get(id);
-      if (known) known.all.push(own[i]!);
-      else curves.set(id, { all: [own[i]!], density: Number(settings[t]!.models[i]!.density ?? 1) });
+): ReadonlyMap<string, ModelThreshold> {
+  const own = new Map<string, { members: [PreparedStatistics, number][]; density: number }>();
+  for (const [t, of] of prepared.entries()) {
+    for (const [i, { id }] of of.statistics.contributors.entries()) {
+      const known = own.get(id);
+      if (known) known.members.push([of, i]);
+      else own.set(id, { members: [[of, i]], density: Number(settings[t]!.models[i]!.density ?? 1) });
     }
   }
   return new Map(
-    [...curves].map(([id, { all, density }]) => {
-      const curve = wholeCurve(all);
-      return [id, largest(curve, Math.floor(density * curve.elements) + 1).threshold];
+    [...own].map(([id, { members, density }]) => {
+      const curve = wholeCurve(members.map(([of, i]) => of.curves[i]!));
+      const count = Math.floor(density * curve.elements) + 1;
+      const bin = binAt(curve, count);
+      const inBin = bin
+        ? members.map(([of, i]) => ({ bins: binsOf(of, i), count: insideBin(of.curves[i]!, bin.low) }))
+        : [];
+      const found = bin && thresholdInBin(inBin, bin.low, bin.high, count - bin.above);
+      // all that equal the threshold stay
+      const threshold = found?.threshold ?? largest(curve, count).threshold;
+      return [id, { threshold, share: 1 }];
     }),
   );
 }
@@ -132,7 +147,7 @@ function predictedDelta(
   prepared: PreparedStatistics,
   preset: DeltaPreset,
   settings: PredictionSettings,
-  wholeModel: ReadonlyMap<string, number> | undefined,
+  wholeModel: ReadonlyMap<string, ModelThreshold> | undefined,
 ): PredictedReport {
   const { statistics } = prepared;
   const { elements, sample } = statistics;
@@ -157,6 +172,7 @@ function predictedDelta(
       errors: kept.map((k) => k.error),
       predicted: 'merge',
       exactChange: false,
+      isRandom: drawsRandomly(preset),
     },
     {
       signConflict: () => sampleConflict(sample.base.length, preset, contributions()),

@@ -21,10 +21,21 @@ export interface PredictedReport extends TensorReport {
   readonly errors: readonly ContributorError[];
   /** Whether the change of the output follows from products alone. */
   readonly exactChange: boolean;
+  /** Masks are drawn: which ones shows when the merge runs, even where the sample is the whole tensor. */
+  readonly isRandom: boolean;
 }
 
 export function isPredicted(report: TensorReport): report is PredictedReport {
   return 'predicted' in report;
+}
+
+/** The error of a share of `of` elements of a tensor that was found in its sample; 0 in a report of a merge that ran. */
+export function sampledError(report: TensorReport, share: number, of: number): number {
+  if (!isPredicted(report)) return 0;
+  const size = (report.sampled * of) / report.elements;
+  return report.isRandom
+    ? shareError(share, (size * of) / (size + of), Number.POSITIVE_INFINITY)
+    : shareError(share, size, of);
 }
 
 /** What the models do together. */
@@ -64,6 +75,7 @@ export interface Outline {
   errors: readonly ContributorError[];
   predicted: PredictedReport['predicted'];
   exactChange: boolean;
+  isRandom?: boolean;
 }
 
 /** What the models do together is worked out when it is first looked at. */
@@ -83,12 +95,16 @@ export class LazyReport implements PredictedReport {
   readonly sampled: number;
   readonly errors: readonly ContributorError[];
   readonly exactChange: boolean;
+  readonly isRandom: boolean;
   readonly #judge: Judge;
   #conflict: number | undefined;
   #change: number | undefined;
   #counts: MergeCounts | undefined;
 
-  constructor({ statistics, cosine, contributors, errors, predicted, exactChange }: Outline, judge: Judge) {
+  constructor(
+    { statistics, cosine, contributors, errors, predicted, exactChange, isRandom }: Outline,
+    judge: Judge,
+  ) {
     this.name = statistics.name;
     this.layer = statistics.layer;
     this.module = statistics.module;
@@ -103,6 +119,7 @@ export class LazyReport implements PredictedReport {
     this.sampled = statistics.sample.base.length;
     this.errors = errors;
     this.exactChange = exactChange;
+    this.isRandom = isRandom ?? false;
     this.#judge = judge;
   }
 

@@ -3,7 +3,13 @@ import { tensorPlace } from '../../models/tensor-role';
 import type { DeltaStatistics } from '../../reports/profile';
 import type { MergeMethod } from '../method';
 import { layerPosition, outsidePosition, resolveParameters } from '../plan/parameters';
+import type { ResolvedParameters } from '../plan/plan';
 import type { PredictionSettings } from './predict';
+
+/** What a recipe says about the method as a whole, for its first layer. */
+export function methodParameters(recipe: Recipe, method: MergeMethod): ResolvedParameters {
+  return resolveParameters(method.parameters, [recipe.parameters], '', 0).values;
+}
 
 /**
  * What a recipe of whole models says about a tensor, as the plan would resolve it.

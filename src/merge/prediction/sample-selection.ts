@@ -11,8 +11,11 @@ export type SampleSelection =
 /** By size alone. */
 export type SizeSelection =
   | { kind: 'all' }
-  /** from ≤ |τ| < below */
-  | { kind: 'band'; from: number; below: number };
+  /**
+   * from ≤ |τ| < below. Of those equal to `from` the first `ties` in the sample's order are kept, all of them by default;
+   * of those equal to `below` all but the first `dropped`, none of them by default.
+   */
+  | { kind: 'band'; from: number; below: number; ties?: number; dropped?: number };
 
 /** What one contributor brings to the sample. */
 export interface SampleContribution {
@@ -32,6 +35,8 @@ export interface KeptSample {
 interface Band {
   from: number;
   below: number;
+  ties: number;
+  dropped: number;
 }
 
 /** What a selection by size keeps: the next step begins from it. */
@@ -49,7 +54,8 @@ export function keptSample(
   const words = Math.ceil(values.length / 32);
   const positive = new Uint32Array(words);
   const negative = new Uint32Array(words);
-  const { from, below } = bandOf(selection);
+  const band = bandOf(selection);
+  const { from, below } = band;
   const patterns = patternsOf(values);
   for (let word = 0; word < words; word++) {
     let kept = 0;
@@ -65,12 +71,32 @@ export function keptSample(
     positive[word] = kept & ~signs;
     negative[word] = kept & signs;
   }
-  return { positive, negative, band: { from, below } };
+  const kept = { positive, negative, band };
+  if (band.ties < Number.POSITIVE_INFINITY || band.dropped > 0) {
+    const unlucky = unluckyIn(band);
+    for (let e = 0; e < patterns.length; e++) if (unlucky(patterns[e]! & 0x7fffffff)) clear(kept, e);
+  }
+  return kept;
+}
+
+/** Whether an element at an edge of the band, the next in order, is not kept after all. */
+function unluckyIn({ from, below, ties, dropped }: Band): (magnitude: number) => boolean {
+  let [atFrom, atBelow] = [0, 0];
+  return (magnitude) =>
+    (magnitude === from && atFrom++ >= ties) ||
+    (dropped > 0 && magnitude === below - 1 && atBelow++ < dropped);
+}
+
+function clear({ positive, negative }: KeptSample, place: number): void {
+  const bit = ~(1 << (place & 31));
+  positive[place >> 5]! &= bit;
+  negative[place >> 5]! &= bit;
 }
 
 /** What {@link keptSample} says of a selection by size, from what it said of another one: only what changes is looked at. */
 export function steppedSample(bins: SampleBins, selection: SizeSelection, before: SizedSample): SizedSample {
-  const { from, below } = bandOf(selection);
+  const band = bandOf(selection);
+  const { from, below } = band;
   const then = before.band;
   const positive = before.positive.slice();
   const negative = before.negative.slice();
@@ -86,15 +112,32 @@ export function steppedSample(bins: SampleBins, selection: SizeSelection, before
       else bits[place >> 5]! &= ~(1 << (place & 31));
     }
   };
-  judge(Math.min(from, then.from), Math.max(from, then.from));
-  judge(Math.min(below, then.below), Math.max(below, then.below));
-  return { positive, negative, band: { from, below } };
+  judge(Math.min(from, then.from), Math.max(from, then.from) + 1);
+  judge(Math.max(0, Math.min(below, then.below) - 1), Math.max(below, then.below));
+  const kept = { positive, negative, band };
+  const unlucky = unluckyIn(band);
+  for (const edge of [from, Math.max(0, below - 1)]) {
+    const [first, end] = elementsBetween(bins, edge, edge + 1);
+    // elements of a bin are in the order of their places
+    for (let at = first; at < end; at++) {
+      const magnitude = bins.elements[2 * at]! & 0x7fffffff;
+      if (magnitude === edge && unlucky(magnitude)) clear(kept, bins.elements[2 * at + 1]!);
+    }
+    if (below - 1 === from) break;
+  }
+  return kept;
 }
 
 /** Patterns from ≤ |τ| < below. Magnitudes are ordered as their patterns are; zeros are never kept. */
 function bandOf(selection: SizeSelection): Band {
-  if (selection.kind === 'all') return { from: 1, below: INFINITE };
-  return { from: Math.max(1, patternFrom(selection.from)), below: patternFrom(selection.below) };
+  if (selection.kind === 'all')
+    return { from: 1, below: INFINITE, ties: Number.POSITIVE_INFINITY, dropped: 0 };
+  return {
+    from: Math.max(1, patternOf(selection.from)),
+    below: patternOf(selection.below) + (selection.dropped === undefined ? 0 : 1),
+    dropped: selection.dropped ?? 0,
+    ties: selection.ties ?? Number.POSITIVE_INFINITY,
+  };
 }
 
 /** The f32 patterns of a sample. */
@@ -108,7 +151,7 @@ const F32 = new Float32Array(1);
 const BITS = new Int32Array(F32.buffer);
 
 /** The bits of the least f32 that is not below a magnitude. */
-function patternFrom(magnitude: number): number {
+export function patternOf(magnitude: number): number {
   F32[0] = magnitude;
   return BITS[0]! + (F32[0]! < magnitude ? 1 : 0);
 }
@@ -187,4 +230,54 @@ const STEPS = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53].map((
 /** Evenly spread numbers in [0, 1), the same every time (Kronecker sequences). */
 function draw(e: number, model: number): number {
   return ((e + 1) * STEPS[model % STEPS.length]!) % 1;
+}
+
+/** Elements of a sample in one bin of |τ|, each standing for `weight` elements of its tensor. */
+export interface BinMember {
+  bins: SampleBins;
+  /** How many of the tensor's elements lie in the bin. */
+  count: number;
+}
+
+/**
+ * Where a count of the largest ends inside a bin of |τ|, by the samples of one tensor or of several.
+ * @param low the bin's lower edge
+ * @param count how many of the bin's elements are among the largest
+ * @returns the threshold, and the share of the elements equal to it that is among them; undefined where no sample has any
+ */
+export function thresholdInBin(
+  members: readonly BinMember[],
+  low: number,
+  high: number,
+  count: number,
+): { threshold: number; share: number } | undefined {
+  const found: { pattern: number; weight: number }[] = [];
+  for (const { bins, count: all } of members) {
+    const [first, end] = elementsBetween(bins, patternOf(low), patternOf(high));
+    for (let at = first; at < end; at++) {
+      found.push({ pattern: bins.elements[2 * at]! & 0x7fffffff, weight: all / (end - first) });
+    }
+  }
+  found.sort((a, b) => b.pattern - a.pattern);
+  let sum = 0;
+  for (let i = 0; i < found.length; ) {
+    const { pattern } = found[i]!;
+    let equal = 0;
+    for (; i < found.length && found[i]!.pattern === pattern; i++) equal += found[i]!.weight;
+    if (sum + equal >= count || i === found.length) {
+      BITS[0] = pattern;
+      return { threshold: F32[0]!, share: equal > 0 ? Math.min(1, (count - sum) / equal) : 1 };
+    }
+    sum += equal;
+  }
+  return undefined;
+}
+
+/** How many elements of a sample are as large as a magnitude exactly. */
+export function tiesOf(bins: SampleBins, magnitude: number): number {
+  const pattern = patternOf(magnitude);
+  const [first, end] = elementsBetween(bins, pattern, pattern + 1);
+  let ties = 0;
+  for (let at = first; at < end; at++) if ((bins.elements[2 * at]! & 0x7fffffff) === pattern) ties++;
+  return ties;
 }

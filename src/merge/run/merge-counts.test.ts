@@ -44,8 +44,7 @@ it.each([
   ['dare_linear', { density: 0.3 }, {}, MODELS],
   ['task_arithmetic', { weight: 0.01 }, {}, MODELS],
   ['della', { density: 0.4 }, {}, MODELS],
-  ['linear', { weight: 1 }, {}, MODELS],
-  ['karcher', {}, {}, MODELS],
+  ['model_stock', {}, {}, MODELS],
   ['ram', {}, {}, MODELS],
   ['nearswap', {}, { t: 0.001 }, ['a']],
   ['arcee_fusion', {}, {}, ['a']],
@@ -100,7 +99,7 @@ it('methods without an election or masks of their own say so', async () => {
 });
 
 it('della: what is rescaled by a chance of its own has a norm after rescaling alone', async () => {
-  const { merged } = await merge('della', { density: 0.5 });
+  const { merged } = await merge('della', { density: 0.5 }, { rescale: '1/probability' });
   for (const { contributors } of merged) {
     for (const c of contributors) {
       expect(c.keptNorm).toBeNull();

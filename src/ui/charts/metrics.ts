@@ -4,7 +4,7 @@
  * error, which is 0 where the value was counted or follows from counts.
  */
 
-import { isPredicted, shareError } from '../../merge/prediction/predicted-report';
+import { isPredicted, sampledError } from '../../merge/prediction/predicted-report';
 import type { ContributorReport, TensorReport } from '../../reports/job';
 import { formatPercent, formatReal, NBSP } from '../format/quantity';
 
@@ -213,7 +213,11 @@ export function measure(metric: MetricId, report: TensorReport, subject: Subject
     case 'mergedSparsity': {
       const atBase = report.counts?.atBase;
       if (atBase === undefined || atBase === null || elements === 0) return null;
-      return { value: atBase / elements, weight: elements, error: sampledError(report, atBase / elements) };
+      return {
+        value: atBase / elements,
+        weight: elements,
+        error: sampledError(report, atBase / elements, elements),
+      };
     }
     case 'outputChange': {
       if (report.outputChange === 0 && report.counts?.atBase === null) return null;
@@ -228,7 +232,7 @@ export function measure(metric: MetricId, report: TensorReport, subject: Subject
       const { signConflict: value } = report;
       return changing(report).length < 2 || report.counts?.shared.length === 0
         ? null
-        : { value, weight: elements, error: sampledError(report, value) };
+        : { value, weight: elements, error: sampledError(report, value, elements) };
     }
     case 'cosine': {
       const i = report.contributors.findIndex((c) => c.id === subject[0] && c.norm > 0);
@@ -295,12 +299,6 @@ export function chanceOverlap(report: TensorReport, [a, b]: Subject): number | n
   const p = (shared?.[i]?.[i] ?? 0) / report.elements;
   const q = (shared?.[j]?.[j] ?? 0) / report.elements;
   return p + q > 0 ? (p * q) / (p + q - p * q) : null;
-}
-
-/** The error of a share of `of` elements that was found in the sample. */
-function sampledError(report: TensorReport, share: number, of = report.elements): number {
-  if (!isPredicted(report)) return 0;
-  return shareError(share, (report.sampled * of) / report.elements, of);
 }
 
 /** Relative error of a root mean square over a sample; sums of squares of weights have heavy tails. */

@@ -1,0 +1,121 @@
+/** Every method with its default settings, on the sample: no picture of one colour, before or after the merge, without the line that says why. */
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import { parseRecipe } from '../../formats/recipe-yaml';
+import type { MergeMethod } from '../../merge/method';
+import { methods } from '../../merge/methods';
+import { prepareStatistics } from '../../merge/prediction/contributor-selection';
+import { measureDeltaStatistics } from '../../merge/prediction/delta-statistics';
+import { predict } from '../../merge/prediction/predict';
+import { methodParameters, recipeSettings } from '../../merge/prediction/recipe-settings';
+import type { Prepared } from '../../merge/tensor/prepared';
+import type { TensorReport } from '../../reports/job';
+import type { DeltaStatistics } from '../../reports/profile';
+import {
+  absenceOf,
+  constantReason,
+  defaultMetric,
+  isFlat,
+  nextMetric,
+  type RecipeTraits,
+} from './default-view';
+import { awaitsMerge, type Metric, measure, metricById, metrics } from './metrics';
+
+const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
+const folders = { base: 'base', kitchen: 'kitchen', harbour: 'harbour', workshop: 'workshop' };
+const ALL = ['base+kitchen', 'base+harbour', 'workshop'];
+
+/** A recipe of a method's default settings, with as many models as it takes. */
+function recipeOf({ id, base, models: { max }, modelParameters }: MergeMethod): string {
+  const names = max >= 3 ? ALL : ALL.slice(3 - max);
+  const given = {
+    ...('weight' in modelParameters ? { weight: 1 } : {}),
+    ...('density' in modelParameters ? { density: 0.2 } : {}),
+  };
+  return JSON.stringify({
+    merge_method: id,
+    ...(base === 'none' ? {} : { base_model: 'base' }),
+    models: names.map((model) => ({ model, parameters: given })),
+    parameters: id === 'slerp' || id === 'nearswap' ? { t: id === 'slerp' ? 0.5 : 0.001 } : {},
+  });
+}
+
+/** Nothing was prepared: what is solved ahead falls back to means. */
+const UNPREPARED = {
+  selection: () => undefined,
+  solution: () => undefined,
+  rowWeights: () => undefined,
+} as unknown as Prepared;
+
+const known = new Map<string, DeltaStatistics[]>();
+async function statisticsOf(names: readonly string[]): Promise<DeltaStatistics[]> {
+  const key = names.join();
+  const found = known.get(key);
+  if (found) return found;
+  const models = names.map((model) => ({ model, parameters: { weight: 1 } }));
+  const recipe = { merge_method: 'task_arithmetic', base_model: 'base', models };
+  const { plan, read } = await planInNode(JSON.stringify(recipe), samples, folders);
+  const made = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read });
+  known.set(key, made);
+  return made;
+}
+
+beforeAll(() => statisticsOf(ALL), 60_000);
+
+function check(traits: RecipeTraits, ids: readonly string[], reports: readonly TensorReport[]) {
+  const linear = reports.filter((r) => r.layer !== null && r.shape.length > 1 && !r.copied);
+  const valuesOf = (metric: Metric) =>
+    linear
+      .filter((r) => !awaitsMerge(metric, r))
+      .flatMap((r) => measure(metric.id, r, metric.per === 'tensor' ? [] : ids)?.value ?? []);
+  const metric = metricById(defaultMetric(traits, valuesOf));
+  const values = valuesOf(metric);
+  if (!isFlat(metric, values)) return { metric: metric.id, flat: false };
+  const absent = absenceOf(metric, traits);
+  if (absent) expect(absent).toMatch(/^.{20,}\.$/);
+  // of one colour: the line says why, and what is offered instead is not of one colour
+  expect(constantReason(metric, traits)).toMatch(/^.{20,}\.$/);
+  const next = nextMetric(metric.id, traits, valuesOf);
+  if (next) expect(isFlat(metricById(next), valuesOf(metricById(next)))).toBe(false);
+  return { metric: metric.id, flat: true };
+}
+
+describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
+  it('says something before and after the merge', async () => {
+    const text = recipeOf(method);
+    const { recipe } = parseRecipe(text);
+    const ids = recipe!.models!.map((m) => m.model);
+    const statistics = await statisticsOf(ids);
+    const traits: RecipeTraits = {
+      method,
+      parameters: methodParameters(recipe!, method),
+      contributors: ids.length,
+      hasBase: method.base !== 'none',
+    };
+    const predicted = predict(statistics.map(prepareStatistics), method, recipeSettings(recipe!, method, 6));
+    const before = check({ ...traits, hasBase: true }, ids, predicted);
+    const { reports } = await mergeInNode(text, samples, folders, undefined, UNPREPARED);
+    const after = check(traits, ids, reports);
+    // where a base is, the merge is seen against it
+    if (traits.hasBase) expect(after.metric).toBe('mergedSparsity');
+    expect(before.metric).not.toBe('cosine');
+  }, 30_000);
+});
+
+it('a metric that a recipe does not have says why', () => {
+  const traits: RecipeTraits = {
+    method: methods.find((m) => m.id === 'task_arithmetic')!,
+    parameters: { lambda: 1 },
+    contributors: 1,
+    hasBase: false,
+  };
+  for (const metric of metrics) {
+    for (const t of [traits, { ...traits, hasBase: true }]) {
+      const why = absenceOf(metric, t);
+      if (why !== null) expect(why).toMatch(/^[A-Z].*\.$/);
+    }
+    expect(absenceOf(metric, traits)).not.toBeNull();
+  }
+});
