@@ -35,10 +35,10 @@ test('the chart is honest before anything is measured, and predicts once the cha
   await offer.click();
   await expect.element(page.getByText(/move a slider and it redraws/)).toBeVisible();
   const down = () => cell('model.layers.3.mlp.down_proj.weight')?.ariaLabel?.replace(/\s/g, ' ');
-  expect(down()).toBe('layer 3, mlp.down_proj, 80.0 % zero');
+  expect(down()).toBe('layer 3, mlp.down_proj, 80.0 % trimmed');
   await page.getByLabelText('density of kitchen, number').fill('0.35');
   await userEvent.keyboard('{Enter}');
-  await waitFor(() => expect(down()).toBe('layer 3, mlp.down_proj, 65.0 % zero'));
+  await waitFor(() => expect(down()).toBe('layer 3, mlp.down_proj, 65.0 % trimmed'));
   expect(studio.store.getState().run).toBeNull();
 });
 
@@ -118,8 +118,8 @@ test('pinned charts stay, and the difference follows the slider', async () => {
   expect(named('Difference')).toBe('layer 3, mlp.down_proj, no difference');
   await page.getByLabelText('density of kitchen, number').fill('0.35');
   await userEvent.keyboard('{Enter}');
-  await waitFor(() => expect(named('B, now')).toBe('layer 3, mlp.down_proj, 65.0 % zero'));
-  expect(named('A, pinned')).toBe('layer 3, mlp.down_proj, 80.0 % zero');
+  await waitFor(() => expect(named('B, now')).toBe('layer 3, mlp.down_proj, 65.0 % trimmed'));
+  expect(named('A, pinned')).toBe('layer 3, mlp.down_proj, 80.0 % trimmed');
   await waitFor(() => expect(named('Difference')).toMatch(/15.0 % against A$/));
   await page.getByRole('button', { name: 'Unpin A' }).click();
   await expect.element(difference).not.toBeInTheDocument();

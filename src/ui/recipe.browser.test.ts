@@ -47,8 +47,8 @@ test('a density drawn over the layers is followed by the predicted chart, point 
   await expect.element(last).toHaveAttribute('aria-valuenow', '0.5');
   expect(recipeOf(studio).models?.[0]?.parameters.density).toEqual([0.2, 0.5]);
   expect(recipeOf(studio).amalgam.gradientEnds).toBe('nearest');
-  await waitFor(() => expect(down(0)).toBe('layer 0, mlp.down_proj, 80.0 % zero'));
-  await waitFor(() => expect(down(5)).toBe('layer 5, mlp.down_proj, 50.0 % zero'));
+  await waitFor(() => expect(down(0)).toBe('layer 0, mlp.down_proj, 80.0 % trimmed'));
+  await waitFor(() => expect(down(5)).toBe('layer 5, mlp.down_proj, 50.0 % trimmed'));
   await userEvent.keyboard('{ArrowLeft}');
   expect((document.activeElement as HTMLElement).dataset.point).toBe('0');
 });
@@ -90,7 +90,7 @@ test('a group of modules switched off is left out of plan and chart', async () =
   await page.getByText('MLP', { exact: true }).click();
   await page.getByRole('switch', { name: 'Merge mlp.down_proj' }).click();
   expect(recipeOf(studio).amalgam.exclude).toEqual(['mlp.gate_proj', 'mlp.up_proj']);
-  await waitFor(() => expect(down(3)).toBe('layer 3, mlp.down_proj, 80.0 % zero'));
+  await waitFor(() => expect(down(3)).toBe('layer 3, mlp.down_proj, 80.0 % trimmed'));
 });
 
 test('a pattern of one’s own is added and taken away', async () => {
@@ -99,7 +99,7 @@ test('a pattern of one’s own is added and taken away', async () => {
   await userEvent.keyboard('{Enter}');
   expect(recipeOf(studio).amalgam.exclude).toEqual(['layers.0.']);
   await waitFor(() => expect(down(0)).toBe('layer 0, mlp.down_proj, copied unchanged'));
-  expect(down(1)).toBe('layer 1, mlp.down_proj, 80.0 % zero');
+  expect(down(1)).toBe('layer 1, mlp.down_proj, 80.0 % trimmed');
   await page.getByRole('button', { name: 'Remove the pattern layers.0.' }).click();
   expect(recipeOf(studio).amalgam.exclude).toBeUndefined();
 });

@@ -47,7 +47,7 @@ test('a first-time visitor is one click from a merge, and sees it fill in', asyn
   await expect.element(page.getByText(/Merged in/)).toBeVisible();
   expect(cells().some((c) => c.dataset.state === 'pending')).toBe(false);
   const down = cell('model.layers.3.mlp.down_proj.weight')?.ariaLabel?.replace(/\s/g, ' ');
-  expect(down).toBe('layer 3, mlp.down_proj, 80.0 % zero');
+  expect(down).toBe('layer 3, mlp.down_proj, 80.0 % trimmed');
   expect(studio.store.getState().run?.report?.tensors).toHaveLength(56);
   await page.getByRole('button', { name: 'Get the files' }).click();
   await expect.element(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();

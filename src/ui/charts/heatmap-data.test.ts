@@ -89,9 +89,9 @@ describe('the values', () => {
   test('cells say what they are', () => {
     const data = heatmap(grid, reports, sparsity, ['a']);
     const [up, down] = data.rows[0]!.cells;
-    expect(plain(cellText(down!, sparsity))).toBe('layer 12, mlp.down_proj, 80.1 % zero');
+    expect(plain(cellText(down!, sparsity))).toBe('layer 12, mlp.down_proj, 80.1 % trimmed');
     expect(cellText(up!, sparsity)).toBe('layer 12, mlp.up_proj, not measured yet');
-    expect(plain(cellText(data.loose[0]!, sparsity))).toBe('norm, 50.0 % zero');
+    expect(plain(cellText(data.loose[0]!, sparsity))).toBe('norm, 50.0 % trimmed');
     const other = heatmap(grid, reports, sparsity, ['b']).rows[0]!.cells[1]!;
     expect(cellText(other, sparsity)).toBe('layer 12, mlp.down_proj, not changed by this model');
   });

@@ -78,7 +78,7 @@ describe('charts as SVG', () => {
   const svg = heatmapSvg([set as ChartSet]);
 
   test('every cell has its colour and its value in words', () => {
-    expect(svg.replace(/\s/g, ' ')).toContain('layer 0, mlp.up_proj, 80.0 % zero');
+    expect(svg.replace(/\s/g, ' ')).toContain('layer 0, mlp.up_proj, 80.0 % trimmed');
     expect(svg).toContain(set!.scale.color(0.8));
     expect(svg).toContain(set!.scale.color(0.5));
     expect([...svg.matchAll(/<title>/g)]).toHaveLength(6);
