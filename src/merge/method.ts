@@ -1,10 +1,10 @@
 import type { Kernel } from '../backend/kernel';
 import type { ResolvedParameters } from './plan/plan';
-
-export type { ResolvedParameters };
 import type { Products } from './tensor/products';
 import type { SlotForm } from './tensor/tensor-task';
 import type { VectorGroups } from './tensor/vector-groups';
+
+export type { ResolvedParameters };
 
 /**
  * A merge method is one file in `methods/` that exports one literal of this shape, and one line in `methods/index.ts`.

@@ -1,7 +1,8 @@
 import mergeCountsWgsl from '../../../shaders/merge-counts.wgsl?raw';
 import { exact } from '../exact';
-import { defineKernel } from '../kernel';
+import { BLOCK, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
+import { DTYPE_CODE } from './decode';
 import { packWords } from './encode';
 import { pairCount } from './gram';
 
@@ -23,6 +24,23 @@ export const mergeCounts = defineKernel({
     dtype: 'u32',
   },
   buffers: { values: 'read', coefficients: 'read', packed: 'read', counts: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { stride, models, election, zero_negative, dtype } = s.params;
+    k.mergeCounts(
+      s.at('values') + s.begin * 4,
+      stride * 4,
+      models,
+      s.n,
+      s.at('coefficients'),
+      election,
+      zero_negative,
+      s.at('packed') + s.begin * (dtype === DTYPE_CODE.F32 ? 4 : 2),
+      dtype,
+      s.at('counts'),
+      SCRATCH,
+    );
+  },
   cpu({ params, f32, u32 }) {
     const { elements, stride, models: n, election, zero_negative, dtype } = params;
     const values = f32('values');
