@@ -11,14 +11,13 @@ import { absoluteSum } from './absolute-sum';
 import { COMBINE_STATS, combine } from './combine';
 import { countEqual } from './count-equal';
 import { DTYPE_CODE, decode, inputWords } from './decode';
-import { encode, packGroups, packWords } from './encode';
+import { encode, packGroups } from './encode';
 import { gram, pairCount } from './gram';
 import { COLUMN_ROWS, columnGroups, gramColumns } from './gram-columns';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from './histogram';
 import { expectDeclared, floats, sameOnBoth, words } from './kernels.test.support';
 import { lowRank } from './low-rank';
 import { maskByScore } from './mask-by-score';
-import { mergeCounts, mergeCountWords } from './merge-counts';
 import { moveValues } from './move-values';
 import { RANK_SHIFTS, rankDigit } from './rank-digit';
 import { rowScale } from './row-scale';
@@ -45,7 +44,6 @@ const kernels: Kernel[] = [
   histogram,
   lowRank,
   maskByScore,
-  mergeCounts,
   moveValues,
   rankDigit,
   rowScale,
@@ -312,26 +310,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
         status: 1,
       },
       packGroups(n),
-      n,
-    );
-  });
-
-  it.each([0, 1, 2, 3])('merge counts, election %i', async (election) => {
-    const models = 3;
-    const values = floats((models + 1) * stride, 15);
-    const packed = new Uint32Array(n + 1);
-    packWords(new Uint32Array(values.buffer), n, election % 3, packed);
-    for (let w = 0; w < n / 2; w += 3) packed[w]! ^= 0x80000000;
-    await expectSame(
-      mergeCounts as Kernel,
-      {
-        values,
-        coefficients: floats(2 * models, 14),
-        packed,
-        counts: new Uint32Array(mergeCountWords(models)),
-      },
-      { elements: n, stride, models, election, zero_negative: election % 2, dtype: election % 3 },
-      blocks,
       n,
     );
   });
