@@ -42,8 +42,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let end = min(begin + 4096u, params.elements);
   let n = params.models;
   for (var half = 0u; half < 2u; half++) {
-    var some: array<u32, 16>;
-    var lost: array<u32, 16>;
+    // not every driver clears what a loop declares
+    var some = array<u32, 16>();
+    var lost = array<u32, 16>();
     var still = 0u;
     for (var bit = 0u; bit < 32u; bit++) {
       let e = begin + (half * 32u + bit) * 64u + lane;
