@@ -11,7 +11,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let from_x = x_at(index);
   let n = f32(params.width4) * 4.0;
   var mean = 0.0;
-  if (params.kind == 2u) {
+  if (params.kind >= 2u) {
     var sum = vec4<f32>();
     for (var i = 0u; i < params.width4; i++) { sum += x[from_x + i]; }
     mean = sum_of(sum) / n;

@@ -20,7 +20,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let from_x = x_at(min(index, params.rows * params.groups - 1u));
   let n = f32(params.width4) * 4.0;
   var mean = 0.0;
-  if (params.kind == 2u) {
+  if (params.kind >= 2u) {
     var sum = vec4<f32>();
     for (var i = lane; i < params.width4; i += 64u) { sum += x[from_x + i]; }
     mean = total(lane, sum_of(sum)) / n;

@@ -1,8 +1,8 @@
-// Takes the heads of a projection out of its rows, rotates the first 2 · half dimensions of each (rotary embedding, in
-// halves: (a, b) ↦ (a·cos − b·sin, b·cos + a·sin)), and puts them where attention reads them.
+// Takes the heads of a projection out of its rows, rotates the first 2 · half dimensions of each (rotary embedding:
+// (a, b) ↦ (a·cos − b·sin, b·cos + a·sin) in halves, or in neighbors where `adjacent`), and puts them where they are read.
 // places[2r] is the row of y that row r goes to, places[2r + 1] its position. half = 0 only copies.
-// Shapes: x [rows, x_stride], head h at x_begin + h · head_stride; angles [positions, 2·half], cosines then sines;
-// y [·, heads · head_dim]. All f32.
+// Shapes: x [rows, x_stride], head h at x_begin + ⌊h / group⌋ · group_stride + (h mod group) · head_stride; angles
+// [positions, 2·half], cosines then sines; y [·, y_stride], head h at y_begin + h · y_dim. All f32.
 // Tolerance: 2e-7 of the largest value.
 
 struct Params {
@@ -14,6 +14,12 @@ struct Params {
   x_begin: u32,
   x_stride: u32,
   head_stride: u32,
+  group: u32,
+  group_stride: u32,
+  adjacent: u32,
+  y_begin: u32,
+  y_dim: u32,
+  y_stride: u32,
   keep_rows: u32,
 }
 
@@ -32,15 +38,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let table = places[2u * row + 1u] * 2u * params.half;
   for (var e = lane; e < width; e += 64u) {
     let i = e % params.head_dim;
-    let at = params.x_begin + row * params.x_stride + (e / params.head_dim) * params.head_stride + i;
+    let head = e / params.head_dim;
+    let at = params.x_begin + row * params.x_stride + (head / params.group) * params.group_stride
+      + (head % params.group) * params.head_stride + i;
     var value = x[at];
-    if (i < params.half) {
-      value = value * angles[table + i] - x[at + params.half] * angles[table + params.half + i];
-    } else if (i < 2u * params.half) {
-      let pair = i - params.half;
-      value = value * angles[table + pair] + x[at - params.half] * angles[table + params.half + pair];
+    if (i < 2u * params.half) {
+      // which pair, and whether this is its second
+      let pair = select(i % max(params.half, 1u), i / 2u, params.adjacent == 1u);
+      let second = select(i >= params.half, i % 2u == 1u, params.adjacent == 1u);
+      let step = select(params.half, 1u, params.adjacent == 1u);
+      let cosine = angles[table + pair];
+      let sine = angles[table + params.half + pair];
+      if (second) { value = value * cosine + x[at - step] * sine; }
+      else { value = value * cosine - x[at + step] * sine; }
     }
-    y[target_row * width + e] = value;
+    y[target_row * params.y_stride + params.y_begin + head * params.y_dim + i] = value;
   }
   if (lane == 0u) { stamp(1u); }
 }

@@ -32,7 +32,7 @@ fn y_at(index: u32) -> u32 {
 }
 
 fn normed(value: vec4<f32>, mean: f32, inverse: f32, i: u32) -> vec4<f32> {
-  let shift = select(0.0, 1.0, params.kind == 1u);
+  let shift = f32(params.kind & 1u);
   let scaled = (value - mean) * inverse * (weight[i] + shift);
   if (params.biased == 1u) { return scaled + bias[i]; }
   return scaled;

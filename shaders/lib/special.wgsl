@@ -26,3 +26,19 @@ fn sigmoid_f32(x: f32) -> f32 {
   let e = exp(-abs(x));
   return select(e, 1.0, x >= 0.0) / (1.0 + e);
 }
+
+// e^x − 1 for x ≤ 0: its series near 0, where the difference would cancel.
+fn expm1_f32(x: f32) -> f32 {
+  if (x < -0.35) { return exp(x) - 1.0; }
+  return x * (1.0 + x * (0.5 + x * (0.16666667 + x * (0.041666667 + x * (0.0083333333 + x * 0.0013888889)))));
+}
+
+// ln(1 + e^x), whatever the size of x.
+fn softplus_f32(x: f32) -> f32 {
+  let e = exp(-abs(x));
+  // ln(1 + e) = 2 artanh(e / (2 + e))
+  let z = e / (2.0 + e);
+  let q = z * z;
+  let small = 2.0 * z * (1.0 + q * (0.33333333 + q * (0.2 + q * (0.14285714 + q * (0.11111111 + q * 0.09090909)))));
+  return max(x, 0.0) + select(small, log(1.0 + e), e > 0.5);
+}

@@ -5,6 +5,7 @@ import { AUTO } from '../merge/plan/parameters';
 import type { Plan } from '../merge/plan/plan';
 import { wantsLambda } from '../merge/plan/with-lambda';
 import type { Architecture } from '../models/architecture';
+import { linearSites } from '../models/claim';
 import type { ImportanceReport } from '../reports/importance';
 import type { PlanProblem } from '../reports/plan';
 import { type CalibrationSize, SELF, TOKENS_PER_INPUT } from './calibration';
@@ -83,8 +84,7 @@ export async function aheadProblems(plan: Plan, facts: AheadFacts): Promise<Plan
 export function aheadBytes(architecture: Architecture, { size, texts }: CalibrationChoice): number {
   const { hidden, blocks } = architecture;
   const rows = size.windows * size.length;
-  const widths = blocks.map((block) => block.mlp.output.inputs);
-  const widest = Math.max(hidden, ...widths);
+  const widest = Math.max(hidden, ...blocks.flatMap(linearSites).map(({ inputs }) => inputs));
   const models = Math.max(1, texts.size);
   const layer = 4 * hidden * (4 * hidden + 3 * widest);
   const grams = 4 * (3 * hidden ** 2 + widest ** 2);

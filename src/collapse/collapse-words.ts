@@ -1,6 +1,6 @@
 /** What a collapse is and what it cost, in sentences: for the card, the report and the terminal. */
 
-import type { Architecture } from '../models/architecture';
+import { type Architecture, partOf } from '../models/architecture';
 import type {
   CollapsedLayer,
   CollapseParts,
@@ -101,8 +101,10 @@ export function collapseNotes(
       `config.json now says ${spelledOut.join(' and ')}: in a ${modelType} the kind of a layer followed from its index. Programs that know only the old rule run this model wrongly.`,
     );
   }
-  const kind = (layer: number) =>
-    JSON.stringify([blocks[layer]!.attention.window, blocks[layer]!.attention.rope]);
+  const kind = (layer: number) => {
+    const attention = partOf(blocks[layer]!, 'attention');
+    return JSON.stringify([attention?.window, attention?.rope]);
+  };
   const mixed = stack.flatMap((layer, index) =>
     layer.attention.some((t) => kind(t.layer) !== kind(layer.origin)) ? [index] : [],
   );

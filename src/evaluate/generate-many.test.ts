@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Runner } from '../forward/runner';
+import { partOf } from '../models/architecture';
 import { generateMany, sequencesAtOnce } from './generate-many';
 import { openSample, sampleTokenizer } from './sample.test.fixture';
 
@@ -44,7 +45,7 @@ describe('many sequences at once', { timeout: 60_000 }, () => {
 
   it('are as many at once as their keys fit the engine', () => {
     const runner = openSample('base');
-    const { attention } = runner.architecture.blocks[0]!;
+    const attention = partOf(runner.architecture.blocks[0]!, 'attention')!;
     const layer = 4 * 100 * attention.keyValueHeads * attention.headDim;
     const small: Runner = { ...runner, engine: { ...runner.engine, maxBufferBytes: 3.5 * layer } };
     expect(sequencesAtOnce(small, 100)).toBe(3);

@@ -1,5 +1,6 @@
 /** Many sequences sampled from one model: the text that a model writes by itself. */
 import { AmalgamError } from '../errors';
+import { sequenceBytes } from '../forward/kv-cache';
 import type { Runner } from '../forward/runner';
 import { generate } from './generate';
 
@@ -75,12 +76,10 @@ export async function generateMany(runner: Runner, options: GenerateManyOptions)
 
 /** Sequences of `length` tokens whose keys and values fit into 512 MiB and the engine's buffers, 256 at most. */
 export function sequencesAtOnce({ architecture, engine }: Runner, length: number): number {
-  const widths = architecture.blocks.map(({ attention }) => attention.keyValueHeads * attention.headDim);
-  const sequenceBytes = 2 * 4 * length * widths.reduce((a, b) => a + b, 0);
-  const layerBytes = 4 * length * Math.max(...widths);
+  const { all, largest } = sequenceBytes(architecture, length);
   const fitting = Math.min(
-    CACHE_BYTES / sequenceBytes,
-    engine.maxBufferBytes / layerBytes,
+    CACHE_BYTES / all,
+    engine.maxBufferBytes / largest,
     LOGITS_BYTES / (4 * architecture.vocab),
   );
   return Math.max(1, Math.min(MOST, Math.floor(fitting)));

@@ -36,6 +36,8 @@ export interface Chunk {
   places: Uint32Array<ArrayBuffer>;
   /** Rows in fours that share a sequence: shaders/lib/attention.wgsl. */
   groups: Uint32Array<ArrayBuffer>;
+  /** Pieces for what runs along a sequence: shaders/causal-conv.wgsl. */
+  runs: Uint32Array<ArrayBuffer>;
   /** True when its sequences are longer than the model's original positions (longrope). */
   long: boolean;
   /** Rows of keys and values that the chunk uses when there is no cache. */
@@ -90,12 +92,15 @@ function makeChunk(
   const positions = new Uint32Array(rows);
   const places = new Uint32Array(2 * rows);
   const groups: number[] = [];
+  const runs: number[] = [];
   const longest = Math.max(...pieces.map((p) => sequences[p.sequence]!.ids.length));
   const slotRows = capacity ?? longest;
   for (const [i, { sequence, row, begin, count }] of pieces.entries()) {
     const { ids: all, start = 0, slot = 0 } = sequences[sequence]!;
     // without a cache the pieces of a chunk lie one after the other; a long sequence has the keys for itself
-    const base = (capacity === undefined ? (shared ? i : 0) : slot) * slotRows;
+    const place = capacity === undefined ? (shared ? i : 0) : slot;
+    const base = place * slotRows;
+    runs.push(row, count, place, start + begin === 0 ? 1 : 0);
     for (let r = 0; r < count; r++) {
       ids[row + r] = all[begin + r]!;
       positions[row + r] = start + begin + r;
@@ -112,6 +117,7 @@ function makeChunk(
     positions,
     places,
     groups: Uint32Array.from(groups),
+    runs: Uint32Array.from(runs),
     keyRows: (shared ? pieces.length : 1) * longest,
   };
 }

@@ -3,7 +3,7 @@ import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
-import type { Linear } from '../models/architecture';
+import type { Linear, Vector } from '../models/architecture';
 import type { Queue } from './queue';
 import type { LowRankUpdate, StoredWeight, WeightSource } from './weight-source';
 
@@ -17,6 +17,8 @@ export interface DeviceLinear {
   inputs: number;
   outputs: number;
   dtype: WeightDtype;
+  /** Factor of its outputs; the bias has it already. */
+  scale: number;
   /** Whole output rows [first, first + outputs). */
   tiles: DeviceTile[];
   lowRank?: DeviceLowRank;
@@ -47,6 +49,9 @@ export interface WeightReader {
   tile(linear: Linear, first: number, outputs: number, signal?: AbortSignal): Promise<DeviceTile>;
   /** A whole tensor as f32. */
   vector(name: string, signal?: AbortSignal): Promise<BackendBuffer>;
+  /** The values of a vector, as they are used. */
+  values(vector: Vector, signal?: AbortSignal): Promise<Float32Array<ArrayBuffer>>;
+  upload(values: Float32Array<ArrayBuffer>, label: string): BackendBuffer;
   free(linear: DeviceLinear): void;
 }
 
@@ -85,7 +90,7 @@ export function createWeightReader(
     const weights = queue.allocate(outputs * rowBytes, name);
     try {
       if (linear.storage === 'out_in') {
-        const begin = first * rowBytes;
+        const begin = (first + (linear.stack?.index ?? 0) * linear.outputs) * rowBytes;
         const end = begin + outputs * rowBytes;
         for (let at = begin; at < end; at += READ_BYTES) {
           const bytes = await source.read(name, at, Math.min(at + READ_BYTES, end), signal);
@@ -103,7 +108,7 @@ export function createWeightReader(
 
   /** Rows of outputs out of a weight stored [inputs, outputs]. */
   const transposed = async (
-    { weight, inputs, outputs: stride }: Linear,
+    { weight, inputs, outputs: stride, stack }: Linear,
     width: 2 | 4,
     first: number,
     outputs: number,
@@ -114,7 +119,13 @@ export function createWeightReader(
     const rows = Math.max(1, Math.floor(READ_BYTES / (stride * width)));
     for (let row = 0; row < inputs; row += rows) {
       const end = Math.min(row + rows, inputs);
-      const bytes = await source.read(name, row * stride * width, end * stride * width, signal);
+      const skipped = (stack?.index ?? 0) * inputs;
+      const bytes = await source.read(
+        name,
+        (skipped + row) * stride * width,
+        (skipped + end) * stride * width,
+        signal,
+      );
       const values = width === 4 ? new Uint32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
       for (let r = row; r < end; r++) {
         const from = (r - row) * stride + first;
@@ -145,6 +156,7 @@ export function createWeightReader(
         inputs: linear.inputs,
         outputs: linear.outputs,
         dtype: weight.dtype,
+        scale: linear.scale ?? 1,
         tiles: [],
       };
       try {
@@ -152,7 +164,9 @@ export function createWeightReader(
           device.tiles.push(await tile(linear, first, outputs, signal));
         }
         if (linear.bias !== undefined) {
-          const bias = await floats(linear.bias, signal);
+          const all = await floats(linear.bias, signal);
+          const begin = (linear.stack?.index ?? 0) * linear.outputs;
+          const bias = all.slice(begin, begin + linear.outputs).map((v) => v * device.scale);
           for (const t of device.tiles)
             t.bias = upload(bias.slice(t.first, t.first + t.outputs), linear.bias);
         }
@@ -166,6 +180,24 @@ export function createWeightReader(
     },
     async vector(name, signal) {
       return upload(await floats(name, signal), name);
+    },
+    upload,
+    async values({ tensors }, signal) {
+      const parts: Float32Array[] = [];
+      for (const part of tensors) {
+        if ('fill' in part) parts.push(new Float32Array(part.count).fill(part.fill));
+        else {
+          const read = await floats(part.name, signal);
+          parts.push(part.as === 'decay' ? read.map((v) => -Math.exp(v)) : read);
+        }
+      }
+      const whole = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
+      let at = 0;
+      for (const part of parts) {
+        whole.set(part, at);
+        at += part.length;
+      }
+      return whole;
     },
   };
 }

@@ -80,7 +80,7 @@ describe('the stream behind the final norm', () => {
       },
     });
     const { stream, normed } = seen;
-    const weight = final.norm && values(golden.weights.get(final.norm.weight)!);
+    const weight = final.norm && values(golden.weights.get(String(final.norm.weight))!);
     for (let r = 0; r < golden.ids.length; r++) {
       const row = stream!.subarray(r * hidden, (r + 1) * hidden);
       const square = row.reduce((sum, x) => sum + x * x, 0) / hidden;

@@ -83,8 +83,18 @@ export function openHeadPass(
   const slice = async (tile: HeadTile, first: number, columns: number) => {
     const y = { buffer: workspace.take('logits', n * columns * 4), stride: columns };
     const { dtype } = model.reader.stored(final.head).weight;
+    const column = tile.first + first;
+    const bias = outer.headBias && workspace.take('logit bias', columns * 4);
+    if (bias) queue.write(bias, 0, outer.headBias!.subarray(column, column + columns));
     op.product(
-      { buffer: tile.weights, dtype, inputs: embedding.width, first, outputs: columns },
+      {
+        buffer: tile.weights,
+        dtype,
+        inputs: embedding.width,
+        first,
+        outputs: columns,
+        ...(bias && { bias }),
+      },
       rows!,
       y,
       n,
@@ -98,7 +108,6 @@ export function openHeadPass(
         elements,
       });
     }
-    const column = tile.first + first;
     if (output === 'logits') {
       const [bytes] = await queue.read([{ buffer: y.buffer, byteLength: n * columns * 4 }]);
       const values = new Float32Array(bytes!.buffer);

@@ -1,30 +1,48 @@
-/** Keys and values of earlier tokens, kept on the device between sweeps. */
+/** Keys, values and states of earlier tokens, kept on the device between sweeps. */
 import type { BackendBuffer } from '../backend/backend';
 import { gatherRows } from '../backend/kernels/gather-rows';
 import { placeHeads } from '../backend/kernels/place-heads';
 import { AmalgamError } from '../errors';
 import type { Architecture } from '../models/architecture';
+import { blockStates } from './parts/kinds';
 import type { Queue } from './queue';
 
+/** What is kept of earlier tokens: keys and values of every position, and the states of what runs along a sequence. */
 export interface KvCache {
   readonly slots: number;
   /** Positions of a slot. */
   readonly capacity: number;
   readonly byteLength: number;
-  /** Per block: [slots · capacity, width] f32 each, width = keyValueHeads · headDim. */
-  readonly layers: readonly CachedLayer[];
+  /** Per block, by name. */
+  readonly layers: readonly ReadonlyMap<string, CachedState>[];
   /**
-   * Copies the first `positions` of a slot into other slots: what begins alike is run once.
+   * Copies what is kept of the first `positions` of a slot into other slots: what begins alike is run once.
    * @throws what `Queue.breathe` throws
    */
   copy(from: number, to: readonly number[], positions: number): Promise<void>;
   close(): void;
 }
 
-export interface CachedLayer {
-  keys: BackendBuffer;
-  values: BackendBuffer;
+/** [slots · rows, width] f32. */
+export interface CachedState {
+  buffer: BackendBuffer;
   width: number;
+  /** Rows of a slot: one a position, or one. */
+  rows: number;
+}
+
+/** f32 elements of the widest row that is kept of a position. */
+export function widestState({ blocks }: Architecture): number {
+  const states = blocks.flatMap(blockStates);
+  return Math.max(0, ...states.map(({ per, width }) => (per === 'position' ? width : 0)));
+}
+
+/** Bytes that a sequence of so many positions takes: of all blocks, and of the largest buffer. */
+export function sequenceBytes({ blocks }: Architecture, positions: number): { all: number; largest: number } {
+  const bytes = blocks
+    .flatMap(blockStates)
+    .map(({ per, width }) => 4 * width * (per === 'position' ? positions : 1));
+  return { all: bytes.reduce((a, b) => a + b, 0), largest: Math.max(0, ...bytes) };
 }
 
 /**
@@ -37,30 +55,27 @@ export function createKvCache(
   slots: number,
   capacity: number,
 ): KvCache {
-  const widths = architecture.blocks.map(({ attention }) => attention.keyValueHeads * attention.headDim);
-  const bytes = (width: number) => slots * capacity * width * 4;
-  const largest = bytes(Math.max(...widths));
-  if (largest > queue.engine.maxBufferBytes) {
+  const { all, largest } = sequenceBytes(architecture, capacity);
+  if (slots * largest > queue.engine.maxBufferBytes) {
     throw new AmalgamError(
       'ContextTooLong',
-      `The keys of ${slots} × ${capacity} tokens take ${largest} bytes a layer; ${queue.engine.adapter} allows ${queue.engine.maxBufferBytes}.`,
+      `The keys of ${slots} × ${capacity} tokens take ${slots * largest} bytes a layer; ${queue.engine.adapter} allows ${queue.engine.maxBufferBytes}.`,
       'Generate fewer sequences at once, or shorter ones.',
     );
   }
-  const layers: CachedLayer[] = [];
+  const layers: Map<string, CachedState>[] = [];
   const close = () => {
-    for (const { keys, values } of layers.splice(0)) {
-      queue.free(keys);
-      queue.free(values);
-    }
+    for (const { buffer } of layers.splice(0).flatMap((layer) => [...layer.values()])) queue.free(buffer);
   };
   try {
-    for (const [i, width] of widths.entries()) {
-      layers.push({
-        keys: queue.allocate(bytes(width), `keys of layer ${i}`),
-        values: queue.allocate(bytes(width), `values of layer ${i}`),
-        width,
-      });
+    for (const block of architecture.blocks) {
+      const layer = new Map<string, CachedState>();
+      layers.push(layer);
+      for (const { name, per, width } of blockStates(block)) {
+        const rows = per === 'position' ? capacity : 1;
+        const buffer = queue.allocate(slots * rows * width * 4, `${name} of layer ${block.index}`);
+        layer.set(name, { buffer, width, rows });
+      }
     }
   } catch (error) {
     close();
@@ -69,69 +84,74 @@ export function createKvCache(
   return {
     slots,
     capacity,
-    byteLength: 2 * widths.reduce((sum, width) => sum + bytes(width), 0),
+    byteLength: slots * all,
     layers,
-    copy: (from, to, positions) => copySlot(queue, layers, capacity, from, to, positions),
+    async copy(from, to, positions) {
+      for (const state of layers.flatMap((layer) => [...layer.values()])) {
+        await copyRows(queue, state, from, to, Math.min(positions, state.rows));
+      }
+    },
     close,
   };
 }
 
 /** A kernel cannot read and write one buffer, so rows go by way of another. */
-async function copySlot(
+async function copyRows(
   queue: Queue,
-  layers: readonly CachedLayer[],
-  capacity: number,
+  { buffer, width, rows: slotRows }: CachedState,
   from: number,
   to: readonly number[],
-  positions: number,
+  count: number,
 ): Promise<void> {
   const upload = (words: number[], label: string) => {
-    const buffer = queue.allocate(words.length * 4, label);
-    queue.write(buffer, 0, Uint32Array.from(words));
-    return buffer;
+    const made = queue.allocate(words.length * 4, label);
+    queue.write(made, 0, Uint32Array.from(words));
+    return made;
   };
-  const each = Array.from({ length: positions }, (_, p) => p);
-  const rows = queue.allocate(positions * Math.max(...layers.map((l) => l.width)) * 4, 'rows to copy');
+  const each = Array.from({ length: count }, (_, p) => p);
+  const rows = queue.allocate(count * width * 4, 'rows to copy');
   const picks = upload(
-    each.map((p) => from * capacity + p),
+    each.map((p) => from * slotRows + p),
     'rows of the slot',
   );
   const places = to.map((slot) =>
     upload(
-      each.flatMap((p) => [slot * capacity + p, 0]),
+      each.flatMap((p) => [slot * slotRows + p, 0]),
       'rows of the copy',
     ),
   );
-  const work = { groups: positions, elements: positions };
+  const work = { groups: count, elements: count };
   try {
-    for (const { keys, values, width } of layers) {
-      for (const buffer of [keys, values]) {
-        queue.run(gatherRows, {
-          params: { rows: positions, width },
-          buffers: { x: buffer, picks, y: rows },
-          ...work,
-        });
-        for (const place of places) {
-          queue.run(placeHeads, {
-            params: {
-              rows: positions,
-              heads: 1,
-              head_dim: width,
-              half: 0,
-              x_begin: 0,
-              x_stride: width,
-              head_stride: width,
-              keep_rows: 0,
-            },
-            // without rotation no angle is read
-            buffers: { x: rows, places: place, angles: picks, y: buffer },
-            ...work,
-          });
-          await queue.breathe();
-        }
-      }
+    queue.run(gatherRows, {
+      params: { rows: count, width },
+      buffers: { x: buffer, picks, y: rows },
+      ...work,
+    });
+    for (const place of places) {
+      queue.run(placeHeads, {
+        params: {
+          rows: count,
+          heads: 1,
+          head_dim: width,
+          half: 0,
+          x_begin: 0,
+          x_stride: width,
+          head_stride: width,
+          group: 1,
+          group_stride: 0,
+          adjacent: 0,
+          y_begin: 0,
+          y_dim: width,
+          y_stride: width,
+          keep_rows: 0,
+        },
+        // without rotation no angle is read
+        buffers: { x: rows, places: place, angles: picks, y: buffer },
+        ...work,
+      });
+      await queue.breathe();
     }
   } finally {
-    for (const buffer of [rows, picks, ...places]) queue.free(buffer);
+    for (const made of [rows, picks, ...places]) queue.free(made);
   }
 }

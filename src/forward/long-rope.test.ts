@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { generate } from '../evaluate/generate';
 import { argmax, GREEDY } from '../evaluate/sampler';
+import { partOf } from '../models/architecture';
 import { inverseFrequencies, ropeTables } from '../models/rope';
 import { deviation, goldenWeights, loadGolden } from './golden.test.fixture';
 import { runOracle } from './oracle';
@@ -13,7 +14,8 @@ import { sourceOf, TIGHT } from './runner.test.cases';
 const golden = await loadGolden('llama', async (path) => new Uint8Array(readFileSync(path)));
 const plain = readFileSync(LLAMA_CONFIG, 'utf8');
 const withRope = (rope: object, more: object = {}) => withRopeOf(plain, rope, more);
-const ropeOf = (rope: object, more: object = {}) => withRope(rope, more).blocks[0]!.attention.rope!;
+const ropeOf = (rope: object, more: object = {}) =>
+  partOf(withRope(rope, more).blocks[0]!, 'attention')!.rope!;
 
 describe('yarn', () => {
   it('blends by how often a pair turns within the original positions: worked out by hand', () => {

@@ -4,7 +4,18 @@
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { Activation, Architecture, Attention, Block, Linear, Norm } from '../models/architecture';
+import {
+  type Activation,
+  type Architecture,
+  type Attention,
+  type Block,
+  type Branch,
+  type Linear,
+  type Mlp,
+  type Norm,
+  partOf,
+  type Step,
+} from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
 import { deviation, GOLDEN_NAMES, goldenWeights, loadGolden, values } from './golden.test.fixture';
 import { type OracleFaults, runOracle, type Weights } from './oracle';
@@ -19,18 +30,20 @@ const blocks = (f: (b: Block, i: number) => Block) => (a: Architecture) => ({
   ...a,
   blocks: a.blocks.map(f),
 });
-const attentions = (f: (x: Attention, i: number) => Attention) =>
-  blocks((b, i) => ({ ...b, attention: f(b.attention, i) }));
-const linears = (f: (l: Linear) => Linear) =>
-  blocks((b) => ({
+const branches = (f: (b: Branch, i: number) => Branch) =>
+  blocks((b, i) => ({
     ...b,
-    attention: {
-      ...b.attention,
-      projections: b.attention.projections.map(f),
-      output: f(b.attention.output),
-    },
-    mlp: { ...b.mlp, projections: b.mlp.projections.map(f), output: f(b.mlp.output) },
+    steps: b.steps.map((s) => ({ ...s, branches: s.branches.map((branch) => f(branch, i)) })),
   }));
+const attentions = (f: (x: Attention, i: number) => Attention) =>
+  branches((b, i) => (b.part.kind === 'attention' ? { ...b, part: f(b.part, i) } : b));
+const mlps = (f: (x: Mlp) => Mlp) => branches((b) => (b.part.kind === 'mlp' ? { ...b, part: f(b.part) } : b));
+const linears = (f: (l: Linear) => Linear) =>
+  branches((b) => ({
+    ...b,
+    part: { ...b.part, projections: b.part.projections.map(f), output: f(b.part.output) } as Branch['part'],
+  }));
+const attentionOf = (b: Block) => partOf(b, 'attention')!;
 /** Every norm of the architecture, wherever it stands. */
 const norms = (f: (n: Norm) => Norm) => (a: Architecture) => {
   const walk = (value: unknown): unknown => {
@@ -46,7 +59,7 @@ const without =
   <T extends object>(object: T): T =>
     Object.fromEntries(Object.entries(object).filter(([k]) => !keys.includes(k as K))) as T;
 
-const OTHER_ACTIVATION: Record<Activation, Activation> = {
+const OTHER_ACTIVATION: Partial<Record<Activation, Activation>> = {
   silu: 'gelu_tanh',
   relu: 'gelu_tanh',
   gelu_erf: 'gelu_tanh',
@@ -56,17 +69,17 @@ const OTHER_ACTIVATION: Record<Activation, Activation> = {
 
 const MISTAKES: Record<string, Mistake> = {
   act_swap: {
-    change: blocks((b) => ({ ...b, mlp: { ...b.mlp, activation: OTHER_ACTIVATION[b.mlp.activation] } })),
+    change: mlps((x) => ({ ...x, activation: OTHER_ACTIVATION[x.activation]! })),
   },
   'eps_1e-6': { change: norms((n) => ({ ...n, epsilon: 1e-6 })) },
   norm_flip: { change: norms((n) => ({ ...n, kind: n.kind === 'rms' ? 'rms_plus_one' : 'rms' })) },
   no_norm_bias: { change: norms(without('bias')) },
   no_bias: { change: linears(without('bias')) },
   gate_up_swap: {
-    change: blocks((b) => ({ ...b, mlp: { ...b.mlp, projections: b.mlp.projections.toReversed() } })),
+    change: mlps((x) => ({ ...x, projections: x.projections.toReversed() })),
     // where gate and up are one tensor, its halves
     weights: (w, a) => (name) => {
-      const { projections } = a.blocks[0]!.mlp;
+      const { projections } = partOf(a.blocks[0]!, 'mlp')!;
       const values = w(name);
       if (projections.length === 2 || !name.includes('gate_up')) return values;
       const swapped = values.slice(values.length / 2);
@@ -105,7 +118,7 @@ const MISTAKES: Record<string, Mistake> = {
   theta_swap: {
     change: (a) => {
       const theta = (local: boolean) =>
-        a.blocks.find((b) => (b.attention.window !== undefined) === local)!.attention.rope!.theta;
+        attentionOf(a.blocks.find((b) => (attentionOf(b).window !== undefined) === local)!).rope!.theta;
       const [local, global] = [theta(true), theta(false)];
       return attentions((x) => ({
         ...x,
@@ -114,7 +127,7 @@ const MISTAKES: Record<string, Mistake> = {
     },
   },
   nope_ignored: {
-    change: (a) => attentions((x) => ({ ...x, rope: a.blocks[0]!.attention.rope! }))(a),
+    change: (a) => attentions((x) => ({ ...x, rope: attentionOf(a.blocks[0]!).rope! }))(a),
   },
   gqa_mod: { faults: { moduloHeads: true } },
   scale_hd: { change: attentions((x) => ({ ...x, scale: x.headDim ** -0.5 })) },
@@ -129,7 +142,7 @@ const MISTAKES: Record<string, Mistake> = {
   window_minus1: { change: attentions((x) => (x.window ? { ...x, window: x.window - 1 } : x)) },
   layer_types_swap: {
     change: (a) => {
-      const window = a.blocks.find((b) => b.attention.window)!.attention.window!;
+      const window = a.blocks.map(attentionOf).find((x) => x.window)!.window!;
       return attentions((x) => (x.window ? without('window')(x) : { ...x, window }))(a);
     },
   },
@@ -142,16 +155,27 @@ const MISTAKES: Record<string, Mistake> = {
       embedding: { ...a.embedding, positions: { ...a.embedding.positions!, offset: 0 } },
     }),
   },
-  no_post_norm: { change: blocks(without('attentionOut', 'mlpOut')) },
-  residual_flip: { change: blocks((b) => ({ ...b, parallel: !b.parallel })) },
+  no_post_norm: { change: branches(without('out')) },
+  residual_flip: {
+    change: blocks((b) => {
+      const all = b.steps.flatMap((step) => step.branches);
+      return {
+        ...b,
+        steps: b.steps.length > 1 ? [{ branches: all }] : all.map((branch) => ({ branches: [branch] })),
+      };
+    }),
+  },
   prenorm_flip: {
-    change: blocks(({ attentionIn, mlpIn, attentionAfter, mlpAfter, ...b }) => ({
+    change: blocks((b) => ({
       ...b,
-      ...(attentionIn && mlpIn && { attentionAfter: attentionIn, mlpAfter: mlpIn }),
-      ...(attentionAfter && mlpAfter && { attentionIn: attentionAfter, mlpIn: mlpAfter }),
+      steps: b.steps.map(({ branches: [branch], after }): Step => {
+        const { in: before, ...rest } = branch!;
+        const flipped = { ...rest, ...(after && { in: after }) };
+        return { branches: [flipped], ...(before && { after: before }) };
+      }),
     })),
   },
-  no_resid_mul: { change: blocks((b) => ({ ...b, residualScale: 1 })) },
+  no_resid_mul: { change: branches((b) => ({ ...b, scale: 1 })) },
   no_logit_scale: { change: (a) => ({ ...a, final: { ...a.final, divisor: 1 } }) },
   alibi_none: { change: attentions(without('alibi')) },
   alibi_naive: {

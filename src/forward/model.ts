@@ -2,10 +2,17 @@
 import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
 import { isWeightDtype, weightBytes } from '../formats/dtype';
-import type { Architecture, Block, Linear, Norm } from '../models/architecture';
-import { claimTensors, expectedTensors, linearSites } from '../models/claim';
+import {
+  type Architecture,
+  type Block,
+  type Linear,
+  type Norm,
+  partOf,
+  type Vector,
+} from '../models/architecture';
+import { claimTensors, expectedTensors, leavesOf } from '../models/claim';
 import { unsupported } from '../models/config-reader';
-import { type BlockWeights, NORM_PLACES } from './block';
+import type { BlockWeights } from './block';
 import {
   createWeightReader,
   cutRows,
@@ -17,7 +24,7 @@ import { createEmbeddingTable, type EmbeddingTable } from './embedding-table';
 import { createLayerStore, type Layer, type LayerStore } from './layer-store';
 import type { DeviceNorm, Operations } from './operations';
 import type { WeightSource } from './weight-source';
-import { rowWidths, type Widths, type Workspace } from './workspace';
+import type { Workspace } from './workspace';
 
 /** Weights outside the blocks and the head: small, loaded once. */
 export interface OuterWeights {
@@ -26,6 +33,8 @@ export interface OuterWeights {
   embeddingNorm?: DeviceNorm;
   finalNorm?: DeviceNorm;
   projectOut?: DeviceLinear;
+  /** Of the logits, on the host. */
+  headBias?: Float32Array<ArrayBuffer>;
 }
 
 /** A tile of the head: rows of logits [first, first + outputs). */
@@ -38,7 +47,6 @@ export interface Model {
   readonly architecture: Architecture;
   readonly operations: Operations;
   readonly workspace: Workspace;
-  readonly widths: Widths;
   readonly reader: WeightReader;
   readonly table: EmbeddingTable;
   readonly outer: OuterWeights;
@@ -105,7 +113,6 @@ export function openModel(
     architecture,
     operations,
     workspace,
-    widths: rowWidths(architecture),
     reader,
     table: createEmbeddingTable({ reader, architecture }),
     outer,
@@ -148,13 +155,17 @@ function checkTensors(
     const { dtype } = source.tensors.get(stored)!;
     if (!isWeightDtype(dtype)) throw unsupported(`${stored} is ${dtype}; only F32, F16 and BF16 can be run.`);
   }
-  const linears = architecture.blocks.flatMap((block) => linearSites(block).flatMap((site) => site.linears));
-  const widths = [...linears.map((l) => l.inputs), architecture.embedding.width, architecture.hidden];
-  const odd = [...widths, ...architecture.blocks.map((b) => b.attention.headDim)].find(
-    (width) => width % 4 !== 0,
-  );
+  const { linears, norms } = leavesOf(architecture.blocks);
+  const widths = [...linears, ...norms.map(({ width }) => ({ inputs: width }))].map(({ inputs }) => inputs);
+  const heads = architecture.blocks.flatMap((block) => partOf(block, 'attention') ?? []);
+  const odd = [
+    ...widths,
+    ...heads.flatMap(({ headDim, valueDim }) => [headDim, valueDim]),
+    architecture.embedding.width,
+    architecture.hidden,
+  ].find((width) => width % 4 !== 0);
   if (odd !== undefined) throw unsupported(`A width of ${odd} is no multiple of 4.`);
-  const adaptable = new Set(linears.map((l) => claimed.get(l.weight)!));
+  const adaptable = new Set(linears.flatMap((l) => (l.stack ? [] : [claimed.get(l.weight)!])));
   for (const name of source.updates?.keys() ?? []) {
     if (adaptable.has(name)) continue;
     throw new AmalgamError(
@@ -166,20 +177,22 @@ function checkTensors(
 }
 
 function blockBytes(block: Block, reader: WeightReader): number {
-  return linearSites(block)
-    .flatMap((site) => site.linears)
-    .reduce((sum, { weight, inputs, outputs }) => {
-      const { name, weight: stored } = reader.stored(weight);
-      const rank = reader.source.updates?.get(name)?.rank ?? 0;
-      return sum + inputs * outputs * weightBytes(stored.dtype) + rank * (inputs + outputs) * 4;
-    }, 0);
+  return leavesOf(block).linears.reduce((sum, { weight, inputs, outputs }) => {
+    const { name, weight: stored } = reader.stored(weight);
+    const rank = reader.source.updates?.get(name)?.rank ?? 0;
+    return sum + inputs * outputs * weightBytes(stored.dtype) + rank * (inputs + outputs) * 4;
+  }, 0);
 }
 
 async function loadNorm(norm: Norm, reader: WeightReader, signal?: AbortSignal): Promise<DeviceNorm> {
-  const weight = await reader.vector(norm.weight, signal);
+  const weight =
+    typeof norm.weight === 'string'
+      ? await reader.vector(norm.weight, signal)
+      : reader.upload(new Float32Array(norm.width).fill(norm.weight), 'norm');
   return { norm, weight, ...(norm.bias !== undefined && { bias: await reader.vector(norm.bias, signal) }) };
 }
 
+/** Every linear map, norm and vector of a block, by the object that names it. */
 async function loadBlock(
   block: Block,
   reader: WeightReader,
@@ -187,53 +200,40 @@ async function loadBlock(
   byteLength: number,
   signal?: AbortSignal,
 ): Promise<BlockWeights> {
-  const linears: DeviceLinear[] = [];
-  const loadedNorms: DeviceNorm[] = [];
+  const linears = new Map<Linear, DeviceLinear>();
+  const norms = new Map<Norm, DeviceNorm>();
+  const vectors = new Map<Vector, { buffer: BackendBuffer; values: Float32Array<ArrayBuffer> }>();
   const close = () => {
-    for (const linear of linears) reader.free(linear);
-    for (const { weight, bias } of loadedNorms) {
-      queue.free(weight);
-      queue.free(bias);
-    }
-  };
-  const linear = async (l: Linear) => {
-    const loaded = await reader.linear(l, signal);
-    linears.push(loaded);
-    return loaded;
-  };
-  const norm = async (n: Norm) => {
-    const loaded = await loadNorm(n, reader, signal);
-    loadedNorms.push(loaded);
-    return loaded;
-  };
-  const all = async (some: readonly Linear[]) => {
-    const loaded: DeviceLinear[] = [];
-    for (const l of some) loaded.push(await linear(l));
-    return loaded;
+    for (const linear of linears.values()) reader.free(linear);
+    for (const norm of norms.values()) freeNorm(norm, queue);
+    for (const { buffer } of vectors.values()) queue.free(buffer);
   };
   try {
-    const { attention, mlp } = block;
-    const norms: BlockWeights['norms'] = {};
-    for (const at of NORM_PLACES) {
-      const n = block[at];
-      if (n) norms[at] = await norm(n);
+    const leaves = leavesOf(block);
+    for (const norm of leaves.norms) norms.set(norm, await loadNorm(norm, reader, signal));
+    for (const linear of leaves.linears) linears.set(linear, await reader.linear(linear, signal));
+    for (const vector of leaves.vectors) {
+      const values = await reader.values(vector, signal);
+      vectors.set(vector, { values, buffer: reader.upload(values, 'vector') });
     }
-    return {
-      block,
-      norms,
-      projections: await all(attention.projections),
-      ...(attention.queryNorm && { queryNorm: await norm(attention.queryNorm) }),
-      ...(attention.keyNorm && { keyNorm: await norm(attention.keyNorm) }),
-      output: await linear(attention.output),
-      up: await all(mlp.projections),
-      down: await linear(mlp.output),
-      byteLength,
-      close,
-    };
   } catch (error) {
     close();
     throw error;
   }
+  return {
+    block,
+    byteLength,
+    close,
+    linear: (linear) => linears.get(linear)!,
+    norm: (norm) => norms.get(norm)!,
+    vector: (vector) => vectors.get(vector)!.buffer,
+    values: (vector) => vectors.get(vector)!.values,
+  };
+}
+
+function freeNorm(norm: DeviceNorm | undefined, queue: Operations['queue']): void {
+  queue.free(norm?.weight);
+  queue.free(norm?.bias);
 }
 
 async function loadOuter(
@@ -246,14 +246,12 @@ async function loadOuter(
   if (embedding.positions) outer.positions ??= await reader.vector(embedding.positions.tensor, signal);
   if (embedding.norm) outer.embeddingNorm ??= await loadNorm(embedding.norm, reader, signal);
   if (final.norm) outer.finalNorm ??= await loadNorm(final.norm, reader, signal);
+  if (final.bias) outer.headBias ??= await reader.values(final.bias, signal);
   if (final.projection) outer.projectOut ??= await reader.linear(final.projection, signal);
 }
 
 function closeOuter(outer: OuterWeights, reader: WeightReader, { queue }: Operations): void {
   for (const linear of [outer.projectIn, outer.projectOut]) if (linear) reader.free(linear);
-  for (const n of [outer.embeddingNorm, outer.finalNorm]) {
-    queue.free(n?.weight);
-    queue.free(n?.bias);
-  }
+  for (const norm of [outer.embeddingNorm, outer.finalNorm]) freeNorm(norm, queue);
   queue.free(outer.positions);
 }

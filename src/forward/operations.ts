@@ -1,12 +1,14 @@
 /** The kernels of the forward pass as operations on rows; each enqueues one or a few dispatches. */
 import type { BackendBuffer } from '../backend/backend';
 import { ACTIVATION_CODE, activate } from '../backend/kernels/activate';
+import { activateRare, RARE_CODE } from '../backend/kernels/activate-rare';
 import { addScaled } from '../backend/kernels/add-scaled';
 import { countNonFinite } from '../backend/kernels/count-non-finite';
+import { gateRows } from '../backend/kernels/gate-rows';
 import { matmul, matmulForm, matmulWork } from '../backend/kernels/matmul';
 import { NORM_CODE, norm, normLine } from '../backend/kernels/norm';
 import type { WeightDtype } from '../formats/dtype';
-import type { Mlp, Norm } from '../models/architecture';
+import type { Activation, Mlp, Norm } from '../models/architecture';
 import type { DeviceLinear } from './device-weights';
 import type { Queue } from './queue';
 
@@ -21,6 +23,16 @@ export interface DeviceNorm {
   norm: Norm;
   weight: BackendBuffer;
   bias?: BackendBuffer;
+}
+
+/** Which column of x belongs to a column of y. */
+export interface GateLayout {
+  begin?: number;
+  group?: number;
+  groupStride?: number;
+  broadcast?: boolean;
+  /** One row of x for all. */
+  oneRow?: boolean;
 }
 
 export interface Operations {
@@ -39,9 +51,17 @@ export interface Operations {
     rows: number,
     scratch: BackendBuffer,
   ): void;
-  /** y = x · (rows [first, first + outputs) of a weight buffer)ᵀ. */
+  /** y = x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias. */
   product(
-    weights: { buffer: BackendBuffer; dtype: WeightDtype; inputs: number; first: number; outputs: number },
+    weights: {
+      buffer: BackendBuffer;
+      dtype: WeightDtype;
+      inputs: number;
+      first: number;
+      outputs: number;
+      /** [outputs] */
+      bias?: BackendBuffer;
+    },
     x: RowBuffer,
     y: RowBuffer,
     rows: number,
@@ -54,12 +74,23 @@ export interface Operations {
     rows: number,
     heads?: { begin: number; groups: number; stride: number },
   ): void;
-  activate(mlp: Mlp, x: RowBuffer, y: RowBuffer, rows: number): void;
+  /** @param xielu αp, αn, β and ε of an xIELU */
+  activate(
+    mlp: Pick<Mlp, 'inner' | 'gated' | 'activation'>,
+    x: RowBuffer,
+    y: RowBuffer,
+    rows: number,
+    xielu?: readonly number[],
+  ): void;
+  /** y ← y · f(x), `width` columns from `begin` of x on; columns come in groups of `group`, `groupStride` apart (one factor each where `broadcast`). */
+  gate(x: RowBuffer, y: RowBuffer, rows: number, width: number, kind: number, at?: GateLayout): void;
   /** y += scale · x over `elements`. */
   add(x: BackendBuffer, y: BackendBuffer, scale: number, elements: number): void;
   /** counts[slot] += NaN and infinite elements of x. */
   countNonFinite(x: BackendBuffer, elements: number, counts: BackendBuffer, slot: number): void;
 }
+
+const isRare = (activation: Activation): activation is keyof typeof RARE_CODE => activation in RARE_CODE;
 
 export function createOperations(queue: Queue): Operations {
   const nothing = queue.allocate(16, 'nothing');
@@ -105,10 +136,11 @@ export function createOperations(queue: Queue): Operations {
     queue,
     nothing,
     linear(layer, x, y, begin, rows, scratch) {
-      const { inputs, dtype, lowRank } = layer;
+      const { inputs, dtype, lowRank, scale: factor } = layer;
       for (const { first, outputs, weights, bias } of layer.tiles) {
         multiply({ buffer: weights, dtype, inputs, first: 0, outputs, ...(bias && { bias }) }, x, y, rows, {
           begin: begin + first,
+          scale: factor,
         });
       }
       if (!lowRank) return;
@@ -123,7 +155,7 @@ export function createOperations(queue: Queue): Operations {
         {
           begin,
           add: true,
-          scale,
+          scale: factor * scale,
         },
       );
     },
@@ -149,16 +181,29 @@ export function createOperations(queue: Queue): Operations {
         elements: all,
       });
     },
-    activate(mlp, x, y, rows) {
-      const elements = rows * mlp.inner;
-      queue.run(activate, {
+    activate({ inner, gated, activation }, x, y, rows, [xp = 0, xn = 0, beta = 0, floor = 0] = []) {
+      const elements = rows * inner;
+      const work = { buffers: { x: x.buffer, y: y.buffer }, groups: Math.ceil(elements / 256), elements };
+      const shape = { rows, inner, x_stride: x.stride, y_stride: y.stride, gated: gated ? 1 : 0 };
+      if (isRare(activation)) {
+        const params = { ...shape, kind: RARE_CODE[activation], xp, xn, beta, floor };
+        queue.run(activateRare, { params, ...work });
+      } else queue.run(activate, { params: { ...shape, kind: ACTIVATION_CODE[activation] }, ...work });
+    },
+    gate(x, y, rows, width, kind, at = {}) {
+      const { begin = 0, group = width, groupStride = 0, broadcast, oneRow } = at;
+      const elements = rows * width;
+      queue.run(gateRows, {
         params: {
           rows,
-          inner: mlp.inner,
-          x_stride: x.stride,
+          width,
+          kind,
+          x_begin: begin,
+          x_stride: oneRow ? 0 : x.stride,
+          group,
+          group_stride: groupStride,
+          unit: broadcast ? 0 : 1,
           y_stride: y.stride,
-          gated: mlp.gated ? 1 : 0,
-          kind: ACTIVATION_CODE[mlp.activation],
         },
         buffers: { x: x.buffer, y: y.buffer },
         groups: Math.ceil(elements / 256),

@@ -1,9 +1,10 @@
 /**
- * The forward pass in f64, written as plainly as it can be: the truth the kernels are tested against. Reads the same
+ * The forward pass of attention and MLP blocks in f64, written as plainly as it can be: the truth the kernels are tested
+ * against. Reads the same
  * `Architecture` as the runner and shares no arithmetic with it but erf. Far too slow for anything but tests.
  */
 import { erf } from '../backend/special';
-import type { Architecture, Attention, Block, Linear, Norm, Rope } from '../models/architecture';
+import type { Architecture, Attention, Block, Linear, Mlp, Norm, Part, Rope } from '../models/architecture';
 import { longAfter, ropeTables } from '../models/rope';
 
 /** A row per position. */
@@ -80,16 +81,13 @@ function runBlock(
   faults: OracleFaults,
 ): Rows {
   const normed = (norm: Norm | undefined, rows: Rows) => (norm ? applyNorm(norm, rows, weights) : rows);
-  const add = (a: Rows, b: Rows) => a.map((row, p) => row.map((v, i) => v + block.residualScale * b[p]![i]!));
-  const attend = (rows: Rows) => {
-    const { attention } = block;
+  const attend = (attention: Attention, rows: Rows) => {
     const projected = sideBySide(attention.projections.map((p) => apply(p, rows)));
     return apply(attention.output, mix(attention, projected, weights, faults));
   };
-  const think = (rows: Rows) => {
-    const { mlp } = block;
+  const think = (mlp: Mlp, rows: Rows) => {
     const projected = sideBySide(mlp.projections.map((p) => apply(p, rows)));
-    const f = activations[mlp.activation];
+    const f = activations[mlp.activation as keyof typeof activations];
     const hidden = projected.map((row) =>
       Float64Array.from({ length: mlp.inner }, (_, i) =>
         mlp.gated ? f(row[i]!) * row[mlp.inner + i]! : f(row[i]!),
@@ -97,10 +95,17 @@ function runBlock(
     );
     return apply(mlp.output, hidden);
   };
-  const attended = add(x, normed(block.attentionOut, attend(normed(block.attentionIn, x))));
-  const between = normed(block.attentionAfter, attended);
-  const thought = normed(block.mlpOut, think(normed(block.mlpIn, block.parallel ? x : between)));
-  return normed(block.mlpAfter, add(between, thought));
+  const run = (part: Part, rows: Rows) =>
+    part.kind === 'attention' ? attend(part, rows) : think(part as Mlp, rows);
+  let stream = x;
+  for (const { branches, after } of block.steps) {
+    const made = branches.map((b) => normed(b.out, run(b.part, normed(b.in, stream))));
+    for (const [k, { scale }] of branches.entries()) {
+      stream = stream.map((row, p) => row.map((v, i) => v + scale * made[k]![p]![i]!));
+    }
+    stream = normed(after, stream);
+  }
+  return stream;
 }
 
 function mix(attention: Attention, projected: Rows, weights: Weights, faults: OracleFaults): Rows {
@@ -176,13 +181,13 @@ function applyRope(rope: Rope, rows: Rows[], faults: OracleFaults): Rows[] {
 }
 
 function applyNorm(norm: Norm, x: Rows, weights: Weights): Rows {
-  const w = weights(norm.weight);
+  const w = typeof norm.weight === 'number' ? x[0]!.map(() => norm.weight as number) : weights(norm.weight);
   const b = norm.bias === undefined ? undefined : weights(norm.bias);
   return x.map((row) => {
-    const mean = norm.kind === 'layer' ? row.reduce((a, v) => a + v, 0) / row.length : 0;
+    const mean = norm.kind.startsWith('layer') ? row.reduce((a, v) => a + v, 0) / row.length : 0;
     const variance = row.reduce((a, v) => a + (v - mean) ** 2, 0) / row.length;
     const inverse = 1 / Math.sqrt(variance + norm.epsilon);
-    const shift = norm.kind === 'rms_plus_one' ? 1 : 0;
+    const shift = norm.kind.endsWith('plus_one') ? 1 : 0;
     return row.map((v, i) => (v - mean) * inverse * (w[i]! + shift) + (b?.[i] ?? 0));
   });
 }

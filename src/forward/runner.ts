@@ -1,10 +1,11 @@
 /** A model that runs: the door to the forward pass. */
 import type { Backend } from '../backend/backend';
 import type { Architecture } from '../models/architecture';
-import { linearSites } from '../models/claim';
+import { leavesOf } from '../models/claim';
 import { createKvCache, type KvCache } from './kv-cache';
 import { openModel } from './model';
 import { createOperations } from './operations';
+import { kindOf } from './parts/kinds';
 import { createQueue } from './queue';
 import { type Sweep, type SweepRequest, type SweepResult, startSweep } from './sweep';
 import type { WeightSource } from './weight-source';
@@ -78,12 +79,7 @@ export function openRunner(
       Math.floor((2 * queue.dispatchWork) / CHUNK_ROWS.least),
     ),
   });
-  const chunkRows = rowsOfChunk(
-    architecture,
-    queue.dispatchWork,
-    settings.activationBytes,
-    Object.values(model.widths),
-  );
+  const chunkRows = rowsOfChunk(architecture, queue.dispatchWork, settings.activationBytes);
   const startRunnerSweep: Runner['startSweep'] = (request) => startSweep(model, { ...request, chunkRows });
   return {
     architecture,
@@ -114,18 +110,11 @@ export function openRunner(
 }
 
 /** Rows that go through a block at once: bounded by memory, and by how long one dispatch may take. */
-function rowsOfChunk(
-  architecture: Architecture,
-  dispatchWork: number,
-  activationBytes: number,
-  widths: readonly number[],
-): number {
-  const rowBytes = 4 * widths.reduce((a, b) => a + b, 0);
-  const largest = Math.max(
-    ...architecture.blocks.flatMap((block) =>
-      linearSites(block).flatMap((site) => site.linears.map((l) => l.inputs * l.outputs)),
-    ),
-  );
+function rowsOfChunk(architecture: Architecture, dispatchWork: number, activationBytes: number): number {
+  const { blocks, hidden } = architecture;
+  const parts = blocks.flatMap((block) => block.steps).flatMap((step) => step.branches);
+  const rowBytes = 4 * (hidden + Math.max(...parts.map(({ part }) => kindOf(part).width(part))));
+  const largest = Math.max(...leavesOf(blocks).linears.map((l) => l.inputs * l.outputs));
   const rows = Math.floor(Math.min(activationBytes / rowBytes, dispatchWork / largest));
   return Math.min(CHUNK_ROWS.most, Math.max(CHUNK_ROWS.least, rows));
 }

@@ -5,6 +5,7 @@ import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { philox } from '../backend/philox';
 import { AmalgamError } from '../errors';
 import { encodeFromF32 } from '../formats/half';
+import { partOf } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
 import { splitLayer } from '../models/tensor-role';
 import {
@@ -258,7 +259,7 @@ describe('refusals', () => {
   it('say that a text is longer than the memory of the device, before anything is run', async () => {
     const golden = await load('llama');
     const inner = createCpuBackend();
-    const { attention } = resolveArchitecture(golden.config).blocks[0]!;
+    const attention = partOf(resolveArchitecture(golden.config).blocks[0]!, 'attention')!;
     const rows = 20;
     const maxBufferBytes = rows * attention.keyValueHeads * attention.headDim * 4;
     const small: Backend = { ...inner, maxBufferBytes };

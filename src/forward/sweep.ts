@@ -4,6 +4,7 @@
  */
 import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
+import { partOf } from '../models/architecture';
 import type { LinearSite } from '../models/claim';
 import { longAfter } from '../models/rope';
 import { throwIfCancelled } from '../sources/cancel';
@@ -11,7 +12,7 @@ import { runBlock } from './block';
 import { type Chunk, checkSequences, cutChunks, type Sequence } from './chunk';
 import { embedChunks, streamName } from './embedding';
 import { type Output, openHeadPass, type Wanted, wantedRows } from './head';
-import type { KvCache } from './kv-cache';
+import { type KvCache, widestState } from './kv-cache';
 import type { Model, ModelLayer } from './model';
 import type { Queue } from './queue';
 
@@ -84,9 +85,10 @@ export interface Sweep {
 }
 
 /** The keys of a whole sequence lie in one buffer. @throws AmalgamError `ContextTooLong` */
-function checkKeys({ operations, widths }: Model, chunks: readonly Chunk[], cache?: KvCache): void {
+function checkKeys({ operations, architecture }: Model, chunks: readonly Chunk[], cache?: KvCache): void {
   const { adapter, maxBufferBytes } = operations.queue.engine;
-  const bytes = cache ? 0 : Math.max(0, ...chunks.map((chunk) => chunk.keyRows * widths.keys * 4));
+  const widest = widestState(architecture);
+  const bytes = cache ? 0 : Math.max(0, ...chunks.map((chunk) => chunk.keyRows * widest * 4));
   if (bytes <= maxBufferBytes) return;
   throw new AmalgamError(
     'ContextTooLong',
@@ -97,7 +99,8 @@ function checkKeys({ operations, widths }: Model, chunks: readonly Chunk[], cach
 
 /** @throws AmalgamError `TextEmpty`, `TokenOutOfRange`, `ContextTooLong` */
 export function startSweep(model: Model, request: SweepRequest): Sweep {
-  const { architecture, operations: op, workspace, layers, widths, outer } = model;
+  const { architecture, operations: op, workspace, layers, outer } = model;
+  const { hidden } = architecture;
   const { queue } = op;
   const { sequences, output, cache, taps, enter, signal } = request;
   const first = enter?.layer ?? 0;
@@ -122,10 +125,10 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
   /** The stream of every chunk is complete up to `layer`: count what is not finite, and let the taps look. */
   const arrive = async (layer: number) => {
     for (const [k, chunk] of chunks.entries()) {
-      const elements = chunk.rows * widths.hidden;
+      const elements = chunk.rows * hidden;
       const stream = workspace.take(streamName(k), elements * 4);
       op.countNonFinite(stream, elements, counts, layer);
-      await taps?.residual?.(layer, tapped(chunk, stream, widths.hidden, widths.hidden));
+      await taps?.residual?.(layer, tapped(chunk, stream, hidden, hidden));
     }
   };
 
@@ -135,13 +138,14 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
     for (const [k, chunk] of chunks.entries()) {
       queue.write(placesOf(k, chunk), 0, chunk.places);
       queue.write(groupsOf(k, chunk), 0, chunk.groups);
+      queue.write(piecesOf(k, chunk), 0, chunk.runs);
     }
     if (enter) for (const [k, chunk] of chunks.entries()) writeStream(k, chunk, enter.streams[k]);
     else await embedChunks(model, chunks, signal);
     await arrive(first);
   };
   const writeStream = (k: number, chunk: Chunk, stream: Float32Array<ArrayBuffer> | undefined) => {
-    const elements = chunk.rows * widths.hidden;
+    const elements = chunk.rows * hidden;
     if (stream?.length !== elements) {
       throw new AmalgamError(
         'Internal',
@@ -155,15 +159,16 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
   const norm = async () => {
     if (!taps?.normed) return;
     for (const [k, chunk] of chunks.entries()) {
-      const bytes = chunk.rows * widths.hidden * 4;
-      const stream = { buffer: workspace.take(streamName(k), bytes), stride: widths.hidden };
-      const normed = { buffer: workspace.take('normed stream', bytes), stride: widths.hidden };
+      const bytes = chunk.rows * hidden * 4;
+      const stream = { buffer: workspace.take(streamName(k), bytes), stride: hidden };
+      const normed = { buffer: workspace.take('normed stream', bytes), stride: hidden };
       if (outer.finalNorm) op.norm(outer.finalNorm, stream, normed, chunk.rows);
       const { buffer } = outer.finalNorm ? normed : stream;
-      await taps.normed(tapped(chunk, buffer, widths.hidden, widths.hidden));
+      await taps.normed(tapped(chunk, buffer, hidden, hidden));
     }
   };
   const placesOf = (k: number, chunk: Chunk) => workspace.take(`places ${k}`, chunk.places.byteLength);
+  const piecesOf = (k: number, chunk: Chunk) => workspace.take(`pieces ${k}`, chunk.runs.byteLength);
   const groupsOf = (k: number, chunk: Chunk) => workspace.take(`groups ${k}`, chunk.groups.byteLength);
 
   const blockStep = async (layer: Extract<ModelLayer, { kind: 'block' }>) => {
@@ -173,13 +178,15 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
       await runBlock(layer, {
         operations: op,
         workspace,
-        widths,
+        hidden,
         chunk,
         stream: streamName(k),
         places: placesOf(k, chunk),
         groups: groupsOf(k, chunk),
-        keys: kept?.keys ?? workspace.take('keys', chunk.keyRows * widths.keys * 4),
-        values: kept?.values ?? workspace.take('values', chunk.keyRows * widths.keys * 4),
+        pieces: piecesOf(k, chunk),
+        state: ({ name, per, width }) =>
+          kept?.get(name)?.buffer ??
+          workspace.take(name, (per === 'position' ? chunk.keyRows : chunk.pieces.length) * width * 4),
         ...(taps?.site && {
           onSite: (site, weights, rows) =>
             taps.site!(
@@ -253,7 +260,10 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
 
 /** The length above which sequences take longrope's long factors, in models that have them. */
 function longSequences({ blocks }: Model['architecture']): number | undefined {
-  const limits = blocks.flatMap(({ attention: { rope } }) => (rope && longAfter(rope)) ?? []);
+  const limits = blocks.flatMap((block) => {
+    const rope = partOf(block, 'attention')?.rope;
+    return (rope && longAfter(rope)) ?? [];
+  });
   return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 

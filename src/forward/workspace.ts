@@ -1,6 +1,6 @@
 /** Buffers for activations: by name, kept from sweep to sweep, replaced when a larger one is asked for. */
 import type { BackendBuffer } from '../backend/backend';
-import type { Architecture, Rope } from '../models/architecture';
+import type { Rope } from '../models/architecture';
 import { ropeTables } from '../models/rope';
 import type { Queue } from './queue';
 
@@ -70,27 +70,5 @@ export function createWorkspace(queue: Queue): Workspace {
       buffers.clear();
       tables.clear();
     },
-  };
-}
-
-/** Widths of the rows that pass through an architecture's blocks, in f32 elements; the largest over the blocks. */
-export interface Widths {
-  hidden: number;
-  projected: number;
-  heads: number;
-  keys: number;
-  inner: number;
-  activated: number;
-}
-
-export function rowWidths({ hidden, blocks }: Architecture): Widths {
-  const most = (of: (block: (typeof blocks)[number]) => number) => Math.max(...blocks.map(of));
-  return {
-    hidden,
-    projected: most(({ attention }) => attention.projections.reduce((sum, p) => sum + p.outputs, 0)),
-    heads: most(({ attention }) => attention.heads * attention.headDim),
-    keys: most(({ attention }) => attention.keyValueHeads * attention.headDim),
-    inner: most(({ mlp }) => mlp.projections.reduce((sum, p) => sum + p.outputs, 0)),
-    activated: most(({ mlp }) => mlp.inner),
   };
 }

@@ -3,11 +3,22 @@
  * a family's wiring and a config; the f64 oracle and the runner read nothing else.
  */
 
-/** `rms`: w·x̂; `rms_plus_one`: (1 + w)·x̂; `layer`: w·(x − mean)/σ + b. */
-export type NormKind = 'rms' | 'rms_plus_one' | 'layer';
+/** `rms`: w·x̂; `rms_plus_one`: (1 + w)·x̂; `layer`: w·(x − mean)/σ + b; `layer_plus_one` with 1 + w. */
+export type NormKind = 'rms' | 'rms_plus_one' | 'layer' | 'layer_plus_one';
 
-/** SiLU, ReLU, GELU exact (`gelu_erf`), by tanh, and by tanh with BLOOM's 0.79788456 for √(2/π). */
-export type Activation = 'silu' | 'gelu_erf' | 'gelu_tanh' | 'gelu_bloom' | 'relu';
+/**
+ * SiLU, ReLU and its square, GELU exact (`gelu_erf`), by tanh, and by tanh with BLOOM's 0.79788456 for √(2/π); `xielu` of
+ * Huang and Schlag 2024 (arXiv 2411.13010); `swiglu_clamped` of GPT-OSS, (u + 1) · g · σ(1.702 g) with both clamped at 7.
+ */
+export type Activation =
+  | 'silu'
+  | 'gelu_erf'
+  | 'gelu_tanh'
+  | 'gelu_bloom'
+  | 'relu'
+  | 'relu2'
+  | 'xielu'
+  | 'swiglu_clamped';
 
 export interface Architecture {
   modelType: string;
@@ -30,6 +41,8 @@ export interface Architecture {
     /** [vocab, width]; the token embedding where tied. */
     head: string;
     tied: boolean;
+    /** Of the logits. */
+    bias?: Vector;
     divisor: number;
     softcap?: number;
   };
@@ -39,14 +52,15 @@ export interface Architecture {
 
 export interface Norm {
   kind: NormKind;
-  weight: string;
+  /** The tensor, or one number for all elements. */
+  weight: string | number;
   bias?: string;
   epsilon: number;
   /** Elements it runs over, and of its weight. */
   width: number;
 }
 
-/** y = W·x + b. */
+/** y = scale · (W·x + b). */
 export interface Linear {
   weight: string;
   bias?: string;
@@ -54,39 +68,89 @@ export interface Linear {
   outputs: number;
   /** Shape of the stored weight: [outputs, inputs] or, as Conv1D keeps it, [inputs, outputs]. */
   storage: 'out_in' | 'in_out';
+  /** The weight is one of several in a tensor [of, …]; so is the bias. */
+  stack?: { index: number; of: number };
+  scale?: number;
 }
 
+/** Tensors that are used whole, in f32, one behind the other, or a number in their place. `decay` stands for −e^value. */
+export interface Vector {
+  tensors: readonly (
+    | { name: string; shape: readonly number[]; as?: 'decay' }
+    | { fill: number; count: number }
+  )[];
+}
+
+/** A block passes its steps in order; then the stream is multiplied by `factor`. */
 export interface Block {
   index: number;
-  attention: Attention;
-  mlp: Mlp;
-  /** Norms ahead of a branch. */
-  attentionIn?: Norm;
-  mlpIn?: Norm;
-  /** Norms of a branch's output, before it joins the stream. */
-  attentionOut?: Norm;
-  mlpOut?: Norm;
-  /** Norms of the stream, after the branch has joined. */
-  attentionAfter?: Norm;
-  mlpAfter?: Norm;
-  /** Both branches read the stream as it enters the block. */
-  parallel: boolean;
-  residualScale: number;
+  steps: Step[];
+  factor?: Vector;
+}
+
+/** x ← after(keep · e + Σ scale · out(part(in(e)))) over the branches, with e = entry(x). */
+export interface Step {
+  entry?: Norm;
+  keep?: number;
+  branches: Branch[];
+  after?: Norm;
+}
+
+export interface Branch {
+  /** What it is called among the block's: `attention`, `mlp`, `experts`, `shared`, `mamba` … */
+  name: string;
+  in?: Norm;
+  out?: Norm;
+  scale: number;
+  part: Part;
+}
+
+/** What a branch computes. Each kind is a file in src/forward/parts. */
+export type Part = Attention | Mlp;
+
+/** The part of a kind in a block, or undefined. */
+export function partOf<K extends Part['kind']>(
+  block: Block,
+  kind: K,
+): Extract<Part, { kind: K }> | undefined {
+  for (const { part } of block.steps.flatMap((step) => step.branches)) {
+    if (part.kind === kind) return part as Extract<Part, { kind: K }>;
+  }
+  return undefined;
+}
+
+/** Where head h begins in a row: `begin + h · stride`; with groups `begin + ⌊h / heads⌋ · group stride + (h mod heads) · stride`. */
+export interface HeadLayout {
+  begin: number;
+  stride: number;
+  group?: { heads: number; stride: number };
 }
 
 export interface Attention {
+  kind: 'attention';
   heads: number;
   keyValueHeads: number;
+  /** Width of a query or key, and of a value. */
   headDim: number;
+  valueDim: number;
   /** One fused projection, or queries, keys and values; their outputs stand side by side in one row. */
   projections: Linear[];
-  /** Where head h begins in that row: `begin + h · stride`. */
-  layout: Record<'query' | 'key' | 'value', { begin: number; stride: number }>;
+  layout: Record<'query' | 'key' | 'value', HeadLayout>;
+  /** Where the gate of each head stands in that row: mixed values are multiplied by its sigmoid. */
+  gate?: HeadLayout;
+  latent?: Latent;
   queryNorm?: HeadNorm;
   keyNorm?: HeadNorm;
+  valueNorm?: HeadNorm;
+  /** Queries and keys are rotated before they are normed. */
+  normAfterRope?: true;
   rope?: Rope;
+  /** What queries rotate by where it is not `rope`. */
+  queryRope?: Rope;
   /** Slope of each head: the score of key j gains slope · j. */
   alibi?: number[];
+  /** One score a head that takes its share and brings no value. */
+  sinks?: Vector;
   scale: number;
   softcap?: number;
   /** Keys seen, the position itself included. */
@@ -94,13 +158,29 @@ export interface Attention {
   output: Linear;
 }
 
+/**
+ * Queries, keys and values out of narrow rows (DeepSeek-AI 2024, arXiv 2405.04434): the projections make one of queries and one
+ * of keys, values and a rotated key for all heads.
+ */
+export interface Latent {
+  /** Absent where the projection makes queries at once. */
+  query?: { norm: Norm; expand: Linear };
+  keyValue: { begin: number; norm: Norm; expand: Linear };
+  /** Where the rotated key begins in the projected row, and its width: the last dimensions of queries and keys. */
+  rotated: { begin: number; width: number };
+}
+
 /** A norm of queries or keys: `width` is one head, or all heads together. */
 export type HeadNorm = Norm;
 
-/** Rotary embedding of the first `dims` of a head, in halves (x₁, x₂) ↦ (x₁cos − x₂sin, x₂cos + x₁sin). */
+/**
+ * Rotary embedding of the first `dims` of a head, (x₁, x₂) ↦ (x₁cos − x₂sin, x₂cos + x₁sin); the pairs are halves of them, or
+ * neighbors.
+ */
 export interface Rope {
   theta: number;
   dims: number;
+  pairs?: 'adjacent';
   scaling:
     | { type: 'default' }
     | { type: 'linear'; factor: number }
@@ -117,14 +197,23 @@ export interface Rope {
         attention: number;
       }
     /** One divisor a pair: `short` for sequences of up to `original` positions, `long` for longer ones. */
-    | { type: 'longrope'; short: number[]; long: number[]; original: number; attention: number };
+    | { type: 'longrope'; short: number[]; long: number[]; original: number; attention: number }
+    /** The first `turning` of dims / 2 pairs turn as if all did (Gemma 4); the others stay. */
+    | { type: 'proportional'; factor: number; turning: number }
+    /** No turn; position p is multiplied by 1 + size · ln(1 + ⌊(p + 1) / floor⌋) (Llama 4). */
+    | { type: 'temperature'; floor: number; size: number };
 }
 
 export interface Mlp {
+  kind: 'mlp';
   /** One (plain), two (gate, up) or one fused (gate then up); their outputs stand side by side in one row. */
   projections: Linear[];
   gated: boolean;
   activation: Activation;
   inner: number;
   output: Linear;
+  /** The parameters of `xielu`: αp, αn, β and ε, one number each. */
+  xielu?: readonly [Vector, Vector, Vector, Vector];
+  /** Its sigmoid is the factor of what comes out. */
+  factor?: Linear;
 }

@@ -1,6 +1,6 @@
 /** Every tensor of a checkpoint is claimed by the architecture, known to be no weight, or a reason not to run it. */
 import { AmalgamError } from '../errors';
-import type { Architecture, Block, Linear, Norm } from './architecture';
+import type { Architecture, Block, Linear, Norm, Part, Vector } from './architecture';
 import { unsupported } from './config-reader';
 import { canonicalName, familyOf } from './families';
 import { isBuffer } from './tensor-role';
@@ -9,6 +9,25 @@ import { isBuffer } from './tensor-role';
 export interface ExpectedTensor {
   name: string;
   shape: readonly number[];
+}
+
+/** Everything with weights in a block or a part of one, in the order it is used. */
+export interface Leaves {
+  linears: Linear[];
+  norms: Norm[];
+  vectors: Vector[];
+}
+
+/** Linear maps, norms and vectors anywhere inside a value. */
+export function leavesOf(value: unknown, found: Leaves = { linears: [], norms: [], vectors: [] }): Leaves {
+  if (Array.isArray(value)) for (const entry of value) leavesOf(entry, found);
+  else if (typeof value === 'object' && value !== null) {
+    if ('storage' in value) found.linears.push(value as Linear);
+    else if ('epsilon' in value) found.norms.push(value as Norm);
+    else if ('tensors' in value) found.vectors.push(value as Vector);
+    else for (const entry of Object.values(value)) leavesOf(entry, found);
+  }
+  return found;
 }
 
 /** Every tensor the architecture needs, in the order it is used; a tied head is the embedding and not listed again. */
@@ -20,59 +39,63 @@ export function expectedTensors(architecture: Architecture): ExpectedTensor[] {
   }
   return [
     ...outside,
-    ...(embedding.projection ? linearTensors(embedding.projection) : []),
-    ...normTensors(embedding.norm),
-    ...blocks.flatMap(blockTensors),
-    ...normTensors(final.norm),
-    ...(final.projection ? linearTensors(final.projection) : []),
+    ...tensorsIn(embedding),
+    ...blocks.flatMap(tensorsIn),
+    ...tensorsIn(final),
     ...(final.tied ? [] : [{ name: final.head, shape: [vocab, embedding.width] }]),
   ];
 }
 
-/** The linear layers of a block with the input they share: where a calibration pass taps. */
+/** Where the input of linear layers can be tapped: in front of a branch's first ones, and of its last one. */
+export type LinearSite = `${string}_in` | `${string}_out`;
+
+/**
+ * The linear layers of a block with the input they share: where a calibration pass taps. What stands between the first and the
+ * last layer of a branch (latent attention, the steps of a state space), routers and experts are not among them.
+ */
 export function linearSites(
   block: Block,
-): { site: LinearSite; inputs: number; linears: readonly Linear[] }[] {
-  const { attention, mlp } = block;
+): { site: LinearSite; kind: Part['kind']; inputs: number; linears: readonly Linear[] }[] {
+  return block.steps
+    .flatMap((step) => step.branches)
+    .flatMap(({ name, part }) =>
+      'projections' in part
+        ? [
+            {
+              site: `${name}_in` as const,
+              kind: part.kind,
+              inputs: part.projections[0]!.inputs,
+              linears: part.projections,
+            },
+            {
+              site: `${name}_out` as const,
+              kind: part.kind,
+              inputs: part.output.inputs,
+              linears: [part.output],
+            },
+          ]
+        : [],
+    );
+}
+
+function tensorsIn(value: unknown): ExpectedTensor[] {
+  const { linears, norms, vectors } = leavesOf(value);
   return [
-    { site: 'attention_in', inputs: attention.projections[0]!.inputs, linears: attention.projections },
-    { site: 'attention_out', inputs: attention.output.inputs, linears: [attention.output] },
-    { site: 'mlp_in', inputs: mlp.projections[0]!.inputs, linears: mlp.projections },
-    { site: 'mlp_out', inputs: mlp.output.inputs, linears: [mlp.output] },
+    ...norms.flatMap(normTensors),
+    ...linears.flatMap(linearTensors),
+    ...vectors.flatMap((vector) => vector.tensors.flatMap((t) => ('name' in t ? [t] : []))),
   ];
 }
 
-/** The four inputs of a block's linear layers: normed stream, mixed values, normed stream, activated MLP. */
-export type LinearSite = 'attention_in' | 'attention_out' | 'mlp_in' | 'mlp_out';
-
-function blockTensors(block: Block): ExpectedTensor[] {
-  const { attention, mlp } = block;
-  return [
-    ...normTensors(block.attentionIn),
-    ...attention.projections.flatMap(linearTensors),
-    ...normTensors(attention.queryNorm),
-    ...normTensors(attention.keyNorm),
-    ...linearTensors(attention.output),
-    ...normTensors(block.attentionOut),
-    ...normTensors(block.attentionAfter),
-    ...normTensors(block.mlpIn),
-    ...mlp.projections.flatMap(linearTensors),
-    ...linearTensors(mlp.output),
-    ...normTensors(block.mlpOut),
-    ...normTensors(block.mlpAfter),
-  ];
+function normTensors({ weight, bias, width }: Norm): ExpectedTensor[] {
+  return [weight, bias].flatMap((name) => (typeof name === 'string' ? [{ name, shape: [width] }] : []));
 }
 
-function normTensors(norm: Norm | undefined): ExpectedTensor[] {
-  if (!norm) return [];
-  const shape = [norm.width];
-  return [{ name: norm.weight, shape }, ...(norm.bias === undefined ? [] : [{ name: norm.bias, shape }])];
-}
-
-function linearTensors({ weight, bias, inputs, outputs, storage }: Linear): ExpectedTensor[] {
+function linearTensors({ weight, bias, inputs, outputs, storage, stack }: Linear): ExpectedTensor[] {
+  const of = stack ? [stack.of] : [];
   return [
-    { name: weight, shape: storage === 'out_in' ? [outputs, inputs] : [inputs, outputs] },
-    ...(bias === undefined ? [] : [{ name: bias, shape: [outputs] }]),
+    { name: weight, shape: [...of, ...(storage === 'out_in' ? [outputs, inputs] : [inputs, outputs])] },
+    ...(bias === undefined ? [] : [{ name: bias, shape: [...of, outputs] }]),
   ];
 }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseModelConfig } from '../formats/model-config';
+import { partOf } from './architecture';
 import { blockParts, depthConfig } from './depth';
 import { resolveArchitecture } from './resolve';
 
@@ -32,8 +33,8 @@ describe('depthConfig', () => {
     const { architecture, text } = depthConfig(config, order);
     expect(architecture.blocks).toHaveLength(order.length);
     for (const [i, layer] of order.entries()) {
-      const { window, rope, scale, alibi } = architecture.blocks[i]!.attention;
-      const old = before.blocks[layer]!.attention;
+      const { window, rope, scale, alibi } = partOf(architecture.blocks[i]!, 'attention')!;
+      const old = partOf(before.blocks[layer]!, 'attention')!;
       expect({ window, rope, scale, alibi }).toEqual({
         window: old.window,
         rope: old.rope,
@@ -79,7 +80,11 @@ describe('depthConfig', () => {
       max_window_layers: 2,
       layer_types: ['full_attention', 'full_attention', 'sliding_attention'],
     });
-    expect(architecture.blocks.map((block) => block.attention.window)).toEqual([undefined, undefined, 7]);
+    expect(architecture.blocks.map((block) => partOf(block, 'attention')!.window)).toEqual([
+      undefined,
+      undefined,
+      7,
+    ]);
     expect(json(depthConfig(read('qwen2', 'config.legacy.json'), [1]).text).max_window_layers).toBe(1);
   });
 

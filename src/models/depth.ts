@@ -6,7 +6,7 @@
 import { editJsonObject, type JsonValue } from '../formats/edit-json';
 import { editConfig, type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { displayName } from '../formats/names';
-import type { Architecture, Attention, Block } from './architecture';
+import { type Architecture, type Attention, type Block, partOf } from './architecture';
 import { linearSites } from './claim';
 import { readNumber, unsupported, valueAt } from './config-reader';
 import { familyOf } from './families';
@@ -20,8 +20,8 @@ export type BlockPart = 'attention' | 'mlp' | 'norm';
 /** Name within a block (`self_attn.q_proj.weight`) → the part it belongs to; names that are not in it are norms. */
 export function blockParts(block: Block): Map<string, Exclude<BlockPart, 'norm'>> {
   const parts = new Map<string, Exclude<BlockPart, 'norm'>>();
-  for (const { site, linears } of linearSites(block)) {
-    const part = site === 'attention_in' || site === 'attention_out' ? 'attention' : 'mlp';
+  for (const { kind, linears } of linearSites(block)) {
+    const part = kind === 'mlp' ? 'mlp' : 'attention';
     for (const { weight, bias } of linears) {
       for (const name of [weight, bias]) if (name !== undefined) parts.set(splitLayer(name)!.rest, part);
     }
@@ -55,10 +55,11 @@ export function depthConfig(config: ModelConfig, order: readonly number[]): Dept
   const after = parseModelConfig(text, config.fileName);
   const architecture = resolveArchitecture(after);
   for (const [index, layer] of order.entries()) {
-    const changed = changedKind(before.blocks[layer]!.attention, architecture.blocks[index]!.attention);
+    const [old, now] = [before.blocks[layer]!, architecture.blocks[index]!];
+    const changed = changedKind(partOf(old, 'attention'), partOf(now, 'attention'));
     if (changed === undefined) continue;
     throw unsupported(
-      `${displayName(config.fileName)}: the ${changed} of layer ${layer} of this ${before.modelType} ${changed === 'score scale' ? 'follows' : 'follow'} from its index, which would be ${index}; no config says otherwise.`,
+      `${displayName(config.fileName)}: the ${changed} of layer ${layer} of this ${before.modelType} ${changed === 'score scale' || changed === 'kind' ? 'follows' : 'follow'} from its index, which would be ${index}; no config says otherwise.`,
     );
   }
   return { text, config: after, architecture, spelledOut: [...lists.keys()] };
@@ -74,7 +75,7 @@ function kindLists(
   const lists = new Map<string, JsonValue>();
   const isMissing = (field: string) => !Array.isArray(valueAt(config, field));
   const { window, position } = attention;
-  const windows = blocks.map((block) => block.attention.window !== undefined);
+  const windows = blocks.map((block) => partOf(block, 'attention')?.window !== undefined);
   if (window && window.layers !== 'all' && windows.includes(true) && isMissing('layer_types')) {
     lists.set(
       'layer_types',
@@ -85,7 +86,7 @@ function kindLists(
   if (skip && isMissing(skip.list)) {
     lists.set(
       skip.list,
-      order.map((layer) => (blocks[layer]!.attention.rope ? 1 : 0)),
+      order.map((layer) => (partOf(blocks[layer]!, 'attention')?.rope ? 1 : 0)),
     );
   }
   return lists;
@@ -103,13 +104,14 @@ function windowStart(
   const { from } = window.layers.orElse;
   const field = from.fields[0]!;
   const start = readNumber(config, from);
-  const isUsed = blocks.some((block) => block.attention.window !== undefined);
+  const isUsed = blocks.some((block) => partOf(block, 'attention')?.window !== undefined);
   if (typeof start !== 'number' || (valueAt(config, field) === undefined && !isUsed)) return [];
   return [[field, order.filter((layer) => layer < start).length]];
 }
 
 /** What of an attention depends on the layer's index and differs; undefined where both compute alike. */
-function changedKind(a: Attention, b: Attention): string | undefined {
+function changedKind(a: Attention | undefined, b: Attention | undefined): string | undefined {
+  if (!a || !b) return a === b ? undefined : 'kind';
   if (a.window !== b.window) return 'windows';
   if (JSON.stringify(a.rope) !== JSON.stringify(b.rope)) return 'rotary positions';
   return a.scale === b.scale ? undefined : 'score scale';

@@ -29,11 +29,11 @@ export function layerWindows(
   if (size === undefined) return all.map(() => undefined);
   const rule = wiring.layers;
   if (rule === 'all') return all.map(() => size);
-  const types = readLayerList(config, 'layer_types', layers);
+  const types = readLayerList(config, wiring.list ?? 'layer_types', layers);
   if (types) {
     return types.map((type) => {
-      if (type === 'full_attention') return undefined;
-      if (type === 'sliding_attention') return size;
+      if (type === 'full_attention' || type === 'global') return undefined;
+      if (type === 'sliding_attention' || type === 'local') return size;
       throw unsupported(`${config.fileName}: the layer type ${JSON.stringify(type)} is not known.`);
     });
   }
@@ -48,6 +48,7 @@ function isLocal(
   hasRope: boolean,
 ): boolean {
   if (rule === 'even') return layer % 2 === 0;
+  if (rule === 'odd') return layer % 2 === 1;
   if (rule === 'without_rope') return !hasRope;
   if ('from' in rule) return layer >= needNumber(config, rule.from);
   return (layer + 1) % needSize(config, rule.everyOtherThan) !== 0;
@@ -76,22 +77,36 @@ export function layersWithRope(config: ConfigFile, wiring: RopeWiring, layers: n
  */
 export function resolveRope(config: ConfigFile, wiring: RopeWiring, headDim: number, local: boolean): Rope {
   const share = wiring.fraction ? needNumber(config, wiring.fraction) : 1;
-  const dims = Math.floor(headDim * share);
+  const dims = (wiring.dims && readSize(config, wiring.dims)) ?? Math.floor(headDim * share);
   if (dims < 2 || dims > headDim || dims % 2 !== 0) {
     throw wrong(config, wiring.fraction?.fields[0] ?? 'head_dim', `rotates ${dims} of ${headDim} dimensions`);
   }
+  const pairs = wiring.pairs ? { pairs: wiring.pairs } : {};
   const parameters = valueAt(config, 'rope_parameters');
   const type = local ? 'sliding_attention' : 'full_attention';
   const perType = parameters instanceof Map && parameters.get(type) instanceof Map;
   if (wiring.local && local && !perType) {
-    return { theta: needTheta(config, needNumber(config, wiring.local)), dims, scaling: { type: 'default' } };
+    const theta = needTheta(config, needNumber(config, wiring.local));
+    return { theta, dims, ...pairs, scaling: { type: 'default' } };
   }
   const path = perType ? `rope_parameters.${type}` : parameters ? 'rope_parameters' : 'rope_scaling';
   const theta = readNumber(config, {
     fields: [`${path}.rope_theta`, 'rope_theta', 'rotary_emb_base'],
     orElse: wiring.theta,
   });
-  return { theta: needTheta(config, theta), dims, scaling: resolveScaling(config, path, dims) };
+  const given = needTheta(config, theta);
+  return scaled(config, path, { theta: given, dims, ...pairs });
+}
+
+/** With its scaling; `dynamic` with an α (HunYuan) is another base, without one it follows the length and cannot be run. */
+function scaled(config: ConfigFile, path: string, rope: Omit<Rope, 'scaling'>): Rope {
+  const { theta, dims } = rope;
+  const alpha = readNumber(config, { fields: [`${path}.alpha`] });
+  const type = readText(config, `${path}.rope_type`) ?? readText(config, `${path}.type`);
+  if (type === 'dynamic' && alpha) {
+    return { ...rope, theta: theta * alpha ** (dims / (dims - 2)), scaling: { type: 'default' } };
+  }
+  return { ...rope, scaling: resolveScaling(config, path, dims) };
 }
 
 function needTheta(config: ConfigFile, theta: number | null | undefined): number {
@@ -112,6 +127,10 @@ function resolveScaling(config: ConfigFile, path: string, dims: number): Rope['s
     const [factor, low, high] = [need('factor'), need('low_freq_factor'), need('high_freq_factor')];
     if (low >= high) throw wrong(config, `${path}.low_freq_factor`, 'is not below high_freq_factor');
     return { type, factor, low, high, original: need('original_max_position_embeddings') };
+  }
+  if (type === 'proportional') {
+    const at = (key: string) => readNumber(config, { fields: [`${path}.${key}`] }) ?? 1;
+    return { type, factor: at('factor'), turning: Math.floor((at('partial_rotary_factor') * dims) / 2) };
   }
   if (type === 'yarn') return resolveYarn(config, path, need);
   if (type === 'longrope' || type === 'su') return resolveLongrope(config, path, dims);

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { AmalgamError } from '../errors';
 import { parseModelConfig } from '../formats/model-config';
+import { partOf } from './architecture';
 import { claimTensors, expectedTensors, linearSites } from './claim';
 import { resolveArchitecture } from './resolve';
 import { alibiSlopes, inverseFrequencies } from './rope';
@@ -26,11 +27,11 @@ describe('resolveArchitecture', () => {
 
   it('refuses what no wiring covers, by name', () => {
     for (const [change, text] of [
-      [{ model_type: 'mamba' }, 'mamba'],
-      [{ model_type: 'mixtral' }, 'mixtral'],
+      [{ model_type: 'rwkv' }, 'rwkv'],
+      [{ model_type: 'qwen' }, 'qwen'],
       [{ model_type: 'constructor' }, 'constructor'],
       [{ model_type: undefined }, 'model_type'],
-      [{ hidden_act: 'relu2' }, 'relu2'],
+      [{ hidden_act: 'laplace' }, 'laplace'],
       [{ rope_parameters: { rope_theta: 1e4, rope_type: 'mystery' } }, 'mystery'],
       [{ quantization_config: { quant_method: 'gptq' } }, 'quantised'],
     ] as const) {
@@ -109,7 +110,7 @@ describe('resolveArchitecture', () => {
 
   it('derives layer kinds where a config has no list', () => {
     const windows = (config: Record<string, unknown>) =>
-      resolve(config).blocks.map((b) => b.attention.window);
+      resolve(config).blocks.map((b) => partOf(b, 'attention')!.window);
     const size = { num_hidden_layers: 4, layer_types: undefined, sliding_window: 9 };
     expect(windows({ ...json('gemma2'), ...size })).toEqual([9, undefined, 9, undefined]);
     expect(windows({ ...json('gemma3'), ...size, sliding_window_pattern: 3 })).toEqual([9, 9, undefined, 9]);
@@ -122,7 +123,7 @@ describe('resolveArchitecture', () => {
     expect(windows({ ...json('mistral'), sliding_window: null })).toEqual([undefined, undefined]);
     const smol = { ...json('smollm3'), ...size, no_rope_layers: undefined, use_sliding_window: true };
     expect(windows(smol)).toEqual([undefined, 9, undefined, 9]);
-    expect(resolve(smol).blocks.map((b) => b.attention.rope !== undefined)).toEqual([
+    expect(resolve(smol).blocks.map((b) => partOf(b, 'attention')!.rope !== undefined)).toEqual([
       true,
       false,
       true,

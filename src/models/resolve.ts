@@ -1,9 +1,8 @@
 /** Wiring + config → architecture: every number and every name a forward pass needs. */
-import { AmalgamError } from '../errors';
 import { isSet } from '../formats/json-fields';
 import { MAX_LAYERS } from '../formats/model-config';
 import { displayName } from '../formats/names';
-import type { Activation, Architecture, Attention, Block, HeadNorm, Linear, Mlp, Norm } from './architecture';
+import type { Architecture, Block, Branch, Step } from './architecture';
 import {
   type ConfigFile,
   needNumber,
@@ -11,42 +10,17 @@ import {
   readFlag,
   readNumber,
   readSize,
-  readText,
   unsupported,
+  valueAt,
   wrong,
 } from './config-reader';
 import { familyOf } from './families';
 import type { Family } from './family';
+import { resolveAttention } from './resolve-attention';
+import { type BlockContext, type Context, linear, makeNorm, pick, vector } from './resolve-context';
+import { resolveMlp } from './resolve-mlp';
 import { layersWithRope, layerWindows, resolveRope } from './resolve-positions';
-import { alibiSlopes } from './rope';
-import type { ActivationField, FlagField, Wiring } from './wiring';
-
-/** Names of transformers' activations (activations.py) that are the same function. */
-const ACTIVATIONS: ReadonlyMap<string, Activation> = new Map([
-  ['silu', 'silu'],
-  ['swish', 'silu'],
-  ['gelu', 'gelu_erf'],
-  ['gelu_python', 'gelu_erf'],
-  ['gelu_new', 'gelu_tanh'],
-  ['gelu_fast', 'gelu_tanh'],
-  ['gelu_pytorch_tanh', 'gelu_tanh'],
-  ['relu', 'relu'],
-  // no name of transformers: modeling_bloom.py has it written out
-  ['gelu_bloom', 'gelu_bloom'],
-]);
-
-/** The resolved sizes, and what every part needs to read more of the config. */
-interface Context {
-  config: ConfigFile;
-  family: Family;
-  wiring: Wiring;
-  layers: number;
-  hidden: number;
-  heads: number;
-  keyValueHeads: number;
-  headDim: number;
-  inner: number;
-}
+import type { Wiring } from './wiring';
 
 /**
  * The architecture a config describes, in its old and its new spelling.
@@ -59,8 +33,8 @@ export function resolveArchitecture(config: ConfigFile & { modelType?: string })
   const { modelType } = config;
   if (modelType === undefined) throw unsupported(`${displayName(config.fileName)} names no model_type.`);
   const family = familyOf(modelType);
-  const wiring = family?.modelTypes[modelType]?.wiring;
-  if (!family || !wiring) {
+  const listed = family?.modelTypes[modelType]?.wiring;
+  if (!family || !listed) {
     throw unsupported(
       `${displayName(config.fileName)}: models of type “${displayName(modelType)}” cannot be run.`,
     );
@@ -68,10 +42,12 @@ export function resolveArchitecture(config: ConfigFile & { modelType?: string })
   if (isSet(config.raw.get('quantization_config'))) {
     throw unsupported(`${displayName(config.fileName)}: the weights are quantised.`);
   }
+  const wiring = withVariants(config, listed);
   for (const { field, value, otherwise } of wiring.fixed ?? []) {
-    if (readFlag(config, { field, orElse: value }) !== value) {
+    const found = valueAt(config, field) ?? value;
+    if (found !== value) {
       throw unsupported(
-        `${displayName(config.fileName)}: ${field} = ${!value} (${otherwise}) cannot be run.`,
+        `${displayName(config.fileName)}: ${field} = ${displayName(JSON.stringify(found))} (${otherwise}) cannot be run.`,
       );
     }
   }
@@ -85,6 +61,12 @@ export function resolveArchitecture(config: ConfigFile & { modelType?: string })
     final: resolveFinal(context, family.modelTypes[modelType]!.tiedByDefault),
     ...maxPositions(context),
   };
+}
+
+/** The wiring with the changes that flags of the config call for. */
+function withVariants(config: ConfigFile, { variants = [], ...wiring }: Wiring): Wiring {
+  const chosen = variants.filter(({ when }) => readFlag(config, when));
+  return chosen.reduce<Wiring>((made, { change }) => ({ ...made, ...change }), wiring);
 }
 
 function sizes(config: ConfigFile, family: Family, wiring: Wiring): Context {
@@ -161,182 +143,75 @@ function resolveFinal(context: Context, tiedByDefault: boolean): Architecture['f
       width !== hidden && { projection: linear(context, projection.outOf, hidden, width, false) }),
     head: tied ? family.embedding : family.head,
     tied,
-    divisor: head.divisor ? needNumber(config, head.divisor) : 1,
+    ...(head.bias !== undefined && { bias: vector(head.bias, needSize(config, { fields: ['vocab_size'] })) }),
+    divisor: headDivisor(context),
     ...(typeof softcap === 'number' && { softcap }),
   };
+}
+
+/** What logits are divided by: `divisor`, over `base` where that is a width they are scaled to, or 1 over `factor`. */
+function headDivisor({ config, wiring: { head }, hidden }: Context): number {
+  if (head.factor) return 1 / needNumber(config, head.factor);
+  if (head.widthBase) return hidden / (readNumber(config, head.widthBase) ?? hidden);
+  return head.divisor ? needNumber(config, head.divisor) : 1;
+}
+
+/** Factor of every branch. */
+function residualScale({ config, wiring, layers }: Context): number {
+  const field = wiring.residualScale;
+  if (!field) return 1;
+  if (!('depth' in field)) return needNumber(config, field);
+  const depth = readNumber(config, field.depth);
+  return typeof depth === 'number' ? depth / Math.sqrt(layers) : 1;
 }
 
 function resolveBlocks(context: Context): Block[] {
-  const { config, family, wiring, layers, hidden } = context;
+  const { config, family, wiring, layers } = context;
   const { position, window } = wiring.attention;
-  const isRotary = typeof position === 'object';
-  const withRope = isRotary
-    ? layersWithRope(config, position, layers)
+  const rotary = typeof position === 'object' ? position : undefined;
+  const listed = rotary
+    ? layersWithRope(config, rotary, layers)
     : Array.from({ length: layers }, () => false);
-  const windows = layerWindows(config, window, layers, withRope);
-  const before = readFlag(config, wiring.norms.before ?? true);
-  const parallel = readFlag(config, wiring.parallel ?? false);
-  const residualScale = wiring.residualScale ? needNumber(config, wiring.residualScale) : 1;
+  const windows = layerWindows(config, window, layers, listed);
+  // where only layers with a window rotate, all do in a model without windows
+  const isWindowless = !window || readSize(config, window.size) === undefined;
+  const withRope = rotary?.windowedOnly ? windows.map((size) => size !== undefined || isWindowless) : listed;
   return Array.from({ length: layers }, (_, index): Block => {
-    const prefix = `${family.stack}${index}.`;
-    const { attentionIn, attentionOut, mlpIn, mlpOut } = wiring.norms;
-    const norm = (name: string | undefined) =>
-      name === undefined ? undefined : makeNorm(context, prefix + name, hidden);
-    const heads = [norm(attentionIn), norm(mlpIn)] as const;
+    const block = { ...context, index, prefix: `${family.stack}${index}.` };
     const rope =
-      isRotary && withRope[index]
-        ? resolveRope(config, position, context.headDim, windows[index] !== undefined)
+      rotary && withRope[index]
+        ? resolveRope(config, rotary, context.headDim, windows[index] !== undefined)
         : undefined;
-    return {
-      index,
-      attention: resolveAttention(context, prefix, index, rope, windows[index]),
-      mlp: resolveMlp(context, prefix),
-      ...pick(before ? 'attentionIn' : 'attentionAfter', heads[0]),
-      ...pick(before ? 'mlpIn' : 'mlpAfter', heads[1]),
-      ...pick('attentionOut', norm(attentionOut)),
-      ...pick('mlpOut', norm(mlpOut)),
-      parallel,
-      residualScale,
-    };
+    const attention = resolveAttention(block, rope, windows[index]);
+    return { index, steps: resolveSteps(block, { name: 'attention', part: attention }, mlpBranch(block)) };
   });
 }
 
-function resolveAttention(
-  context: Context,
-  prefix: string,
-  index: number,
-  rope: Attention['rope'],
-  window: number | undefined,
-): Attention {
-  const { config, wiring, hidden, heads, keyValueHeads, headDim } = context;
-  const { attention } = wiring;
-  const [queries, keys] = [heads * headDim, keyValueHeads * headDim];
-  const { projections, layout } = resolveProjections(context, prefix, queries, keys);
-  const softcap = attention.softcap && readNumber(config, attention.softcap);
-  return {
-    heads,
-    keyValueHeads,
-    headDim,
-    projections,
-    layout,
-    ...headNorms(context, prefix, queries, keys),
-    ...pick('rope', rope),
-    ...(attention.position === 'alibi' && { alibi: alibiSlopes(heads) }),
-    scale: attentionScale(context, index),
-    ...(typeof softcap === 'number' && { softcap }),
-    ...pick('window', window),
-    output: linear(context, prefix + attention.output, queries, hidden, attention.outputBias),
-  };
-}
+/** A branch without its norms. */
+type Bare = Pick<Branch, 'name' | 'part'>;
 
-function resolveProjections(
-  context: Context,
-  prefix: string,
-  queries: number,
-  keys: number,
-): Pick<Attention, 'projections' | 'layout'> {
-  const { wiring, hidden, heads, keyValueHeads, headDim } = context;
-  const { projections, bias } = wiring.attention;
-  const side = {
-    query: { begin: 0, stride: headDim },
-    key: { begin: queries, stride: headDim },
-    value: { begin: queries + keys, stride: headDim },
-  };
-  if (!('fused' in projections)) {
-    return {
-      projections: [
-        linear(context, prefix + projections.query, hidden, queries, bias),
-        linear(context, prefix + projections.key, hidden, keys, bias),
-        linear(context, prefix + projections.value, hidden, keys, bias),
-      ],
-      layout: side,
-    };
-  }
-  const fused = linear(context, prefix + projections.fused, hidden, queries + 2 * keys, bias);
-  if (projections.order === 'blocks') return { projections: [fused], layout: side };
-  if (heads !== keyValueHeads) throw unsupported(`${prefix}${projections.fused} shares keys between heads.`);
-  const stride = 3 * headDim;
-  return {
-    projections: [fused],
-    layout: {
-      query: { begin: 0, stride },
-      key: { begin: headDim, stride },
-      value: { begin: 2 * headDim, stride },
-    },
-  };
-}
+const mlpBranch = (block: BlockContext): Bare => ({ name: 'mlp', part: resolveMlp(block) });
 
-function headNorms(
-  context: Context,
-  prefix: string,
-  queries: number,
-  keys: number,
-): { queryNorm?: HeadNorm; keyNorm?: HeadNorm } {
-  const { headNorm } = context.wiring.attention;
-  if (!headNorm) return {};
-  const perHead = headNorm.over === 'head';
-  return {
-    queryNorm: makeNorm(context, prefix + headNorm.query, perHead ? context.headDim : queries),
-    keyNorm: makeNorm(context, prefix + headNorm.key, perHead ? context.headDim : keys),
-  };
-}
-
-function attentionScale({ config, wiring, headDim }: Context, index: number): number {
-  const { scale, scaleSwitch, inverseLayerScale } = wiring.attention;
-  if (typeof scale === 'object' && 'factor' in scale) return needNumber(config, scale.factor);
-  const under = scale === 'head_dim' ? headDim : needNumber(config, scale.root);
-  if (!(under > 0)) throw wrong(config, 'query_pre_attn_scalar', 'is not positive');
-  const base = readFlag(config, scaleSwitch ?? true) ? under ** -0.5 : 1;
-  return readFlag(config, inverseLayerScale ?? false) ? base / (index + 1) : base;
-}
-
-function resolveMlp(context: Context, prefix: string): Mlp {
-  const { config, wiring, hidden, inner } = context;
-  const { mlp } = wiring;
-  const gated = !('plain' in mlp);
-  const up = linear(context, prefix + mlp.up, hidden, 'fusedGate' in mlp ? 2 * inner : inner, mlp.bias);
-  return {
-    projections: 'gate' in mlp ? [linear(context, prefix + mlp.gate, hidden, inner, mlp.bias), up] : [up],
-    gated,
-    activation: resolveActivation(config, mlp.activation),
-    inner,
-    output: linear(context, prefix + mlp.down, inner, hidden, mlp.bias),
-  };
-}
-
-function resolveActivation(config: ConfigFile, field: ActivationField): Activation {
-  const name =
-    field.fields.map((path) => readText(config, path)).find((text) => text !== undefined) ?? field.orElse;
-  const activation = ACTIVATIONS.get(name);
-  if (activation) return activation;
-  throw unsupported(`${displayName(config.fileName)}: the activation “${displayName(name)}” is not known.`);
-}
-
-function linear(context: Context, module: string, inputs: number, outputs: number, bias: FlagField): Linear {
-  return {
-    weight: `${module}.weight`,
-    ...(readFlag(context.config, bias) && { bias: `${module}.bias` }),
-    inputs,
-    outputs,
-    storage: context.family.linearStorage,
-  };
-}
-
-function makeNorm({ config, wiring }: Context, module: string, width: number): Norm {
-  const { kind, bias, epsilon } = wiring.norm;
-  const value = needNumber(config, epsilon);
-  if (value < 0)
-    throw new AmalgamError('ConfigInvalid', `${config.fileName}: a negative epsilon.`, 'Correct it.');
-  return {
-    kind,
-    weight: `${module}.weight`,
-    ...(bias && { bias: `${module}.bias` }),
-    epsilon: value,
-    width,
-  };
-}
-
-/** `{ [key]: value }`, or nothing for undefined. */
-function pick<K extends string, T>(key: K, value: T | undefined): { [P in K]?: T } {
-  return (value === undefined ? {} : { [key]: value }) as { [P in K]?: T };
+/** Mixer and MLP with their norms, one after the other or side by side. */
+function resolveSteps(block: BlockContext, mixer: Bare, mlp: Bare): Step[] {
+  const { config, wiring, hidden, prefix } = block;
+  const { attentionIn, attentionOut, mlpIn, mlpOut } = wiring.norms;
+  const norm = (name: string | undefined) =>
+    name === undefined ? undefined : makeNorm(block, prefix + name, hidden);
+  const before = readFlag(config, wiring.norms.before ?? true);
+  const scale = residualScale(block);
+  const branch = (bare: Bare, within: string | undefined, behind: string | undefined): Branch => ({
+    ...bare,
+    scale,
+    ...(before && pick('in', norm(within))),
+    ...pick('out', norm(behind)),
+  });
+  const after = (name: string | undefined) => (before ? {} : pick('after', norm(name)));
+  const mixing = branch(mixer, attentionIn, attentionOut);
+  const thinking = branch(mlp, mlpIn, mlpOut);
+  if (readFlag(config, wiring.parallel ?? false)) return [{ branches: [mixing, thinking] }];
+  return [
+    { branches: [mixing], ...after(attentionIn) },
+    { branches: [thinking], ...after(mlpIn) },
+  ];
 }

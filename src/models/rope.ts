@@ -13,6 +13,8 @@ export function inverseFrequencies({ theta, dims, scaling }: Rope, long = false)
   return Float64Array.from({ length: dims / 2 }, (_, i) => {
     const inverse = theta ** ((-2 * i) / dims);
     if (scaling.type === 'default') return inverse;
+    if (scaling.type === 'temperature') return 0;
+    if (scaling.type === 'proportional') return i < scaling.turning ? inverse / scaling.factor : 0;
     if (scaling.type === 'linear') return inverse / scaling.factor;
     if (scaling.type === 'longrope') return inverse / (long ? scaling.long : scaling.short)[i]!;
     if (scaling.type === 'yarn') return (inverse / scaling.factor) * ramp![i]! + inverse * (1 - ramp![i]!);
@@ -23,6 +25,13 @@ export function inverseFrequencies({ theta, dims, scaling }: Rope, long = false)
     const smooth = (original / wavelength - low) / (high - low);
     return (1 - smooth) * (inverse / factor) + smooth * inverse;
   });
+}
+
+/** What cos and sin of a position are multiplied by. */
+function magnitude(scaling: Rope['scaling'], position: number): number {
+  if (scaling.type === 'yarn' || scaling.type === 'longrope') return scaling.attention;
+  if (scaling.type !== 'temperature') return 1;
+  return 1 + scaling.size * Math.log1p(Math.floor((position + 1) / scaling.floor));
 }
 
 /** Share of each pair that is divided: 0 for those that turn `fast` times or more, 1 for `slow` or less. */
@@ -59,10 +68,10 @@ export function ropeTables(
 ): { cos: Float64Array; sin: Float64Array } {
   const inverse = inverseFrequencies(rope, long);
   const { scaling } = rope;
-  const size = scaling.type === 'yarn' || scaling.type === 'longrope' ? scaling.attention : 1;
   const cos = new Float64Array(count * inverse.length);
   const sin = new Float64Array(count * inverse.length);
   for (let p = 0; p < count; p++) {
+    const size = magnitude(scaling, first + p);
     for (let i = 0; i < inverse.length; i++) {
       const angle = (first + p) * inverse[i]!;
       cos[p * inverse.length + i] = size * Math.cos(angle);

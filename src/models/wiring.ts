@@ -20,8 +20,8 @@ export type FlagField = boolean | { field: string; orElse: boolean };
 /** A config value that the wiring takes for granted; any other value is refused by name. */
 export interface FixedField {
   field: string;
-  value: boolean;
-  /** What the other value would mean, in words. */
+  value: boolean | string | null;
+  /** What another value would mean, in words. */
   otherwise: string;
 }
 
@@ -37,7 +37,13 @@ export interface Wiring {
     /** Width inside the MLP; null: 4 · hidden. */
     inner: NumberField | 'four_times_hidden';
   };
-  norm: { kind: NormKind; bias: boolean; epsilon: NumberField };
+  norm: {
+    kind: NormKind;
+    bias: boolean;
+    epsilon: NumberField;
+    /** Norms have no weights. */
+    weightless?: true;
+  };
   embedding: {
     scale?: 'sqrt_hidden' | NumberField;
     norm?: string;
@@ -61,19 +67,29 @@ export interface Wiring {
   /** x + attention(norm x) + mlp(norm x) instead of one after the other. */
   parallel?: FlagField;
   /** Factor on every branch before it joins the stream. */
-  residualScale?: NumberField;
+  residualScale?: NumberField | { depth: NumberField };
   attention: {
     projections:
       | { query: string; key: string; value: string }
-      /** `blocks`: all queries, all keys, all values. `per_head`: query, key and value of each head in turn. */
-      | { fused: string; order: 'blocks' | 'per_head' };
+      /**
+       * `blocks`: all queries, all keys, all values. `per_head`: query, key and value of each head in turn. `per_group`: the
+       * queries that share a key, that key, its value. `quarters`: four parts, in each queries, values, keys of a quarter of
+       * the heads.
+       */
+      | { fused: string; order: 'blocks' | 'per_head' | 'per_group' | 'quarters' };
     bias: FlagField;
     output: string;
     outputBias: FlagField;
     /** Norms of queries and keys: of each head, or of the whole projection. */
-    headNorm?: { query: string; key: string; over: 'head' | 'projection' };
-    /** `head_dim`: 1/√headDim. `root`: 1/√field. `factor`: the field itself. */
-    scale: 'head_dim' | { root: NumberField } | { factor: NumberField };
+    headNorm?: { query: string; key: string; over: 'head' | 'projection'; afterRope?: true };
+    /** Keys and values out of a narrow row, queries too where there is a rank for them. */
+    latent?: LatentWiring;
+    /** The query projection brings a gate behind each head's query. */
+    gated?: true;
+    /** Tensor of one score a head. */
+    sinks?: string;
+    /** `head_dim`: 1/√headDim. `root`: 1/√field. `factor`: the field itself, or a number. */
+    scale: 'head_dim' | number | { root: NumberField } | { factor: NumberField };
     /** When off, scores are not scaled by 1/√headDim. */
     scaleSwitch?: FlagField;
     /** When on, scores of block i are divided by i + 1. */
@@ -88,13 +104,42 @@ export interface Wiring {
     down: string;
     bias: FlagField;
     activation: ActivationField;
+    /** Module of the parameters of xIELU. */
+    xielu?: string;
   } & ({ gate: string } | { fusedGate: true } | { plain: true });
   head: {
+    /** Tensor added to the logits. */
+    bias?: string;
+    /** Logits are multiplied by it. */
+    factor?: NumberField;
+    /** Logits are divided by hidden / this width. */
+    widthBase?: NumberField;
     /** Logits are divided by it. */
     divisor?: NumberField;
     softcap?: NumberField;
   };
   fixed?: readonly FixedField[];
+  /** What flags of the config change, in turn. */
+  variants?: readonly { when: FlagField; change: Partial<Wiring> }[];
+}
+
+/** Ranks, widths and modules of latent attention. */
+export interface LatentWiring {
+  queryRank: NumberField;
+  keyValueRank: NumberField;
+  /** Widths of a head: not rotated, rotated, value. */
+  plain: NumberField;
+  rotated: NumberField;
+  value: NumberField;
+  modules: {
+    query: string;
+    queryNarrow: string;
+    queryNorm: string;
+    queryWide: string;
+    keyValueNarrow: string;
+    keyValueNorm: string;
+    keyValueWide: string;
+  };
 }
 
 /** Name of the activation in the config, or a fixed one; `orElse` as in {@link NumberField}. */
@@ -102,8 +147,13 @@ export type ActivationField = { fields: readonly string[]; orElse: string };
 
 export interface RopeWiring {
   theta: number;
-  /** Share of the head that rotates; absent: all of it. */
+  /** Pairs are neighbors instead of halves. */
+  pairs?: 'adjacent';
+  /** Only layers with a window rotate. */
+  windowedOnly?: true;
+  /** Share of the head that rotates, or how many of its dimensions; absent: all of it. */
   fraction?: NumberField;
+  dims?: NumberField;
   /** Sliding layers have their own base; its old field and default. */
   local?: NumberField;
   /** Layers without: a list of 0 (none) and 1, else every `interval`-th. */
@@ -116,9 +166,11 @@ export interface WindowWiring {
   /** The size counts only when this is on. */
   enabled?: FlagField;
   /** `all`, or as `layer_types` says; where a config has none, by a rule. */
+  /** The list with an entry for each layer. Default: `layer_types`. */
+  list?: string;
   layers:
     | 'all'
-    | { orElse: 'even' }
+    | { orElse: 'even' | 'odd' }
     | { orElse: { everyOtherThan: NumberField } }
     | { orElse: { from: NumberField } }
     | { orElse: 'without_rope' };

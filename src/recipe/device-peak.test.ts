@@ -2,6 +2,7 @@
  * What is on the device while a model runs, by the engine's own allocations: the weights of two layers, one set of
  * activations, keys and values; where the model is a merge computed as it is read, also what merging takes.
  */
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,6 +23,7 @@ import { sourceOf } from '../forward/runner.test.cases';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
+import { partOf } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolve';
 import { splitLayer } from '../models/tensor-role';
 
@@ -140,7 +142,7 @@ test('a stored model: two layers, activations that do not grow with its depth, k
     expect(books.together()).toBe(2);
     expect(books.most('weights')).toBeLessThanOrEqual(twoLayers(depth));
     // 37 tokens and 3 of the 4 written are kept, in f32, once as keys and once as values
-    const { keyValueHeads, headDim } = architecture.blocks[0]!.attention;
+    const { keyValueHeads, headDim } = partOf(architecture.blocks[0]!, 'attention')!;
     expect(books.most('keys and values')).toBe(2 * depth * 40 * keyValueHeads * headDim * 4);
     expect(books.counted.peakBytes).toBe(runner.peakBytes);
     expect(runner.peakBytes).toBeLessThanOrEqual(

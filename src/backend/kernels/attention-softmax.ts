@@ -1,3 +1,4 @@
+import attentionSinksWgsl from '../../../shaders/attention-sinks.wgsl?raw';
 import attentionSoftmaxWgsl from '../../../shaders/attention-softmax.wgsl?raw';
 import attentionSoftmaxLineWgsl from '../../../shaders/attention-softmax-line.wgsl?raw';
 import { defineKernel } from '../kernel';
@@ -53,3 +54,34 @@ const define = (id: string, wgsl: string) =>
 export const attentionSoftmax = define('attention-softmax', attentionSoftmaxWgsl);
 /** The same, an invocation a line. See shaders/attention-softmax-line.wgsl. */
 export const attentionSoftmaxLine = define('attention-softmax-line', attentionSoftmaxLineWgsl);
+
+/** Softmax in which a score of each head takes its share and brings no value. See shaders/attention-sinks.wgsl. */
+export const attentionSinks = defineKernel({
+  id: 'attention-sinks',
+  wgsl: composeWgsl(attentionSinksWgsl, 'attention', 'softmax'),
+  params: { groups: 'u32', group_begin: 'u32', heads: 'u32', span: 'u32', window: 'u32' },
+  buffers: { groups: 'read', scores: 'read_write', sinks: 'read' },
+  cpu({ params, f32, u32 }) {
+    const { heads, span, window } = params;
+    const groups = u32('groups');
+    const scores = f32('scores');
+    const sinks = f32('sinks');
+    for (let index = 0; index < params.groups * heads; index++) {
+      const g = groupAt(groups, params.group_begin + Math.floor(index / heads));
+      const base = firstColumn(g, window);
+      const sink = sinks[index % heads]!;
+      for (let i = 0; i < g.rows; i++) {
+        const line = (index * 4 + i) * span;
+        const begin = line + firstKey(g.position + i, window) - base;
+        const end = line + g.position + i - base + 1;
+        let top = sink;
+        for (let at = begin; at < end; at++) if (!(scores[at]! <= top)) top = scores[at]!;
+        let sum = Math.exp(sink - top);
+        for (let at = begin; at < end; at++) sum += Math.exp(scores[at]! - top);
+        scores.fill(0, line, begin);
+        for (let at = begin; at < end; at++) scores[at] = Math.exp(scores[at]! - top) / sum;
+        scores.fill(0, end, line + columnCount(g, window));
+      }
+    }
+  },
+});

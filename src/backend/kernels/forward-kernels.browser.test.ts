@@ -166,7 +166,7 @@ describe('rows', () => {
             x_stride4: stride / 4,
             y_stride4: (groups * width) / 4,
             kind,
-            biased: kind === NORM_CODE.layer ? 1 : 0,
+            biased: kind >= NORM_CODE.layer ? 1 : 0,
             epsilon: 1e-3,
           },
           work,
@@ -175,7 +175,13 @@ describe('rows', () => {
     }
   });
 
-  it.each([0, 3, 4])('place-heads, %i pairs rotate', async (half) => {
+  it.each([
+    [0, 0],
+    [3, 0],
+    [4, 0],
+    [3, 1],
+    [4, 1],
+  ])('place-heads, %i pairs rotate, neighbors %i', async (half, adjacent) => {
     const [rows, heads, dim] = [6, 3, 8];
     const places = Uint32Array.from([4, 0, 5, 1, 6, 2, 0, 3, 1, 4, 2, 5]);
     for (const keep_rows of [0, 1]) {
@@ -185,9 +191,25 @@ describe('rows', () => {
           x: floats(rows * 80, 10),
           places,
           angles: floats(6 * 2 * Math.max(half, 1), 11),
-          y: new Float32Array(7 * heads * dim),
+          y: new Float32Array(7 * (heads * (dim + 1) + 2)),
         },
-        { rows, heads, head_dim: dim, half, x_begin: 4, x_stride: 80, head_stride: 24, keep_rows },
+        {
+          rows,
+          heads,
+          head_dim: dim,
+          half,
+          x_begin: 4,
+          x_stride: 80,
+          head_stride: 12,
+          // two heads, then the third elsewhere
+          group: 2,
+          group_stride: 40,
+          adjacent,
+          y_begin: 1,
+          y_dim: dim + 1,
+          y_stride: heads * (dim + 1) + 2,
+          keep_rows,
+        },
         each(rows),
       );
     }

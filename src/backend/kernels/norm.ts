@@ -4,7 +4,7 @@ import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
 /** Codes of shaders/lib/norm.wgsl. */
-export const NORM_CODE = { rms: 0, rms_plus_one: 1, layer: 2 } as const;
+export const NORM_CODE = { rms: 0, rms_plus_one: 1, layer: 2, layer_plus_one: 3 } as const;
 
 const define = (id: string, wgsl: string) =>
   defineKernel({
@@ -26,8 +26,8 @@ const define = (id: string, wgsl: string) =>
     wasm(k, { params: p, at }) {
       const bias = p.biased === 1 ? at('bias') : 0;
       const width = p.width4 * 4;
-      const centred = p.kind === NORM_CODE.layer ? 1 : 0;
-      const shift = p.kind === NORM_CODE.rms_plus_one ? 1 : 0;
+      const centred = p.kind >= NORM_CODE.layer ? 1 : 0;
+      const shift = p.kind % 2;
       for (let row = 0; row < p.rows; row++) {
         for (let part = 0; part < p.groups; part++) {
           const from = at('x') + (p.x_begin4 + row * p.x_stride4 + part * p.group_stride4) * 16;
@@ -43,14 +43,14 @@ const define = (id: string, wgsl: string) =>
       const weight = f32('weight');
       const bias = f32('bias');
       const y = f32('y');
-      const shift = kind === NORM_CODE.rms_plus_one ? 1 : 0;
+      const shift = kind % 2;
       for (let index = 0; index < rows * groups; index++) {
         const row = Math.floor(index / groups);
         const part = index % groups;
         const from = 4 * (params.x_begin4 + row * params.x_stride4 + part * params.group_stride4);
         const to = 4 * row * params.y_stride4 + part * width;
         let mean = 0;
-        if (kind === NORM_CODE.layer) {
+        if (kind >= NORM_CODE.layer) {
           for (let i = 0; i < width; i++) mean += x[from + i]!;
           mean /= width;
         }

@@ -13,13 +13,15 @@ export const gpt2: Family = {
   variesByIndex: [],
 };
 
-/** GPT-BigCode, GPT-J and Qwen 1 (remote code): the names of GPT-2, but ordinary linear weights. */
+/** GPT-BigCode, GPT-Neo, GPT-J, CodeGen and Qwen 1 (remote code): the names of GPT-2, but ordinary linear weights. */
 export const gptLinear: Family = {
   ...gpt2,
   id: 'gpt_linear',
   modelTypes: {
-    gpt_bigcode: { tiedByDefault: true },
-    gptj: { tiedByDefault: false },
+    gpt_bigcode: { tiedByDefault: true, wiring: wirings.gptBigcode },
+    gpt_neo: { tiedByDefault: true, wiring: wirings.gptNeo },
+    gptj: { tiedByDefault: false, wiring: wirings.gptj },
+    codegen: { tiedByDefault: false, wiring: wirings.codegen },
     qwen: { tiedByDefault: false },
   },
   linearStorage: 'out_in',
@@ -29,7 +31,10 @@ export const gptLinear: Family = {
 export const bloom: Family = {
   ...gpt2,
   id: 'bloom',
-  modelTypes: { bloom: { tiedByDefault: true, wiring: wirings.bloom }, falcon: { tiedByDefault: true } },
+  modelTypes: {
+    bloom: { tiedByDefault: true, wiring: wirings.bloom },
+    falcon: { tiedByDefault: true, wiring: wirings.falcon },
+  },
   embedding: 'transformer.word_embeddings.weight',
   linearStorage: 'out_in',
 };
@@ -54,6 +59,18 @@ export const opt: Family = {
   embedding: 'model.decoder.embed_tokens.weight',
   head: 'lm_head.weight',
   stack: 'model.decoder.layers.',
+  linearStorage: 'out_in',
+  variesByIndex: [],
+};
+
+/** MPT (transformers modeling_mpt.py). */
+export const mpt: Family = {
+  id: 'mpt',
+  modelTypes: { mpt: { tiedByDefault: true, wiring: wirings.mpt } },
+  prefix: 'transformer.',
+  embedding: 'transformer.wte.weight',
+  head: 'lm_head.weight',
+  stack: 'transformer.blocks.',
   linearStorage: 'out_in',
   variesByIndex: [],
 };

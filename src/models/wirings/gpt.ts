@@ -157,3 +157,192 @@ export const opt: Wiring = {
   head: {},
   fixed: [{ field: 'layer_norm_elementwise_affine', value: true, otherwise: 'norms without weights' }],
 };
+
+/** Attention and MLP side by side behind one LayerNorm; part of each head rotates by neighbors. */
+export const gptj: Wiring = {
+  ...gpt2,
+  embedding: {},
+  norms: { attentionIn: 'ln_1', mlpIn: 'ln_1', final: 'transformer.ln_f' },
+  parallel: true,
+  attention: {
+    projections: { query: 'attn.q_proj', key: 'attn.k_proj', value: 'attn.v_proj' },
+    bias: false,
+    output: 'attn.out_proj',
+    outputBias: false,
+    scale: 'head_dim',
+    position: { theta: 10_000, pairs: 'adjacent', dims: { fields: ['rotary_dim'], orElse: 64 } },
+  },
+  mlp: {
+    plain: true,
+    up: 'mlp.fc_in',
+    down: 'mlp.fc_out',
+    bias: true,
+    activation: { fields: ['activation_function'], orElse: 'gelu_new' },
+  },
+  head: { bias: 'lm_head.bias' },
+};
+
+/** GPT-J with one projection in four parts. */
+export const codegen: Wiring = {
+  ...gptj,
+  attention: { ...gptj.attention, projections: { fused: 'attn.qkv_proj', order: 'quarters' } },
+};
+
+/** Scores are not scaled; every other layer sees a window. */
+export const gptNeo: Wiring = {
+  ...gpt2,
+  sizes: {
+    layers: { fields: ['num_layers', 'num_hidden_layers'] },
+    hidden: { fields: ['hidden_size'] },
+    heads: { fields: ['num_heads', 'num_attention_heads'] },
+    inner: { fields: ['intermediate_size'] },
+  },
+  embedding: {
+    positions: {
+      tensor: 'transformer.wpe.weight',
+      offset: 0,
+      count: { fields: ['max_position_embeddings'], orElse: 2048 },
+    },
+  },
+  attention: {
+    projections: {
+      query: 'attn.attention.q_proj',
+      key: 'attn.attention.k_proj',
+      value: 'attn.attention.v_proj',
+    },
+    bias: false,
+    output: 'attn.attention.out_proj',
+    outputBias: true,
+    scale: 1,
+    position: 'none',
+    window: {
+      size: { fields: ['window_size'], orElse: 256 },
+      list: 'attention_layers',
+      layers: { orElse: 'odd' },
+    },
+  },
+};
+
+const oneKey = { fields: [], orElse: 1 } as const;
+
+/** GPT-2 whose heads share one key. */
+export const gptBigcode: Wiring = {
+  ...gpt2,
+  attention: {
+    ...gpt2.attention,
+    projections: { fused: 'attn.c_attn', order: 'per_head' },
+    inverseLayerScale: false,
+  },
+  mlp: { ...gpt2.mlp, activation: { fields: ['activation_function'], orElse: 'gelu_pytorch_tanh' } },
+  variants: [
+    {
+      when: { field: 'multi_query', orElse: true },
+      change: {
+        sizes: { ...gpt2.sizes, keyValueHeads: oneKey },
+        attention: {
+          ...gpt2.attention,
+          projections: { fused: 'attn.c_attn', order: 'blocks' },
+          inverseLayerScale: false,
+        },
+      },
+    },
+  ],
+};
+
+const falconSizes: Wiring['sizes'] = {
+  layers: { fields: ['num_hidden_layers', 'n_layer'] },
+  hidden: { fields: ['hidden_size'] },
+  heads: { fields: ['num_attention_heads', 'n_head'] },
+  inner: { fields: ['ffn_hidden_size'] },
+};
+const bias = { field: 'bias', orElse: false };
+const falconAttention: Wiring['attention'] = {
+  projections: { fused: 'self_attention.query_key_value', order: 'per_head' },
+  bias,
+  output: 'self_attention.dense',
+  outputBias: bias,
+  scale: 'head_dim',
+  position: { theta: 10_000 },
+};
+
+/** One LayerNorm for both branches and one key for all heads; the later layout has two norms and a key for each group of heads. */
+export const falcon: Wiring = {
+  sizes: falconSizes,
+  norm: { kind: 'layer', bias: true, epsilon: { fields: ['layer_norm_epsilon'], orElse: 1e-5 } },
+  embedding: {},
+  norms: { attentionIn: 'input_layernorm', mlpIn: 'input_layernorm', final: 'transformer.ln_f' },
+  parallel: true,
+  attention: falconAttention,
+  mlp: {
+    plain: true,
+    up: 'mlp.dense_h_to_4h',
+    down: 'mlp.dense_4h_to_h',
+    bias,
+    activation: { fields: ['activation'], orElse: 'gelu' },
+  },
+  head: {},
+  fixed: [
+    { field: 'alibi', value: false, otherwise: 'positions by ALiBi in bfloat16' },
+    { field: 'parallel_attn', value: true, otherwise: 'attention and MLP one after the other' },
+    { field: 'num_ln_in_parallel_attn', value: null, otherwise: 'another number of norms' },
+  ],
+  variants: [
+    {
+      when: { field: 'multi_query', orElse: true },
+      change: {
+        sizes: { ...falconSizes, keyValueHeads: oneKey },
+        attention: {
+          ...falconAttention,
+          projections: { fused: 'self_attention.query_key_value', order: 'blocks' },
+        },
+      },
+    },
+    {
+      when: { field: 'new_decoder_architecture', orElse: false },
+      change: {
+        sizes: { ...falconSizes, keyValueHeads: { fields: ['num_kv_heads', 'n_head_kv'] } },
+        norms: { attentionIn: 'ln_attn', mlpIn: 'ln_mlp', final: 'transformer.ln_f' },
+        attention: {
+          ...falconAttention,
+          projections: { fused: 'self_attention.query_key_value', order: 'per_group' },
+        },
+      },
+    },
+  ],
+};
+
+/** ALiBi, LayerNorms without biases, no biases at all. */
+export const mpt: Wiring = {
+  sizes: {
+    layers: { fields: ['n_layers'] },
+    hidden: { fields: ['d_model'] },
+    heads: { fields: ['n_heads'] },
+    inner: 'four_times_hidden',
+  },
+  norm: { kind: 'layer', bias: false, epsilon: { fields: ['layer_norm_epsilon'], orElse: 1e-5 } },
+  embedding: {},
+  norms: { attentionIn: 'norm_1', mlpIn: 'norm_2', final: 'transformer.norm_f' },
+  attention: {
+    projections: { fused: 'attn.Wqkv', order: 'blocks' },
+    bias: false,
+    output: 'attn.out_proj',
+    outputBias: false,
+    scale: 'head_dim',
+    position: 'alibi',
+  },
+  mlp: {
+    plain: true,
+    up: 'ffn.up_proj',
+    down: 'ffn.down_proj',
+    bias: false,
+    activation: { fields: [], orElse: 'gelu' },
+  },
+  head: {},
+  fixed: [
+    { field: 'attn_config.alibi', value: true, otherwise: 'learned positions' },
+    { field: 'attn_config.clip_qkv', value: null, otherwise: 'clipped queries, keys and values' },
+    { field: 'attn_config.qk_ln', value: false, otherwise: 'norms of queries and keys' },
+    { field: 'attn_config.softmax_scale', value: null, otherwise: 'a scale of its own' },
+    { field: 'no_bias', value: true, otherwise: 'biases' },
+  ],
+};

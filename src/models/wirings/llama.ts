@@ -5,8 +5,8 @@
  */
 import type { RopeWiring, Wiring } from '../wiring';
 
-const rope = (theta: number): RopeWiring => ({ theta });
-const partialRope = (theta: number, share: number): RopeWiring => ({
+export const rope = (theta: number): RopeWiring => ({ theta });
+export const partialRope = (theta: number, share: number): RopeWiring => ({
   theta,
   fraction: { fields: ['rope_parameters.partial_rotary_factor', 'partial_rotary_factor'], orElse: share },
 });

@@ -1,0 +1,299 @@
+/**
+ * Attention: softmax(scale · q kᵀ + position) v, head by head, with what families add to it: norms and rotations of heads, a
+ * window, ALiBi slopes, sinks, a gate, queries and keys out of narrow rows.
+ */
+import type { BackendBuffer } from '../../backend/backend';
+import {
+  columnCount,
+  GROUP_ROWS,
+  GROUP_WORDS,
+  groupAt,
+  NO_WINDOW,
+} from '../../backend/kernels/attention-groups';
+import { attentionMix } from '../../backend/kernels/attention-mix';
+import { attentionScores } from '../../backend/kernels/attention-scores';
+import {
+  attentionSinks,
+  attentionSoftmax,
+  attentionSoftmaxLine,
+} from '../../backend/kernels/attention-softmax';
+import { GATE_CODE } from '../../backend/kernels/gate-rows';
+import { placeHeads } from '../../backend/kernels/place-heads';
+import type { Attention, HeadLayout, Norm, Rope } from '../../models/architecture';
+import type { Chunk } from '../chunk';
+import type { RowBuffer } from '../operations';
+import { type PartKind, type Passage, project, room, type StateShape } from './part';
+
+/** Bytes of attention scores at a time. */
+const SCORE_BYTES = 32 << 20;
+
+const keys = ({ keyValueHeads, headDim }: Attention): StateShape => ({
+  name: 'keys',
+  per: 'position',
+  width: keyValueHeads * headDim,
+});
+const values = ({ keyValueHeads, valueDim }: Attention): StateShape => ({
+  name: 'values',
+  per: 'position',
+  width: keyValueHeads * valueDim,
+});
+
+export const attention: PartKind<Attention> = {
+  states: (part) => [keys(part), values(part)],
+  width: ({ projections, heads, keyValueHeads, headDim, valueDim, latent }) =>
+    projections.reduce((sum, p) => sum + p.outputs, 0) +
+    heads * (headDim + valueDim) +
+    keyValueHeads * (headDim + valueDim) +
+    (latent ? 2 * heads * (headDim + valueDim) : 0),
+  async run(part, passage, x) {
+    const { operations: op, name } = passage;
+    await passage.tap?.('in', part.projections, x);
+    const projected = project(passage, part.projections, x, 'projected');
+    const kept = { keys: passage.state(keys(part)), values: passage.state(values(part)) };
+    const queries = room(passage, 'queries', part.heads * part.headDim).buffer;
+    if (part.latent) placeLatent(part, passage, projected, queries, kept);
+    else {
+      place(part, passage, projected, 'query', queries);
+      place(part, passage, projected, 'key', kept.keys);
+      place(part, passage, projected, 'value', kept.values);
+    }
+    const mixed = room(passage, 'mixed', part.heads * part.valueDim);
+    await mix(part, passage, queries, kept, mixed);
+    if (part.gate) {
+      const { begin, stride } = part.gate;
+      op.gate(projected, mixed, passage.chunk.rows, part.heads * part.valueDim, GATE_CODE.sigmoid, {
+        begin,
+        group: part.valueDim,
+        groupStride: stride,
+      });
+    }
+    await passage.tap?.('out', [part.output], mixed);
+    const branch = project(passage, [part.output], mixed, `${name} branch`);
+    await op.queue.breathe();
+    return branch;
+  },
+};
+
+/** Scores, their softmax, and values mixed by it, a range of groups at a time. */
+async function mix(
+  attention: Attention,
+  { operations: op, workspace, chunk, groups, weights }: Passage,
+  queries: BackendBuffer,
+  kept: { keys: BackendBuffer; values: BackendBuffer },
+  mixed: RowBuffer,
+): Promise<void> {
+  const { queue } = op;
+  const window = attention.window ?? NO_WINDOW;
+  const shape = {
+    heads: attention.heads,
+    share: attention.heads / attention.keyValueHeads,
+    window,
+  };
+  const softmax = queue.engine.software ? attentionSoftmaxLine : attentionSoftmax;
+  for (const { begin, count, span } of groupTiles(chunk, attention, queue.dispatchWork)) {
+    const lines = count * attention.heads * GROUP_ROWS;
+    const scores = workspace.take('scores', lines * span * 4);
+    const part = { groups: count, group_begin: begin, span };
+    const items = count * attention.heads * (span / 4);
+    const work = lines * span * attention.headDim;
+    queue.run(
+      attentionScores,
+      {
+        params: {
+          ...part,
+          ...shape,
+          dim4: attention.headDim / 4,
+          sloped: attention.alibi ? 1 : 0,
+          scale: attention.scale,
+          cap: attention.softcap ?? 0,
+        },
+        buffers: {
+          q: queries,
+          k: kept.keys,
+          groups,
+          slopes: attention.alibi ? workspace.slopes(attention.alibi) : op.nothing,
+          scores,
+        },
+        groups: Math.ceil(items / 64),
+        elements: items,
+      },
+      work,
+    );
+    const line = { ...part, heads: attention.heads, window };
+    const byLine = attention.sinks !== undefined || queue.engine.software;
+    const softmaxWork = { groups: byLine ? Math.ceil(lines / 64) : lines, elements: lines };
+    if (attention.sinks) {
+      const sinks = weights.vector(attention.sinks);
+      queue.run(attentionSinks, { params: line, buffers: { groups, scores, sinks }, ...softmaxWork });
+    } else queue.run(softmax, { params: line, buffers: { groups, scores }, ...softmaxWork });
+    const mixes = count * attention.heads * (attention.valueDim / 4);
+    queue.run(
+      attentionMix,
+      {
+        params: { ...part, ...shape, dim4: attention.valueDim / 4 },
+        buffers: { shares: scores, v: kept.values, groups, y: mixed.buffer },
+        groups: Math.ceil(mixes / 64),
+        elements: mixes,
+      },
+      work,
+    );
+    await queue.breathe();
+  }
+}
+
+/** Where heads come from and where they go. */
+interface Placement {
+  from: RowBuffer;
+  layout: HeadLayout;
+  heads: number;
+  /** Dimensions of a head that are placed. */
+  dims: number;
+  rope?: Rope | undefined;
+  to: BackendBuffer;
+  /** Width of a head there, and where in it the dimensions begin. */
+  width: number;
+  begin?: number;
+  /** Rows stay where they are: queries, and what is not yet in its place. */
+  keepRows: boolean;
+}
+
+/** Copies heads, rotated or not, to where they are read. */
+export function placeRows(
+  { operations: op, workspace, chunk, places }: Passage,
+  { from, layout, heads, dims, rope, to, width, begin = 0, keepRows }: Placement,
+): void {
+  op.queue.run(placeHeads, {
+    params: {
+      rows: chunk.rows,
+      heads,
+      head_dim: dims,
+      half: rope ? rope.dims / 2 : 0,
+      x_begin: layout.begin,
+      x_stride: from.stride,
+      head_stride: layout.stride,
+      group: layout.group?.heads ?? heads,
+      group_stride: layout.group?.stride ?? 0,
+      adjacent: rope?.pairs === 'adjacent' ? 1 : 0,
+      y_begin: begin,
+      y_dim: width,
+      y_stride: heads * width,
+      keep_rows: keepRows ? 1 : 0,
+    },
+    buffers: {
+      x: from.buffer,
+      places,
+      angles: rope ? workspace.angles(rope, 1 + Math.max(...chunk.positions), chunk.long) : op.nothing,
+      y: to,
+    },
+    groups: chunk.rows,
+    elements: chunk.rows,
+  });
+}
+
+/** Takes one kind of heads out of the projected rows, norms them, rotates them and puts them where they belong. */
+function place(
+  part: Attention,
+  passage: Passage,
+  projected: RowBuffer,
+  kind: 'query' | 'key' | 'value',
+  to: BackendBuffer,
+): void {
+  const keepRows = kind === 'query';
+  const heads = kind === 'query' ? part.heads : part.keyValueHeads;
+  const dims = kind === 'value' ? part.valueDim : part.headDim;
+  const norm = { query: part.queryNorm, key: part.keyNorm, value: part.valueNorm }[kind];
+  const rope = kind === 'value' ? undefined : kind === 'query' ? (part.queryRope ?? part.rope) : part.rope;
+  const last = { heads, dims, to, width: dims, keepRows };
+  const layout = part.layout[kind];
+  const packed = { begin: 0, stride: dims };
+  if (!norm) placeRows(passage, { ...last, from: projected, layout, rope });
+  else if (part.normAfterRope) {
+    const rotated = room(passage, 'rotated heads', heads * dims);
+    placeRows(passage, { ...last, from: projected, layout, rope, to: rotated.buffer, keepRows: true });
+    const normed = normHeads(norm, passage, rotated, packed, heads, dims);
+    placeRows(passage, { ...last, from: normed, layout: packed });
+  } else {
+    const normed = normHeads(norm, passage, projected, layout, heads, dims);
+    placeRows(passage, { ...last, from: normed, layout: packed, rope });
+  }
+}
+
+/** A norm of every head, or of all heads of a row together, side by side. */
+function normHeads(
+  norm: Norm,
+  passage: Passage,
+  from: RowBuffer,
+  { begin, stride }: HeadLayout,
+  heads: number,
+  dims: number,
+): RowBuffer {
+  const groups = norm.width === heads * dims ? 1 : heads;
+  const normed = room(passage, 'normed heads', heads * dims);
+  const { operations: op, weights, chunk } = passage;
+  op.norm(weights.norm(norm), from, normed, chunk.rows, { begin, groups, stride });
+  return normed;
+}
+
+/** Queries, keys and values out of the narrow rows of latent attention; the rotated dimensions come last in a head. */
+function placeLatent(
+  part: Attention,
+  passage: Passage,
+  projected: RowBuffer,
+  queries: BackendBuffer,
+  kept: { keys: BackendBuffer; values: BackendBuffer },
+): void {
+  const { operations: op, weights, chunk } = passage;
+  const { heads, headDim, valueDim, rope } = part;
+  const { query, keyValue, rotated } = part.latent!;
+  const plain = headDim - rotated.width;
+  const expand = (name: string, { norm, expand: linear }: NonNullable<typeof query>, begin: number) => {
+    const narrow = room(passage, 'narrow', norm.width);
+    op.norm(weights.norm(norm), projected, narrow, chunk.rows, { begin, groups: 1, stride: 0 });
+    return project(passage, [linear], narrow, name);
+  };
+  const wide = query ? expand('latent queries', query, 0) : projected;
+  const shared = expand('latent keys', keyValue, keyValue.begin);
+  const put = (
+    from: RowBuffer,
+    begin: number,
+    stride: number,
+    dims: number,
+    to: BackendBuffer,
+    more: Partial<Placement>,
+  ) =>
+    placeRows(passage, {
+      from,
+      layout: { begin, stride },
+      heads,
+      dims,
+      to,
+      width: headDim,
+      keepRows: false,
+      ...more,
+    });
+  put(wide, 0, headDim, plain, queries, { keepRows: true });
+  put(wide, plain, headDim, rotated.width, queries, { rope, begin: plain, keepRows: true });
+  put(shared, 0, plain + valueDim, plain, kept.keys, {});
+  put(projected, rotated.begin, 0, rotated.width, kept.keys, { rope, begin: plain });
+  put(shared, plain, plain + valueDim, valueDim, kept.values, { width: valueDim });
+}
+
+/** Ranges of groups whose scores fit the room for them, with the most columns a group of the range has. */
+function groupTiles(
+  { groups }: Chunk,
+  { heads, headDim, window = NO_WINDOW }: Attention,
+  dispatchWork: number,
+): { begin: number; count: number; span: number }[] {
+  const columns = Array.from({ length: groups.length / GROUP_WORDS }, (_, g) =>
+    columnCount(groupAt(groups, g), window),
+  );
+  const widest = (from: number, to: number) => columns.slice(from, to).reduce((a, b) => Math.max(a, b), 0);
+  const scores = heads * GROUP_ROWS * widest(0, columns.length);
+  const most = Math.min(SCORE_BYTES / 4, dispatchWork / headDim);
+  const count = Math.max(1, Math.floor(most / scores));
+  return Array.from({ length: Math.ceil(columns.length / count) }, (_, i) => {
+    const begin = i * count;
+    const end = Math.min(begin + count, columns.length);
+    return { begin, count: end - begin, span: widest(begin, end) };
+  });
+}

@@ -1,0 +1,83 @@
+/** What the kinds of parts share: their weights on the device, what a chunk meets in them, and what they keep of a sequence. */
+import type { BackendBuffer } from '../../backend/backend';
+import type { Linear, Norm, Part, Vector } from '../../models/architecture';
+import type { Chunk } from '../chunk';
+import type { DeviceLinear } from '../device-weights';
+import type { DeviceNorm, Operations, RowBuffer } from '../operations';
+import type { Workspace } from '../workspace';
+
+/** Weights of a block by the object of the architecture that names them. */
+export interface Loaded {
+  linear(linear: Linear): DeviceLinear;
+  norm(norm: Norm): DeviceNorm;
+  vector(vector: Vector): BackendBuffer;
+  /** The same values on the host. */
+  values(vector: Vector): Float32Array;
+}
+
+/** What a part keeps of the tokens so far: a row for each position, or one for each sequence. */
+export interface StateShape {
+  name: string;
+  per: 'position' | 'sequence';
+  /** f32 elements of a row. */
+  width: number;
+}
+
+/** What a chunk meets in a branch. */
+export interface Passage {
+  operations: Operations;
+  workspace: Workspace;
+  chunk: Chunk;
+  weights: Loaded;
+  /** Name of the branch. */
+  name: string;
+  /** Width of the stream. */
+  hidden: number;
+  /** Per row of the chunk: row among the keys, position. */
+  places: BackendBuffer;
+  /** The chunk's groups of rows, for attention. */
+  groups: BackendBuffer;
+  /** The chunk's pieces, for what runs along a sequence: `pieceWords`. */
+  pieces: BackendBuffer;
+  state(shape: StateShape): BackendBuffer;
+  /** Called with the rows that enter linear layers, when they are on the device. */
+  tap?(side: 'in' | 'out', linears: readonly Linear[], rows: RowBuffer): void | Promise<void>;
+}
+
+/** A kind of part: what it keeps, how wide its rows are, and how it runs. */
+export interface PartKind<P extends Part> {
+  states(part: P): StateShape[];
+  /** f32 elements of the rows it needs room for besides its input. */
+  width(part: P): number;
+  /** Rows x through the part: [rows, hidden] in a buffer named after the branch. */
+  run(part: P, passage: Passage, x: RowBuffer): Promise<RowBuffer>;
+}
+
+/** A buffer of the workspace for the chunk's rows; a stride is a multiple of 4. */
+export function room({ workspace, chunk }: Passage, name: string, width: number): RowBuffer {
+  const stride = Math.ceil(width / 4) * 4;
+  return { buffer: workspace.take(name, chunk.rows * stride * 4), stride };
+}
+
+/** The outputs of layers that share an input, side by side. */
+export function project(
+  passage: Passage,
+  linears: readonly Linear[],
+  x: RowBuffer,
+  name: string,
+  rows = passage.chunk.rows,
+): RowBuffer {
+  const { operations: op, workspace, weights } = passage;
+  const width = linears.reduce((sum, linear) => sum + linear.outputs, 0);
+  const stride = Math.ceil(width / 4) * 4;
+  const y = { buffer: workspace.take(name, rows * stride * 4), stride };
+  const layers = linears.map((linear) => weights.linear(linear));
+  const rank = Math.max(0, ...layers.map((layer) => layer.lowRank?.rank ?? 0));
+  const scratch = workspace.take('low rank', rows * rank * 4);
+  let begin = 0;
+  for (const layer of layers) {
+    op.linear(layer, x, y, begin, rows, scratch);
+    begin += layer.outputs;
+  }
+  return y;
+}
