@@ -60,10 +60,11 @@ function plan(
 /** Of a model with this hidden size and inner width. */
 function architecture(hidden: number, inner: number): Architecture {
   const linear = (inputs: number) => ({ weight: 'w', inputs, outputs: hidden, storage: 'out_in' });
-  const block = {
-    attention: { projections: [linear(hidden)], output: linear(hidden) },
-    mlp: { projections: [linear(hidden)], output: linear(inner) },
-  };
+  const part = (kind: string, inputs: number) => ({
+    name: kind,
+    part: { kind, projections: [linear(hidden)], output: linear(inputs) },
+  });
+  const block = { steps: [{ branches: [part('attention', hidden), part('mlp', inner)] }] };
   return { hidden, blocks: [block] } as unknown as Architecture;
 }
 
