@@ -1,9 +1,10 @@
 /** The numbers of an architecture under the keys of GGUF (gguf-py/gguf/constants.py), and what llama.cpp cannot be told. */
 import { AmalgamError } from '../errors';
-import type { Architecture, Block, Rope } from '../models/architecture';
+import type { Architecture, Rope } from '../models/architecture';
 import type { ConfigFile } from '../models/config-reader';
 import { readSize } from '../models/config-reader';
 import type { GgufArchitecture } from '../models/gguf-architectures';
+import { type PlainBlock, plainBlocks } from '../models/plain-block';
 import { inverseFrequencies } from '../models/rope';
 import type { GgufValue } from './header';
 
@@ -18,7 +19,8 @@ export function hyperparameters(
   gguf: GgufArchitecture,
   config: ConfigFile,
 ): Entries {
-  const { blocks, hidden, vocab, final, embedding } = architecture;
+  const { hidden, vocab, final, embedding } = architecture;
+  const blocks = plainBlocks(architecture);
   const { attention, mlp, residualScale, parallel } = blocks[0]!;
   const norm = final.norm!;
   const windows = blocks.map((block) => block.attention.window);
@@ -63,7 +65,7 @@ function contextLength({ maxPositions, hidden }: Architecture, config: ConfigFil
 }
 
 /** Of the layers that see everything, and the base frequency of those with a window. */
-function ropeEntries(blocks: readonly Block[]): Entries {
+function ropeEntries(blocks: readonly PlainBlock[]): Entries {
   const rotary = blocks.filter(({ attention }) => attention.rope);
   const global = (rotary.find(({ attention }) => attention.window === undefined) ?? rotary[0])?.attention
     .rope;
@@ -104,8 +106,10 @@ function scalingEntries({ scaling }: Rope): Entries {
 }
 
 /** Divisors of the rotary frequencies that are stored as tensors of their own [dims/2], by name. */
-export function ropeFactors({ blocks }: Architecture): [name: string, factors: Float32Array<ArrayBuffer>][] {
-  const rope = blocks[0]?.attention.rope;
+export function ropeFactors(
+  architecture: Architecture,
+): [name: string, factors: Float32Array<ArrayBuffer>][] {
+  const rope = plainBlocks(architecture)[0]?.attention.rope;
   if (rope?.scaling.type === 'longrope') {
     return [
       ['rope_factors_long.weight', Float32Array.from(rope.scaling.long)],
@@ -123,7 +127,8 @@ export function ropeFactors({ blocks }: Architecture): [name: string, factors: F
  * @throws AmalgamError `GgufUnsupported` naming it
  */
 export function requireExpressible(architecture: Architecture, gguf: GgufArchitecture): void {
-  const { blocks, embedding, final, hidden } = architecture;
+  const { embedding, final, hidden } = architecture;
+  const blocks = plainBlocks(architecture);
   const { heads, headDim } = blocks[0]!.attention;
   const refuse = (what: string) => refused(`llama.cpp’s ${gguf.name} cannot do this: ${what}.`);
   const usual = (blocks.length === gguf.hiddenScaleLayers ? hidden / heads : headDim) ** -0.5;
@@ -161,9 +166,9 @@ function requireYarn(
 }
 
 /** What llama.cpp leaves out without being wrong on short texts, in words; undefined where there is nothing. */
-export function ignoredWindow({ blocks }: Architecture, gguf: GgufArchitecture): string | undefined {
+export function ignoredWindow(architecture: Architecture, gguf: GgufArchitecture): string | undefined {
   if (gguf.windows) return undefined;
-  const sizes = blocks.flatMap(({ attention }) => attention.window ?? []);
+  const sizes = plainBlocks(architecture).flatMap(({ attention }) => attention.window ?? []);
   if (sizes.length === 0) return undefined;
   return `llama.cpp’s ${gguf.name} has no sliding window: beyond ${Math.min(...sizes)} tokens it sees more than the model did.`;
 }

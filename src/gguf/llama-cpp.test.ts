@@ -10,6 +10,7 @@ import { GGUF_TYPES } from '../formats/gguf-type';
 import { parseModelConfig } from '../formats/model-config';
 import { type FileTensor, GOLDEN_NAMES, goldenWeights, loadGolden } from '../forward/golden.test.fixture';
 import { runOracle } from '../forward/oracle';
+import { plainBlocks } from '../models/plain-block';
 import { resolveArchitecture } from '../models/resolve';
 import { ggufEncoder, ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
@@ -199,7 +200,7 @@ describe.runIf(hasLlama)('architectures', () => {
     const bytes = Buffer.concat(parts);
     expect(bytes.length).toBe(file.byteLength);
     const architecture = resolveArchitecture(config);
-    const windows = architecture.blocks.flatMap(({ attention }) => attention.window ?? []);
+    const windows = plainBlocks(architecture).flatMap(({ attention }) => attention.window ?? []);
     const ids = golden.ids.slice(0, HAS_WINDOWS.test(name) ? 24 : Math.min(24, ...windows));
     const { logits } = runOracle(architecture, goldenWeights(architecture, golden.weights), ids);
     const expected = logProbabilities(

@@ -1,6 +1,7 @@
 /** The tensors of a GGUF file, by what each is in the architecture (gguf-py/gguf/tensor_mapping.py of llama.cpp). */
-import type { Architecture, Attention, Block, Linear, Norm } from '../models/architecture';
+import type { Architecture, Attention, Linear, Norm } from '../models/architecture';
 import type { GgufArchitecture } from '../models/gguf-architectures';
+import { type PlainBlock, plainBlocks } from '../models/plain-block';
 
 /** How the rows of a stored matrix come to stand in the file; a vector has rows of one element. */
 export type Layout =
@@ -25,20 +26,20 @@ const AS_STORED: Layout = { kind: 'as_stored' };
 
 /** Every tensor in the order of use; a tied head is the embedding and not listed again. */
 export function ggufTensors(architecture: Architecture, gguf: GgufArchitecture): GgufTensor[] {
-  const { embedding, blocks, final, vocab, hidden } = architecture;
+  const { embedding, final, vocab, hidden } = architecture;
   return [
     plain('token_embd.weight', embedding.token, [vocab, hidden]),
     ...(embedding.positions
       ? [plain('position_embd.weight', embedding.positions.tensor, [embedding.positions.rows, hidden])]
       : []),
     ...norm('token_embd_norm', embedding.norm),
-    ...blocks.flatMap((block) => blockTensors(block, gguf)),
+    ...plainBlocks(architecture).flatMap((block) => blockTensors(block, gguf)),
     ...norm('output_norm', final.norm),
     ...(final.tied ? [] : [plain('output.weight', final.head, [vocab, hidden])]),
   ];
 }
 
-function blockTensors(block: Block, { adjacentPairs }: GgufArchitecture): GgufTensor[] {
+function blockTensors(block: PlainBlock, { adjacentPairs }: GgufArchitecture): GgufTensor[] {
   const { attention, mlp } = block;
   const name = (module: string) => `blk.${block.index}.${module}`;
   const fused = attention.projections.length === 1;
@@ -68,7 +69,8 @@ function norm(name: string, of: Norm | undefined): GgufTensor[] {
   if (!of) return [];
   const plus = of.kind === 'rms_plus_one' ? 1 : 0;
   return [
-    { ...plain(`${name}.weight`, of.weight, [of.width]), plus },
+    // none of the listed types has norms without weights
+    { ...plain(`${name}.weight`, String(of.weight), [of.width]), plus },
     ...(of.bias === undefined ? [] : [plain(`${name}.bias`, of.bias, [of.width])]),
   ];
 }
