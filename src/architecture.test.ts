@@ -68,9 +68,6 @@ const MAY_IMPORT: Record<string, string[]> = {
  */
 const MERGE_FLOORS = ['vocabulary', 'tensor', 'methods', 'plan', 'prediction', 'run'];
 
-/** The parts of the studio's one store name the whole in their types, and the whole is made of them. */
-const SLICES_OF_THE_STORE = /^ui\/(state\/|local\/run-shelf$|(compare|collapse)\/\w+-facts$)/;
-
 /** Files at the root of `src` that every room may use. */
 const FOR_ALL = ['errors', 'trusted-worker-url'];
 
@@ -180,7 +177,7 @@ describe('rooms', () => {
       return seen;
     };
     const inCircles = [...paths].filter((path) => reaches(path).has(path));
-    expect(inCircles.filter((path) => !SLICES_OF_THE_STORE.test(path))).toEqual([]);
+    expect(inCircles).toEqual([]);
   });
 
   test('each platform API is used in its own room only', () => {

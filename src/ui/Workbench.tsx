@@ -8,10 +8,9 @@ import { Notices } from './parts/Notices';
 import { PART_MISSING, PartBoundary } from './parts/PartBoundary';
 import { TabLabel, TabList } from './parts/TabList';
 import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
-import { jobProgress } from './state/evaluation-table';
 import type { Tab } from './state/facts';
+import { JOB_WORDS } from './state/job';
 import { notify, setView, showTab } from './state/studio';
-import { TOOL_WORDS, toolShare } from './state/tool-job';
 import { useFacts, useMedia, useNarrow, useRecipeAs, useStudio } from './studio-context';
 
 // The first paint needs none of them; they come right after it, so that no click ever waits.
@@ -224,17 +223,17 @@ function RunMark() {
 
 /** How far measuring is, in the tab itself. */
 function EvaluateMark() {
-  const text = useFacts(({ evaluation: { job }, generation }) => {
-    if (generation.status !== 'idle') return 'writing';
-    return job ? `${Math.floor(100 * jobProgress(job).share)}\u00a0%` : '';
+  const text = useFacts(({ job }) => {
+    if (job?.kind === 'generation') return 'writing';
+    return job?.kind === 'evaluation' ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '';
   });
   return text === '' ? null : <small>{text}</small>;
 }
 
 /** How far comparing or collapsing is, in the tab itself. */
 function ToolMark({ tab }: { tab: Tab }) {
-  const text = useFacts(({ tool }) =>
-    tool && TOOL_WORDS[tool.kind].tab === tab ? `${Math.floor(100 * toolShare(tool))}\u00a0%` : '',
+  const text = useFacts(({ job }) =>
+    job && JOB_WORDS[job.kind].tab === tab ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '',
   );
   return text === '' ? null : <small>{text}</small>;
 }

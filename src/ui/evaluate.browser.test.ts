@@ -41,7 +41,7 @@ const text = (name: string) =>
   page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button', { name, exact: true });
 const measureButton = () => page.getByRole('button', { name: 'Measure', exact: true });
 const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) });
-const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().evaluation.job).toBeNull());
+const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().job).toBeNull());
 
 test('measuring fills the table; what was measured is kept and shown dimmed after an edit', async () => {
   const evaluateMany = vi.spyOn(fixtureEngine(), 'evaluateMany');
@@ -214,7 +214,7 @@ test('base, contributors and merge write side by side, on a phone below each oth
   await page.getByLabelText('tokens', { exact: true }).fill('5');
   await userEvent.keyboard('{Enter}');
   await page.getByRole('button', { name: 'Write', exact: true }).click();
-  await waitFor(() => expect(studio.store.getState().generation.status).toBe('idle'));
+  await waitFor(() => expect(studio.store.getState().job).toBeNull());
   const columns = [...document.querySelectorAll<HTMLElement>('.written-column')];
   expect(columns.map((c) => c.ariaLabel)).toEqual([
     'base',

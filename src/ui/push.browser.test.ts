@@ -106,6 +106,6 @@ test('it can be stopped, and a merge waits for it', async () => {
     .element(page.getByRole('button', { name: 'Merge', exact: true }))
     .toHaveAttribute('aria-disabled', 'true');
   await page.getByRole('button', { name: 'Stop' }).click();
-  await waitFor(() => expect(studio.store.getState().tool).toBeNull());
+  await waitFor(() => expect(studio.store.getState().job).toBeNull());
   expect(studio.store.getState().push).toMatchObject({ status: 'idle', report: null, error: null });
 });

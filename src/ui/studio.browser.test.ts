@@ -70,7 +70,7 @@ test('Ctrl and Enter merge from anywhere but where text is written', async () =>
   await page.getByRole('tab', { name: 'Evaluate' }).click();
   await page.getByRole('textbox', { name: 'Prompt' }).click();
   await userEvent.keyboard('{Control>}{Enter}{/Control}');
-  await waitFor(() => expect(studio.store.getState().generation.status).toBe('idle'));
+  await waitFor(() => expect(studio.store.getState().job).toBeNull());
   expect(studio.store.getState().run).toBeNull();
   await page.getByLabelText('density of kitchen, number').click();
   await userEvent.keyboard('{Control>}{Enter}{/Control}');

@@ -32,7 +32,7 @@ async function open(densities: string, change: Partial<StudioEngine> = {}) {
 
 const sweep = () => page.getByRole('button', { name: 'Sweep', exact: true });
 const point = () => page.getByRole('slider', { name: /Point of the density sweep/ });
-const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().evaluation.job).toBeNull());
+const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().job).toBeNull());
 
 test('one call measures every point; the best is marked and goes into the recipe', async () => {
   const evaluateMany = vi.fn(fixtureEngine().evaluateMany);

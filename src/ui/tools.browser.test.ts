@@ -31,7 +31,7 @@ async function open(
 }
 
 const button = (name: string) => page.getByRole('button', { name, exact: true });
-const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().tool).toBeNull());
+const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().job).toBeNull());
 const cells = () => [...document.querySelectorAll<HTMLElement>('.difference-chart .heat-cell')];
 const plain = (text: string | null | undefined) => text?.replace(/[\s\u202f]/g, ' ');
 

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import { formatCount } from '../format/quantity';
-import type { RunFacts } from '../state/facts';
+import type { RunFacts } from '../state/run-facts';
 import { useStudio } from '../studio-context';
 
 /** How often a running merge is spoken, in milliseconds. */
@@ -13,13 +13,14 @@ export function Announcer() {
   const last = useRef({ at: 0, status: '' });
   useEffect(
     () =>
-      store.subscribe(({ run }, before) => {
-        if (!run || run === before.run) return;
+      store.subscribe(({ run, job }, before) => {
+        if (!run || (run === before.run && job?.cancelling === before.job?.cancelling)) return;
         const now = Date.now();
-        const changed = run.status !== last.current.status;
+        const status = run.status === 'running' && job?.cancelling ? 'cancelling' : run.status;
+        const changed = status !== last.current.status;
         if (!changed && now - last.current.at < EVERY_MS) return;
-        last.current = { at: now, status: run.status };
-        setText(spoken(run));
+        last.current = { at: now, status };
+        setText(status === 'cancelling' ? 'Cancelling the merge.' : spoken(run));
       }),
     [store],
   );
@@ -34,7 +35,6 @@ function spoken(run: RunFacts): string {
   if (run.status === 'done') return 'Merge finished.';
   if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
   if (run.status === 'cancelled') return 'Merge cancelled.';
-  if (run.status === 'cancelling') return 'Cancelling the merge.';
   const p = run.progress;
   return p ? `${formatCount(p.tensorsDone)} of ${formatCount(p.tensors)} tensors merged.` : 'Merge started.';
 }

@@ -14,11 +14,12 @@ import {
 } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
-import type { RunFacts, StudioFacts, Tab } from '../state/facts';
+import type { StudioFacts, Tab } from '../state/facts';
 import { resumeRun } from '../state/interrupted';
 import { mergeGate } from '../state/merge-gate';
 import { cancelMerge, pauseMerge, startMerge } from '../state/run';
 import { isRecipeOf } from '../state/run-current';
+import type { RunFacts } from '../state/run-facts';
 import { STAGE_TITLES } from '../state/run-log';
 import { showTab } from '../state/studio';
 import { keptOf } from '../state/unfinished';
@@ -41,7 +42,8 @@ export function RunBar() {
   const run = useFacts((s) => s.run);
   const paused = useFacts((s) => (s.run?.paused ? keptOf(s) : undefined));
   const stopped = useFacts((s) => s.engine.status === 'failed');
-  const active = run?.status === 'running' || run?.status === 'cancelling';
+  const job = useFacts((s) => (s.job?.kind === 'merge' ? s.job : null));
+  const active = run?.status === 'running';
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!isMergeKey(event)) return;
@@ -72,15 +74,12 @@ export function RunBar() {
         <>
           <Button
             tip="Stop here and go on later: what is written is kept"
-            why={run.status === 'cancelling' ? stopping(run) : null}
+            why={job?.cancelling ? stopping(run) : null}
             onClick={() => void pauseMerge(studio)}
           >
             Pause
           </Button>
-          <Button
-            why={run.status === 'cancelling' ? stopping(run) : null}
-            onClick={() => void cancelMerge(studio)}
-          >
+          <Button why={job?.cancelling ? stopping(run) : null} onClick={() => void cancelMerge(studio)}>
             Cancel
           </Button>
         </>
@@ -126,7 +125,8 @@ function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
 
 function Working({ run }: { run: RunFacts }) {
   const p = run.progress;
-  if (run.status === 'cancelling') return <p className="run-line">{stopping(run)}</p>;
+  const cancelling = useFacts((s) => s.job?.cancelling);
+  if (cancelling) return <p className="run-line">{stopping(run)}</p>;
   if (!p) return <p className="run-line">Starting…</p>;
   return (
     <p className="run-line">

@@ -1,6 +1,6 @@
 import { memo, useId } from 'react';
 import { Swatch } from '../parts/Swatch';
-import type { Contributor } from '../state/facts';
+import type { Contributor } from '../state/run-facts';
 import { useFacts } from '../studio-context';
 import type { ColorScale } from './color-scale';
 import { HeatmapGrid } from './HeatmapGrid';

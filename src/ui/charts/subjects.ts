@@ -1,5 +1,5 @@
 /** Whose values a chart shows. Pure. */
-import type { Contributor } from '../state/facts';
+import type { Contributor } from '../state/run-facts';
 import type { Metric, Subject } from './metrics';
 
 export interface ChartSubject {

@@ -9,7 +9,7 @@ import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
-import type { SavedOutput } from '../state/saved-output';
+import type { SavedOutput } from '../state/saved-facts';
 import { notify } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { CollapseButton } from './CollapseForm';

@@ -8,7 +8,7 @@ import type {
   CollapseVariant,
   MeasureDepthReport,
 } from '../../reports/collapse';
-import type { SavedOutput } from '../state/saved-output';
+import type { SavedOutput } from '../state/saved-facts';
 
 export interface CollapseSlice {
   /** Reference as the person chose it; null: the recipe's base. */

@@ -10,10 +10,10 @@ import type {
 import { pairName } from '../compare/pair-choices';
 import { scoredText } from '../state/evaluation-texts';
 import type { StudioFacts } from '../state/facts';
+import { runTool, whyNoTool } from '../state/job';
 import { chooseDestination } from '../state/run';
 import { savedOutput, whyNotSaved } from '../state/saved-output';
 import type { Studio } from '../state/studio';
-import { runTool, whyNoTool } from '../state/tool-job';
 import type { Collapsed, CollapseSlice, Survey } from './collapse-facts';
 import { choicesProblem, collapseModel, layersOf, plannerOf, variantOf } from './planning';
 

@@ -8,7 +8,7 @@ import type {
   TensorDifference,
 } from '../../reports/compare';
 import type { PlanTensorFacts } from '../../reports/plan';
-import type { SavedOutput } from '../state/saved-output';
+import type { SavedOutput } from '../state/saved-facts';
 
 export type DifferenceMetricId =
   | 'relative'

@@ -4,11 +4,12 @@ import { errorFacts } from '../../errors';
 import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../reports/compare';
 import { walkHandle } from '../local/local-files';
 import { scoredText } from '../state/evaluation-texts';
+import { type JobOutcome, runTool, whyNoTool } from '../state/job';
 import { openLocal } from '../state/models';
 import { chooseDestination } from '../state/run';
-import { type SavedOutput, savedOutput, whyNotSaved } from '../state/saved-output';
+import type { SavedOutput } from '../state/saved-facts';
+import { savedOutput, whyNotSaved } from '../state/saved-output';
 import { notifyError, type Studio } from '../state/studio';
-import { runTool, type ToolOutcome, whyNoTool } from '../state/tool-job';
 import type { Comparison, ComparisonSlice, ExtractChoices, Extraction } from './compare-facts';
 import { pairName, pairOf } from './pair-choices';
 
@@ -116,7 +117,7 @@ function editFound(studio: Studio, edit: (found: Comparison) => Comparison): voi
   if (found) editComparison(studio, { found: edit(found) });
 }
 
-function ended(outcome: Exclude<ToolOutcome<never>, { value: never }>) {
+function ended(outcome: Exclude<JobOutcome<never>, { value: never }>) {
   return 'error' in outcome
     ? ({ status: 'failed', error: outcome.error } as const)
     : ({ status: 'cancelled' } as const);

@@ -5,7 +5,7 @@ import { formatBytes, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';
-import { whyNotRead } from '../state/evaluation-gate';
+import { whyBusy } from '../state/job';
 import { useFacts, useStudio } from '../studio-context';
 import type { TakeText } from './take-text';
 
@@ -14,7 +14,7 @@ const CHARACTERS = 200_000;
 /** A dataset on the Hub → one of its files → a column → a text. Each step shows when the one before is done. */
 export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => void }) {
   const studio = useStudio();
-  const busy = useFacts(whyNotRead);
+  const busy = useFacts((s) => whyBusy(s)?.why ?? null);
   const [id, setId] = useState('');
   const [dataset, setDataset] = useState<DatasetFacts | null>(null);
   const [path, setPath] = useState('');

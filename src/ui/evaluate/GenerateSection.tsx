@@ -9,7 +9,8 @@ import { Swatch } from '../parts/Swatch';
 import type { GenerationColumn, GenerationSettings } from '../state/evaluation-facts';
 import { whyNotWrite } from '../state/evaluation-gate';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
-import { cancelWriting, editGenerationSettings, emptyColumns, write } from '../state/generation';
+import { editGenerationSettings, emptyColumns, write } from '../state/generation';
+import { cancelJob } from '../state/job';
 import { useFacts, useStudio } from '../studio-context';
 
 /** Beginnings that the sample family has learned to continue. */
@@ -28,7 +29,7 @@ export function GenerateSection({ rows }: { rows: readonly EvaluationRow[] }) {
 function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
   const studio = useStudio();
   const settings = useFacts((s) => s.generation.settings);
-  const status = useFacts((s) => s.generation.status);
+  const writing = useFacts((s) => (s.job?.kind === 'generation' ? s.job : null));
   const why = useFacts(whyNotWrite);
   const sample = useFacts((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
   const start = () => void write(studio, rows);
@@ -78,15 +79,12 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
         <Setting name="temperature" label="temperature" min={0} max={2} step={0.1} />
         <Setting name="topP" label="top-p" min={0.05} max={1} step={0.05} />
         <Setting name="seed" label="seed" min={0} max={2 ** 32 - 1} />
-        {status === 'idle' ? (
+        {writing === null ? (
           <Button className="strong" why={why} onClick={start}>
             Write
           </Button>
         ) : (
-          <Button
-            why={status === 'cancelling' ? 'Cancelling…' : null}
-            onClick={() => void cancelWriting(studio)}
-          >
+          <Button why={writing.cancelling ? 'Cancelling…' : null} onClick={() => void cancelJob(studio)}>
             Stop writing
           </Button>
         )}

@@ -9,7 +9,7 @@ import { useFacts, useStudio } from '../studio-context';
 export function MeasuredFoot({ rows }: { rows: readonly TableRow[] }) {
   const studio = useStudio();
   const cost = useFacts((s) => s.evaluation.cost);
-  const busy = useFacts((s) => s.evaluation.job !== null);
+  const busy = useFacts((s) => s.evaluation.work !== null);
   const earlier = useMemo(
     () =>
       rows.flatMap(({ cells }) =>

@@ -1,14 +1,16 @@
-import { formatClock, formatCount, formatCounted } from '../format/quantity';
+import { formatClock, formatCount } from '../format/quantity';
 import { Button } from '../parts/Button';
-import { cancelMeasuring } from '../state/evaluation';
-import type { EvaluationJob } from '../state/evaluation-facts';
-import { jobProgress } from '../state/evaluation-table';
+import { groupWords } from '../state/evaluation-table';
+import { cancelJob } from '../state/job';
+import type { Job } from '../state/job-facts';
 import { useFacts, useStudio } from '../studio-context';
 import { isSweep } from './density-sweep';
 
 /** What is being measured, how fast, how long it will take, and the way to stop it. */
 export function MeasuringBar({ of }: { of: 'table' | 'sweep' }) {
-  const job = useFacts(({ evaluation: e }) => (isSweep(e) === (of === 'sweep') ? e.job : null));
+  const job = useFacts(({ evaluation: e, job }) =>
+    job?.kind === 'evaluation' && isSweep(e) === (of === 'sweep') ? job : null,
+  );
   return (
     <>
       {job ? <Bar job={job} /> : null}
@@ -20,7 +22,7 @@ export function MeasuringBar({ of }: { of: 'table' | 'sweep' }) {
 /** For those who hear the page: what is at work, and that it is over. Single numbers would be too much. */
 function Spoken() {
   const measured = useFacts((s) => s.evaluation.outcomes.size > 0);
-  const text = useFacts(({ evaluation: { job } }) => (job ? groupWords(job) : undefined));
+  const text = useFacts(({ evaluation: { work } }) => (work ? groupWords(work) : undefined));
   return (
     <span className="visually-hidden" role="status">
       {text !== undefined
@@ -32,9 +34,10 @@ function Spoken() {
   );
 }
 
-function Bar({ job }: { job: EvaluationJob }) {
+function Bar({ job: { progress: p, cancelling } }: { job: Job }) {
   const studio = useStudio();
-  const { share, secondsLeft } = jobProgress(job);
+  const share = p?.share ?? 0;
+  const work = useFacts((s) => s.evaluation.work);
   return (
     <div className="measuring">
       <div
@@ -48,37 +51,28 @@ function Bar({ job }: { job: EvaluationJob }) {
         <div className="progress-fill" style={{ width: `${share * 100}%` }} />
       </div>
       <p className="small measuring-line">
-        <span className="truncate">{job.cancelling ? 'Cancelling…' : groupWords(job)}</span>
-        {job.groups.length > 1 ? (
+        <span className="truncate">{cancelling ? 'Cancelling…' : p?.item}</span>
+        {work && work.groups.length > 1 ? (
           <span className="quiet">
-            {formatCount(job.at + 1)} of {formatCount(job.groups.length)}
+            {formatCount(work.at + 1)} of {formatCount(work.groups.length)}
           </span>
         ) : null}
         <span className="quiet">
-          {job.progress?.stage === 'downloading'
+          {p?.stage === 'downloading'
             ? 'downloading'
-            : job.progress && job.progress.rate > 0
-              ? `${formatCount(job.progress.rate)} tokens/s`
+            : p?.rate
+              ? `${formatCount(p.rate.perSecond)} tokens/s`
               : 'opening'}
         </span>
         <span className="spacer" />
-        <span className="quiet">{secondsLeft === null ? '' : `${formatClock(secondsLeft)} left`}</span>
+        <span className="quiet">{p?.secondsLeft == null ? '' : `${formatClock(p.secondsLeft)} left`}</span>
       </p>
       <p className="small faint measuring-line">
         Models side by side finish together. Stopping keeps every number in the table, not those at work.
       </p>
-      <Button why={job.cancelling ? 'Cancelling…' : null} onClick={() => void cancelMeasuring(studio)}>
+      <Button why={cancelling ? 'Cancelling…' : null} onClick={() => void cancelJob(studio)}>
         Stop measuring
       </Button>
     </div>
   );
-}
-
-/** `base on common`, `12 models side by side on 4 texts`. */
-function groupWords({ groups, at }: EvaluationJob): string {
-  const group = groups[at] ?? [];
-  const rows = new Set(group.map((c) => c.rowLabel));
-  const texts = new Set(group.map((c) => c.textName));
-  const who = rows.size === 1 ? [...rows][0] : `${formatCounted(rows.size, 'model')} side by side`;
-  return `${who} on ${texts.size === 1 ? [...texts][0] : formatCounted(texts.size, 'text')}`;
 }

@@ -58,7 +58,7 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
 /** The answer to “which method was best?”, once there are merges to choose from. */
 function Verdict({ rows, texts }: { rows: readonly TableRow[]; texts: number }) {
   const studio = useStudio();
-  const busy = useFacts((s) => s.evaluation.job !== null);
+  const busy = useFacts((s) => s.evaluation.work !== null);
   const found = bestMerge(rows);
   if (busy || !found?.best.mean) return null;
   const { best, of, base } = found;

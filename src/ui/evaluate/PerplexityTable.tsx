@@ -9,7 +9,7 @@ import { useFacts, useStudio } from '../studio-context';
 
 /** Rows: base, contributors, merges; columns: texts. Merges are ranked by their mean once nothing moves any more. */
 export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; rows: TableRow[] }) {
-  const busy = useFacts((s) => s.evaluation.job !== null);
+  const busy = useFacts((s) => s.evaluation.work !== null);
   const ordered = busy ? rows : rankRows(rows);
   const base = rows.find((r) => r.row.id === 'base');
   const several = columns.length > 1;
@@ -223,9 +223,10 @@ function changeWords(change: number): string {
 }
 
 function Running() {
-  const share = useFacts(({ evaluation: { job } }) =>
-    job?.progress && job.progress.total > 0 ? job.progress.done / job.progress.total : 0,
-  );
+  const share = useFacts(({ job }) => {
+    const counted = job?.progress?.counted;
+    return counted && counted.total > 0 ? counted.done / counted.total : 0;
+  });
   return (
     <div>
       <div className="perplexity-value faint">{formatPercent(share)}</div>

@@ -14,7 +14,7 @@ export function TextChoice() {
   const texts = useFacts((s) => s.evaluation.texts);
   const opening = useFacts((s) => s.evaluation.opening);
   const error = useFacts((s) => s.evaluation.openError);
-  const busy = useFacts((s) => s.evaluation.job !== null);
+  const busy = useFacts((s) => s.evaluation.work !== null);
   return (
     <div className="stack">
       <fieldset className="text-choice">

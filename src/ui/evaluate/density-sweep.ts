@@ -147,6 +147,6 @@ export function bestPoint(curves: readonly SweepCurve[]): SweepPlace | null {
 }
 
 /** Is the job at work a sweep? */
-export function isSweep({ job }: EvaluationSlice): boolean {
-  return job?.groups[0]?.[0]?.rowId.startsWith('sweep ') ?? false;
+export function isSweep({ work }: EvaluationSlice): boolean {
+  return work?.groups[0]?.[0]?.rowId.startsWith('sweep ') ?? false;
 }

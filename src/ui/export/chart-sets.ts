@@ -7,7 +7,7 @@ import { differenceMetric, differenceOf } from '../charts/difference';
 import { extremeValues, type Heatmap, heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
 import type { Metric } from '../charts/metrics';
 import { subjectKey, subjectsOf } from '../charts/subjects';
-import type { Contributor } from '../state/facts';
+import type { Contributor } from '../state/run-facts';
 
 export interface ChartSet {
   title: string;

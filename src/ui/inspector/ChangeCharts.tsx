@@ -6,7 +6,7 @@ import { curveOf, energyCurve, magnitudeBars, shareAbove } from '../charts/magni
 import { keptEnergy } from '../charts/metrics';
 import { formatPercent, formatReal } from '../format/quantity';
 import { modelColour } from '../parts/Swatch';
-import type { Contributor } from '../state/facts';
+import type { Contributor } from '../state/run-facts';
 import { useShownTheme } from '../studio-context';
 
 const WIDTH = 256;

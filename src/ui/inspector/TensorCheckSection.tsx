@@ -13,7 +13,7 @@ const NAMES = { webgpu: 'WebGPU', cpu: 'CPU' } as const;
 export function TensorCheckSection({ name }: { name: string }) {
   const studio = useStudio();
   const why = useFacts(whyNotCheck);
-  const checking = useFacts((s) => s.tool?.kind === 'check');
+  const checking = useFacts((s) => s.job?.kind === 'check');
   const report = useFacts((s) =>
     s.tensorCheck?.recipe === s.recipe && s.tensorCheck.report.tensor === name ? s.tensorCheck.report : null,
   );

@@ -8,7 +8,7 @@ import { formatCount, formatCounted, formatPercent, formatReal, formatShape } fr
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
-import type { Contributor } from '../state/facts';
+import type { Contributor } from '../state/run-facts';
 import { usePredictedMasks, useProfileOf } from './statistics-of';
 import { TensorCheckSection } from './TensorCheckSection';
 

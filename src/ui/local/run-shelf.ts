@@ -2,27 +2,9 @@
  * Finished merges kept in this browser: the recipe, the report with its hashes, and what is needed to draw them again.
  * No weights. A browser that keeps nothing (private windows, strict settings) rejects; callers go on without.
  */
-import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
-import type { MergeReport } from '../../reports/merge';
-import type { RunFacts } from '../state/facts';
 
-export interface KeptRun
-  extends Pick<
-    RunFacts,
-    | 'title'
-    | 'methodTitle'
-    | 'recipe'
-    | 'contributors'
-    | 'planned'
-    | 'layers'
-    | 'destination'
-    | 'outputFiles'
-    | 'startedAt'
-  > {
-  /** Unique in this browser. */
-  id: string;
-  report: MergeReport;
-}
+import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import type { KeptRun } from '../state/run-facts';
 
 interface Shelf extends DBSchema {
   runs: { key: string; value: KeptRun };

@@ -1,6 +1,6 @@
 import { Button } from '../parts/Button';
 import { Message } from '../parts/Message';
-import { whyNoTool } from '../state/tool-job';
+import { whyNoTool } from '../state/job';
 import { useFacts } from '../studio-context';
 import { reloadToUpdate } from './app-shell';
 

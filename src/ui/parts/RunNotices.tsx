@@ -10,7 +10,7 @@ import { Message } from './Message';
 export function RunNotices() {
   const elsewhere = useFacts((s) => s.elsewhere);
   const interrupted = useFacts((s) => s.interrupted);
-  const busy = useFacts((s) => s.run?.status === 'running' || s.run?.status === 'cancelling');
+  const busy = useFacts((s) => s.job?.kind === 'merge');
   if (elsewhere !== null) return <Elsewhere />;
   if (busy) return null;
   return (

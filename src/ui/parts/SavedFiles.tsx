@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 import { saveFiles } from '../local/save-file';
-import type { SavedOutput } from '../state/saved-output';
+import type { SavedOutput } from '../state/saved-facts';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { Button } from './Button';

@@ -1,16 +1,10 @@
 import { formatClock, formatCount, formatRate } from '../format/quantity';
-import {
-  cancelTool,
-  TOOL_WORDS,
-  type ToolJob,
-  type ToolKind,
-  type ToolProgress,
-  toolShare,
-} from '../state/tool-job';
+import { cancelJob, JOB_WORDS } from '../state/job';
+import type { Job, JobKind } from '../state/job-facts';
 import { useFacts, useStudio } from '../studio-context';
 import { Button } from './Button';
 
-const STAGES: Readonly<Record<ToolProgress['stage'], string>> = {
+const STAGES: Readonly<Record<string, string>> = {
   downloading: 'downloading',
   comparing: 'comparing',
   extracting: 'extracting',
@@ -25,27 +19,27 @@ const STAGES: Readonly<Record<ToolProgress['stage'], string>> = {
 };
 
 /** What a tool is at, how fast, how long it will take, and the way to stop it. Shown for these kinds of jobs only. */
-export function ToolBar({ kinds }: { kinds: readonly ToolKind[] }) {
-  const tool = useFacts((s) => s.tool);
-  const shown = tool && kinds.includes(tool.kind) ? tool : null;
+export function ToolBar({ kinds }: { kinds: readonly JobKind[] }) {
+  const job = useFacts((s) => s.job);
+  const shown = job && kinds.includes(job.kind) ? job : null;
   return (
     <>
-      {shown ? <Bar tool={shown} /> : null}
+      {shown ? <Bar job={shown} /> : null}
       {/* single numbers would be too much to hear: that it works, and at what */}
       <span className="visually-hidden" role="status">
         {shown
-          ? `${TOOL_WORDS[shown.kind].title}: ${shown.progress ? STAGES[shown.progress.stage] : 'starting'}.`
+          ? `${JOB_WORDS[shown.kind].title}: ${shown.progress ? STAGES[shown.progress.stage] : 'starting'}.`
           : ''}
       </span>
     </>
   );
 }
 
-function Bar({ tool }: { tool: ToolJob }) {
+function Bar({ job }: { job: Job }) {
   const studio = useStudio();
-  const p = tool.progress;
-  const { title } = TOOL_WORDS[tool.kind];
-  const share = toolShare(tool);
+  const p = job.progress;
+  const { title } = JOB_WORDS[job.kind];
+  const share = p?.share ?? 0;
   return (
     <div className="tool-bar">
       <div
@@ -60,17 +54,17 @@ function Bar({ tool }: { tool: ToolJob }) {
       </div>
       <p className="small tool-line">
         <span className="truncate tool-item">
-          {tool.cancelling ? 'Cancelling…' : p ? p.item || STAGES[p.stage] : 'Starting…'}
+          {job.cancelling ? 'Cancelling…' : p ? p.item || STAGES[p.stage] : 'Starting…'}
         </span>
-        {p && !tool.cancelling ? (
+        {p && !job.cancelling ? (
           <>
             {p.item ? <span className="quiet">{STAGES[p.stage]}</span> : null}
-            {p.tensors > 0 ? (
+            {p.counted ? (
               <span className="quiet">
-                {formatCount(p.tensorsDone)} of {formatCount(p.tensors)}
+                {formatCount(p.counted.done)} of {formatCount(p.counted.total)}
               </span>
             ) : null}
-            {p.bytes > 0 ? <span className="quiet">{formatRate(p.bytesPerSecond)}</span> : null}
+            {p.rate?.unit === 'bytes' ? <span className="quiet">{formatRate(p.rate.perSecond)}</span> : null}
             <span className="spacer" />
             <span className="quiet">
               {p.secondsLeft === null ? '' : `${formatClock(p.secondsLeft)} left`}
@@ -78,7 +72,7 @@ function Bar({ tool }: { tool: ToolJob }) {
           </>
         ) : null}
       </p>
-      <Button why={tool.cancelling ? 'Cancelling…' : null} onClick={() => void cancelTool(studio)}>
+      <Button why={job.cancelling ? 'Cancelling…' : null} onClick={() => void cancelJob(studio)}>
         Stop
       </Button>
     </div>

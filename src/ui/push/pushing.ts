@@ -3,8 +3,8 @@
 import { errorFacts } from '../../errors';
 import type { PushProgress, PushReport, PushSource } from '../../reports/push';
 import type { StudioFacts } from '../state/facts';
+import { runTool, whyNoTool } from '../state/job';
 import type { Studio } from '../state/studio';
-import { runTool, whyNoTool } from '../state/tool-job';
 import type { PushSlice } from './push-facts';
 
 /** An output that can be pushed, as the person chooses it. */

@@ -6,7 +6,7 @@ import { HeatmapFigure } from '../charts/HeatmapFigure';
 import { extremeValues, type Heatmap, heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
 import type { Metric } from '../charts/metrics';
 import { type ChartSubject, subjectKey, subjectsOf } from '../charts/subjects';
-import type { PinnedLayers } from '../state/pin';
+import type { PinnedLayers } from '../state/run-facts';
 import { useFacts, useShownTheme } from '../studio-context';
 import type { LayersSource } from './layers-source';
 

@@ -7,7 +7,7 @@ import { Swatch } from '../parts/Swatch';
 import { passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
-import type { Contributor } from '../state/facts';
+import type { Contributor } from '../state/run-facts';
 import { toggleSelected } from '../state/studio';
 import { useFacts, useNarrow, useStudio } from '../studio-context';
 import type { LayersSource } from './layers-source';

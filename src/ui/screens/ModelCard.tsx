@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { CopyButton } from '../parts/CopyButton';
 import { Section } from '../parts/Section';
-import type { RunFacts } from '../state/facts';
+import type { RunFacts } from '../state/run-facts';
 import { notifyError, type Studio } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 

@@ -5,7 +5,7 @@ import { Button } from '../parts/Button';
 import { FileList } from '../parts/FileList';
 import { DownloadIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
-import type { RunFacts } from '../state/facts';
+import type { RunFacts } from '../state/run-facts';
 import { notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 

@@ -9,8 +9,8 @@ import { passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import { expectedSeconds } from '../state/expected-time';
-import type { Contributor } from '../state/facts';
 import { mergeGate } from '../state/merge-gate';
+import type { Contributor } from '../state/run-facts';
 import { toggleSelected } from '../state/studio';
 import { useFacts, useNarrow, useStudio } from '../studio-context';
 

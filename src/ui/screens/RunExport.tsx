@@ -1,6 +1,5 @@
-import type { KeptRun } from '../local/run-shelf';
 import { ExportMenu } from '../parts/ExportMenu';
-import type { RunFacts } from '../state/facts';
+import type { KeptRun, RunFacts } from '../state/run-facts';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
 

@@ -1,9 +1,9 @@
 import { formatBytes, formatSeconds } from '../format/quantity';
-import type { KeptRun } from '../local/run-shelf';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
 import { forgetRun, pinRun, reopenRun, whyNotReopen } from '../state/past-runs';
+import type { KeptRun } from '../state/run-facts';
 import { useFacts, useStudio } from '../studio-context';
 import { RunExport } from './RunExport';
 
@@ -27,7 +27,7 @@ export function RunHistory() {
 
 function PastRun({ run }: { run: KeptRun }) {
   const studio = useStudio();
-  const why = useFacts((s) => whyNotReopen(s.run));
+  const why = useFacts(whyNotReopen);
   const { report, title, methodTitle } = run;
   const when = new Date(run.startedAt).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
   const bytes = report.shards.reduce((sum, s) => sum + s.bytes, 0);

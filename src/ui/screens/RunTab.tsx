@@ -3,7 +3,7 @@ import { formatBytes, formatClock, formatCount, formatRate, formatSeconds } from
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import type { RunFacts } from '../state/facts';
+import type { RunFacts } from '../state/run-facts';
 import { STAGE_TITLES } from '../state/run-log';
 import { isKept } from '../state/unfinished';
 import { useFacts } from '../studio-context';
@@ -68,11 +68,11 @@ export function RunTab() {
 const NOTHING = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
 
 function Status({ run }: { run: RunFacts }) {
+  const cancelling = useFacts((s) => s.job?.cancelling);
   switch (run.status) {
     case 'running':
+      if (cancelling) return <>{run.paused ? 'pausing' : 'cancelling'}</>;
       return <>{run.progress ? STAGE_TITLES[run.progress.stage].toLowerCase() : 'starting'}</>;
-    case 'cancelling':
-      return <>{run.paused ? 'pausing' : 'cancelling'}</>;
     case 'done':
       return <span className="tone-ok">done in {formatSeconds(run.report?.seconds ?? 0)}</span>;
     case 'failed':
@@ -90,7 +90,7 @@ function Numbers({ run }: { run: RunFacts }) {
   const { progress: p, report } = run;
   const seconds = report?.seconds ?? 0;
   const written = report?.shards.reduce((sum, s) => sum + s.bytes, 0);
-  const now = run.status === 'running' || run.status === 'cancelling' ? 'now' : 'when it stopped';
+  const now = run.status === 'running' ? 'now' : 'when it stopped';
   const items: [label: string, value: string, more: string][] = [
     ['Tensors', p ? formatCount(p.tensorsDone) : '0', `of ${formatCount(run.planned.length)}`],
     ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],

@@ -3,7 +3,8 @@ import { Button } from '../parts/Button';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
-import { otherEngine, type Verification, verifyRun, whyNotVerify } from '../state/verification';
+import type { Verification } from '../state/run-facts';
+import { otherEngine, verifyRun, whyNotVerify } from '../state/verification';
 import { useFacts, useStudio } from '../studio-context';
 
 const NAMES = { webgpu: 'WebGPU', cpu: 'CPU' } as const;
@@ -13,7 +14,7 @@ export function VerifySection() {
   const studio = useStudio();
   const report = useFacts((s) => s.run?.report ?? null);
   const why = useFacts(whyNotVerify);
-  const verifying = useFacts((s) => s.tool?.kind === 'verification');
+  const verifying = useFacts((s) => s.job?.kind === 'verification');
   const result = useFacts((s) =>
     s.verification?.recipeSha256 === s.run?.report?.recipeSha256 ? s.verification : null,
   );

@@ -1,9 +1,9 @@
 import { useMemo } from 'react';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensorFacts } from '../../reports/plan';
-import type { Contributor } from '../state/facts';
 import { predictedReports } from '../state/predicted';
 import { isRecipeOf } from '../state/run-current';
+import type { Contributor } from '../state/run-facts';
 import { useFacts } from '../studio-context';
 
 /**

@@ -3,35 +3,13 @@
  * have to be downloaded or much would be read. Any other job goes first; the pass begins again after it.
  */
 
-import { type ErrorFacts, errorFacts } from '../../errors';
+import { errorFacts } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import type { ModelFacts } from '../../reports/models';
-import type { DeltaStatistics } from '../../reports/profile';
-import type { StudioFacts } from './facts';
+import { type DeltaStatisticsSlice, noDeltas } from './facts';
 import { contributorId } from './recipe-build';
 import type { RecipeFacts } from './recipe-facts';
 import type { Studio } from './studio';
-
-export interface DeltaStatisticsSlice {
-  /** `offered`: it would take a download or a while, so the person is asked first. */
-  status: 'none' | 'offered' | 'measuring' | 'ready' | 'failed';
-  /** Which models were measured: {@link deltaKey}. */
-  key: string;
-  tensors: DeltaStatistics[];
-  /** Tensors there are to measure. */
-  expected: number;
-  secondsLeft: number | null;
-  error: ErrorFacts | null;
-}
-
-export const noDeltas: DeltaStatisticsSlice = {
-  status: 'none',
-  key: '',
-  tensors: [],
-  expected: 0,
-  secondsLeft: null,
-  error: null,
-};
 
 /** Bytes that are read without asking; about a second from a disk. */
 const UNASKED_BYTES = 512 * 1024 * 1024;
@@ -68,8 +46,8 @@ export function deltaRecipe({ recipe, models }: RecipeModels): Recipe | null {
 /** Watches the recipe's models; returns a function that stops watching. */
 export function watchDeltas(studio: Studio): () => void {
   return studio.store.subscribe((now, before) => {
-    const idle = !busy(now);
-    if (now.plan === before.plan && idle === !busy(before)) return;
+    const idle = now.job === null;
+    if (now.plan === before.plan && idle === (before.job === null)) return;
     if (!idle || now.plan.status !== 'ready' || !now.plan.facts?.clean) return;
     const key = deltaKey(now);
     if (now.profile.key === key && now.profile.status !== 'none') return;
@@ -78,16 +56,6 @@ export function watchDeltas(studio: Studio): () => void {
     if (bytesToDownload === 0 && bytesToRead <= UNASKED_BYTES) void measureDeltas(studio);
     else studio.store.setState({ profile: { ...noDeltas, status: 'offered', key } });
   });
-}
-
-function busy({ run, evaluation, generation, tool }: StudioFacts): boolean {
-  return (
-    run?.status === 'running' ||
-    run?.status === 'cancelling' ||
-    evaluation.job !== null ||
-    tool !== null ||
-    generation.status !== 'idle'
-  );
 }
 
 /** Runs the pass for the recipe as it is. Never rejects. */

@@ -1,7 +1,7 @@
 /** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serialisable facts. */
 
 import type { ErrorFacts } from '../../errors';
-import type { EvaluateReport, GenerateReport, RunningProgress, RunTarget } from '../../reports/evaluate';
+import type { EvaluateReport, GenerateReport, RunTarget } from '../../reports/evaluate';
 import { initialSweep, type SweepChoices } from '../evaluate/density-sweep-choices';
 
 export interface EvaluationSlice {
@@ -18,7 +18,7 @@ export interface EvaluationSlice {
   outcomes: ReadonlyMap<string, Outcome>;
   /** Row → what was measured in it last: shown dimmed once the recipe has moved on. */
   lastOf: ReadonlyMap<string, MeasuredTarget>;
-  job: EvaluationJob | null;
+  work: EvaluationWork | null;
   /** What the models measured last took together; null before the first. */
   cost: EvaluationCost | null;
   sweep: SweepChoices;
@@ -58,14 +58,10 @@ export interface MeasuredTarget {
 }
 
 /** Measuring at work: models side by side on the same texts, one such group after the other. */
-export interface EvaluationJob {
+export interface EvaluationWork {
   groups: readonly (readonly PlannedCell[])[];
   /** Index of the group at work. */
   at: number;
-  progress: RunningProgress | null;
-  /** Seconds from the start to the last message. */
-  elapsed: number;
-  cancelling: boolean;
 }
 
 export interface PlannedCell {
@@ -85,7 +81,6 @@ export interface GenerationSlice {
   columns: readonly GenerationColumn[];
   /** With which settings; null before the first time. */
   written: GenerationSettings | null;
-  status: 'idle' | 'writing' | 'cancelling';
 }
 
 export interface GenerationSettings {
@@ -122,7 +117,7 @@ export const initialEvaluation: EvaluationSlice = {
   stride: 128,
   outcomes: new Map(),
   lastOf: new Map(),
-  job: null,
+  work: null,
   cost: null,
   sweep: initialSweep,
 };
@@ -131,5 +126,4 @@ export const initialGeneration: GenerationSlice = {
   settings: { prompt: 'Recipe:', chat: false, maxTokens: 60, temperature: 0.4, topP: 0.95, seed: 0 },
   columns: [],
   written: null,
-  status: 'idle',
 };

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { sampleModels } from '../engine-fixture';
 import { protocolProblem, whyNotMeasure, whyNotRun, whyNotWrite } from './evaluation-gate';
-import type { RunFacts, StudioFacts } from './facts';
+import type { StudioFacts } from './facts';
 import { initialFacts } from './facts';
+import type { JobKind } from './job-facts';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './models';
 
@@ -25,14 +26,17 @@ test('open when the engine is free, there are models and a text', () => {
 });
 
 test('one job at a time, and each says which', () => {
-  const run = { status: 'running' } as RunFacts;
-  expect(whyNotRun({ ...ready, run })).toMatch(/merge is running/);
-  const writing: StudioFacts = { ...ready, generation: { ...ready.generation, status: 'writing' } };
-  expect(whyNotMeasure(writing)).toMatch(/Writing/);
+  const doing = (kind: JobKind): StudioFacts => ({
+    ...ready,
+    job: { kind, progress: null, cancelling: false },
+  });
+  expect(whyNotRun(doing('merge'))).toMatch(/merge is running/);
+  expect(whyNotRun({ ...ready, elsewhere: { name: 'x', progress: null } })).toMatch(/another tab/);
+  const writing = doing('generation');
+  expect(whyNotMeasure(writing)).toMatch(/writing/);
   expect(mergeGate(writing)).toMatchObject({ open: false, tone: 'wait', tab: 'evaluate' });
-  const job = { groups: [], at: 0, progress: null, elapsed: 0, cancelling: false };
-  const measuring: StudioFacts = { ...ready, evaluation: { ...ready.evaluation, job } };
-  expect(whyNotWrite(measuring)).toMatch(/Measuring/);
+  const measuring = doing('evaluation');
+  expect(whyNotWrite(measuring)).toMatch(/measured/);
   expect(mergeGate(measuring)).toMatchObject({ open: false, tone: 'wait', tab: 'evaluate' });
 });
 

@@ -1,33 +1,16 @@
 /** May a model be run now, and if not, why. Pure; one answer for every button of the Evaluate tab. */
-import { whyNoEngine } from './engine-summary';
 import type { StudioFacts } from './facts';
+import { whyBusy } from './job';
 import { whyNotOpen } from './opening';
-import { TOOL_WORDS } from './tool-job';
 
 /** Why nothing can be measured or written now, or null. */
 export function whyNotRun(facts: StudioFacts): string | null {
-  const { engine, run, evaluation, generation, tool } = facts;
-  if (engine.status === 'failed') return whyNoEngine(engine);
-  if (engine.status === 'starting') return 'Starting the engine…';
-  if (run?.status === 'running' || run?.status === 'cancelling') {
-    return 'A merge is running; the engine does one thing at a time.';
-  }
-  if (evaluation.job) return 'Measuring; the engine does one thing at a time.';
-  if (generation.status !== 'idle') return 'Writing; the engine does one thing at a time.';
-  if (tool) return TOOL_WORDS[tool.kind].busy;
+  const busy = whyBusy(facts);
+  if (busy) return busy.why;
   if (facts.recipe.base === null && !facts.recipe.contributors.some((c) => c.enabled)) {
     return 'The recipe has no models yet.';
   }
   return whyNotOpen(facts)?.why ?? null;
-}
-
-/** Why no dataset can be read now, or null: reading is a job of the engine. */
-export function whyNotRead({ engine, run, evaluation, generation, tool }: StudioFacts): string | null {
-  if (engine.status !== 'ready') return 'The engine is not ready.';
-  const merging = run?.status === 'running' || run?.status === 'cancelling';
-  return merging || evaluation.job || tool || generation.status !== 'idle'
-    ? 'The engine does one thing at a time.'
-    : null;
 }
 
 /** Why nothing can be measured now, or null. */

@@ -13,7 +13,7 @@ import {
   bestMerge,
   evaluationTable,
   groupCells,
-  jobProgress,
+  measuringProgress,
   missingCells,
   outcomeKey,
   rankRows,
@@ -197,8 +197,8 @@ test('only what the same name means on another day is kept: samples and commits,
 
 test('of a group at work what is done already has its number', () => {
   const cells = missingCells([row('base'), row('method linear')], empty);
-  const job = { groups: [cells], at: 0, progress: null, elapsed: 0, cancelling: false };
-  const { rows: table } = evaluationTable(rows, { ...measured({ base: [0.4] }), job });
+  const work = { groups: [cells], at: 0 };
+  const { rows: table } = evaluationTable(rows, { ...measured({ base: [0.4] }), work });
   expect(table[0]?.cells.map((c) => c.state)).toEqual(['done', 'running']);
 });
 
@@ -226,7 +226,7 @@ test('rows that lack the same texts are measured side by side, and the time left
   ]);
   expect(groupCells(cells)).toHaveLength(1);
   // 6000 and 8000, then 8000 characters; the first group and half of the second are done
-  const { share, secondsLeft } = jobProgress({ groups, at: 1, progress, elapsed: 9, cancelling: false });
+  const { share, secondsLeft } = measuringProgress({ groups, at: 1 }, progress, 9);
   expect(share).toBeCloseTo(18_000 / 22_000, 12);
   expect(secondsLeft).toBeCloseTo(2, 12);
 });

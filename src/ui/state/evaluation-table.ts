@@ -1,16 +1,18 @@
 /** The table of perplexities as it is drawn: cells, means, the best of each column. Pure. */
 
 import type { ErrorFacts } from '../../errors';
-import type { EvaluateReport } from '../../reports/evaluate';
+import type { EvaluateReport, RunningProgress } from '../../reports/evaluate';
+import { formatCounted } from '../format/quantity';
 import type {
-  EvaluationJob,
   EvaluationSlice,
   EvaluationText,
+  EvaluationWork,
   Outcome,
   PlannedCell,
 } from './evaluation-facts';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
 import { scoredText } from './evaluation-texts';
+import { type JobProgress, runningProgress } from './job-facts';
 
 export type Protocol = Pick<EvaluationSlice, 'amount' | 'window' | 'stride'>;
 
@@ -61,7 +63,7 @@ export function outcomeKey(
 
 /** The rows that are shown: all models, the recipe's merge, and every method that was or will be measured. */
 export function shownRows(rows: readonly EvaluationRow[], evaluation: EvaluationSlice): EvaluationRow[] {
-  const planned = new Set(evaluation.job?.groups.flat().map((c) => c.rowId));
+  const planned = new Set(evaluation.work?.groups.flat().map((c) => c.rowId));
   const chosen = evaluation.texts.filter((t) => t.chosen);
   const known = ({ target }: EvaluationRow) =>
     chosen.some((text) => evaluation.outcomes.has(outcomeKey(targetKey(target), text, evaluation)));
@@ -180,16 +182,36 @@ export function tableErrors(rows: readonly TableRow[]): { rows: string[]; error:
   return [...found.values()];
 }
 
-/** Share of the job's characters that are scored, in [0, 1], and the seconds left at the pace so far. */
-export function jobProgress(job: EvaluationJob): { share: number; secondsLeft: number | null } {
-  const characters = job.groups.map((group) => group.reduce((sum, c) => sum + c.characters, 0));
+/** How far measuring is: the share of the characters that are scored, and the seconds left at the pace so far. */
+export function measuringProgress(
+  { groups, at }: EvaluationWork,
+  running: RunningProgress | null,
+  elapsed: number,
+): JobProgress {
+  const characters = groups.map((group) => group.reduce((sum, c) => sum + c.characters, 0));
   const total = characters.reduce((a, b) => a + b, 0);
-  const before = characters.slice(0, job.at).reduce((a, b) => a + b, 0);
-  const running = job.progress?.stage === 'running' ? job.progress : null;
-  const part = running && running.total > 0 ? running.done / running.total : 0;
-  const done = before + part * (characters[job.at] ?? 0);
-  const share = total > 0 ? done / total : 0;
-  return { share, secondsLeft: share > 0.005 ? (job.elapsed * (1 - share)) / share : null };
+  const before = characters.slice(0, at).reduce((a, b) => a + b, 0);
+  const now = running ? runningProgress(running) : null;
+  const part = now && running?.stage === 'running' ? now.share : 0;
+  const share = total > 0 ? (before + part * (characters[at] ?? 0)) / total : 0;
+  return {
+    stage: now?.stage ?? 'opening',
+    item: groupWords({ groups, at }),
+    share,
+    counted: now?.counted ?? null,
+    bytes: now?.bytes ?? null,
+    rate: now?.rate ?? null,
+    secondsLeft: share > 0.005 ? (elapsed * (1 - share)) / share : null,
+  };
+}
+
+/** `base on common`, `12 models side by side on 4 texts`. */
+export function groupWords({ groups, at }: EvaluationWork): string {
+  const group = groups[at] ?? [];
+  const rows = new Set(group.map((c) => c.rowLabel));
+  const texts = new Set(group.map((c) => c.textName));
+  const who = rows.size === 1 ? [...rows][0] : `${formatCounted(rows.size, 'model')} side by side`;
+  return `${who} on ${texts.size === 1 ? [...texts][0] : formatCounted(texts.size, 'text')}`;
 }
 
 function tableRow(
@@ -203,13 +225,13 @@ function tableRow(
     evaluation.outcomes.get(outcomeKey(key, text, evaluation));
   // A row shows the past only as a whole: numbers of two recipes never stand side by side.
   const fresh =
-    texts.some((t) => of(target, t)) || evaluation.job?.groups.flat().some((c) => c.rowId === row.id);
+    texts.some((t) => of(target, t)) || evaluation.work?.groups.flat().some((c) => c.rowId === row.id);
   const stale =
     !fresh && last !== undefined && last.target !== target && texts.some((t) => of(last.target, t));
   const cells = texts.map((text): TableCell => {
     const key = outcomeKey(stale ? last.target : target, text, evaluation);
-    const planned = evaluation.job?.groups.findIndex((g) => g.some((c) => c.key === key)) ?? -1;
-    const at = evaluation.job?.at ?? -1;
+    const planned = evaluation.work?.groups.findIndex((g) => g.some((c) => c.key === key)) ?? -1;
+    const at = evaluation.work?.at ?? -1;
     const outcome = evaluation.outcomes.get(key);
     // of a group at work some may be done already; failures are tried again
     const done = outcome !== undefined && 'report' in outcome;

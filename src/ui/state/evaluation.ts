@@ -4,20 +4,14 @@ import { AmalgamError, errorFacts } from '../../errors';
 import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
 import { formatBytes } from '../format/quantity';
 import { forgetOutcomes, keepOutcome, keptOutcomes } from '../local/evaluation-shelf';
-import type {
-  EvaluationJob,
-  EvaluationSlice,
-  EvaluationText,
-  Outcome,
-  PlannedCell,
-} from './evaluation-facts';
+import type { EvaluationSlice, EvaluationText, Outcome, PlannedCell } from './evaluation-facts';
 import { whyNotMeasure } from './evaluation-gate';
 import { type EvaluationRow, isPinned, recipeByMethod, targetKey } from './evaluation-rows';
-import { cellsByRow, groupCells, missingCells } from './evaluation-table';
+import { cellsByRow, groupCells, measuringProgress, missingCells } from './evaluation-table';
 import { freeName, MAX_TEXT_BYTES, scoredText, textHashes, textOfFile } from './evaluation-texts';
 import type { StudioFacts } from './facts';
+import { beginJob, tellProgress } from './job';
 import { planNow } from './plan';
-import { stayAwake } from './stay-awake';
 import { editRecipe, notifyError, type Studio } from './studio';
 
 export function editEvaluation(studio: Studio, change: Partial<EvaluationSlice>): void {
@@ -138,19 +132,23 @@ export async function measure(studio: Studio, rows: readonly EvaluationRow[]): P
   if (groups.length === 0 || whyNotMeasure(before) !== null) return;
   const begun = performance.now();
   const secondsSince = () => (performance.now() - begun) / 1000;
-  editEvaluation(studio, { job: { groups, at: 0, progress: null, elapsed: 0, cancelling: false } });
-  const release = stayAwake();
+  editEvaluation(studio, { work: { groups, at: 0 } });
+  const end = beginJob(studio, 'evaluation');
   try {
     for (const [at, group] of groups.entries()) {
-      if (studio.store.getState().evaluation.job?.cancelling) return;
-      editJob(studio, (job) => ({ ...job, at, progress: null, elapsed: secondsSince() }));
-      await measureGroup(studio, group, before, (progress) => follow(studio, at, progress, secondsSince()));
+      if (studio.store.getState().job?.cancelling) return;
+      const work = { groups, at };
+      editEvaluation(studio, { work });
+      const tell = (progress: RunningProgress | null) =>
+        tellProgress(studio, 'evaluation', measuringProgress(work, progress, secondsSince()));
+      tell(null);
+      await measureGroup(studio, group, before, tell);
     }
   } catch (thrown) {
     if (errorFacts(thrown).code !== 'Cancelled') notifyError(studio, thrown);
   } finally {
-    editEvaluation(studio, { job: null });
-    release();
+    editEvaluation(studio, { work: null });
+    end();
   }
 }
 
@@ -186,24 +184,6 @@ async function measureGroup(
   const { bytesRead, peakBytes } = report;
   editEvaluation(studio, { cost: { models: targets.length, bytesRead, peakBytes } });
   for (const [index, model] of report.models.entries()) keepModel(index, model);
-}
-
-/** Asks the engine to stop measuring; what is measured stays. */
-export async function cancelMeasuring(studio: Studio): Promise<void> {
-  editJob(studio, (job) => ({ ...job, cancelling: true }));
-  try {
-    await studio.engine.cancel();
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
-}
-
-function follow(studio: Studio, at: number, progress: RunningProgress, elapsed: number): void {
-  editJob(studio, (job) => (job.at === at ? { ...job, progress, elapsed } : job));
-}
-
-function editJob(studio: Studio, edit: (job: EvaluationJob) => EvaluationJob): void {
-  studio.store.setState(({ evaluation: e }) => (e.job ? { evaluation: { ...e, job: edit(e.job) } } : {}));
 }
 
 function keep(studio: Studio, cell: PlannedCell, outcome: Outcome): void {

@@ -3,11 +3,11 @@ import { methodById } from '../../merge/methods/index';
 import type { WorkerFacts } from '../../worker/api';
 import { sampleModels } from '../engine-fixture';
 import { planFor } from '../engine-fixture-plan';
-import type { KeptRun } from '../local/run-shelf';
 import { expectedSeconds } from './expected-time';
 import { initialFacts, type StudioFacts } from './facts';
 import { sampleRecipe } from './models';
 import { buildRecipe } from './recipe-build';
+import type { KeptRun } from './run-facts';
 
 const recipe = sampleRecipe(sampleModels);
 const asked = buildRecipe(recipe, sampleModels, methodById.get('ties')!);

@@ -2,9 +2,9 @@
 
 import type { RecipeParameters } from '../../formats/recipe';
 import type { PlanTensorFacts } from '../../reports/plan';
-import type { KeptRun } from '../local/run-shelf';
 import type { StudioFacts } from './facts';
 import { buildRecipe } from './recipe-build';
+import type { KeptRun } from './run-facts';
 import { methodOf } from './studio';
 
 /** A merge so many times smaller says nothing: most of its time was not spent on weights. */

@@ -5,33 +5,26 @@
 
 import type { ErrorFacts } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
-import type { Recipe } from '../../formats/recipe';
-import type { Progress, TensorReport } from '../../reports/job';
-import type { InterruptedRun, MergeReport, MergeRequest, RunElsewhere } from '../../reports/merge';
+import type { InterruptedRun, MergeRequest, RunElsewhere } from '../../reports/merge';
 import type { ModelFacts } from '../../reports/models';
-import type { PlanFacts, PlanTensorFacts } from '../../reports/plan';
+import type { PlanFacts } from '../../reports/plan';
+import type { DeltaStatistics } from '../../reports/profile';
 import type { HubWait } from '../../reports/sign-in';
 import type { WorkerFacts } from '../../worker/api';
 import type { MetricId } from '../charts/metrics';
 import { type CollapseSlice, initialCollapse } from '../collapse/collapse-facts';
 import { type ComparisonSlice, initialComparison } from '../compare/compare-facts';
-import type { KeptRun } from '../local/run-shelf';
 import { initialPush, type PushSlice } from '../push/push-facts';
-import { type DeltaStatisticsSlice, noDeltas } from './delta-statistics';
 import {
   type EvaluationSlice,
   type GenerationSlice,
   initialEvaluation,
   initialGeneration,
 } from './evaluation-facts';
+import type { Job } from './job-facts';
 import type { Pins } from './model-origins';
-import type { PinnedLayers } from './pin';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
-import { type HistorySlice, noHistory } from './recipe-history';
-import type { LogEntry } from './run-log';
-import type { TensorCheck } from './tensor-check';
-import type { ToolJob } from './tool-job';
-import type { Verification } from './verification';
+import type { Contributor, KeptRun, PinnedLayers, RunFacts, TensorCheck, Verification } from './run-facts';
 
 export interface StudioFacts {
   engine: EngineSlice;
@@ -65,8 +58,8 @@ export interface StudioFacts {
   comparison: ComparisonSlice;
   collapse: CollapseSlice;
   push: PushSlice;
-  /** The job of Compare, Collapse or Output at work. */
-  tool: ToolJob | null;
+  /** What the worker does now; it does one thing at a time. */
+  job: Job | null;
   hub: HubSlice;
   /** What is waited for before the hub is asked again. */
   hubWaits: HubWait[];
@@ -98,40 +91,6 @@ export interface OutputSlice {
   folder: string | null;
   /** Name of the output, once the person chose one; else it follows the recipe. */
   name: string | null;
-}
-
-export interface RunFacts {
-  /** Counts up; tells two runs of one recipe apart. */
-  id: number;
-  status: 'running' | 'cancelling' | 'done' | 'failed' | 'cancelled';
-  title: string;
-  methodTitle: string;
-  recipe: Recipe;
-  contributors: Contributor[];
-  /** Structure of the output, from the plan. */
-  planned: PlanTensorFacts[];
-  layers: number;
-  destination: { kind: 'downloads' | 'folder'; name: string; folder: string | null };
-  outputFiles: string[];
-  startedAt: number;
-  progress: Omit<Progress, 'finished'> | null;
-  /** Reports of the tensors finished so far, in the order they finished. */
-  tensors: TensorReport[];
-  log: LogEntry[];
-  report: MergeReport | null;
-  error: ErrorFacts | null;
-  /** It was brought back from the history: its files may be gone. */
-  again?: true;
-  /** It was stopped to go on later. */
-  paused?: true;
-}
-
-/** A contributor as charts show it: kept with a plan or a run, so that later edits change neither name nor colour. */
-export interface Contributor {
-  /** What the recipe, plan and report call it, e.g. `samples/base+samples/kitchen`. */
-  id: string;
-  label: string;
-  colour: number;
 }
 
 export interface HubSlice {
@@ -188,6 +147,36 @@ export interface Notice {
   hint: string;
 }
 
+export interface HistorySlice {
+  /** Recipes before this one, the oldest first. */
+  past: RecipeFacts[];
+  /** Recipes that were undone, the next one last. */
+  future: RecipeFacts[];
+}
+
+export const noHistory: HistorySlice = { past: [], future: [] };
+
+export interface DeltaStatisticsSlice {
+  /** `offered`: it would take a download or a while, so the person is asked first. */
+  status: 'none' | 'offered' | 'measuring' | 'ready' | 'failed';
+  /** Which models were measured: {@link deltaKey}. */
+  key: string;
+  tensors: DeltaStatistics[];
+  /** Tensors there are to measure. */
+  expected: number;
+  secondsLeft: number | null;
+  error: ErrorFacts | null;
+}
+
+export const noDeltas: DeltaStatisticsSlice = {
+  status: 'none',
+  key: '',
+  tensors: [],
+  expected: 0,
+  secondsLeft: null,
+  error: null,
+};
+
 export const initialFacts: StudioFacts = {
   engine: { status: 'starting', facts: null, error: null, choice: 'auto' },
   models: [],
@@ -210,7 +199,7 @@ export const initialFacts: StudioFacts = {
   comparison: initialComparison,
   collapse: initialCollapse,
   push: initialPush,
-  tool: null,
+  job: null,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true, pins: {} },
   hubWaits: [],
   update: false,

@@ -5,8 +5,9 @@ import type { GenerateReport, RunningProgress } from '../../reports/evaluate';
 import type { GenerationColumn, GenerationSettings, GenerationSlice } from './evaluation-facts';
 import { whyNotWrite } from './evaluation-gate';
 import type { EvaluationRow } from './evaluation-rows';
-import { stayAwake } from './stay-awake';
-import { notifyError, type Studio } from './studio';
+import { beginJob, tellProgress } from './job';
+import { runningProgress } from './job-facts';
+import type { Studio } from './studio';
 
 export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
   editGeneration(studio, (g) => ({ ...g, settings: { ...g.settings, ...change } }));
@@ -35,11 +36,11 @@ export async function write(studio: Studio, rows: readonly EvaluationRow[]): Pro
   if (whyNotWrite(before) !== null) return;
   const { settings } = before.generation;
   const columns = emptyColumns(rows);
-  editGeneration(studio, (g) => ({ ...g, columns, written: settings, status: 'writing' }));
-  const release = stayAwake();
+  editGeneration(studio, (g) => ({ ...g, columns, written: settings }));
+  const end = beginJob(studio, 'generation');
   try {
     for (const { id, target } of columns) {
-      if (studio.store.getState().generation.status === 'cancelling') break;
+      if (studio.store.getState().job?.cancelling) break;
       editColumn(studio, id, () => ({ status: 'writing' }));
       try {
         const report: GenerateReport = await studio.engine.generate(
@@ -56,26 +57,17 @@ export async function write(studio: Studio, rows: readonly EvaluationRow[]): Pro
   } finally {
     editGeneration(studio, (g) => ({
       ...g,
-      status: 'idle',
       columns: g.columns.map((c) =>
         c.status === 'waiting' || c.status === 'writing' ? { ...c, status: 'cancelled' } : c,
       ),
     }));
-    release();
+    end();
   }
 }
 
-/** Asks the engine to stop writing; what is written stays. */
-export async function cancelWriting(studio: Studio): Promise<void> {
-  editGeneration(studio, (g) => ({ ...g, status: 'cancelling' }));
-  try {
-    await studio.engine.cancel();
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
-}
-
-function follow(studio: Studio, id: string, { stage, done, rate, text }: RunningProgress): void {
+function follow(studio: Studio, id: string, progress: RunningProgress): void {
+  tellProgress(studio, 'generation', runningProgress(progress));
+  const { stage, done, rate, text } = progress;
   if (stage !== 'running') return;
   editColumn(studio, id, (c) =>
     // Messages may arrive after the report, which has the whole text.

@@ -5,9 +5,9 @@ import type { DestinationSpec } from '../../reports/job';
 import type { InterruptedRun } from '../../reports/merge';
 import type { PlanFacts } from '../../reports/plan';
 import { pickOutputFolder } from '../local/directory-picker';
-import type { RunFacts } from './facts';
 import { shortName } from './recipe-build';
 import { carryOut, newRun } from './run';
+import type { RunFacts } from './run-facts';
 import { notify, notifyError, type Studio, showTab } from './studio';
 import { loadInterrupted } from './unfinished';
 

@@ -118,9 +118,6 @@ export async function deleteKept(studio: Studio, thing: KeptThing): Promise<void
 }
 
 /** Why nothing can be deleted now, or null: a job may be reading it. */
-export function whyNotDelete({ run, evaluation, generation, tool }: StudioFacts): string | null {
-  const merging = run?.status === 'running' || run?.status === 'cancelling';
-  return merging || evaluation.job || tool || generation.status !== 'idle'
-    ? 'The engine is at work and may need it.'
-    : null;
+export function whyNotDelete({ job, elsewhere }: StudioFacts): string | null {
+  return job || elsewhere ? 'The engine is at work and may need it.' : null;
 }

@@ -1,11 +1,10 @@
 /** May the recipe be merged now, and if not: why, and where to look. Pure; one answer for button, bar and tests. */
 import { formatCounted } from '../format/quantity';
-import { whyNoEngine } from './engine-summary';
 import type { StudioFacts, Tab } from './facts';
+import { whyBusy } from './job';
 import { whyNotOpen } from './opening';
 import { recipeProblems } from './recipe-validation';
 import { methodOf } from './studio';
-import { TOOL_WORDS } from './tool-job';
 
 export type MergeGate =
   | { open: true }
@@ -21,23 +20,9 @@ export type MergeGate =
     };
 
 export function mergeGate(facts: StudioFacts): MergeGate {
-  const { engine, run, evaluation, generation, tool, recipe, models, plan, output } = facts;
-  if (engine.status === 'failed') {
-    return { open: false, tone: 'fix', why: whyNoEngine(engine), ...engineRemedy(engine) };
-  }
-  if (engine.status === 'starting') return { open: false, tone: 'wait', why: 'Starting the engine…' };
-  if (run?.status === 'running') return { open: false, tone: 'wait', why: 'A merge is running.', tab: 'run' };
-  if (run?.status === 'cancelling') return { open: false, tone: 'wait', why: 'Cancelling…', tab: 'run' };
-  if (facts.elsewhere) return { open: false, tone: 'wait', why: 'A merge is running in another tab.' };
-  if (evaluation.job)
-    return { open: false, tone: 'wait', why: 'Models are being measured.', tab: 'evaluate' };
-  if (generation.status !== 'idle') {
-    return { open: false, tone: 'wait', why: 'Models are writing.', tab: 'evaluate' };
-  }
-  if (tool) {
-    const { busy, tab } = TOOL_WORDS[tool.kind];
-    return { open: false, tone: 'wait', why: busy, tab };
-  }
+  const { engine, recipe, models, plan, output } = facts;
+  const busy = whyBusy(facts);
+  if (busy) return { open: false, ...busy, ...(engine.status === 'failed' ? engineRemedy(engine) : {}) };
   const { base, contributors } = recipe;
   const opening = base === null && contributors.length === 0 ? facts.opening.at(-1) : undefined;
   if (opening !== undefined) return { open: false, tone: 'wait', why: `Opening ${opening}…` };

@@ -4,16 +4,7 @@ import { formatModelRef, parseModelRef } from '../../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../../formats/recipe-models';
 import type { ModelFacts } from '../../reports/models';
 import { contributorId } from './recipe-build';
-import type { RecipeFacts } from './recipe-facts';
-
-export type ModelOrigin =
-  | { kind: 'sample' }
-  /** A folder of this computer: the bytes of its weight files, and `ModelFacts.headers`. */
-  | { kind: 'local'; bytes: number; headers: string }
-  | { kind: 'hub' };
-
-/** By the name of the model in the recipe. */
-export type Origins = Readonly<Record<string, ModelOrigin>>;
+import type { ModelOrigin, Origins, RecipeFacts } from './recipe-facts';
 
 /** Hub names as they were asked for, with the pinned name each was opened under. */
 export type Pins = Readonly<Record<string, string>>;

@@ -1,7 +1,9 @@
 /** Runs of before: kept when they finish, brought back with their recipe and charts, compared, forgotten. */
-import { deleteRun, type KeptRun, keepRun, keptRuns } from '../local/run-shelf';
-import type { RunFacts } from './facts';
+import { deleteRun, keepRun, keptRuns } from '../local/run-shelf';
+import type { StudioFacts } from './facts';
+import { isAtWork, JOB_WORDS } from './job';
 import { openRecipe } from './recipe-open';
+import type { KeptRun, RunFacts } from './run-facts';
 import { notifyError, type Studio, setView, showTab } from './studio';
 
 /** Loads what was kept and keeps every run that finishes; returns a function that stops. */
@@ -60,8 +62,8 @@ export async function forgetRun(studio: Studio, kept: KeptRun): Promise<void> {
 }
 
 /** Why no other run can be opened now, or null. */
-export function whyNotReopen(run: RunFacts | null): string | null {
-  return run?.status === 'running' || run?.status === 'cancelling' ? 'A merge is running.' : null;
+export function whyNotReopen(facts: StudioFacts): string | null {
+  return isAtWork(facts, 'merge') ? JOB_WORDS.merge.busy : null;
 }
 
 async function load(studio: Studio): Promise<void> {

@@ -3,17 +3,9 @@
 import { plainReport } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensorFacts } from '../../reports/plan';
-import type { Contributor } from './facts';
 import { methodTitle, recipeTitle } from './recipe-build';
+import type { Contributor } from './run-facts';
 import { methodOf, type Studio } from './studio';
-
-export interface PinnedLayers {
-  /** What it was: `kitchen + harbour · TIES 0.20, predicted`. */
-  title: string;
-  contributors: readonly Contributor[];
-  tensors: readonly PlanTensorFacts[];
-  reports: readonly TensorReport[];
-}
 
 interface Shown {
   state: string;

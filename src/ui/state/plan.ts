@@ -1,9 +1,10 @@
 /** Keeps the plan in step with the recipe: every edit plans again, once the person pauses. */
 import { errorFacts } from '../../errors';
-import type { Contributor, StudioFacts } from './facts';
+import type { StudioFacts } from './facts';
 import { missingModels } from './opening';
 import { buildRecipe, contributorId, shortName } from './recipe-build';
 import { recipeProblems } from './recipe-validation';
+import type { Contributor } from './run-facts';
 import { kept } from './same-facts';
 import { methodOf, type Studio } from './studio';
 

@@ -4,7 +4,15 @@
  */
 import { DEFAULT_SHARD_BYTES, type ParameterScalar, type Recipe } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
-import type { Origins } from './model-origins';
+
+export type ModelOrigin =
+  | { kind: 'sample' }
+  /** A folder of this computer: the bytes of its weight files, and `ModelFacts.headers`. */
+  | { kind: 'local'; bytes: number; headers: string }
+  | { kind: 'hub' };
+
+/** By the name of the model in the recipe. */
+export type Origins = Readonly<Record<string, ModelOrigin>>;
 
 export interface RecipeFacts {
   /** Reference of the base checkpoint. */

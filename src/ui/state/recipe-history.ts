@@ -1,15 +1,5 @@
 /** Undo and redo of the recipe. A slider on the move is one step. */
-import type { RecipeFacts } from './recipe-facts';
 import type { Studio } from './studio';
-
-export interface HistorySlice {
-  /** Recipes before this one, the oldest first. */
-  past: RecipeFacts[];
-  /** Recipes that were undone, the next one last. */
-  future: RecipeFacts[];
-}
-
-export const noHistory: HistorySlice = { past: [], future: [] };
 
 /** Edits closer together than this, in milliseconds, are one step. */
 const ONE_STEP_MS = 500;

@@ -1,13 +1,8 @@
 /** What a run has to tell, line by line, drawn from the engine's progress messages. Pure. */
+
 import type { Progress } from '../../reports/job';
 import { formatBytes, formatCount, formatCounted } from '../format/quantity';
-
-export interface LogEntry {
-  /** Seconds since the run began. */
-  at: number;
-  tone: 'plain' | 'good' | 'bad';
-  text: string;
-}
+import type { LogEntry } from './run-facts';
 
 /** The lines a progress message adds after `before`, the message that came before it. */
 export function progressLog(

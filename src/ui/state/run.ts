@@ -5,12 +5,13 @@ import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
 import { formatBytes, formatSeconds } from '../format/quantity';
 import { pickOutputFolder } from '../local/directory-picker';
-import type { RunFacts } from './facts';
+import { beginJob, cancelJob, isAtWork, tellProgress } from './job';
+import { tensorProgress } from './job-facts';
 import { mergeGate } from './merge-gate';
 import { planNow } from './plan';
 import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './recipe-build';
-import { type LogEntry, progressLog } from './run-log';
-import { stayAwake } from './stay-awake';
+import type { LogEntry, RunFacts } from './run-facts';
+import { progressLog } from './run-log';
 import { methodOf, notifyError, type Studio, showTab } from './studio';
 import { loadInterrupted, settleUnfinished } from './unfinished';
 
@@ -39,18 +40,13 @@ export async function startMerge(studio: Studio): Promise<void> {
 
 /** Asks the engine to stop; the run ends as cancelled once it has cleaned up. */
 export async function cancelMerge(studio: Studio): Promise<void> {
-  if (studio.store.getState().run?.status !== 'running') return;
-  editRun(studio, (run) => ({ ...run, status: 'cancelling' }));
-  try {
-    await studio.engine.cancel();
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  if (isAtWork(studio.store.getState(), 'merge')) await cancelJob(studio);
 }
 
 /** Stops the merge to go on later: what is written is kept, and the run bar offers to resume. */
 export async function pauseMerge(studio: Studio): Promise<void> {
-  if (studio.store.getState().run?.status !== 'running') return;
+  const { job } = studio.store.getState();
+  if (job?.kind !== 'merge' || job.cancelling) return;
   editRun(studio, (run) => ({ ...run, paused: true }));
   await cancelMerge(studio);
 }
@@ -96,7 +92,7 @@ async function run(studio: Studio, destination: NamedDestination): Promise<void>
 
 /** Has the engine do a run that was begun here, and keeps its facts up to date. Never rejects. */
 export async function carryOut(studio: Studio, started: RunFacts, request: MergeRequest): Promise<void> {
-  const release = stayAwake();
+  const end = beginJob(studio, 'merge');
   try {
     finish(studio, await studio.engine.merge(request, (progress) => follow(studio, started.id, progress)));
     await loadInterrupted(studio);
@@ -112,7 +108,7 @@ export async function carryOut(studio: Studio, started: RunFacts, request: Merge
       log: [...run.log, line(run, status === 'failed' ? 'bad' : 'plain', ending(run, error))],
     }));
   } finally {
-    release();
+    end();
   }
 }
 
@@ -157,8 +153,9 @@ export function newRun(studio: Studio, planned: PlannedRun): RunFacts {
 }
 
 function follow(studio: Studio, id: number, progress: Progress): void {
+  tellProgress(studio, 'merge', tensorProgress(progress));
   editRun(studio, (run) => {
-    if (run.id !== id || (run.status !== 'running' && run.status !== 'cancelling')) return run;
+    if (run.id !== id || run.status !== 'running') return run;
     const { finished, ...now } = progress;
     const log = progressLog(run.progress, progress, secondsSince(run));
     return {

@@ -1,20 +1,8 @@
 /** Files that a tool has written: where they are, and under which name. */
+
 import type { StudioFacts } from './facts';
 import type { NamedDestination } from './run';
-
-export interface SavedOutput {
-  kind: 'downloads' | 'folder';
-  name: string;
-  /** Name of the picked folder. */
-  folder: string | null;
-  files: SavedFile[];
-}
-
-export interface SavedFile {
-  name: string;
-  bytes?: number;
-  sha256?: string;
-}
+import type { SavedFile, SavedOutput } from './saved-facts';
 
 export function savedOutput(destination: NamedDestination, files: SavedFile[]): SavedOutput {
   const { kind, name } = destination;

@@ -1,16 +1,8 @@
 /** One tensor of the recipe as it is, computed on both engines: the same bits or not, and how fast is each? */
-import type { VerifyTensorReport } from '../../reports/merge';
 import type { StudioFacts } from './facts';
+import { runTool, whyNoTool } from './job';
 import { buildRecipe } from './recipe-build';
-import type { RecipeFacts } from './recipe-facts';
 import { methodOf, notify, type Studio } from './studio';
-import { runTool, whyNoTool } from './tool-job';
-
-export interface TensorCheck {
-  /** What was checked: it says nothing about another recipe. */
-  recipe: RecipeFacts;
-  report: VerifyTensorReport;
-}
 
 /** Computes a tensor of the recipe on both engines. Never rejects. */
 export async function checkTensor(studio: Studio, tensor: string): Promise<void> {

@@ -1,6 +1,7 @@
 /** What merges that were cut off have left, as the engine lists it. */
 import type { InterruptedRun } from '../../reports/merge';
 import type { StudioFacts } from './facts';
+import { isAtWork } from './job';
 import { notifyError, type Studio } from './studio';
 
 /** Asks the engine what was cut off. Never rejects. */
@@ -33,9 +34,9 @@ export async function settleUnfinished(studio: Studio): Promise<void> {
   await loadInterrupted(studio);
   const facts = studio.store.getState();
   const kept = keptOf(facts);
-  if (facts.run?.status !== 'cancelling' || facts.run.paused) return;
+  if (!facts.job?.cancelling || !isAtWork(facts, 'merge') || facts.run?.paused) return;
   if (kept?.destination.kind !== 'downloads') return;
-  if (kept.tensorsDone > 0 || (facts.run.progress?.tensorsDone ?? 0) > 0) return;
+  if (kept.tensorsDone > 0 || (facts.run?.progress?.tensorsDone ?? 0) > 0) return;
   try {
     await studio.engine.discardInterrupted(kept.destination);
   } catch (thrown) {

@@ -1,27 +1,11 @@
 /** The same merge once more on the other engine, kept nowhere: are the bytes the same, and how fast is each? */
+
 import type { BackendKind } from '../../reports/backend';
 import type { MergeReport } from '../../reports/merge';
 import type { StudioFacts } from './facts';
+import { runTool, whyNoTool } from './job';
+import type { Timed, Verification } from './run-facts';
 import { notify, type Studio } from './studio';
-import { runTool, whyNoTool } from './tool-job';
-
-export interface Verification {
-  /** Of the report that was verified. */
-  recipeSha256: string;
-  first: Timed;
-  second: Timed;
-  /** Files whose bytes are not the same. */
-  differing: string[];
-  /** Tensors whose numbers differ in the reports: where to look. */
-  tensors: string[];
-}
-
-interface Timed {
-  engine: BackendKind;
-  seconds: number;
-  /** Bytes of weights written. */
-  bytes: number;
-}
 
 /** Merges the last run again on the other engine and compares. Never rejects. */
 export async function verifyRun(studio: Studio): Promise<void> {

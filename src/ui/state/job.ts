@@ -1,0 +1,110 @@
+/** The one job of the worker, from its beginning to its end, and why nothing else can begin meanwhile. */
+
+import { type ErrorFacts, errorFacts } from '../../errors';
+import type { Progress } from '../../reports/job';
+import { whyNoEngine } from './engine-summary';
+import type { StudioFacts, Tab } from './facts';
+import { type JobKind, type JobProgress, tensorProgress } from './job-facts';
+import { stayAwake } from './stay-awake';
+import { notifyError, type Studio } from './studio';
+
+/** What a job is, while another button waits for it. */
+export const JOB_WORDS: Readonly<Record<JobKind, { title: string; busy: string; tab: Tab }>> = {
+  merge: { title: 'Merging', busy: 'A merge is running.', tab: 'run' },
+  evaluation: { title: 'Measuring', busy: 'Models are being measured.', tab: 'evaluate' },
+  generation: { title: 'Writing', busy: 'Models are writing.', tab: 'evaluate' },
+  comparison: { title: 'Comparing', busy: 'Two models are being compared.', tab: 'compare' },
+  extraction: { title: 'Extracting', busy: 'A LoRA is being extracted.', tab: 'compare' },
+  survey: { title: 'Measuring layers', busy: 'Layers are being measured.', tab: 'collapse' },
+  collapse: { title: 'Collapsing', busy: 'Layers are being collapsed.', tab: 'collapse' },
+  push: { title: 'Pushing', busy: 'An output is being pushed to the Hub.', tab: 'output' },
+  verification: { title: 'Verifying', busy: 'A merge is being verified.', tab: 'output' },
+  check: { title: 'Computing a tensor', busy: 'A tensor is being computed on both engines.', tab: 'layers' },
+};
+
+export interface Busy {
+  why: string;
+  /** `wait` passes by itself, `fix` needs the person. */
+  tone: 'wait' | 'fix';
+  /** Where the job shows. */
+  tab?: Tab;
+}
+
+/** Why no job can begin now, or null: the engine has one job, in this tab or another. */
+export function whyBusy({
+  engine,
+  job,
+  elsewhere,
+}: Pick<StudioFacts, 'engine' | 'job' | 'elsewhere'>): Busy | null {
+  if (engine.status === 'failed') return { why: whyNoEngine(engine), tone: 'fix' };
+  if (engine.status === 'starting') return { why: 'Starting the engine…', tone: 'wait' };
+  if (job) {
+    const { busy, tab } = JOB_WORDS[job.kind];
+    return { why: job.cancelling ? 'Cancelling…' : busy, tone: 'wait', tab };
+  }
+  return elsewhere ? { why: 'A merge is running in another tab.', tone: 'wait' } : null;
+}
+
+/** Why no tool beside the merge can start now, or null. */
+export function whyNoTool(facts: StudioFacts): string | null {
+  const what = facts.opening.at(-1);
+  return whyBusy(facts)?.why ?? (what === undefined ? null : `Opening ${what}…`);
+}
+
+/** Whether this job is at work. */
+export function isAtWork({ job }: Pick<StudioFacts, 'job'>, kind: JobKind): boolean {
+  return job?.kind === kind;
+}
+
+/** Makes this the studio's job and keeps the screen on; returns what ends it. */
+export function beginJob(studio: Studio, kind: JobKind): () => void {
+  studio.store.setState({ job: { kind, progress: null, cancelling: false } });
+  const release = stayAwake();
+  return () => {
+    studio.store.setState({ job: null });
+    release();
+  };
+}
+
+export function tellProgress(studio: Studio, kind: JobKind, progress: JobProgress): void {
+  studio.store.setState(({ job }) => (job?.kind === kind ? { job: { ...job, progress } } : {}));
+}
+
+/** Asks the engine to stop; the job ends once it has cleaned up. */
+export async function cancelJob(studio: Studio): Promise<void> {
+  const { job } = studio.store.getState();
+  if (!job || job.cancelling) return;
+  studio.store.setState({ job: { ...job, cancelling: true } });
+  try {
+    await studio.engine.cancel();
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+export type JobOutcome<T> = { value: T } | { error: ErrorFacts } | { cancelled: true };
+
+/** Runs a job over tensors. Never rejects. */
+export async function runTool<
+  P extends Omit<Progress, 'stage' | 'finished'> & { stage: string; finished: unknown[] },
+  T,
+>(
+  studio: Studio,
+  kind: JobKind,
+  work: (onProgress: (progress: P) => void) => Promise<T>,
+  onFinished: (finished: P['finished']) => void = () => {},
+): Promise<JobOutcome<T>> {
+  const end = beginJob(studio, kind);
+  try {
+    const value = await work((progress) => {
+      tellProgress(studio, kind, tensorProgress(progress));
+      if (progress.finished.length > 0) onFinished(progress.finished);
+    });
+    return { value };
+  } catch (thrown) {
+    const error = errorFacts(thrown);
+    return error.code === 'Cancelled' ? { cancelled: true } : { error };
+  } finally {
+    end();
+  }
+}

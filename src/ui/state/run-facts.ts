@@ -1,0 +1,100 @@
+/** A merge of the studio, and what is kept of it. Plain, serialisable facts. */
+
+import type { ErrorFacts } from '../../errors';
+import type { Recipe } from '../../formats/recipe';
+import type { BackendKind } from '../../reports/backend';
+import type { Progress, TensorReport } from '../../reports/job';
+import type { MergeReport, VerifyTensorReport } from '../../reports/merge';
+import type { PlanTensorFacts } from '../../reports/plan';
+import type { RecipeFacts } from './recipe-facts';
+
+export interface RunFacts {
+  /** Counts up; tells two runs of one recipe apart. */
+  id: number;
+  status: 'running' | 'done' | 'failed' | 'cancelled';
+  title: string;
+  methodTitle: string;
+  recipe: Recipe;
+  contributors: Contributor[];
+  /** Structure of the output, from the plan. */
+  planned: PlanTensorFacts[];
+  layers: number;
+  destination: { kind: 'downloads' | 'folder'; name: string; folder: string | null };
+  outputFiles: string[];
+  startedAt: number;
+  progress: Omit<Progress, 'finished'> | null;
+  /** Reports of the tensors finished so far, in the order they finished. */
+  tensors: TensorReport[];
+  log: LogEntry[];
+  report: MergeReport | null;
+  error: ErrorFacts | null;
+  /** It was brought back from the history: its files may be gone. */
+  again?: true;
+  /** It was stopped to go on later. */
+  paused?: true;
+}
+
+/** A contributor as charts show it: kept with a plan or a run, so that later edits change neither name nor colour. */
+export interface Contributor {
+  /** What the recipe, plan and report call it, e.g. `samples/base+samples/kitchen`. */
+  id: string;
+  label: string;
+  colour: number;
+}
+
+export interface LogEntry {
+  /** Seconds since the run began. */
+  at: number;
+  tone: 'plain' | 'good' | 'bad';
+  text: string;
+}
+
+export interface PinnedLayers {
+  /** What it was: `kitchen + harbour · TIES 0.20, predicted`. */
+  title: string;
+  contributors: readonly Contributor[];
+  tensors: readonly PlanTensorFacts[];
+  reports: readonly TensorReport[];
+}
+
+export interface Verification {
+  /** Of the report that was verified. */
+  recipeSha256: string;
+  first: Timed;
+  second: Timed;
+  /** Files whose bytes are not the same. */
+  differing: string[];
+  /** Tensors whose numbers differ in the reports: where to look. */
+  tensors: string[];
+}
+
+export interface Timed {
+  engine: BackendKind;
+  seconds: number;
+  /** Bytes of weights written. */
+  bytes: number;
+}
+
+export interface TensorCheck {
+  /** What was checked: it says nothing about another recipe. */
+  recipe: RecipeFacts;
+  report: VerifyTensorReport;
+}
+
+export interface KeptRun
+  extends Pick<
+    RunFacts,
+    | 'title'
+    | 'methodTitle'
+    | 'recipe'
+    | 'contributors'
+    | 'planned'
+    | 'layers'
+    | 'destination'
+    | 'outputFiles'
+    | 'startedAt'
+  > {
+  /** Unique in this browser. */
+  id: string;
+  report: MergeReport;
+}
