@@ -23,6 +23,10 @@ export const FILE_TYPES: Readonly<Record<GgufType, { id: number; blocks: BlockTy
   F16: { id: 1, blocks: 'F16' },
   BF16: { id: 32, blocks: 'BF16' },
   Q8_0: { id: 7, blocks: 'Q8_0' },
+  Q4_0: { id: 2, blocks: 'Q4_0' },
+  Q4_K_M: { id: 15, blocks: 'Q4_K' },
+  Q5_K_M: { id: 17, blocks: 'Q5_K' },
+  Q6_K: { id: 18, blocks: 'Q6_K' },
 };
 
 /** Bytes of a row of `elements`, a multiple of the block's. */

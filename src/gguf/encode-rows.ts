@@ -3,6 +3,7 @@ import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../formats/half';
 import { type BlockType, rowBytes } from './block-types';
+import { encodeQ4K, encodeQ5K, encodeQ6K } from './blocks/k-blocks';
 import { encodeQ4_0, encodeQ5_0, encodeQ5_1, encodeQ8_0 } from './blocks/simple-blocks';
 
 export interface RowsToEncode {
@@ -13,17 +14,22 @@ export interface RowsToEncode {
   columns: number;
   /** Added to every element. */
   plus: number;
+  /** How much each column counts, where that is known. */
+  importance?: Float32Array<ArrayBuffer>;
   /** For messages. */
   tensor: string;
 }
 
 type Blocks = Exclude<BlockType, 'F32' | 'F16' | 'BF16'>;
 
-const ENCODERS: Partial<Record<Blocks, (x: Float32Array, out: Uint8Array) => void>> = {
+const ENCODERS: Record<Blocks, (x: Float32Array, out: Uint8Array, importance?: Float32Array) => void> = {
   Q8_0: encodeQ8_0,
   Q4_0: encodeQ4_0,
   Q5_0: encodeQ5_0,
   Q5_1: encodeQ5_1,
+  Q4_K: encodeQ4K,
+  Q5_K: encodeQ5K,
+  Q6_K: encodeQ6K,
 };
 
 /**
@@ -36,6 +42,7 @@ export function encodeRows({
   type,
   columns,
   plus,
+  importance,
   tensor,
 }: RowsToEncode): Uint8Array<ArrayBuffer> {
   if (dtype === type && plus === 0) return bytes;
@@ -49,7 +56,7 @@ export function encodeRows({
   }
   requireWithin(values, type === 'F16' ? MOST_F16 : MOST_F32, type, tensor);
   if (type === 'F16') encodeFromF32(values, type, out);
-  else ENCODERS[type]!(values, out);
+  else ENCODERS[type](values, out, importance);
   return out;
 }
 

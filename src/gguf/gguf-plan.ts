@@ -71,7 +71,7 @@ export function planGguf(request: GgufRequest): GgufPlan {
     const isVector = tensor.shape.length === 1;
     const rows = tensor.shape[0]!;
     const columns = isVector ? 1 : tensor.shape[1]!;
-    const type = tensorType(request.type, tensor);
+    const type = tensorType(request.type, tensor, architecture);
     const byteLength = rows * rowBytes(type, columns);
     const elementBytes = weightBytes(dtype);
     return [source.name, { ...tensor, type, dtype, rows, columns, elementBytes, byteLength }];

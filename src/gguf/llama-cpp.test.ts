@@ -12,6 +12,7 @@ import { type FileTensor, GOLDEN_NAMES, goldenWeights, loadGolden } from '../for
 import { runOracle } from '../forward/oracle';
 import { plainBlocks } from '../models/plain-block';
 import { resolveArchitecture } from '../models/resolve';
+import { byteLevelTokenizer } from './byte-tokenizer.test.support';
 import { ggufEncoder, ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
 
@@ -140,21 +141,6 @@ const EXPRESSIBLE: Record<string, (config: Record<string, unknown>) => Record<st
 };
 
 describe.runIf(hasLlama)('architectures', () => {
-  /** A byte-level tokenizer of so many tokens. */
-  const tokenizer = (vocab: number) =>
-    JSON.stringify({
-      version: '1.0',
-      added_tokens: [],
-      pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true },
-      decoder: { type: 'ByteLevel' },
-      model: {
-        type: 'BPE',
-        vocab: Object.fromEntries(
-          Array.from({ length: vocab }, (_, id) => [String.fromCodePoint(0x100 + id), id]),
-        ),
-        merges: [],
-      },
-    });
   const refusedNames = ['gpt2_inv_layer', 'opt', 'opt_postnorm_proj'];
 
   const load = (name: string) =>
@@ -177,7 +163,7 @@ describe.runIf(hasLlama)('architectures', () => {
           type: 'F32',
           name: 'golden',
           config: config.text,
-          tokenizer: { tokenizer: tokenizer(rows) },
+          tokenizer: { tokenizer: byteLevelTokenizer(rows) },
           tensors,
         }),
     };

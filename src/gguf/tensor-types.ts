@@ -1,5 +1,6 @@
-/** Which block type a tensor of a GGUF gets (llama.cpp v0.5.0, src/llama-quant.cpp). */
+/** Which block type a tensor of a GGUF gets: the mix of llama.cpp v0.5.0 (src/llama-quant.cpp, llama_tensor_get_type_impl). */
 import type { GgufType } from '../formats/gguf-type';
+import type { Architecture } from '../models/architecture';
 import { BLOCK_TYPES, type BlockType, FILE_TYPES } from './block-types';
 import type { GgufTensor } from './tensors';
 
@@ -7,12 +8,46 @@ import type { GgufTensor } from './tensors';
 const FALLBACK: Partial<Record<BlockType, BlockType>> = { Q4_K: 'Q5_0', Q5_K: 'Q5_1', Q6_K: 'Q8_0' };
 
 /** The block type of one tensor: vectors, norms and learned positions are F32. */
-export function tensorType(type: GgufType, { name, shape }: Pick<GgufTensor, 'name' | 'shape'>): BlockType {
+export function tensorType(
+  type: GgufType,
+  { name, shape }: Pick<GgufTensor, 'name' | 'shape'>,
+  architecture: Architecture,
+): BlockType {
   if (shape.length < 2 || !name.endsWith('weight') || /_norm\.weight$|^position_embd/.test(name))
     return 'F32';
   const { blocks } = FILE_TYPES[type];
   if (BLOCK_TYPES[blocks].elements === 1) return blocks;
-  return fitting(blocks, shape.at(-1)!);
+  return fitting(mixed(type, blocks, name, shape.at(-1)!, architecture), shape.at(-1)!);
+}
+
+function mixed(
+  type: GgufType,
+  ordinary: BlockType,
+  name: string,
+  columns: number,
+  { final, blocks, modelType }: Architecture,
+): BlockType {
+  if (name === 'output.weight' || (final.tied && name === 'token_embd.weight')) {
+    if (columns % BLOCK_TYPES[ordinary].elements !== 0 || ordinary === 'Q8_0') return 'Q8_0';
+    return 'Q6_K';
+  }
+  if (type !== 'Q4_K_M' && type !== 'Q5_K_M') return ordinary;
+  const [, layer, module] = /^blk\.(\d+)\.(\w+)\.weight$/.exec(name) ?? [];
+  if (layer === undefined) return ordinary;
+  const isMore = takesMoreBits(Number(layer), blocks.length);
+  if (module === 'ffn_down') return isMore ? 'Q6_K' : ordinary;
+  if (module !== 'attn_v' && module !== 'attn_qkv') return ordinary;
+  if (isMore) return 'Q6_K';
+  // what llama.cpp takes for a model of 70 B: eight heads share the values
+  const { heads, keyValueHeads } = blocks[0]!.attention;
+  const is70B = blocks.length === 80 && (modelType === 'qwen2' || heads !== keyValueHeads);
+  return is70B ? 'Q5_K' : ordinary;
+}
+
+/** The first and the last eighth of the layers, and every third between. */
+function takesMoreBits(layer: number, layers: number): boolean {
+  const eighth = Math.floor(layers / 8);
+  return layer < eighth || layer >= Math.floor((7 * layers) / 8) || (layer - eighth) % 3 === 2;
 }
 
 function fitting(type: BlockType, columns: number): BlockType {

@@ -1,8 +1,9 @@
 /**
  * Blocks of 32 elements with one scale, bit for bit as ggml's reference makes them (ggml/src/ggml-quants.c:
- * quantize_row_q8_0_ref, …_q4_0_ref, …_q5_0_ref, …_q5_1_ref). Arithmetic is in f32: every operation is rounded.
+ * quantize_row_q8_0_ref, …_q4_0_ref, …_q5_0_ref, …_q5_1_ref, and their `_impl` with an importance matrix). Arithmetic is in f32: every operation is rounded.
  */
 import { f32ToF16 } from '../../formats/half';
+import { searchScale, searchScaleAndMin } from './level-search';
 
 const f = Math.fround;
 const SIZE = 32;
@@ -47,8 +48,19 @@ function extreme(x: Float32Array, begin: number): number {
   return value;
 }
 
-/** d = extreme / −8 (f16), then two elements a byte: i and i + 16, each ⌊x/d + 8.5⌋ up to 15. */
-export function encodeQ4_0(x: Float32Array, out: Uint8Array): void {
+/**
+ * d = extreme / −8 (f16), then two elements a byte: i and i + 16, each ⌊x/d + 8.5⌋ up to 15.
+ * @param importance one weight for every column of a row: then scale and levels are searched for
+ */
+export function encodeQ4_0(x: Float32Array, out: Uint8Array, importance?: Float32Array): void {
+  if (importance) {
+    weighted(x, importance, (begin) => {
+      const at = (begin / SIZE) * 18;
+      putHalf(searchScale(x, begin, SIZE, 8, weights, 0, levels, 0), out, at);
+      for (let i = 0; i < 16; i++) out[at + 2 + i] = levels[i]! | (levels[i + 16]! << 4);
+    });
+    return;
+  }
   for (let block = 0, at = 0; block < x.length; block += SIZE, at += 18) {
     const scale = f(extreme(x, block) / -8);
     const inverse = scale === 0 ? 0 : f(1 / scale);
@@ -59,7 +71,15 @@ export function encodeQ4_0(x: Float32Array, out: Uint8Array): void {
 }
 
 /** d = extreme / −16 (f16), 32 fifth bits, then the lower four as in Q4_0. */
-export function encodeQ5_0(x: Float32Array, out: Uint8Array): void {
+export function encodeQ5_0(x: Float32Array, out: Uint8Array, importance?: Float32Array): void {
+  if (importance) {
+    weighted(x, importance, (begin) => {
+      const at = (begin / SIZE) * 22;
+      putHalf(searchScale(x, begin, SIZE, 16, weights, 0, levels, 0), out, at);
+      putFiveBits((i) => levels[i]!, out, at + 2);
+    });
+    return;
+  }
   for (let block = 0, at = 0; block < x.length; block += SIZE, at += 22) {
     const scale = f(extreme(x, block) / -16);
     const inverse = scale === 0 ? 0 : f(1 / scale);
@@ -69,7 +89,17 @@ export function encodeQ5_0(x: Float32Array, out: Uint8Array): void {
 }
 
 /** d = (max − min)/31 and min (both f16), 32 fifth bits, then the lower four. */
-export function encodeQ5_1(x: Float32Array, out: Uint8Array): void {
+export function encodeQ5_1(x: Float32Array, out: Uint8Array, importance?: Float32Array): void {
+  if (importance) {
+    weighted(x, importance, (begin) => {
+      const at = (begin / SIZE) * 24;
+      searchScaleAndMin(x, begin, 31, weights, { from: -0.9, step: 0.05, steps: 36 }, levels, 0, found);
+      putHalf(found.scale, out, at);
+      putHalf(-found.min, out, at + 2);
+      putFiveBits((i) => levels[i]!, out, at + 4);
+    });
+    return;
+  }
   for (let block = 0, at = 0; block < x.length; block += SIZE, at += 24) {
     let least = x[block]!;
     let most = least;
@@ -86,8 +116,29 @@ export function encodeQ5_1(x: Float32Array, out: Uint8Array): void {
   }
 }
 
+const weights = new Float32Array(SIZE);
+const levels = new Uint8Array(SIZE);
+const found = { scale: 0, min: 0 };
+
+/** Visits every block with its weights: importance · √(mean x² of the row + x²). */
+function weighted(x: Float32Array, importance: Float32Array, visit: (begin: number) => void): void {
+  const columns = importance.length;
+  for (let row = 0; row < x.length; row += columns) {
+    let sum = 0;
+    for (let i = row; i < row + columns; i++) sum = f(sum + f(x[i]! * x[i]!));
+    const mean = f(sum / columns);
+    for (let column = 0; column < columns; column += SIZE) {
+      for (let i = 0; i < SIZE; i++) {
+        const value = x[row + column + i]!;
+        weights[i] = f(importance[column + i]! * f(Math.sqrt(f(mean + f(value * value)))));
+      }
+      visit(row + column);
+    }
+  }
+}
+
 /** 32 levels of five bits: a word of the fifth ones, then two lower halves a byte. */
-export function putFiveBits(level: (i: number) => number, out: Uint8Array, at: number): void {
+function putFiveBits(level: (i: number) => number, out: Uint8Array, at: number): void {
   let fifth = 0;
   for (let i = 0; i < 16; i++) {
     const low = level(i);
