@@ -1,6 +1,7 @@
 /** Which block type a tensor of a GGUF gets: the mix of llama.cpp v0.5.0 (src/llama-quant.cpp, llama_tensor_get_type_impl). */
 import type { GgufType } from '../formats/gguf-type';
 import type { Architecture } from '../models/architecture';
+import { plainBlocks } from '../models/plain-block';
 import { BLOCK_TYPES, type BlockType, FILE_TYPES } from './block-types';
 import type { GgufTensor } from './tensors';
 
@@ -25,8 +26,9 @@ function mixed(
   ordinary: BlockType,
   name: string,
   columns: number,
-  { final, blocks, modelType }: Architecture,
+  architecture: Architecture,
 ): BlockType {
+  const { final, blocks, modelType } = architecture;
   if (name === 'output.weight' || (final.tied && name === 'token_embd.weight')) {
     if (columns % BLOCK_TYPES[ordinary].elements !== 0 || ordinary === 'Q8_0') return 'Q8_0';
     return 'Q6_K';
@@ -38,9 +40,10 @@ function mixed(
   if (module === 'ffn_down') return isMore ? 'Q6_K' : ordinary;
   if (module !== 'attn_v' && module !== 'attn_qkv') return ordinary;
   if (isMore) return 'Q6_K';
+  if (blocks.length !== 80) return ordinary;
   // what llama.cpp takes for a model of 70 B: eight heads share the values
-  const { heads, keyValueHeads } = blocks[0]!.attention;
-  const is70B = blocks.length === 80 && (modelType === 'qwen2' || heads !== keyValueHeads);
+  const { heads, keyValueHeads } = plainBlocks(architecture)[0]!.attention;
+  const is70B = modelType === 'qwen2' || heads !== keyValueHeads;
   return is70B ? 'Q5_K' : ordinary;
 }
 
