@@ -3,7 +3,7 @@
 import type { Backend } from '../backend/backend';
 import { openPlannedWeights } from '../evaluate/planned-weights';
 import { plannedTokenizer } from '../evaluate/running-model';
-import type { Tokenizer } from '../evaluate/tokenizer';
+import type { GuardedTokenizer } from '../evaluate/foreign-text';
 import type { Sequence } from '../forward/chunk';
 import { openRunner } from '../forward/runner';
 import type { OpenModels } from '../host/models';
@@ -29,8 +29,8 @@ export function lazyTokenizer(
   model: DepthModel,
   models: OpenModels,
   signal: AbortSignal,
-): () => Promise<Tokenizer> {
-  let made: Promise<Tokenizer> | undefined;
+): () => Promise<GuardedTokenizer> {
+  let made: Promise<GuardedTokenizer> | undefined;
   return () => {
     made ??= plannedTokenizer(model.plan, models, model.architecture.vocab, signal);
     return made;
@@ -46,7 +46,7 @@ export interface CutCalibration {
 /** @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, and what the tokenizer throws */
 export async function cutCalibration(
   calibration: Calibration | undefined,
-  tokenizer: () => Promise<Tokenizer>,
+  tokenizer: () => Promise<GuardedTokenizer>,
 ): Promise<CutCalibration> {
   const window = calibration?.window ?? DEFAULT_WINDOW;
   if (!calibration) return { sequences: [], window, facts: null };
@@ -58,9 +58,11 @@ export async function cutCalibration(
   return { sequences, window, facts: calibrationFacts(sequences, window) };
 }
 
-async function encodeAll(texts: readonly string[], tokenizer: () => Promise<Tokenizer>): Promise<number[][]> {
+async function encodeAll(texts: readonly string[], tokenizer: () => Promise<GuardedTokenizer>): Promise<number[][]> {
   const { prefix, encode } = await tokenizer();
-  return texts.map((text) => (text.trim() === '' ? [] : [...prefix, ...encode(text)]));
+  const ids: number[][] = [];
+  for (const text of texts) ids.push(text.trim() === '' ? [] : [...prefix, ...(await encode(text))]);
+  return ids;
 }
 
 /** Opens the weight files, downloading what is on the Hub. Close the inputs. */

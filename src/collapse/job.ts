@@ -3,7 +3,7 @@
 import type { Backend } from '../backend/backend';
 import { tokenize } from '../evaluate/job';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../evaluate/perplexity';
-import type { Tokenizer } from '../evaluate/tokenizer';
+import type { GuardedTokenizer } from '../evaluate/foreign-text';
 import { DEFAULT_SHARD_BYTES } from '../formats/recipe';
 import { SHARD_INDEX } from '../formats/shard-index';
 import { openBackend } from '../host/backends';
@@ -190,7 +190,7 @@ export async function runCollapse(
 /** The text perplexity is measured on: the one given, else the calibration's; none where there is neither. */
 async function evaluationInput(
   { evaluation, calibration }: CollapseRequest,
-  tokenizer: () => Promise<Tokenizer>,
+  tokenizer: () => Promise<GuardedTokenizer>,
 ): Promise<EvaluateInput | null> {
   if (evaluation === null) return null;
   const input =

@@ -1,6 +1,6 @@
 import { AmalgamError } from '../errors';
 import type { GenerateReport, GenerateRequest } from '../reports/evaluate';
-import { renderChat } from './chat-template';
+import { renderGuarded } from './foreign-text';
 import { generate, WRITING_RESIDENT_BYTES } from './generate';
 import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
 
@@ -27,8 +27,8 @@ export async function runGeneration(
       options.onProgress({ stage: 'running', done, total: maxTokens, rate, secondsLeft, text: more });
     };
     const prompt = request.chat
-      ? tokenizer.encode(await chatPrompt(model, request.prompt))
-      : [...tokenizer.prefix, ...tokenizer.encode(request.prompt)];
+      ? await tokenizer.encode(await chatPrompt(model, request.prompt))
+      : [...tokenizer.prefix, ...(await tokenizer.encode(request.prompt))];
     const [generated] = await generate(model.runner, [prompt], {
       maxTokens,
       sampling: { temperature, topP, seed },
@@ -58,7 +58,7 @@ export async function runGeneration(
 /** What a user says, in the model's template; the template itself writes what stands in front (BOS). */
 async function chatPrompt(model: RunningModel, content: string): Promise<string> {
   const chat = await model.chatTemplate();
-  if (chat) return renderChat(chat.template, [{ role: 'user', content }], chat.tokens);
+  if (chat) return renderGuarded(chat, [{ role: 'user', content }]);
   throw new AmalgamError(
     'TokenizerUnsupported',
     'The model has no chat template.',

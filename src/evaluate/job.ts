@@ -1,7 +1,7 @@
 import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from './perplexity';
 import { openRunningModel, type RunningOptions } from './running-model';
-import type { Tokenizer } from './tokenizer';
+import type { GuardedTokenizer } from './foreign-text';
 
 /**
  * Perplexity of a planned model.
@@ -17,7 +17,7 @@ export async function runEvaluation(
     const input =
       'ids' in request.input
         ? { ids: request.input.ids, bos: null }
-        : tokenize(request.input.text, await model.tokenizer());
+        : await tokenize(request.input.text, await model.tokenizer());
     const report = await evaluate(
       model.runner,
       input,
@@ -42,9 +42,9 @@ export async function runEvaluation(
 }
 
 /** The ids of a text, with what its tokenizer puts in front. */
-export function tokenize(text: string, tokenizer: Tokenizer): EvaluateInput {
+export async function tokenize(text: string, tokenizer: GuardedTokenizer): Promise<EvaluateInput> {
   return {
-    ids: [...tokenizer.prefix, ...tokenizer.encode(text)],
+    ids: [...tokenizer.prefix, ...(await tokenizer.encode(text))],
     bos: tokenizer.prefix[0] ?? null,
     bytes: new TextEncoder().encode(text).length,
   };

@@ -282,9 +282,11 @@ async function start(
 
 async function encode(inputs: EvaluateManyRequest['inputs'], model: RunningModel): Promise<EvaluateInput[]> {
   const tokenizer = inputs.some((input) => 'text' in input) ? await model.tokenizer() : undefined;
-  return inputs.map((input) =>
-    'ids' in input ? { ids: input.ids, bos: null } : tokenize(input.text, tokenizer!),
-  );
+  const encoded: EvaluateInput[] = [];
+  for (const input of inputs) {
+    encoded.push('ids' in input ? { ids: input.ids, bos: null } : await tokenize(input.text, tokenizer!));
+  }
+  return encoded;
 }
 
 /** Plans whose tokenizer comes from the same files share what it made of the texts. */

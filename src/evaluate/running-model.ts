@@ -17,7 +17,8 @@ import { openCached } from '../store/cached-source';
 import { type ChatTemplate, chatTemplateOf } from './chat-template';
 import { endTokens } from './generate';
 import { openPlannedWeights } from './planned-weights';
-import { checkVocabulary, createTokenizer, type Tokenizer, tokenizerConfig } from './tokenizer';
+import { type GuardedTokenizer, guardedTokenizer } from './foreign-text';
+import { checkVocabulary, tokenizerConfig } from './tokenizer';
 
 export interface RunningModel {
   runner: Runner;
@@ -26,7 +27,7 @@ export interface RunningModel {
   /** Ids that end a text. */
   ends: readonly number[];
   /** @throws AmalgamError `TokenizerUnsupported`, `TokenizerInvalid`, `VocabularyMismatch` */
-  tokenizer(): Promise<Tokenizer>;
+  tokenizer(): Promise<GuardedTokenizer>;
   /** Undefined where the model has no chat template. @throws AmalgamError `TokenizerInvalid`, `LimitExceeded` */
   chatTemplate(): Promise<ChatTemplate | undefined>;
   /** Gives back the device memory that merging takes, until the next layer is read. */
@@ -130,7 +131,7 @@ export async function plannedTokenizer(
   models: OpenModels,
   vocab: number,
   signal: AbortSignal,
-): Promise<Tokenizer> {
+): Promise<GuardedTokenizer> {
   const read = (path: string) => smallText(plan, models, path, signal);
   const [tokenizer, config] = await Promise.all([read('tokenizer.json'), read('tokenizer_config.json')]);
   const files = {
@@ -138,7 +139,7 @@ export async function plannedTokenizer(
     ...(config === undefined ? {} : { config }),
     hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),
   };
-  const made = createTokenizer(files, plan.contributors[0] ?? 'the model');
+  const made = guardedTokenizer(files, plan.contributors[0] ?? 'the model');
   checkVocabulary(made, vocab);
   return made;
 }

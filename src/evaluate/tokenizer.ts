@@ -2,6 +2,7 @@
 import { Tokenizer as Engine } from '@huggingface/tokenizers';
 import { AmalgamError } from '../errors';
 import { parseJson } from '../formats/strict-json';
+import { MAX_TOKENS } from '../formats/tokenizer-json';
 
 export interface Tokenizer {
   /** Highest id + 1, added tokens included. */
@@ -108,6 +109,7 @@ function openBackend(
   if (typeof model !== 'object' || model === null || !('vocab' in model)) {
     throw invalid(`${label}/tokenizer.json has no model with a vocabulary.`);
   }
+  checkIds(tokenizer, model.vocab, `${label}/tokenizer.json`);
   try {
     const engine = new Engine(tokenizer, config);
     engine.encode('a b');
@@ -119,6 +121,16 @@ function openBackend(
       'Use the tokenizer.json of another repo of the same family, or give token ids instead of text.',
       { cause },
     );
+  }
+}
+
+/** @throws AmalgamError `TokenizerInvalid` for an id that is none: the library makes lists as long as the highest one */
+function checkIds(tokenizer: Record<string, unknown>, vocabulary: unknown, fileName: string): void {
+  const added = Array.isArray(tokenizer.added_tokens) ? (tokenizer.added_tokens as { id?: unknown }[]) : [];
+  const own = Array.isArray(vocabulary) ? [vocabulary.length] : Object.values(Object(vocabulary) as object);
+  for (const id of [own, added.map((token) => token?.id)].flat()) {
+    if (typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < MAX_TOKENS) continue;
+    throw invalid(`${fileName} has a token whose id is no whole number below ${MAX_TOKENS}.`);
   }
 }
 

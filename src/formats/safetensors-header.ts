@@ -21,6 +21,11 @@ import {
 
 /** Largest header, in bytes: the limit of the Rust crate, so that every file it takes is taken here. */
 export const MAX_HEADER_BYTES = 100_000_000;
+/**
+ * Most tensors of a file or a model: the largest mixtures of experts have 90 000. Each takes some 10 kB while a merge is
+ * planned, so a header made of a million would fill the memory of a tab.
+ */
+export const MAX_TENSORS = 250_000;
 /** Most dimensions of a tensor: what PyTorch can hold. */
 const MAX_DIMENSIONS = 64;
 const UINT64_MAX = 2n ** 64n - 1n;
@@ -132,7 +137,13 @@ export function parseSafetensorsHeader(
   if (peekKind(cursor) !== 'object') throw invalid(fileName, 'the header is not an object');
   readObject(cursor, (key) => {
     if (key === '__metadata__') readMetadata(cursor, metadata);
-    else found.push(readTensor(cursor, key));
+    else if (found.length === MAX_TENSORS) {
+      throw new AmalgamError(
+        'LimitExceeded',
+        `${displayName(fileName)} names more than ${MAX_TENSORS} tensors.`,
+        'No real model comes near this limit: the file is damaged or made to do harm.',
+      );
+    } else found.push(readTensor(cursor, key));
   });
   endJson(cursor);
 

@@ -1,5 +1,6 @@
 import { AmalgamError } from '../errors';
 import { checkTensorName, compareCodePoints, displayName, MAX_TENSOR_NAME, safeRelativePath } from './names';
+import { MAX_TENSORS } from './safetensors-header';
 import {
   endJson,
   isJsonNumber,
@@ -73,6 +74,13 @@ function readWeightMap(cursor: JsonCursor): Map<string, string> {
   // One string per shard, not one per tensor.
   const files = new Map<string, string>();
   readObject(cursor, (tensor) => {
+    if (weightMap.size === MAX_TENSORS) {
+      throw new AmalgamError(
+        'LimitExceeded',
+        `${displayName(fileName)} names more than ${MAX_TENSORS} tensors.`,
+        'No real model comes near this limit: the file is damaged or made to do harm.',
+      );
+    }
     checkTensorName(tensor, fileName);
     if (peekKind(cursor) !== 'string') throw invalid(fileName, `gives “${displayName(tensor)}” no file name`);
     const file = readString(cursor);

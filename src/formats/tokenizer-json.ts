@@ -17,6 +17,9 @@ export const TOKENIZER_JSON_RULES: JsonRules = {
   maxString: MAX_JSON_LENGTH,
 };
 
+/** Most ids of a vocabulary: the largest have 262 144. Lists by id are made as long as the highest one says. */
+export const MAX_TOKENS = 2 ** 22;
+
 /** A token beside the model's own: never split, found in the text before anything else happens to it. */
 export interface AddedToken {
   id: number;
@@ -106,10 +109,10 @@ export function readTokenizerJson(text: string, fileName: string): TokenizerToke
 
 function idOf(value: JsonValue | undefined, token: string, fileName: string): number {
   const id = isJsonNumber(value) ? strictInteger(value.text) : undefined;
-  if (id !== undefined && id < 2 ** 31) return id;
+  if (id !== undefined && id < MAX_TOKENS) return id;
   throw new AmalgamError(
     'TokenizerInvalid',
-    `${displayName(fileName)}: the token “${displayName(token, 40)}” has no id that is a whole number.`,
+    `${displayName(fileName)}: the token “${displayName(token, 40)}” has no id that is a whole number below ${MAX_TOKENS}.`,
     'Get the file again, or use the tokenizer of the base model.',
   );
 }
