@@ -70,7 +70,7 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
     expect(facts.tensors).toHaveLength(56);
     hashes.push(sha256(join(out, 'model.safetensors')));
     expect(facts.shards[0]!.sha256).toBe(hashes.at(-1));
-    for (const input of facts.inputs) expect(input.sha256).toBe(sha256(join(input.id, input.file)));
+    for (const input of facts.inputs) expect(input.sha256).toBe(sha256(join(samples, input.id, input.file)));
   }
   expect(hashes[0]).toBe(hashes[1]);
 
@@ -100,16 +100,21 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
   );
 });
 
-test('verify merges again and compares: it agrees, and it sees one flipped bit', async () => {
+test('R60: nothing published says where models lie; verify merges again, agrees, and sees one flipped bit', async () => {
   const out = join(work, 'merged');
-  expect((await amalgam('merge', recipe(TIES), '--out', out, '--engine', 'cpu')).code).toBe(0);
-  const same = await amalgam('verify', out, '--engine', 'webgpu');
+  const file = recipe(TIES);
+  expect((await amalgam('merge', file, '--out', out, '--engine', 'cpu')).code).toBe(0);
+  // R60: nothing that is published says where the models lie
+  for (const name of ['README.md', 'mergekit_config.yml', 'model.safetensors']) {
+    expect(readFileSync(join(out, name), 'latin1'), name).not.toContain(root);
+  }
+  const same = await amalgam('verify', out, '--recipe', file, '--engine', 'webgpu');
   expect(same.stdout).toContain('The bytes agree');
   expect(same.code).toBe(0);
   const bytes = readFileSync(join(out, 'model.safetensors'));
   bytes[bytes.length - 7]! ^= 1;
   writeFileSync(join(out, 'model.safetensors'), bytes);
-  const differs = await amalgam('verify', out, '--engine', 'cpu');
+  const differs = await amalgam('verify', out, '--recipe', file, '--engine', 'cpu');
   expect(differs.stdout).toContain('The bytes differ');
   expect(differs.code).toBe(1);
 });
@@ -125,7 +130,7 @@ test('evaluate: base, adapter and a merge that is never written, alike on both e
   for (const model of [`${samples}/base`, `${samples}/base+${samples}/kitchen`, file]) {
     const found: number[] = [];
     for (const engine of ['cpu', 'webgpu']) {
-      const report = join(work, 'evaluate.json');
+      const report = join(work, `evaluate-${perplexities.length}-${engine}.json`);
       const { code, stderr } = await amalgam(
         'evaluate',
         model,

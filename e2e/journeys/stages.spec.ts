@@ -99,7 +99,7 @@ test('stages give what merging step by step gives, on both engines, and can be v
       /^name: half\n[\s\S]*\n---\nmerge_method: slerp/,
     );
   }
-  const verified = await amalgam('verify', join(work, 'cpu'), '--engine', 'cpu');
+  const verified = await amalgam('verify', join(work, 'cpu'), '--recipe', file, '--engine', 'cpu');
   expect(verified.stdout).toContain('The bytes agree');
 });
 

@@ -13,7 +13,7 @@ import { type Command, type EvaluateCommand, type GenerateCommand, parseCommand,
 import { compareVerb, extractLoraVerb } from './compare-verbs';
 import { importanceVerb } from './importance-verb';
 import { readInput } from './input-files';
-import { type Job, openJob, readRecipe, type Undo } from './job';
+import { type Job, locateModels, openJob, readRecipe, type Undo } from './job';
 import { readMergedMetadata } from './merged-metadata';
 import { beginOutputFolder } from './output-folder';
 import {
@@ -98,7 +98,12 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
 
 async function verify(command: Command & { verb: 'verify' }, undo: Undo): Promise<number> {
   const folder = resolve(workingFolder, command.merged);
-  const { recipe, inputs } = await readMergedMetadata(folder);
+  const metadata = await readMergedMetadata(folder);
+  const { inputs } = metadata;
+  const recipe =
+    command.recipe === undefined
+      ? metadata.recipe
+      : await locateModels(metadata.recipe, resolve(workingFolder, command.recipe), workingFolder);
   const job = await openJob(recipe, folder, workingFolder, command.hub, undo, say);
   const printer = progressPrinter(process.stderr);
   await job.page.onProgress(printer.print);

@@ -18,7 +18,7 @@ export type Command =
   | { verb: 'help' }
   | { verb: 'plan'; recipe: string; hub?: string; json: boolean }
   | MergeCommand
-  | { verb: 'verify'; merged: string; hub?: string; engine: BackendChoice }
+  | { verb: 'verify'; merged: string; recipe?: string; hub?: string; engine: BackendChoice }
   | EvaluateCommand
   | GenerateCommand
   | CompareCommand
@@ -77,8 +77,10 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
       recipe is converted. --report writes every tensor's statistics. With --resume an interrupted merge leaves what it
       has written beside DIR, and the same command goes on from there.
 
-  verify <merged> [--engine auto|webgpu|cpu] [--hub URL]
+  verify <merged> [--recipe FILE] [--engine auto|webgpu|cpu] [--hub URL]
       Merges again what the metadata of a merged model says and compares the bytes. Exit code 1 when they differ.
+      The metadata name models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe
+      has them.
 
   evaluate <model> (--text FILE | --tokens IDS.json | --dataset owner/name[@rev]:path[:column])
            [--rows N] [--characters 200000] [--window 256] [--stride 128] [--per-token]
@@ -142,10 +144,17 @@ export function parseCommand(args: string[]): Command {
     case 'verify': {
       const { subject: merged, options } = parseOne(verb, 'merged folder', rest, {
         engine: { type: 'string' },
+        recipe: { type: 'string' },
         hub: { type: 'string' },
       });
       const { engine = 'auto' } = options;
-      return { verb, merged, engine: engineOption(engine), ...hubOption(options.hub) };
+      return {
+        verb,
+        merged,
+        engine: engineOption(engine),
+        ...(typeof options.recipe === 'string' ? { recipe: options.recipe } : {}),
+        ...hubOption(options.hub),
+      };
     }
     case 'evaluate':
       return parseEvaluate(rest);

@@ -6,13 +6,13 @@ import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import type { Recipe } from '../formats/recipe';
-import { recipeRepositories } from '../formats/recipe-models';
+import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { type AppServer, startAppServer } from './app-server';
 import { openStudioPage, type StudioPage } from './browser';
 import { ensureBuilt } from './build';
 import { HUB_ORIGINS } from './content-security-policy';
-import { lookUpModels } from './model-lookup';
+import { lookUpModels, publishedNames } from './model-lookup';
 import { readCalibrationTexts } from './recipe-texts';
 
 /** A recipe opened in a running studio: everything `plan` and `merge` have in common. */
@@ -45,6 +45,29 @@ export async function readRecipe(file: string): Promise<Recipe> {
 }
 
 /**
+ * The recipe of a merged model with its models where they are: the recipe it was merged by knows, its own metadata hold
+ * names only.
+ * @param recipeFile that recipe
+ * @throws NotFound, RecipeInvalid
+ */
+export async function locateModels(
+  merged: Recipe,
+  recipeFile: string,
+  workingFolder: string,
+): Promise<Recipe> {
+  const recipe = await readRecipe(recipeFile);
+  const found = await lookUpModels(recipeRepositories(recipe), [dirname(recipeFile), workingFolder]);
+  const names = publishedNames(
+    found,
+    recipe.stages?.map((stage) => stage.name),
+  );
+  const folders = found.flatMap(({ name, folder }) =>
+    folder === undefined ? [] : [[names.get(name)!, folder] as const],
+  );
+  return renameRepositories(merged, new Map(folders));
+}
+
+/**
  * Builds the studio if need be, starts the server and the browser, and opens the recipe's models in it.
  *
  * @param recipeFile where the recipe came from: models are looked up beside it
@@ -62,6 +85,11 @@ export async function openJob(
   const places = [resolve(workingFolder, dirname(recipeFile)), workingFolder];
   const found = await lookUpModels(recipeRepositories(recipe), places);
   const texts = await readCalibrationTexts(recipe, places);
+  const names = publishedNames(
+    found,
+    recipe.stages?.map((stage) => stage.name),
+  );
+  const published = renameRepositories(recipe, names);
   const dist = await ensureBuilt(PROJECT, () => say('Building the studio …'));
 
   const server = await startAppServer(dist, hub === undefined ? HUB_ORIGINS : hubOrigins(hub));
@@ -76,7 +104,7 @@ export async function openJob(
     for (const path of dangling) {
       say(`warning: ${displayName(path)} in ${displayName(name)} is a link to nothing and is left out.`);
     }
-    models.push({ name, url });
+    models.push({ name: names.get(name)!, url });
   }
 
   const page = await openStudioPage(server.url);
@@ -84,7 +112,7 @@ export async function openJob(
   const token = process.env.HF_TOKEN;
   const address = { ...(hub === undefined ? {} : { url: hub }), ...(token ? { token } : {}) };
   try {
-    const opened = await page.call('open', { recipe, hub: address, models, texts });
+    const opened = await page.call('open', { recipe: published, hub: address, models, texts });
     return { recipe: opened.recipe, server, page };
   } catch (thrown) {
     throw withPlaces(thrown, models, places, hub);

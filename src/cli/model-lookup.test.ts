@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { lookUpModels } from './model-lookup';
+import { lookUpModels, publishedNames } from './model-lookup';
 
 let root: string;
 let places: string[];
@@ -48,3 +48,28 @@ test.each(['./gone', '../gone', '/gone/away', 'a/b/c'])(
     });
   },
 );
+
+test('R60: what is published names models, not the folders of somebody’s disk', () => {
+  const found = [
+    { name: '/home/ada/models/base', folder: '/home/ada/models/base' },
+    { name: '../other/base', folder: '/home/ada/other/base' },
+    { name: 'tuned/v2', folder: '/home/ada/recipes/tuned/v2' },
+    { name: 'owner/name@main' },
+    {
+      name: '/home/ada/.cache/hub/models--org--name/snapshots/c0ffee',
+      folder: '/home/ada/.cache/hub/models--org--name/snapshots/c0ffee',
+    },
+    { name: '/data/a+b@1', folder: '/data/a+b@1' },
+    { name: '/data/half', folder: '/data/half' },
+  ];
+  const names = publishedNames(found, ['half']);
+  expect(Object.fromEntries(names)).toEqual({
+    '/home/ada/models/base': 'base',
+    '../other/base': 'base-2',
+    'tuned/v2': 'tuned/v2',
+    '/home/ada/.cache/hub/models--org--name/snapshots/c0ffee': 'org--name',
+    '/data/a+b@1': 'a-b-1',
+    '/data/half': 'half-2',
+  });
+  expect([...names.values()].join()).not.toContain('ada');
+});

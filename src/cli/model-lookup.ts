@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { isAbsolute, resolve } from 'node:path';
+import { basename, isAbsolute, normalize, resolve, sep } from 'node:path';
 import { AmalgamError } from '../errors';
 import { isRepoId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
@@ -16,6 +16,42 @@ export type FoundModel = { name: string; folder: string } | { name: string; fold
  */
 export async function lookUpModels(names: string[], places: string[]): Promise<FoundModel[]> {
   return Promise.all(names.map((name) => lookUp(name, places)));
+}
+
+/**
+ * What folders are called in the output, by their names in the recipe: its card and its metadata go out into the world, and
+ * where a folder lies on somebody's disk, or what that person is called, is nobody's business. A path that stays below the
+ * recipe keeps its form.
+ *
+ * @param taken names that mean something else
+ */
+export function publishedNames(
+  found: readonly FoundModel[],
+  taken: readonly string[] = [],
+): Map<string, string> {
+  const used = new Set([
+    ...taken,
+    ...found.flatMap(({ name, folder }) => (folder === undefined ? [name] : [])),
+  ]);
+  const names = new Map<string, string>();
+  for (const { name, folder } of found) {
+    if (folder === undefined) continue;
+    const short = shortName(name, folder);
+    let published = short;
+    for (let i = 2; used.has(published); i++) published = `${short}-${i}`;
+    used.add(published);
+    names.set(name, published);
+  }
+  return names;
+}
+
+function shortName(name: string, folder: string): string {
+  const path = normalize(name);
+  if (!isAbsolute(name) && !path.startsWith('..') && path !== '.') return name;
+  // a snapshot of a Hub cache is called after its commit; its repository has the name
+  const [, repository] =
+    /models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+$/.exec(folder.split(sep).join('/')) ?? [];
+  return (repository ?? basename(folder)).replace(/[+@]/g, '-') || 'model';
 }
 
 async function lookUp(name: string, places: string[]): Promise<FoundModel> {

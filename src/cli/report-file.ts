@@ -7,11 +7,11 @@ import { AmalgamError } from '../errors';
 export async function checkReportPlace(file: string): Promise<void> {
   const folder = await stat(dirname(file)).catch(() => undefined);
   const existing = await stat(file).catch(() => undefined);
-  if (folder?.isDirectory() && !existing?.isDirectory()) return;
+  if (folder?.isDirectory() && !existing) return;
   throw new AmalgamError(
     'Usage',
-    `The report cannot be written to ${file}.`,
-    'Give --report a file name in a folder that exists.',
+    existing ? `${file} already exists.` : `The report cannot be written to ${file}.`,
+    'Give --report a new file name in a folder that exists; Amalgam never overwrites.',
   );
 }
 

@@ -1,9 +1,9 @@
 /** A model opened to be looked at layer by layer: engine, weights within reach, calibration tokens. */
 
 import type { Backend } from '../backend/backend';
+import type { GuardedTokenizer } from '../evaluate/foreign-text';
 import { openPlannedWeights } from '../evaluate/planned-weights';
 import { plannedTokenizer } from '../evaluate/running-model';
-import type { GuardedTokenizer } from '../evaluate/foreign-text';
 import type { Sequence } from '../forward/chunk';
 import { openRunner } from '../forward/runner';
 import type { OpenModels } from '../host/models';
@@ -58,7 +58,10 @@ export async function cutCalibration(
   return { sequences, window, facts: calibrationFacts(sequences, window) };
 }
 
-async function encodeAll(texts: readonly string[], tokenizer: () => Promise<GuardedTokenizer>): Promise<number[][]> {
+async function encodeAll(
+  texts: readonly string[],
+  tokenizer: () => Promise<GuardedTokenizer>,
+): Promise<number[][]> {
   const { prefix, encode } = await tokenizer();
   const ids: number[][] = [];
   for (const text of texts) ids.push(text.trim() === '' ? [] : [...prefix, ...(await encode(text))]);

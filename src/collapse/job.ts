@@ -1,9 +1,9 @@
 /** Collapsing layers, from a reference to a committed checkpoint; and only measuring what could be collapsed. */
 
 import type { Backend } from '../backend/backend';
+import type { GuardedTokenizer } from '../evaluate/foreign-text';
 import { tokenize } from '../evaluate/job';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../evaluate/perplexity';
-import type { GuardedTokenizer } from '../evaluate/foreign-text';
 import { DEFAULT_SHARD_BYTES } from '../formats/recipe';
 import { SHARD_INDEX } from '../formats/shard-index';
 import { openBackend } from '../host/backends';

@@ -1,7 +1,7 @@
 import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
+import type { GuardedTokenizer } from './foreign-text';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from './perplexity';
 import { openRunningModel, type RunningOptions } from './running-model';
-import type { GuardedTokenizer } from './foreign-text';
 
 /**
  * Perplexity of a planned model.

@@ -15,9 +15,9 @@ import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress } from '../reports/evaluate';
 import { openCached } from '../store/cached-source';
 import { type ChatTemplate, chatTemplateOf } from './chat-template';
+import { type GuardedTokenizer, guardedTokenizer } from './foreign-text';
 import { endTokens } from './generate';
 import { openPlannedWeights } from './planned-weights';
-import { type GuardedTokenizer, guardedTokenizer } from './foreign-text';
 import { checkVocabulary, tokenizerConfig } from './tokenizer';
 
 export interface RunningModel {

@@ -143,3 +143,17 @@ describe('refusals', () => {
     expect(codeOf(() => checkVocabulary({ size: 512 }, 1024))).toContain('512 tokens');
   });
 });
+
+it.each([
+  ['a negative id', '"nope": -5'],
+  ['an id beyond any vocabulary', '"nope": 2147483648'],
+  ['half an id', '"nope": 0.5'],
+])('R59: %s is refused before lists are made of it', (_, entry) => {
+  const text = read('base/tokenizer.json').replace('"vocab": {', `"vocab": {${entry},`);
+  expect(text).toContain(entry);
+  const begin = process.cpuUsage();
+  expect(codeOf(() => createTokenizer({ ...files, tokenizer: text }, 'evil'))).toMatch(
+    /TokenizerInvalid.*whole number/,
+  );
+  expect(process.cpuUsage(begin).user).toBeLessThan(5_000_000);
+});

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { AmalgamError } from '../errors';
 import { DTYPE_BITS, type Dtype } from './dtype';
 import { headerLength, MAX_HEADER_BYTES, parseSafetensorsHeader } from './safetensors-header';
+import { parseShardIndex } from './shard-index';
 
 const utf8 = new TextEncoder();
 
@@ -299,4 +300,16 @@ describe('fuzz', { timeout: 60_000 }, () => {
       }),
     );
   });
+});
+
+test('R59: more tensors than any model has are refused', { timeout: 60_000 }, () => {
+  const entries = Array.from(
+    { length: 250_001 },
+    (_, i) => `"t${i}":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`,
+  );
+  const header = new TextEncoder().encode(`{${entries.join()}}`);
+  expect(() => parseSafetensorsHeader(header, 8 + header.length, 'a')).toThrow(/more than 250000 tensors/);
+  expect(() =>
+    parseShardIndex(`{"weight_map":{${entries.map((_, i) => `"t${i}":"a.safetensors"`).join()}}}`, 'i'),
+  ).toThrow(/more than 250000 tensors/);
 });

@@ -85,6 +85,19 @@ describe('R8: dtypes that cannot be computed with', () => {
     expect([...merged.bytes('q')]).toEqual([1, 2, 3]);
     expect(merged.dtype('q')).toBe('F8_E4M3');
   });
+  test('R62: whole numbers stay as the base has them', async () => {
+    const file = (value: number) =>
+      fileOf({
+        count: { dtype: 'I64', shape: [1], bytes: Uint8Array.of(value, 0, 0, 0, 0, 0, 0, 0) },
+        plain: { dtype: 'F32', shape: [1], bytes: f32(value) },
+      });
+    const recipe =
+      'merge_method: task_arithmetic\nbase_model: a\nmodels:\n  - model: b\n    parameters: {weight: 1}\n';
+    const merged = await merge(recipe, { a: file(1), b: file(3) });
+    expect(merged.bytes('count')[0]).toBe(1);
+    expect(merged.dtype('count')).toBe('I64');
+    expect(values(merged.bytes('plain'))).toEqual([3]);
+  });
   test('any other method stops at the plan', async () => {
     await expect(merge(linear(['a', 'b']), files)).rejects.toThrow(/DtypeUnsupported.*F8_E4M3/);
   });

@@ -99,12 +99,24 @@ function planTensor(
   const odd = [...(base ? [base] : []), ...models.map((m) => m.view)].filter(
     (view) => !isWeightDtype(view.origin.dtype),
   );
+  if (base && odd.includes(base) && !base.origin.dtype.startsWith('F8_')) {
+    problems.add({
+      severity: 'warning',
+      code: 'DtypeCopied',
+      message: `${base.origin.folder} stores tensors as ${base.origin.dtype}, which cannot be computed with; they stay as the base has them.`,
+      remedy:
+        'Nothing to do, unless these tensors are weights: then use a copy of the models in F32, F16 or BF16.',
+      tensors: [name],
+    });
+    return [copyPlan(name, reference, base.origin, models, parameters, context, base)];
+  }
   if (odd.length > 0) {
     problems.add({
       severity: 'error',
       code: 'DtypeUnsupported',
       message: `${odd[0]!.origin.folder} stores tensors as ${odd[0]!.origin.dtype}, which can be copied but not computed with.`,
-      remedy: 'Use a copy of the model in F32, F16 or BF16, or copy it whole with passthrough.',
+      remedy:
+        'Use a copy of the model in F32, F16 or BF16, leave these tensors as the base has them with exclude, or copy the model whole with passthrough.',
       tensors: [name],
     });
     return [];
