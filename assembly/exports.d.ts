@@ -15,9 +15,9 @@ declare module 'virtual:cpu-kernels' {
     decode(raw: number, out: number, n: number, dtype: number): number;
     difference(a: number, b: number, rows: number, cols: number, threshold: number, delta: number, sums: number, scratch: number): void;
     encode(values: number, out: number, n: number, dtype: number): number;
-    gram(values: number, stride: number, count: number, elements: number, run: number, sums: number, scratch: number): void;
     hasSmall(at: number, n: number): number;
     histogram(values: number, n: number, shift: number, mask: number, prefixShift: number, prefix: number, bins: number): void;
+    innerProducts(values: number, stride: number, count: number, elements: number, run: number, sums: number, scratch: number): void;
     inputGram(x: number, pitch: number, rows: number, width: number, s: number, first: number, end: number, scratch: number): void;
     logSumRow(row: number, columns: number, sums: number): void;
     lowRank(left: number, right: number, cols: number, rank: number, out: number, first: number, n: number, scale: number, add: number, small: number, scratch: number): void;

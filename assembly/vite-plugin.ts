@@ -38,13 +38,16 @@ export async function compileKernels(): Promise<CompiledKernels> {
   const files = new Map(sources.map((name) => [name, readFileSync(join(FOLDER, name), 'utf8')]));
   const made = new Map<string, string | Uint8Array>();
   const options = ['--outFile', 'kernels.wasm', '--bindings', 'raw', ...FLAGS];
-  const { error, stderr } = await asc.main(['index.ts', ...options], {
-    readFile: (name: string) => files.get(name) ?? null,
-    writeFile: (name: string, contents: string | Uint8Array) => {
-      made.set(name, contents);
+  const { error, stderr } = await asc.main(
+    [...sources.filter((name) => !name.startsWith('lib')), ...options],
+    {
+      readFile: (name: string) => files.get(name) ?? null,
+      writeFile: (name: string, contents: string | Uint8Array) => {
+        made.set(name, contents);
+      },
+      listFiles: () => [],
     },
-    listFiles: () => [],
-  });
+  );
   const bytes = made.get('kernels.wasm');
   if (error || !bytes) throw new Error(`assembly/kernels does not compile: ${stderr.toString()}`);
   const compiled = {

@@ -55,6 +55,7 @@ export type ErrorCode =
   | 'ModelUnknown'
   // compute
   | 'NoWebGpu'
+  | 'NoWebAssembly'
   | 'GpuCompile'
   | 'GpuValidation'
   | 'GpuOutOfMemory'

@@ -1,6 +1,5 @@
-// Activations, soft caps and norms of rows: shaders/activate.wgsl, cap-logits.wgsl and norm-line.wgsl. Sums in f64, the rest in
-// f32; an element's bits depend on its own row alone.
-import { gate4, geluErf4, geluTanh4, plus4, putSome, softCap4, some, sumOf } from './exponential';
+// Activations of rows: shaders/activate.wgsl. An element’s bits depend on itself alone.
+import { gate4, geluErf4, geluTanh4, putSome, some } from './lib/exponential';
 
 @inline
 function apply(kind: i32, v: v128): v128 {
@@ -38,52 +37,4 @@ export function activateRow(x: usize, y: usize, inner: i32, gated: bool, kind: i
   else if (kind == 1) row(x, y, inner, false, 1);
   else if (kind == 2) row(x, y, inner, false, 2);
   else row(x, y, inner, false, 3);
-}
-
-/** x = cap · tanh(factor · x / cap), without the cap where it is 0. */
-export function capLogits(x: usize, n: i32, factor: f32, cap: f32): void {
-  const scale = f32x4.splat(factor);
-  const end = x + (<usize>(n & ~3) << 2);
-  let p = x;
-  for (; p < end; p += 16) {
-    const v = f32x4.mul(v128.load(p), scale);
-    v128.store(p, cap > 0 ? softCap4(v, cap) : v);
-  }
-  const rest = n & 3;
-  if (!rest) return;
-  const v = f32x4.mul(some(p, rest, 0), scale);
-  putSome(p, rest, cap > 0 ? softCap4(v, cap) : v);
-}
-
-/**
- * One norm of `width` (a multiple of 4) elements: (x − mean) / √(Σ(x − mean)² / width + ε) · (weight + shift) + bias.
- * @param centred subtract the mean; @param bias 0 for none
- */
-export function normRow(x: usize, weight: usize, bias: usize, y: usize, width: i32, centred: bool, shift: f32, epsilon: f32): void {
-  const bytes = <usize>width << 2;
-  let mean: f32 = 0;
-  if (centred) {
-    let sums = f64x2.splat(0);
-    for (let e: usize = 0; e < bytes; e += 16) sums = plus4(sums, v128.load(x + e));
-    mean = <f32>(sumOf(sums) / <f64>width);
-  }
-  const mean4 = f32x4.splat(mean);
-  let low = f64x2.splat(0);
-  let high = low;
-  for (let e: usize = 0; e < bytes; e += 16) {
-    const d = f32x4.sub(v128.load(x + e), mean4);
-    const a = f64x2.promote_low_f32x4(d);
-    const b = f64x2.promote_low_f32x4(v128.shuffle<u32>(d, d, 2, 3, 2, 3));
-    low = f64x2.add(low, f64x2.mul(a, a));
-    high = f64x2.add(high, f64x2.mul(b, b));
-  }
-  const squares = sumOf(f64x2.add(low, high));
-  const inverse = f32x4.splat(<f32>(1 / Math.sqrt(squares / <f64>width + <f64>epsilon)));
-  const more = f32x4.splat(shift);
-  for (let e: usize = 0; e < bytes; e += 16) {
-    const d = f32x4.mul(f32x4.sub(v128.load(x + e), mean4), inverse);
-    let v = f32x4.mul(d, f32x4.add(v128.load(weight + e), more));
-    if (bias) v = f32x4.add(v, v128.load(bias + e));
-    v128.store(y + e, v);
-  }
 }

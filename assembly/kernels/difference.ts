@@ -1,6 +1,7 @@
 // Two versions of a tile in one pass: shaders/difference.wgsl, to the bit.
-import { BLOCK, flush, flushOne, hasSmall, lanesSum } from './lanes';
-import { absoluteSum, dotBlock } from './sums';
+import { BLOCK, flush, flushOne, hasSmall, lanesSum } from './lib/lanes';
+import { absoluteSum } from './absolute-sum';
+import { dotBlock } from './lib/sums';
 
 /** Bytes of one segment's figures. */
 const FIGURES: usize = 36;

@@ -1,6 +1,8 @@
 // Δ = scale · L·R on a run of flat elements, stored or added: shaders/low-rank.wgsl. Every element sums in the order of k;
 // four rows share what is loaded of R.
-import { flush, flushOne, rounded, roundedOne } from './lanes';
+import { flush, flushOne, rounded, roundedOne } from './lib/lanes';
+
+export { hasSmall } from './lib/lanes';
 
 @inline
 function put(out: usize, sum: v128, scale: f32, add: bool): void {

@@ -1,6 +1,6 @@
 // Exact counts of what a merge did to a tile (shaders/merge-counts.wgsl).
-import { canonical, narrowBf16x4, narrowF16x4 } from './codec';
-import { flush } from './lanes';
+import { canonical, narrowBf16x4, narrowF16x4 } from './lib/half';
+import { flush } from './lib/lanes';
 
 /** Which of four elements hold the base's value in the output dtype, as bits. */
 @inline

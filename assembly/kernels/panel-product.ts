@@ -1,7 +1,7 @@
 // Products of a matrix with a narrow one: shaders/panel-product.wgsl and panel-product-transposed.wgsl, to the bit. Both go
 // through the matrix in blocks of 64 by 64, which are first laid side by side, so that rows that lie a power of two apart
 // do not drive each other from the cache. A block's sums begin at zero and are added to the result in order.
-import { flush, hasSmall, rounded } from './lanes';
+import { flush, hasSmall, rounded } from './lib/lanes';
 
 /** Terms of one chunk of a sum. */
 const CHUNK: i32 = 64;

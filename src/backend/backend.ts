@@ -7,9 +7,9 @@ import type { Kernel } from './kernel';
  */
 export interface Backend {
   readonly kind: BackendKind;
-  /** Adapter description for the badge and the report, e.g. `SwiftShader` or `typed arrays`. */
+  /** Adapter description for the badge and the report, e.g. `SwiftShader` or `WebAssembly`. */
   readonly adapter: string;
-  /** Kernels run on the processor (typed arrays, or a software adapter): reuse in registers pays, barriers do not. */
+  /** Kernels run on the processor (WebAssembly, or a software adapter): reuse in registers pays, barriers do not. */
   readonly software: boolean;
   /** Largest single buffer (and binding) in bytes. */
   readonly maxBufferBytes: number;

@@ -19,24 +19,3 @@ export function exact(x: number): number {
 export function exactFloats(values: Iterable<number>): Float32Array<ArrayBuffer> {
   return Float32Array.from(values, exact);
 }
-
-/** The bits of an f32 without subnormals: what `decode` stores. */
-export function flushBits(word: number): number {
-  return ((word << 1) - 1) >>> 0 < 0x1000000 ? word & 0x80000000 : word;
-}
-
-/** 2^-50: products of larger values, and sums of such products, are zero or normal whatever cancels. */
-const SMALL_KEY = ((127 - 50) << 24) - 1;
-
-/**
- * True when one of n f32 (given as words) is not zero and below 2^-50. Without such values a kernel may leave out the
- * flushing in its inner loop: a product is at least 2^-100, and a sum of products is a multiple of 2^-124.
- */
-export function hasSmall(words: Uint32Array, begin: number, n: number): boolean {
-  let least = 0xffffffff;
-  for (let e = begin; e < begin + n; e++) {
-    const key = ((words[e]! << 1) - 1) >>> 0; // zero becomes the largest
-    if (key < least) least = key;
-  }
-  return least < SMALL_KEY;
-}

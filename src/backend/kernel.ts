@@ -25,7 +25,7 @@ export interface Kernel<P extends string = string, B extends string = string> ex
   readonly buffers: Readonly<Record<B, Access>>;
 }
 
-/** How a kernel runs on the processor. */
+/** How a kernel runs on the processor: in one of the two forms; a kernel that only real GPUs are given has neither. */
 interface Forms<P extends string, B extends string> {
   /** Runs the kernel in WebAssembly on one strip of a dispatch. */
   wasm?(kernels: KernelExports, strip: Strip<P, B>): void;

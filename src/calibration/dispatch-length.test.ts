@@ -35,8 +35,8 @@ const product: Work = ({ rows, outputs, inputs4 }) => rows! * outputs! * 4 * inp
 const WORK: Readonly<Record<string, Work>> = {
   'low-rank': ({ rank }, n) => n * rank!,
   decode: ({ slots }, n) => n * slots!,
-  gram: ({ count }, n) => n * pairs(count!),
-  'gram-columns': ({ count }, n) => n * pairs(count!),
+  'inner-products': ({ count }, n) => n * pairs(count!),
+  'column-products': ({ count }, n) => n * pairs(count!),
   'weighted-sum': ({ count }, n) => n * count!,
   combine: ({ models }, n) => 2 * n * models!,
   variance: ({ models }, n) => 2 * n * models!,

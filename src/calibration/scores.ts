@@ -1,7 +1,7 @@
 /** How much each input column matters. Every score of an entry is τ² · c_j with one c per column j. */
 import type { Backend, BackendBuffer } from '../backend/backend';
+import { innerProducts } from '../backend/kernels/inner-products';
 import { matrixDiagonal } from '../backend/kernels/matrix-diagonal';
-import { rowSquares } from '../backend/kernels/row-squares';
 import { createQueue, type Queue } from '../forward/queue';
 import { enqueueDamped, type FactorFacts, factorDamped, inverseTransposed, joinFacts } from './factor';
 import type { Gram, GramBlock } from './gram';
@@ -99,9 +99,9 @@ async function inverseRoots(
 ): Promise<Float32Array<ArrayBuffer>> {
   const inverse = await inverseTransposed(queue, factor, width);
   const squares = queue.allocate(width * 4, 'row squares');
-  queue.run(rowSquares, {
-    params: { rows: width, cols: width, slot: 0 },
-    buffers: { values: inverse, squares },
+  queue.run(innerProducts, {
+    params: { elements: width ** 2, slot: 0, stride: 0, count: 1, run: width },
+    buffers: { values: inverse, sums: squares },
     groups: width,
     elements: width ** 2,
   });

@@ -1,7 +1,7 @@
 /** The Gram merge of linear layers, one after the other, as records in the browser's storage. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { BLOCK, blockCount } from '../backend/kernel';
-import { gram as gramKernel } from '../backend/kernels/gram';
+import { innerProducts } from '../backend/kernels/inner-products';
 import { moveValues } from '../backend/kernels/move-values';
 import { selectMask } from '../backend/kernels/select-mask';
 import type { ReadTensor } from '../inputs/read-tensor';
@@ -141,7 +141,7 @@ function masked(
 async function normOf(engine: Backend, values: BackendBuffer, elements: number): Promise<number> {
   const blocks = blockCount(elements);
   const sums = engine.allocate(blocks * 4, 'squares');
-  engine.run(gramKernel, {
+  engine.run(innerProducts, {
     params: { elements, slot: 0, stride: elements, count: 1, run: BLOCK },
     buffers: { values, sums },
     groups: blocks,

@@ -4,9 +4,9 @@ import { blockCount } from '../backend/kernel';
 import { moveValues } from '../backend/kernels/move-values';
 import { AmalgamError } from '../errors';
 import type { ReadTensor } from '../inputs/read-tensor';
-import { runGram } from '../merge/tensor/delta-measure';
+import { runProducts } from '../merge/tensor/delta-measure';
 import { requireFinite } from '../merge/tensor/encode-tile';
-import { GramSums } from '../merge/tensor/tensor-outcome';
+import { ProductSums } from '../merge/tensor/tensor-outcome';
 import { openTask } from '../merge/tensor/tensor-task';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { LinearTensor } from './linear-tensors';
@@ -40,7 +40,7 @@ export async function loadTaskVectors(
   }
   const stored: BackendBuffer[] = [];
   const task = openTask(plan, 'delta', work, read);
-  const sums = new GramSums(plan.models.length + 1);
+  const sums = new ProductSums(plan.models.length + 1);
   try {
     for (const { id } of plan.models) stored.push(engine.allocate(plan.elements * 4, `change of ${id}`));
     await task.sweep(async ({ begin }, elements) => {
@@ -52,7 +52,7 @@ export async function loadTaskVectors(
           elements,
         });
       }
-      const byteLength = runGram(task, elements);
+      const byteLength = runProducts(task, elements);
       const [products, status] = await engine.read([
         { buffer: work.sums, byteLength },
         { buffer: work.status, byteLength: work.status.byteLength },

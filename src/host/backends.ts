@@ -1,5 +1,5 @@
 import type { Backend } from '../backend/backend';
-import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { CPU_ADAPTER, createCpuBackend } from '../backend/cpu/cpu-backend';
 import { createThreadBackend, type ThreadPort } from '../backend/cpu/thread-backend';
 import { adapterFacts, findAdapter } from '../backend/gpu/adapter';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
@@ -12,7 +12,7 @@ import laneUrl from '../worker/thread.worker.ts?worker&url';
 /** What WebGPU is here, and the engine `auto` takes: WebGPU unless there is no adapter or only a software one. */
 export async function backendFacts(): Promise<Pick<WorkerFacts, 'auto' | 'webgpu' | 'cpu'>> {
   const found = await findAdapter();
-  const cpu = { adapter: createCpuBackend().adapter };
+  const cpu = { adapter: CPU_ADAPTER };
   if ('why' in found) {
     return {
       auto: 'cpu',

@@ -12,27 +12,35 @@ interface CpuBuffer extends BackendBuffer {
 interface Queued {
   buffers: readonly BackendBuffer[];
   elements: number;
-  /** Absent where the kernel has no form in WebAssembly: then it is run whole. */
+  /** Absent where the kernel runs on typed arrays: then it is run whole. */
   strip?: (begin: number, n: number) => void;
   /** Elements of a strip. */
   step: number;
   whole: () => void;
 }
 
+/** What computes here, for the badge and the report. */
+export const CPU_ADAPTER = 'WebAssembly';
+
 /** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
 const MAX_BUFFER_BYTES = 1 << 30;
 
-/** The kernels in WebAssembly over a memory; undefined where the browser has no WebAssembly with SIMD. */
-export function instantiateKernels(memory: WebAssembly.Memory): KernelExports | undefined {
+/** The kernels in WebAssembly over a memory. @throws AmalgamError `NoWebAssembly` where the browser has none with SIMD */
+export function instantiateKernels(memory: WebAssembly.Memory): KernelExports {
   const binary = Uint8Array.from(atob(CPU_KERNELS), (c) => c.charCodeAt(0));
-  if (!WebAssembly.validate(binary)) return undefined;
+  if (!WebAssembly.validate(binary)) {
+    throw new AmalgamError(
+      'NoWebAssembly',
+      'This browser has no WebAssembly with SIMD, which computing on the processor needs.',
+      'Use a browser of 2023 or later, or compute on WebGPU.',
+    );
+  }
   const instance = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory } });
   return instance.exports as unknown as KernelExports;
 }
 
 /**
- * The engine on the processor, on the calling thread: kernels in WebAssembly where there are, else their twins on typed
- * arrays. Dispatches wait for the next read and then go strip by strip through all of them; the bits are those of one
+ * The engine on the processor, on the calling thread: kernels in WebAssembly, a few on typed arrays. Dispatches wait for the next read and then go strip by strip through all of them; the bits are those of one
  * dispatch after the other.
  */
 export function createCpuBackend(): Backend {
@@ -65,9 +73,7 @@ export function createCpuBackend(): Backend {
     kernel: Kernel<P, B>,
     { params, buffers }: Dispatch<P, B>,
   ): Queued['strip'] {
-    const ranges = Object.values(buffers) as CpuBuffer[];
-    const isOwn = ranges.some(({ range }) => range?.own);
-    if (!kernels || isOwn || !kernel.wasm) return undefined;
+    if (!kernel.wasm) return undefined;
     const at = (name: B) => (buffers[name] as CpuBuffer).range!.address;
     const size = (name: B) => buffers[name].byteLength;
     const memo = {};
@@ -80,7 +86,7 @@ export function createCpuBackend(): Backend {
 
   return {
     kind: 'cpu',
-    adapter: kernels ? 'WebAssembly' : 'typed arrays',
+    adapter: CPU_ADAPTER,
     software: true,
     maxBufferBytes: MAX_BUFFER_BYTES,
     seconds,
@@ -124,7 +130,8 @@ export function createCpuBackend(): Backend {
             const bytes = bytesOf(buffers[name]);
             return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
           };
-          kernel.cpu!({
+          if (!kernel.cpu) throw new Error(`${kernel.id} has no form for the processor`);
+          kernel.cpu({
             params,
             groups,
             u32: words,

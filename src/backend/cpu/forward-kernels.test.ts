@@ -1,4 +1,4 @@
-/** The kernels of the forward pass in WebAssembly, with sums in f32, against their twins, whose sums are f64. */
+/** The kernels of the forward pass in WebAssembly, with sums in f32, against their formulas in f64. */
 import { describe, expect, it } from 'vitest';
 import type { WeightDtype } from '../../formats/dtype';
 import { f16ToF32 } from '../../formats/half';
@@ -10,11 +10,11 @@ import { after as contentsAfter, floats, packed } from '../kernels/forward-kerne
 import { inputGram } from '../kernels/input-gram';
 import { matmul, matmulWork } from '../kernels/matmul';
 import { createCpuBackend } from './cpu-backend';
-import { closeToTwin } from './twins.test.support';
+import { closeToReference } from './references.test.support';
 
 const engine = createCpuBackend();
 
-const close = closeToTwin(engine);
+const close = closeToReference(engine);
 
 it('runs in WebAssembly here', () => {
   expect(engine.adapter).toBe('WebAssembly');

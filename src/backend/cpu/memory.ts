@@ -5,11 +5,10 @@ const MOST_PAGES = 65_536;
 /** Addresses are multiples of this, and a buffer may be read and written up to its next multiple. */
 const ALIGN = 64;
 
-/** Where a buffer lies: in the shared memory at `address`, or in memory of its own where that one is full. */
+/** Where a buffer lies. */
 export interface Range {
   readonly address: number;
   readonly byteLength: number;
-  readonly own?: ArrayBuffer;
 }
 
 /** One growing memory with a list of free ranges in the order of their addresses. Memory that is freed is used again. */
@@ -23,7 +22,6 @@ export class CpuMemory {
     const size = Math.ceil(byteLength / ALIGN) * ALIGN;
     let at = this.free.findIndex(({ begin, end }) => end - begin >= size);
     if (at < 0) at = this.grow(size);
-    if (at < 0) return { address: -1, byteLength, own: new ArrayBuffer(byteLength) };
     const range = this.free[at]!;
     const address = range.begin;
     range.begin += size;
@@ -32,8 +30,7 @@ export class CpuMemory {
     return { address, byteLength };
   }
 
-  give({ address, byteLength, own }: Range): void {
-    if (own) return;
+  give({ address, byteLength }: Range): void {
     const end = address + Math.ceil(byteLength / ALIGN) * ALIGN;
     const next = this.free.findIndex(({ begin }) => begin > address);
     const at = next < 0 ? this.free.length : next;
@@ -43,20 +40,16 @@ export class CpuMemory {
   }
 
   /** The range's bytes. Growing the memory detaches earlier views, so nobody keeps one. */
-  bytes({ address, byteLength, own }: Range): Uint8Array<ArrayBuffer> {
-    return own ? new Uint8Array(own) : new Uint8Array(this.memory.buffer, address, byteLength);
+  bytes({ address, byteLength }: Range): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.memory.buffer, address, byteLength);
   }
 
-  /** Adds pages for `size` bytes to the free ranges; returns the index of the last range, or −1 where none are left. */
+  /** Adds pages for `size` bytes to the free ranges; returns the index of the last range. @throws RangeError */
   private grow(size: number): number {
     const end = this.memory.buffer.byteLength;
     const last = this.free.at(-1);
     const there = last?.end === end ? end - last.begin : 0;
-    try {
-      this.memory.grow(Math.ceil((size - there) / PAGE));
-    } catch {
-      return -1;
-    }
+    this.memory.grow(Math.ceil((size - there) / PAGE));
     this.free.push({ begin: end, end: this.memory.buffer.byteLength });
     this.join(this.free.length - 2);
     return this.free.length - 1;

@@ -1,4 +1,4 @@
-/** Softmax, activations, norms and log-sum-exps in WebAssembly against f64, and against their twins. */
+/** Softmax, activations, norms and log-sum-exps in WebAssembly against f64. */
 import { describe, expect, it } from 'vitest';
 import { ACTIVATION_CODE, activate } from '../kernels/activate';
 import { GROUP_ROWS, NO_WINDOW } from '../kernels/attention-groups';
@@ -9,10 +9,10 @@ import { logSum } from '../kernels/log-sum';
 import { NORM_CODE, normLine } from '../kernels/norm';
 import { erf } from '../special';
 import { createCpuBackend, instantiateKernels } from './cpu-backend';
-import { closeToTwin } from './twins.test.support';
+import { closeToReference } from './references.test.support';
 
 const engine = createCpuBackend();
-const close = closeToTwin(engine);
+const close = closeToReference(engine);
 
 describe('functions against f64', () => {
   const memory = new WebAssembly.Memory({ initial: 64, maximum: 65_536 });
@@ -106,7 +106,7 @@ describe('functions against f64', () => {
   });
 });
 
-describe('against the twins', () => {
+describe('against their formulas', () => {
   it.each([NO_WINDOW, 5, 3, 1])('softmax of groups, window %i', async (window) => {
     const groups = [
       [0, 4, 0, 0],

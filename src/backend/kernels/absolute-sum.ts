@@ -1,5 +1,4 @@
 import absoluteSumWgsl from '../../../shaders/absolute-sum.wgsl?raw';
-import { absoluteBlock, eachBlock } from '../blocks';
 import { BLOCK, blockOf, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -13,13 +12,5 @@ export const absoluteSum = defineKernel({
   wasm(k, s) {
     const { slot, out } = s.params;
     k.absoluteSum(s.at('values') + (slot + s.begin) * 4, s.n, s.at('sums') + (out + blockOf(s)) * 4, SCRATCH);
-  },
-  cpu({ params, f32 }) {
-    const { elements, slot, out } = params;
-    const values = f32('values');
-    const sums = f32('sums');
-    eachBlock(elements, (begin, end, block) => {
-      sums[out + block] = absoluteBlock(values, slot + begin, end - begin);
-    });
   },
 });

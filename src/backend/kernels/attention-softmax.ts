@@ -3,7 +3,7 @@ import attentionSoftmaxWgsl from '../../../shaders/attention-softmax.wgsl?raw';
 import attentionSoftmaxLineWgsl from '../../../shaders/attention-softmax-line.wgsl?raw';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
-import { columnCount, eachHead, firstColumn, firstKey, GROUP_ROWS, groupAt } from './attention-groups';
+import { columnCount, eachHead, firstKey, GROUP_ROWS } from './attention-groups';
 
 const define = (id: string, wgsl: string) =>
   defineKernel({
@@ -21,32 +21,6 @@ const define = (id: string, wgsl: string) =>
           k.softmaxLine(line, columns, firstKey(position, window) - base, position - base + 1);
         }
       });
-    },
-    cpu({ params, f32, u32 }) {
-      const { heads, span, window } = params;
-      const groups = u32('groups');
-      const scores = f32('scores');
-      for (let index = 0; index < params.groups * heads; index++) {
-        const g = groupAt(groups, params.group_begin + Math.floor(index / heads));
-        const base = firstColumn(g, window);
-        const columns = columnCount(g, window);
-        for (let i = 0; i < g.rows; i++) {
-          const line = (index * 4 + i) * span;
-          const begin = line + firstKey(g.position + i, window) - base;
-          const end = line + g.position + i - base + 1;
-          let top = Number.NEGATIVE_INFINITY;
-          for (let at = begin; at < end; at++) if (!(scores[at]! <= top)) top = scores[at]!;
-          let sum = 0;
-          for (let at = begin; at < end; at++) {
-            const share = Math.exp(scores[at]! - top);
-            scores[at] = share;
-            sum += share;
-          }
-          scores.fill(0, line, begin);
-          for (let at = begin; at < end; at++) scores[at] = scores[at]! / sum;
-          scores.fill(0, end, line + columns);
-        }
-      }
     },
   });
 

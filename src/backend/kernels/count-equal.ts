@@ -1,5 +1,4 @@
 import countEqualWgsl from '../../../shaders/count-equal.wgsl?raw';
-import { eachBlock } from '../blocks';
 import { BLOCK, blockOf, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -13,15 +12,5 @@ export const countEqual = defineKernel({
   wasm(k, s) {
     const { slot, key, out } = s.params;
     k.countEqual(s.at('values') + (slot + s.begin) * 4, s.n, key, s.at('counts') + (out + blockOf(s)) * 4);
-  },
-  cpu({ params, u32 }) {
-    const { elements, slot, key, out } = params;
-    const values = u32('values');
-    const counts = u32('counts');
-    eachBlock(elements, (begin, end, block) => {
-      let n = 0;
-      for (let e = begin; e < end; e++) if ((values[slot + e]! & 0x7fffffff) === key) n++;
-      counts[out + block] = n;
-    });
   },
 });

@@ -1,5 +1,4 @@
 import countWindowWgsl from '../../../shaders/count-window.wgsl?raw';
-import { eachBlock } from '../blocks';
 import { BLOCK, blockOf, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -18,30 +17,5 @@ export const countWindow = defineKernel({
     const counts = s.at('counts') + (out + WINDOW_COUNTS * blockOf(s)) * 4;
     const values = s.at('values') + (slot + s.begin) * 4;
     k.countWindow(values, s.n, lo, hi, counts, s.at('list') + base * 4, room);
-  },
-  cpu({ params, u32 }) {
-    const { elements, slot, lo, hi, out, base, room } = params;
-    const values = u32('values');
-    const counts = u32('counts');
-    const list = u32('list');
-    let next = list[base]!;
-    eachBlock(elements, (begin, end, block) => {
-      const first = next;
-      let above = 0;
-      let highest = 0;
-      let lowest = 0;
-      for (let e = slot + begin; e < slot + end; e++) {
-        const key = values[e]! & 0x7fffffff;
-        if (key > hi) above++;
-        if (key === hi) highest++;
-        if (key === lo) lowest++;
-        if (key > lo && key < hi) {
-          if (next < room) list[base + 1 + next] = key;
-          next++;
-        }
-      }
-      counts.set([above, highest, lowest, first, next - first], out + WINDOW_COUNTS * block);
-    });
-    list[base] = next;
   },
 });

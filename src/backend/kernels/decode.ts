@@ -1,6 +1,4 @@
 import decodeWgsl from '../../../shaders/decode.wgsl?raw';
-import { f16ToF32 } from '../../formats/half';
-import { exact, flushBits } from '../exact';
 import { addTo, BLOCK, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -51,38 +49,4 @@ export const decode = defineKernel({
       if (form === SLOT_FORM.change) k.subtract(out, values, s.n);
     }
   },
-  cpu({ params, u32, f32 }) {
-    const { elements, stride, slots } = params;
-    const [inputs, status, floats] = [u32('inputs'), u32('status'), f32('values')];
-    for (let slot = 0; slot < slots; slot++) {
-      const form = inputs[INPUT_WORDS * slot + 1]! >> 2;
-      const out = slot * stride;
-      const values = u32('values').subarray(out, out + elements);
-      if (form === SLOT_FORM.leave) continue;
-      status[slot]! += widen(
-        u32('raw'),
-        inputs[INPUT_WORDS * slot]!,
-        inputs[INPUT_WORDS * slot + 1]! & 3,
-        values,
-      );
-      if (form !== SLOT_FORM.change) continue;
-      for (let e = 0; e < elements; e++) floats[out + e] = exact(floats[out + e]! - floats[e]!);
-    }
-  },
 });
-
-/** Stored elements from word `begin` on as f32 bits; returns how many are not finite. */
-function widen(raw: Uint32Array, begin: number, dtype: number, values: Uint32Array): number {
-  const n = values.length;
-  const halves = new Uint16Array(raw.buffer, raw.byteOffset + begin * 4, dtype === DTYPE_CODE.F32 ? 0 : n);
-  if (dtype === DTYPE_CODE.F32) values.set(raw.subarray(begin, begin + n));
-  else if (dtype === DTYPE_CODE.BF16) for (let e = 0; e < n; e++) values[e] = halves[e]! << 16;
-  else for (let e = 0; e < n; e++) values[e] = f16ToF32(halves[e]!);
-  let bad = 0;
-  for (let e = 0; e < n; e++) {
-    const bits = values[e]!;
-    if ((bits & 0x7f800000) === 0x7f800000) bad++;
-    values[e] = flushBits(bits);
-  }
-  return bad;
-}

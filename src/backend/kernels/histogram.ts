@@ -37,18 +37,4 @@ export const histogram = defineKernel({
     const values = at('values') + (slot + begin) * 4;
     k.histogram(values, n, shift, bins - 1, prefix_shift, prefix, at('bins') + copy * 4);
   },
-  cpu({ params, u32 }) {
-    const { elements, slot, shift, prefix_shift, prefix, out } = params;
-    const mask = params.bins - 1;
-    const values = u32('values');
-    const bins = u32('bins');
-    for (let begin = 0, group = 0; begin < elements; begin += HISTOGRAM_ELEMENTS, group++) {
-      const end = slot + Math.min(begin + HISTOGRAM_ELEMENTS, elements);
-      const copy = out + (group % HISTOGRAM_COPIES) * HISTOGRAM_BINS;
-      for (let e = slot + begin; e < end; e++) {
-        const key = values[e]! & 0x7fffffff;
-        if (key >>> prefix_shift === prefix) bins[copy + ((key >>> shift) & mask)]!++;
-      }
-    }
-  },
 });

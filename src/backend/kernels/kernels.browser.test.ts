@@ -8,13 +8,13 @@ import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
 import { absoluteSum } from './absolute-sum';
+import { COLUMN_ROWS, columnGroups, columnProducts } from './column-products';
 import { COMBINE_STATS, combine } from './combine';
 import { countEqual } from './count-equal';
 import { DTYPE_CODE, decode, inputWords } from './decode';
 import { encode, packGroups } from './encode';
-import { gram, pairCount } from './gram';
-import { COLUMN_ROWS, columnGroups, gramColumns } from './gram-columns';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from './histogram';
+import { innerProducts, pairCount } from './inner-products';
 import { expectDeclared, floats, sameOnBoth, words } from './kernels.test.support';
 import { lowRank } from './low-rank';
 import { maskByScore } from './mask-by-score';
@@ -22,7 +22,6 @@ import { moveValues } from './move-values';
 import { RANK_SHIFTS, rankDigit } from './rank-digit';
 import { rowScale } from './row-scale';
 import { rowScore } from './row-score';
-import { rowSquares } from './row-squares';
 import { selectMask } from './select-mask';
 import { selectRandom } from './select-random';
 import { selectRank } from './select-rank';
@@ -39,8 +38,8 @@ const kernels: Kernel[] = [
   countEqual,
   decode,
   encode,
-  gram,
-  gramColumns,
+  innerProducts,
+  columnProducts,
   histogram,
   lowRank,
   maskByScore,
@@ -48,7 +47,6 @@ const kernels: Kernel[] = [
   rankDigit,
   rowScale,
   rowScore,
-  rowSquares,
   selectMask,
   selectRandom,
   selectRank,
@@ -138,17 +136,10 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     );
   });
 
-  it('row-squares and row-scale', async () => {
+  it('row-scale', async () => {
     const cols = Math.min(n, 91);
     const rows = Math.floor(n / cols);
     const values = floats(rows * cols, 7);
-    await expectSame(
-      rowSquares as Kernel,
-      { values, squares: new Float32Array(rows) },
-      { rows, cols, slot: 0 },
-      rows,
-      rows * cols,
-    );
     await expectSame(
       rowScale as Kernel,
       { factor: floats(rows, 8), values },
@@ -250,12 +241,12 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     );
   });
 
-  it('gram and absolute-sum', async () => {
+  it('inner products and absolute-sum', async () => {
     const count = 3;
     const values = floats(7 * n, 12);
     for (const count of [1, 2, 3, 4, 7]) {
       await expectSame(
-        gram as Kernel,
+        innerProducts as Kernel,
         { values, sums: new Float32Array(blocks * pairCount(count)) },
         { elements: n, slot: 0, stride: n, count, run: BLOCK },
         blocks,
@@ -265,14 +256,14 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     const cols = Math.min(n, 91);
     const rows = Math.floor(n / cols);
     await expectSame(
-      gram as Kernel,
+      innerProducts as Kernel,
       { values, sums: new Float32Array(rows * pairCount(count)) },
       { elements: rows * cols, slot: 0, stride: n, count, run: cols },
       rows,
       rows * cols,
     );
     await expectSame(
-      gramColumns as Kernel,
+      columnProducts as Kernel,
       { values, sums: new Float32Array(Math.ceil(rows / COLUMN_ROWS) * pairCount(count) * cols) },
       { elements: rows * cols, slot: 0, stride: n, count, cols },
       columnGroups(rows, cols),

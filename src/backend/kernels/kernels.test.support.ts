@@ -1,5 +1,7 @@
 /** What the tests of kernels share: inputs that reach every corner of f32, and both engines side by side. */
 import { expect } from 'vitest';
+import { type WeightDtype, weightBytes } from '../../formats/dtype';
+import { encodeFromF32 } from '../../formats/half';
 import type { Backend } from '../backend';
 import { exact } from '../exact';
 import type { Kernel } from '../kernel';
@@ -27,6 +29,13 @@ export function words(n: number, seed: number): Uint32Array<ArrayBuffer> {
     philox(i, 0, seed, 2, out);
     return out[0]!;
   });
+}
+
+/** The first `n` values in a dtype, as the kernels pack them, in `words` words. */
+export function packedWords(values: Float32Array, n: number, dtype: WeightDtype, words: number) {
+  const packed = new Uint32Array(words);
+  encodeFromF32(values.subarray(0, n), dtype, new Uint8Array(packed.buffer, 0, n * weightBytes(dtype)));
+  return packed;
 }
 
 /**

@@ -23,28 +23,4 @@ export const logSum = defineKernel({
       if (wanted >= 0 && wanted < columns) floats[picked + r] = floats[row / 4 + wanted]!;
     }
   },
-  cpu({ params, f32, u32 }) {
-    const { rows, columns, stride, first_column } = params;
-    const logits = f32('logits');
-    const targets = u32('targets');
-    const sums = f32('sums');
-    const picked = f32('picked');
-    let out = params.sums_begin;
-    for (let r = 0; r < rows; r++) {
-      for (let begin = 0; begin < columns; begin += LOG_SUM_SEGMENT) {
-        const row = logits.subarray(
-          r * stride + begin,
-          r * stride + Math.min(begin + LOG_SUM_SEGMENT, columns),
-        );
-        let top = Number.NEGATIVE_INFINITY;
-        for (let c = 0; c < row.length; c++) if (!(row[c]! <= top)) top = row[c]!;
-        let sum = 0;
-        for (let c = 0; c < row.length; c++) sum += Math.exp(row[c]! - top);
-        sums[out++] = top;
-        sums[out++] = sum;
-      }
-      const wanted = targets[r]! - first_column;
-      if (wanted >= 0 && wanted < columns) picked[r] = logits[r * stride + wanted]!;
-    }
-  },
 });

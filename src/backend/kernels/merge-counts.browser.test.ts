@@ -4,8 +4,7 @@ import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import { blockCount, type Kernel } from '../kernel';
-import { packWords } from './encode';
-import { expectDeclared, floats, sameOnBoth } from './kernels.test.support';
+import { expectDeclared, floats, packedWords, sameOnBoth } from './kernels.test.support';
 import { mergeCounts, mergeCountWords } from './merge-counts';
 
 let gpu: Backend;
@@ -24,8 +23,7 @@ describe.each([1, 63, 4097, 33_001])('%i elements', (n) => {
     const stride = Math.ceil(n / 4) * 4;
     const models = election === 0 ? 0 : 3;
     const values = floats((models + 1) * stride, 15);
-    const packed = new Uint32Array(n + 1);
-    packWords(new Uint32Array(values.buffer), n, election % 3, packed);
+    const packed = packedWords(values, n, (['F32', 'F16', 'BF16'] as const)[election % 3]!, n + 1);
     for (let w = 0; w < n / 2; w += 3) packed[w]! ^= 0x80000000;
     const { counts } = await expectSame(
       mergeCounts as Kernel,

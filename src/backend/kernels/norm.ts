@@ -36,32 +36,6 @@ const define = (id: string, wgsl: string) =>
         }
       }
     },
-    cpu({ params, f32 }) {
-      const { rows, groups, kind, biased } = params;
-      const width = params.width4 * 4;
-      const x = f32('x');
-      const weight = f32('weight');
-      const bias = f32('bias');
-      const y = f32('y');
-      const shift = kind % 2;
-      for (let index = 0; index < rows * groups; index++) {
-        const row = Math.floor(index / groups);
-        const part = index % groups;
-        const from = 4 * (params.x_begin4 + row * params.x_stride4 + part * params.group_stride4);
-        const to = 4 * row * params.y_stride4 + part * width;
-        let mean = 0;
-        if (kind >= NORM_CODE.layer) {
-          for (let i = 0; i < width; i++) mean += x[from + i]!;
-          mean /= width;
-        }
-        let squares = 0;
-        for (let i = 0; i < width; i++) squares += (x[from + i]! - mean) ** 2;
-        const inverse = 1 / Math.sqrt(squares / width + params.epsilon);
-        for (let i = 0; i < width; i++) {
-          y[to + i] = (x[from + i]! - mean) * inverse * (weight[i]! + shift) + (biased === 1 ? bias[i]! : 0);
-        }
-      }
-    },
   });
 
 /** RMS norm, Gemma's with 1 + w, or LayerNorm of every group of every row: a workgroup each. See shaders/norm.wgsl. */

@@ -13,12 +13,4 @@ export const sampleKeys = defineKernel({
     const { slot, first, step, out } = params;
     k.sampleKeys(at('values') + (slot + begin) * 4, n, first + begin, step, at('keys') + out * 4);
   },
-  cpu({ params, u32 }) {
-    const { elements, slot, first, step, out } = params;
-    const values = u32('values');
-    const keys = u32('keys');
-    for (let i = Math.ceil(first / step); i * step < first + elements; i++) {
-      keys[out + i] = values[slot + i * step - first]! & 0x7fffffff;
-    }
-  },
 });

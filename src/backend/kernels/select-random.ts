@@ -1,6 +1,5 @@
 import selectRandomWgsl from '../../../shaders/select-random.wgsl?raw';
 import { addTo, BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { philox } from '../philox';
 import { composeWgsl } from '../wgsl';
 
 /** DARE dropout in place from a counter-based generator. See shaders/select-random.wgsl. */
@@ -14,19 +13,5 @@ export const selectRandom = defineKernel({
     const { slot, first, below, key0, key1, out } = s.params;
     const values = s.at('values') + (slot + s.begin) * 4;
     addTo(s, 'kept', out, k.selectRandom(values, s.n, (first + s.begin) / 4, below, key0, key1, SCRATCH));
-  },
-  cpu({ params, u32 }) {
-    const { elements, slot, first, below, key0, key1, out } = params;
-    const values = u32('values');
-    const words = new Uint32Array(4);
-    let n = 0;
-    for (let e = 0; e < elements; e += 4) {
-      philox((first + e) / 4, 0, key0, key1, words);
-      for (let i = 0; i < 4 && e + i < elements; i++) {
-        if (words[i]! < below) n++;
-        else values[slot + e + i] = 0;
-      }
-    }
-    u32('kept')[out]! += n;
   },
 });

@@ -1,5 +1,4 @@
 import selectThresholdWgsl from '../../../shaders/select-threshold.wgsl?raw';
-import { eachBlock } from '../blocks';
 import { addTo, BLOCK, blockOf, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -35,25 +34,5 @@ export const selectThreshold = defineKernel({
       p.inner_cut_quota,
     );
     addTo(s, 'kept', p.out, kept);
-  },
-  cpu({ params, u32 }) {
-    const { elements, slot, first_block, key: outerKey, inner_key: innerKey, out } = params;
-    const values = u32('values');
-    let n = 0;
-    eachBlock(elements, (begin, end, block) => {
-      const number = first_block + block;
-      const quotaOf = (cut: number, quota: number) =>
-        number < cut ? end - begin : number === cut ? quota : 0;
-      let outerQuota = quotaOf(params.cut_block, params.cut_quota);
-      let innerQuota = quotaOf(params.inner_cut_block, params.inner_cut_quota);
-      for (let e = slot + begin; e < slot + end; e++) {
-        const key = values[e]! & 0x7fffffff;
-        const outer = key > outerKey || (key === outerKey && outerQuota-- > 0);
-        const inner = key > innerKey || (key === innerKey && innerQuota-- > 0);
-        if (outer && !inner) n++;
-        else values[e] = 0;
-      }
-    });
-    u32('kept')[out]! += n;
   },
 });

@@ -1,5 +1,4 @@
 import subtractWgsl from '../../../shaders/subtract.wgsl?raw';
-import { exact } from '../exact';
 import { BLOCK, defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
@@ -12,10 +11,5 @@ export const subtract = defineKernel({
   unit: () => BLOCK,
   wasm(k, { params, at, begin, n }) {
     k.subtract(at('values') + (params.slot + begin) * 4, at('values') + begin * 4, n);
-  },
-  cpu({ params, f32 }) {
-    const values = f32('values');
-    const { elements, slot } = params;
-    for (let e = 0; e < elements; e++) values[slot + e] = exact(values[slot + e]! - values[e]!);
   },
 });

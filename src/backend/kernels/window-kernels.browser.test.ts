@@ -8,7 +8,7 @@ import { countWindow, WINDOW_COUNTS } from './count-window';
 import { bytesAfter, expectDeclared, floats, sameOnBoth } from './kernels.test.support';
 import { sampleKeys } from './sample-keys';
 
-const SIZES = [1, 63, 4097, 33_001];
+const SIZES = [1, 3, 7, 63, 255, 4096, 4097, 33_001];
 
 let gpu: Backend;
 const cpu = createCpuBackend();

@@ -15,7 +15,7 @@ import { measureTile } from '../tensor/delta-measure';
 import type { KeySearch } from '../tensor/key-search';
 import { countDigit, readDigit } from '../tensor/radix-search';
 import { beginSearch } from '../tensor/radix-select';
-import { GramSums } from '../tensor/tensor-outcome';
+import { ProductSums } from '../tensor/tensor-outcome';
 import { doraUnit, openTask, type TensorTask } from '../tensor/tensor-task';
 import { leastTile, type Tile } from '../tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from '../tensor/workspace';
@@ -105,7 +105,7 @@ async function measureTensor(
   const { plan, work } = task;
   const { engine } = work;
   const slots = plan.models.length + 1;
-  const sums = new GramSums(slots);
+  const sums = new ProductSums(slots);
   const searches = plan.models.map(
     (_, i): KeySearch => ({
       buffer: work.values,

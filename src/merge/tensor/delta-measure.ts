@@ -2,18 +2,18 @@
 import { exactFloats } from '../../backend/exact';
 import { BLOCK, blockCount } from '../../backend/kernel';
 import { absoluteSum } from '../../backend/kernels/absolute-sum';
-import { gram, pairCount } from '../../backend/kernels/gram';
+import { innerProducts, pairCount } from '../../backend/kernels/inner-products';
 import type { DeltaPreset } from '../method';
 import { densityOf, type Selector, trims } from './delta-selectors';
 import { reciprocal } from './divisor';
-import type { GramSums } from './tensor-outcome';
+import type { ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 
 /** Enqueues the products of all slots of the tile into `work.sums`; returns the bytes to read back. */
-export function runGram(task: TensorTask, elements: number): number {
+export function runProducts(task: TensorTask, elements: number): number {
   const { work, plan } = task;
   const count = plan.models.length + 1;
-  work.engine.run(gram, {
+  work.engine.run(innerProducts, {
     params: { elements, slot: 0, stride: work.stride, count, run: BLOCK },
     buffers: { values: work.values, sums: work.sums },
     groups: blockCount(elements),
@@ -41,7 +41,7 @@ export async function measureTile(
   const models = plan.models.length;
   const blocks = blockCount(elements);
   const l1 = wantsL1 ? engine.allocate(models * blocks * 4, 'l1 sums') : undefined;
-  const gramBytes = runGram(task, elements);
+  const productBytes = runProducts(task, elements);
   if (l1) {
     for (let i = 0; i < models; i++) {
       engine.run(absoluteSum, {
@@ -53,7 +53,7 @@ export async function measureTile(
     }
   }
   const [products, status, l1Bytes] = await engine.read([
-    { buffer: work.sums, byteLength: gramBytes },
+    { buffer: work.sums, byteLength: productBytes },
     { buffer: work.status, byteLength: work.status.byteLength },
     ...(l1 ? [{ buffer: l1, byteLength: models * blocks * 4 }] : []),
   ]);
@@ -91,7 +91,7 @@ export function rescaleFactors(
  * SCE's matrix-level coefficients (Wan et al. 2024): mean squares of what is kept over their sum; equal ones where the
  * sum is below `floor`, or 0.
  */
-export function energyWeights(kept: GramSums, models: number, elements: number, floor: number): number[] {
+export function energyWeights(kept: ProductSums, models: number, elements: number, floor: number): number[] {
   const energies = Array.from({ length: models }, (_, i) => kept.at(i + 1, i + 1) / elements);
   const sum = energies.reduce((a, b) => a + b, 0);
   return energies.map((energy) => (sum > 0 && sum >= floor ? energy / sum : 1 / models));

@@ -7,7 +7,7 @@ import { blockCount } from '../../backend/kernel';
 import { COMBINE_STATS, combine, ELECTION } from '../../backend/kernels/combine';
 import { packGroups } from '../../backend/kernels/encode';
 import type { DeltaPreset } from '../method';
-import { energyWeights, measureTile, rescaleFactors, runGram, writeCoefficients } from './delta-measure';
+import { energyWeights, measureTile, rescaleFactors, runProducts, writeCoefficients } from './delta-measure';
 import { type Score, scoreOf } from './delta-score';
 import {
   applySelectors,
@@ -24,7 +24,7 @@ import type { KeySearch } from './key-search';
 import { CountSums, type Election } from './merge-counts';
 import type { Prepared } from './prepared';
 import { finishSearches, searchKeys } from './radix-search';
-import { type Emit, GramSums, ratio, type TensorStatistics } from './tensor-outcome';
+import { type Emit, ProductSums, ratio, type TensorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
 import { openWindows } from './window-search';
@@ -52,7 +52,7 @@ interface Settled {
   /** What kept values are multiplied by. */
   scales: number[];
   /** Products of all slots before trimming, where they have been measured. */
-  full: GramSums | undefined;
+  full: ProductSums | undefined;
   /** Trims the tile, unless it was left trimmed by an earlier sweep; counts go to `work.kept`. */
   trim(tile: Tile, elements: number): Promise<void>;
 }
@@ -129,7 +129,7 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
 
   let l1: number[] = [];
   if (openSearches(selectors).length > 0 || score || matchesL1 || needsEnergy) {
-    settled.full = new GramSums(models + 1);
+    settled.full = new ProductSums(models + 1);
     l1 = await firstSweep(task, settled, matchesL1, settings);
   }
   if (!matchesL1 && !(needsEnergy && score)) {
@@ -142,7 +142,7 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
   }
   // what is kept has to be measured before it can be combined
   const keptL1 = new Array<number>(models).fill(0);
-  const kept = new GramSums(models + 1);
+  const kept = new ProductSums(models + 1);
   await task.sweep(async (tile, elements) => {
     await settled.trim(tile, elements);
     const sums = await measureTile(task, elements, matchesL1);
@@ -236,14 +236,14 @@ async function lastSweep(
   const { preset } = settings;
   const models = plan.models.length;
   const kept = new Array<number>(models).fill(0);
-  const keptSums = new GramSums(models + 1);
+  const keptSums = new ProductSums(models + 1);
   const election = electionOf(settings);
   const counted = new CountSums(task, models);
   let conflicts = 0;
   let change = 0;
   let nonFinite = 0;
   const trimming = selectors.some(trims);
-  const full = settled.full ?? (trimming ? new GramSums(models + 1) : keptSums);
+  const full = settled.full ?? (trimming ? new ProductSums(models + 1) : keptSums);
   await task.sweep(async (tile, elements) => {
     if (trimming && !settled.full) {
       // nothing was searched: this sweep is the only one, so the task vectors are measured before they are trimmed
@@ -253,18 +253,18 @@ async function lastSweep(
     }
     const blocks = blockCount(elements);
     await settled.trim(tile, elements);
-    const gramBytes = runGram(task, elements);
+    const productBytes = runProducts(task, elements);
     runCombine(task, settings, elements);
     const countRange = counted.run(elements, election);
-    const [bytes, status, gramData, keptData, statsData, countData] = await readTile(task, elements, [
-      { buffer: work.sums, byteLength: gramBytes },
+    const [bytes, status, productData, keptData, statsData, countData] = await readTile(task, elements, [
+      { buffer: work.sums, byteLength: productBytes },
       { buffer: work.kept, byteLength: work.kept.byteLength },
       { buffer: work.stats, byteLength: blocks * COMBINE_STATS * 4 },
       countRange,
     ]);
     counted.add(countData!);
     nonFinite += requireFinite(task, status, settings.nonFinite);
-    keptSums.add(new Float32Array(gramData!.buffer));
+    keptSums.add(new Float32Array(productData!.buffer));
     const counts = new Uint32Array(keptData!.buffer);
     for (const [i, s] of selectors.entries()) {
       if (s.kind === 'prepared') kept[i] = s.selection.kept;

@@ -1,16 +1,16 @@
 /** The end of a tile for merges outside the delta pipeline: statistics, encoding, the check for NaN and infinities. */
 import { BLOCK, blockCount } from '../../backend/kernel';
 import { ELECTION } from '../../backend/kernels/combine';
-import { gram, pairCount } from '../../backend/kernels/gram';
+import { innerProducts, pairCount } from '../../backend/kernels/inner-products';
 import type { MergeCounts } from '../../reports/job';
 import { readTile, requireFinite } from './encode-tile';
 import { CountSums } from './merge-counts';
-import { type Emit, GramSums } from './tensor-outcome';
+import { type Emit, ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 
 /** What the tiles of a tensor add up to. */
 export class TileSums {
-  readonly products: GramSums;
+  readonly products: ProductSums;
   /** Σ (out − W₀)², against zero where there is no base. */
   change = 0;
   nonFinite = 0;
@@ -21,13 +21,13 @@ export class TileSums {
     private readonly policy: 'stop' | 'carry',
   ) {
     this.#counted = new CountSums(task, 0);
-    this.products = new GramSums(task.plan.models.length + 1);
+    this.products = new ProductSums(task.plan.models.length + 1);
   }
 
   /** Adds the products of all slots of the tile as it stands. @throws AmalgamError `NonFinite` */
   async measure(elements: number): Promise<void> {
     const { work } = this.task;
-    const bytes = this.runGram(elements);
+    const bytes = this.runProducts(elements);
     const [products, status] = await work.engine.read([
       { buffer: work.sums, byteLength: bytes },
       { buffer: work.status, byteLength: work.status.byteLength },
@@ -43,7 +43,7 @@ export class TileSums {
   async finish(elements: number, measured: boolean, emit: Emit): Promise<void> {
     const { work } = this.task;
     const blocks = blockCount(elements);
-    const bytes = measured ? 0 : this.runGram(elements);
+    const bytes = measured ? 0 : this.runProducts(elements);
     const countRange = this.#counted.run(elements, { election: ELECTION.none, zeroNegative: false });
     const [encoded, status, squares, countData, products] = await readTile(this.task, elements, [
       { buffer: work.stats, byteLength: blocks * 4 },
@@ -62,10 +62,10 @@ export class TileSums {
     return this.#counted.counts(ELECTION.none);
   }
 
-  private runGram(elements: number): number {
+  private runProducts(elements: number): number {
     const { work, plan } = this.task;
     const count = plan.models.length + 1;
-    work.engine.run(gram, {
+    work.engine.run(innerProducts, {
       params: { elements, slot: 0, stride: work.stride, count, run: BLOCK },
       buffers: { values: work.values, sums: work.sums },
       groups: blockCount(elements),

@@ -4,8 +4,8 @@
  * another sweep combines. Row by row both happen in one sweep, for a tile holds whole rows.
  */
 
-import { gram, pairCount } from '../../backend/kernels/gram';
-import { COLUMN_ROWS, columnGroups, gramColumns } from '../../backend/kernels/gram-columns';
+import { COLUMN_ROWS, columnGroups, columnProducts } from '../../backend/kernels/column-products';
+import { innerProducts, pairCount } from '../../backend/kernels/inner-products';
 import { AmalgamError } from '../../errors';
 import type { GramCompute } from '../method';
 import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './affine';
@@ -117,7 +117,7 @@ async function solveColumns(
     const rows = elements / cols;
     const words = Math.ceil(rows / COLUMN_ROWS) * pairs * cols;
     const buffer = engine.allocate(words * 4, 'column products');
-    engine.run(gramColumns, {
+    engine.run(columnProducts, {
       params: { elements, slot: 0, stride, count: vectors, cols },
       buffers: { values: work.values, sums: buffer },
       groups: columnGroups(rows, cols),
@@ -150,7 +150,7 @@ async function mergeRows(
     await sums.measure(elements);
     const rows = elements / cols;
     const buffer = engine.allocate(rows * pairs * 4, 'row products');
-    engine.run(gram, {
+    engine.run(innerProducts, {
       params: { elements, slot: 0, stride, count: vectors, run: cols },
       buffers: { values: work.values, sums: buffer },
       groups: rows,

@@ -1,4 +1,4 @@
-import { pairCount } from '../../backend/kernels/gram';
+import { pairCount } from '../../backend/kernels/inner-products';
 import type { MergeCounts, TensorReport } from '../../reports/job';
 import type { TensorPlan } from '../plan/plan';
 import { type Products, productsOf } from './products';
@@ -12,8 +12,8 @@ export type TensorStatistics = Pick<
   'contributors' | 'signConflict' | 'cosine' | 'baseNorm' | 'outputChange' | 'nonFinite' | 'counts'
 >;
 
-/** A symmetric matrix of products, summed in f64 from the block sums of the gram kernel. */
-export class GramSums {
+/** A symmetric matrix of products, summed in f64 from the block sums of the inner products. */
+export class ProductSums {
   private readonly sums: Float64Array;
 
   constructor(private readonly count: number) {
@@ -58,7 +58,7 @@ export class GramSums {
 /** The statistics of a merge that selects nothing by itself: norms and cosines of the vectors it works on. */
 export function vectorStatistics(
   plan: TensorPlan,
-  sums: GramSums,
+  sums: ProductSums,
   found: {
     change: number;
     baseNorm: number;

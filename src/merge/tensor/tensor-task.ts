@@ -8,9 +8,9 @@ import { dispatchWork } from '../../backend/dispatch-work';
 import { exactFloats } from '../../backend/exact';
 import { BLOCK, blockCount } from '../../backend/kernel';
 import { decode, inputWords, type SLOT_FORM } from '../../backend/kernels/decode';
+import { innerProducts } from '../../backend/kernels/inner-products';
 import { lowRank } from '../../backend/kernels/low-rank';
 import { rowScale } from '../../backend/kernels/row-scale';
-import { rowSquares } from '../../backend/kernels/row-squares';
 import { subtract } from '../../backend/kernels/subtract';
 import { weightBytes } from '../../formats/dtype';
 import { columns, type ReadTensor, weightDtype } from '../../inputs/read-tensor';
@@ -254,9 +254,9 @@ async function scaleRows(
   const elements = tile.end - tile.begin;
   const rows = elements / cols;
   const squares: BackendBuffer = engine.allocate(rows * 4, 'row squares');
-  engine.run(rowSquares, {
-    params: { rows, cols, slot: slot * stride },
-    buffers: { values, squares },
+  engine.run(innerProducts, {
+    params: { elements, slot: slot * stride, stride: 0, count: 1, run: cols },
+    buffers: { values, sums: squares },
     groups: rows,
     elements,
   });

@@ -2,8 +2,8 @@ import type { Backend, BackendBuffer } from '../../backend/backend';
 import { BLOCK, blockCount } from '../../backend/kernel';
 import { COMBINE_STATS } from '../../backend/kernels/combine';
 import { INPUT_WORDS } from '../../backend/kernels/decode';
-import { pairCount } from '../../backend/kernels/gram';
 import { HISTOGRAM_WORDS } from '../../backend/kernels/histogram';
+import { pairCount } from '../../backend/kernels/inner-products';
 import { mergeCountWords } from '../../backend/kernels/merge-counts';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
 

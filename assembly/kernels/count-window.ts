@@ -1,15 +1,5 @@
-// Keys in relation to a window of keys: shaders/sample-keys.wgsl, shaders/count-window.wgsl.
-import { BLOCK, lanesSum } from './lanes';
-
-const MAGNITUDE: i32 = 0x7fffffff;
-
-/** Every `step`-th key of a tensor, by its flat index; `first`: flat index of the first value. */
-export function sampleKeys(values: usize, n: i32, first: u32, step: u32, keys: usize): void {
-  const end = first + <u32>n;
-  for (let i: u32 = (first + step - 1) / step; i * step < end; i++) {
-    store<i32>(keys + (<usize>i << 2), load<i32>(values + (<usize>(i * step - first) << 2)) & MAGNITUDE);
-  }
-}
+// Keys in relation to a window of keys: shaders/count-window.wgsl.
+import { BLOCK, lanesSum, MAGNITUDE } from './lib/lanes';
 
 /**
  * Five words a block to `counts`: keys above `hi`, equal to it, equal to `lo`, place in the list, keys between. The latter

@@ -1,6 +1,8 @@
 // Arithmetic of the kernels on four f32 at a time: every operation rounded, without subnormals (src/backend/exact.ts).
 
 export const BLOCK: i32 = 4096;
+/** All bits of an f32 but its sign. */
+export const MAGNITUDE: i32 = 0x7fffffff;
 
 /** A magnitude up to 2^-126 becomes the zero of its sign; NaN stays. */
 @inline

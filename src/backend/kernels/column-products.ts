@@ -1,10 +1,10 @@
-import gramColumnsWgsl from '../../../shaders/gram-columns.wgsl?raw';
+import columnProductsWgsl from '../../../shaders/column-products.wgsl?raw';
 import { exact } from '../exact';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
-import { pairCount } from './gram';
+import { pairCount } from './inner-products';
 
-/** Rows of one partial sum; as in shaders/gram-columns.wgsl. */
+/** Rows of one partial sum; as in shaders/column-products.wgsl. */
 export const COLUMN_ROWS = 64;
 
 /** Workgroups that cover a matrix of `rows` × `cols`. */
@@ -12,10 +12,10 @@ export function columnGroups(rows: number, cols: number): number {
   return Math.ceil(rows / COLUMN_ROWS) * Math.ceil(cols / 64);
 }
 
-/** Products column by column over blocks of 64 rows. See shaders/gram-columns.wgsl. */
-export const gramColumns = defineKernel({
-  id: 'gram-columns',
-  wgsl: composeWgsl(gramColumnsWgsl),
+/** Products column by column over blocks of 64 rows. See shaders/column-products.wgsl. */
+export const columnProducts = defineKernel({
+  id: 'column-products',
+  wgsl: composeWgsl(columnProductsWgsl),
   params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32', cols: 'u32' },
   buffers: { values: 'read', sums: 'read_write' },
   cpu({ params, f32 }) {

@@ -3,7 +3,7 @@ import { BLOCK, flush, flushOne, hasSmall, rounded, roundedOne } from './lanes';
 
 /** Adds the 64 lane sums at `lanes` in order. */
 @inline
-function total(lanes: usize, small: bool): f32 {
+export function total(lanes: usize, small: bool): f32 {
   let sum: f32 = 0;
   for (let l = 0; l < 64; l++) sum = roundedOne(sum + load<f32>(lanes + (<usize>l << 2)), small);
   return sum;
@@ -49,55 +49,6 @@ function dotLanes(a: usize, b: usize, n: i32, lanes: usize, small: bool): f32 {
 /** Σ a[e]·b[e] of one block of n elements. `lanes`: 256 bytes of scratch. */
 export function dotBlock(a: usize, b: usize, n: i32, small: bool, lanes: usize): f32 {
   return small ? dotLanes(a, b, n, lanes, true) : dotLanes(a, b, n, lanes, false);
-}
-
-/**
- * Products of all pairs of `count` vectors that lie `stride` bytes apart from `values` on, run by run of `run` elements, into
- * `sums`. `scratch`: 256 bytes and a word per vector.
- */
-export function gram(values: usize, stride: usize, count: i32, elements: i32, run: i32, sums: usize, scratch: usize): void {
-  const flags = scratch + 256;
-  let out = sums;
-  for (let begin = 0; begin < elements; begin += run) {
-    const n = min(run, elements - begin);
-    const at = values + (<usize>begin << 2);
-    for (let i = 0; i < count; i++) {
-      store<u32>(flags + (<usize>i << 2), <u32>hasSmall(at + <usize>i * stride, n));
-    }
-    for (let i = 0; i < count; i++) {
-      for (let j = i; j < count; j++) {
-        const small = (load<u32>(flags + (<usize>i << 2)) | load<u32>(flags + (<usize>j << 2))) != 0;
-        store<f32>(out, dotBlock(at + <usize>i * stride, at + <usize>j * stride, n, small, scratch));
-        out += 4;
-      }
-    }
-  }
-}
-
-/** Block sums of |v|; sums of one sign are never subnormal. `scratch`: 256 bytes. */
-export function absoluteSum(values: usize, elements: i32, sums: usize, scratch: usize): void {
-  for (let begin = 0, block: usize = 0; begin < elements; begin += BLOCK, block += 4) {
-    const n = min(BLOCK, elements - begin);
-    const at = values + (<usize>begin << 2);
-    const rows = n >> 6;
-    for (let k: usize = 0; k < 256; k += 32) {
-      let s0 = f32x4.splat(0);
-      let s1 = s0;
-      let p = at + k;
-      for (let row = 0; row < rows; row++) {
-        s0 = f32x4.add(s0, f32x4.abs(v128.load(p)));
-        s1 = f32x4.add(s1, f32x4.abs(v128.load(p, 16)));
-        p += 256;
-      }
-      v128.store(scratch + k, s0);
-      v128.store(scratch + k, s1, 16);
-    }
-    const rest = at + (<usize>rows << 8);
-    for (let l: usize = 0; l < <usize>(n & 63) << 2; l += 4) {
-      store<f32>(scratch + l, load<f32>(scratch + l) + abs(load<f32>(rest + l)));
-    }
-    store<f32>(sums + block, total(scratch, true));
-  }
 }
 
 /** Block sums of (out − base)². `scratch`: 256 bytes and a block of f32. */

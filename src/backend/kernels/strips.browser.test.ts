@@ -1,32 +1,45 @@
-/** Every kernel in WebAssembly gives the bits of its twin on typed arrays, whatever the sizes and the numbers. */
-import { describe, it } from 'vitest';
-import { BLOCK, blockCount, STRIP } from '../kernel';
-import { absoluteSum } from '../kernels/absolute-sum';
-import { COMBINE_STATS, combine, ELECTION } from '../kernels/combine';
-import { countEqual } from '../kernels/count-equal';
-import { countWindow, WINDOW_COUNTS } from '../kernels/count-window';
-import { DTYPE_CODE, decode, inputWords } from '../kernels/decode';
-import { encode, packGroups, packWords } from '../kernels/encode';
-import { gram, pairCount } from '../kernels/gram';
-import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram } from '../kernels/histogram';
-import { floats, words } from '../kernels/kernels.test.support';
-import { lowRank } from '../kernels/low-rank';
-import { mergeCounts, mergeCountWords } from '../kernels/merge-counts';
-import { RANK_SHIFTS, rankDigit } from '../kernels/rank-digit';
-import { sampleKeys } from '../kernels/sample-keys';
-import { selectRandom } from '../kernels/select-random';
-import { selectRank } from '../kernels/select-rank';
-import { selectThreshold } from '../kernels/select-threshold';
-import { subtract } from '../kernels/subtract';
-import { weightedSum } from '../kernels/weighted-sum';
-import { createCpuBackend } from './cpu-backend';
-import { sameAsTwin } from './twins.test.support';
+/** The kernels of merging in WebAssembly give the bits of their WGSL, whatever the sizes and the numbers. */
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import type { Backend } from '../backend';
+import { createCpuBackend } from '../cpu/cpu-backend';
+import { createGpuBackend } from '../gpu/gpu-backend';
+import { BLOCK, blockCount, type Kernel, STRIP } from '../kernel';
+import { absoluteSum } from './absolute-sum';
+import { COMBINE_STATS, combine, ELECTION } from './combine';
+import { countEqual } from './count-equal';
+import { DTYPE_CODE, decode, inputWords } from './decode';
+import { encode, packGroups } from './encode';
+import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram } from './histogram';
+import { innerProducts, pairCount } from './inner-products';
+import { type Contents, floats, packedWords, sameOnBoth, words } from './kernels.test.support';
+import { lowRank } from './low-rank';
+import { mergeCounts, mergeCountWords } from './merge-counts';
+import { RANK_SHIFTS, rankDigit } from './rank-digit';
+import { sampleKeys } from './sample-keys';
+import { selectRandom } from './select-random';
+import { selectRank } from './select-rank';
+import { selectThreshold } from './select-threshold';
+import { subtract } from './subtract';
+import { weightedSum } from './weighted-sum';
 
 const DTYPES = Object.keys(DTYPE_CODE) as (keyof typeof DTYPE_CODE)[];
 const SIZES = [1, 3, 4, 7, 63, 64, 255, 4095, 4096, 4097, STRIP + 5, 2 * STRIP];
-const engine = createCpuBackend();
+const cpu = createCpuBackend();
+let gpu: Backend;
+beforeAll(async () => {
+  gpu = await createGpuBackend();
+});
+afterAll(() => gpu.close());
 
-const same = sameAsTwin(engine);
+async function same(
+  kernel: unknown,
+  contents: () => Contents,
+  params: Record<string, number>,
+  elements: number,
+  groups = blockCount(elements),
+): Promise<void> {
+  await sameOnBoth(() => [cpu, gpu])(kernel as Kernel, contents(), params, groups, elements);
+}
 
 /** What kernels that pack write to. */
 function output(n: number) {
@@ -61,7 +74,7 @@ describe.each(SIZES)('%i elements', (n) => {
     );
     await same(
       encode,
-      () => ({ values: floats(n, 19), merged: words(n, 2), ...output(n) }),
+      () => ({ values: floats(stride, 19), merged: words(stride, 2), ...output(n) }),
       { elements: n, dtype: DTYPE_CODE[name], status: 1 },
       n,
       packGroups(n),
@@ -129,8 +142,7 @@ describe.each(SIZES)('%i elements', (n) => {
       [5, 0],
     ] as const) {
       const values = floats((models + 1) * stride, 30 + models);
-      const packed = new Uint32Array(n + 4);
-      packWords(new Uint32Array(values.buffer), n, models % 3, packed);
+      const packed = packedWords(values, n, DTYPES[models % 3]!, n + 4);
       for (let e = 0; e < n; e += 5) packed[e >> (models % 3 ? 1 : 0)]! ^= 0x80000000;
       await same(
         mergeCounts,
@@ -181,25 +193,6 @@ describe.each(SIZES)('%i elements', (n) => {
         sampleKeys,
         () => ({ values: floats(n + 1, 25), keys: new Uint32Array(Math.ceil((first + n) / step) + 1) }),
         { elements: n, slot: 1, first, step, out: 1 },
-        n,
-      );
-    }
-  });
-
-  it('window of keys', async () => {
-    for (const [lo, hi, room] of [
-      [0x3c800000, 0x3d800000, n],
-      [0x3d000000, 0x3d000000, 4],
-      [0, 0x7fffffff, 5000],
-    ] as const) {
-      await same(
-        countWindow,
-        () => ({
-          values: floats(n + 1, 26),
-          counts: new Uint32Array(WINDOW_COUNTS * (blocks + 1)),
-          list: new Uint32Array(n + 4).fill(3, 1, 2),
-        }),
-        { elements: n, slot: 1, lo, hi, out: WINDOW_COUNTS, base: 1, room },
         n,
       );
     }
@@ -282,7 +275,7 @@ describe.each(SIZES)('%i elements', (n) => {
   it.each([1, 2, 4])('products of %i vectors', async (count) => {
     for (const seed of [15, 16]) {
       await same(
-        gram,
+        innerProducts,
         () => ({
           values: floats(count * n + 1, seed),
           sums: new Float32Array(blocks * pairCount(count)),

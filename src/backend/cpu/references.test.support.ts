@@ -1,0 +1,39 @@
+import { expect } from 'vitest';
+import type { Backend } from '../backend';
+import type { Kernel } from '../kernel';
+import { after, type Contents, tolerance } from '../kernels/forward-kernels.test.fixture';
+import { REFERENCES } from '../kernels/references.test.support';
+
+/** The kernel's id without the form it is in: what it computes. */
+const subject = (id: string) => id.replace(/-(block|line)\b/, '');
+
+/**
+ * Runs a kernel in WebAssembly and its formula in f64 over the same contents, and expects what they leave in a buffer to
+ * agree within the kernel's tolerance. Returns what the kernel left.
+ */
+export function closeToReference(engine: Backend) {
+  return async (
+    declared: unknown,
+    contents: () => Contents,
+    params: Record<string, number>,
+    work: { groups: number; elements: number },
+    output = 'y',
+  ): Promise<Float32Array> => {
+    const kernel = declared as Kernel;
+    expect(kernel.wasm).toBeDefined();
+    const found = new Float32Array((await after(engine, kernel, contents(), params, work, output)).buffer);
+    const own = contents();
+    REFERENCES[subject(kernel.id)]!({
+      params: { ...params, tiles: work.elements },
+      groups: work.groups,
+      u32: (name) => new Uint32Array(own[name]!.buffer),
+      f32: (name) => new Float32Array(own[name]!.buffer),
+    });
+    const expected = new Float32Array(own[output]!.buffer);
+    const largest = expected.reduce((m, v) => Math.max(m, Math.abs(v)), 0);
+    const worst = expected.reduce((m, v, i) => Math.max(m, Math.abs(v - found[i]!)), 0);
+    expect(largest).toBeGreaterThan(0);
+    expect(worst / largest, `${kernel.id}: ${worst} of ${largest}`).toBeLessThanOrEqual(tolerance(kernel));
+    return found;
+  };
+}
