@@ -103,7 +103,7 @@ test('masks from token ids are those of the reference, scored in f64', async () 
   }
 });
 
-test('a Gram merge on WebGPU is that of typed arrays within 1e-4 of the changes', async () => {
+test('a Gram merge on WebGPU is that of the processor within 1e-4 of the changes', async () => {
   const base = join(samples, 'base');
   const model = (name: string, text: string) =>
     `  - model: ${name}\n    parameters: { calibration: ${join(samples, 'texts', text)} }\n`;

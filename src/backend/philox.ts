@@ -1,6 +1,6 @@
 /**
  * Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): four random words from a counter
- * and a key. The only source of randomness; the WGSL twin is shaders/lib/philox.wgsl.
+ * and a key. The only source of randomness; in WGSL it is shaders/lib/philox.wgsl.
  */
 
 /** High 32 bits of the 64-bit product of two u32. */

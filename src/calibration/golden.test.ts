@@ -4,6 +4,6 @@ import { GOLDEN_NAMES } from '../forward/golden.test.fixture';
 import { describeGoldenGrams } from './golden.test.cases';
 
 const read = async (path: string) => new Uint8Array(await readFile(path));
-describeGoldenGrams('golden Gram matrices on typed arrays', GOLDEN_NAMES, read, () =>
+describeGoldenGrams('golden Gram matrices on the processor', GOLDEN_NAMES, read, () =>
   Promise.resolve(createCpuBackend()),
 );

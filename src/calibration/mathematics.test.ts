@@ -7,8 +7,8 @@ import { describeSolve } from './solve.test.cases';
 
 const engine = Promise.resolve(createCpuBackend());
 const engineOf = () => engine;
-describeGrams('Gram matrices on typed arrays', engineOf);
-describeMasks('keep-masks on typed arrays', engineOf);
-describeFactors('factors on typed arrays', engineOf);
-describeSolve('the Gram merge on typed arrays', engineOf);
-describeCompensation('compensation on typed arrays', engineOf);
+describeGrams('Gram matrices on the processor', engineOf);
+describeMasks('keep-masks on the processor', engineOf);
+describeFactors('factors on the processor', engineOf);
+describeSolve('the Gram merge on the processor', engineOf);
+describeCompensation('compensation on the processor', engineOf);

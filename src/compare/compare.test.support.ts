@@ -113,7 +113,7 @@ export async function sidesOf(
   return { ...sides, read };
 }
 
-/** Options of a comparison on typed arrays. */
+/** Options of a comparison on the processor. */
 export function optionsOf(
   { base, tuned, read }: Sides & { read: ReadTensor },
   more: Partial<CompareOptions> = {},

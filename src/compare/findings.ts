@@ -95,7 +95,7 @@ function engines({ timing }: Facts): string[] {
       ? 'Both give the same bits.'
       : `Their sums disagree by at most ${real(maxDisagreement)}.`;
   return [
-    `Tensor versus array: WebGPU took ${real(webgpu)} s, typed arrays took ${real(cpu)} s: ${real(speedUp)} times as long. ${agreement}`,
+    `Tensor by tensor: WebGPU took ${real(webgpu)} s, WebAssembly took ${real(cpu)} s: ${real(speedUp)} times as long. ${agreement}`,
   ];
 }
 

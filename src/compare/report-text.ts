@@ -50,7 +50,7 @@ export function comparisonReportText(report: Report): string {
   }
   if (report.timing) {
     const rows = report.timing.tensors.map((t) => [displayName(t.name), real(t.webgpu), real(t.cpu)]);
-    sections.push(['Tensor versus array', table([['tensor', 'webgpu s', 'typed arrays s'], ...rows])]);
+    sections.push(['Tensor by tensor', table([['tensor', 'webgpu s', 'WebAssembly s'], ...rows])]);
   }
   const head = [
     'Comparison of two models',

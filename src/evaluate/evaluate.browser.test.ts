@@ -1,4 +1,4 @@
-/** The sample model on the graphics device: perplexity as on typed arrays, greedy text as published. */
+/** The sample model on the graphics device: perplexity as on the processor, greedy text as published. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
@@ -37,7 +37,7 @@ describe('the sample base on the graphics device', () => {
   const open = (engine: Backend) =>
     openRunner(engine, resolveArchitecture(parseModelConfig(config, 'config.json')), sourceOf(tensors));
 
-  it('is as surprised by each token as on typed arrays', async () => {
+  it('is as surprised by each token as on the processor', async () => {
     const story = (await text('texts/kitchen.eval.txt')).slice(0, 700);
     const ids = [...tokenizer.prefix, ...tokenizer.encode(story)];
     const input = { ids, bos: 0, bytes: story.length };

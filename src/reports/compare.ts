@@ -190,7 +190,7 @@ export interface TokenSample {
   examples: string[];
 }
 
-/** Both engines over the same tensors: "tensor versus array". */
+/** Both engines over the same tensors. */
 export interface EngineTiming {
   /** Seconds of upload, kernels and readback, reading excluded. */
   webgpu: number;

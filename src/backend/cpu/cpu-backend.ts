@@ -40,7 +40,8 @@ export function instantiateKernels(memory: WebAssembly.Memory): KernelExports {
 }
 
 /**
- * The engine on the processor, on the calling thread: kernels in WebAssembly, a few on typed arrays. Dispatches wait for the next read and then go strip by strip through all of them; the bits are those of one
+ * The engine on the processor, on the calling thread: kernels in WebAssembly, a few on typed arrays. Dispatches wait for the
+ * next read and then go strip by strip through all of them; the bits are those of one
  * dispatch after the other.
  */
 export function createCpuBackend(): Backend {

@@ -1,4 +1,4 @@
-/** Every method on WebGPU and on typed arrays: the same bytes and the same report, whatever the numbers. */
+/** Every method on WebGPU and on the processor: the same bytes and the same report, whatever the numbers. */
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { Backend } from '../../backend/backend';
 import { createGpuBackend } from '../../backend/gpu/gpu-backend';

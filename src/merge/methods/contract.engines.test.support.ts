@@ -14,7 +14,7 @@ const FEW_SHAPES = [[130, 64], [31, 17], [4097], [3]];
 export function engineTests(method: MergeMethod, gpu: () => Backend): void {
   const variants = variantsOf(method);
 
-  it.each(DTYPES)('WebGPU = typed arrays to the bit: %s', async (dtype) => {
+  it.each(DTYPES)('WebGPU = processor to the bit: %s', async (dtype) => {
     for (const [i, variant] of variants.entries()) {
       const model = contractModel(method, variant, dtype, i === 0 ? SHAPES : FEW_SHAPES);
       expect(await mergeModel(gpu(), method, model), variant.name).toEqual(

@@ -1,4 +1,4 @@
-/** The contract of a merge method as tests on typed arrays, derived from its file (docs/adding-a-method.md). */
+/** The contract of a merge method as tests on the processor, derived from its file (docs/adding-a-method.md). */
 import { expect, it } from 'vitest';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { Kernel } from '../../backend/kernel';

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => gpu.close());
 
-it.each(PRESETS)('%s: WebGPU gives the bytes and statistics of the typed arrays', async (_, preset) => {
+it.each(PRESETS)('%s: WebGPU gives the bytes and statistics of the processor', async (_, preset) => {
   for (const dtype of ['F32', 'F16', 'BF16'] as const) {
     const tensor = syntheticTensor(dtype);
     const expected = await mergeOn(createCpuBackend(), tensor, preset, 64);

@@ -1,6 +1,6 @@
 /**
  * A synthetic tensor with contributors of every kind, and one function that merges it on a given engine: shared by the
- * Node test (typed arrays against the f64 oracle) and the browser test (WebGPU against typed arrays).
+ * Node test (the processor against the f64 oracle) and the browser test (WebGPU against the processor).
  */
 import type { Backend } from '../../backend/backend';
 import { BLOCK } from '../../backend/kernel';

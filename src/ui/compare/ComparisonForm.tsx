@@ -55,7 +55,7 @@ export function ComparisonForm() {
         />
         <Toggle
           label="Time both engines"
-          title="Measures every tensor on the GPU and on typed arrays: seconds of each, and by how much they disagree."
+          title="Measures every tensor on the GPU and on the processor: seconds of each, and by how much they disagree."
           why={webgpu && !webgpu.available ? `There is only one: ${webgpu.why ?? 'no WebGPU here.'}` : null}
           checked={timeEngines}
           onChange={(next) => editComparison(studio, { timeEngines: next })}

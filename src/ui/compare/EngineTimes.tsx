@@ -8,12 +8,12 @@ export function EngineTimes({ timing }: { timing: EngineTiming }) {
   const longest = Math.max(webgpu, cpu, 1e-9);
   const faster = speedUp >= 1;
   return (
-    <Section title="Tensor versus array" className="engine-times">
+    <Section title="Tensor by tensor" className="engine-times">
       <dl>
         {(
           [
             ['WebGPU', webgpu],
-            ['CPU, typed arrays', cpu],
+            ['CPU, WebAssembly', cpu],
           ] as const
         ).map(([name, seconds]) => (
           <div key={name} className="engine-time">

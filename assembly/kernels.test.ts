@@ -1,0 +1,29 @@
+import { readdirSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { allKernels } from '../src/worker/all-kernels';
+import { compileKernels } from './vite-plugin';
+
+it('exports.d.ts is what the compiler says the module exports', async () => {
+  await expect((await compileKernels()).types).toMatchFileSnapshot('exports.d.ts');
+});
+
+const files = (folder: string, end: string) =>
+  readdirSync(new URL(folder, import.meta.url))
+    .filter((name) => name.endsWith(end))
+    .map((name) => name.slice(0, -end.length));
+
+it('a kernel has one name in assembly/kernels, src/backend/kernels and shaders', () => {
+  const [declared, shaders] = [files('../src/backend/kernels', '.ts'), files('../shaders', '.wgsl')];
+  for (const name of files('./kernels', '.ts')) {
+    expect(declared).toContain(name);
+    expect(
+      shaders.some((shader) => shader === name || shader.startsWith(`${name}-`)),
+      name,
+    ).toBe(true);
+  }
+});
+
+it('every kernel has one form for the processor, but for the tiles of real GPUs', () => {
+  const forms = [...allKernels.values()].map(({ id, wasm, cpu }) => [id, [wasm, cpu].filter(Boolean).length]);
+  expect(forms.filter(([, count]) => count !== 1)).toEqual([['input-gram-tile', 0]]);
+});
