@@ -1,5 +1,5 @@
 // f32 to the output dtype: shaders/encode.wgsl and shaders/lib/pack.wgsl.
-import { canonical, narrowBf16x4, narrowF16x4, notFinite } from './lib/half';
+import { canonical, EXPONENT, narrowBf16x4, narrowF16x4, notFinite } from './lib/half';
 import { lanesSum } from './lib/lanes';
 
 export { changeSquares } from './lib/sums';
