@@ -3,7 +3,7 @@ import attentionSoftmaxWgsl from '../../../shaders/attention-softmax.wgsl?raw';
 import attentionSoftmaxLineWgsl from '../../../shaders/attention-softmax-line.wgsl?raw';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
-import { columnCount, eachHead, firstKey, GROUP_ROWS } from './attention-groups';
+import { columnCount, eachHead, firstColumn, firstKey, GROUP_ROWS, groupAt } from './attention-groups';
 
 const define = (id: string, wgsl: string) =>
   defineKernel({
