@@ -1,7 +1,17 @@
 /** Reading the YAML tree of a recipe: every complaint gets its place in the text, and nothing is dropped unseen. */
-import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, type Node } from 'yaml';
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  type LineCounter,
+  type Node,
+  type YAMLMap,
+} from 'yaml';
 import { AmalgamError } from '../errors';
 import { displayName } from './names';
+import type { YamlData } from './yaml-text';
 
 /** Something wrong with a recipe's text. Lines and columns count from 1. */
 export interface RecipeProblem {
@@ -51,15 +61,20 @@ function tooLarge(why: string): AmalgamError {
   return new AmalgamError('LimitExceeded', `The recipe is too large: ${why}.`, 'Shorten it.');
 }
 
-/**
- * The fields of a mapping by name. Unknown names are problems; `unsupported` names those Amalgam knows but does not do
- * (name → what to do instead). Among `known` names an empty or null value is as good as none.
- */
+/** What becomes of names that a mapping is not known to have. */
+export interface UnknownNames {
+  /** Names that are refused, with what to do instead: leaving them out of account would be a trap. */
+  refused?: ReadonlyMap<string, string>;
+  /** Where the others go, as mergekit drops them too. Absent: they are problems. */
+  ignored?: Map<string, YamlData>;
+}
+
+/** The fields of a mapping by name, merge keys (`<<`) followed. Among `known` names an empty or null value is as good as none. */
 export function readMapping(
   reader: RecipeReader,
   field: Field,
   known: readonly string[] | 'any',
-  unsupported: ReadonlyMap<string, string> = new Map(),
+  { refused = new Map(), ignored }: UnknownNames = {},
 ): Map<string, Field> | undefined {
   const node = follow(reader, field.node);
   if (!isMap(node)) {
@@ -72,23 +87,75 @@ export function readMapping(
     );
   }
   const fields = new Map<string, Field>();
-  for (const pair of node.items) {
-    const key = pair.key as Node | null;
+  for (const { key, value, inherited } of pairsOf(reader, field, node)) {
     const name = isScalar(key) ? String(key.value) : '';
-    const child = { node: pair.value as Node | null, at: key, where: join(field.where, name) };
+    const child = { node: value, at: key, where: join(field.where, name) };
     const keyField = { ...child, node: key };
     if (!isScalar(key))
       complain(reader, keyField, `A name in ${field.where} is not a word.`, 'Use plain names.');
-    else if (fields.has(name))
-      complain(reader, keyField, `${child.where} is given twice.`, 'Remove one of the two.');
-    else if (unsupported.has(name)) {
-      complain(reader, keyField, `${child.where} is not supported by Amalgam yet.`, unsupported.get(name)!);
+    else if (fields.has(name)) {
+      if (!inherited) complain(reader, keyField, `${child.where} is given twice.`, 'Remove one of the two.');
     } else if (known !== 'any' && !known.includes(name)) {
-      const hint = `Known here: ${known.join(', ')}. Remove it or correct its spelling.`;
-      complain(reader, keyField, `${child.where} is not a known setting.`, hint);
+      const hint = refused.get(name);
+      if (isNull(child.node) && hint === undefined && ignored) continue;
+      if (hint !== undefined) complain(reader, keyField, `${child.where} does not belong here.`, hint);
+      else if (ignored) ignored.set(name, plainData(reader, child));
+      else {
+        const names = `Known here: ${known.join(', ')}. Remove it or correct its spelling.`;
+        complain(reader, keyField, `${child.where} is not a known setting.`, names);
+      }
     } else if (known === 'any' || !isNull(child.node)) fields.set(name, child);
   }
   return fields;
+}
+
+interface PairOf {
+  key: Node | null;
+  value: Node | null;
+  inherited: boolean;
+}
+
+/** The pairs of a mapping, its own first; behind them those of its merge keys (YAML 1.1, as PyYAML reads them). */
+function pairsOf(reader: RecipeReader, field: Field, node: YAMLMap): PairOf[] {
+  const own: PairOf[] = [];
+  const inherited: PairOf[] = [];
+  for (const pair of node.items) {
+    const [key, value] = [pair.key as Node | null, pair.value as Node | null];
+    if (!isScalar(key) || key.value !== '<<' || key.type !== 'PLAIN') {
+      own.push({ key, value, inherited: false });
+      continue;
+    }
+    const target = follow(reader, value);
+    for (const source of isSeq(target) ? target.items : [target]) {
+      const map = follow(reader, source as Node | null);
+      if (isMap(map)) inherited.push(...pairsOf(reader, field, map).map((p) => ({ ...p, inherited: true })));
+      else
+        complain(
+          reader,
+          { ...field, node: key },
+          `“<<” in ${field.where} names no mapping.`,
+          'Write <<: *name of an anchor (&name) on a mapping.',
+        );
+    }
+  }
+  return [...own, ...inherited];
+}
+
+/** What stands in a field, whatever it is. @throws AmalgamError `LimitExceeded` */
+function plainData(reader: RecipeReader, field: Field): YamlData {
+  const node = follow(reader, field.node);
+  if (isMap(node)) {
+    return Object.fromEntries(
+      pairsOf(reader, field, node).map(({ key, value }) => [
+        String(key),
+        plainData(reader, { ...field, node: value }),
+      ]),
+    );
+  }
+  if (isSeq(node))
+    return node.items.map((item) => plainData(reader, { ...field, node: item as Node | null }));
+  const value = isScalar(node) ? node.value : null;
+  return typeof value === 'number' || typeof value === 'boolean' ? value : String(value ?? '');
 }
 
 /** Optional settings may be left empty, as in mergekit. */
@@ -132,6 +199,27 @@ export function readText(reader: RecipeReader, field: Field): string | undefined
   return complain(reader, field, `${field.where} is not a text.`, 'Put it in quotes if it is meant as one.');
 }
 
+/** A number as Python's `float` reads one out of a text. */
+const NUMBER_TEXT = /^[+-]?(\d+(_\d+)*(\.(\d+(_\d+)*)?)?|\.\d+(_\d+)*)(e[+-]?\d+(_\d+)*)?$/i;
+/** What YAML 1.1, and so PyYAML, takes for true and false beside these words themselves. */
+const WORDS = new Map([
+  ...['yes', 'on'].map((word) => [word, true] as const),
+  ...['no', 'off'].map((word) => [word, false] as const),
+]);
+
+/**
+ * A scalar as mergekit's schema takes the value of a parameter: numbers may be written as text, and `yes`, `no`, `on`
+ * and `off` are true and false.
+ */
+export function readNumber(reader: RecipeReader, field: Field): string | number | boolean | undefined {
+  const value = readScalar(reader, field);
+  if (typeof value !== 'string') return value;
+  const node = follow(reader, field.node);
+  const word = isScalar(node) && node.type === 'PLAIN' ? WORDS.get(value.toLowerCase()) : undefined;
+  if (word !== undefined) return word;
+  return NUMBER_TEXT.test(value.trim()) ? Number(value.trim().replaceAll('_', '')) : value;
+}
+
 /** An integer in [least, most]. */
 export function readInteger(
   reader: RecipeReader,
@@ -139,7 +227,7 @@ export function readInteger(
   least: number,
   most: number,
 ): number | undefined {
-  const value = readScalar(reader, field);
+  const value = readNumber(reader, field);
   if (value === undefined) return undefined;
   if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
   return complain(
@@ -188,15 +276,7 @@ export function isList(reader: RecipeReader, field: Field): boolean {
 /** A model reference, `path[@revision][+adapter[@revision]]`, kept as written. */
 export function readModelRef(reader: RecipeReader, field: Field | undefined): string | undefined {
   if (!field) return undefined;
-  if (isMapping(reader, field)) {
-    return complain(
-      reader,
-      field,
-      `${field.where} is a mapping.`,
-      'Write the model as one text: path@revision+adapter.',
-    );
-  }
-  const text = readText(reader, field);
+  const text = isMapping(reader, field) ? readModelMapping(reader, field) : readText(reader, field);
   if (text === undefined) return undefined;
   const parts = text.split('+');
   if (parts.length <= 2 && parts.every((part) => /^[^@]+(@[^@]+)?$/.test(part))) return text;
@@ -206,6 +286,28 @@ export function readModelRef(reader: RecipeReader, field: Field | undefined): st
     `${field.where} is not a model: it has an empty part, or more than one adapter.`,
     'Write path, path@revision or path+adapter.',
   );
+}
+
+/** mergekit's long form of a model: `{model: {path, revision}, lora: {path, revision}}`, each also as a text. */
+function readModelMapping(reader: RecipeReader, field: Field): string | undefined {
+  const fields = readMapping(reader, field, ['model', 'lora', 'path', 'revision', 'override_architecture']);
+  if (!fields) return undefined;
+  const path = fields.has('path') ? field : need(reader, fields, field, 'model');
+  const model = path && readRepository(reader, path);
+  const lora = fields.get('lora');
+  const adapter = lora && readRepository(reader, lora);
+  if (model === undefined || (lora && adapter === undefined)) return undefined;
+  return adapter === undefined ? model : `${model}+${adapter}`;
+}
+
+function readRepository(reader: RecipeReader, field: Field): string | undefined {
+  if (!isMapping(reader, field)) return readText(reader, field);
+  const fields = readMapping(reader, field, ['path', 'revision', 'lora', 'override_architecture']);
+  const pathField = fields && need(reader, fields, field, 'path');
+  const path = pathField && readText(reader, pathField);
+  const revision = fields?.get('revision');
+  const at = revision && readText(reader, revision);
+  return path === undefined || at === undefined ? path : `${path}@${at}`;
 }
 
 /** A field that must be there. */

@@ -1,6 +1,9 @@
 /** The recipe schema read from a YAML tree: mergekit's `config.py`, version 0.1.4, and our extensions. */
 import { GGUF_TYPES } from './gguf-type';
+import { isMap } from 'yaml';
+import { displayName } from './names';
 import type {
+  IgnoredKeys,
   ParameterFilter,
   ParameterSetting,
   Recipe,
@@ -8,6 +11,7 @@ import type {
   RecipeModel,
   RecipeParameters,
   RecipeSlice,
+  RecipeSource,
 } from './recipe';
 import {
   assign,
@@ -23,10 +27,11 @@ import {
   readList,
   readMapping,
   readModelRef,
-  readScalar,
+  readNumber,
   readText,
 } from './recipe-yaml-nodes';
 import { readTokenizer } from './recipe-yaml-tokenizer';
+import type { YamlData } from './yaml-text';
 
 const ROOT = [
   'name',
@@ -39,15 +44,32 @@ const ROOT = [
   'out_dtype',
   'tokenizer_source',
   'tokenizer',
+  'chat_template',
+  'modules',
   'amalgam',
 ];
-const NOT_YET = new Map([
-  [
-    'modules',
-    'Models of several towers cannot be merged tower by tower; give “models” or “slices” in its place.',
-  ],
-  ['chat_template', 'Remove it: the chat template comes with the tokenizer files.'],
+const TREE = ['models', 'slices', 'parameters'];
+/** Parameters that do nothing where they stand: whoever wrote them there meant otherwise. */
+const MISPLACED = new Map(
+  ['t', 'weight', 'density', 'lambda', 'gamma', 'epsilon', 'scale'].map((name) => [
+    name,
+    `Write it under “parameters:”: “parameters: { ${name}: … }”.`,
+  ]),
+);
+const BESIDE_MODEL = new Map([
+  ...MISPLACED,
+  ['revision', 'Write the model as path@revision.'],
+  ['lora', 'Write the model as path+adapter.'],
 ]);
+const IN_FILTER = new Map([['pattern', 'Write “filter:”, which is part of a tensor’s name.']]);
+/** Files of mergekit's other tools, by a key that only they have. */
+const OTHER_TOOLS = new Map([
+  ['experts', 'This is a configuration of mergekit-moe, which builds a mixture of experts.'],
+  ['gate_mode', 'This is a configuration of mergekit-moe, which builds a mixture of experts.'],
+  ['genome', 'This is a configuration of mergekit-evolve, which searches for parameters.'],
+]);
+/** Names of templates that come with Amalgam, as with mergekit (its `merge.py`: `_set_chat_template`). */
+export const CHAT_TEMPLATES = ['alpaca', 'chatml', 'exaone', 'llama3', 'mistral'] as const;
 const DTYPES = ['float32', 'float16', 'bfloat16'] as const;
 const EXTENSIONS = [
   'seed',
@@ -58,6 +80,8 @@ const EXTENSIONS = [
   'exclude',
   'gguf',
   'gguf_only',
+  'parameters',
+  'models',
 ];
 const MAX_LAYERS = 100_000;
 
@@ -66,62 +90,159 @@ const MAX_LAYERS = 100_000;
  * @throws AmalgamError `LimitExceeded`
  */
 export function readRecipe(reader: RecipeReader, root: Field): Recipe | undefined {
-  const fields = readMapping(reader, root, ROOT, NOT_YET);
+  const tool = otherTool(root);
+  if (tool) return complain(reader, root, tool, 'Amalgam reads recipes of mergekit-yaml and mergekit-multi.');
+  const ignored = new Map<string, YamlData>();
+  const fields = readMapping(reader, root, ROOT, { refused: MISPLACED, ignored });
   if (!fields) return undefined;
   const method = need(reader, fields, root, 'merge_method');
-  const models = fields.get('models');
-  const slices = fields.get('slices');
-  if ((models === undefined) === (slices === undefined)) {
-    complain(
-      reader,
-      slices ?? root,
-      'The recipe needs either models or slices, one of the two.',
-      'List the models to merge under “models:”.',
-    );
-  }
   const recipe: Recipe = {
     mergeMethod: (method && readText(reader, method)) ?? '',
     parameters: readParameters(reader, fields.get('parameters')),
-    amalgam: readExtensions(reader, fields.get('amalgam')),
+    amalgam: {},
   };
   const name = fields.get('name');
   assign(recipe, 'name', name && readText(reader, name));
   assign(recipe, 'baseModel', readModelRef(reader, fields.get('base_model')));
-  if (models) recipe.models = readEntries(reader, models, readModel);
-  if (slices) recipe.slices = readEntries(reader, slices, readSlice);
+  const modules = fields.get('modules');
+  const tree = modules ? readModule(reader, modules, fields, recipe) : fields;
+  if (tree) readTree(reader, modules ?? root, tree, recipe);
   const [dtype, outDtype] = ['dtype', 'out_dtype'].map((key) => {
     const field = fields.get(key);
-    return field && readChoice(reader, field, DTYPES);
+    return field && readDtype(reader, field);
   });
   assign(recipe, 'outDtype', outDtype ?? dtype);
   Object.assign(recipe, readTokenizer(reader, fields.get('tokenizer_source'), fields.get('tokenizer')));
-  return recipe;
+  assign(recipe, 'chatTemplate', readChatTemplate(reader, fields.get('chat_template')));
+  readExtensions(reader, fields.get('amalgam'), recipe);
+  return Object.assign(recipe, kept(ignored));
+}
+
+/** What a file of another of mergekit's tools is, or undefined. */
+function otherTool({ node }: Field): string | undefined {
+  if (!isMap(node) || node.has('merge_method')) return undefined;
+  return [...OTHER_TOOLS].find(([key]) => node.has(key))?.[1];
+}
+
+/** Reads `models` or `slices`, whichever is there: an empty list is as good as none. */
+function readTree(reader: RecipeReader, at: Field, fields: ReadonlyMap<string, Field>, recipe: Recipe): void {
+  const [models, slices] = ['models', 'slices'].map((name) => {
+    const field = fields.get(name);
+    return field && isList(reader, field) && readList(reader, field)!.length === 0 ? undefined : field;
+  });
+  if ((models === undefined) === (slices === undefined)) {
+    complain(
+      reader,
+      slices ?? at,
+      'The recipe needs either models or slices, one of the two.',
+      'List the models to merge under “models:”.',
+    );
+  }
+  if (models) recipe.models = readEntries(reader, models, readModel);
+  if (slices) recipe.slices = readEntries(reader, slices, readSlice);
+}
+
+/**
+ * The fields of the one module of `modules`, whose parameters go before those of the whole recipe (mergekit's
+ * `config.py`: ConfigReader.parameter).
+ */
+function readModule(
+  reader: RecipeReader,
+  field: Field,
+  root: ReadonlyMap<string, Field>,
+  recipe: Recipe,
+): Map<string, Field> | undefined {
+  const modules = readMapping(reader, field, 'any');
+  if (!modules) return undefined;
+  const [module] = modules.values();
+  if (!module || modules.size > 1 || root.has('models') || root.has('slices')) {
+    return complain(
+      reader,
+      field,
+      module && modules.size === 1
+        ? 'The recipe has modules beside models or slices.'
+        : `modules names ${modules.size} towers.`,
+      'Give models or slices, or one module that has them.',
+    );
+  }
+  const fields = readMapping(reader, module, TREE, { refused: MISPLACED, ignored: new Map() });
+  for (const [name, setting] of Object.entries(readParameters(reader, fields?.get('parameters')))) {
+    const whole = recipe.parameters[name];
+    recipe.parameters[name] = whole === undefined ? setting : firstOf(setting, whole);
+  }
+  return fields;
+}
+
+/** The first setting, and where none of its filters matches the second. */
+function firstOf(first: ParameterSetting, second: ParameterSetting): ParameterSetting {
+  const filters = filtersOf(first);
+  return filters
+    ? [...filters, ...(filtersOf(second) ?? [{ value: second as ParameterFilter['value'] }])]
+    : first;
+}
+
+function filtersOf(setting: ParameterSetting): ParameterFilter[] | undefined {
+  const filters = Array.isArray(setting) ? setting.filter((entry) => typeof entry === 'object') : [];
+  return filters.length > 0 ? filters : undefined;
+}
+
+/** A dtype, with or without `torch.` in front. */
+function readDtype(reader: RecipeReader, field: Field): Recipe['outDtype'] {
+  const text = readText(reader, field);
+  const found = DTYPES.find((dtype) => dtype === text?.replace(/^torch\./, ''));
+  if (text === undefined || found) return found;
+  return readChoice(reader, field, DTYPES);
+}
+
+/** A name, or a text that can be Jinja (mergekit's `merge.py`: at least 20 characters and a brace). */
+function readChatTemplate(reader: RecipeReader, field: Field | undefined): string | undefined {
+  const text = field && readText(reader, field);
+  if (!field || text === undefined) return undefined;
+  const named = text === 'auto' || CHAT_TEMPLATES.some((name) => name === text);
+  if (named || (text.length >= 20 && text.includes('{'))) return text;
+  return complain(
+    reader,
+    field,
+    `chat_template cannot be “${displayName(text, 80)}”.`,
+    `Write auto, ${CHAT_TEMPLATES.join(', ')}, or a template in Jinja.`,
+  );
 }
 
 function readModel(reader: RecipeReader, entry: Field): RecipeModel | undefined {
-  const fields = readMapping(reader, entry, ['model', 'parameters']);
+  const ignored = new Map<string, YamlData>();
+  const fields = readMapping(reader, entry, ['model', 'parameters'], { refused: BESIDE_MODEL, ignored });
   const model = fields && readModelRef(reader, need(reader, fields, entry, 'model'));
   if (!fields || model === undefined) return undefined;
-  return { model, parameters: readParameters(reader, fields.get('parameters')) };
+  return { model, parameters: readParameters(reader, fields.get('parameters')), ...kept(ignored) };
+}
+
+function kept(ignored: ReadonlyMap<string, YamlData>): { ignored?: IgnoredKeys } {
+  return ignored.size > 0 ? { ignored: Object.fromEntries(ignored) } : {};
 }
 
 function readSlice(reader: RecipeReader, entry: Field): RecipeSlice | undefined {
-  const unsupported = new Map([
-    ['residual_weight', 'Remove it: mergekit declares it but does nothing with it.'],
-  ]);
-  const fields = readMapping(reader, entry, ['sources', 'base_model', 'parameters'], unsupported);
+  const ignored = new Map<string, YamlData>();
+  const fields = readMapping(reader, entry, ['sources', 'base_model', 'parameters'], {
+    refused: MISPLACED,
+    ignored,
+  });
   const sources = fields && need(reader, fields, entry, 'sources');
   if (!fields || !sources) return undefined;
   const slice: RecipeSlice = {
     sources: readEntries(reader, sources, readSource),
     parameters: readParameters(reader, fields.get('parameters')),
+    ...kept(ignored),
   };
   assign(slice, 'baseModel', readModelRef(reader, fields.get('base_model')));
   return slice;
 }
 
-function readSource(reader: RecipeReader, entry: Field): RecipeSlice['sources'][number] | undefined {
-  const fields = readMapping(reader, entry, ['model', 'layer_range', 'parameters']);
+function readSource(reader: RecipeReader, entry: Field): RecipeSource | undefined {
+  const ignored = new Map<string, YamlData>();
+  const fields = readMapping(reader, entry, ['model', 'layer_range', 'parameters'], {
+    refused: BESIDE_MODEL,
+    ignored,
+  });
   if (!fields) return undefined;
   const model = readModelRef(reader, need(reader, fields, entry, 'model'));
   const range = need(reader, fields, entry, 'layer_range');
@@ -136,7 +257,12 @@ function readSource(reader: RecipeReader, entry: Field): RecipeSlice['sources'][
       'Write [first, end]: the end itself is not included.',
     );
   }
-  return { model, layerRange: [begin!, end!], parameters: readParameters(reader, fields.get('parameters')) };
+  return {
+    model,
+    layerRange: [begin!, end!],
+    parameters: readParameters(reader, fields.get('parameters')),
+    ...kept(ignored),
+  };
 }
 
 /** A list with at least one entry; entries with problems are left out, and the recipe with them. */
@@ -176,7 +302,7 @@ function readSetting(reader: RecipeReader, field: Field): ParameterSetting | und
       'Filters stand in a list: “- filter: …”, “  value: …”.',
     );
   }
-  if (!isList(reader, field)) return readScalar(reader, field);
+  if (!isList(reader, field)) return readNumber(reader, field);
   const items = readList(reader, field)!;
   if (items.length > 0 && items.every((item) => isMapping(reader, item))) {
     const filters = items.map((item) => readFilter(reader, item));
@@ -187,9 +313,10 @@ function readSetting(reader: RecipeReader, field: Field): ParameterSetting | und
 
 function readGradient(reader: RecipeReader, field: Field, items: Field[]): number[] | undefined {
   const values = items.map((item) =>
-    isMapping(reader, item) || isList(reader, item) ? undefined : readScalar(reader, item),
+    isMapping(reader, item) || isList(reader, item) ? undefined : readNumber(reader, item),
   );
-  if (values.length > 0 && values.every((value) => typeof value === 'number')) return values;
+  const points = values.map((value) => (typeof value === 'boolean' ? Number(value) : value));
+  if (points.length > 0 && points.every((value) => typeof value === 'number')) return points;
   return complain(
     reader,
     field,
@@ -199,22 +326,43 @@ function readGradient(reader: RecipeReader, field: Field, items: Field[]): numbe
 }
 
 function readFilter(reader: RecipeReader, item: Field): ParameterFilter | undefined {
-  const fields = readMapping(reader, item, ['filter', 'value']);
+  const fields = readMapping(reader, item, ['filter', 'value'], { refused: IN_FILTER });
   const valueField = fields && need(reader, fields, item, 'value');
   if (!fields || !valueField) return undefined;
   const value = isList(reader, valueField)
     ? readGradient(reader, valueField, readList(reader, valueField)!)
-    : readScalar(reader, valueField);
+    : readNumber(reader, valueField);
   const filterField = fields.get('filter');
   const filter = filterField && readText(reader, filterField);
   if (value === undefined || (filterField && filter === undefined)) return undefined;
   return filter === undefined ? { value } : { filter, value };
 }
 
-function readExtensions(reader: RecipeReader, field: Field | undefined): RecipeExtensions {
-  const extensions: RecipeExtensions = {};
+/** Reads what stands under `amalgam` into the recipe, parameters among it that mergekit could not read elsewhere. */
+function readExtensions(reader: RecipeReader, field: Field | undefined, recipe: Recipe): void {
+  const extensions: RecipeExtensions = recipe.amalgam;
   const fields = field && readMapping(reader, field, EXTENSIONS);
-  if (!fields) return extensions;
+  if (!fields) return;
+  const add = (to: RecipeParameters, from: Field | undefined) => {
+    for (const [name, setting] of Object.entries(readParameters(reader, from))) {
+      if (!Object.hasOwn(to, name)) to[name] = setting;
+      else
+        complain(
+          reader,
+          from!,
+          `${name} is given twice, here and outside of amalgam.`,
+          'Remove one of the two.',
+        );
+    }
+  };
+  add(recipe.parameters, fields.get('parameters'));
+  const models = fields.get('models');
+  for (const [ref, setting] of (models && readMapping(reader, models, 'any')) ?? []) {
+    const model = recipe.models?.find((entry) => entry.model === ref);
+    if (model) add(model.parameters, setting);
+    else
+      complain(reader, setting, `${setting.where} is not one of the recipe’s models.`, 'Correct the name.');
+  }
   const read = <T>(name: string, reading: (field: Field) => T): T | undefined => {
     const found = fields.get(name);
     return found && reading(found);
@@ -256,7 +404,6 @@ function readExtensions(reader: RecipeReader, field: Field | undefined): RecipeE
       read(key, (f) => readPatterns(reader, f)),
     );
   }
-  return extensions;
 }
 
 /** Patterns of tensor names: at least one, each a text. */

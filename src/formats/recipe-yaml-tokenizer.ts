@@ -11,7 +11,7 @@ import {
   readInteger,
   readMapping,
   readModelRef,
-  readScalar,
+  readNumber,
   readText,
 } from './recipe-yaml-nodes';
 import type { YamlData } from './yaml-text';
@@ -69,7 +69,7 @@ function readToken(reader: RecipeReader, token: string, entry: Field): RecipeTok
   const field = fields && need(reader, fields, entry, 'source');
   const source = field && readSource(reader, field);
   const forceField = fields?.get('force');
-  const force = forceField && readScalar(reader, forceField);
+  const force = forceField && readNumber(reader, forceField);
   if (forceField && typeof force !== 'boolean') {
     return complain(reader, forceField, `${forceField.where} is not true or false.`, 'Write true or false.');
   }

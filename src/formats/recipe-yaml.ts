@@ -1,7 +1,7 @@
 /** Recipes as YAML: mergekit's schema (its `config.py`, version 0.1.4), and our extensions under `amalgam`. */
 import { Composer, type CST, type Document, Lexer, LineCounter, Parser } from 'yaml';
 import { AmalgamError } from '../errors';
-import type { ParameterFilter, Recipe, RecipeParameters } from './recipe';
+import type { ParameterFilter, ParameterSetting, Recipe, RecipeParameters } from './recipe';
 import type { Field, RecipeProblem, RecipeReader } from './recipe-yaml-nodes';
 import { readRecipe } from './recipe-yaml-read';
 import { joinStages, type ReadDocument } from './recipe-yaml-stages';
@@ -25,7 +25,7 @@ export interface ParsedRecipe {
 }
 
 /**
- * Parses a recipe; of several documents each but the result is a stage. Every key that is not understood is named as a problem; none is dropped. Whether the method and its
+ * Parses a recipe; of several documents each but the result is a stage. Keys that mergekit drops unseen stay in `ignored`, and the plan names them. Whether the method and its
  * parameters exist is not checked here. `dtype` is what mergekit computes and writes; Amalgam always computes in
  * float32, so it only says what is written, and `out_dtype` overrides it.
  */
@@ -119,27 +119,35 @@ export function formatRecipe(recipe: Recipe): string {
 
 function formatOne(recipe: Omit<Recipe, 'stages'>): string {
   const { outDtype, amalgam } = recipe;
+  const own = Object.fromEntries(
+    (recipe.models ?? []).map(({ model, parameters }) => [model, parametersData(parameters, 'amalgam')]),
+  );
   return yamlText({
     name: recipe.name,
     merge_method: recipe.mergeMethod,
     base_model: recipe.baseModel,
-    models: recipe.models?.map(({ model, parameters }) => ({
+    models: recipe.models?.map(({ model, parameters, ignored }) => ({
       model,
-      parameters: parametersData(parameters),
+      parameters: parametersData(parameters, 'mergekit'),
+      ...ignored,
     })),
     slices: recipe.slices?.map((slice) => ({
-      sources: slice.sources.map(({ model, layerRange, parameters }) => ({
+      sources: slice.sources.map(({ model, layerRange, parameters, ignored }) => ({
         model,
         layer_range: layerRange,
         parameters: parametersData(parameters),
+        ...ignored,
       })),
       base_model: slice.baseModel,
       parameters: parametersData(slice.parameters),
+      ...slice.ignored,
     })),
-    parameters: parametersData(recipe.parameters),
+    parameters: parametersData(recipe.parameters, 'mergekit'),
     dtype: outDtype && 'float32',
     out_dtype: outDtype === 'float32' ? undefined : outDtype,
     ...tokenizerData(recipe),
+    chat_template: recipe.chatTemplate,
+    ...recipe.ignored,
     amalgam: nonEmpty({
       seed: amalgam.seed,
       gradient_ends: amalgam.gradientEnds,
@@ -149,19 +157,28 @@ function formatOne(recipe: Omit<Recipe, 'stages'>): string {
       exclude: amalgam.exclude,
       gguf: amalgam.gguf,
       gguf_only: amalgam.ggufOnly,
+      parameters: parametersData(recipe.parameters, 'amalgam'),
+      models: nonEmpty(own),
     }),
   });
 }
 
-function parametersData(parameters: RecipeParameters): YamlData | undefined {
+/** @param place which of them: those that mergekit's schema takes, or those with words, for which it would refuse the recipe */
+function parametersData(parameters: RecipeParameters, place?: 'mergekit' | 'amalgam'): YamlData | undefined {
+  const entries = Object.entries(parameters).filter(
+    ([, setting]) => place === undefined || hasWords(setting) === (place === 'amalgam'),
+  );
   return nonEmpty(
     Object.fromEntries(
-      Object.entries(parameters).map(([name, setting]) => [
-        name,
-        Array.isArray(setting) ? setting.map(itemData) : setting,
-      ]),
+      entries.map(([name, setting]) => [name, Array.isArray(setting) ? setting.map(itemData) : setting]),
     ),
   );
+}
+
+/** Whether a value is a text: mergekit 0.1.4 takes numbers only (its `config.py`: ScalarOrGradient). */
+export function hasWords(setting: ParameterSetting): boolean {
+  if (!Array.isArray(setting)) return typeof setting === 'string';
+  return setting.some((entry) => typeof entry === 'object' && hasWords(entry.value));
 }
 
 function itemData(item: number | ParameterFilter): YamlData {

@@ -1,4 +1,5 @@
 import type { GgufType } from './gguf-type';
+import type { YamlData } from './yaml-text';
 
 /**
  * A recipe is plain data: mergekit's YAML schema (read in mergekit `config.py`, version 0.1.4) with our named
@@ -27,20 +28,32 @@ export interface Recipe {
   tokenizerSource?: string;
   /** What else is said about the vocabulary; only beside `tokenizerSource`. */
   tokenizer?: RecipeTokenizer;
+  /** Chat template of the output: `auto`, the name of a built-in one, or Jinja. Absent: the tokenizer's own. */
+  chatTemplate?: string;
   amalgam: RecipeExtensions;
+  ignored?: IgnoredKeys;
 }
+
+/** Keys that mergekit drops unseen: without effect, named by the plan and kept when the recipe is written. */
+export type IgnoredKeys = Readonly<Record<string, YamlData>>;
 
 export type RecipeStage = Omit<Recipe, 'stages'> & { name: string };
 
 export interface RecipeModel {
   model: string;
   parameters: RecipeParameters;
+  ignored?: IgnoredKeys;
+}
+
+export interface RecipeSource extends RecipeModel {
+  layerRange: [begin: number, end: number];
 }
 
 export interface RecipeSlice {
-  sources: { model: string; layerRange: [begin: number, end: number]; parameters: RecipeParameters }[];
+  sources: RecipeSource[];
   baseModel?: string;
   parameters: RecipeParameters;
+  ignored?: IgnoredKeys;
 }
 
 /** What mergekit has no word for. Absent keys mean the default. */

@@ -180,6 +180,8 @@ export interface NumberSpec extends SpecBase {
   /** Hard bounds; outside is an error. */
   min: number;
   max: number;
+  /** Larger values count as this one, as in mergekit. */
+  cap?: number;
   /** Range of the slider. */
   slider?: { min: number; max: number; step: number };
   integer?: boolean;

@@ -21,7 +21,7 @@ export const karcher: MergeMethod = {
       help: 'The iteration ends here even if it has not converged.',
       default: 10,
       min: 1,
-      max: 1000,
+      max: 1_000_000,
       integer: true,
     },
     tol: {

@@ -17,7 +17,8 @@ export const density: NumberSpec = {
   help: 'Share of this model’s changes that is kept, in every tensor.',
   default: 1,
   min: 0,
-  max: 1,
+  max: 100,
+  cap: 1,
   slider: { min: 0, max: 1, step: 0.01 },
 };
 
@@ -55,9 +56,9 @@ export const lambda: NumberSpec = {
 export const interpolation: NumberSpec = {
   kind: 'number',
   label: 't',
-  help: 'Where between the two models: 0 is the base, 1 the other one.',
-  min: 0,
-  max: 1,
+  help: 'Where between the two models: 0 is the base, 1 the other one; beyond them the arc goes on.',
+  min: -100,
+  max: 100,
   slider: { min: 0, max: 1, step: 0.01 },
 };
 

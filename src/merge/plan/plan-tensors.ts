@@ -40,6 +40,7 @@ export function planScope(scope: Scope, context: TensorContext): TensorPlan[] {
   return [...reference.tensors].flatMap(([local, tensor]) => {
     const name = scope.outputName(tensor.name);
     if (leftOut(context.recipe, name)) return keepBase(name, local, scope, context);
+    if (scope.base && scope.sources.length === 0) return [baseAlone(name, tensor, scope.base, context)];
     return isBuffer(tensor.name)
       ? [copyPlan(name, tensor, tensor.view.origin, [], {}, context)]
       : planTensor(name, local, tensor, { ...scope, sources }, context);
@@ -142,7 +143,9 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
   const wanted = recipe.baseModel === undefined ? undefined : canonicalRef(recipe.baseModel);
   const base = scope.base ?? scope.sources.find(({ model }) => model.ref === wanted);
   const tensor = base?.tensors.get(local);
-  if (base && tensor && !isPlain(tensor.view)) return [adaptedBase(name, tensor, base, context)];
+  if (base && tensor && !isPlain(tensor.view)) {
+    return [{ ...adaptedBase(name, tensor, base, context), leftOut: true }];
+  }
   if (tensor) {
     const { origin } = tensor.view;
     const plan = copyPlan(name, tensor, origin, [], {}, context, { ...tensor.view, onBase: true });
@@ -161,6 +164,15 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
   return [];
 }
 
+/** A tensor of a slice that nothing is merged into: the base's, in the dtype of the output. */
+function baseAlone(name: string, tensor: ModelTensor, base: Participant, context: TensorContext): TensorPlan {
+  const dtype = outputDtype(context.recipe, tensor.dtype);
+  const { view } = tensor;
+  return isPlain(view) && (view.origin.dtype === dtype || !isWeightDtype(view.origin.dtype))
+    ? copyPlan(name, tensor, view.origin, [], {}, context, { ...view, onBase: true })
+    : { ...adaptedBase(name, tensor, base, context), dtype };
+}
+
 /** A tensor of a base with an adapter, as it is. */
 function adaptedBase(
   name: string,
@@ -176,7 +188,6 @@ function adaptedBase(
     elements: elementCount(shape),
     dtype,
     role: tensorRole(name, shape),
-    leftOut: true,
     models: [{ ...source, view: { ...tensor.view, onBase: false } }],
     parameters: {},
     method: 'passthrough',

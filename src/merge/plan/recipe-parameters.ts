@@ -1,6 +1,12 @@
-import type { Recipe, RecipeParameters } from '../../formats/recipe';
+import { displayName } from '../../formats/names';
+import { nearestName } from '../../formats/nearest-name';
+import type { IgnoredKeys, Recipe, RecipeParameters } from '../../formats/recipe';
 import { nameSome, type Problems } from '../../inputs/problems';
 import type { MergeMethod } from '../method';
+
+function didYouMean(name: string | undefined): string {
+  return name === undefined ? '' : `Did you mean ${name}? `;
+}
 
 /** Warns of parameters that the method does not have, or that stand where they have no effect. */
 export function checkParameterNames(recipe: Recipe, method: MergeMethod, problems: Problems): void {
@@ -15,7 +21,7 @@ export function checkParameterNames(recipe: Recipe, method: MergeMethod, problem
         : `${method.id} has no parameter ${name}, which stands under ${where}; it has no effect.`,
       remedy: known
         ? `Move ${name} to the parameters of the recipe.`
-        : `Its parameters are ${nameSome(takes, 12)}.`,
+        : `${didYouMean(nearestName(name, takes))}Its parameters are ${nameSome(takes, 12)}.`,
     });
   };
   const check = (parameters: RecipeParameters, where: string, ofModel: boolean) => {
@@ -30,5 +36,51 @@ export function checkParameterNames(recipe: Recipe, method: MergeMethod, problem
   for (const [i, slice] of (recipe.slices ?? []).entries()) {
     check(slice.parameters, `slice ${i + 1}`, false);
     for (const { model, parameters } of slice.sources) check(parameters, `${model} in slice ${i + 1}`, true);
+  }
+}
+
+const RECIPE_KEYS = [
+  'merge_method',
+  'base_model',
+  'models',
+  'slices',
+  'modules',
+  'parameters',
+  'dtype',
+  'out_dtype',
+  'tokenizer_source',
+  'tokenizer',
+  'chat_template',
+  'name',
+  'amalgam',
+];
+const MODEL_KEYS = ['model', 'parameters'];
+const SLICE_KEYS = ['sources', 'base_model', 'parameters'];
+const SOURCE_KEYS = [...MODEL_KEYS, 'layer_range'];
+
+/** Warns of keys that no reader of recipes knows, each with the nearest one that there is. */
+export function checkIgnoredKeys(recipe: Recipe, problems: Problems): void {
+  const report = (ignored: IgnoredKeys | undefined, where: string, known: readonly string[]) => {
+    const unknown = Object.keys(ignored ?? {});
+    const meant = new Map(unknown.map((name) => [name, nearestName(name, known)]));
+    const strange = unknown.filter((name) => meant.get(name) === undefined).map((name) => displayName(name));
+    const warn = (names: string, remedy: string) =>
+      problems.add({
+        severity: 'warning',
+        code: 'KeyIgnored',
+        message: `mergekit ignores ${names}${where}, and so does Amalgam.`,
+        remedy,
+      });
+    for (const [name, nearest] of meant) {
+      if (nearest !== undefined) warn(displayName(name), `Did you mean ${nearest}?`);
+    }
+    if (strange.length > 0) warn(nameSome(strange, 12), 'Nothing to do, unless it was meant to have an effect.');
+  };
+  report(recipe.ignored, '', RECIPE_KEYS);
+  for (const { model, ignored } of recipe.models ?? []) report(ignored, ` beside ${model}`, MODEL_KEYS);
+  for (const [i, slice] of (recipe.slices ?? []).entries()) {
+    report(slice.ignored, ` in slice ${i + 1}`, SLICE_KEYS);
+    for (const { model, ignored } of slice.sources)
+      report(ignored, ` beside ${model} in slice ${i + 1}`, SOURCE_KEYS);
   }
 }

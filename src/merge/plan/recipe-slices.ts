@@ -11,8 +11,8 @@ export interface SliceSource {
 }
 
 export interface SliceOutline {
-  /** The base, where it takes part in the arithmetic of this slice. */
-  base?: SliceSource;
+  /** The base, where it takes part in the arithmetic of this slice; alone it gives the slice as it is. */
+  base?: SliceSource & { listed?: boolean };
   /** Contributors in recipe order, the base not among them. */
   sources: SliceSource[];
   /** Parameters of the slice. */
@@ -52,8 +52,10 @@ export function recipeSlices(recipe: Recipe, method: MergeMethod, problems: Prob
           parameters: {},
         },
       ];
-  return raw.map((slice, index) => {
+  return raw.map((listed, index) => {
     const where = recipe.slices ? `Slice ${index + 1}` : 'The recipe';
+    const slice = { ...listed, sources: eachOnce(listed.sources, where, problems) };
+    if (!recipe.slices) addBase(slice, method, recipe.parameters, problems);
     const outline = outlineSlice(slice, method, where, problems);
     checkCount(outline, method, where, problems);
     return outline;
@@ -66,11 +68,9 @@ function outlineSlice(
   where: string,
   problems: Problems,
 ): SliceOutline {
-  checkTwice(slice.sources, where, problems);
   checkLengths(slice.sources, where, problems);
   const { parameters, sources } = slice;
-  if (method.base === 'none' && slice.base !== undefined)
-    noteIgnoredBase(slice.base, sources, method, problems);
+  if (method.base === 'none' && slice.base !== undefined) warnOfBase(slice.base, sources, method, problems);
   if (method.base === 'none' || slice.base === undefined) {
     if (method.base === 'required') {
       problems.add({
@@ -84,7 +84,7 @@ function outlineSlice(
   }
   const ref = canonicalRef(slice.base);
   const listed = sources.find((source) => source.ref === ref);
-  if (listed) {
+  if (listed && sources.length > 1) {
     problems.add({
       severity: 'note',
       code: 'BaseListed',
@@ -93,26 +93,26 @@ function outlineSlice(
     });
   }
   return {
-    base: listed ?? { ref, ...layersOfBase(sources, where, problems), parameters: {} },
+    base: listed
+      ? { ...listed, listed: true }
+      : { ref, ...layersOfBase(sources, where, problems), parameters: {} },
     sources: sources.filter((source) => source !== listed),
     parameters,
   };
 }
 
-function noteIgnoredBase(
+function warnOfBase(
   base: string,
   sources: readonly SliceSource[],
   method: MergeMethod,
   problems: Problems,
 ): void {
-  const listed = sources.some(({ ref }) => ref === canonicalRef(base));
+  if (sources.some(({ ref }) => ref === canonicalRef(base))) return;
   problems.add({
-    severity: 'note',
+    severity: 'warning',
     code: 'BaseIgnored',
-    message: `${method.id} works without a base: ${base} gives the config and the tokenizer, ${listed ? 'and its weights count as those of any other model' : 'but none of its weights'}.`,
-    remedy: listed
-      ? 'Nothing to do.'
-      : 'List it among the models if its weights are to count, or choose another method.',
+    message: `${method.id} works without a base: ${base} gives the config and the tokenizer, but none of its weights.`,
+    remedy: 'List it among the models if its weights are to count, or choose another method.',
   });
 }
 
@@ -134,15 +134,56 @@ function layersOfBase(
   return layers ? { layers } : {};
 }
 
-function checkTwice(sources: readonly SliceSource[], where: string, problems: Problems): void {
-  const refs = sources.map((source) => source.ref);
-  const twice = [...new Set(refs.filter((ref, i) => refs.indexOf(ref) !== i))];
-  if (twice.length === 0) return;
+/** mergekit's tensors and parameters stand under their model (its `plan.py`): the last entry of a model is the one that counts. */
+function eachOnce(sources: readonly SliceSource[], where: string, problems: Problems): SliceSource[] {
+  const once = new Map<string, SliceSource>();
+  const twice = new Set<string>();
+  for (const source of sources) {
+    const { layers } = once.get(source.ref) ?? source;
+    if (layers?.begin !== source.layers?.begin) {
+      problems.add({
+        severity: 'error',
+        code: 'ModelTwice',
+        message: `${where} takes two ranges of layers from ${source.ref}.`,
+        remedy: 'Give each range a slice of its own.',
+      });
+    } else if (once.has(source.ref)) twice.add(source.ref);
+    once.set(source.ref, source);
+  }
+  if (twice.size > 0) {
+    problems.add({
+      severity: 'warning',
+      code: 'ModelTwice',
+      message: `${where} lists a model more than once: ${nameSome([...twice])}. It counts once, with the parameters given last, as in mergekit.`,
+      remedy: 'Take the other entries out.',
+    });
+  }
+  return [...once.values()];
+}
+
+/**
+ * mergekit adds a base that is not listed to the models (its `plan.py`: normalize_config), where a method without a base
+ * then counts it like any other. It can do so only if the parameters of the whole recipe hold for it.
+ */
+function addBase(
+  slice: { base: string | undefined; sources: SliceSource[] },
+  method: MergeMethod,
+  parameters: RecipeParameters,
+  problems: Problems,
+): void {
+  if (method.base !== 'none' || slice.base === undefined) return;
+  const ref = canonicalRef(slice.base);
+  if (slice.sources.some((source) => source.ref === ref) || slice.sources.length >= method.models.max) return;
+  const complete = Object.entries(method.modelParameters).every(
+    ([name, spec]) => spec.default !== undefined || Object.hasOwn(parameters, name),
+  );
+  if (!complete) return;
+  slice.sources.push({ ref, parameters: {} });
   problems.add({
-    severity: 'error',
-    code: 'ModelTwice',
-    message: `${where} lists a model more than once: ${nameSome(twice)}.`,
-    remedy: 'List it once, with the sum of its weights.',
+    severity: 'note',
+    code: 'BaseAdded',
+    message: `base_model ${ref} is not among the models: it is added to them, as in mergekit, and counts like any other.`,
+    remedy: 'List it among the models to see the recipe as it works, or take base_model out.',
   });
 }
 
@@ -164,6 +205,7 @@ function checkCount(slice: SliceOutline, method: MergeMethod, where: string, pro
   const max = Math.min(method.models.max, MAX_CONTRIBUTORS);
   const count = slice.sources.length;
   if (count >= min && count <= max) return;
+  if (count === 0 && slice.base?.listed) return;
   const wanted = min === max ? `exactly ${min}` : count < min ? `at least ${min}` : `at most ${max}`;
   problems.add({
     severity: 'error',

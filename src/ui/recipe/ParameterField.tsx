@@ -140,7 +140,7 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
           <NumberField
             value={Number(value)}
             min={spec.min}
-            max={spec.max}
+            max={spec.cap ?? spec.max}
             step={spec.slider?.step}
             label={`${label}, number`}
             describedBy={helpId}

@@ -24,7 +24,7 @@ export function curveStep(spec: NumberSpec): number {
 /** A value on the steps of the parameter and within its bounds. */
 export function snapped(value: number, spec: NumberSpec): number {
   const step = curveStep(spec);
-  const bounded = Math.min(spec.max, Math.max(spec.min, Math.round(value / step) * step));
+  const bounded = Math.min(spec.cap ?? spec.max, Math.max(spec.min, Math.round(value / step) * step));
   return Number(bounded.toFixed(10));
 }
 
