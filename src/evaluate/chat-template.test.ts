@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AmalgamError } from '../errors';
-import { chatTemplateOf, renderChat } from './chat-template';
+import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../formats/chat-template';
+import { renderChat } from './chat-template';
 
 const TEMPLATE =
   "{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] | trim }}{{ eos_token }}\n{% endfor %}" +
@@ -36,5 +37,34 @@ describe('chat templates', () => {
     expect(chatTemplateOf({ chat_template: several })?.template).toBe('b');
     expect(chatTemplateOf({ chat_template: 'a' }, 'c')?.template).toBe('c');
     expect(chatTemplateOf({})).toBeUndefined();
+  });
+
+  it.each([
+    [
+      'alpaca',
+      'Be brief.\n\n### Instruction:\nHello\n\n### Response:\nHi</s>\n\n### Instruction:\nBye\n\n### Response:\n',
+    ],
+    [
+      'chatml',
+      '<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n',
+    ],
+    [
+      'exaone',
+      '[|system|]Be brief.[|endofturn|]\n[|user|]Hello\n[|assistant|]Hi[|endofturn|]\n[|user|]Bye\n[|assistant|]',
+    ],
+    [
+      'llama3',
+      '<s><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHello<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n',
+    ],
+    ['mistral', '<s>[INST] Be brief.\n\nHello [/INST] Hi</s>[INST] Bye [/INST]'],
+  ])('built in as %s render turns and begin an answer', async (name, text) => {
+    const messages = [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: 'Hi' },
+      { role: 'user', content: 'Bye' },
+    ] as const;
+    const tokens = { bos_token: '<s>', eos_token: '</s>' };
+    expect(await renderChat(BUILT_IN_TEMPLATES[name]!, messages, tokens)).toBe(text);
   });
 });

@@ -34,37 +34,3 @@ export async function renderChat(
     );
   }
 }
-
-/** A template with the special tokens it may name. */
-export interface ChatTemplate {
-  template: string;
-  tokens: Record<string, string>;
-}
-
-/**
- * The template and the special tokens in the texts of a repo, or undefined where it has none. Of several named
- * templates `default` is taken.
- *
- * @param config parsed tokenizer_config.json
- * @param file text of chat_template.jinja, which wins
- */
-export function chatTemplateOf(
-  config: Readonly<Record<string, unknown>>,
-  file?: string,
-): ChatTemplate | undefined {
-  const inConfig = config.chat_template;
-  const named = Array.isArray(inConfig)
-    ? (inConfig as { name?: unknown; template?: unknown }[]).find((t) => t?.name === 'default')?.template
-    : inConfig;
-  const template = file ?? named;
-  if (typeof template !== 'string') return undefined;
-  const tokens: Record<string, string> = {};
-  for (const name of ['bos_token', 'eos_token', 'unk_token', 'pad_token']) {
-    const token = config[name];
-    if (typeof token === 'string') tokens[name] = token;
-    else if (typeof token === 'object' && token !== null && 'content' in token) {
-      if (typeof token.content === 'string') tokens[name] = token.content;
-    }
-  }
-  return { template, tokens };
-}

@@ -1,6 +1,7 @@
 /** A model made ready to run: its plan, its weights as they are read, its tokenizer. */
 import { type CountedBackend, countedBackend } from '../backend/counted-backend';
 import { AmalgamError } from '../errors';
+import { type ChatTemplate, chatTemplateOf } from '../formats/chat-template';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
 import { openBackend } from '../host/backends';
@@ -14,7 +15,6 @@ import { resolveArchitecture } from '../models/resolve';
 import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress } from '../reports/evaluate';
 import { openCached } from '../store/cached-source';
-import { type ChatTemplate, chatTemplateOf } from './chat-template';
 import { type GuardedTokenizer, guardedTokenizer } from './foreign-text';
 import { endTokens } from './generate';
 import { openPlannedWeights } from './planned-weights';

@@ -14,6 +14,8 @@ export interface ModelCardFacts {
   /** Those paths in the references that are ids on the Hub; only they become links. */
   hubIds: ReadonlySet<string>;
   method: { title: string; reference: { label: string; url: string } };
+  /** Licence of every input, where all have the same. */
+  license?: string;
   /** Version of Amalgam. */
   version: string;
 }
@@ -22,9 +24,13 @@ export interface ModelCardFacts {
 export function modelCard(facts: ModelCardFacts): string {
   const { base, method } = facts;
   const references = [...(base === undefined ? [] : [base]), ...facts.models];
+  const repositories = [...new Set(references.flatMap(repos).map(({ path }) => path))];
+  // the Hub validates these names, and takes one of a local folder for a stranger's model
+  const bases = repositories.filter((path) => facts.hubIds.has(path) && isRepoId(path));
   const front = yamlText({
-    base_model: [...new Set(references.flatMap(repos).map(({ path }) => path))],
+    ...(bases.length > 0 ? { base_model: bases, base_model_relation: 'merge' } : {}),
     library_name: 'transformers',
+    ...(facts.license === undefined ? {} : { license: facts.license }),
     tags: ['merge', 'amalgam'],
   });
   const others = [...new Set(facts.models)].filter((model) => model !== base);

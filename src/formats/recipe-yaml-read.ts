@@ -1,6 +1,7 @@
 /** The recipe schema read from a YAML tree: mergekit's `config.py`, version 0.1.4, and our extensions. */
 import { GGUF_TYPES } from './gguf-type';
 import { isMap } from 'yaml';
+import { BUILT_IN_TEMPLATES } from './chat-template';
 import { displayName } from './names';
 import type {
   IgnoredKeys,
@@ -68,8 +69,8 @@ const OTHER_TOOLS = new Map([
   ['gate_mode', 'This is a configuration of mergekit-moe, which builds a mixture of experts.'],
   ['genome', 'This is a configuration of mergekit-evolve, which searches for parameters.'],
 ]);
-/** Names of templates that come with Amalgam, as with mergekit (its `merge.py`: `_set_chat_template`). */
-export const CHAT_TEMPLATES = ['alpaca', 'chatml', 'exaone', 'llama3', 'mistral'] as const;
+/** The same names as in mergekit (its `merge.py`: `_set_chat_template`). */
+const CHAT_TEMPLATES = Object.keys(BUILT_IN_TEMPLATES);
 const DTYPES = ['float32', 'float16', 'bfloat16'] as const;
 const EXTENSIONS = [
   'seed',
@@ -198,7 +199,7 @@ function readDtype(reader: RecipeReader, field: Field): Recipe['outDtype'] {
 function readChatTemplate(reader: RecipeReader, field: Field | undefined): string | undefined {
   const text = field && readText(reader, field);
   if (!field || text === undefined) return undefined;
-  const named = text === 'auto' || CHAT_TEMPLATES.some((name) => name === text);
+  const named = text === 'auto' || CHAT_TEMPLATES.includes(text);
   if (named || (text.length >= 20 && text.includes('{'))) return text;
   return complain(
     reader,

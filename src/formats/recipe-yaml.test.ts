@@ -113,13 +113,7 @@ describe('problems', () => {
   const head = 'merge_method: linear\nmodels:\n  - model: a\n';
   test.each<[string, string, number, number, RegExp]>([
     ['a parameter at the root', `${head}t: 0.5\n`, 4, 1, /^t does not belong here/],
-    [
-      'a key in the wrong place',
-      `${head}    weight: 1\n`,
-      4,
-      5,
-      /^models\[0\]\.weight does not belong here/,
-    ],
+    ['a key in the wrong place', `${head}    weight: 1\n`, 4, 5, /^models\[0\]\.weight does not belong here/],
     [
       'a misspelled extension',
       `${head}amalgam: {sead: 1}\n`,
@@ -135,7 +129,13 @@ describe('problems', () => {
       10,
       /^modules names 2 towers/,
     ],
-    ['a revision beside a model', `${head}    revision: main\n`, 4, 5, /^models\[0\]\.revision does not belong/],
+    [
+      'a revision beside a model',
+      `${head}    revision: main\n`,
+      4,
+      5,
+      /^models\[0\]\.revision does not belong/,
+    ],
     [
       'a pattern for a filter',
       `${head}parameters: {weight: [{pattern: mlp, value: 1}]}\n`,
@@ -171,7 +171,13 @@ describe('problems', () => {
     ],
     ['two adapters', 'merge_method: linear\nmodels:\n  - model: a+b+c\n', 3, 12, /more than one adapter/],
     ['an empty adapter', 'merge_method: linear\nmodels:\n  - model: a+\n', 3, 12, /empty part/],
-    ['a model as a mapping without path', 'merge_method: linear\nmodels:\n  - model: {lora: a}\n', 3, 12, /has no model/],
+    [
+      'a model as a mapping without path',
+      'merge_method: linear\nmodels:\n  - model: {lora: a}\n',
+      3,
+      12,
+      /has no model/,
+    ],
     ['an unknown dtype', `${head}dtype: int64\n`, 4, 8, /^dtype cannot be “int64”/],
     ['NaN', `${head}parameters: {weight: .nan}\n`, 4, 22, /^parameters\.weight is NaN/],
     ['infinity', `${head}parameters: {weight: -.inf}\n`, 4, 22, /is -Infinity/],

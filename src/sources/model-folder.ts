@@ -7,6 +7,8 @@ export interface ModelFolder {
   readonly origin: ModelOrigin;
   /** Relative paths with forward slashes, in the order the origin lists them. */
   readonly files: readonly ModelFile[];
+  /** License of the model card, where the origin tells it. */
+  readonly license?: string;
 }
 
 export type ModelOrigin =

@@ -100,6 +100,7 @@ export function planExtras(
           ...(recipe.baseModel === undefined ? {} : { base: recipe.baseModel }),
           models: refs.filter((ref) => ref !== recipe.baseModel),
           hubIds: new Set(hub.map(([key]) => parseModelRef(key).model.path)),
+          ...commonLicense([...opened.values()], problems),
           method: { title: method.title, reference: method.reference },
           version: AMALGAM_VERSION,
         }),
@@ -107,6 +108,25 @@ export function planExtras(
     },
   );
   return extras;
+}
+
+/** The license of every input where all have the same; warns where those that are known differ. */
+function commonLicense(models: readonly OpenModel[], problems: Problems): { license?: string } {
+  const known = new Map(
+    models.flatMap(({ path, folder: { license } }) =>
+      license === undefined ? [] : [[path, license] as const],
+    ),
+  );
+  const [license, ...others] = new Set(known.values());
+  if (others.length > 0) {
+    problems.add({
+      severity: 'warning',
+      code: 'LicensesDiffer',
+      message: `The models have different licenses: ${[...known].map(([path, name]) => `${path} ${name}`).join(', ')}.`,
+      remedy: 'Check what they allow together before you share the result; the model card names no license.',
+    });
+  }
+  return license !== undefined && others.length === 0 && known.size === models.length ? { license } : {};
 }
 
 /** An architecture outside transformers brings its own Python files; without them its output does not load. */

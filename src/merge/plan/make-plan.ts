@@ -9,6 +9,7 @@ import { collectProblems, type Problems } from '../../inputs/problems';
 import { inTensorOrder } from '../../models/tensor-role';
 import { findFile, type ModelFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
+import { withChatTemplate } from '../vocabulary/chat-template';
 import { settleVocabulary } from '../vocabulary/settle-vocabulary';
 import { vocabularyFiles } from '../vocabulary/vocabulary-files';
 import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
@@ -103,6 +104,9 @@ export async function makePlan(
   };
   if (problems.hasErrors()) return draft;
   const files = await vocabularyFiles(vocabulary, donor.config.checkpoint, problems);
+  const checkpoints = [...new Set([...models.values()].map(({ checkpoint }) => checkpoint))];
+  const { tokenizer } = files;
+  files.tokenizer = await withChatTemplate(recipe, tokenizer, vocabulary.from, checkpoints, problems);
   const resized =
     rows === undefined || (rows === storedRows && !vocabulary.output) ? {} : { vocabSize: rows };
   const output = { tied, slices, config: donor.config.checkpoint, files, ...resized };

@@ -74,7 +74,8 @@ export function checkIgnoredKeys(recipe: Recipe, problems: Problems): void {
     for (const [name, nearest] of meant) {
       if (nearest !== undefined) warn(displayName(name), `Did you mean ${nearest}?`);
     }
-    if (strange.length > 0) warn(nameSome(strange, 12), 'Nothing to do, unless it was meant to have an effect.');
+    if (strange.length > 0)
+      warn(nameSome(strange, 12), 'Nothing to do, unless it was meant to have an effect.');
   };
   report(recipe.ignored, '', RECIPE_KEYS);
   for (const { model, ignored } of recipe.models ?? []) report(ignored, ` beside ${model}`, MODEL_KEYS);

@@ -1,0 +1,98 @@
+/** The chat template of the output: what the recipe asks for, written into the tokenizer files. */
+import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../../formats/chat-template';
+import { editJsonObject } from '../../formats/edit-json';
+import type { Recipe } from '../../formats/recipe';
+import { parseJson } from '../../formats/strict-json';
+import { readSmallText } from '../../inputs/header';
+import type { Problems } from '../../inputs/problems';
+import { findFile, type ModelFolder } from '../../sources/model-folder';
+import type { Plan } from '../plan/plan';
+
+/** A model's folder under the key it was opened by. */
+interface Files {
+  path: string;
+  folder: ModelFolder;
+}
+
+const SETTINGS = 'tokenizer_config.json';
+const FILE = 'chat_template.jinja';
+const MAX_BYTES = 16 * 2 ** 20;
+
+/**
+ * The tokenizer files with the recipe's chat template in them. transformers takes `chat_template.jinja` where there is
+ * one and else the member of `tokenizer_config.json`, so both say the same.
+ *
+ * @param files the tokenizer files of the output; those that are copied come from `donor`
+ * @param models every checkpoint of the recipe: `auto` takes the template that most of them have (mergekit's `merge.py`)
+ */
+export async function withChatTemplate(
+  { chatTemplate, baseModel }: Recipe,
+  files: Plan['extras'],
+  donor: Files,
+  models: readonly Files[],
+  problems: Problems,
+): Promise<Plan['extras']> {
+  if (files.length === 0) return files;
+  if (chatTemplate === undefined) {
+    const lacks = baseModel !== undefined && (await templateOf(donor)) === undefined;
+    if (lacks) await noteOtherTemplates(models, problems);
+    return files;
+  }
+  const template =
+    chatTemplate === 'auto'
+      ? mostCommon(await Promise.all(models.map(templateOf)))
+      : (BUILT_IN_TEMPLATES[chatTemplate] ?? chatTemplate);
+  if (template === undefined) {
+    problems.add({
+      severity: 'warning',
+      code: 'ChatTemplateMissing',
+      message: 'chat_template: auto finds no template: none of the models has one.',
+      remedy: `Name one: ${Object.keys(BUILT_IN_TEMPLATES).join(', ')}, or write it out.`,
+    });
+    return files;
+  }
+  const others = files.filter(({ path }) => path !== FILE && path !== SETTINGS);
+  const settings = files.find(({ path }) => path === SETTINGS);
+  const text = settings && ('text' in settings.content ? settings.content.text : await textOf(donor, SETTINGS));
+  return [
+    ...others,
+    ...(text === undefined
+      ? []
+      : [{ path: SETTINGS, content: { text: editJsonObject(text, new Map([['chat_template', template]])) } }]),
+    { path: FILE, content: { text: template } },
+  ];
+}
+
+async function noteOtherTemplates(models: readonly Files[], problems: Problems): Promise<void> {
+  const found = await Promise.all(models.map(async (model) => [model, await templateOf(model)] as const));
+  const first = found.find(([, template]) => template !== undefined)?.[0];
+  if (!first) return;
+  problems.add({
+    severity: 'note',
+    code: 'ChatTemplateLeft',
+    message: `The output gets no chat template: the model its tokenizer comes from has none, but ${first.path} has one.`,
+    remedy: 'Write chat_template: auto to give the output the one that most models have.',
+  });
+}
+
+/** The template of a checkpoint, or undefined. @throws AmalgamError of reading a text */
+async function templateOf(model: Files): Promise<string | undefined> {
+  const [settings, file] = await Promise.all([textOf(model, SETTINGS), textOf(model, FILE)]);
+  const config = settings === undefined ? {} : parseJson(settings, `${model.path}/${SETTINGS}`);
+  return chatTemplateOf(config as Record<string, unknown>, file)?.template.trim();
+}
+
+async function textOf(model: Files, path: string): Promise<string | undefined> {
+  const file = findFile(model.folder, path);
+  return file && readSmallText(file, model.path, MAX_BYTES);
+}
+
+/** The text that occurs most often, the first of them where several do. */
+function mostCommon(texts: readonly (string | undefined)[]): string | undefined {
+  const counts = new Map<string, number>();
+  for (const text of texts) if (text !== undefined) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return [...counts].reduce<[string, number] | undefined>(
+    (best, entry) => (best && best[1] >= entry[1] ? best : entry),
+    undefined,
+  )?.[0];
+}
