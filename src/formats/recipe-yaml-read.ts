@@ -1,7 +1,8 @@
 /** The recipe schema read from a YAML tree: mergekit's `config.py`, version 0.1.4, and our extensions. */
-import { GGUF_TYPES } from './gguf-type';
+
 import { isMap } from 'yaml';
 import { BUILT_IN_TEMPLATES } from './chat-template';
+import { GGUF_TYPES } from './gguf-type';
 import { displayName } from './names';
 import type {
   IgnoredKeys,

@@ -51,9 +51,14 @@ describe('exportWarnings', () => {
     [
       'rescale as mergekit cannot',
       ties('{rescale: 1/density}'),
-      [/^rescale: 1\/density of the recipe → .*any word for true/],
+      [/^rescale: 1\/density of the recipe → .*ignores: there it is none/],
     ],
-    ['a word that mergekit takes for true', ties('{rescale: none}'), [/^rescale: none .*Write false/]],
+    ['a word that is the default', ties('{rescale: none}'), []],
+    [
+      'a word in a slice',
+      'merge_method: ties\nbase_model: base\ndtype: float32\nslices:\n  - {parameters: {semantics: peft}, sources: [{model: a, layer_range: [0, 1]}]}\n',
+      [/^semantics: peft of slice 1 → .*refuses the recipe/],
+    ],
     [
       'a glob',
       ties('{lambda: [{filter: "*.q_proj.weight", value: 1}, {filter: mlp, value: 2}, {value: 1}]}'),

@@ -12,6 +12,8 @@ export interface ExportWarning {
   setting: string;
   /** What mergekit makes of it, as a sentence. */
   consequence: string;
+  /** mergekit stops at it. */
+  refused?: true;
 }
 
 type OneRecipe = Omit<Recipe, 'stages'>;
@@ -57,7 +59,13 @@ export function exportWarnings(recipe: Recipe, methods: ReadonlyMap<string, Merg
 
 function ofMethod(recipe: OneRecipe, method: MergeMethod): ExportWarning[] {
   if (!MERGEKIT_METHODS.has(method.id)) {
-    return [{ setting: method.id, consequence: 'mergekit has no such method and refuses the recipe.' }];
+    return [
+      {
+        setting: method.id,
+        consequence: 'mergekit has no such method and refuses the recipe.',
+        refused: true,
+      },
+    ];
   }
   const dtype: ExportWarning[] = recipe.outDtype
     ? []
@@ -74,45 +82,52 @@ function ofMethod(recipe: OneRecipe, method: MergeMethod): ExportWarning[] {
 interface Level {
   parameters: Record<string, ParameterSetting>;
   where: string;
+  inSlice: boolean;
 }
 
 function levels(recipe: OneRecipe): Level[] {
   return [
-    { parameters: recipe.parameters, where: 'the recipe' },
-    ...(recipe.models ?? []).map(({ model, parameters }) => ({ parameters, where: model })),
+    { parameters: recipe.parameters, where: 'the recipe', inSlice: false },
+    ...(recipe.models ?? []).map(({ model, parameters }) => ({ parameters, where: model, inSlice: false })),
     ...(recipe.slices ?? []).flatMap((slice, i) => [
-      { parameters: slice.parameters, where: `slice ${i + 1}` },
-      ...slice.sources.map(({ model, parameters }) => ({ parameters, where: `${model} in slice ${i + 1}` })),
+      { parameters: slice.parameters, where: `slice ${i + 1}`, inSlice: true },
+      ...slice.sources.map(({ model, parameters }) => ({
+        parameters,
+        where: `${model} in slice ${i + 1}`,
+        inSlice: true,
+      })),
     ]),
   ];
 }
 
-function ofParameters({ parameters, where }: Level, method: MergeMethod): ExportWarning[] {
+function ofParameters({ parameters, where, inSlice }: Level, method: MergeMethod): ExportWarning[] {
   const specs = new Map([...Object.entries(method.parameters), ...Object.entries(method.modelParameters)]);
   return Object.entries(parameters).flatMap(([name, setting]) => {
     const spec = specs.get(name);
     if (!spec) return [];
-    const values = valuesOf(setting).filter((value) => reading(spec, value) !== undefined);
-    return [...new Set(values)].map((value) => ({
-      setting: `${name}: ${value} of ${where}`,
-      consequence: reading(spec, value)!,
-    }));
+    return [...new Set(valuesOf(setting))].flatMap((value) => {
+      const found = reading(spec, value, inSlice);
+      return found ? [{ setting: `${name}: ${value} of ${where}`, ...found }] : [];
+    });
   });
 }
 
-/** What mergekit makes of a value, where that is not what it means here. */
-function reading(spec: ParameterSpec, value: ParameterScalar): string | undefined {
-  if (spec.extension) {
-    return value === spec.default
-      ? undefined
-      : 'mergekit does not know the parameter and goes on without it.';
+/** What mergekit makes of a value, where that is not what it means here. Words stand under `amalgam`, but for those of slices. */
+function reading(
+  spec: ParameterSpec,
+  value: ParameterScalar,
+  inSlice: boolean,
+): Omit<ExportWarning, 'setting'> | undefined {
+  if (typeof value === 'string' && inSlice) {
+    return { consequence: 'mergekit takes numbers only and refuses the recipe.', refused: true };
   }
-  if (spec.kind !== 'choice' || !spec.booleans || typeof value === 'boolean') return undefined;
-  const { true: yes, false: no } = spec.booleans;
-  if (value === yes) return undefined;
-  return value === no
-    ? 'mergekit takes any word for true. Write false.'
-    : `mergekit takes any word for true, which is ${yes} here.`;
+  if (value === spec.default || (!spec.extension && typeof value !== 'string')) return undefined;
+  return {
+    consequence:
+      spec.kind === 'choice' && spec.booleans
+        ? `It stands under amalgam, which mergekit ignores: there it is ${spec.default}. Write true for ${spec.booleans.true}, false for ${spec.booleans.false}.`
+        : 'mergekit does not know it and goes on without it.',
+  };
 }
 
 function valuesOf(setting: ParameterSetting): ParameterScalar[] {

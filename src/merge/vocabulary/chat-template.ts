@@ -53,12 +53,15 @@ export async function withChatTemplate(
   }
   const others = files.filter(({ path }) => path !== FILE && path !== SETTINGS);
   const settings = files.find(({ path }) => path === SETTINGS);
-  const text = settings && ('text' in settings.content ? settings.content.text : await textOf(donor, SETTINGS));
+  const text =
+    settings && ('text' in settings.content ? settings.content.text : await textOf(donor, SETTINGS));
   return [
     ...others,
     ...(text === undefined
       ? []
-      : [{ path: SETTINGS, content: { text: editJsonObject(text, new Map([['chat_template', template]])) } }]),
+      : [
+          { path: SETTINGS, content: { text: editJsonObject(text, new Map([['chat_template', template]])) } },
+        ]),
     { path: FILE, content: { text: template } },
   ];
 }

@@ -1,4 +1,3 @@
-import type { Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-yaml';
 import { exportWarnings } from '../../merge/method-export';
 import { methodById } from '../../merge/methods/index';
@@ -13,12 +12,6 @@ import { methodOf } from '../state/studio';
 import { useFacts } from '../studio-context';
 import { Commands } from './Commands';
 
-/** Does mergekit lack the method of a document? */
-function isRefused(warnings: readonly { setting: string }[], recipe: Recipe): boolean {
-  const used = [recipe, ...(recipe.stages ?? [])].map((part) => part.mergeMethod);
-  return warnings.some(({ setting }) => used.some((id) => setting === id || setting.startsWith(`${id} (`)));
-}
-
 /** The recipe as mergekit's YAML, to read, copy and keep. */
 export function RecipeYaml() {
   const recipe = useFacts((s) => s.recipe);
@@ -26,10 +19,14 @@ export function RecipeYaml() {
   const built = buildRecipe(recipe, models, methodOf(recipe));
   const yaml = formatRecipe(built);
   const warnings = exportWarnings(built, methodById);
+  const refused = warnings.some((warning) => warning.refused);
   return (
     <Section title="Recipe">
       {warnings.length > 0 ? (
-        <Message tone="warning" title="In mergekit it is not quite the same merge">
+        <Message
+          tone="warning"
+          title={refused ? 'mergekit refuses this recipe' : 'In mergekit it is not quite the same merge'}
+        >
           <dl className="terms">
             {warnings.map(({ setting, consequence }) => (
               <div key={setting}>
@@ -51,7 +48,7 @@ export function RecipeYaml() {
           YAML
         </Button>
       </div>
-      <Commands recipe={built} name={outputName(recipe)} refused={isRefused(warnings, built)} />
+      <Commands recipe={built} name={outputName(recipe)} refused={refused} />
     </Section>
   );
 }

@@ -12,6 +12,13 @@ test('mergekit is told the size of shards, and the seed where there is one', () 
   );
 });
 
+test('an adapter needs a folder to be folded in', () => {
+  const models = [{ model: 'a+b', parameters: {} }];
+  expect(mergekitCommand({ ...recipe, models }, 'm')).toBe(
+    'mergekit-yaml m.yml ./m --out-shard-size 2B --lora-merge-cache ./m-adapters',
+  );
+});
+
 test('several documents are another command', () => {
   const staged = { ...recipe, stages: [{ ...recipe, name: 'first' }] };
   expect(mergekitCommand(staged, 'm')).toBe(
