@@ -4,8 +4,9 @@
  */
 import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
+import type { ChatTemplate } from '../formats/chat-template';
 import { trustedWorkerUrl } from '../trusted-worker-url';
-import { type ChatMessage, type ChatTemplate, renderChat } from './chat-template';
+import { type ChatMessage, renderChat } from './chat-template';
 import type { Answer, ForeignTextThread } from './foreign-text.worker';
 import workerUrl from './foreign-text.worker.ts?worker&url';
 import { createTokenizer, type Tokenizer, type TokenizerFiles } from './tokenizer';

@@ -1,7 +1,8 @@
 /** Runs what a model's files say about text — chat templates, tokenizers — where it can be ended (foreign-text.ts). */
 import * as Comlink from 'comlink';
 import { type ErrorFacts, errorFacts } from '../errors';
-import { type ChatMessage, type ChatTemplate, renderChat } from './chat-template';
+import type { ChatTemplate } from '../formats/chat-template';
+import { type ChatMessage, renderChat } from './chat-template';
 import { createTokenizer, type Tokenizer, type TokenizerFiles } from './tokenizer';
 
 export type Answer<T> = { value: T } | { error: ErrorFacts };
