@@ -1,8 +1,8 @@
 /** Models of one's own: they stay on this computer, also where the Hub has others of the same name. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Page } from '@playwright/test';
-import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
+import type { Locator, Page } from '@playwright/test';
+import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
 import { expect, localNames, test } from './studio';
 
@@ -61,6 +61,112 @@ async function pointAtFakeHub(page: Page): Promise<void> {
   await page.getByLabel('Hub', { exact: true }).press('Enter');
 }
 
+/** What the person does, counted. */
+function counting() {
+  let clicks = 0;
+  return {
+    click: async (target: Locator) => {
+      clicks++;
+      await target.click();
+    },
+    clicks: () => clicks,
+  };
+}
+
+test('own base and two adapters: folders found their roles, merged and saved in five clicks', async ({
+  page,
+}) => {
+  await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen']);
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await expect(page.getByText('Merge language models and LoRAs into one')).toBeVisible();
+  const { click, clicks } = counting();
+  const begun = performance.now();
+  await click(page.getByRole('button', { name: 'Open models or LoRAs…' }));
+  const recipe = page.getByRole('complementary', { name: 'Recipe' });
+  await expect(recipe.getByText('mine/base')).toBeVisible();
+  for (const name of ['harbour', 'kitchen'])
+    await expect(recipe.getByRole('switch', { name: `Merge ${name}` })).toBeVisible();
+  await expect(recipe.getByText('of this base')).toHaveCount(2);
+  // the sample made way
+  await expect(recipe.getByText('workshop')).toHaveCount(0);
+  await click(page.getByRole('button', { name: 'Merge', exact: true }));
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await click(page.getByRole('button', { name: 'Get the files' }));
+  const download = page.waitForEvent('download');
+  await click(page.getByRole('button', { name: 'Download all' }));
+  await (await download).path();
+  test.info().annotations.push({
+    type: 'clicks and seconds',
+    description: `${clicks()} clicks, ${((performance.now() - begun) / 1000).toFixed(1)} s`,
+  });
+  expect(clicks()).toBeLessThanOrEqual(5);
+
+  // another begins empty, and stays so after a reload
+  await page.getByRole('button', { name: 'New merge' }).click();
+  await expect(page.getByText('Add models to begin.').first()).toBeVisible();
+  await page.reload();
+  await expect(page.getByRole('button', { name: 'Try the sample' })).toBeVisible();
+});
+
+test('an adapter names its base: the card gets it from the Hub; a dropped recipe opens; what is refused says what to do', async ({
+  page,
+}) => {
+  await giveFolder(page, 'loras', ['kitchen']);
+  await page.evaluate(async () => {
+    const root = await (await navigator.storage.getDirectory()).getDirectoryHandle('loras');
+    const file = await (await root.getDirectoryHandle('kitchen')).getFileHandle('adapter_config.json');
+    const config = JSON.parse(await (await file.getFile()).text());
+    const out = await file.createWritable();
+    await out.write(JSON.stringify({ ...config, base_model_name_or_path: 'amalgam/gated' }));
+    await out.close();
+  });
+  await page.getByRole('button', { name: 'Search the Hub' }).click();
+  await pointAtFakeHub(page);
+  await page.getByRole('button', { name: 'Done' }).click();
+  // the hub stays the one that was chosen
+  await page.reload();
+  await page.getByRole('button', { name: 'Open models or LoRAs…' }).click();
+  const recipe = page.getByRole('complementary', { name: 'Recipe' });
+  await expect(recipe.getByText('Not open: a folder of yours, or a model on the Hub?')).toBeVisible();
+  expect(hub.requests).toEqual([]);
+  await recipe.getByRole('button', { name: 'Get amalgam/gated from the Hub' }).click();
+  await expect(recipe.getByText(/amalgam\/gated.* is gated/)).toBeVisible();
+  await expect(recipe.getByRole('link', { name: 'Open license page' })).toHaveAttribute(
+    'href',
+    `${HUB_URL}/amalgam/gated`,
+  );
+  // nothing is planned or diagnosed about a model that is not open
+  await page.getByRole('tab', { name: /^Plan/ }).click();
+  await expect(page.getByText('No plan yet')).toBeVisible();
+  await recipe.getByRole('button', { name: 'Sign in or give a token…' }).click();
+  await page.getByRole('tab', { name: 'Hub' }).click();
+  await page.getByText('Access token and hub').click();
+  await page.getByLabel('Token').fill(READER_TOKEN);
+  await page.getByLabel('Token').press('Enter');
+  await page.getByRole('button', { name: 'Done' }).click();
+  // a token is enough: it is asked again by itself
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+
+  // a recipe that is dropped opens, and asks nobody for the names in it
+  const before = hub.requests.length;
+  const yaml = 'merge_method: linear\nmodels:\n  - model: amalgam/base\n    parameters: {weight: 1}\n';
+  const dropped = await page.evaluateHandle((text) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([text], 'mine.yml'));
+    return transfer;
+  }, yaml);
+  await page.dispatchEvent('body', 'drop', { dataTransfer: dropped });
+  await expect(page.getByText('Opened the recipe mine.yml.')).toBeVisible();
+  await expect(recipe.getByRole('switch', { name: 'Merge base' })).toBeVisible();
+  expect(hub.requests.slice(before)).toEqual([]);
+  hub.faults.push({ path: '/api/models', fault: { kind: 'status', status: 418 } });
+  await recipe.getByRole('button', { name: 'Get amalgam/base from the Hub' }).click();
+  await recipe.getByRole('button', { name: 'Retry' }).waitFor();
+  hub.faults.length = 0;
+  await recipe.getByRole('button', { name: 'Retry' }).click();
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+});
+
 test('a folder called as a model on the Hub stays what it is, and one click opens it after a reload', async ({
   page,
 }) => {
@@ -75,8 +181,8 @@ test('a folder called as a model on the Hub stays what it is, and one click open
   await page.getByRole('tab', { name: /computer/i }).click();
   await page.getByRole('button', { name: 'Choose a folder…' }).click();
   await page.getByRole('button', { name: 'Use as base: amalgam/base' }).click();
+  // the dialog is where it was left
   await page.getByRole('button', { name: '+ add' }).first().click();
-  await page.getByRole('tab', { name: /computer/i }).click();
   await page.getByRole('button', { name: 'Add: amalgam/kitchen' }).click();
   await page.getByRole('button', { name: 'Done' }).click();
   await expect(page.getByText(/^Ready:/)).toBeVisible();

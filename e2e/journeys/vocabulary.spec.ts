@@ -97,6 +97,8 @@ test('the studio shows the difference and merges what is chosen', async ({ page 
   await page.getByRole('tab', { name: /^Plan/ }).click();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   await expect(page.getByRole('heading', { name: 'Vocabulary' })).toBeHidden();
+  // a sample that was edited stays when a model is added
+  await page.getByRole('switch', { name: 'Merge workshop' }).click();
   await page.getByRole('button', { name: '+ add' }).first().click();
   await page.getByRole('tab', { name: /computer|local/i }).click();
   await page.getByLabel('Model folder').setInputFiles(join(work, 'chat'));

@@ -25,6 +25,15 @@ export function isRepoId(text: string): boolean {
 }
 
 /**
+ * Returns the model (`owner/name`) whose copy in the Hub's cache a path leads into, as in
+ * `models--owner--name/snapshots/<commit>`, else undefined (huggingface_hub `file_download.py`, `repo_folder_name`).
+ */
+export function cachedModelId(path: string): string | undefined {
+  const [, name] = /(?:^|[/\\])models--([^/\\]+)[/\\]snapshots(?:[/\\]|$)/.exec(path) ?? [];
+  return name?.replace('--', '/');
+}
+
+/**
  * Is this a revision that may go into a Hub URL: a branch, tag, `refs/pr/N` or commit? Follows the rules of
  * `git check-ref-format`.
  */

@@ -8,6 +8,7 @@ import { Notices } from './parts/Notices';
 import { PART_MISSING, PartBoundary } from './parts/PartBoundary';
 import { TabLabel, TabList } from './parts/TabList';
 import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
+import { StartDoors } from './screens/StartDoors';
 import type { Tab } from './state/facts';
 import { JOB_WORDS } from './state/job';
 import { notify, setView, showTab } from './state/studio';
@@ -75,6 +76,7 @@ export function Workbench() {
         </aside>
       ) : null}
       <main className="main">
+        <StartDoors />
         <Tabs.Root className="main-tabs" value={tab} onValueChange={(next) => showTab(studio, next as Tab)}>
           <div className="tabs-bar">
             <TabList label="Views">

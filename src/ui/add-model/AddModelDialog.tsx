@@ -1,11 +1,12 @@
 import { Tabs } from 'radix-ui';
 import { useState } from 'react';
+import { remember, remembered } from '../local/remembered';
 import { Button } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
 import { TabLabel, TabList } from '../parts/TabList';
 import type { AddTarget } from '../state/facts';
 import { setView } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio } from '../studio-context';
 import { HubSource } from './HubSource';
 import { LocalSource } from './LocalSource';
 import { SampleSource } from './SampleSource';
@@ -19,12 +20,23 @@ const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
   },
 };
 
+const TAB_KEY = 'models-from';
+
+/** The tab that was used last. */
+function lastTab(): string {
+  const kept = remembered(TAB_KEY);
+  return kept === 'hub' || kept === 'sample' ? kept : 'local';
+}
+
 /** Where models come from: the sample, this computer, the Hub. */
 export function AddModelDialog({ target }: { target: AddTarget }) {
   const studio = useStudio();
   const close = () => setView(studio, { adding: null });
-  const first = useFacts((s) => (s.models.some((m) => m.origin === 'sample') ? 'sample' : 'local'));
-  const [tab, setTab] = useState<string>(first);
+  const [tab, setTab] = useState(lastTab);
+  const choose = (next: string) => {
+    setTab(next);
+    remember(TAB_KEY, next);
+  };
   return (
     <DialogFrame
       title={words[target].title}
@@ -37,16 +49,16 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
       }
       onClose={close}
     >
-      <Tabs.Root className="dialog-tabs" value={tab} onValueChange={setTab}>
+      <Tabs.Root className="dialog-tabs" value={tab} onValueChange={choose}>
         <TabList label="Where models come from">
-          <Tabs.Trigger className="tab" value="sample">
-            <TabLabel text="Sample" />
-          </Tabs.Trigger>
           <Tabs.Trigger className="tab" value="local">
             <TabLabel text="This computer" />
           </Tabs.Trigger>
           <Tabs.Trigger className="tab" value="hub">
             <TabLabel text="Hugging Face Hub" />
+          </Tabs.Trigger>
+          <Tabs.Trigger className="tab" value="sample">
+            <TabLabel text="Sample" />
           </Tabs.Trigger>
         </TabList>
         <Tabs.Content className="dialog-body" value="sample">

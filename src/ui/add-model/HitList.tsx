@@ -102,7 +102,8 @@ interface TakeProps {
 
 const VERBS: Readonly<Record<AddTarget, string>> = { base: 'Use as base', contributor: 'Add', shelf: 'Open' };
 
-function Take({ id, target, busy, onTake }: TakeProps) {
+/** The button that takes a model, or says why it cannot be taken. */
+export function Take({ id, target, busy, onTake }: TakeProps) {
   const taken = useFacts((s) => {
     const is = (ref: string) => parseModelRef(ref).model.path === id;
     if (s.recipe.base !== null && is(s.recipe.base)) return 'This is the base.';

@@ -1,6 +1,8 @@
 import { type SyntheticEvent, useState } from 'react';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
+import { remember } from '../local/remembered';
 import { Button } from '../parts/Button';
+import { retryRefused } from '../state/opening';
 import { notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { CLIENT_ID, neverMind, signIn } from './signing-in';
@@ -20,8 +22,10 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
       await studio.engine.setHub(change);
       // a token belongs to the hub it was given for: another hub begins without
       const hasToken = 'token' in change && change.token !== null;
+      if ('url' in change) remember('hub', change.url === DEFAULT_HUB_URL ? null : change.url);
       studio.store.setState((s) => ({ hub: { ...s.hub, ...urlOf(change), hasToken, signedInAs: null } }));
       setToken('');
+      retryRefused(studio);
     } catch (thrown) {
       notifyError(studio, thrown);
     }

@@ -9,11 +9,13 @@ import { SearchIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import type { AddTarget } from '../state/facts';
 import { openHub, takeModel } from '../state/models';
+import { setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { HitList } from './HitList';
 import { HubSettings } from './HubSettings';
 import { useHubSearch } from './hub-search';
 import { ModelList } from './ModelList';
+import { Suggestions } from './Suggestions';
 
 /** Search as you type, or paste an id or an address; a revision is resolved to its commit and pinned. */
 export function HubSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
@@ -44,7 +46,11 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
       const at = pinned ?? (revision.trim() || undefined);
       const model = await openHub(studio, at === undefined ? id : `${id}@${at}`);
       takeModel(studio, model.ref, target);
-      if (target === 'base') onDone();
+      if (target !== 'base') return;
+      // adapters of that base come next
+      if (studio.store.getState().recipe.contributors.length === 0)
+        setView(studio, { adding: 'contributor' });
+      else onDone();
     } catch (thrown) {
       setError(errorFacts(thrown));
     } finally {
@@ -99,10 +105,11 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
       {search.error && !error ? <ErrorCard error={search.error} /> : null}
       {opened.length > 0 && text === '' ? (
         <section className="hits">
-          <h3>Opened before</h3>
+          <h3>Open now</h3>
           <ModelList label="Opened Hub models" models={opened} target={target} onDone={onDone} />
         </section>
       ) : null}
+      {text === '' ? <Suggestions target={target} busy={busy} onOpen={(id) => void open(id)} /> : null}
       <HitList
         search={search}
         pasted={pasted}

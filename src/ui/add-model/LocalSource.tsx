@@ -2,20 +2,18 @@ import { type ChangeEvent, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { type ErrorFacts, errorFacts } from '../../errors';
 import { FolderButton } from '../local/FolderButton';
+import { openKept } from '../local/folder-handles';
 import { inputFiles, type PickedFiles } from '../local/local-files';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { Message } from '../parts/Message';
 import type { AddTarget } from '../state/facts';
-import { openLocal, takeModel, whyNotAdd } from '../state/models';
+import { addModels, openLocal, takeModel, whyNotAdd } from '../state/models';
+import { isUntouched } from '../state/roles';
 import { useFacts, useStudio } from '../studio-context';
+import { KeptFolders } from './KeptFolders';
 import { ModelList } from './ModelList';
 
-type Outcome =
-  | { kind: 'idle' }
-  | { kind: 'opening' }
-  | { kind: 'nothing' }
-  | { kind: 'failed'; error: ErrorFacts };
+type Outcome = { kind: 'idle' } | { kind: 'opening' } | { kind: 'failed'; error: ErrorFacts };
 
 /** Folders and files of this computer, by picker, by input where there is no picker, or by drop. */
 export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
@@ -30,13 +28,19 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
       const picked = await pick();
       if (!picked) return setOutcome({ kind: 'idle' });
       const { files, handles } = picked;
-      const opened = files.length === 0 ? [] : await openLocal(studio, files, handles);
-      setOutcome({ kind: opened.length === 0 ? 'nothing' : 'idle' });
+      const opened = await openLocal(studio, files, handles);
+      setOutcome({ kind: 'idle' });
       const [only] = opened;
-      // One model is what was meant; of several the person chooses below.
+      // one model is what was meant; a set finds its own roles while there is no recipe of one's own
       if (opened.length === 1 && only && whyNotAdd(studio.store.getState().recipe, only, target) === null) {
         takeModel(studio, only.ref, target);
         if (target === 'base') onDone();
+      } else if (
+        target !== 'shelf' &&
+        isUntouched(studio.store.getState().recipe, studio.store.getState().models)
+      ) {
+        addModels(studio, opened);
+        onDone();
       }
     } catch (thrown) {
       setOutcome({ kind: 'failed', error: errorFacts(thrown) });
@@ -68,15 +72,8 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
       </div>
       <input ref={filesInput} type="file" hidden multiple aria-label="Model files" onChange={onInput} />
       {outcome.kind === 'opening' ? <p role="status">Reading headers…</p> : null}
-      {outcome.kind === 'nothing' ? (
-        <Message
-          tone="warning"
-          live
-          title="No model was found there."
-          hint="Choose the folder that holds config.json or adapter_config.json beside the .safetensors files."
-        />
-      ) : null}
       {outcome.kind === 'failed' ? <ErrorCard error={outcome.error} /> : null}
+      <KeptFolders onOpen={(name) => void open(() => openKept(name, true))} />
       {models.length > 0 ? (
         <ModelList label="Models of this computer" models={models} target={target} onDone={onDone} />
       ) : null}

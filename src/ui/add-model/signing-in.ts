@@ -6,6 +6,7 @@
 import { AmalgamError } from '../../errors';
 import type { SignInAnswer } from '../../reports/sign-in';
 import { SIGN_IN_CHANNEL, type SignInMessage } from '../sign-in-window';
+import { retryRefused } from '../state/opening';
 import { notifyError, type Studio } from '../state/studio';
 
 /** Whom this build of the studio is to the hub; without one there is only pasting a token. */
@@ -38,6 +39,7 @@ export async function signIn(studio: Studio, clientId: string, toPush: boolean):
     await studio.engine.finishSignIn(await answer);
     const { name } = await studio.engine.hubAccount();
     editSignIn(studio, { hasToken: true, signedInAs: name });
+    retryRefused(studio);
   } catch (thrown) {
     opened?.close();
     notifyError(studio, thrown);

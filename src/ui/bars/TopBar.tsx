@@ -3,8 +3,9 @@ import { Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '..
 import type { Theme } from '../state/facts';
 import { copyShareLink } from '../state/keeping';
 import { methodTitle, recipeTitle } from '../state/recipe-build';
+import { emptyRecipe } from '../state/recipe-facts';
 import { redo, undo } from '../state/recipe-history';
-import { methodOf, setView } from '../state/studio';
+import { editRecipe, methodOf, setView } from '../state/studio';
 import { useFacts, useNarrow, useStudio } from '../studio-context';
 import { EngineBadge } from './EngineBadge';
 import { StorageBadge } from './StorageBadge';
@@ -23,6 +24,7 @@ export function TopBar() {
         <strong>{title}</strong>
         <span className="quiet"> · {method}</span>
       </p>
+      <NewMerge />
       <HistoryButtons />
       <span className="spacer" />
       <EngineBadge />
@@ -30,6 +32,21 @@ export function TopBar() {
       <ShareButton />
       <ThemeButton />
     </header>
+  );
+}
+
+/** Begins with an empty recipe; undo brings the one before back. */
+function NewMerge() {
+  const studio = useStudio();
+  const empty = useFacts((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
+  return (
+    <Button
+      tip="Clears the recipe; undo brings it back"
+      why={empty ? 'The recipe is empty already.' : null}
+      onClick={() => editRecipe(studio, () => emptyRecipe)}
+    >
+      New merge
+    </Button>
   );
 }
 

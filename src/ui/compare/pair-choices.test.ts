@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { sampleModels } from '../engine-fixture';
 import { initialFacts } from '../state/facts';
-import { sampleRecipe } from '../state/models';
+import { sampleRecipe } from '../state/roles';
 import { pairChoices, pairName, pairOf, sideName } from './pair-choices';
 
 const recipe = sampleRecipe(sampleModels);

@@ -3,7 +3,7 @@ import { sampleModels } from '../engine-fixture';
 import { initialEvaluation } from '../state/evaluation-facts';
 import { targetKey } from '../state/evaluation-rows';
 import { outcomeKey } from '../state/evaluation-table';
-import { sampleRecipe } from '../state/models';
+import { sampleRecipe } from '../state/roles';
 import {
   bestPoint,
   parseDensities,

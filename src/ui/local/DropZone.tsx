@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { addDropped } from '../state/models';
+import { addFiles } from '../state/models';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { droppedFiles } from './local-files';
@@ -31,7 +31,7 @@ export function DropZone() {
       depth = 0;
       setOver(false);
       droppedFiles(event.dataTransfer).then(
-        (picked) => addDropped(studio, picked),
+        (picked) => addFiles(studio, picked),
         (thrown: unknown) => notifyError(studio, thrown),
       );
     };
@@ -49,7 +49,7 @@ export function DropZone() {
   return over ? (
     <div className="drop-frame">
       <p>
-        <strong>Drop model folders or files</strong>
+        <strong>Drop models, LoRAs, or a recipe</strong>
         <br />
         They are read in place; nothing is copied or uploaded.
       </p>

@@ -3,8 +3,7 @@
  * handles, or that keep nothing, have none. No bytes of a model are kept.
  */
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
-import type { LocalFile } from '../../reports/models';
-import { type PickedHandle, walkHandle } from './local-files';
+import { type PickedFiles, type PickedHandle, walkHandle } from './local-files';
 
 /** Not in TypeScript's library yet: https://wicg.github.io/file-system-access/#api-filesystemhandle */
 interface AskableHandle {
@@ -58,17 +57,22 @@ export async function keepFolders(
   }
 }
 
+/** The kept folders, each with the models that were found in it. */
+export async function keptFolders(): Promise<{ path: string; models: string[] }[]> {
+  return (await (await open()).getAll('folders')).map(({ path, models }) => ({ path, models }));
+}
+
 /** Whether the folder of a model is kept. */
 export async function isFolderKept(model: string): Promise<boolean> {
   return (await (await open()).countFromIndex('folders', 'models', model)) > 0;
 }
 
 /**
- * The files of the kept folder that a model was found in; null where the browser gives no access to it.
+ * The kept folder that a model was found in, with its files; null where the browser gives no access to it.
  * @param ask whether the person may be asked: only right after a click
  * @throws the browser's `NotFoundError` for a folder that was moved or deleted
  */
-export async function filesOfKept(model: string, ask: boolean): Promise<LocalFile[] | null> {
+export async function openKept(model: string, ask: boolean): Promise<PickedFiles | null> {
   const [kept] = await (await open()).getAllFromIndex('folders', 'models', model);
   if (!kept) return null;
   const handle = kept.handle as FileSystemHandle & AskableHandle;
@@ -76,5 +80,5 @@ export async function filesOfKept(model: string, ask: boolean): Promise<LocalFil
   if (granted !== 'granted' && !(ask && (await handle.requestPermission?.({ mode: 'read' })) === 'granted')) {
     return null;
   }
-  return walkHandle(handle, kept.path);
+  return { files: await walkHandle(handle, kept.path), handles: [{ path: kept.path, handle }] };
 }

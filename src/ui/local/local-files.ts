@@ -1,4 +1,5 @@
 /** Folders and files from pickers, inputs and drops, as a flat list of paths. Files are not read here. */
+import { AmalgamError } from '../../errors';
 import type { LocalFile } from '../../reports/models';
 
 /** A picked or dropped folder or file, with the path that the paths of its files begin with. */
@@ -93,6 +94,24 @@ async function listEntries(directory: FileSystemDirectoryEntry): Promise<FileSys
     if (batch.length === 0) return all;
     all.push(...batch);
   }
+}
+
+/**
+ * Why a picked folder has no model in it where it is one of the Hub's cache: what lies in its snapshots are links, and
+ * Chromium follows none from a folder (https://crbug.com/1345275). Null for any other folder.
+ */
+export function whyLinked({ files, handles }: PickedFiles): AmalgamError | null {
+  const isCache = (path: string) => /^(models--.*|snapshots|[0-9a-f]{40})$/.test(path);
+  const inCache = [...handles.map((h) => h.path), ...files.map((f) => f.path)]
+    .flatMap((path) => path.split('/'))
+    .some(isCache);
+  if (!inCache || files.some(({ path }) => /(^|\/)(adapter_)?config\.json$|\.safetensors$/.test(path)))
+    return null;
+  return new AmalgamError(
+    'NotFound',
+    'This is a folder of the Hub’s cache: its files are links, and this browser follows no links in a folder.',
+    'Choose the files inside snapshots/… instead, all of them at once, or get the model from the Hub here.',
+  );
 }
 
 /** `.git`, `.cache` and the like: never part of a model, often thousands of files. */

@@ -2,6 +2,7 @@ import { useShallow } from 'zustand/react/shallow';
 import type { ErrorFacts } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
+import { KNOWN_BASES } from '../add-model/known-bases';
 import { formatBytes } from '../format/quantity';
 import { FolderButton } from '../local/FolderButton';
 import { Button } from '../parts/Button';
@@ -30,14 +31,15 @@ function ChangedModel({ name }: { name: string }) {
   const studio = useStudio();
   const model = useFacts((s) => s.models.find((m) => m.ref === name));
   const origin = useFacts((s) => s.recipe.origins[name]);
-  if (!model || origin?.kind !== 'local' || isSameModel(origin, model)) return null;
+  if (!model || origin?.kind !== 'local' || !origin.was || isSameModel(origin, model)) return null;
+  const { bytes } = origin.was;
   return (
     <div className="unopened">
       <p className="small" role="status">
         Not the folder this recipe was made with:{' '}
-        {origin.bytes === model.bytes
+        {bytes === model.bytes
           ? 'its tensors differ.'
-          : `${formatBytes(origin.bytes)} then, ${formatBytes(model.bytes)} now.`}
+          : `${formatBytes(bytes)} then, ${formatBytes(model.bytes)} now.`}
       </p>
       <div className="row wrap">
         <Button
@@ -103,11 +105,18 @@ function Remedies({ name, state }: RemediesProps) {
   if (local) return folder;
   if (state.state === 'failed') return <HubRemedies name={name} error={state.error} />;
   const { path } = parseModelRef(name).model;
+  const known = KNOWN_BASES.find(({ id }) => id === path);
+  const size = known ? ` · ${formatBytes(known.bytes)}` : '';
   return (
     <>
       {folder}
       {isRepoId(path) ? (
-        <Button onClick={() => void openNamedHub(studio, name)}>Get it from the Hub</Button>
+        <Button
+          tip="Asks the Hub for its files; weights are downloaded when you merge"
+          onClick={() => void openNamedHub(studio, name)}
+        >
+          Get {path} from the Hub{size}
+        </Button>
       ) : null}
     </>
   );

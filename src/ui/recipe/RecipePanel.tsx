@@ -3,6 +3,7 @@ import { formatBytes } from '../format/quantity';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Section } from '../parts/Section';
 import type { StudioFacts } from '../state/facts';
+import { fullName } from '../state/recipe-build';
 import { recipeProblems } from '../state/recipe-validation';
 import { methodOf, setView, showTab } from '../state/studio';
 import { useFacts, useRecipeAs, useStudio } from '../studio-context';
@@ -84,7 +85,7 @@ function BaseSection() {
       {ref !== null ? (
         <div className="card">
           <strong className="truncate" title={ref}>
-            {ref}
+            {fullName(ref)}
           </strong>
           {base ? <ModelMeta model={base} /> : null}
           <ModelAccess of={ref} />

@@ -1,9 +1,10 @@
 /** Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme. */
 import { errorFacts } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
+import { remembered } from '../local/remembered';
 import { watchDeltas } from './delta-statistics';
 import { restoreRecipe, watchDraft } from './keeping';
-import { openSampleFamily, watchNamedModels } from './opening';
+import { openSampleFamily, retryUnreached, watchNamedModels } from './opening';
 import { watchOtherTabs } from './other-tabs';
 import { watchRuns } from './past-runs';
 import { watchPlan } from './plan';
@@ -24,7 +25,8 @@ export function bootStudio(studio: Studio): () => void {
   ];
   let stopped = false;
   void startEngine(studio);
-  void restoreRecipe(studio)
+  void restoreHub(studio)
+    .then(() => restoreRecipe(studio))
     .then((restored) => openSampleFamily(studio, !restored))
     .then(() => {
       // what the start itself puts into the recipe is no edit
@@ -34,6 +36,15 @@ export function bootStudio(studio: Studio): () => void {
     stopped = true;
     for (const stop of stops) stop();
   };
+}
+
+/** Takes up the hub that was chosen on an earlier visit. Never rejects. */
+async function restoreHub(studio: Studio): Promise<void> {
+  const url = remembered('hub');
+  if (url === null) return;
+  studio.store.setState((s) => ({ hub: { ...s.hub, url } }));
+  // an engine that is dead says so by itself
+  await studio.engine.setHub({ url }).catch(() => undefined);
 }
 
 async function startEngine(studio: Studio): Promise<void> {
@@ -64,7 +75,11 @@ function sayStopped(studio: Studio, thrown: unknown): void {
 }
 
 function watchNetwork(studio: Studio): () => void {
-  const tell = () => studio.store.setState((s) => ({ hub: { ...s.hub, online: navigator.onLine } }));
+  const tell = () => {
+    const { online } = studio.store.getState().hub;
+    studio.store.setState((s) => ({ hub: { ...s.hub, online: navigator.onLine } }));
+    if (!online && navigator.onLine) retryUnreached(studio);
+  };
   tell();
   addEventListener('online', tell);
   addEventListener('offline', tell);

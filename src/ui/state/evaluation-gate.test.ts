@@ -5,7 +5,7 @@ import type { StudioFacts } from './facts';
 import { initialFacts } from './facts';
 import type { JobKind } from './job-facts';
 import { mergeGate } from './merge-gate';
-import { sampleRecipe } from './models';
+import { sampleRecipe } from './roles';
 
 const ready: StudioFacts = {
   ...initialFacts,

@@ -20,8 +20,8 @@ import {
   tableErrors,
 } from './evaluation-table';
 import { textHashes } from './evaluation-texts';
-import { sampleRecipe } from './models';
 import { setContributorParameter, setEnabled } from './recipe-facts';
+import { sampleRecipe } from './roles';
 
 const recipe = sampleRecipe(sampleModels);
 const rows = evaluationRows(recipe, sampleModels);

@@ -5,8 +5,8 @@ import { sampleModels } from '../engine-fixture';
 import { planFor } from '../engine-fixture-plan';
 import { expectedSeconds } from './expected-time';
 import { initialFacts, type StudioFacts } from './facts';
-import { sampleRecipe } from './models';
 import { buildRecipe } from './recipe-build';
+import { sampleRecipe } from './roles';
 import type { KeptRun } from './run-facts';
 
 const recipe = sampleRecipe(sampleModels);

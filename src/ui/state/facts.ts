@@ -142,6 +142,8 @@ export interface ViewSlice {
 
 export interface Notice {
   id: number;
+  /** What it is about: one notice of a cause, gone when the cause is gone. */
+  code: string;
   tone: 'error' | 'note';
   message: string;
   hint: string;

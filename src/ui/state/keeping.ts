@@ -47,7 +47,7 @@ export async function restoreRecipe(studio: Studio): Promise<boolean> {
       return true;
     }
     const kept = await draft().catch(() => undefined);
-    if (!kept || kept.recipe.contributors.length === 0) return false;
+    if (!kept) return false;
     openKept(studio, kept);
     return true;
   } catch (thrown) {

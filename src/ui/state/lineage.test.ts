@@ -8,14 +8,22 @@ const adapterOf = (baseModel: string): ModelFacts => ({
   ...kitchen,
   adapter: { ...kitchen.adapter!, baseModel },
 });
-const at = (ref: string): ModelFacts => ({ ...base, ref });
+const at = (ref: string): ModelFacts => ({
+  ...base,
+  ref,
+  origin: ref.startsWith('samples/') ? 'sample' : ref.includes('@') ? 'hub' : 'local',
+});
 
 test.each([
   ['samples/base', 'samples/base', 'ok'],
   ['org/model', 'org/model@0123abc', 'ok'],
   ['org/model', 'model', 'ok'],
   ['/home/me/model', 'model', 'ok'],
-  ['org/model', 'other/model', 'warn'],
+  ['org/model', 'models/model', 'ok'],
+  ['/root/hub/models--org--model/snapshots/0123abc', 'org/model@0123abc', 'ok'],
+  ['org/model', 'models--org--model/snapshots/0123abc', 'ok'],
+  ['org/model', 'models--other--model/snapshots/0123abc', 'warn'],
+  ['org/model', 'other/model@0123abc', 'warn'],
   ['org/model', 'org/model-instruct', 'warn'],
 ])('an adapter that names %s on the base %s: %s', (parent, ref, tone) => {
   expect(lineage(adapterOf(parent), at(ref)).tone).toBe(tone);

@@ -1,5 +1,6 @@
 /** How a contributor is related to the chosen base, as far as its own facts tell. Pure. */
 
+import { cachedModelId, isRepoId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
 import type { ModelFacts } from '../../reports/models';
 
@@ -45,7 +46,7 @@ function adapterLineage(model: ModelFacts, base: ModelFacts | undefined): Lineag
     };
   }
   if (!base) return { text: 'adapter', tone: 'plain', why: `${summary}, trained on ${parent}.` };
-  return sameModel(parent, base.ref)
+  return isBaseOf(parent, base)
     ? { text: 'of this base', tone: 'ok', why: `${summary}, trained on ${parent}.` }
     : {
         text: 'of another base',
@@ -54,10 +55,16 @@ function adapterLineage(model: ModelFacts, base: ModelFacts | undefined): Lineag
       };
 }
 
-/** The same path, revisions apart; a local copy of a Hub model is known by its folder's name. */
-function sameModel(parent: string, ref: string): boolean {
-  const a = parseModelRef(parent).model.path;
-  const b = parseModelRef(ref).model.path;
-  const last = (path: string) => path.split('/').filter(Boolean).at(-1);
-  return a === b || (last(a) === last(b) && !(a.includes('/') && b.includes('/')));
+/**
+ * Whether an adapter that names `parent` as its base (`base_model_name_or_path`) means this model. What it names is an id
+ * on the Hub, or a path on the computer it was trained on: a folder is known by its own name alone.
+ */
+export function isBaseOf(parent: string, model: Pick<ModelFacts, 'ref' | 'origin'>): boolean {
+  const asked = cachedModelId(parent) ?? parseModelRef(parent).model.path;
+  const { path } = parseModelRef(model.ref).model;
+  const own = cachedModelId(path) ?? path;
+  const last = (name: string) => name.split(/[/\\]/).filter(Boolean).at(-1)?.toLowerCase();
+  if (asked === own) return true;
+  const bothOnHub = isRepoId(asked) && asked.includes('/') && (model.origin === 'hub' || own !== path);
+  return !bothOnHub && model.origin !== 'sample' && last(asked) === last(own);
 }

@@ -6,8 +6,8 @@ import { sampleModels } from '../engine-fixture';
 import { planFor } from '../engine-fixture-plan';
 import { initialFacts, type StudioFacts } from './facts';
 import { mergeGate } from './merge-gate';
-import { sampleRecipe } from './models';
 import { buildRecipe } from './recipe-build';
+import { sampleRecipe } from './roles';
 
 const backendFacts: WorkerFacts = {
   auto: 'webgpu',

@@ -24,8 +24,10 @@ export function mergeGate(facts: StudioFacts): MergeGate {
   const busy = whyBusy(facts);
   if (busy) return { open: false, ...busy, ...(engine.status === 'failed' ? engineRemedy(engine) : {}) };
   const { base, contributors } = recipe;
-  const opening = base === null && contributors.length === 0 ? facts.opening.at(-1) : undefined;
-  if (opening !== undefined) return { open: false, tone: 'wait', why: `Opening ${opening}…` };
+  if (base === null && contributors.length === 0) {
+    const opening = facts.opening.at(-1);
+    return { open: false, tone: 'wait', why: opening ? `Opening ${opening}…` : 'Add models to begin.' };
+  }
   const closed = whyNotOpen(facts);
   if (closed) {
     const { why, remedy, wait } = closed;

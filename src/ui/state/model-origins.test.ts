@@ -36,14 +36,17 @@ test('a model of the Hub gets the name it was opened under, a folder of that nam
   expect(opened.base).toBe(`owner/base@${COMMIT}`);
   expect(opened.origins).toEqual({ [`owner/base@${COMMIT}`]: { kind: 'hub' } });
 
-  const local = { kind: 'local', bytes: 2, headers: 'h' } as const;
+  const local = { kind: 'local', was: { bytes: 2, headers: 'h' } } as const;
   expect(withOpened(recipe, { 'owner/base': local }, [hub], pins).base).toBe('owner/base');
   expect(withOpened(recipe, {}, [hub, model('owner/base')], pins).base).toBe('owner/base');
 });
 
 test('origins are kept when a model is no longer open, and what it was made with is not replaced', () => {
   const made = withOpened(recipe, {}, [model('owner/tuned')], {});
-  expect(made.origins['owner/tuned']).toEqual({ kind: 'local', bytes: 2, headers: 'headers of owner/tuned' });
+  expect(made.origins['owner/tuned']).toEqual({
+    kind: 'local',
+    was: { bytes: 2, headers: 'headers of owner/tuned' },
+  });
   expect(withOpened(made, {}, [], {})).toBe(made);
   expect(withOpened(made, {}, [model('owner/tuned', { bytes: 99 })], {})).toBe(made);
 });

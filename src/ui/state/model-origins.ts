@@ -11,13 +11,15 @@ export type Pins = Readonly<Record<string, string>>;
 
 /** The origin of an opened model. */
 export function originOf({ origin, bytes, headers }: ModelFacts): ModelOrigin {
-  return origin === 'sample' || origin === 'hub' ? { kind: origin } : { kind: 'local', bytes, headers };
+  return origin === 'sample' || origin === 'hub'
+    ? { kind: origin }
+    : { kind: 'local', was: { bytes, headers } };
 }
 
 /** Whether an opened model has the tensors and the size of the one the recipe was made with. */
 export function isSameModel(origin: ModelOrigin | undefined, model: ModelFacts): boolean {
-  if (origin?.kind !== 'local') return true;
-  return origin.bytes === model.bytes && origin.headers === model.headers;
+  if (origin?.kind !== 'local' || !origin.was) return true;
+  return origin.was.bytes === model.bytes && origin.was.headers === model.headers;
 }
 
 /** Every model the recipe names, adapters apart from what they sit on. @param all those switched off too */
@@ -56,7 +58,9 @@ function withOrigins(recipe: RecipeFacts, before: Origins, models: readonly Mode
   const origins = Object.fromEntries(
     namedModels(recipe, true).flatMap((name) => {
       const model = models.find((m) => m.ref === name);
-      const origin = recipe.origins[name] ?? before[name] ?? (model && originOf(model));
+      const known = recipe.origins[name] ?? before[name];
+      const isNew = !known || (known.kind === 'local' && !known.was);
+      const origin = isNew && model ? originOf(model) : known;
       return origin ? [[name, origin]] : [];
     }),
   );

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { fixtureEngine, sampleModels } from '../engine-fixture';
-import { addDropped, openSample, sampleRecipe, takeModel, whyNotAdd } from './models';
-import { createStudio } from './studio';
+import { addFiles, openSample, takeModel, whyNotAdd } from './models';
+import { setEnabled } from './recipe-facts';
+import { sampleRecipe } from './roles';
+import { createStudio, editRecipe } from './studio';
 
 const dropped = {
   files: [{ path: 'mine/config.json', file: new File(['{}'], 'config.json') }],
@@ -26,22 +28,44 @@ test('the sample is a merge of everything on its base, once; a recipe begun stay
   expect(studio.store.getState().models).toHaveLength(4);
 });
 
-test('a dropped checkpoint is the base where there is none, else a contributor', async () => {
+test('a dropped checkpoint takes the place of an untouched sample; of one that was edited it is a contributor', async () => {
   const studio = createStudio(fixtureEngine());
-  await addDropped(studio, dropped);
-  expect(studio.store.getState().recipe.base).toBe('mine');
+  await openSample(studio, true);
+  await addFiles(studio, dropped);
+  const { recipe, notices, opening } = studio.store.getState();
+  expect(recipe).toMatchObject({ base: 'mine', contributors: [] });
+  expect(notices[0]?.message).toContain('mine');
+  expect(opening).toEqual([]);
   const second = createStudio(fixtureEngine());
   await openSample(second, true);
-  await addDropped(second, dropped);
+  editRecipe(second, (r) => setEnabled(r, 'samples/workshop', false));
+  await addFiles(second, dropped);
   expect(second.store.getState().recipe.contributors.at(-1)?.ref).toBe('mine');
-  expect(second.store.getState().notices[0]?.message).toContain('mine');
-  expect(second.store.getState().opening).toEqual([]);
 });
 
-test('files without a model are said to be so', async () => {
-  const studio = createStudio({ ...fixtureEngine(), openLocal: async () => [] });
-  await addDropped(studio, dropped);
-  expect(studio.store.getState().notices[0]?.message).toMatch(/No model/);
+test('a dropped YAML file opens as the recipe, one that is none says so at its line', async () => {
+  const studio = createStudio(fixtureEngine());
+  const drop = (text: string) =>
+    addFiles(studio, { files: [{ path: 'mine.yml', file: new File([text], 'mine.yml') }], handles: [] });
+  await drop('merge_method: linear\nmodels:\n  - model: a\n    parameters: { weight: 1 }\n');
+  expect(studio.store.getState().recipe).toMatchObject({ method: 'linear', contributors: [{ ref: 'a' }] });
+  await drop('merge_method: linear\nmodls: []\n');
+  expect(studio.store.getState().notices.at(-1)).toMatchObject({
+    tone: 'error',
+    message: expect.stringMatching(/mine\.yml is not a recipe: line 2/),
+  });
+  expect(studio.store.getState().recipe.contributors).toHaveLength(1);
+});
+
+test('files picked one by one are a folder named by their weights', async () => {
+  const engine = fixtureEngine();
+  const studio = createStudio(engine);
+  const pick = (...names: string[]) =>
+    addFiles(studio, { files: names.map((path) => ({ path, file: new File([], path) })), handles: [] });
+  await pick('kitchen.safetensors', 'adapter_config.json');
+  await pick('model.safetensors', 'config.json');
+  await pick('model.safetensors', 'config.json');
+  expect(studio.store.getState().models.map((m) => m.ref)).toEqual(['kitchen', 'files', 'files-2']);
 });
 
 test('why a model cannot be added', () => {

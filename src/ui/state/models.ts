@@ -1,16 +1,14 @@
 /** Opening models and putting them into the recipe. */
 import type { LocalFile, ModelFacts } from '../../reports/models';
 import { keepFolders } from '../local/folder-handles';
-import type { PickedFiles, PickedHandle } from '../local/local-files';
+import { type PickedFiles, type PickedHandle, whyLinked } from '../local/local-files';
+import { rememberHubModel } from '../local/recent-models';
 import type { AddTarget } from './facts';
 import { type Pins, withOpened } from './model-origins';
-import {
-  addContributor,
-  emptyRecipe,
-  type RecipeFacts,
-  setBase,
-  setContributorParameter,
-} from './recipe-facts';
+import { freeName, shortName } from './recipe-build';
+import { addContributor, type RecipeFacts, setBase } from './recipe-facts';
+import { openRecipeFile } from './recipe-open';
+import { recipeToAddTo, sampleRecipe, withModels } from './roles';
 import { editRecipe, notify, notifyError, type Studio } from './studio';
 
 /**
@@ -27,17 +25,6 @@ export async function openSample(studio: Studio, asRecipe: boolean): Promise<voi
   );
 }
 
-/** TIES with density 0.2 of the sample's base and everything made from it. Pure. */
-export function sampleRecipe(sample: readonly ModelFacts[]): RecipeFacts {
-  const base = sample.find((m) => m.kind === 'checkpoint' && /(^|\/)base$/.test(m.ref));
-  const others = sample.filter((m) => m !== base);
-  let recipe = base ? setBase(emptyRecipe, base.ref) : emptyRecipe;
-  for (const { ref } of others) {
-    recipe = setContributorParameter(addContributor(recipe, ref), ref, 'density', 0.2);
-  }
-  return recipe;
-}
-
 /**
  * Opens local files and returns the models found in them. Rejects with what the engine says.
  * @param handles of the folders, to be opened again after a reload
@@ -47,8 +34,11 @@ export async function openLocal(
   files: LocalFile[],
   handles: readonly PickedHandle[] = [],
 ): Promise<ModelFacts[]> {
-  const folder = files[0]?.path.split('/')[0] ?? 'files';
-  const opened = await whileOpening(studio, folder, () => studio.engine.openLocal(files));
+  const linked = whyLinked({ files, handles: [...handles] });
+  if (linked) throw linked;
+  const named = inFolder(files, studio.store.getState().models);
+  const folder = named[0]?.path.split('/')[0] ?? 'files';
+  const opened = await whileOpening(studio, folder, () => studio.engine.openLocal(named));
   remember(studio, opened);
   const names = opened.map((m) => m.ref);
   // a browser that keeps nothing: the folder is chosen again
@@ -60,37 +50,44 @@ export async function openLocal(
 export async function openHub(studio: Studio, idOrUrl: string): Promise<ModelFacts> {
   const opened = await whileOpening(studio, idOrUrl, () => studio.engine.openHub(idOrUrl));
   remember(studio, [opened], { [idOrUrl]: opened.ref });
+  rememberHubModel(opened.title);
   return opened;
 }
 
-/** Opens what was dropped on the page and puts it where it belongs: the first checkpoint becomes a missing base. */
-export async function addDropped(studio: Studio, { files, handles }: PickedFiles): Promise<void> {
+/** Opens what was dropped or picked, and finds out who is the base and who contributes; a recipe's file is opened. */
+export async function addFiles(studio: Studio, picked: PickedFiles): Promise<void> {
+  const recipes = picked.files.filter(({ path }) => /^[^/]+\.ya?ml$/i.test(path));
+  const files = picked.files.filter((file) => !recipes.includes(file));
   try {
-    const opened = await openLocal(studio, files, handles);
-    for (const model of opened) {
-      const { base } = studio.store.getState().recipe;
-      takeModel(studio, model.ref, base === null && model.kind === 'checkpoint' ? 'base' : 'contributor');
-    }
-    if (opened.length === 0) {
-      notify(
-        studio,
-        'error',
-        'No model was found in what you dropped.',
-        'Drop the folder that holds config.json or adapter_config.json beside the .safetensors files.',
-      );
-    } else {
-      const names = opened.map((m) => m.title).join(', ');
+    if (files.length > 0 || recipes.length === 0) {
+      const opened = await openLocal(studio, files, picked.handles);
+      addModels(studio, opened);
+      const names = opened.map((m) => shortName(m.ref)).join(', ');
       notify(studio, 'note', `Opened ${names}.`, 'Read in place; nothing is copied or uploaded.');
     }
+    for (const { file } of recipes) await openRecipeFile(studio, file);
   } catch (thrown) {
     notifyError(studio, thrown);
   }
 }
 
-/** Puts an opened model into the recipe, where it is meant for it. */
+/** Puts opened models into the recipe, each where it belongs; an untouched sample makes way. */
+export function addModels(studio: Studio, added: readonly ModelFacts[]): void {
+  const { models } = studio.store.getState();
+  editRecipe(studio, (recipe) => withModels(recipeToAddTo(recipe, added, models), added, models));
+}
+
+/** Puts an opened model into the recipe, where it is meant for it; an untouched sample makes way. */
 export function takeModel(studio: Studio, ref: string, target: AddTarget): void {
+  const { models } = studio.store.getState();
+  const added = models.filter((m) => m.ref === ref);
   if (target === 'shelf') return;
-  editRecipe(studio, (recipe) => (target === 'base' ? setBase(recipe, ref) : addContributor(recipe, ref)));
+  editRecipe(studio, (recipe) => {
+    const start = recipeToAddTo(recipe, added, models);
+    if (target === 'base') return setBase(start, ref);
+    // an adapter names its base
+    return added[0]?.kind === 'adapter' ? withModels(start, added, models) : addContributor(start, ref);
+  });
 }
 
 /** Why a model cannot be added in that place, or null. */
@@ -121,6 +118,19 @@ function remember(studio: Studio, opened: readonly ModelFacts[], asked: Pins = {
       ...(again ? { evaluation: { ...s.evaluation, outcomes: new Map() } } : {}),
     };
   });
+}
+
+/** Files that were picked one by one, as a folder of their own: named by their one weight file where that says more. */
+function inFolder(files: LocalFile[], models: readonly ModelFacts[]): LocalFile[] {
+  if (files.some(({ path }) => path.includes('/'))) return files;
+  const weights = files.filter(({ path }) => path.endsWith('.safetensors'));
+  const stem = weights.length === 1 ? weights[0]!.path.replace(/\.safetensors$/, '') : '';
+  const said = stem === '' || /^(adapter_)?model$/.test(stem) ? 'files' : stem;
+  const folder = freeName(
+    said,
+    models.map((m) => m.ref),
+  );
+  return files.map(({ path, file }) => ({ path: `${folder}/${path}`, file }));
 }
 
 async function whileOpening<T>(studio: Studio, what: string, open: () => Promise<T>): Promise<T> {

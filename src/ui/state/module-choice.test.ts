@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { matchesTensor } from '../../formats/tensor-pattern';
 import { sampleModels } from '../engine-fixture';
 import { planFor } from '../engine-fixture-plan';
-import { sampleRecipe } from './models';
 import { isOff, moduleGroups, otherPatterns, switchModules } from './module-choice';
 import { buildRecipe } from './recipe-build';
+import { sampleRecipe } from './roles';
 import { methodOf } from './studio';
 
 const facts = sampleRecipe(sampleModels);

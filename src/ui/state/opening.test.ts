@@ -20,7 +20,7 @@ test('a folder of this computer is never asked of a hub, not even one called as 
   const { studio, asked, unopened } = started();
   editRecipe(studio, () => ({
     ...addContributor(setBase(emptyRecipe, 'owner/name'), 'my-lora'),
-    origins: { 'owner/name': { kind: 'local', bytes: 1, headers: 'h' } },
+    origins: { 'owner/name': { kind: 'local', was: { bytes: 1, headers: 'h' } } },
   }));
   await vi.waitFor(() => expect(unopened()['owner/name']).toEqual({ state: 'closed', kept: false }));
   expect(unopened()['my-lora']).toEqual({ state: 'unknown' });

@@ -5,8 +5,7 @@
  */
 
 import { type ErrorFacts, errorFacts } from '../../errors';
-import type { LocalFile } from '../../reports/models';
-import { filesOfKept, isFolderKept } from '../local/folder-handles';
+import { isFolderKept, openKept } from '../local/folder-handles';
 import type { PickedFiles } from '../local/local-files';
 import type { StudioFacts, Unopened } from './facts';
 import { isPinnedName, namedModels } from './model-origins';
@@ -56,12 +55,13 @@ export async function openNamedHub(studio: Studio, name: string): Promise<void> 
 
 /** Asks for access to the kept folder of a model and opens it. Call it from a click. Never rejects. */
 export async function openKeptFolder(studio: Studio, name: string, ask = true): Promise<void> {
-  let files: LocalFile[] | null = null;
+  let picked: PickedFiles | null = null;
   await attempt(studio, name, async () => {
-    files = await filesOfKept(name, ask);
-    if (files) await openLocal(studio, files);
+    picked = await openKept(name, ask);
+    if (picked) await openLocal(studio, picked.files, picked.handles);
   });
-  if (!files && isUnopened(studio, name)) note(studio, name, { state: 'closed', kept: true });
+  const { unopened } = studio.store.getState();
+  if (!picked && unopened[name]?.state === 'opening') note(studio, name, { state: 'closed', kept: true });
 }
 
 /** Opens a folder as the model that the recipe names so. Never rejects. */
@@ -98,6 +98,25 @@ export async function openSampleFamily(studio: Studio, asRecipe = false): Promis
 export function openAgain(studio: Studio, name: string): void {
   if (isSample(studio.store.getState().recipe, name)) void openSampleFamily(studio);
   else void openNamedHub(studio, name);
+}
+
+/** Asks again for what the hub refused: somebody signed in, gave a token or chose another hub. */
+export function retryRefused(studio: Studio): void {
+  retry(studio, ['Unauthorized', 'Gated', 'NotFound']);
+}
+
+/** Asks again for what could not be reached. */
+export function retryUnreached(studio: Studio): void {
+  retry(studio, ['Offline', 'HubError', 'RateLimited']);
+}
+
+/** Tries the models again that failed so, and takes back what was said of that cause. */
+function retry(studio: Studio, codes: readonly string[]): void {
+  const { unopened } = studio.store.getState();
+  studio.store.setState((s) => ({ notices: s.notices.filter((n) => !codes.includes(n.code)) }));
+  for (const [name, found] of Object.entries(unopened)) {
+    if (found.state === 'failed' && codes.includes(found.error.code)) openAgain(studio, name);
+  }
 }
 
 function isSample({ origins }: RecipeFacts, name: string): boolean {

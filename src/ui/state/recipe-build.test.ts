@@ -3,7 +3,6 @@ import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import { sampleModels } from '../engine-fixture';
-import { sampleRecipe } from './models';
 import {
   buildRecipe,
   contributorId,
@@ -14,6 +13,7 @@ import {
   usesSeed,
 } from './recipe-build';
 import { type RecipeFacts, setContributorParameter, setEnabled, setMethod } from './recipe-facts';
+import { sampleRecipe } from './roles';
 
 const ties = methodById.get('ties')!;
 const dare = methodById.get('dare_ties')!;

@@ -1,5 +1,6 @@
 /** From the studio's facts to a `Recipe`, and the names a recipe gets. Pure. */
 
+import { cachedModelId } from '../../formats/hub-id';
 import { outputFolderName } from '../../formats/names';
 import {
   DEFAULT_SHARD_BYTES,
@@ -74,10 +75,16 @@ export function usesSeed(method: MergeMethod, settings: Settings): boolean {
   return drawsRandomly(method.compute.preset(resolved));
 }
 
-/** The short name of a model: the last part of its path, without a revision. */
+/** The short name of a model: the last part of its path, without a revision; of a copy in the Hub's cache, the Hub's. */
 export function shortName(ref: string): string {
+  const name = fullName(ref);
+  return name.split('/').filter(Boolean).at(-1) ?? name;
+}
+
+/** The full name of a model as it is shown: its path, or its name on the Hub. */
+export function fullName(ref: string): string {
   const { path } = parseModelRef(ref).model;
-  return path.split('/').filter(Boolean).at(-1) ?? path;
+  return cachedModelId(path) ?? path;
 }
 
 /** The recipe's title: `kitchen + harbour + workshop`. */

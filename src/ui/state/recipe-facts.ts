@@ -7,8 +7,8 @@ import type { MergeMethod, ParameterSpec } from '../../merge/method';
 
 export type ModelOrigin =
   | { kind: 'sample' }
-  /** A folder of this computer: the bytes of its weight files, and `ModelFacts.headers`. */
-  | { kind: 'local'; bytes: number; headers: string }
+  /** A folder of this computer; once it was open, the bytes of its weight files and `ModelFacts.headers`. */
+  | { kind: 'local'; was?: { bytes: number; headers: string } }
   | { kind: 'hub' };
 
 /** By the name of the model in the recipe. */

@@ -1,5 +1,6 @@
 /** Opening a whole recipe in the studio: an example, or a text from elsewhere. */
 
+import { AmalgamError } from '../../errors';
 import { DEFAULT_SHARD_BYTES, type ParameterSetting, parseModelRef, type Recipe } from '../../formats/recipe';
 import { recipeModels } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
@@ -14,13 +15,29 @@ import {
   setBase,
   setContributorParameter,
 } from './recipe-facts';
-import { editRecipe, type Studio, setView } from './studio';
+import { editRecipe, notify, type Studio, setView } from './studio';
 
 /** Puts a recipe in the place of the one that is there: into the form where it fits, else as it is written. */
 export function openRecipe(studio: Studio, recipe: Recipe): void {
   const { models } = studio.store.getState();
   editRecipe(studio, () => recipeFacts(recipe, models));
   setView(studio, { recipes: null });
+}
+
+/** Opens a recipe's YAML file in the place of the recipe that is there. @throws AmalgamError `RecipeInvalid` */
+export async function openRecipeFile(studio: Studio, file: File): Promise<void> {
+  const { parseRecipe } = await import('../../formats/recipe-yaml');
+  const { recipe, problems } = parseRecipe(await file.text());
+  if (!recipe) {
+    const [first] = problems;
+    throw new AmalgamError(
+      'RecipeInvalid',
+      `${file.name} is not a recipe: ${first ? `line ${first.line}: ${first.message}` : 'it is empty'}`,
+      first?.hint ?? 'Choose a recipe in mergekit’s YAML.',
+    );
+  }
+  openRecipe(studio, recipe);
+  notify(studio, 'note', `Opened the recipe ${file.name}.`, 'Undo brings the recipe before it back.');
 }
 
 /**

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { methodById, methods } from '../../merge/methods/index';
 import { sampleModels } from '../engine-fixture';
-import { sampleRecipe } from './models';
 import { emptyRecipe, setContributorParameter, setEnabled, setMethod } from './recipe-facts';
 import { recipeProblems, settingProblem } from './recipe-validation';
+import { sampleRecipe } from './roles';
 
 const ties = methodById.get('ties')!;
 const passthrough = methodById.get('passthrough')!;

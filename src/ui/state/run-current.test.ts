@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
 import { methods } from '../../merge/methods/index';
 import { sampleModels } from '../engine-fixture';
-import { sampleRecipe } from './models';
 import { buildRecipe } from './recipe-build';
 import { setContributorParameter } from './recipe-facts';
+import { sampleRecipe } from './roles';
 import { isRecipeOf } from './run-current';
 
 test('a resumed merge, whose recipe comes from its journal, is the recipe of the form, whatever the method', () => {

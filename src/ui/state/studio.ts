@@ -98,17 +98,23 @@ export function toggleSelected(studio: Studio, name: string): void {
 }
 
 /** Says something that has no place of its own on the page, until the person dismisses it. */
-export function notify(studio: Studio, tone: 'error' | 'note', message: string, hint: string): void {
+export function notify(
+  studio: Studio,
+  tone: 'error' | 'note',
+  message: string,
+  hint: string,
+  code = message,
+): void {
   studio.store.setState((s) => {
     const id = Math.max(0, ...s.notices.map((n) => n.id)) + 1;
-    const others = s.notices.filter((n) => n.message !== message);
-    return { notices: [...others, { id, tone, message, hint }].slice(-3) };
+    const others = s.notices.filter((n) => n.message !== message && n.code !== code);
+    return { notices: [...others, { id, code, tone, message, hint }].slice(-3) };
   });
 }
 
 export function notifyError(studio: Studio, thrown: unknown): void {
   const facts = errorFacts(thrown);
-  if (facts.code !== 'Cancelled') notify(studio, 'error', facts.message, facts.hint);
+  if (facts.code !== 'Cancelled') notify(studio, 'error', facts.message, facts.hint, facts.code);
 }
 
 export function dismissNotice(studio: Studio, id: number): void {

@@ -1,0 +1,95 @@
+/** Who is the base and who contributes, found out from the models themselves. Pure. */
+import { isRepoId } from '../../formats/hub-id';
+import type { ModelFacts } from '../../reports/models';
+import { isBaseOf } from './lineage';
+import { shortName } from './recipe-build';
+import {
+  addContributor,
+  emptyRecipe,
+  type RecipeFacts,
+  setBase,
+  setContributorParameter,
+} from './recipe-facts';
+
+/** TIES with density 0.2 of the sample's base and everything made from it. */
+export function sampleRecipe(sample: readonly ModelFacts[]): RecipeFacts {
+  const base = sample.find((m) => m.kind === 'checkpoint' && /(^|\/)base$/.test(m.ref));
+  return sample
+    .filter((m) => m !== base)
+    .reduce(
+      (recipe, { ref }) => setContributorParameter(addContributor(recipe, ref), ref, 'density', 0.2),
+      base ? setBase(emptyRecipe, base.ref) : emptyRecipe,
+    );
+}
+
+/** Whether the recipe is the sample as it was opened, or empty: what is added then takes its place. */
+export function isUntouched(recipe: RecipeFacts, models: readonly ModelFacts[]): boolean {
+  if (recipe.base === null && recipe.contributors.length === 0) return true;
+  const plain = (facts: RecipeFacts) => JSON.stringify({ ...facts, origins: {} });
+  const sample = models.filter((m) => m.origin === 'sample');
+  return sample.length > 0 && plain(recipe) === plain(sampleRecipe(sample));
+}
+
+/** The recipe that a model is added to: an untouched sample goes, unless it is the sample's own model that is added. */
+export function recipeToAddTo(
+  recipe: RecipeFacts,
+  added: readonly ModelFacts[],
+  models: readonly ModelFacts[],
+): RecipeFacts {
+  return added.some((m) => m.origin !== 'sample') && isUntouched(recipe, models) ? emptyRecipe : recipe;
+}
+
+/**
+ * The recipe with a set of opened models in it. Where it has no base, that is the model which the set's adapters name, or
+ * the checkpoint of the set that the others seem to be made from; all others contribute. A base that is named and was
+ * not opened is in the recipe by that name, for its card to offer.
+ */
+export function withModels(
+  recipe: RecipeFacts,
+  added: readonly ModelFacts[],
+  models: readonly ModelFacts[],
+): RecipeFacts {
+  const base = recipe.base === null ? baseOf(added, models) : waitedFor(recipe.base, added, models);
+  const based = base === null ? recipe : setBase(recipe, base);
+  const named = base !== null && !models.some((m) => m.ref === base);
+  // a path on another computer: no hub has it
+  const isPath = named && namedBases(added).some((name) => name !== base);
+  const origins = isPath ? { ...based.origins, [base]: { kind: 'local' as const } } : based.origins;
+  return added
+    .filter((m) => m.ref !== based.base)
+    .reduce((facts, m) => addContributor(facts, m.ref), { ...based, origins });
+}
+
+/** The added checkpoint that a base which is named and not open means. */
+function waitedFor(base: string, added: readonly ModelFacts[], models: readonly ModelFacts[]): string | null {
+  if (models.some((m) => m.ref === base)) return null;
+  return added.find((m) => m.kind === 'checkpoint' && isBaseOf(base, m))?.ref ?? null;
+}
+
+function baseOf(added: readonly ModelFacts[], models: readonly ModelFacts[]): string | null {
+  const named = namedBases(added);
+  const checkpoints = added.filter((m) => m.kind === 'checkpoint');
+  const others = models.filter((m) => m.kind === 'checkpoint' && m.origin !== 'sample');
+  const meant = [...checkpoints, ...others].find((m) => named.some((name) => isBaseOf(name, m)));
+  if (meant) return meant.ref;
+  const likely = likeliestBase(checkpoints);
+  if (likely) return likely.ref;
+  const [name] = named;
+  if (name === undefined) return null;
+  return isRepoId(name) ? name : shortName(name.replaceAll('\\', '/'));
+}
+
+/** What the adapters call their base, the most frequent first. */
+function namedBases(added: readonly ModelFacts[]): string[] {
+  const names = added.flatMap((m) => m.adapter?.baseModel ?? []);
+  const times = (name: string) => names.filter((other) => other === name).length;
+  return [...new Set(names)].sort((a, b) => times(b) - times(a));
+}
+
+/** The checkpoint called base, else the one whose name all others begin with, else the first. */
+function likeliestBase(checkpoints: readonly ModelFacts[]): ModelFacts | undefined {
+  const names = checkpoints.map((m) => shortName(m.ref).toLowerCase());
+  const called = checkpoints.find((_, i) => /(^|[-_. ])base($|[-_. ])/.test(names[i]!));
+  const stem = checkpoints.find((_, i) => names.every((name) => name.startsWith(names[i]!)));
+  return called ?? stem ?? checkpoints[0];
+}
