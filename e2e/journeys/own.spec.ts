@@ -104,6 +104,7 @@ test('own base and two adapters: folders found their roles, merged and saved in 
   // another begins empty, and stays so after a reload
   await page.getByRole('button', { name: 'New merge' }).click();
   await expect(page.getByText('Add models to begin.').first()).toBeVisible();
+  await expect.poll(() => localNames(page)).toEqual([]);
   await page.reload();
   await expect(page.getByRole('button', { name: 'Try the sample' })).toBeVisible();
 });

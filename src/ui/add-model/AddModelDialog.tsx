@@ -68,7 +68,7 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
           <LocalSource target={target} onDone={close} />
         </Tabs.Content>
         <Tabs.Content className="dialog-body" value="hub">
-          <HubSource target={target} onDone={close} />
+          <HubSource key={target} target={target} onDone={close} />
         </Tabs.Content>
       </Tabs.Root>
     </DialogFrame>

@@ -33,13 +33,23 @@ export function inputFiles(list: FileList): LocalFile[] {
 
 /** Folders and files dropped on the page. Must be called within the drop event: the list empties afterwards. */
 export async function droppedFiles(transfer: DataTransfer): Promise<PickedFiles> {
-  const items = [...transfer.items].filter((item) => item.kind === 'file');
-  const entries = items.map((item) => item.webkitGetAsEntry()).filter((e) => e !== null);
-  const handles = items.map((item) => (item as HandleItem).getAsFileSystemHandle?.().catch(() => null));
+  const dropped = [...transfer.items]
+    .filter((item) => item.kind === 'file')
+    .map((item) => {
+      const entry = item.webkitGetAsEntry();
+      const handle = entry?.isDirectory ? (item as HandleItem).getAsFileSystemHandle?.() : undefined;
+      return { entry, file: item.getAsFile(), handle };
+    });
   const files: LocalFile[] = [];
-  for (const entry of entries) await walkEntry(entry, entry.name, 0, files);
-  const picked = (await Promise.all(handles)).filter((handle) => handle?.kind === 'directory');
-  return { files, handles: picked.map((handle) => ({ path: handle!.name, handle: handle! })) };
+  const handles: PickedHandle[] = [];
+  for (const { entry, file, handle } of dropped) {
+    if (entry) await walkEntry(entry, entry.name, 0, files);
+    else if (file) files.push({ path: file.name, file });
+    // without its handle a folder is opened all the same, and chosen again after a reload
+    const kept = await handle?.catch(() => null);
+    if (kept) handles.push({ path: kept.name, handle: kept });
+  }
+  return { files, handles };
 }
 
 /** Not in TypeScript's library yet: https://wicg.github.io/file-system-access/#drag-and-drop */

@@ -7,30 +7,22 @@ import { emptyRecipe } from './recipe-facts';
 import { openRecipe } from './recipe-open';
 import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
 
-/** Pause after an edit before it is kept, in milliseconds. */
-const PAUSE_MS = 400;
-
-/** Keeps the recipe as it is edited; returns a function that stops. */
+/** Keeps the recipe as it is edited, one write at a time; returns a function that stops. */
 export function watchDraft(studio: Studio): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const keep = () => {
-    clearTimeout(timer);
-    timer = undefined;
-    // a browser that keeps nothing: the recipe lives as long as the tab
-    keepDraft({ recipe: studio.store.getState().recipe, at: Date.now() }).catch(() => {});
+  let writing = false;
+  let kept = studio.store.getState().recipe;
+  const keep = async () => {
+    writing = true;
+    while (kept !== studio.store.getState().recipe) {
+      kept = studio.store.getState().recipe;
+      // a browser that keeps nothing: the recipe lives as long as the tab
+      await keepDraft({ recipe: kept, at: Date.now() }).catch(() => {});
+    }
+    writing = false;
   };
-  const onLeave = () => timer !== undefined && keep();
-  const unsubscribe = studio.store.subscribe((now, before) => {
-    if (now.recipe === before.recipe) return;
-    clearTimeout(timer);
-    timer = setTimeout(keep, PAUSE_MS);
+  return studio.store.subscribe(({ recipe }) => {
+    if (recipe !== kept && !writing) void keep();
   });
-  addEventListener('pagehide', onLeave);
-  return () => {
-    removeEventListener('pagehide', onLeave);
-    clearTimeout(timer);
-    unsubscribe();
-  };
 }
 
 /**
