@@ -1,17 +1,18 @@
 import { Button } from '../parts/Button';
 import { Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
+import { NewMerge } from '../recipe/NewMerge';
 import type { Theme } from '../state/facts';
 import { copyShareLink } from '../state/keeping';
 import { methodTitle, recipeTitle } from '../state/recipe-build';
-import { emptyRecipe } from '../state/recipe-facts';
 import { redo, undo } from '../state/recipe-history';
-import { editRecipe, methodOf, setView } from '../state/studio';
+import { methodOf, setView } from '../state/studio';
 import { useFacts, useNarrow, useStudio } from '../studio-context';
 import { EngineBadge } from './EngineBadge';
 import { StorageBadge } from './StorageBadge';
 
 /** Name of the app and of the recipe, the engine, the theme. */
 export function TopBar() {
+  const narrow = useNarrow();
   const title = useFacts((s) => recipeTitle(s.recipe));
   const method = useFacts((s) => methodTitle(s.recipe, methodOf(s.recipe)));
   return (
@@ -24,7 +25,7 @@ export function TopBar() {
         <strong>{title}</strong>
         <span className="quiet"> · {method}</span>
       </p>
-      <NewMerge />
+      {narrow ? null : <NewMerge />}
       <HistoryButtons />
       <span className="spacer" />
       <EngineBadge />
@@ -32,21 +33,6 @@ export function TopBar() {
       <ShareButton />
       <ThemeButton />
     </header>
-  );
-}
-
-/** Begins with an empty recipe; undo brings the one before back. */
-function NewMerge() {
-  const studio = useStudio();
-  const empty = useFacts((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
-  return (
-    <Button
-      tip="Clears the recipe; undo brings it back"
-      why={empty ? 'The recipe is empty already.' : null}
-      onClick={() => editRecipe(studio, () => emptyRecipe)}
-    >
-      New merge
-    </Button>
   );
 }
 
