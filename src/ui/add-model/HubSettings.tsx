@@ -5,7 +5,7 @@ import { Button } from '../parts/Button';
 import { retryRefused } from '../state/opening';
 import { notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
-import { CLIENT_ID, neverMind, signIn } from './signing-in';
+import { hubClientId, neverMind, signIn } from './signing-in';
 
 /**
  * Which hub, and the token for private and gated models, by signing in or pasted. It is with the worker and kept nowhere
@@ -35,6 +35,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
     if (token.trim() !== '') void apply({ token: token.trim() });
   };
   const address = validUrl(url);
+  const clientId = hubClientId();
   return (
     <details className="hub-settings">
       <summary>
@@ -48,8 +49,8 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
         </span>
         {hub.url === DEFAULT_HUB_URL ? null : <span className="small quiet"> · {hub.url}</span>}
       </summary>
-      {CLIENT_ID ? (
-        <SignIn clientId={CLIENT_ID} toPush={toPush} onSignOut={() => void apply({ token: null })} />
+      {clientId ? (
+        <SignIn clientId={clientId} toPush={toPush} onSignOut={() => void apply({ token: null })} />
       ) : null}
       <form className="hub-setting" onSubmit={onToken}>
         <label className="labelled">

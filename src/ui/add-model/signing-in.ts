@@ -9,8 +9,22 @@ import { SIGN_IN_CHANNEL, type SignInMessage } from '../sign-in-window';
 import { retryRefused } from '../state/opening';
 import { notifyError, type Studio } from '../state/studio';
 
-/** Whom this build of the studio is to the hub; without one there is only pasting a token. */
-export const CLIENT_ID: string | undefined = import.meta.env.VITE_HF_CLIENT_ID;
+declare global {
+  interface Window {
+    /** What a static Space of the Hub tells the page (huggingface.co/docs/hub/spaces-oauth). */
+    huggingface?: { variables?: { OAUTH_CLIENT_ID?: string } };
+  }
+}
+
+/**
+ * Whom this page is to the hub, as its host says, else its `<meta name="hub-client-id">`, else the build (docs/hosting.md);
+ * without one there is only pasting a token.
+ */
+export function hubClientId(): string | undefined {
+  const told = window.huggingface?.variables?.OAUTH_CLIENT_ID;
+  const written = document.querySelector<HTMLMetaElement>('meta[name="hub-client-id"]')?.content;
+  return told || written || import.meta.env.VITE_HF_CLIENT_ID;
+}
 
 /**
  * Opens the hub's page and waits until the person has agreed there. Call it from a click: browsers open windows for
