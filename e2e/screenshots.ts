@@ -43,7 +43,7 @@ try {
     const page = context.pages()[0] ?? (await context.newPage());
     await work(page, colorScheme);
     await page.getByRole('tab', { name: /^Layers/ }).click();
-    await page.getByRole('radio', { name: 'Kept energy' }).click();
+    await page.getByLabel('Add a run').selectOption('dare_linear');
     await page
       .getByRole('gridcell', { name: /layer 3, mlp\.down_proj/ })
       .first()

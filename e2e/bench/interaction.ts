@@ -3,7 +3,8 @@
  *
  *   npm run bench:interaction -- [--trace FILE.json] [--keep FOLDER] [--against FOLDER]
  *
- * - a step of the density slider over a view of 32 layers, 9 modules and 4 contributors, and what follows once it rests
+ * - a step of the density slider over a view of 32 layers, 4 contributors and 2 runs with their difference, and what follows
+ *   once it rests
  * - typing into the filter of the table
  * - the longest tasks while the sample is merged, by the engine in its worker
  *
@@ -30,7 +31,7 @@ const BETWEEN_MS = 100;
 const REST_MS = 1200;
 /** After the name of a row: of this build, of the other. */
 const OTHER = ['', ', the other'];
-const METRICS = ['Sparsity', 'Kept energy', 'Sign conflict', 'Change'];
+const METRICS = ['mergedSparsity', 'trimmed', 'keptEnergy', 'lostInVote', 'signConflict', 'outputChange'];
 
 const { values: options } = parseArgs({
   options: { trace: { type: 'string' }, keep: { type: 'string' }, against: { type: 'string' } },
@@ -96,10 +97,12 @@ async function measureSliders(opened: readonly Opened[]): Promise<void> {
       const { plan, profile } = window.studio.store.getState();
       return plan.status === 'ready' && plan.facts?.contributors.length === 4 && profile.status === 'ready';
     });
+    // two runs side by side, and their difference
+    await page.getByLabel('Add a run').selectOption('dare_ties');
   }
   for (const metric of METRICS) {
     for (const [i, { page, cdp }] of opened.entries()) {
-      await page.getByRole('radio', { name: metric, exact: true }).click();
+      await page.getByLabel('Metric').selectOption(metric);
       await page.getByRole('slider', { name: 'density of kitchen' }).focus();
       await steps(page, ['Home', ...Array(10).fill('ArrowRight')]); // compiled by then
       await page.waitForTimeout(REST_MS); // 0 keeps nothing and has no plan

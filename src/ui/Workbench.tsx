@@ -16,7 +16,7 @@ import { useFacts, useMedia, useNarrow, useRecipeAs, useStudio } from './studio-
 
 // The first paint needs none of them; they come right after it, so that no click ever waits.
 const parts = {
-  layers: () => import('./screens/LayersTab'),
+  layers: () => import('./layers/LayersTab'),
   inspector: () => import('./inspector/Inspector'),
   plan: () => import('./screens/PlanTab'),
   run: () => import('./screens/RunTab'),

@@ -30,12 +30,16 @@ test('the chart is honest before anything is measured, and predicts once the cha
   const offer = page.getByRole('button', { name: 'Measure the changes now' });
   await expect.element(offer).toBeVisible();
   await expect.element(page.getByText(/downloads 3.00\sGB/)).toBeVisible();
-  expect(cells()).toHaveLength(56 * 3);
+  expect(cells()).toHaveLength(42);
   expect(cells().every((c) => c.ariaLabel?.endsWith('not measured yet'))).toBe(true);
   await offer.click();
-  await expect.element(page.getByText(/move a slider and it redraws/)).toBeVisible();
   const down = () => cell('model.layers.3.mlp.down_proj.weight')?.ariaLabel?.replace(/\s/g, ' ');
-  expect(down()).toBe('layer 3, mlp.down_proj, 80.0 % trimmed');
+  // from samples, so with its error
+  await waitFor(() => expect(down()).toMatch(/^layer 3, mlp.down_proj, about \d+\.\d % at the base, within/));
+  await page.getByLabelText('Metric').selectOptions('trimmed');
+  await waitFor(() => expect(down()).toBe('layer 3, mlp.down_proj, 80.0 % trimmed'));
+  // of one color: said why
+  await expect.element(page.getByText(/The same everywhere by construction: TIES/)).toBeVisible();
   await page.getByLabelText('density of kitchen, number').fill('0.35');
   await userEvent.keyboard('{Enter}');
   await waitFor(() => expect(down()).toBe('layer 3, mlp.down_proj, 65.0 % trimmed'));
@@ -45,19 +49,18 @@ test('the chart is honest before anything is measured, and predicts once the cha
 test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {
   const { studio } = await open();
   await page.getByRole('tab', { name: 'Layers' }).click();
-  await waitFor(() => expect(document.querySelectorAll('.heatmap')).toHaveLength(3));
+  await waitFor(() => expect(document.querySelectorAll('.heatmap')).toHaveLength(1));
   const [grid] = document.querySelectorAll<HTMLElement>('.heatmap');
   const stops = grid?.querySelectorAll<HTMLElement>('[tabindex="0"]');
   expect(stops).toHaveLength(1);
   stops?.[0]?.focus();
-  await userEvent.keyboard('{ArrowDown}{ArrowDown}{ArrowRight}');
+  await userEvent.keyboard('{ArrowDown}{ArrowDown}');
   expect((document.activeElement as HTMLElement).dataset.name).toBe('model.layers.2.self_attn.q_proj.weight');
   expect(grid?.querySelectorAll('[tabindex="0"]')).toHaveLength(1);
   await userEvent.keyboard('{Enter}');
   expect(studio.store.getState().view.selected).toBe('model.layers.2.self_attn.q_proj.weight');
-  // Past the last layer come the tensors of no layer.
   await userEvent.keyboard('{Control>}{ArrowDown}{/Control}');
-  expect((document.activeElement as HTMLElement).dataset.name).toBe('model.norm.weight');
+  expect((document.activeElement as HTMLElement).dataset.name).toBe('model.layers.5.self_attn.q_proj.weight');
 });
 
 test('colours lie under their cells, and follow a slider before the words do', async () => {
@@ -91,38 +94,45 @@ test('colours lie under their cells, and follow a slider before the words do', a
         !inside(middle, at.bottom + 1)
       );
     });
-  const [down, last] = ['model.layers.3.mlp.down_proj.weight', 'model.norm.weight'];
+  const down = 'model.layers.3.mlp.down_proj.weight';
+  setView(studio, { metric: 'trimmed', scale: 'full' });
   await waitFor(() => expect(colour(down)).toBe('122,209,81,255')); // viridis at 0.8
   expect(edges()).toBe(true);
   await page.getByLabelText('density of kitchen, number').fill('0.5');
   await userEvent.keyboard('{Enter}');
   expect(colour(down)).toBe('33,145,140,255'); // at 0.5
-  await waitFor(() => expect(cell(down)?.ariaLabel).toMatch(/50.0\s% zero$/));
-  await page.getByRole('radio', { name: 'Sign conflict' }).click();
-  await waitFor(() => expect(cell(last)?.ariaLabel).toMatch(/sign conflict|fewer than two/));
+  await waitFor(() => expect(cell(down)?.ariaLabel).toMatch(/50.0\s% trimmed$/));
+  await page.getByLabelText('Metric').selectOptions('size');
+  await waitFor(() => expect(cell(down)?.ariaLabel).toMatch(/of the base’s norm$/));
   expect(edges()).toBe(true);
 });
 
-test('pinned charts stay, and the difference follows the slider', async () => {
+test('two settings are compared without a merge: on one scale, with their difference', async () => {
   const { studio } = await open();
   await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
-  await page.getByRole('button', { name: 'Pin as A' }).click();
-  const difference = page.getByRole('region', { name: 'Difference' });
-  await expect.element(difference).toBeVisible();
-  const named = (region: string) =>
-    document
-      .querySelector<HTMLElement>(
-        `[aria-label="${region}"] .heat-cell[data-name="model.layers.3.mlp.down_proj.weight"]`,
-      )
-      ?.ariaLabel?.replace(/\s/g, ' ');
-  expect(named('Difference')).toBe('layer 3, mlp.down_proj, no difference');
+  await page.getByLabelText('Metric').selectOptions('trimmed');
+  await page.getByLabelText('Add a run').selectOptions('the settings as they are');
+  await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
+  const said = () =>
+    [...document.querySelectorAll<HTMLElement>('[data-name="model.layers.3.mlp.down_proj.weight"]')].map(
+      (c) => c.ariaLabel?.replace(/\s/g, ' '),
+    );
+  expect(said()[2]).toBe('layer 3, mlp.down_proj, no difference');
   await page.getByLabelText('density of kitchen, number').fill('0.35');
   await userEvent.keyboard('{Enter}');
-  await waitFor(() => expect(named('B, now')).toBe('layer 3, mlp.down_proj, 65.0 % trimmed'));
-  expect(named('A, pinned')).toBe('layer 3, mlp.down_proj, 80.0 % trimmed');
-  await waitFor(() => expect(named('Difference')).toMatch(/15.0 % against A$/));
-  await page.getByRole('button', { name: 'Unpin A' }).click();
-  await expect.element(difference).not.toBeInTheDocument();
+  await waitFor(() => expect(said()[0]).toBe('layer 3, mlp.down_proj, 65.0 % trimmed'));
+  expect(said()[1]).toBe('layer 3, mlp.down_proj, 80.0 % trimmed');
+  await waitFor(() => expect(said()[2]).toBe('layer 3, mlp.down_proj, +15.0 pp against A'));
+  await expect.element(page.getByText(/^B less A: from/)).toBeVisible();
+  // a range of layers in numbers
+  await page.getByLabelText('First layer of the range').fill('2');
+  expect(studio.store.getState().view.layers).toEqual([2, 5]);
+  // hidden, and gone
+  await page.getByRole('button', { name: /^B TIES/ }).click();
+  await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(1));
+  await page.getByRole('button', { name: /^Remove TIES/ }).click();
+  expect(studio.store.getState().predictedRuns).toEqual([]);
+  expect(studio.store.getState().run).toBeNull();
 });
 
 test('a tensor is computed on both engines; what was found is of this tensor and this recipe', async () => {

@@ -4,7 +4,7 @@ import { page, userEvent } from 'vitest/browser';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import { buildRecipe } from './state/recipe-build';
-import { methodOf, type Studio } from './state/studio';
+import { methodOf, type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
@@ -26,6 +26,7 @@ async function open(options: FixtureOptions = {}): Promise<Studio> {
   running = { ...startStudio(fixtureEngine(options), element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   await waitFor(() => expect(running?.studio.store.getState().profile.status).toBe('ready'));
+  setView(running!.studio, { metric: 'trimmed' });
   return running.studio;
 }
 

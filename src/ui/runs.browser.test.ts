@@ -68,21 +68,23 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   const { report } = first.store.getState().run!;
   close();
   const studio = await open({}, { openSample: fixtureEngine().openSample });
-  await tab('Run').click();
-  await expect.element(page.getByRole('list', { name: 'Merges of before' })).toBeVisible();
-  await page.getByText('Hashes').click();
-  await expect.element(page.getByText(report!.recipeSha256)).toBeVisible();
-  await page.getByRole('button', { name: /^Pin as A: kitchen/ }).click();
-  await expect.element(page.getByRole('region', { name: 'A, pinned' })).toBeVisible();
-  await page.getByLabelText('density of kitchen, number').fill('0.6');
+  await tab('Layers').click();
+  // beside the recipe as it is, under its own name
+  await page.getByRole('button', { name: /^\+ TIES · density by model/ }).click();
+  await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
+  await page.getByRole('button', { name: /^Rename TIES/ }).click();
+  await page.getByRole('textbox', { name: /^Name of TIES/ }).fill('first try');
   await userEvent.keyboard('{Enter}');
-  await tab('Run').click();
-  await page.getByRole('button', { name: /^Open kitchen/ }).click();
+  await waitFor(() => expect(studio.store.getState().pastRuns[0]?.name).toBe('first try'));
+  await page.getByRole('button', { name: 'Open the recipe of first try' }).click();
   expect(studio.store.getState().recipe.contributors[0]?.parameters.density).toBe(0.35);
   expect(studio.store.getState().run?.report).toEqual(report);
   await expect.element(tab('Layers')).toHaveAttribute('aria-selected', 'true');
-  await tab('Run').click();
-  await page.getByRole('button', { name: /^Forget kitchen/ }).click();
+  // now it is the recipe as it is
+  await waitFor(() => expect(studio.store.getState().view.runs).toEqual(['now']));
+  await page.getByLabelText('density of kitchen, number').fill('0.6');
+  await userEvent.keyboard('{Enter}');
+  await page.getByRole('button', { name: 'Remove first try' }).click();
   await waitFor(() => expect(studio.store.getState().pastRuns).toEqual([]));
 });
 
@@ -92,8 +94,8 @@ test('files of an older merge that are gone are said to be gone', async () => {
   await waitFor(() => expect(first.store.getState().pastRuns).toHaveLength(1));
   close();
   await open();
-  await tab('Run').click();
-  await page.getByRole('button', { name: /^Open kitchen/ }).click();
+  await tab('Layers').click();
+  await page.getByRole('button', { name: /^Open the recipe of/ }).click();
   await tab('Output').click();
   await expect.element(page.getByText(/No longer kept in this browser/)).toBeVisible();
   const download = page.getByRole('button', { name: 'Download model.safetensors' });

@@ -10,6 +10,7 @@ import './styles/runbar.css';
 import './styles/workbench.css';
 import './styles/recipe.css';
 import './styles/charts.css';
+import './styles/layers.css';
 import './styles/screens.css';
 import './styles/run-output.css';
 import './styles/inspector.css';

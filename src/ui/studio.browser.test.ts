@@ -5,7 +5,7 @@ import type { InterruptedRun, RunElsewhere } from '../reports/merge';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { recipeLink } from './local/recipe-link';
 import { startStudio } from './start';
-import type { Studio, StudioEngine } from './state/studio';
+import { type Studio, type StudioEngine, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
@@ -42,6 +42,7 @@ const cell = (name: string) => document.querySelector<HTMLElement>(`.heat-cell[d
 
 test('a first-time visitor is one click from a merge, and sees it fill in', async () => {
   const { studio } = await open({ pace: 2 });
+  setView(studio, { metric: 'trimmed' });
   await merge().click();
   await expect.element(page.getByRole('tab', { name: 'Layers' })).toHaveAttribute('aria-selected', 'true');
   await expect.element(page.getByText(/Merged in/)).toBeVisible();
@@ -57,10 +58,11 @@ test('where it costs little the changes are measured unasked; another method is 
   const profile = vi.spyOn(fixtureEngine(), 'profile');
   const { studio } = await open({}, { profile });
   await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
-  await page.getByLabelText('Merge method').selectOptions('karcher');
+  await page.getByLabelText('Merge method').selectOptions('sce');
+  setView(studio, { metric: 'mergedSparsity' });
   await waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
   expect(cells().every((c) => c.ariaLabel?.endsWith('not measured yet'))).toBe(true);
-  await page.getByRole('radio', { name: 'Cosine' }).click();
+  await page.getByLabelText('Metric').selectOptions('cosine');
   await waitFor(() => expect(cells().some((c) => c.ariaLabel?.includes('cosine'))).toBe(true));
   expect(profile).toHaveBeenCalledTimes(1);
 });

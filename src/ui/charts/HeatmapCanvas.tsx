@@ -1,11 +1,12 @@
 import { memo, useLayoutEffect, useRef, useSyncExternalStore } from 'react';
 import { useMedia, useShownTheme } from '../studio-context';
-import { heatmapLayout } from './heatmap-layout';
+import { type Arrangement, heatmapLayout } from './heatmap-layout';
 import { type HeatmapInks, type HeatmapPicture, paintHeatmap } from './heatmap-paint';
 import type { Pixels } from './heatmap-pixels';
 
 interface HeatmapCanvasProps extends HeatmapPicture {
   columns: number;
+  arrangement: Arrangement;
 }
 
 /** The colours under the cells of a grid. What they mean is said by the cells. */
@@ -32,7 +33,7 @@ export const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasPro
       const canvas = element.current;
       const context = canvas?.getContext('2d');
       if (!canvas || !context || width.current === 0) return;
-      const layout = heatmapLayout(props.data, props.columns, width.current);
+      const layout = heatmapLayout(props.data, props.columns, width.current, props.arrangement);
       const [across, down] = [Math.round(layout.width * ratio), Math.round(layout.height * ratio)];
       if (canvas.width !== across || canvas.height !== down) {
         canvas.width = across;

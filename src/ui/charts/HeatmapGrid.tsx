@@ -26,7 +26,7 @@ import {
   sameStates,
 } from './heatmap-data';
 import { firstName, nameWithin, nextName } from './heatmap-keys';
-import { cellHeight, headHeight } from './heatmap-layout';
+import { ALONE, type Arrangement, cellHeight, headHeight } from './heatmap-layout';
 import type { ShownMetric } from './metrics';
 
 interface HeatmapGridProps {
@@ -36,13 +36,26 @@ interface HeatmapGridProps {
   metric: ShownMetric;
   scale: ColorScale;
   annotated: boolean;
+  arrangement?: Arrangement;
+  /** Names over neighbouring columns: attention, MLP. */
+  bands?: readonly Band[];
+  /** Height of the heads; by default that of the longest, upright. */
+  heads?: number;
+  /** What Enter or a click on a cell does; by default its tensor is selected. */
+  onOpen?(name: string): void;
+}
+
+export interface Band {
+  label: string;
+  columns: number;
 }
 
 /**
  * Layers down, modules across, the mean of each layer as a bar at the end of its row; tensors of no layer have rows of
  * their own below. One tab stop, arrow keys move, Enter opens the tensor.
  */
-export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }: HeatmapGridProps) {
+export function HeatmapGrid(props: HeatmapGridProps) {
+  const { labelledBy, grid, data, metric, scale, annotated, arrangement = ALONE, bands, onOpen } = props;
   const studio = useStudio();
   const root = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState<string | null>(null);
@@ -51,12 +64,13 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
   // one subscription a grid: a step of a slider changes the facts several times, and every row of every chart would look
   const selected = useFacts((s) => s.view.selected);
   const hovered = useFacts((s) => s.view.hovered);
+  const open = onOpen ?? ((name: string) => toggleSelected(studio, name));
   const onKeyDown = (event: KeyboardEvent) => {
     const name = cellName(event.target);
     if (name === null) return;
     if (event.key === 'Enter' || event.key === ' ') {
       event.preventDefault();
-      toggleSelected(studio, name);
+      open(name);
       return;
     }
     const next = nextName(data, name, event.key, event.ctrlKey || event.metaKey);
@@ -69,11 +83,11 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
     (event: PointerEvent) => setView(studio, { hovered: cellName(event.target) }),
     [studio],
   );
-  const height = cellHeight(data.rows.length);
+  const height = arrangement.cell ?? cellHeight(data.rows.length);
   const style = {
     '--columns': grid.modules.length,
     '--cell': `${height}px`,
-    '--heads': `${headHeight(grid)}px`,
+    '--heads': `${props.heads ?? headHeight(grid)}px`,
   };
   return (
     <div
@@ -83,6 +97,7 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
       aria-labelledby={labelledBy}
       aria-readonly="true"
       data-annotated={annotated || undefined}
+      data-block={arrangement.means ? undefined : arrangement.numbers ? 'numbered' : 'bare'}
       style={style as CSSProperties}
       onKeyDown={onKeyDown}
       onPointerOver={hover}
@@ -93,10 +108,11 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
         const name = cellName(event.target);
         if (name === null) return;
         setActive(name);
-        toggleSelected(studio, name);
+        open(name);
       }}
     >
-      <Heads grid={grid} />
+      {bands ? <Bands bands={bands} /> : null}
+      <Heads grid={grid} means={arrangement.means} />
       <div role="rowgroup" className="heat-body">
         <HeatmapCanvas
           columns={grid.modules.length}
@@ -104,8 +120,11 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
           metric={metric}
           scale={scale}
           annotated={annotated}
+          arrangement={arrangement}
         />
         <Rows
+          numbers={arrangement.numbers}
+          means={arrangement.means}
           {...spoken}
           metric={metric}
           focused={focused}
@@ -118,7 +137,25 @@ export function HeatmapGrid({ labelledBy, grid, data, metric, scale, annotated }
   );
 }
 
-const Heads = memo(function Heads({ grid }: { grid: LayerGrid }) {
+/** Over the heads; what they say is in the modules' names. */
+const Bands = memo(function Bands({ bands }: { bands: readonly Band[] }) {
+  let column = 2;
+  return (
+    <div className="heat-row heat-bands" aria-hidden="true">
+      {bands.map(({ label, columns }) => {
+        const from = column;
+        column += columns;
+        return (
+          <span key={label} className="heat-band truncate" style={{ gridColumn: `${from} / ${column}` }}>
+            {label}
+          </span>
+        );
+      })}
+    </div>
+  );
+});
+
+const Heads = memo(function Heads({ grid, means }: { grid: LayerGrid; means: boolean }) {
   return (
     <div role="row" className="heat-row heat-heads">
       <span role="columnheader" className="visually-hidden">
@@ -135,9 +172,11 @@ const Heads = memo(function Heads({ grid }: { grid: LayerGrid }) {
           <span>{label}</span>
         </span>
       ))}
-      <span role="columnheader" className="heat-head heat-mean-head">
-        <span>mean</span>
-      </span>
+      {means ? (
+        <span role="columnheader" className="heat-head heat-mean-head">
+          <span>mean</span>
+        </span>
+      ) : null}
     </div>
   );
 });
@@ -152,9 +191,12 @@ interface RowsProps {
   hovered: string | null;
   /** Of a row, in pixels. */
   height: number;
+  numbers: boolean;
+  means: boolean;
 }
 
-const Rows = memo(function Rows({ rows, loose, metric, focused, selected, hovered, height }: RowsProps) {
+const Rows = memo(function Rows(props: RowsProps) {
+  const { rows, loose, metric, focused, selected, hovered, height, numbers, means } = props;
   return (
     <>
       {rows.map((row) => (
@@ -165,7 +207,8 @@ const Rows = memo(function Rows({ rows, loose, metric, focused, selected, hovere
           focused={nameWithin(row, focused)}
           selected={nameWithin(row, selected)}
           hovered={nameWithin(row, hovered)}
-          numbered={height >= LABEL_HEIGHT || row.layer % 5 === 0}
+          numbered={numbers && (height >= LABEL_HEIGHT || row.layer % 5 === 0)}
+          means={means}
         />
       ))}
       {loose.map((cell) => (
@@ -223,12 +266,13 @@ interface RowProps {
   hovered: string | null;
   /** Writes the layer's number. */
   numbered: boolean;
+  means: boolean;
 }
 
 /** Rows lower than this, in pixels, are too close for a number each. */
 const LABEL_HEIGHT = 11;
 
-const Row = memo(function Row({ row, metric, focused, selected, hovered, numbered }: RowProps) {
+const Row = memo(function Row({ row, metric, focused, selected, hovered, numbered, means }: RowProps) {
   const mean = row.mean === null ? null : metric.format(row.mean);
   return (
     <div role="row" className="heat-row">
@@ -249,12 +293,14 @@ const Row = memo(function Row({ row, metric, focused, selected, hovered, numbere
           <span key={i} role="gridcell" className="heat-hole" aria-label="none" />
         ),
       )}
-      <span
-        role="gridcell"
-        className="heat-mean"
-        aria-label={`layer ${row.layer}, mean ${mean ?? 'not measured yet'}`}
-        title={mean ?? undefined}
-      />
+      {means ? (
+        <span
+          role="gridcell"
+          className="heat-mean"
+          aria-label={`layer ${row.layer}, mean ${mean ?? 'not measured yet'}`}
+          title={mean ?? undefined}
+        />
+      ) : null}
     </div>
   );
 });

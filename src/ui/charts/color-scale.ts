@@ -60,6 +60,27 @@ export function domain(
   return { min: Math.max(min, metric.full.min), max: Math.min(max, metric.full.max ?? max) };
 }
 
+/**
+ * Where a scale begins and ends that leaves out the 2 % of values at either end; wide enough that values which hardly differ
+ * look alike. A diverging scale is symmetric about 0.
+ */
+export function percentileDomain(
+  metric: ShownMetric,
+  values: readonly number[],
+  least: number,
+): { min: number; max: number } {
+  const sorted = [...(metric.diverging ? values.map(Math.abs) : values)].sort((a, b) => a - b);
+  const at = (p: number) => sorted[Math.round(p * (sorted.length - 1))] ?? 0;
+  if (metric.diverging) {
+    const max = Math.max(at(0.98), least);
+    return { min: -max, max };
+  }
+  const [low, high] = [at(0.02), at(0.98)];
+  const margin = Math.max(0, (least - (high - low)) / 2);
+  const min = Math.max(metric.full.min, low - margin);
+  return { min, max: Math.max(min + least, high + margin) };
+}
+
 /** Round ends around [min, max]; a single value gets a tenth of itself to both sides. */
 function nice(min: number, max: number): [number, number] {
   const margin = max > min ? 0 : Math.abs(max) / 10 || 1;

@@ -58,8 +58,8 @@ test('what one side lacks has no difference', () => {
 
 test('differences are signed in words', () => {
   const metric = differenceMetric(sparsity);
-  expect(metric.format(0.125).replace(/\s/, ' ')).toBe('+12.5 %');
-  expect(metric.phrase(-0.125).replace(/\s/, ' ')).toMatch(/12.5 % against A$/);
+  expect(metric.format(0.125).replace(/\s/, ' ')).toBe('+12.5 pp');
+  expect(metric.phrase(-0.125).replace(/\s/, ' ')).toMatch(/12.5.pp against A$/);
   expect(metric.phrase(0)).toBe('no difference');
   expect(metric.diverging).toBe(true);
 });

@@ -1,6 +1,8 @@
 /** One heatmap less another: what a change of settings does, cell by cell. Pure. */
+
+import { NBSP } from '../format/quantity';
 import type { Cell, Heatmap } from './heatmap-data';
-import { type Metric, mean } from './metrics';
+import { type Metric, mean, realTick } from './metrics';
 
 /** `b` − `a`, laid out as `b`; a cell that lacks a value on either side has none. */
 export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
@@ -31,14 +33,18 @@ export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
 export function differenceMetric(metric: Metric): Metric {
   const signed = (text: (value: number) => string) => (value: number) =>
     value > 0 ? `+${text(value)}` : text(value);
+  const points = (value: number) => `${(value * 100).toFixed(1).replace('-', '\u2212')}${NBSP}pp`;
+  const format = metric.isShare ? points : metric.format;
+  const { short = metric.format } = metric;
   return {
     ...metric,
     meaning: 'B less A.',
     full: { min: -1, max: 1 },
     diverging: true,
-    format: signed(metric.format),
-    tick: signed(metric.tick),
-    phrase: (value) => (value === 0 ? 'no difference' : `${signed(metric.format)(value)} against A`),
+    format: signed(format),
+    tick: signed(metric.isShare ? (value) => `${realTick(value * 100)}${NBSP}pp` : metric.tick),
+    short: signed((value) => short(value).replace('-', '\u2212')),
+    phrase: (value) => (value === 0 ? 'no difference' : `${signed(format)(value)} against A`),
   };
 }
 

@@ -16,6 +16,8 @@ export interface GridTensor {
   layer: number | null;
   module: string;
   copied: boolean;
+  /** The tensors that a cell stands for: the experts of one projection. */
+  members?: readonly GridTensor[];
 }
 
 export interface LayerGrid<T extends GridTensor = GridTensor> {
@@ -83,6 +85,8 @@ export interface Cell {
   module: string;
   state: 'pending' | 'copied' | 'unchanged' | 'measured';
   measured: Measured | null;
+  /** The least and the largest value of what a cell stands for, and how many there are. */
+  range?: { least: number; most: number; count: number };
 }
 
 export interface CellRow {
@@ -110,7 +114,19 @@ export function heatmap(
   subject: Subject,
   before?: Heatmap,
 ): Heatmap {
+  const folded = (tensor: GridTensor, members: readonly GridTensor[], old: Cell | null | undefined): Cell => {
+    const cells = members.map((member) => cell(member, undefined));
+    const values = cells.flatMap((c) => c.measured ?? []);
+    const state = values.length > 0 ? 'measured' : (cells[0]?.state ?? 'pending');
+    const measured = meanMeasured(values);
+    if (old?.name === tensor.name && old.state === state && old.measured?.value === measured?.value)
+      return old;
+    const all = values.map((v) => v.value);
+    const range = { least: Math.min(...all), most: Math.max(...all), count: members.length };
+    return { name: tensor.name, layer: tensor.layer, module: tensor.module, state, measured, range };
+  };
   const cell = (tensor: GridTensor, old: Cell | null | undefined): Cell => {
+    if (tensor.members) return folded(tensor, tensor.members, old);
     const { name, layer, module } = tensor;
     const report = reports.get(name);
     const awaited = !report || awaitsMerge(metric, report);
@@ -122,7 +138,11 @@ export function heatmap(
         : awaited
           ? 'pending'
           : 'unchanged';
-    const same = old?.name === name && old.state === state && old.measured?.value === measured?.value;
+    const same =
+      old?.name === name &&
+      old.state === state &&
+      old.measured?.value === measured?.value &&
+      old.measured?.error === measured?.error;
     return same ? old : { name, layer, module, state, measured };
   };
   const rows = grid.layers.map(({ layer, tensors }, i): CellRow => {
@@ -136,6 +156,15 @@ export function heatmap(
   if (before && sameItems(before.loose, loose) && sameItems(before.rows, rows)) return before;
   const all = [...rows.flatMap((r) => r.cells), ...loose];
   return { rows, loose, mean: mean(all.map((c) => c?.measured)) };
+}
+
+/** The weighted mean of independent values, with its error. */
+export function meanMeasured(values: readonly Measured[]): Measured | null {
+  const value = mean(values);
+  if (value === null) return null;
+  const weight = values.reduce((sum, v) => sum + v.weight, 0);
+  const error = Math.sqrt(values.reduce((sum, v) => sum + (v.error * v.weight) ** 2, 0)) / weight;
+  return { value, weight, error };
 }
 
 /** Whether two lists hold the very same things. */
@@ -160,8 +189,15 @@ export function cellText(cell: Cell, metric: ShownMetric): string {
 /** The value part of a cell's words. */
 export function cellValueText(cell: Cell, metric: ShownMetric): string {
   switch (cell.state) {
-    case 'measured':
-      return metric.phrase(cell.measured?.value ?? Number.NaN);
+    case 'measured': {
+      const { value, error } = cell.measured ?? { value: Number.NaN, error: 0 };
+      const said =
+        error > 0 ? `about ${metric.phrase(value)}, within ${metric.format(error)}` : metric.phrase(value);
+      const { range } = cell;
+      return range
+        ? `${said}, mean of ${range.count} from ${metric.format(range.least)} to ${metric.format(range.most)}`
+        : said;
+    }
     case 'copied':
       return 'copied unchanged';
     case 'unchanged':

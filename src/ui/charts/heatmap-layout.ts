@@ -12,6 +12,19 @@ const MEAN_HEIGHT = 8;
 const LOOSE_HEIGHT = 16;
 const LOOSE_SPACE = 4;
 
+/** What a grid leaves out, and how tall its rows are: blocks of one canvas share numbers and means. */
+export interface Arrangement {
+  /** The numbers of the layers on the left. */
+  numbers: boolean;
+  /** The mean of each layer on the right. */
+  means: boolean;
+  /** Height of a row; by default as the number of rows asks for. */
+  cell?: number;
+}
+
+/** A chart of its own. */
+export const ALONE: Arrangement = { numbers: true, means: true };
+
 export interface HeatmapLayout {
   width: number;
   height: number;
@@ -30,13 +43,22 @@ export interface HeatmapLayout {
 }
 
 /** The layout of a chart so many pixels wide. */
-export function heatmapLayout(data: Heatmap, columns: number, available: number): HeatmapLayout {
+export function heatmapLayout(
+  data: Heatmap,
+  columns: number,
+  available: number,
+  arrangement: Arrangement = ALONE,
+): HeatmapLayout {
   const wide = available >= WIDE;
-  const meanTrack = wide ? 64 : 40;
-  const fixed = NUMBER_WIDTH + meanTrack + GAP * (columns + 1);
-  const cellWidth = Math.max(LEAST_CELL_WIDTH, (available - fixed) / Math.max(1, columns));
+  const meanTrack = !arrangement.means ? 0 : wide ? 64 : 40;
+  const numberTrack = arrangement.numbers ? NUMBER_WIDTH : 0;
+  const fixed = numberTrack + meanTrack + GAP * (columns + 1);
+  const cellWidth = Math.max(
+    arrangement.means ? LEAST_CELL_WIDTH : 3,
+    (available - fixed) / Math.max(1, columns),
+  );
   const width = fixed + cellWidth * columns;
-  const cell = cellHeight(data.rows.length);
+  const cell = arrangement.cell ?? cellHeight(data.rows.length);
   const top = (row: number) => row * (cell + GAP);
   const rows = data.rows.length;
   const space = rows > 0 ? LOOSE_SPACE : 0;
@@ -49,9 +71,9 @@ export function heatmapLayout(data: Heatmap, columns: number, available: number)
     cellHeight: cell,
     looseHeight: Math.min(LOOSE_HEIGHT, cell),
     meanLeft: width - meanTrack + MEAN_INSET,
-    meanWidth: meanTrack - MEAN_INSET,
+    meanWidth: Math.max(0, meanTrack - MEAN_INSET),
     meanHeight: Math.min(MEAN_HEIGHT, cell),
-    left: (column) => NUMBER_WIDTH + GAP + column * (cellWidth + GAP),
+    left: (column) => numberTrack + GAP + column * (cellWidth + GAP),
     top,
     looseTop,
   };

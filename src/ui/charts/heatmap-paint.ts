@@ -53,7 +53,8 @@ export function paintHeatmap(
   // to set it is to ask for the page's styles, which a step has just changed
   if (pixels !== old || inks !== lastInks.get(context)) context.font = inks.font;
   lastInks.set(context, inks);
-  if (picture.annotated && layout.wide) paintValues(context, picture, layout);
+  paintHatches(context, picture, layout);
+  if (picture.annotated) paintValues(context, picture, layout);
   const { data, metric } = picture;
   context.textAlign = 'right';
   context.fillStyle = inks.text;
@@ -88,6 +89,7 @@ function paintBoxes(
   for (const [i, { cells: row, mean }] of data.rows.entries()) {
     const top = layout.top(i);
     cells(row, between(top, layout.cellHeight));
+    if (layout.meanWidth === 0) continue;
     const edges = between(top + (layout.cellHeight - layout.meanHeight) / 2, layout.meanHeight);
     fillRow(pixels, edges, [meanLeft, meanRight, track], rounded);
     const [from, to] = barEnds(mean, metric, scale).map((end) =>
@@ -105,20 +107,59 @@ function roundedAt(radius: number): Corner {
   return corners.of;
 }
 
-/** Writes the values into the cells: first those on dark colours, then the others. */
+/** A cell whose error is larger than this part of the scale is hatched: its colour may be another step's. */
+const STEP = 1 / 8;
+
+function paintHatches(
+  context: CanvasRenderingContext2D,
+  { data, scale }: HeatmapPicture,
+  layout: HeatmapLayout,
+): void {
+  const step = (scale.max - scale.min) * STEP;
+  const lines = new Path2D();
+  let some = false;
+  for (const [i, row] of data.rows.entries()) {
+    const top = layout.top(i);
+    for (const [j, at] of row.cells.entries()) {
+      if (!at?.measured || at.measured.error <= step) continue;
+      some = true;
+      const left = layout.left(j);
+      const [w, h] = [layout.cellWidth, layout.cellHeight];
+      for (let d = 3; d < w + h; d += 5) {
+        lines.moveTo(left + Math.max(0, d - h), top + Math.min(h, d));
+        lines.lineTo(left + Math.min(w, d), top + Math.max(0, d - w));
+      }
+    }
+  }
+  if (!some) return;
+  context.lineWidth = 1;
+  context.strokeStyle = HATCH;
+  context.stroke(lines);
+}
+
+const HATCH = 'rgba(255, 255, 255, 0.55)';
+/** About the width of a digit, in pixels, and the height a line of values needs. */
+const DIGIT = 6;
+const LINE = 11;
+
+/** Writes the values into cells where they fit: first those on dark colours, then the others. */
 function paintValues(
   context: CanvasRenderingContext2D,
   { data, metric, scale }: HeatmapPicture,
   layout: HeatmapLayout,
 ): void {
+  if (layout.cellHeight < LINE) return;
   context.textAlign = 'center';
+  const text = layout.wide ? metric.format : (metric.short ?? metric.format);
   for (const [dark, ink] of VALUE_INKS.entries()) {
     context.fillStyle = ink;
     for (const [i, row] of data.rows.entries()) {
       const y = layout.top(i) + layout.cellHeight / 2;
       for (const [j, at] of row.cells.entries()) {
         if (!at?.measured || wantsLightText(scale.color(at.measured.value)) === (dark === 1)) continue;
-        context.fillText(metric.format(at.measured.value), layout.left(j) + layout.cellWidth / 2, y);
+        const value = text(at.measured.value);
+        if (value.length * DIGIT > layout.cellWidth - 2) continue;
+        context.fillText(value, layout.left(j) + layout.cellWidth / 2, y);
       }
     }
   }

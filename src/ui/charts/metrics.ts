@@ -35,6 +35,8 @@ export interface ShownMetric {
   format(value: number): string;
   /** The same for the ends of a scale, which are round. */
   tick(value: number): string;
+  /** The number without its unit, as short as can be, for a cell. */
+  short?(value: number): string;
   /** The number as words for a cell: `80.1 % zero`. */
   phrase(value: number): string;
   /** What is said of a tensor that was reached and has no value. */
@@ -71,6 +73,7 @@ const SHARE = {
   isShare: true,
   format: formatPercent,
   tick: percentTick,
+  short: (share: number) => Math.round(share * 100).toString(),
 } as const;
 
 /** Sizes, from 0 up. */
@@ -80,6 +83,7 @@ const SIZE = {
   isShare: false,
   format: formatReal,
   tick: realTick,
+  short: (value: number) => Number(value.toPrecision(2)).toString(),
 } as const;
 
 export const metrics: readonly Metric[] = [
@@ -194,6 +198,7 @@ export const metrics: readonly Metric[] = [
     ofMerge: false,
     isShare: false,
     format: cosineText,
+    short: (v) => v.toFixed(1).replace('-', '\u2212').replace('0.', '.'),
     tick: realTick,
     phrase: (v) => `cosine ${cosineText(v)}`,
   },
@@ -346,4 +351,16 @@ export function realTick(value: number): string {
 /** The contributors that change the tensor. An adapter that leaves it alone is reported too, with a zero vector. */
 export function changing(report: TensorReport): ContributorReport[] {
   return report.contributors.filter((c) => c.norm > 0);
+}
+
+/** How far off a value may be, in the metric's unit. */
+export function errorText({ isShare }: Pick<Metric, 'isShare'>, error: number): string {
+  return isShare ? `${(error * 100).toFixed(1)}${NBSP}pp` : formatReal(error);
+}
+
+/** A value with its error, where it has one: `≈ 51.2 % ± 1.5 pp`. */
+export function valueText(metric: Metric, { value, error }: Measured): string {
+  return error > 0
+    ? `≈${NBSP}${metric.format(value)} ±${NBSP}${errorText(metric, error)}`
+    : metric.format(value);
 }

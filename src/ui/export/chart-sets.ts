@@ -1,12 +1,12 @@
-/** The charts of Layers as data, for files: what is shown, or the pinned state beside it and their difference. Pure. */
+/** The charts of Layers as data, for files: one run with all its subjects, or several runs and their difference. Pure. */
 
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensorFacts } from '../../reports/plan';
-import { type ColorScale, colorScale, domain } from '../charts/color-scale';
+import { type ColorScale, colorScale, domain, percentileDomain } from '../charts/color-scale';
 import { differenceMetric, differenceOf } from '../charts/difference';
 import { extremeValues, type Heatmap, heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
-import type { Metric } from '../charts/metrics';
-import { subjectKey, subjectsOf } from '../charts/subjects';
+import type { Metric, Subject } from '../charts/metrics';
+import { subjectsOf } from '../layers/subject';
 import type { Contributor } from '../state/run-facts';
 
 export interface ChartSet {
@@ -25,57 +25,39 @@ export interface Drawn {
   reports: ReadonlyMap<string, TensorReport>;
 }
 
-/** One set; with `pinned`, three: A, B on one scale, and B − A around 0. Colours are those of the light theme. */
-export function chartSets(
-  metric: Metric,
-  shown: Drawn,
-  pinned: Drawn | null,
-  extent: 'full' | 'fit',
-): ChartSet[] {
-  const now = charts(metric, shown);
-  const before = pinned ? charts(metric, pinned) : null;
-  const shared = [...(before?.charts ?? []), ...now.charts].map((chart) => chart.data);
-  const scale = scaleOf(metric, shared, extent);
-  if (!pinned || !before) return [{ ...now, title: shown.title, metric, scale }];
-  const old = new Map(before.charts.map((chart) => [chart.key, chart.data]));
-  const differences = now.charts.flatMap((chart) => {
-    const a = old.get(chart.key);
-    return a ? [{ ...chart, data: differenceOf(a, chart.data) }] : [];
-  });
-  const signed = differenceMetric(metric);
-  return [
-    { ...before, title: `A: ${pinned.title}`, metric, scale },
-    { ...now, title: `B: ${shown.title}`, metric, scale },
-    {
-      title: 'B − A',
-      metric: signed,
-      grid: now.grid,
-      charts: differences,
-      scale: scaleOf(
-        signed,
-        differences.map((chart) => chart.data),
-        'fit',
-      ),
-    },
-  ];
-}
-
-function charts(
-  metric: Metric,
-  { contributors, tensors, reports }: Drawn,
-): Pick<ChartSet, 'grid' | 'charts'> {
+/** One run: a chart for each of the metric's subjects. Colors are those of the light theme. */
+export function chartSet(metric: Metric, { title, contributors, tensors, reports }: Drawn): ChartSet {
   const grid = layerGrid(tensors);
-  return {
-    grid,
-    charts: subjectsOf(metric, contributors).map((subject) => ({
-      key: subjectKey(subject),
-      title: subject.contributors.map((c) => c.label).join(' × ') || 'Merged model',
-      data: heatmap(grid, reports, metric, subject.ids),
-    })),
-  };
+  const charts = subjectsOf(metric, contributors).map(({ ids, key, label }) => ({
+    key,
+    title: label,
+    data: heatmap(grid, reports, metric, ids),
+  }));
+  const { min, max } = domain(metric, extremeValues(charts.map((c) => c.data)), 'full');
+  return { title, metric, grid, charts, scale: colorScale(metric, min, max, 'light') };
 }
 
-function scaleOf(metric: Metric, maps: readonly Heatmap[], extent: 'full' | 'fit'): ColorScale {
-  const { min, max } = domain(metric, extremeValues(maps), extent);
-  return colorScale(metric, min, max, 'light');
+/** Several runs on one scale; of two also B − A around 0. */
+export function comparedSets(
+  metric: Metric,
+  subject: Subject,
+  grid: LayerGrid,
+  runs: readonly { title: string; reports: ReadonlyMap<string, TensorReport> }[],
+): ChartSet[] {
+  const charts = runs.map(({ title, reports }, i) => ({
+    key: String(i),
+    title,
+    data: heatmap(grid, reports, metric, subject),
+  }));
+  const values = (maps: readonly Heatmap[]) =>
+    maps.flatMap(({ rows }) => rows.flatMap((row) => row.cells.flatMap((c) => c?.measured?.value ?? [])));
+  const set = (of: Metric, title: string, shown: ChartSet['charts']): ChartSet => {
+    const { min, max } = percentileDomain(of, values(shown.map((c) => c.data)), of.isShare ? 0.02 : 1e-12);
+    return { title, metric: of, grid, charts: shown, scale: colorScale(of, min, max, 'light') };
+  };
+  const both = set(metric, charts.map((c) => c.title).join(' | '), charts);
+  const [a, b] = charts;
+  if (!a || !b || charts.length !== 2) return [both];
+  const difference = { key: 'difference', title: 'B − A', data: differenceOf(a.data, b.data) };
+  return [both, set(differenceMetric(metric), 'B − A', [difference])];
 }

@@ -3,7 +3,7 @@ import type { TensorReport } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
 import type { PlanTensorFacts } from '../../reports/plan';
 import { metricById } from '../charts/metrics';
-import { type ChartSet, chartSets, type Drawn } from './chart-sets';
+import { chartSet, comparedSets, type Drawn } from './chart-sets';
 import { escapeMarkup } from './escape';
 import { heatmapSvg } from './heatmap-svg';
 import { reportHtml } from './report-html';
@@ -74,13 +74,13 @@ function tagsOf(markup: string): Set<string> {
 }
 
 describe('charts as SVG', () => {
-  const [set] = chartSets(metricById('trimmed'), drawn, null, 'full');
-  const svg = heatmapSvg([set as ChartSet]);
+  const set = chartSet(metricById('trimmed'), drawn);
+  const svg = heatmapSvg([set]);
 
   test('every cell has its colour and its value in words', () => {
     expect(svg.replace(/\s/g, ' ')).toContain('layer 0, mlp.up_proj, 80.0 % trimmed');
-    expect(svg).toContain(set!.scale.color(0.8));
-    expect(svg).toContain(set!.scale.color(0.5));
+    expect(svg).toContain(set.scale.color(0.8));
+    expect(svg).toContain(set.scale.color(0.5));
     expect([...svg.matchAll(/<title>/g)]).toHaveLength(6);
   });
 
@@ -90,38 +90,38 @@ describe('charts as SVG', () => {
     expect(svg).toContain(escapeMarkup(HOSTILE));
   });
 
-  test('with a pinned state: A and B on one scale, and B − A around 0', () => {
-    const other = { ...drawn, reports: new Map([tensor(0, 'mlp.up_proj', 7)].map((r) => [r.name, r])) };
-    const sets = chartSets(metricById('trimmed'), drawn, other, 'fit');
-    expect(sets.map((s) => s.title.slice(0, 2))).toEqual(['A:', 'B:', 'B ']);
-    expect(sets[0]?.scale.min).toBe(sets[1]?.scale.min);
-    const cell = sets[2]?.charts[0]?.data.rows[0]?.cells[0];
-    expect(cell?.measured?.value).toBeCloseTo(0.8 - 0.3, 12);
-    expect(sets[2]?.scale.min).toBe(-(sets[2]?.scale.max ?? 0));
+  test('two runs on one scale, and B − A around 0', () => {
+    const other = new Map([tensor(0, 'mlp.up_proj', 7)].map((r) => [r.name, r]));
+    const runs = [
+      { title: 'A: one', reports: drawn.reports },
+      { title: HOSTILE, reports: other },
+    ];
+    const sets = comparedSets(metricById('trimmed'), [drawn.contributors[0]!.id], set.grid, runs);
+    expect(sets.map((s) => s.charts.length)).toEqual([2, 1]);
+    const cell = sets[1]?.charts[0]?.data.rows[0]?.cells[0];
+    expect(cell?.measured?.value).toBeCloseTo(0.3 - 0.8, 12);
+    expect(sets[1]?.scale.min).toBe(-(sets[1]?.scale.max ?? 0));
+    expect(tagsOf(heatmapSvg(sets))).toEqual(new Set(['svg', 'rect', 'g', 'text', 'title']));
   });
 });
 
 describe('numbers as CSV', () => {
-  test('one line a tensor, every line with the same fields, in full precision', () => {
-    const third = { ...tensor(0, 'q', 3), outputChange: 1 / 3 };
-    const lines = tensorCsv([third, { ...tensor(1, 'q', 3), copied: true }], ['a']).split('\r\n');
-    expect(lines).toHaveLength(4);
-    expect(lines[0]).toBe(
-      'tensor,layer,module,shape,dtype,elements,copied,base_norm,output_change,sign_conflict,non_finite,kept a,sparsity a,threshold a,norm a,kept_norm a,kept_energy a',
-    );
+  const linesOf = (report: TensorReport) =>
+    tensorCsv([{ name: 'TIES, 0.2', contributors: drawn.contributors, reports: [report] }]).split('\r\n');
+
+  test('a line for each run, tensor, metric and subject, in full precision', () => {
+    const lines = linesOf({ ...tensor(0, 'q', 3), outputChange: 1 / 3 });
+    expect(lines[0]).toBe('run,tensor,layer,module,elements,metric,subject,value,error,kind');
     expect(lines[1]).toBe(
-      'model.layers.0.q.weight,0,q,2x5,BF16,10,false,4,0.3333333333333333,0.5,0,3,0.7,0.25,2,1,0.25',
+      '"TIES, 0.2",model.layers.0.q.weight,0,q,10,outputChange,,0.3333333333333333,0,exact',
     );
-    expect(lines[2]).toBe('model.layers.1.q.weight,1,q,2x5,BF16,10,true,4,0.1,0.5,0,,,,,,');
+    expect(lines.filter((line) => line.includes(',trimmed,'))[0]).toMatch(/,0\.7,0,exact$/);
+    // what was copied has no numbers
+    expect(linesOf({ ...tensor(1, 'q', 3), copied: true })).toHaveLength(2);
   });
 
   test('quotes, commas and what a spreadsheet would run', () => {
-    const odd = { ...tensor(0, 'q', 3), name: '=1+"2",3' };
-    expect(tensorCsv([odd], [])).toContain(`"'=1+""2"",3",0`);
-  });
-
-  test('cosines of every pair', () => {
-    expect(tensorCsv([tensor(0, 'q', 3)], ['a', HOSTILE]).split('\r\n')[1]).toMatch(/,-0\.125$/);
+    expect(linesOf({ ...tensor(0, 'q', 3), name: '=1+"2",3' })[1]).toContain(`"'=1+""2"",3",0`);
   });
 });
 

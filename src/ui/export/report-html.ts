@@ -5,7 +5,7 @@ import type { MergeReport } from '../../reports/merge';
 import { metrics } from '../charts/metrics';
 import { stageShares } from '../charts/stage-shares';
 import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../format/quantity';
-import { chartSets, type Drawn } from './chart-sets';
+import { type ChartSet, chartSet, type Drawn } from './chart-sets';
 import { escapeMarkup } from './escape';
 import { heatmapSvg } from './heatmap-svg';
 
@@ -34,9 +34,9 @@ export function reportHtml(run: ReportedRun, at: string): string {
   const bytes = report.shards.reduce((sum, s) => sum + s.bytes, 0);
   const drawn: Drawn = { ...run, reports: new Map(report.tensors.map((t) => [t.name, t])) };
   const charts = metrics
-    .map((metric) => chartSets(metric, drawn, null, 'full'))
-    .filter((sets) => sets.some((set) => set.charts.some((chart) => chart.data.mean !== null)))
-    .map((sets) => `<div class="wide">${heatmapSvg(sets)}</div>`);
+    .map((metric) => chartSet(metric, drawn))
+    .filter((set) => set.charts.some((chart) => chart.data.mean !== null))
+    .map((set) => `<div class="wide">${heatmapSvg([set])}</div>`);
   const text = escapeMarkup;
   return `<!doctype html>
 <html lang="en">
@@ -69,6 +69,37 @@ ${charts.join('\n')}
 `;
 }
 
+/** Several runs side by side as one HTML file that needs nothing else. */
+export function comparisonHtml(
+  runs: readonly { title: string; recipe: MergeReport['recipe']; isExact: boolean }[],
+  drawn: readonly { label: string; sets: readonly ChartSet[] }[],
+): string {
+  const text = escapeMarkup;
+  const title = runs.map((run) => run.title).join(' | ');
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>${text(title)} · Amalgam</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<h1>${text(title)}</h1>
+${runs
+  .map(
+    (run) =>
+      `<h2>${text(run.title)}</h2><p>${run.isExact ? 'Merged: its numbers are exact.' : 'Predicted: counts come from samples.'}</p><pre>${text(formatRecipe(run.recipe))}</pre>`,
+  )
+  .join('\n')}
+<h2>Layers</h2>
+${drawn.map(({ label, sets }) => `<p>${text(label)}</p><div class="wide">${heatmapSvg(sets)}</div>`).join('\n')}
+</body>
+</html>
+`;
+}
+
 function hashes({ recipeSha256, inputs, shards }: MergeReport): string {
   const rows = [
     ['recipe', '', recipeSha256],
@@ -85,7 +116,7 @@ function tensors({ report, contributors }: ReportedRun): string {
   const head = [
     'tensor',
     'elements',
-    ...contributors.map((c) => `sparsity, ${c.label}`),
+    ...contributors.map((c) => `trimmed, ${c.label}`),
     'sign conflict',
     'change',
   ];

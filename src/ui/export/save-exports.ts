@@ -1,38 +1,73 @@
 /** What the export menus save: each choice from facts to a file. Loaded when one is chosen. */
 import { plainReport } from '../../merge/prediction/predicted-report';
-import { metricById } from '../charts/metrics';
+import { absenceOf } from '../charts/default-view';
+import { metrics } from '../charts/metrics';
+import type { LayersView } from '../layers/columns';
+import { reportsFor } from '../layers/runs';
+import { subjectsOf } from '../layers/subject';
 import { saveFile, saveText } from '../local/save-file';
-import type { StudioFacts } from '../state/facts';
 import { fileName } from '../state/saved-output';
-import { type ChartSet, chartSets, type Drawn } from './chart-sets';
+import { comparedSets } from './chart-sets';
 import { heatmapSvg } from './heatmap-svg';
-import { type ReportedRun, reportHtml } from './report-html';
+import { comparisonHtml, type ReportedRun, reportHtml } from './report-html';
 import { svgToPng } from './svg-png';
 import { tensorCsv } from './tensor-csv';
 
-export type ExportKind = 'svg' | 'png' | 'csv' | 'json' | 'html';
-
-/** What Layers shows now as one of the files; `json` gives the numbers shown, measured or predicted. */
+/** The shown runs as one of the files. */
 export async function exportLayers(
-  kind: Exclude<ExportKind, 'html'>,
-  shown: Drawn,
-  { view, pinned }: StudioFacts,
+  kind: 'svg' | 'png' | 'csv' | 'json' | 'html',
+  { columns, metric, subject, grid }: LayersView,
 ): Promise<void> {
-  const name = fileName(`${shown.title}-${view.metric}`);
-  const reports = shown.tensors.flatMap((t) => shown.reports.get(t.name) ?? []);
-  const ids = shown.contributors.map((c) => c.id);
-  if (kind === 'csv') return saveText(tensorCsv(reports, ids), `${fileName(shown.title)}-tensors.csv`);
+  const runs = columns.map(({ run, letter, reports }) => ({
+    name: columns.length > 1 ? `${letter}: ${run.name}` : run.name,
+    contributors: run.contributors,
+    reports: run.tensors.flatMap((t) => reports.get(t.name) ?? []),
+    run,
+  }));
+  const name = fileName(runs.map(({ run }) => run.name).join(' vs '));
+  if (kind === 'csv') return saveText(tensorCsv(runs), `${name}-tensors.csv`);
   if (kind === 'json') {
-    const plain = reports.map(plainReport);
+    const plain = runs.map(({ name: title, contributors, reports, run }) => ({
+      run: title,
+      recipe: run.recipe,
+      contributors: contributors.map((c) => c.id),
+      tensors: reports.map(plainReport),
+    }));
+    return saveText(JSON.stringify(plain, null, 2), `${name}-tensors.json`);
+  }
+  if (kind === 'html') {
+    const drawn = metrics
+      .filter((m) => absenceOf(m, columns[0]!.run.traits) === null)
+      .flatMap((m) =>
+        subjectsOf(m, columns[0]!.run.contributors).map(({ ids, label }) => ({
+          label,
+          sets: comparedSets(
+            m,
+            ids,
+            grid,
+            runs.map(({ name: title, run }) => ({ title, reports: reportsFor(run, m) })),
+          ),
+        })),
+      )
+      .filter(({ sets }) => sets[0]!.charts.some((c) => c.data.mean !== null));
     return saveText(
-      JSON.stringify({ title: shown.title, contributors: ids, tensors: plain }, null, 2),
-      `${fileName(shown.title)}-tensors.json`,
+      comparisonHtml(
+        runs.map(({ name: title, run }) => ({ title, recipe: run.recipe, isExact: run.state === 'exact' })),
+        drawn,
+      ),
+      `${name}.report.html`,
     );
   }
-  const before = pinned && { ...pinned, reports: new Map(pinned.reports.map((r) => [r.name, r])) };
-  const svg = heatmapSvg(setsOf(view.metric, view.scale, shown, before));
-  if (kind === 'svg') saveText(svg, `${name}.svg`);
-  else saveFile(await svgToPng(svg), `${name}.png`);
+  const svg = heatmapSvg(
+    comparedSets(
+      metric,
+      subject,
+      grid,
+      columns.map(({ run, letter, reports }) => ({ title: `${letter}: ${run.name}`, reports })),
+    ),
+  );
+  if (kind === 'svg') saveText(svg, `${name}-${metric.id}.svg`);
+  else saveFile(await svgToPng(svg), `${name}-${metric.id}.png`);
 }
 
 /** A run as one of the files. */
@@ -40,16 +75,7 @@ export function exportRun(kind: 'csv' | 'json' | 'html', run: ReportedRun, start
   const name = fileName(`${run.title}-${run.report.recipe.mergeMethod}`);
   if (kind === 'json') saveText(JSON.stringify(run.report, null, 2), `${name}.report.json`);
   else if (kind === 'csv') {
-    const ids = run.contributors.map((c) => c.id);
-    saveText(tensorCsv(run.report.tensors, ids), `${name}-tensors.csv`);
+    const { title, contributors, report } = run;
+    saveText(tensorCsv([{ name: title, contributors, reports: report.tensors }]), `${name}-tensors.csv`);
   } else saveText(reportHtml(run, new Date(startedAt).toLocaleString()), `${name}.report.html`);
-}
-
-function setsOf(
-  metric: StudioFacts['view']['metric'],
-  extent: StudioFacts['view']['scale'],
-  shown: Drawn,
-  before: Drawn | null,
-): ChartSet[] {
-  return chartSets(metricById(metric), shown, before, extent);
 }

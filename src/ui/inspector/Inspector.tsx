@@ -1,8 +1,8 @@
 import { lazy, type ReactNode, Suspense } from 'react';
+import { useNow } from '../layers/runs';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { REST_MS, useSettled } from '../parts/use-settled';
-import { useLayersSource } from '../screens/layers-source';
 import { setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { ModelOverview } from './ModelOverview';
@@ -21,7 +21,7 @@ export function Inspector() {
 /** The selected tensor's numbers in the merge, or those of the whole model while none is selected. */
 function MergeInspector() {
   const selected = useFacts((s) => s.view.selected);
-  const source = useLayersSource();
+  const source = useNow();
   // it looks at every tensor: once a slider rests
   const later = useSettled(source, source.state === 'predicted' ? REST_MS : 0);
   const tensor = source.tensors.find((t) => t.name === selected);

@@ -1,14 +1,14 @@
 import { memo } from 'react';
 import { formatCount, formatCounted, formatParameters, formatPercent, formatReal } from '../format/quantity';
+import type { LayersRun } from '../layers/runs';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { Shortlist } from '../parts/Shortlist';
 import { modelColour, Swatch } from '../parts/Swatch';
-import type { LayersSource } from '../screens/layers-source';
 import { contributorTotals, largest } from './model-overview';
 
 /** The model as a whole: what each contributor changes, and the tensors worth a look. */
-export const ModelOverview = memo(function ModelOverview({ source }: { source: LayersSource }) {
+export const ModelOverview = memo(function ModelOverview({ source }: { source: LayersRun }) {
   const elements = source.tensors.reduce((sum, t) => sum + t.elements, 0);
   const copied = source.tensors.filter((t) => t.copied).length;
   if (source.tensors.length === 0) {
@@ -33,7 +33,7 @@ export const ModelOverview = memo(function ModelOverview({ source }: { source: L
 });
 
 /** Before a merge: who changes how much, by count of tensors. */
-function Planned({ source }: { source: LayersSource }) {
+function Planned({ source }: { source: LayersRun }) {
   const total = source.tensors.length;
   return (
     <Section title="Who changes what">
@@ -66,7 +66,7 @@ function Planned({ source }: { source: LayersSource }) {
   );
 }
 
-function Merged({ source }: { source: LayersSource }) {
+function Merged({ source }: { source: LayersRun }) {
   const totals = contributorTotals(
     source.reports.values(),
     source.contributors.map((c) => c.id),
@@ -97,7 +97,7 @@ function Merged({ source }: { source: LayersSource }) {
                   />
                 </span>
                 <span className="small quiet share-more">
-                  {formatPercent(1 - t.kept / t.elements)} zero · norm {formatReal(t.norm)} ·{' '}
+                  {formatPercent(1 - t.kept / t.elements)} trimmed · norm {formatReal(t.norm)} ·{' '}
                   {formatCounted(t.tensors, 'tensor')}
                 </span>
               </li>
@@ -105,16 +105,20 @@ function Merged({ source }: { source: LayersSource }) {
           })}
         </ul>
       </Section>
-      <Shortlist
-        title="Changed most, part of the norm"
-        tensors={largest(source.reports.values(), (r) => r.outputChange, 5)}
-        value={(r) => formatReal(r.outputChange)}
-      />
-      <Shortlist
-        title="Most sign conflict"
-        tensors={largest(source.reports.values(), (r) => r.signConflict, 5)}
-        value={(r) => formatPercent(r.signConflict)}
-      />
+      {source.state === 'predicted' ? null : (
+        <>
+          <Shortlist
+            title="Changed most, part of the norm"
+            tensors={largest(source.reports.values(), (r) => r.outputChange, 5)}
+            value={(r) => formatReal(r.outputChange)}
+          />
+          <Shortlist
+            title="Most sign conflict"
+            tensors={largest(source.reports.values(), (r) => r.signConflict, 5)}
+            value={(r) => formatPercent(r.signConflict)}
+          />
+        </>
+      )}
     </>
   );
 }

@@ -9,7 +9,6 @@ import { isKept } from '../state/unfinished';
 import { useFacts } from '../studio-context';
 import { LambdaPlot } from './LambdaPlot';
 import { RunExport } from './RunExport';
-import { RunHistory } from './RunHistory';
 import { RunLog } from './RunLog';
 
 /** The run at work, or the last one: how far, how fast, where the time goes, what happened. */
@@ -23,7 +22,6 @@ export function RunTab() {
           <strong>No merge has run yet</strong>
           <span>Press Merge: progress, the time each stage takes and the log appear here.</span>
         </div>
-        <RunHistory />
       </div>
     );
   }
@@ -60,7 +58,6 @@ export function RunTab() {
         <RunLog entries={run.log} />
       </Section>
       {run.report ? <Inputs report={run.report} /> : null}
-      <RunHistory />
     </div>
   );
 }

@@ -24,7 +24,7 @@ import {
 import type { Job } from './job-facts';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
-import type { Contributor, KeptRun, PinnedLayers, RunFacts, TensorCheck, Verification } from './run-facts';
+import type { Contributor, KeptRun, PredictedRun, RunFacts, TensorCheck, Verification } from './run-facts';
 
 export interface StudioFacts {
   engine: EngineSlice;
@@ -38,8 +38,8 @@ export interface StudioFacts {
   history: HistorySlice;
   plan: PlanSlice;
   profile: DeltaStatisticsSlice;
-  /** What the Layers tab holds for comparison. */
-  pinned: PinnedLayers | null;
+  /** Runs that are only predicted, of whatever models. */
+  predictedRuns: readonly PredictedRun[];
   output: OutputSlice;
   /** The run at work, else the last one. */
   run: RunFacts | null;
@@ -132,8 +132,19 @@ export interface ViewSlice {
   recipes: 'examples' | 'saved' | null;
   /** How the recipe is shown; where there is no room for both, `both` is the text. */
   recipeAs: RecipeAs;
-  metric: MetricId;
-  scale: 'full' | 'fit';
+  /** The number that Layers shows; null: what tells most. */
+  metric: MetricId | null;
+  /** Whose: ids of contributors, apart by a space; null: the first. */
+  subject: string | null;
+  scale: 'percentile' | 'full';
+  /** Ids of the runs that Layers shows side by side, A first. */
+  runs: readonly string[];
+  /** The range of layers that is summed up; null: all. */
+  layers: readonly [number, number] | null;
+  /** The folded module whose experts are shown one by one. */
+  expanded: string | null;
+  /** Words that names of tensors have. */
+  filter: string;
   /** Name of the tensor in the inspector. */
   selected: string | null;
   /** Name of the tensor under the pointer or the focus. */
@@ -188,7 +199,7 @@ export const initialFacts: StudioFacts = {
   history: noHistory,
   plan: { status: 'empty', facts: null, contributors: [], error: null },
   profile: noDeltas,
-  pinned: null,
+  predictedRuns: [],
   output: { kind: 'downloads', folder: null, name: null },
   run: null,
   pastRuns: [],
@@ -211,8 +222,13 @@ export const initialFacts: StudioFacts = {
     adding: null,
     recipes: null,
     recipeAs: 'form',
-    metric: 'mergedSparsity',
-    scale: 'full',
+    metric: null,
+    subject: null,
+    scale: 'percentile',
+    runs: ['now'],
+    layers: null,
+    expanded: null,
+    filter: '',
     selected: null,
     hovered: null,
   },

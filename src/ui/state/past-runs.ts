@@ -1,4 +1,6 @@
 /** Runs of before: kept when they finish, brought back with their recipe and charts, compared, forgotten. */
+import type { MergeReport } from '../../reports/merge';
+import { hideRun, NOW } from '../layers/predicted-runs';
 import { deleteRun, keepRun, keptRuns } from '../local/run-shelf';
 import type { StudioFacts } from './facts';
 import { isAtWork, JOB_WORDS } from './job';
@@ -22,6 +24,7 @@ export function watchRuns(studio: Studio): () => void {
 export function reopenRun(studio: Studio, kept: KeptRun): void {
   const { id: _, ...run } = kept;
   openRecipe(studio, kept.recipe);
+  setView(studio, { runs: [NOW] });
   studio.store.setState((s) => ({
     run: {
       ...run,
@@ -37,24 +40,26 @@ export function reopenRun(studio: Studio, kept: KeptRun): void {
   showTab(studio, 'layers');
 }
 
-/** Holds a run in Layers as A, to see another setting or merge beside it. */
-export function pinRun(studio: Studio, kept: KeptRun): void {
-  const { title, methodTitle, contributors, planned, report } = kept;
-  studio.store.setState({
-    pinned: {
-      title: `${title} · ${methodTitle}, merged ${new Date(kept.startedAt).toLocaleString()}`,
-      contributors,
-      tensors: planned,
-      reports: report.tensors,
-    },
-  });
-  setView(studio, { tab: 'layers' });
+/** Gives a run a name. */
+export async function renameRun(studio: Studio, kept: KeptRun, name: string): Promise<void> {
+  try {
+    await keepRun({ ...kept, name });
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+  await load(studio);
+}
+
+/** What a finished run is kept under. */
+export function keptRunId(startedAt: number, report: Pick<MergeReport, 'recipeSha256'>): string {
+  return `${startedAt}-${report.recipeSha256.slice(0, 12)}`;
 }
 
 /** Forgets a run; files it wrote stay where they are. */
 export async function forgetRun(studio: Studio, kept: KeptRun): Promise<void> {
   try {
     await deleteRun(kept.id);
+    hideRun(studio, kept.id);
   } catch (thrown) {
     notifyError(studio, thrown);
   }
@@ -74,7 +79,7 @@ async function load(studio: Studio): Promise<void> {
 function keptRun(run: RunFacts, report: NonNullable<RunFacts['report']>): KeptRun {
   const { title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt } = run;
   return {
-    id: `${startedAt}-${report.recipeSha256.slice(0, 12)}`,
+    id: keptRunId(startedAt, report),
     title,
     methodTitle,
     // what was merged: where λ was searched for, the report has what was found

@@ -23,60 +23,72 @@ interface Facts {
 }
 
 const NOTHING: PredictedReports = new Map();
-const prepared = new WeakMap<DeltaStatistics, PreparedStatistics>();
-let last: { facts: Facts; reports: PredictedReports } | undefined;
+
+/** What predicts one run: its statistics made ready, and what it said last. */
+interface Predictor {
+  prepared: WeakMap<DeltaStatistics, PreparedStatistics>;
+  statistics?: { of: readonly unknown[]; list: readonly PreparedStatistics[] };
+  last?: { of: readonly unknown[]; reports: PredictedReports };
+}
+
+/** By run: a step of a slider looks at what it changed in its own run, and leaves the others alone. */
+const predictors = new Map<string, Predictor>();
+
+function predictorOf(run: string): Predictor {
+  const known = predictors.get(run) ?? { prepared: new WeakMap() };
+  predictors.set(run, known);
+  return known;
+}
 
 /**
- * The predicted report of every measured tensor that the plan would compute, by name; empty while the profile is of other
- * models. Several parts of the page ask for the same facts: the last answer is kept.
+ * The predicted report of every measured tensor that the plan would compute, by name; empty while the statistics are of
+ * other models. Several parts of the page ask for the same facts: the last answer of every run is kept.
  */
-export function predictedReports(facts: Facts): PredictedReports {
-  const known = last?.facts;
-  if (
-    last &&
-    known?.profile.tensors === facts.profile.tensors &&
-    known.profile.key === facts.profile.key &&
-    known.plan.facts?.tensors === facts.plan.facts?.tensors &&
-    known.plan.facts?.layers === facts.plan.facts?.layers &&
-    known.recipe === facts.recipe &&
-    known.models === facts.models
-  ) {
-    return last.reports;
-  }
-  const reports = compute(facts);
-  last = { facts, reports };
-  return reports;
-}
-
-function compute({ profile, plan, recipe, models }: Facts): PredictedReports {
-  const planned = plan.facts;
-  if (!planned || profile.tensors.length === 0 || profile.key !== deltaKey({ recipe, models })) {
-    return NOTHING;
-  }
-  const built = buildRecipe(recipe, models, methodOf(recipe));
-  if (built.slices || built.stages) return NOTHING; // other layers than those that were measured
+export function predictedReports({ profile, plan, recipe, models }: Facts, run = 'now'): PredictedReports {
+  const predictor = predictorOf(run);
+  const tensors = plan.facts?.tensors;
+  const quick = [profile.tensors, profile.key, tensors, recipe, models];
+  if (sameItems(predictor.last?.of.slice(0, 5), quick)) return predictor.last!.reports;
   const method = methodOf(recipe);
-  const settings = recipeSettings(built, method, planned.layers);
-  const reports = new Map<string, PredictedReport>();
-  for (const r of predict(changedStatistics(profile.tensors, planned.tensors), method, settings)) {
-    reports.set(r.name, r);
+  if (!tensors || profile.tensors.length === 0 || profile.key !== deltaKey({ recipe, models }))
+    return NOTHING;
+  const built = buildRecipe(recipe, models, method);
+  if (built.slices || built.stages) return NOTHING; // other layers than those that were measured
+  const text = JSON.stringify(built);
+  // another object with the same settings: a slider of another run moved
+  if (predictor.last?.of[5] === text && sameItems(predictor.last.of.slice(0, 3), quick.slice(0, 3))) {
+    predictor.last = { of: [...quick, text], reports: predictor.last.reports };
+    return predictor.last.reports;
   }
+  const settings = recipeSettings(built, method, plan.facts?.layers ?? 0);
+  const reports = new Map(
+    predict(changedStatistics(predictor, profile.tensors, tensors), method, settings).map((r) => [r.name, r]),
+  );
+  predictor.last = { of: [...quick, text], reports };
   return reports;
 }
 
-let changed: { of: readonly unknown[]; profiles: readonly PreparedStatistics[] } | undefined;
+function sameItems(a: readonly unknown[] | undefined, b: readonly unknown[]): boolean {
+  return a !== undefined && a.length === b.length && a.every((item, i) => item === b[i]);
+}
 
-/** The profiles of tensors that the plan would compute, made ready; worked out once for the same plan. */
+/** The statistics of tensors that the plan would compute, made ready; worked out once for the same plan. */
 function changedStatistics(
+  predictor: Predictor,
   tensors: DeltaStatisticsSlice['tensors'],
   planned: readonly PlanTensorFacts[],
 ): readonly PreparedStatistics[] {
-  if (changed?.of[0] !== tensors || changed.of[1] !== planned) {
-    const merged = new Set(planned.filter((t) => !t.copied).map((t) => t.name));
-    const profiles = tensors.filter((t) => merged.has(t.name)).map(ready);
-    changed = { of: [tensors, planned], profiles };
+  if (!sameItems(predictor.statistics?.of, [tensors, planned])) {
+    const merged = new Map(planned.filter((t) => !t.copied).map((t) => [t.name, t]));
+    const list = tensors.flatMap((t) => {
+      const plan = merged.get(t.name);
+      if (!plan) return [];
+      // the output's dtype decides which small changes are rounded away
+      return ready(predictor, plan.dtype === t.dtype ? t : { ...t, dtype: plan.dtype });
+    });
+    predictor.statistics = { of: [tensors, planned], list };
   }
-  return changed.profiles;
+  return predictor.statistics!.list;
 }
 
 /** The sampled masks of a tensor's contributors, by id; those that are not known are left out. */
@@ -90,16 +102,16 @@ export function predictedMasks(
   const masks = new Map<string, Uint8Array>();
   if (!settings) return masks;
   for (const [i, { id }] of profile.contributors.entries()) {
-    const mask = predictMask(ready(profile), method, settings, i);
+    const mask = predictMask(ready(predictorOf('now'), profile), method, settings, i);
     if (mask) masks.set(id, mask);
   }
   return masks;
 }
 
-function ready(profile: DeltaStatistics): PreparedStatistics {
-  const known = prepared.get(profile);
+function ready({ prepared }: Predictor, statistics: DeltaStatistics): PreparedStatistics {
+  const known = prepared.get(statistics);
   if (known) return known;
-  const made = prepareStatistics(profile);
-  prepared.set(profile, made);
+  const made = prepareStatistics(statistics);
+  prepared.set(statistics, made);
   return made;
 }

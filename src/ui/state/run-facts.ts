@@ -6,7 +6,7 @@ import type { BackendKind } from '../../reports/backend';
 import type { Progress, TensorReport } from '../../reports/job';
 import type { MergeReport, VerifyTensorReport } from '../../reports/merge';
 import type { PlanTensorFacts } from '../../reports/plan';
-import type { RecipeFacts } from './recipe-facts';
+import type { RecipeFacts, Settings } from './recipe-facts';
 
 export interface RunFacts {
   /** Counts up; tells two runs of one recipe apart. */
@@ -49,12 +49,18 @@ export interface LogEntry {
   text: string;
 }
 
-export interface PinnedLayers {
-  /** What it was: `kitchen + harbour · TIES 0.20, predicted`. */
-  title: string;
-  contributors: readonly Contributor[];
-  tensors: readonly PlanTensorFacts[];
-  reports: readonly TensorReport[];
+/** A run of the Layers tab that is only predicted: other settings for the models of the recipe. */
+export interface PredictedRun {
+  id: string;
+  /** The models it is of (`deltaKey`): it is not shown for others. */
+  of: string;
+  /** Given by a person; else it is called what it differs by. */
+  name: string | null;
+  method: string;
+  parameters: Settings;
+  seed: number;
+  /** Settings of every model by its reference. */
+  models: Readonly<Record<string, Settings>>;
 }
 
 export interface Verification {
@@ -96,5 +102,7 @@ export interface KeptRun
   > {
   /** Unique in this browser. */
   id: string;
+  /** Given by a person; else it is called what it differs by. */
+  name?: string;
   report: MergeReport;
 }

@@ -1,0 +1,92 @@
+import { memo, useCallback, useRef } from 'react';
+import { absenceOf } from '../charts/default-view';
+import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
+import { Segmented } from '../parts/Segmented';
+import { setView } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import type { LayersView } from './columns';
+import { LayersExport } from './LayersExport';
+import { subjectsOf } from './subject';
+
+const GROUPS = [
+  { per: 'tensor', label: 'Merged result' },
+  { per: 'contributor', label: 'Each model' },
+  { per: 'pair', label: 'Two models' },
+] as const;
+
+interface LayersBarProps {
+  metric: Metric;
+  subject: Subject;
+  view: LayersView;
+}
+
+/** Which number of whom, on which scale. */
+export function LayersBar({ metric, subject, view }: LayersBarProps) {
+  const studio = useStudio();
+  const latest = useRef(view);
+  latest.current = view;
+  const shown = useCallback(() => latest.current, []);
+  const { traits, contributors } = view.columns[0]!.run;
+  const subjects = subjectsOf(metric, contributors);
+  return (
+    <div className="layers-bar">
+      <label className="row small">
+        Metric
+        <select
+          className="field"
+          value={metric.id}
+          onChange={(event) => setView(studio, { metric: event.target.value as MetricId })}
+        >
+          {GROUPS.map(({ per, label }) => (
+            <optgroup key={per} label={label}>
+              {metrics
+                .filter((m) => m.per === per)
+                .map((m) => (
+                  <option key={m.id} value={m.id}>
+                    {m.label}
+                    {absenceOf(m, traits) === null ? '' : ' (not in this recipe)'}
+                  </option>
+                ))}
+            </optgroup>
+          ))}
+        </select>
+      </label>
+      {subjects.length > 1 ? (
+        <label className="row small">
+          of
+          <select
+            className="field"
+            value={subject.join(' ')}
+            onChange={(event) => setView(studio, { subject: event.target.value })}
+          >
+            {subjects.map(({ key, label }) => (
+              <option key={key} value={key}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+      ) : null}
+      <ScaleChoice />
+      <div className="layers-actions">
+        <LayersExport empty={view.columns.every(({ run }) => run.reports.size === 0)} shown={shown} />
+      </div>
+    </div>
+  );
+}
+
+const ScaleChoice = memo(function ScaleChoice() {
+  const studio = useStudio();
+  const scale = useFacts((s) => s.view.scale);
+  return (
+    <Segmented
+      label="Color scale"
+      value={scale}
+      options={[
+        { value: 'percentile', label: '2–98 %' },
+        { value: 'full', label: 'Full range' },
+      ]}
+      onChange={(next) => setView(studio, { scale: next })}
+    />
+  );
+});

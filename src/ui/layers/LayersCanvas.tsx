@@ -1,0 +1,214 @@
+import { type CSSProperties, memo, useCallback, useId, useLayoutEffect, useRef, useState } from 'react';
+import type { ColorScale } from '../charts/color-scale';
+import { HeatmapGrid } from '../charts/HeatmapGrid';
+import type { Heatmap } from '../charts/heatmap-data';
+import { headHeight } from '../charts/heatmap-layout';
+import { Legend } from '../charts/Legend';
+import { type Metric, valueText } from '../charts/metrics';
+import { setView, toggleSelected } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import type { LayersView } from './columns';
+import { ProfilePlot } from './ProfilePlot';
+
+/** Rows of a small model are no taller than this, those of a large one no lower than that, in pixels. */
+const ROW = { most: 24, least: 7 };
+/** Height of heads that lie. */
+const HEAD = 14;
+/** Between rows, as in `heatmap-layout.ts`. */
+const GAP = 2;
+
+/** The runs side by side on one scale, their difference, and the means of their layers; rows are shared by all. */
+export function LayersCanvas({ view }: { view: LayersView }) {
+  const studio = useStudio();
+  const root = useRef<HTMLDivElement>(null);
+  const expanded = useFacts((s) => s.view.expanded);
+  const { columns, difference, grid, metric, scale } = view;
+  // heads lie where one block has all the room, and stand elsewhere
+  const isFlat = columns.length === 1 && grid.modules.every(({ label }) => label.length <= 8);
+  const heads = isFlat ? HEAD : headHeight(grid);
+  const cell = useRowHeight(root, grid.layers.length, heads);
+  const open = useCallback(
+    (name: string) => {
+      const folded = /^(?:.*?layers\.\d+\.)?(.*experts\.\*\..*?)(\.weight)?$/.exec(name);
+      if (folded) setView(studio, { expanded: folded[1]! });
+      else toggleSelected(studio, name);
+    },
+    [studio],
+  );
+  const blocks = [
+    ...columns.map(({ run, letter, data }, i) => ({
+      key: run.id,
+      letter,
+      place: i,
+      title: run.name,
+      note: run.state === 'exact' ? '' : run.state === 'running' ? 'merging' : 'predicted',
+      data,
+      metric,
+      scale,
+    })),
+    ...(difference
+      ? [{ key: 'difference', letter: 'B − A', place: -1, title: '', note: '', ...difference }]
+      : []),
+  ];
+  return (
+    <div className="layers-canvas" ref={root}>
+      {expanded === null ? null : (
+        <p className="small">
+          <code>{expanded}</code>, an expert a column.{' '}
+          <button type="button" className="link" onClick={() => setView(studio, { expanded: null })}>
+            Back to all modules
+          </button>
+        </p>
+      )}
+      <div
+        className="layers-blocks"
+        data-stacked={expanded !== null || undefined}
+        data-single={isFlat || undefined}
+        style={{ '--blocks': blocks.length } as CSSProperties}
+      >
+        {blocks.map(({ key, ...block }, i) => (
+          <Block
+            key={key}
+            {...block}
+            view={view}
+            cell={cell}
+            heads={heads}
+            numbered={i === 0 || expanded !== null}
+            onOpen={open}
+          />
+        ))}
+        {expanded === null ? <ProfilePlot view={view} cell={cell} gap={GAP} heads={heads} /> : null}
+      </div>
+      <div className="layers-legends">
+        <LegendOf metric={metric} scale={scale} label={columns.length > 1 ? 'both' : metric.label} />
+        {difference ? <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" /> : null}
+        {metric.id === 'mergedSparsity' || metric.id === 'overlap' ? (
+          <span className="profile-chance-key small quiet">random masks of the same size</span>
+        ) : null}
+        <Readout view={view} />
+      </div>
+    </div>
+  );
+}
+
+interface BlockProps {
+  letter: string;
+  place: number;
+  title: string;
+  note: string;
+  data: Heatmap;
+  metric: Metric;
+  scale: ColorScale;
+  view: LayersView;
+  cell: number;
+  /** Height of the heads. */
+  heads: number;
+  numbered: boolean;
+  onOpen(name: string): void;
+}
+
+const Block = memo(function Block(props: BlockProps) {
+  const { letter, place, title, note, data, metric, scale, view, cell, heads, numbered, onOpen } = props;
+  const titleId = useId();
+  return (
+    <figure className="layers-block">
+      <figcaption id={titleId} title={title}>
+        <span className="run-letter" data-place={place}>
+          {letter}
+        </span>
+        <span className="truncate">{title}</span>
+        <span className="visually-hidden">, {metric.label} by layer and module</span>
+        <span className="small quiet layers-mean">
+          {data.mean === null ? '' : `${note === 'predicted' ? '≈\u00a0' : ''}${metric.format(data.mean)}`}
+        </span>
+      </figcaption>
+      <HeatmapGrid
+        labelledBy={titleId}
+        grid={view.grid}
+        data={data}
+        metric={metric}
+        scale={scale}
+        annotated
+        arrangement={numbered ? NUMBERED[cell]! : BARE[cell]!}
+        bands={view.bands}
+        heads={heads}
+        onOpen={onOpen}
+      />
+    </figure>
+  );
+});
+
+// the same objects for the same heights: a block that has no news is not drawn again
+const heights = Array.from({ length: ROW.most + 1 }, (_, cell) => cell);
+const NUMBERED = heights.map((cell) => ({ numbers: true, means: false, cell }));
+const BARE = heights.map((cell) => ({ numbers: false, means: false, cell }));
+
+function LegendOf({ metric, scale, label }: { metric: Metric; scale: ColorScale; label: string }) {
+  return (
+    <div className="layers-legend">
+      <span className="small quiet">{label}</span>
+      <Legend scale={scale} tick={metric.tick} value={null} />
+    </div>
+  );
+}
+
+/** What the cell under the pointer or focus has in every run. */
+function Readout({ view: { columns, difference, metric } }: { view: LayersView }) {
+  const name = useFacts((s) => s.view.hovered ?? s.view.selected);
+  const cells = columns.map(({ letter, data }) => ({
+    letter,
+    cell: name === null ? null : cellOf(data, name),
+  }));
+  const first = cells.find(({ cell }) => cell)?.cell;
+  const delta = difference && name !== null ? cellOf(difference.data, name)?.measured : null;
+  return (
+    <p className="readout layers-readout" aria-hidden="true">
+      {first ? (
+        <>
+          <span>
+            layer {first.layer} · {first.module}
+          </span>
+          {cells.map(({ letter, cell }) =>
+            cell?.measured ? (
+              <span key={letter}>
+                {columns.length > 1 ? `${letter} ` : ''}
+                {valueText(metric, cell.measured)}
+              </span>
+            ) : null,
+          )}
+          {delta && difference ? <span>B − A {difference.metric.format(delta.value)}</span> : null}
+        </>
+      ) : (
+        <span className="faint">
+          Point at a cell to read it. Hatched: the error is larger than a step of color.
+        </span>
+      )}
+    </p>
+  );
+}
+
+function cellOf(data: Heatmap, name: string) {
+  for (const row of data.rows) {
+    const found = row.cells.find((c) => c?.name === name);
+    if (found) return found;
+  }
+  return null;
+}
+
+/** The height of a row, so that all of them fit below what is above the canvas. */
+function useRowHeight(root: { current: HTMLElement | null }, rows: number, heads: number): number {
+  const [room, setRoom] = useState(420);
+  useLayoutEffect(() => {
+    const screen = root.current?.closest<HTMLElement>('.tab-content') ?? root.current?.parentElement;
+    if (!screen) return;
+    const observer = new ResizeObserver(() => {
+      const top = (root.current?.offsetTop ?? 0) - screen.offsetTop;
+      setRoom(screen.clientHeight - Math.max(0, Math.min(top, 260)));
+    });
+    observer.observe(screen);
+    return () => observer.disconnect();
+  }, [root]);
+  // captions, heads, bands and legends
+  const left = room - heads - 24 - 16 - 44;
+  return Math.min(ROW.most, Math.max(ROW.least, Math.floor(left / Math.max(1, rows)) - GAP));
+}

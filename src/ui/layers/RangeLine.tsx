@@ -1,0 +1,63 @@
+import { setView } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+import { type LayersView, type Statistics, statisticsOf } from './columns';
+
+/** Mean, spread and ends of A, B and their difference over a range of layers; the range is typed or dragged in the plot. */
+export function RangeLine({ view }: { view: LayersView }) {
+  const studio = useStudio();
+  const layers = useFacts((s) => s.view.layers);
+  const { columns, difference, grid, metric } = view;
+  const [first, last] = [grid.layers[0]?.layer ?? 0, grid.layers.at(-1)?.layer ?? 0];
+  const [from, to] = layers ?? [first, last];
+  const set = (next: [number, number]) =>
+    setView(studio, { layers: next[0] === first && next[1] === last ? null : next });
+  const rows: { label: string; format(value: number): string; of: Statistics | null }[] = [
+    ...columns.map(({ letter, data }) => ({
+      label: letter,
+      format: metric.format,
+      of: statisticsOf(data, layers),
+    })),
+    ...(difference
+      ? [{ label: 'B − A', format: difference.metric.format, of: statisticsOf(difference.data, layers) }]
+      : []),
+  ];
+  return (
+    <div className="range-line small">
+      <span className="row">
+        Layers
+        <input
+          className="field"
+          type="number"
+          aria-label="First layer of the range"
+          min={first}
+          max={to}
+          value={from}
+          onChange={(event) => set([Math.max(first, Math.min(to, Number(event.target.value))), to])}
+        />
+        to
+        <input
+          className="field"
+          type="number"
+          aria-label="Last layer of the range"
+          min={from}
+          max={last}
+          value={to}
+          onChange={(event) => set([from, Math.min(last, Math.max(from, Number(event.target.value)))])}
+        />
+        {layers ? (
+          <button type="button" className="link" onClick={() => setView(studio, { layers: null })}>
+            all
+          </button>
+        ) : null}
+      </span>
+      {rows.map(({ label, format, of }) =>
+        of ? (
+          <span key={label}>
+            <strong>{label}</strong> mean {format(of.mean)}, sd {format(of.deviation).replace('+', '')},{' '}
+            {format(of.least)} to {format(of.most)}
+          </span>
+        ) : null,
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,234 @@
+/** What the canvas shows: rows of layers shared by all columns, and the values of every run in them. Pure but for memory of what was drawn before. */
+import { useMemo, useRef } from 'react';
+import type { TensorReport } from '../../reports/job';
+import type { PlanTensorFacts } from '../../reports/plan';
+import { type ColorScale, colorScale, domain, percentileDomain } from '../charts/color-scale';
+import { differenceMetric, differenceOf } from '../charts/difference';
+import type { Band } from '../charts/HeatmapGrid';
+import {
+  type Cell,
+  extremeValues,
+  type GridTensor,
+  type Heatmap,
+  heatmap,
+  type LayerGrid,
+  layerGrid,
+} from '../charts/heatmap-data';
+import { chanceOverlap, type Metric, type Subject } from '../charts/metrics';
+import { passesFilter } from '../parts/TableFilter';
+import { useFacts, useShownTheme } from '../studio-context';
+import { type LayersRun, reportsFor } from './runs';
+
+export interface RunColumn {
+  run: LayersRun;
+  /** `A`, `B`, … */
+  letter: string;
+  data: Heatmap;
+  reports: ReadonlyMap<string, TensorReport>;
+}
+
+export interface LayersView {
+  metric: Metric;
+  subject: Subject;
+  /** Linear layers; experts of a projection as one column, or all of one projection. */
+  grid: LayerGrid;
+  bands: Band[];
+  /** Norms, biases, embedding, head. */
+  loose: readonly PlanTensorFacts[];
+  columns: RunColumn[];
+  scale: ColorScale;
+  difference: { metric: Metric; data: Heatmap; scale: ColorScale } | null;
+}
+
+const LETTERS = ['A', 'B', 'C', 'D'];
+
+/** Everything the canvas draws. */
+export function useLayersView(
+  runs: readonly LayersRun[],
+  metric: Metric,
+  subject: Subject,
+  filter: string,
+): LayersView {
+  const expanded = useFacts((s) => s.view.expanded);
+  const extent = useFacts((s) => s.view.scale);
+  const theme = useShownTheme();
+  const lists = runs.map((run) => run.tensors);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the lists are what counts, not the list of them.
+  const tensors = useMemo(() => unionOf(lists), lists);
+  const { grid, loose, bands } = useMemo(() => {
+    const wanted = tensors.filter((t) => passesFilter(filter, t.name));
+    const linear = wanted.filter(isLinear);
+    const arranged = expanded === null ? foldExperts(linear) : expertsOf(linear, expanded);
+    const made = layerGrid(arranged);
+    return { grid: made, bands: bandsOf(made), loose: wanted.filter((t) => !isLinear(t)) };
+  }, [tensors, filter, expanded]);
+  const before = useRef(new Map<string, Heatmap>());
+  const columns = useMemo(() => {
+    const made = runs.map((run, i): RunColumn => {
+      const key = `${run.id} ${metric.id} ${subject.join(' ')}`;
+      const reports = reportsFor(run, metric);
+      return {
+        run,
+        letter: LETTERS[i]!,
+        reports,
+        data: heatmap(grid, reports, metric, subject, before.current.get(key)),
+      };
+    });
+    before.current = new Map(
+      made.map(({ run, data }) => [`${run.id} ${metric.id} ${subject.join(' ')}`, data]),
+    );
+    return made;
+  }, [runs, grid, metric, subject]);
+  const maps = columns.map((c) => c.data);
+  const ends =
+    extent === 'full'
+      ? domain(metric, extremeValues(maps), 'full')
+      : percentileDomain(metric, maps.flatMap(linearValues), leastRange(metric, maps));
+  const scale = useMemo(
+    () => colorScale(metric, ends.min, ends.max, theme),
+    [metric, ends.min, ends.max, theme],
+  );
+  const difference = useMemo(() => {
+    const [a, b] = columns;
+    if (!a || !b || columns.length !== 2) return null;
+    const data = differenceOf(a.data, b.data);
+    const signed = differenceMetric(metric);
+    const { min, max } = percentileDomain(signed, linearValues(data), leastRange(metric, [data]));
+    return { metric: signed, data, scale: colorScale(signed, min, max, theme) };
+  }, [columns, metric, theme]);
+  return { metric, subject, grid, bands, loose, columns, scale, difference };
+}
+
+/** What a scale covers at least, so that values which hardly differ look alike. */
+function leastRange({ isShare, id }: Metric, maps: readonly Heatmap[]): number {
+  if (isShare || id === 'cosine') return 0.02;
+  const [, most = 0] = extremeValues(maps);
+  return Math.abs(most) * 0.05 || 1;
+}
+
+/** Values of the cells that have one. */
+export function linearValues({ rows }: Heatmap): number[] {
+  return rows.flatMap((row) => row.cells.flatMap((cell) => cell?.measured?.value ?? []));
+}
+
+/** The tensors of several runs, each once. */
+function unionOf(lists: readonly (readonly PlanTensorFacts[])[]): readonly PlanTensorFacts[] {
+  const [first = []] = lists;
+  if (lists.every((list) => list === first)) return first;
+  return [...new Map(lists.flat().map((t) => [t.name, t])).values()];
+}
+
+/** A weight matrix of a layer: what the color scale is for. */
+export function isLinear({ layer, shape, module }: PlanTensorFacts): boolean {
+  return layer !== null && shape.length > 1 && !/(^|[._])(layer)?norm|conv/.test(module);
+}
+
+const EXPERT = /^(.*experts)\.(\d+)\.(.+)$/;
+
+/** Experts of a layer's projection as one tensor that stands for them. */
+export function foldExperts<T extends GridTensor>(tensors: readonly T[]): GridTensor[] {
+  const folds = new Map<string, T[]>();
+  const kept: GridTensor[] = [];
+  for (const tensor of tensors) {
+    const match = EXPERT.exec(tensor.module);
+    if (!match) {
+      kept.push(tensor);
+      continue;
+    }
+    const [, experts, , projection] = match;
+    const key = `${tensor.layer} ${experts} ${projection}`;
+    const known = folds.get(key);
+    if (known) known.push(tensor);
+    else folds.set(key, [tensor]);
+  }
+  for (const members of folds.values()) {
+    const [first] = members as [T, ...T[]];
+    const module = first.module.replace(EXPERT, '$1.*.$3');
+    kept.push({
+      name: first.name.replace(first.module, module),
+      layer: first.layer,
+      module,
+      copied: members.every((m) => m.copied),
+      members,
+    });
+  }
+  return kept;
+}
+
+/** The experts of one folded module, a column each: `mlp.experts.*.gate_proj`. */
+export function expertsOf<T extends GridTensor>(tensors: readonly T[], module: string): GridTensor[] {
+  return tensors.flatMap((tensor) => {
+    const match = EXPERT.exec(tensor.module);
+    if (!match || tensor.module.replace(EXPERT, '$1.*.$3') !== module) return [];
+    return [{ name: tensor.name, layer: tensor.layer, copied: tensor.copied, module: match[2]! }];
+  });
+}
+
+/** Attention, MLP and experts over the columns, where they stand side by side. */
+function bandsOf({ modules }: LayerGrid): Band[] {
+  const bands: Band[] = [];
+  for (const { module } of modules) {
+    const label = /experts/.test(module)
+      ? 'experts'
+      : /attn|attention/.test(module)
+        ? 'attention'
+        : /mlp|feed_forward|ffn/.test(module)
+          ? 'MLP'
+          : '';
+    const last = bands.at(-1);
+    if (last?.label === label) last.columns += 1;
+    else bands.push({ label, columns: 1 });
+  }
+  return bands.every((band) => band.label !== '') ? bands : [];
+}
+
+/** What random masks of the same sizes would give in a layer, where a metric has such a reference. */
+export function chanceOf(view: LayersView, { reports }: RunColumn, layer: number): number | null {
+  const { metric, subject, grid } = view;
+  if (metric.id !== 'mergedSparsity' && metric.id !== 'overlap') return null;
+  let [sum, weight] = [0, 0];
+  for (const tensor of grid.layers.find((row) => row.layer === layer)?.tensors ?? []) {
+    for (const { name } of tensor?.members ?? (tensor ? [tensor] : [])) {
+      const report = reports.get(name);
+      if (!report?.counts || report.counts.shared.length === 0) continue;
+      const value = metric.id === 'overlap' ? chanceOverlap(report, subject) : untouchedByChance(report);
+      if (value === null) continue;
+      sum += value * report.elements;
+      weight += report.elements;
+    }
+  }
+  return weight > 0 ? sum / weight : null;
+}
+
+/** The share of weights that no model would change, were masks drawn at random. */
+function untouchedByChance({ counts, elements }: TensorReport): number {
+  return (counts?.shared ?? []).reduce((share, row, i) => share * (1 - row[i]! / elements), 1);
+}
+
+export interface Statistics {
+  mean: number;
+  deviation: number;
+  least: number;
+  most: number;
+  cells: number;
+}
+
+/** Mean, standard deviation and ends of the cells of some layers. */
+export function statisticsOf({ rows }: Heatmap, layers: readonly [number, number] | null): Statistics | null {
+  const cells = rows
+    .filter(({ layer }) => !layers || (layer >= layers[0] && layer <= layers[1]))
+    .flatMap((row) => row.cells)
+    .flatMap((cell: Cell | null) => cell?.measured ?? []);
+  if (cells.length === 0) return null;
+  const weight = cells.reduce((sum, c) => sum + c.weight, 0) || 1;
+  const mean = cells.reduce((sum, c) => sum + c.value * c.weight, 0) / weight;
+  const variance = cells.reduce((sum, c) => sum + c.weight * (c.value - mean) ** 2, 0) / weight;
+  const values = cells.map((c) => c.value);
+  return {
+    mean,
+    deviation: Math.sqrt(variance),
+    least: Math.min(...values),
+    most: Math.max(...values),
+    cells: cells.length,
+  };
+}

@@ -1,0 +1,96 @@
+/** Runs of the Layers tab that are only predicted: other settings for the models of the recipe. No merge is needed. */
+import type { MergeMethod } from '../../merge/method';
+import { methodById } from '../../merge/methods/index';
+import { deltaKey } from '../state/delta-statistics';
+import type { StudioFacts } from '../state/facts';
+import type { RecipeFacts, Settings } from '../state/recipe-facts';
+import type { PredictedRun } from '../state/run-facts';
+import { editRecipe, methodOf, type Studio, setView } from '../state/studio';
+
+/** The run of the recipe as it is. */
+export const NOW = 'now';
+/** Most runs that are shown side by side. */
+export const MOST_SHOWN = 4;
+
+/** The recipe with the settings of a predicted run. */
+export function recipeOfRun(run: PredictedRun, recipe: RecipeFacts): RecipeFacts {
+  return {
+    ...recipe,
+    asWritten: null,
+    method: run.method,
+    parameters: run.parameters,
+    seed: run.seed,
+    contributors: recipe.contributors.map((c) => ({ ...c, parameters: run.models[c.ref] ?? {} })),
+  };
+}
+
+/** Adds the settings of the recipe as a run of its own, or those with which another method begins, and shows it. */
+export function addPredictedRun(studio: Studio, methodId?: string): void {
+  const facts = studio.store.getState();
+  const { recipe } = facts;
+  const method = methodById.get(methodId ?? '') ?? methodOf(recipe);
+  const isOther = method.id !== recipe.method;
+  const run: PredictedRun = {
+    id: freeId(facts),
+    of: deltaKey(facts),
+    name: null,
+    method: method.id,
+    parameters: isOther ? {} : recipe.parameters,
+    seed: recipe.seed,
+    models: Object.fromEntries(
+      recipe.contributors.map((c) => [c.ref, isOther ? shared(c.parameters, method) : c.parameters]),
+    ),
+  };
+  studio.store.setState((s) => ({ predictedRuns: [...s.predictedRuns, run] }));
+  show(studio, run.id);
+}
+
+/** The weight and density of a model, where a method has them. */
+function shared(settings: Settings, { modelParameters }: MergeMethod): Settings {
+  return Object.fromEntries(
+    ['weight', 'density'].flatMap((name) =>
+      settings[name] !== undefined && modelParameters[name] ? [[name, settings[name]]] : [],
+    ),
+  );
+}
+
+function freeId({ predictedRuns }: StudioFacts): string {
+  let n = 1;
+  while (predictedRuns.some((run) => run.id === `p${n}`)) n += 1;
+  return `p${n}`;
+}
+
+function show(studio: Studio, id: string): void {
+  const { runs } = studio.store.getState().view;
+  setView(studio, { runs: [...runs.filter((r) => r !== id), id].slice(-MOST_SHOWN) });
+}
+
+/** Shows a run, or hides it; one is always shown. */
+export function toggleRun(studio: Studio, id: string): void {
+  const { runs } = studio.store.getState().view;
+  if (!runs.includes(id)) show(studio, id);
+  else if (runs.length > 1) setView(studio, { runs: runs.filter((r) => r !== id) });
+}
+
+/** Removes a predicted run. */
+export function removePredictedRun(studio: Studio, id: string): void {
+  studio.store.setState((s) => ({ predictedRuns: s.predictedRuns.filter((run) => run.id !== id) }));
+  hideRun(studio, id);
+}
+
+/** Takes a run out of the comparison. */
+export function hideRun(studio: Studio, id: string): void {
+  const left = studio.store.getState().view.runs.filter((r) => r !== id);
+  setView(studio, { runs: left.length > 0 ? left : [NOW] });
+}
+
+export function renamePredictedRun(studio: Studio, id: string, name: string | null): void {
+  studio.store.setState((s) => ({
+    predictedRuns: s.predictedRuns.map((run) => (run.id === id ? { ...run, name } : run)),
+  }));
+}
+
+/** Puts the settings of a predicted run into the recipe, to merge it or to go on from it. */
+export function applyRun(studio: Studio, run: PredictedRun): void {
+  editRecipe(studio, (recipe) => recipeOfRun(run, recipe));
+}

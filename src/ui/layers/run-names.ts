@@ -1,0 +1,72 @@
+/** What runs are called: by what they differ in. Pure. */
+import type { ParameterScalar, Recipe } from '../../formats/recipe';
+import type { MergeMethod } from '../../merge/method';
+import { formatSetting } from '../format/quantity';
+
+export interface Named {
+  recipe: Recipe;
+  method: MergeMethod;
+  /** Given by a person. */
+  given: string | null;
+}
+
+/** `TIES`, of `TIES — trim, elect sign, merge`. */
+export function methodName({ title }: MergeMethod): string {
+  return title.split(' — ')[0] ?? title;
+}
+
+/** A name for every run: its method, its density, and what else it does not share with the others of its method. */
+export function runNames(runs: readonly Named[]): string[] {
+  const all = runs.map(traitsOf);
+  return runs.map(({ given, method }, i) => {
+    if (given !== null) return given;
+    const own = all[i]!;
+    const others = all.filter((_, j) => j !== i && runs[j]!.method.id === method.id);
+    const parts = [...own].flatMap(([name, text]) =>
+      name === 'density' || others.some((other) => other.get(name) !== text) ? [text] : [],
+    );
+    return [methodName(method), ...parts].join(' · ');
+  });
+}
+
+/** What a recipe sets, by parameter, in words. */
+function traitsOf({ recipe, method }: Named): Map<string, string> {
+  const traits = new Map<string, string>();
+  for (const [name, spec] of Object.entries(method.parameters)) {
+    const value = recipe.parameters[name] ?? spec.default;
+    if (spec.kind === 'choice') {
+      const choice = spec.choices.find((c) => c.value === value);
+      traits.set(name, choice?.label ?? String(value));
+    } else traits.set(name, said(spec.label, value, spec.kind === 'number' ? spec.slider?.step : undefined));
+  }
+  for (const [name, spec] of Object.entries(method.modelParameters)) {
+    const values = (recipe.models ?? []).map(
+      (m) => m.parameters[name] ?? recipe.parameters[name] ?? spec.default,
+    );
+    const texts = new Set(values.map((value) => JSON.stringify(value)));
+    const step = spec.kind === 'number' ? spec.slider?.step : undefined;
+    const [value] = values;
+    if (texts.size === 0 || value === undefined) continue;
+    const text =
+      texts.size > 1
+        ? `${spec.label.toLowerCase()} by model`
+        : name === 'density' && typeof value === 'number'
+          ? formatSetting(value, step)
+          : said(spec.label, value, step);
+    traits.set(name, text);
+    // which models, where values differ
+    if (texts.size > 1) traits.set(name, `${text} ${values.map((v) => short(v, step)).join(' ')}`);
+  }
+  return traits;
+}
+
+function said(label: string, value: unknown, step: number | undefined): string {
+  if (value === true) return label.toLowerCase();
+  if (value === false || value === undefined) return `no ${label.toLowerCase()}`;
+  return `${label.toLowerCase()} ${short(value, step)}`;
+}
+
+function short(value: unknown, step: number | undefined): string {
+  if (typeof value === 'number') return formatSetting(value, step);
+  return Array.isArray(value) ? 'by layer' : String(value as ParameterScalar);
+}
