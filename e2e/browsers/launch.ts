@@ -1,0 +1,147 @@
+/** Starts the browsers that the journeys are walked in: Chromium and Firefox over one protocol, WebKitGTK over WebDriver. */
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import puppeteer, { type Browser } from 'puppeteer-core';
+import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
+import type { Tab } from './tab';
+
+const FIREFOX = ['/usr/bin/firefox-esr', '/usr/bin/firefox'].find((path) => existsSync(path));
+const WEBKIT_DRIVER = '/usr/bin/WebKitWebDriver';
+const WEBKIT = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu']
+  .flatMap((folder) => ['6.0', '4.1', '4.0'].map((api) => `${folder}/webkitgtk-${api}/MiniBrowser`))
+  .concat(['4.1', '4.0'].map((api) => `/usr/lib/x86_64-linux-gnu/webkit2gtk-${api}/MiniBrowser`))
+  .find((path) => existsSync(path));
+
+/** Debian packages that are missing for all three; the software Vulkan driver gives Firefox its WebGPU. */
+export function missingPackages(): string[] {
+  const needs: [string, boolean][] = [
+    ['chromium', findChromium() !== undefined],
+    ['firefox-esr', FIREFOX !== undefined],
+    ['mesa-vulkan-drivers', existsSync('/usr/share/vulkan/icd.d')],
+    ['webkit2gtk-driver', existsSync(WEBKIT_DRIVER) && WEBKIT !== undefined],
+    ['xvfb', existsSync('/usr/bin/Xvfb')],
+  ];
+  return needs.flatMap(([name, isThere]) => (isThere ? [] : [name]));
+}
+
+export async function openChromium(): Promise<Tab> {
+  const profile = await mkdtemp(join(tmpdir(), 'amalgam-browsers-'));
+  const browser = await puppeteer.launch({
+    browser: 'chrome',
+    executablePath: findChromium()!,
+    userDataDir: profile,
+    args: ['--no-sandbox', ...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
+    protocolTimeout: 600_000,
+  });
+  const tab = await puppeteerTab('Chromium', browser, profile);
+  const session = await browser.target().createCDPSession();
+  await session.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: profile });
+  return tab;
+}
+
+export async function openFirefox(): Promise<Tab> {
+  const profile = await mkdtemp(join(tmpdir(), 'amalgam-browsers-'));
+  const browser = await puppeteer.launch({
+    browser: 'firefox',
+    executablePath: FIREFOX!,
+    protocolTimeout: 600_000,
+    extraPrefsFirefox: {
+      'dom.webgpu.enabled': true,
+      // a software adapter is on the list of those that are not used unasked
+      'gfx.webgpu.ignore-blocklist': true,
+      'browser.download.folderList': 2,
+      'browser.download.dir': profile,
+      'browser.download.useDownloadDir': true,
+      'browser.download.always_ask_before_handling_new_types': false,
+    },
+  });
+  return puppeteerTab('Firefox', browser, profile);
+}
+
+async function puppeteerTab(name: string, browser: Browser, downloads: string): Promise<Tab> {
+  const page = (await browser.pages())[0] ?? (await browser.newPage());
+  return {
+    browser: `${name} ${(await browser.version()).replace(/^\D*/, '')}`,
+    downloads,
+    async goto(url) {
+      await page.goto(url);
+    },
+    run: <T>(expression: string) => page.evaluate(expression) as Promise<T>,
+    async close() {
+      await browser.close();
+      await rm(downloads, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+/** WebKitGTK's own little browser, on a screen that is not there. Its sessions keep nothing: like a private window. */
+export async function openWebKit(): Promise<Tab> {
+  const display = `:${100 + Math.floor(Math.random() * 900)}`;
+  const screen = spawn('Xvfb', [display, '-screen', '0', '1280x900x24'], { stdio: 'ignore' });
+  const home = await mkdtemp(join(tmpdir(), 'amalgam-browsers-'));
+  // the first window needs its screen: MiniBrowser does not wait for it
+  while (!existsSync(`/tmp/.X11-unix/X${display.slice(1)}`))
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  const port = 20_000 + Math.floor(Math.random() * 20_000);
+  const driver = spawn(WEBKIT_DRIVER, [`--port=${port}`, '--host=127.0.0.1'], {
+    env: {
+      ...process.env,
+      DISPLAY: display,
+      HOME: home,
+      XDG_RUNTIME_DIR: home,
+      // as root there is no user namespace for its sandbox
+      WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: '1',
+      GDK_BACKEND: 'x11',
+    },
+    stdio: 'ignore',
+  });
+  const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
+    const reply = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    const { value } = (await reply.json()) as { value: T & { error?: string; message?: string } };
+    if (!reply.ok) throw new Error(`WebKit: ${value.error}: ${value.message}`);
+    return value;
+  };
+  const options = { binary: WEBKIT, args: ['--automation'] };
+  const session = await retried(() =>
+    call<{ sessionId: string; capabilities: { browserVersion: string } }>('POST', '/session', {
+      capabilities: { alwaysMatch: { 'webkitgtk:browserOptions': options } },
+    }),
+  );
+  const at = `/session/${session.sessionId}`;
+  await call('POST', `${at}/timeouts`, { script: 600_000, pageLoad: 120_000 });
+  return {
+    browser: `WebKitGTK ${session.capabilities.browserVersion}`,
+    async goto(url) {
+      await call('POST', `${at}/url`, { url });
+    },
+    run: (expression) =>
+      call('POST', `${at}/execute/async`, {
+        script: `const done = arguments[0]; Promise.resolve(${expression}).then(done, (e) => done('failed: ' + e));`,
+        args: [],
+      }),
+    async close() {
+      await call('DELETE', at).catch(() => undefined);
+      for (const program of [driver, screen]) program.kill();
+      await rm(home, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+/** The driver takes a moment to listen. */
+async function retried<T>(act: () => Promise<T>): Promise<T> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await act();
+    } catch (thrown) {
+      if (!(thrown instanceof TypeError) || tried === 50) throw thrown;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  }
+}

@@ -1,0 +1,70 @@
+/** One page of a browser as the journeys in several browsers see it: it goes somewhere, and runs a script there. */
+export interface Tab {
+  readonly browser: string;
+  goto(url: string): Promise<void>;
+  /** The value of an expression on the page, awaited. */
+  run<T>(expression: string): Promise<T>;
+  /** Folder into which the browser puts downloads; absent where it has none. */
+  readonly downloads?: string;
+  close(): Promise<void>;
+}
+
+/**
+ * On the page: finds what a person sees and uses it. Elements are known by role and name, as assistive technology knows
+ * them; a press is the whole row of events, because menus and tabs listen to the first of them.
+ */
+const HANDS = `(() => {
+  const SELECTORS = { button: 'button', tab: '[role=tab]', radio: '[role=radio],input[type=radio]' };
+  const nameOf = (e) => (e.getAttribute('aria-label') ?? (e.labels?.length ? e.labels[0].innerText : e.innerText) ?? '').replace(/\\s+/g, ' ').trim();
+  const find = (role, name) => [...document.querySelectorAll(SELECTORS[role])].filter((e) => e.getClientRects().length > 0)
+    .find((e) => new RegExp(name).test(nameOf(e)) && e.getAttribute('aria-disabled') !== 'true' && !e.disabled);
+  return {
+    shows: (text) => new RegExp(text, 'm').test(document.body.innerText),
+    has: (role, name) => find(role, name) !== undefined,
+    press(role, name) {
+      const element = find(role, name);
+      if (!element) return false;
+      element.focus();
+      for (const type of ['pointerdown', 'mousedown', 'pointerup', 'mouseup']) {
+        const Kind = type.startsWith('pointer') ? PointerEvent : MouseEvent;
+        element.dispatchEvent(new Kind(type, { bubbles: true, cancelable: true, button: 0 }));
+      }
+      element.click();
+      return true;
+    },
+  };
+})()`;
+
+/** Ceiling for true events: software rendering on a machine with other work on it. */
+const PATIENCE_MS = 90_000;
+
+type Role = 'button' | 'tab' | 'radio';
+
+/** What a journey does on a tab. All of them wait for what they need. */
+export interface Person {
+  sees(text: string): Promise<void>;
+  presses(role: Role, name: string): Promise<void>;
+  finds(role: Role, name: string): Promise<void>;
+  until<T>(what: string, expression: string): Promise<T>;
+}
+
+export function personAt(tab: Tab): Person {
+  const until = async <T>(what: string, expression: string): Promise<T> => {
+    const deadline = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const value = await tab.run<T | null | false>(expression);
+      if (value) return value;
+      if (Date.now() > deadline) {
+        const shown = await tab.run<string>('document.body.innerText');
+        throw new Error(`${tab.browser}: ${what} did not come. The page says: ${shown.slice(0, 1500)}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  };
+  return {
+    until,
+    sees: (text) => until(`“${text}”`, `${HANDS}.shows(${JSON.stringify(text)})`),
+    finds: (role, name) => until(`${role} “${name}”`, `${HANDS}.has('${role}', ${JSON.stringify(name)})`),
+    presses: (role, name) => until(`${role} “${name}”`, `${HANDS}.press('${role}', ${JSON.stringify(name)})`),
+  };
+}
