@@ -36,7 +36,8 @@ interface Walk {
 /** A result for the table; throws where the journey fails. */
 type Journey = (walk: Walk) => Promise<string>;
 
-const READY = '^Ready:';
+/** Without storage the studio says at the start what it cannot do; with it, that it is ready. */
+const ready = ({ hasStorage }: Walk) => (hasStorage ? '^Ready:' : 'offers no storage to keep the result in');
 
 async function chooseEngine({ person }: Walk, engine: 'WebGPU' | 'CPU'): Promise<void> {
   await person.presses('button', '^(CPU|WebGPU) ·');
@@ -48,7 +49,7 @@ async function chooseEngine({ person }: Walk, engine: 'WebGPU' | 'CPU'): Promise
 async function merge(walk: Walk, engine: 'WebGPU' | 'CPU'): Promise<string> {
   const { tab, person } = walk;
   await tab.goto(url);
-  await person.sees(READY);
+  await person.sees(ready(walk));
   await chooseEngine(walk, engine);
   await person.presses('button', '^Merge$');
   await person.sees('^Merged in');
@@ -61,14 +62,14 @@ async function merge(walk: Walk, engine: 'WebGPU' | 'CPU'): Promise<string> {
 }
 
 const JOURNEYS: Record<string, Journey> = {
-  async 'opens and predicts'({ tab, person }) {
-    await tab.goto(url);
-    await person.sees(READY);
+  async 'opens and predicts'(walk) {
+    await walk.tab.goto(url);
+    await walk.person.sees(ready(walk));
     return 'yes';
   },
   async 'merges on the CPU'(walk) {
     if (!walk.hasStorage) {
-      await walk.person.sees('no storage');
+      await walk.person.sees(ready(walk));
       return 'says: no storage';
     }
     walk.sha256 = await merge(walk, 'CPU');
@@ -93,9 +94,10 @@ const JOURNEYS: Record<string, Journey> = {
     if (sha256 !== walk.sha256) throw new Error(`WebGPU gave ${sha256}, the CPU ${walk.sha256}`);
     return sha256.slice(0, 12);
   },
-  async 'measures perplexity'({ tab, person }) {
+  async 'measures perplexity'(walk) {
+    const { tab, person } = walk;
     await tab.goto(url);
-    await person.sees(READY);
+    await person.sees(ready(walk));
     await person.presses('tab', '^Evaluate');
     for (const name of ['common', 'harbour', 'workshop']) await person.presses('button', `^${name}$`);
     await person.presses('button', '^Measure$');
@@ -108,14 +110,15 @@ const JOURNEYS: Record<string, Journey> = {
     );
     return shown;
   },
-  async 'opens offline'({ tab, person, hasStorage }) {
-    if (!hasStorage) return '–';
+  async 'opens offline'(walk) {
+    const { tab, person } = walk;
+    if (!walk.hasStorage) return '–';
     await tab.goto(url);
     await person.until('the service worker', 'navigator.serviceWorker.ready.then(() => true)');
     await server.close();
     try {
       await tab.goto(url);
-      await person.sees(READY);
+      await person.sees(ready(walk));
     } finally {
       server = await startAppServer(dist, HUB_ORIGINS, Number(new URL(url).port));
     }
