@@ -1,7 +1,7 @@
 import { exact } from '../../src/backend/exact';
 import { defineKernel } from '../../src/backend/kernel';
 import { composeWgsl } from '../../src/backend/wgsl';
-import type { MergeMethod } from '../../src/merge/method';
+import { defineMethod } from '../../src/merge/method';
 import { lambda } from '../../src/merge/methods/parameters';
 import magmaxWgsl from './magmax.wgsl?raw';
 
@@ -29,7 +29,7 @@ const kernel = defineKernel({
 });
 
 /** MagMax, Marczak et al. 2024: of all changes to a weight, the largest. */
-export const magmax: MergeMethod = {
+export const magmax = defineMethod({
   id: 'magmax',
   title: 'MagMax — the largest change wins',
   summary: 'Takes, weight by weight, the largest change that any model made.',
@@ -49,7 +49,7 @@ export const magmax: MergeMethod = {
     kind: 'elementwise',
     form: 'delta',
     kernel,
-    coefficients: ({ lambda }) => [Number(lambda)],
+    coefficients: ({ lambda }) => [lambda],
     counters: (models) => models,
   },
-};
+});

@@ -19,7 +19,7 @@ export interface ExportWarning {
 type OneRecipe = Omit<Recipe, 'stages'>;
 
 /** The methods mergekit 0.1.4 registers (its `merge_methods/registry.py`). */
-const MERGEKIT_METHODS: ReadonlySet<string> = new Set([
+export const MERGEKIT_METHODS: ReadonlySet<string> = new Set([
   ...[
     'linear',
     'slerp',

@@ -10,7 +10,7 @@ export type { ResolvedParameters };
  * A merge method is one file in `methods/` that exports one literal of this shape, and one line in `methods/index.ts`.
  * Form fields, recipe validation, YAML names, help, the docs table and its contract tests are derived from it.
  */
-export interface MergeMethod {
+export interface MergeMethod<P extends Specs = Specs, M extends Specs = Specs> {
   /** The name in recipes, as mergekit spells it. */
   id: string;
   title: string;
@@ -23,23 +23,36 @@ export interface MergeMethod {
   /** How many contributors, the base not counted. */
   models: { min: number; max: number };
   /** Method-wide parameters by recipe name. */
-  parameters: Readonly<Record<string, ParameterSpec>>;
+  parameters: P;
   /** Parameters of each contributor by recipe name. */
-  modelParameters: Readonly<Record<string, ParameterSpec>>;
+  modelParameters: M;
   /** What its contract tests hold it to (docs/adding-a-method.md). */
   contract: MethodContract;
   /**
    * Refuses values that are each in range but do not go together, for one tensor: the reason, as a sentence's end after
    * the method's name, or undefined.
    */
-  validate?(
-    parameters: ResolvedParameters,
-    models: readonly ResolvedParameters[],
-  ): ParameterConflict | undefined;
+  validate?(parameters: Values<P>, models: readonly Values<M>[]): ParameterConflict | undefined;
   /** Parameters of a model that must be the same for every tensor, because the whole model is measured with them. */
-  wholeModel?(parameters: ResolvedParameters): readonly string[];
+  wholeModel?(parameters: Values<P>): readonly string[];
   /** How a tensor is computed. */
-  compute: MethodCompute;
+  compute: MethodCompute<Values<P>, Values<M>>;
+}
+
+type Specs = Readonly<Record<string, ParameterSpec>>;
+
+/** What a recipe resolves to, parameter by parameter. */
+export type Values<S extends Specs> = Specs extends S
+  ? ResolvedParameters
+  : {
+      readonly [K in keyof S]: S[K] extends NumberSpec ? number : S[K] extends BooleanSpec ? boolean : string;
+    };
+
+/** Declares a method; what its functions are given is typed by its parameters. */
+export function defineMethod<const P extends Specs, const M extends Specs>(
+  method: MergeMethod<P, M>,
+): MergeMethod {
+  return method as unknown as MergeMethod;
 }
 
 export interface ParameterConflict {
@@ -77,48 +90,41 @@ export interface MethodSettings {
  * `solved`: W₀ + λ·τ, where the τ of linear layers was solved ahead of the run by what the models make of their inputs
  * (src/importance); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved.ts).
  */
-export type MethodCompute =
-  | { kind: 'delta'; preset(parameters: ResolvedParameters): DeltaPreset }
-  | {
-      kind: 'weights';
-      coefficients(models: readonly ResolvedParameters[], parameters: ResolvedParameters): number[];
-    }
-  | GramCompute
-  | ElementwiseCompute
-  | SolvedCompute;
+export type MethodCompute<P = ResolvedParameters, M = ResolvedParameters> =
+  | { kind: 'delta'; preset(parameters: P): DeltaPreset }
+  | { kind: 'weights'; coefficients(models: readonly M[], parameters: P): number[] }
+  | GramCompute<P, M>
+  | ElementwiseCompute<P, M>
+  | SolvedCompute<P>;
 
-export interface SolvedCompute {
+export interface SolvedCompute<P = ResolvedParameters> {
   kind: 'solved';
-  lambda(parameters: ResolvedParameters): number;
+  lambda(parameters: P): number;
 }
 
-export interface GramCompute {
+export interface GramCompute<P = ResolvedParameters, M = ResolvedParameters> {
   kind: 'gram';
   /** Whole weights (the base first, where there is one), changes to the base, or changes wherever there is a base. */
   vectors: 'weights' | 'changes' | 'changes if base';
   /** What counts as one vector. Default: the whole tensor. */
-  groups?(parameters: ResolvedParameters, shape: readonly number[]): VectorGroups;
+  groups?(parameters: P, shape: readonly number[]): VectorGroups;
   /**
    * One coefficient per vector, from their scalar products, in f64; or why there are none, as a sentence's end after
    * the tensor's name.
    */
-  coefficients(
-    products: Products,
-    models: readonly ResolvedParameters[],
-    parameters: ResolvedParameters,
-  ): number[] | { undefined: string };
+  coefficients(products: Products, models: readonly M[], parameters: P): number[] | { undefined: string };
 }
 
-export interface ElementwiseCompute {
+export interface ElementwiseCompute<P = ResolvedParameters, M = ResolvedParameters> {
   kind: 'elementwise';
   form: SlotForm;
   kernel: ElementwiseKernel;
   /** What the kernel finds in `coefficients`. */
-  coefficients(parameters: ResolvedParameters, models: number): number[];
+  coefficients(parameters: P, models: readonly M[]): number[];
   /** How many counters the kernel adds up; the first of them, one per model, count the elements kept. */
   counters(models: number): number;
   /** Where given, a first sweep counts, and the second works with these coefficients. */
-  recount?(parameters: ResolvedParameters, models: number, counted: readonly number[]): number[];
+  recount?(parameters: P, models: readonly M[], counted: readonly number[]): number[];
 }
 
 /** Every knob of the delta pipeline: τᵢ → select → rescale → combine → ×λ → + W₀. */

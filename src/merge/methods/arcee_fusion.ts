@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 
 /**
  * Arcee fusion: takes over the changes that stand out, an importance |τ| · KL(softmax(row of W) ‖ softmax(row of W₀)) of
@@ -6,7 +6,7 @@ import type { MergeMethod } from '../method';
  * size: mergekit draws a million elements at random from larger tensors. The divergence of a row is computed in f64 on
  * the host for both engines (merge/tensor/row-divergence.ts).
  */
-export const arceeFusion: MergeMethod = {
+export const arceeFusion = defineMethod({
   id: 'arcee_fusion',
   title: 'Arcee fusion — take over what stands out',
   summary: 'Takes over the changes of one model that stand out in size and in their row, leaves the rest.',
@@ -21,4 +21,4 @@ export const arceeFusion: MergeMethod = {
     kind: 'delta',
     preset: () => ({ select: 'fusion', rescale: 'none', consensus: 'none', normalize: false, lambda: 1 }),
   },
-};
+});

@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
 import { density, gamma, int8Mask, lambda, normalize, rescale, weight } from './parameters';
 
@@ -6,7 +6,7 @@ import { density, gamma, int8Mask, lambda, normalize, rescale, weight } from './
  * Model Breadcrumbs, Davari and Belilovsky 2023: drops the largest changes as outliers and the smallest as noise. Counts
  * as in mergekit 0.1.4, without its fault on tensors so small that ⌊γn⌋ = 0: there it drops everything.
  */
-export const breadcrumbs: MergeMethod = {
+export const breadcrumbs = defineMethod({
   id: 'breadcrumbs',
   title: 'Breadcrumbs — drop outliers and noise, add',
   summary: 'Drops the largest and the smallest changes of each model and adds the rest to the base.',
@@ -37,8 +37,8 @@ export const breadcrumbs: MergeMethod = {
       select: 'band',
       rescale: p.rescale as 'none' | '1/density' | 'l1',
       consensus: 'none',
-      normalize: p.normalize === true,
-      lambda: Number(p.lambda),
+      normalize: p.normalize,
+      lambda: p.lambda,
     }),
   },
-};
+});

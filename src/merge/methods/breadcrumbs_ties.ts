@@ -1,9 +1,9 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
 import { density, gamma, int8Mask, lambda, normalize, rescale, weight } from './parameters';
 
 /** Model Breadcrumbs, Davari and Belilovsky 2023 (see breadcrumbs.ts), with the sign election of TIES. */
-export const breadcrumbsTies: MergeMethod = {
+export const breadcrumbsTies = defineMethod({
   id: 'breadcrumbs_ties',
   title: 'Breadcrumbs + TIES — drop outliers and noise, elect sign',
   summary:
@@ -35,8 +35,8 @@ export const breadcrumbsTies: MergeMethod = {
       select: 'band',
       rescale: p.rescale as 'none' | '1/density' | 'l1',
       consensus: 'sum',
-      normalize: p.normalize === true,
-      lambda: Number(p.lambda),
+      normalize: p.normalize,
+      lambda: p.lambda,
     }),
   },
-};
+});

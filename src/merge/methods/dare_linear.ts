@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import {
   byImportance,
   calibration,
@@ -21,7 +21,7 @@ import {
  * DARE, Yu et al. 2023, plain sum. mergekit 0.1.4 matches ‖τ‖₁ where the paper and PEFT multiply by 1/ρ = 1/(1 − p).
  * The mask is drawn from a counter (Philox4x32-10), so it does not depend on order, tile or device.
  */
-export const dareLinear: MergeMethod = {
+export const dareLinear = defineMethod({
   id: 'dare_linear',
   title: 'DARE — drop at random, add',
   summary: 'Drops changes at random, scales up the rest, adds them to the base.',
@@ -56,8 +56,8 @@ export const dareLinear: MergeMethod = {
     preset: (p) => ({
       ...byImportance(p, { select: 'random', rescale: rescaleOf(p) }),
       consensus: 'none',
-      normalize: p.normalize === true,
-      lambda: Number(p.lambda),
+      normalize: p.normalize,
+      lambda: p.lambda,
     }),
   },
-};
+});

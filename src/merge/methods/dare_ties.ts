@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import {
   byImportance,
   calibration,
@@ -27,7 +27,7 @@ import {
  * divide by the number of agreeing models. The mask is drawn from a counter (Philox4x32-10), so it does not depend on
  * order, tile or device.
  */
-export const dareTies: MergeMethod = {
+export const dareTies = defineMethod({
   id: 'dare_ties',
   title: 'DARE + TIES — drop at random, elect sign',
   summary: 'Drops changes at random, scales up the rest, then keeps those that agree on the sign.',
@@ -63,7 +63,7 @@ export const dareTies: MergeMethod = {
     preset: (p) => ({
       ...byImportance(p, { select: 'random', rescale: rescaleOf(p) }),
       ...consensusOf(p),
-      lambda: Number(p.lambda),
+      lambda: p.lambda,
     }),
   },
-};
+});

@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
 import { checkEpsilon, density, epsilon, int8Mask, lambda, normalize, rescale, weight } from './parameters';
 
@@ -6,7 +6,7 @@ import { checkEpsilon, density, epsilon, int8Mask, lambda, normalize, rescale, w
  * DELLA, Deep et al. 2024: keeps a change with a probability that grows with its rank in its row, then elects a sign as
  * TIES does. mergekit 0.1.4 matches ‖τ‖₁, the paper divides every change by its own probability.
  */
-export const della: MergeMethod = {
+export const della = defineMethod({
   id: 'della',
   title: 'DELLA — drop by rank, elect sign',
   summary:
@@ -46,8 +46,8 @@ export const della: MergeMethod = {
       select: 'rank',
       rescale: p.rescale as 'none' | 'l1' | '1/probability',
       consensus: 'sum',
-      normalize: p.normalize === true,
-      lambda: Number(p.lambda),
+      normalize: p.normalize,
+      lambda: p.lambda,
     }),
   },
-};
+});

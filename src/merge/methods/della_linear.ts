@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
 import { checkEpsilon, density, epsilon, int8Mask, lambda, normalize, rescale, weight } from './parameters';
 
@@ -6,7 +6,7 @@ import { checkEpsilon, density, epsilon, int8Mask, lambda, normalize, rescale, w
  * DELLA's dropping by rank, Deep et al. 2024, with a plain sum. mergekit 0.1.4 matches ‖τ‖₁, the paper divides every
  * change by its own probability.
  */
-export const dellaLinear: MergeMethod = {
+export const dellaLinear = defineMethod({
   id: 'della_linear',
   title: 'DELLA — drop by rank, add',
   summary: 'Drops small changes more often than large ones, scales up the rest, adds them to the base.',
@@ -38,8 +38,8 @@ export const dellaLinear: MergeMethod = {
       select: 'rank',
       rescale: p.rescale as 'none' | 'l1' | '1/probability',
       consensus: 'none',
-      normalize: p.normalize === true,
-      lambda: Number(p.lambda),
+      normalize: p.normalize,
+      lambda: p.lambda,
     }),
   },
-};
+});

@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { calibrationAlways, importanceAlways } from './importance-parameters';
 import { density, lambda } from './parameters';
 
@@ -8,7 +8,7 @@ import { density, lambda } from './parameters';
  * inputs plus 0.01 of their mean diagonal. Embedding rows count by how often a model used the token, everything else is
  * averaged. With a density below 1 the linear changes are trimmed by importance first.
  */
-export const gram: MergeMethod = {
+export const gram = defineMethod({
   id: 'gram',
   title: 'Gram merge — combine where inputs are active',
   summary:
@@ -59,5 +59,5 @@ export const gram: MergeMethod = {
     spread: 'element',
     settings: [{ parameters: { lambda: 1.3 } }],
   },
-  compute: { kind: 'solved', lambda: (p) => Number(p.lambda) },
-};
+  compute: { kind: 'solved', lambda: (p) => p.lambda },
+});

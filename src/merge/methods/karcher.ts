@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { angle, combinedNorm, combinedProduct, norm, type Products } from '../tensor/products';
 
 /**
@@ -6,7 +6,7 @@ import { angle, combinedNorm, combinedProduct, norm, type Products } from '../te
  * `karcher.py`. Every iterate lies in the span of the models, so the iteration runs on coefficients in f64 and the data
  * is read twice, not once per step.
  */
-export const karcher: MergeMethod = {
+export const karcher = defineMethod({
   id: 'karcher',
   title: 'Karcher mean — the middle on the sphere',
   summary: 'The direction with the smallest sum of squared angles to all models, with their mean length.',
@@ -48,14 +48,14 @@ export const karcher: MergeMethod = {
       const norms = Array.from({ length: n }, (_, i) => norm(products, i));
       const valid = norms.flatMap((length, i) => (length > 0 ? [i] : []));
       if (n === 1 || valid.length === 0) return norms.map(() => 1 / n);
-      const mean = meanDirection(products, norms, valid, Number(parameters.max_iter), Number(parameters.tol));
+      const mean = meanDirection(products, norms, valid, parameters.max_iter, parameters.tol);
       if (!mean)
         return { undefined: 'two of the models point in opposite directions, so there is no middle' };
       const size = norms.reduce((a, b) => a + b, 0) / n;
       return mean.map((m) => m * size);
     },
   },
-};
+});
 
 /** Coefficients of the mean direction, a unit vector; undefined where the logarithm is. */
 function meanDirection(

@@ -1,8 +1,8 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { normalize, weight } from './parameters';
 
 /** Weighted mean of the weights: model soups, Wortsman et al. 2022; mergekit 0.1.4 `linear.py`. */
-export const linear: MergeMethod = {
+export const linear = defineMethod({
   id: 'linear',
   title: 'Linear — weighted mean',
   summary: 'The weighted mean of the models’ weights.',
@@ -21,9 +21,9 @@ export const linear: MergeMethod = {
   compute: {
     kind: 'weights',
     coefficients: (models, p) => {
-      const weights = models.map((m) => Number(m.weight));
-      const total = p.normalize === true ? weights.reduce((a, b) => a + b, 0) : 1;
+      const weights = models.map((m) => m.weight);
+      const total = p.normalize ? weights.reduce((a, b) => a + b, 0) : 1;
       return weights.map((w) => w / total);
     },
   },
-};
+});

@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { norm } from '../tensor/products';
 
 /**
@@ -6,7 +6,7 @@ import { norm } from '../tensor/products';
  * them; the mean of all pairs, as mergekit 0.1.4 takes it. Where the changes cancel so far that the ratio has no
  * positive denominator, the base stays (mergekit divides by zero).
  */
-export const modelStock: MergeMethod = {
+export const modelStock = defineMethod({
   id: 'model_stock',
   title: 'Model Stock — towards the mean by the angle',
   summary: 'Goes from the base to the mean of the models, the further the more their changes agree.',
@@ -43,4 +43,4 @@ export const modelStock: MergeMethod = {
       return models.map(() => t / n);
     },
   },
-};
+});

@@ -1,9 +1,9 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { combinedNorm, combinedProduct, norm } from '../tensor/products';
 import { weight } from './parameters';
 
 /** Spherical mean of several models by one step from their weighted direction; mergekit 0.1.4 `multislerp.py`. */
-export const multislerp: MergeMethod = {
+export const multislerp = defineMethod({
   id: 'multislerp',
   title: 'Multi-SLERP — weighted mean on the sphere',
   summary:
@@ -30,7 +30,7 @@ export const multislerp: MergeMethod = {
   },
   modelParameters: { weight },
   validate(p, models) {
-    const sum = models.reduce((s, m) => s + Number(m.weight), 0);
+    const sum = models.reduce((s, m) => s + m.weight, 0);
     if (p.normalize_weights !== true || Math.abs(sum) >= 1e-8) return undefined;
     return {
       reason: 'the weights add up to 0, and normalize_weights divides by their sum',
@@ -47,8 +47,8 @@ export const multislerp: MergeMethod = {
     kind: 'gram',
     vectors: 'changes if base',
     coefficients(products, models, parameters) {
-      const eps = Number(parameters.eps);
-      const given = models.map((m) => Number(m.weight));
+      const eps = parameters.eps;
+      const given = models.map((m) => m.weight);
       const total = parameters.normalize_weights ? given.reduce((a, b) => a + b, 0) : 1;
       const weights = given.map((w) => w / total);
       if (weights.length === 1) return [1]; // a model alone is itself, whatever its weight
@@ -69,4 +69,4 @@ export const multislerp: MergeMethod = {
       return mean.map((m, i) => size * (Math.cos(step) * m + bend * tangent[i]!));
     },
   },
-};
+});

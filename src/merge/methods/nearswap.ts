@@ -2,7 +2,7 @@ import nearswapWgsl from '../../../shaders/nearswap.wgsl?raw';
 import { exact } from '../../backend/exact';
 import { defineKernel } from '../../backend/kernel';
 import { composeWgsl } from '../../backend/wgsl';
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 
 const kernel = defineKernel({
   id: 'nearswap',
@@ -32,7 +32,7 @@ const kernel = defineKernel({
  * NearSwap (alchemonaut 2024); mergekit 0.1.4 `nearswap.py`: W₀ + clamp(t / |τ|, 0, 1) · τ, which is W where |τ| ≤ t and
  * W₀ ± t elsewhere, so that nothing is divided. Kept counts the elements that are W's own.
  */
-export const nearswap: MergeMethod = {
+export const nearswap = defineMethod({
   id: 'nearswap',
   title: 'NearSwap — take over what is close',
   summary:
@@ -56,7 +56,7 @@ export const nearswap: MergeMethod = {
   },
   modelParameters: {},
   validate: ({ t }) =>
-    Number(t) > 0 ? undefined : { reason: 't must be above 0', remedy: 'Choose a step such as 0.001.' },
+    t > 0 ? undefined : { reason: 't must be above 0', remedy: 'Choose a step such as 0.001.' },
   contract: {
     permutation: 'ordered',
     single: 'none',
@@ -67,7 +67,7 @@ export const nearswap: MergeMethod = {
     kind: 'elementwise',
     form: 'weights',
     kernel,
-    coefficients: ({ t }) => [Number(t)],
+    coefficients: ({ t }) => [t],
     counters: () => 1,
   },
-};
+});

@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { angle, norm } from '../tensor/products';
 import { weight } from './parameters';
 
@@ -9,7 +9,7 @@ const NO_WEIGHT = 1e-6;
  * Spherical interpolation between two models, or between their changes to a base: mergekit 0.1.4 `nuslerp.py`. A vector
  * is the whole tensor, or each row; with `nuslerp_row_wise` mergekit takes what runs along the first dimension.
  */
-export const nuslerp: MergeMethod = {
+export const nuslerp = defineMethod({
   id: 'nuslerp',
   title: 'NuSLERP — along the arc, by weights',
   summary:
@@ -34,7 +34,7 @@ export const nuslerp: MergeMethod = {
   },
   modelParameters: { weight },
   validate(_, models) {
-    const sum = models.reduce((s, m) => s + Number(m.weight), 0);
+    const sum = models.reduce((s, m) => s + m.weight, 0);
     if (Math.abs(sum) >= NO_WEIGHT) return undefined;
     return { reason: 'the weights add up to 0', remedy: 'Change one of the two weights.' };
   },
@@ -52,7 +52,7 @@ export const nuslerp: MergeMethod = {
     vectors: 'changes if base',
     groups: (p) => (p.nuslerp_flatten ? 'tensor' : p.nuslerp_row_wise ? 'columns' : 'rows'),
     coefficients(products, models) {
-      const [first, second] = models.map((m) => Number(m.weight));
+      const [first, second] = models.map((m) => m.weight);
       const t = second! / (first! + second!);
       const cosine =
         products.at(0, 1) / (Math.max(norm(products, 0), 1e-7) * Math.max(norm(products, 1), 1e-7));
@@ -62,4 +62,4 @@ export const nuslerp: MergeMethod = {
       return [Math.sin((1 - t) * theta) / sine, Math.sin(t * theta) / sine];
     },
   },
-};
+});

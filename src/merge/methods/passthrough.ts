@@ -1,7 +1,7 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 
 /** Copies one model (per slice), optionally scaled: layer stacking. mergekit 0.1.4 `passthrough.py`. */
-export const passthrough: MergeMethod = {
+export const passthrough = defineMethod({
   id: 'passthrough',
   title: 'Passthrough — copy or stack layers',
   summary:
@@ -28,5 +28,5 @@ export const passthrough: MergeMethod = {
     spread: 'element',
     settings: [{ models: [{ scale: 0.37 }] }],
   },
-  compute: { kind: 'weights', coefficients: (models) => models.map((m) => Number(m.scale)) },
-};
+  compute: { kind: 'weights', coefficients: (models) => models.map((m) => m.scale) },
+});

@@ -2,7 +2,7 @@ import ramWgsl from '../../../shaders/ram.wgsl?raw';
 import { exact } from '../../backend/exact';
 import { defineKernel } from '../../backend/kernel';
 import { composeWgsl } from '../../backend/wgsl';
-import type { MergeMethod, NumberSpec } from '../method';
+import { defineMethod, type NumberSpec } from '../method';
 
 /**
  * W₀ + mean of the active changes, or λᵢ times the one that is active alone. Coefficients: ε, 1/1 … 1/n, λ₁ … λₙ;
@@ -59,7 +59,7 @@ export function ramCoefficients(epsilon: number, lambdas: readonly number[]): nu
 }
 
 /** Reinforced Agent Merging 2026; mergekit 0.1.4 `ram.py`: unique changes are added whole, shared ones averaged. */
-export const ram: MergeMethod = {
+export const ram = defineMethod({
   id: 'ram',
   title: 'RAM — unique changes whole, shared ones averaged',
   summary: 'Adds a change that only one model made as it is, and the mean of those that several made.',
@@ -80,7 +80,10 @@ export const ram: MergeMethod = {
     form: 'delta',
     kernel: ramKernel,
     coefficients: ({ epsilon }, models) =>
-      ramCoefficients(Number(epsilon), new Array<number>(models).fill(1)),
+      ramCoefficients(
+        epsilon,
+        models.map(() => 1),
+      ),
     counters: (models) => 2 * models,
   },
-};
+});

@@ -1,11 +1,11 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { ramCoefficients, ramEpsilon, ramKernel } from './ram';
 
 /**
  * Reinforced Agent Merging, plus, tensor-local 2026; mergekit 0.1.4 `ram.py`: as RAM, but a model's unique changes grow
  * with the share of its changes that others made too.
  */
-export const ramplusTl: MergeMethod = {
+export const ramplusTl = defineMethod({
   id: 'ramplus_tl',
   title: 'RAM+ — unique changes reinforced',
   summary: 'As RAM, with a model’s unique changes scaled up the more of its other changes are shared.',
@@ -47,16 +47,19 @@ export const ramplusTl: MergeMethod = {
     form: 'delta',
     kernel: ramKernel,
     coefficients: ({ epsilon }, models) =>
-      ramCoefficients(Number(epsilon), new Array<number>(models).fill(1)),
+      ramCoefficients(
+        epsilon,
+        models.map(() => 1),
+      ),
     counters: (models) => 2 * models,
     recount({ epsilon, r, alpha }, models, counted) {
-      const lambdas = Array.from({ length: models }, (_, i) => {
-        const unique = counted[models + i]!;
+      const lambdas = models.map((_, i) => {
+        const unique = counted[models.length + i]!;
         const shared = counted[i]! - unique;
-        const ratio = shared / Math.max(unique, Number(epsilon));
-        return 1 + Number(r) * Math.min(Number.isNaN(ratio) ? 0 : ratio, Number(alpha));
+        const ratio = shared / Math.max(unique, epsilon);
+        return 1 + r * Math.min(Number.isNaN(ratio) ? 0 : ratio, alpha);
       });
-      return ramCoefficients(Number(epsilon), lambdas);
+      return ramCoefficients(epsilon, lambdas);
     },
   },
-};
+});

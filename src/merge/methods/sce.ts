@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { int8Mask } from './parameters';
 
 /**
@@ -7,7 +7,7 @@ import { int8Mask } from './parameters';
  * mergekit takes equal weights wherever those mean squares add up to less than 1e-6, which is so for most real
  * fine-tunes; `paper` has no such limit.
  */
-export const sce: MergeMethod = {
+export const sce = defineMethod({
   id: 'sce',
   title: 'SCE — select, calculate, erase',
   summary:
@@ -50,7 +50,7 @@ export const sce: MergeMethod = {
     kind: 'delta',
     preset: (p) => ({
       select: 'variance',
-      share: Number(p.select_topk),
+      share: p.select_topk,
       rescale: 'none',
       consensus: 'sum',
       ballots: 'unweighted',
@@ -60,4 +60,4 @@ export const sce: MergeMethod = {
       lambda: 1,
     }),
   },
-};
+});

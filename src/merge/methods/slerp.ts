@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import { angle, norm } from '../tensor/products';
 import { interpolation } from './parameters';
 
@@ -8,7 +8,7 @@ const NEARLY_PARALLEL = 0.9995;
 const NO_NORM = 1e-8;
 
 /** Spherical interpolation between the base and one model, each tensor one vector: Shoemake 1985; mergekit 0.1.4. */
-export const slerp: MergeMethod = {
+export const slerp = defineMethod({
   id: 'slerp',
   title: 'SLERP — along the arc between two models',
   summary: 'Goes from the base to another model along the arc between them instead of the straight line.',
@@ -28,7 +28,7 @@ export const slerp: MergeMethod = {
     kind: 'gram',
     vectors: 'weights',
     coefficients(products, _, parameters) {
-      const t = Number(parameters.t);
+      const t = parameters.t;
       const [a, b] = [norm(products, 0), norm(products, 1)];
       const cosine = products.at(0, 1) / ((a > NO_NORM ? a : 1) * (b > NO_NORM ? b : 1));
       if (Math.abs(cosine) > NEARLY_PARALLEL) return [1 - t, t];
@@ -36,4 +36,4 @@ export const slerp: MergeMethod = {
       return [Math.sin((1 - t) * theta) / Math.sin(theta), Math.sin(t * theta) / Math.sin(theta)];
     },
   },
-};
+});

@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import {
   byImportance,
   calibration,
@@ -10,7 +10,7 @@ import {
 import { density, int8Mask, lambda, normalize, rescale, weight } from './parameters';
 
 /** Task arithmetic, Ilharco et al. 2022; mergekit 0.1.4 `generalized_task_arithmetic.py` without selection or consensus. */
-export const taskArithmetic: MergeMethod = {
+export const taskArithmetic = defineMethod({
   id: 'task_arithmetic',
   title: 'Task arithmetic',
   summary: 'Adds the weighted changes of every model to the base.',
@@ -43,8 +43,8 @@ export const taskArithmetic: MergeMethod = {
     preset: (p) => ({
       ...byImportance(p, { select: 'all', rescale: 'none' }),
       consensus: 'none',
-      normalize: p.normalize === true,
-      lambda: Number(p.lambda),
+      normalize: p.normalize,
+      lambda: p.lambda,
     }),
   },
-};
+});

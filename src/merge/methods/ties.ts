@@ -1,4 +1,4 @@
-import type { MergeMethod } from '../method';
+import { defineMethod } from '../method';
 import {
   byImportance,
   calibration,
@@ -28,7 +28,7 @@ import {
  * agreeing models. `peft` (on whole changes ΔW, as its `ties_svd`): top-k per tensor, unweighted election, division by
  * the number.
  */
-export const ties: MergeMethod = {
+export const ties = defineMethod({
   id: 'ties',
   title: 'TIES — trim, elect sign, merge',
   summary: 'Keeps each model’s largest changes, lets them vote on the sign, averages those that agree.',
@@ -74,7 +74,7 @@ export const ties: MergeMethod = {
       ...byImportance(p, { select: 'top-k', rescale: rescaleOf(p) }),
       scope: p.semantics === 'paper' ? 'model' : 'tensor',
       ...consensusOf(p),
-      lambda: Number(p.lambda),
+      lambda: p.lambda,
     }),
   },
-};
+});

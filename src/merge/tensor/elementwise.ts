@@ -22,7 +22,8 @@ export async function mergeElementwise(
   const { engine } = work;
   const models = plan.models.length;
   const counters = engine.allocate(method.counters(models) * 4, 'counters');
-  const first = method.coefficients(plan.parameters, models);
+  const settings = plan.models.map((m) => m.parameters);
+  const first = method.coefficients(plan.parameters, settings);
   const coefficients = engine.allocate(first.length * 4, 'coefficients');
   const sums = new TileSums(task, nonFinite);
   const run = (elements: number) =>
@@ -47,7 +48,7 @@ export async function mergeElementwise(
         await take(counted);
         await sums.measure(elements);
       });
-      write(engine, coefficients, method.recount(plan.parameters, models, counted));
+      write(engine, coefficients, method.recount(plan.parameters, settings, counted));
     }
     await task.sweep(async (_, elements) => {
       run(elements);

@@ -7,7 +7,8 @@ import { mergeInNode } from '../../../e2e/merge-in-node';
 import type { ParameterSetting, Recipe } from '../../formats/recipe';
 import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder } from '../../inputs/memory-models.test.support';
-import { methodById, methods } from '../../merge/methods';
+import { MERGEKIT_METHODS } from '../../merge/method-export';
+import { methodById } from '../../merge/methods';
 import { fakeStorage } from '../../store/opfs.test.fake';
 import { gallery } from './gallery';
 
@@ -56,9 +57,9 @@ async function merge(recipe: Recipe) {
 }
 
 describe('the gallery', () => {
-  it('has an example of every method', () => {
+  it('has an example of every method of mergekit, and of the one that is Amalgam’s own', () => {
     const shown = new Set(gallery.map(({ yaml }) => read(yaml).mergeMethod));
-    expect(methods.filter(({ id }) => !shown.has(id))).toEqual([]);
+    expect([...MERGEKIT_METHODS, 'gram'].filter((id) => !shown.has(id))).toEqual([]);
   });
 
   it('has examples of everything a recipe can say', () => {
