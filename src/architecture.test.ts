@@ -52,6 +52,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'reports',
     'formats/recipe',
     'formats/names',
+    'formats/gguf-type',
     'formats/hub-id',
     'merge/method',
     'merge/methods',

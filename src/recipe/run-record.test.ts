@@ -15,7 +15,7 @@ import type { TensorReport } from '../reports/job';
 import type { WrittenShard } from '../write/destination';
 import { current, JOURNAL, type MemoryDisk, memoryDisk } from '../write/memory-destination.test.support';
 import { readJournal } from '../write/run-journal';
-import type { ShardPlan } from '../write/shard-plan';
+import type { FilePlan, ShardPlan } from '../write/shard-plan';
 import { ShardWriter } from '../write/shard-writer';
 import { openRunRecord } from './run-record';
 
@@ -36,6 +36,7 @@ interface Merged {
   computed: number;
 }
 
+let holdsHashes = true;
 /** The sha256 of checkpoints, held back. */
 const hashes: { sha256: Promise<string>; tell: (sha256: string) => void }[] = [];
 
@@ -46,13 +47,14 @@ async function attempt(
   disk: MemoryDisk,
   continues = true,
   late = 1,
+  beside?: FilePlan,
 ): Promise<Merged> {
   hashes.length = 0;
   const destination = disk.open(continues);
   const record = await openRunRecord(destination, true, 0);
   const engine = createCpuBackend();
   await record.begin(plan, engine);
-  const done = await record.point(shards, undefined, new AbortController().signal, () => {});
+  const done = await record.point(shards, beside, new AbortController().signal, () => {});
   let computed = 0;
   let finished = 0;
   const merged = await runPlan<WrittenShard>({
@@ -68,16 +70,24 @@ async function attempt(
     },
     openShard: async (shard, skipped) => {
       const sink = await record.openShard(shard, skipped);
+      const second = beside && (await record.openBeside());
       return {
         ...sink,
+        async append(bytes) {
+          await second?.append(bytes);
+          await sink.append(bytes);
+        },
         async finishTensor(report) {
           await sink.finishTensor!(report);
+          // hashes that are not held come in between
+          if (!holdsHashes) await new Promise((resolve) => setTimeout(resolve));
           if (++finished % late === 0) for (const { sha256, tell } of hashes.splice(0)) tell(await sha256);
         },
       };
     },
     onTensor: () => computed++,
   });
+  if (beside) merged.shards.push(await (await record.openBeside()).finish());
   await destination.commit();
   return { ...merged, computed };
 }
@@ -91,6 +101,7 @@ describe('a merge that is killed', () => {
     const { checkpoint } = ShardWriter.prototype;
     vi.spyOn(ShardWriter.prototype, 'checkpoint').mockImplementation(async function (this: ShardWriter) {
       const { bytes, sha256 } = await checkpoint.call(this);
+      if (!holdsHashes) return { bytes, sha256 };
       return { bytes, sha256: new Promise((tell) => hashes.push({ sha256, tell })) };
     });
     const { recipe } = parseRecipe(RECIPE);
@@ -105,6 +116,36 @@ describe('a merge that is killed', () => {
 
   const filesOf = (disk: MemoryDisk) =>
     new Map([...disk.files].filter(([path]) => path !== JOURNAL).map(([path, f]) => [path, current(f)]));
+
+  test('a file beside the shards goes on at the same tensor as they do', async () => {
+    const tensors = shards.flatMap((shard) =>
+      shard.tensors.map(({ name, byteLength }) => ({ name, byteLength })),
+    );
+    const header = new TextEncoder().encode('beside');
+    const length = tensors.reduce((sum, { byteLength }) => sum + byteLength, header.length);
+    const beside: FilePlan = { file: 'beside.gguf', header, tensors, byteLength: length };
+    holdsHashes = false;
+    const smooth = memoryDisk();
+    await attempt(plan, shards, smooth, true, 1, beside);
+    expect(current(smooth.files.get('beside.gguf')!)).toHaveLength(length);
+    let resumed = 0;
+    for (let moment = 12; moment < smooth.steps; moment += 21) {
+      for (const continues of [true, false]) {
+        const disk = memoryDisk();
+        disk.fails = (step) => step >= moment;
+        const whole = await attempt(plan, shards, disk, continues, 1, beside).catch((thrown: Error) => {
+          if (thrown.message !== 'killed') throw thrown;
+        });
+        if (whole) continue; // hashes came later, and there were fewer steps
+        disk.kill((change) => (change % 3 === 0 ? 'torn' : 'kept'));
+        const { computed } = await attempt(plan, shards, disk, continues, 1, beside);
+        if (computed < plan.tensors.length) resumed++;
+        expect(filesOf(disk)).toEqual(filesOf(smooth));
+      }
+    }
+    expect(resumed).toBeGreaterThan(0);
+    holdsHashes = true;
+  });
 
   test('R47: at any step, with what was not flushed lost, kept or torn, it goes on to the same bytes', async () => {
     const fates = fc.array(fc.constantFrom('lost', 'kept', 'torn'), { minLength: 1, maxLength: 7 });

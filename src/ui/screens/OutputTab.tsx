@@ -1,4 +1,5 @@
 import { lazy, Suspense } from 'react';
+import { GGUF_TYPES } from '../../formats/gguf-type';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { Button } from '../parts/Button';
 import { FolderIcon } from '../parts/icons';
@@ -188,6 +189,40 @@ function Form() {
           {problem.remedy}
         </p>
       ) : null}
+      <label className="labelled">
+        <span>Also write GGUF</span>
+        <select
+          className="select"
+          value={recipe.gguf ?? ''}
+          onChange={(event) => {
+            const gguf = GGUF_TYPES.find((type) => type === event.target.value) ?? null;
+            editRecipe(studio, (r) => ({ ...r, gguf, ggufOnly: gguf !== null && r.ggufOnly }));
+          }}
+        >
+          <option value="">none</option>
+          {GGUF_TYPES.map((type) => (
+            <option key={type} value={type}>
+              {type}
+            </option>
+          ))}
+        </select>
+      </label>
+      {recipe.gguf === null ? null : (
+        <>
+          <label className="row">
+            <input
+              type="checkbox"
+              checked={recipe.ggufOnly}
+              onChange={(event) => editRecipe(studio, (r) => ({ ...r, ggufOnly: event.target.checked }))}
+            />
+            <span>GGUF only, no safetensors</span>
+          </label>
+          <p className="small quiet">
+            One file for llama.cpp, LM Studio and Ollama, with the tokenizer inside. A single model with the
+            method passthrough is converted as it is.
+          </p>
+        </>
+      )}
     </Section>
   );
 }

@@ -32,6 +32,8 @@ export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], m
   const amalgam: RecipeExtensions = {};
   if (usesSeed(method, facts.parameters) && facts.seed !== 0) amalgam.seed = facts.seed;
   if (facts.shardBytes !== DEFAULT_SHARD_BYTES) amalgam.shardBytes = facts.shardBytes;
+  if (facts.gguf) amalgam.gguf = facts.gguf;
+  if (facts.gguf && facts.ggufOnly) amalgam.ggufOnly = true;
   if (facts.gradientEnds === 'nearest' && hasCurve(facts, method)) amalgam.gradientEnds = 'nearest';
   if (facts.include.length > 0) amalgam.include = [...facts.include];
   if (facts.exclude.length > 0) amalgam.exclude = [...facts.exclude];

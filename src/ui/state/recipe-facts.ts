@@ -2,6 +2,7 @@
  * The recipe as the studio edits it: plain, serialisable facts, and pure edits from facts to facts. It remembers more
  * than one recipe says (models switched off, settings of methods not in use), so that nothing typed is ever lost.
  */
+import type { GgufType } from '../../formats/gguf-type';
 import { DEFAULT_SHARD_BYTES, type ParameterScalar, type Recipe } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 
@@ -26,6 +27,10 @@ export interface RecipeFacts {
   outDtype: OutDtype | null;
   /** Largest output shard in bytes. */
   shardBytes: number;
+  /** Type of the GGUF file that is written too; null writes none. */
+  gguf: GgufType | null;
+  /** Writes the GGUF file and no safetensors. */
+  ggufOnly: boolean;
   /** Seed of methods that draw random numbers. */
   seed: number;
   /** Whose tokens the output has: `base`, `union` or a model; null where nothing was chosen. */
@@ -69,6 +74,8 @@ export const emptyRecipe: RecipeFacts = {
   parameters: {},
   outDtype: null,
   shardBytes: DEFAULT_SHARD_BYTES,
+  gguf: null,
+  ggufOnly: false,
   seed: 0,
   tokenizerSource: null,
   padToMultipleOf: 1,

@@ -70,6 +70,8 @@ export function recipeFacts(recipe: Recipe, models: readonly ModelFacts[]): Reci
       ),
       outDtype: recipe.outDtype ?? null,
       shardBytes: recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES,
+      gguf: recipe.amalgam.gguf ?? null,
+      ggufOnly: recipe.amalgam.ggufOnly ?? false,
       seed: recipe.amalgam.seed ?? 0,
       tokenizerSource: recipe.tokenizerSource ?? null,
       padToMultipleOf: recipe.tokenizer?.padToMultipleOf ?? 1,
