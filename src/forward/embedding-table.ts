@@ -1,7 +1,6 @@
 /** The token embedding, read row by row. */
 
 import { weightBytes } from '../formats/dtype';
-import type { Architecture } from '../models/architecture';
 import type { WeightReader } from './device-weights';
 
 /** Bytes of table rows on the device at a time. */
@@ -19,15 +18,8 @@ export interface EmbeddingTable {
 }
 
 /** The token embedding, read row by row: of a table that may be larger than the device only what a text uses. */
-export function createEmbeddingTable({
-  reader,
-  architecture,
-}: {
-  reader: WeightReader;
-  architecture: Architecture;
-}): EmbeddingTable {
-  const { token, width } = architecture.embedding;
-  const { name, weight } = reader.stored(token);
+export function createEmbeddingTable(reader: WeightReader, tensor: string, width: number): EmbeddingTable {
+  const { name, weight } = reader.stored(tensor);
   const rowBytes = width * weightBytes(weight.dtype);
   const kept = new Map<number, Uint8Array>();
   return {

@@ -3,13 +3,28 @@
 import { DTYPE_CODE } from '../backend/kernels/decode';
 import { embed } from '../backend/kernels/embed';
 import { weightBytes } from '../formats/dtype';
+import type { PerLayerInputs } from '../models/architecture';
 import type { Chunk } from './chunk';
-import { TABLE_BYTES } from './embedding-table';
+import { type EmbeddingTable, TABLE_BYTES } from './embedding-table';
 import type { Model } from './model';
 import type { RowBuffer } from './operations';
 
 /** Name of a chunk's stream in the workspace. */
 export const streamName = (chunk: number) => `stream ${chunk}`;
+
+const stride = ({ layers, width }: PerLayerInputs) => layers * width;
+
+/** Rows of the layers' shares of a chunk, [rows, layers · width]; nothing for models without. */
+export function perLayerRows(
+  { architecture, workspace }: Model,
+  chunk: number,
+  rows: number,
+): { perLayer?: RowBuffer } {
+  const { perLayer } = architecture.embedding;
+  if (!perLayer) return {};
+  const width = stride(perLayer);
+  return { perLayer: { buffer: workspace.take(`per layer ${chunk}`, rows * width * 4), stride: width } };
+}
 
 /** Fills the stream of every chunk: embedding, projection, positions, norm, as the architecture has them. */
 export async function embedChunks(
@@ -20,8 +35,6 @@ export async function embedChunks(
   const { architecture, operations: op, workspace, reader, outer } = model;
   const { queue } = op;
   const { embedding, hidden } = architecture;
-  const { dtype } = reader.stored(embedding.token).weight;
-  const rowBytes = embedding.width * weightBytes(dtype);
   const ids = [...new Set(chunks.flatMap((chunk) => [...chunk.ids]))].sort((a, b) => a - b);
   const places = new Map(ids.map((id, i) => [id, i]));
   const streams = chunks.map(
@@ -48,30 +61,57 @@ export async function embedChunks(
     return buffer;
   });
 
-  const step = Math.max(1, Math.floor(TABLE_BYTES / rowBytes));
-  for (let first = 0; first < ids.length; first += step) {
-    const part = ids.slice(first, first + step);
-    const bytes = await model.table.rows(part, signal);
-    const table = workspace.take('table', bytes.byteLength);
-    queue.write(table, 0, bytes);
-    for (const [k, { rows }] of chunks.entries()) {
-      queue.run(embed, {
-        params: {
-          rows,
-          width: embedding.width,
-          stride: embedding.width,
-          dtype: DTYPE_CODE[dtype],
-          first,
-          count: part.length,
-          add: 0,
-          scale: embedding.scale,
-        },
-        buffers: { table, ids: indices[k]!, y: embedded[k]!.buffer },
-        groups: rows,
-        elements: rows,
-      });
+  /** Rows of a table, times a factor, into or on top of rows. */
+  const look = async (
+    table: EmbeddingTable,
+    tensor: string,
+    width: number,
+    scale: number,
+    to: readonly RowBuffer[],
+    add: boolean,
+  ) => {
+    const { dtype } = reader.stored(tensor).weight;
+    const step = Math.max(1, Math.floor(TABLE_BYTES / (width * weightBytes(dtype))));
+    for (let first = 0; first < ids.length; first += step) {
+      const part = ids.slice(first, first + step);
+      const bytes = await table.rows(part, signal);
+      const buffer = workspace.take('table', bytes.byteLength);
+      queue.write(buffer, 0, bytes);
+      for (const [k, { rows }] of chunks.entries()) {
+        queue.run(embed, {
+          params: {
+            rows,
+            width,
+            stride: to[k]!.stride,
+            dtype: DTYPE_CODE[dtype],
+            first,
+            count: part.length,
+            add: add ? 1 : 0,
+            scale,
+          },
+          buffers: { table: buffer, ids: indices[k]!, y: to[k]!.buffer },
+          groups: rows,
+          elements: rows,
+        });
+      }
+      await queue.breathe();
     }
-    await queue.breathe();
+  };
+  await look(model.table, embedding.token, embedding.width, embedding.scale, embedded, false);
+
+  const { perLayer } = embedding;
+  if (perLayer && outer.perLayer && model.perLayerTable) {
+    const { width, layers, table, scale } = perLayer;
+    const shares = chunks.map((chunk, k) => perLayerRows(model, k, chunk.rows).perLayer!);
+    for (const [k, { rows }] of chunks.entries()) {
+      const projected = {
+        buffer: workspace.take('per layer projected', rows * stride(perLayer) * 4),
+        stride: stride(perLayer),
+      };
+      op.linear(outer.perLayer.projection, streams[k]!, projected, 0, rows, op.nothing);
+      op.norm(outer.perLayer.norm, projected, shares[k]!, rows, { begin: 0, groups: layers, stride: width });
+    }
+    await look(model.perLayerTable, table, stride(perLayer), scale, shares, true);
   }
 
   for (const [k, chunk] of chunks.entries()) {

@@ -41,7 +41,9 @@ const mlps = (f: (x: Mlp) => Mlp) => branches((b) => (b.part.kind === 'mlp' ? { 
 const linears = (f: (l: Linear) => Linear) =>
   branches((b) => ({
     ...b,
-    part: { ...b.part, projections: b.part.projections.map(f), output: f(b.part.output) } as Branch['part'],
+    part: (b.part.kind === 'experts'
+      ? b.part
+      : { ...b.part, projections: b.part.projections.map(f), output: f(b.part.output) }) as Branch['part'],
   }));
 const attentionOf = (b: Block) => partOf(b, 'attention')!;
 /** Every norm of the architecture, wherever it stands. */

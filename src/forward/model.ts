@@ -33,6 +33,7 @@ export interface OuterWeights {
   embeddingNorm?: DeviceNorm;
   finalNorm?: DeviceNorm;
   projectOut?: DeviceLinear;
+  perLayer?: { projection: DeviceLinear; norm: DeviceNorm };
   /** Of the logits, on the host. */
   headBias?: Float32Array<ArrayBuffer>;
 }
@@ -49,6 +50,7 @@ export interface Model {
   readonly workspace: Workspace;
   readonly reader: WeightReader;
   readonly table: EmbeddingTable;
+  readonly perLayerTable?: EmbeddingTable;
   readonly outer: OuterWeights;
   /** Blocks first, then the tiles of the head. */
   readonly layers: LayerStore<ModelLayer>;
@@ -88,6 +90,7 @@ export function openModel(
   const headDtype = reader.stored(head.weight).weight.dtype;
   const headTiles = cutRows(head, headDtype, tileBytes);
   const { blocks } = architecture;
+  const { perLayer } = architecture.embedding;
   const sizes = [
     ...blocks.map((block) => blockBytes(block, reader)),
     ...headTiles.map(([, outputs]) => outputs * head.inputs * weightBytes(headDtype)),
@@ -114,7 +117,10 @@ export function openModel(
     operations,
     workspace,
     reader,
-    table: createEmbeddingTable({ reader, architecture }),
+    table: createEmbeddingTable(reader, architecture.embedding.token, architecture.embedding.width),
+    ...(perLayer && {
+      perLayerTable: createEmbeddingTable(reader, perLayer.table, perLayer.layers * perLayer.width),
+    }),
     outer,
     layers,
     weightBytes: total,
@@ -244,6 +250,12 @@ async function loadOuter(
 ): Promise<void> {
   if (embedding.projection) outer.projectIn ??= await reader.linear(embedding.projection, signal);
   if (embedding.positions) outer.positions ??= await reader.vector(embedding.positions.tensor, signal);
+  if (embedding.perLayer && !outer.perLayer) {
+    outer.perLayer = {
+      projection: await reader.linear(embedding.perLayer.projection, signal),
+      norm: await loadNorm(embedding.perLayer.norm, reader, signal),
+    };
+  }
   if (embedding.norm) outer.embeddingNorm ??= await loadNorm(embedding.norm, reader, signal);
   if (final.norm) outer.finalNorm ??= await loadNorm(final.norm, reader, signal);
   if (final.bias) outer.headBias ??= await reader.values(final.bias, signal);
@@ -251,7 +263,8 @@ async function loadOuter(
 }
 
 function closeOuter(outer: OuterWeights, reader: WeightReader, { queue }: Operations): void {
-  for (const linear of [outer.projectIn, outer.projectOut]) if (linear) reader.free(linear);
-  for (const norm of [outer.embeddingNorm, outer.finalNorm]) freeNorm(norm, queue);
+  for (const linear of [outer.projectIn, outer.projectOut, outer.perLayer?.projection])
+    if (linear) reader.free(linear);
+  for (const norm of [outer.embeddingNorm, outer.finalNorm, outer.perLayer?.norm]) freeNorm(norm, queue);
   queue.free(outer.positions);
 }

@@ -10,7 +10,7 @@ import { longAfter } from '../models/rope';
 import { throwIfCancelled } from '../sources/cancel';
 import { runBlock } from './block';
 import { type Chunk, checkSequences, cutChunks, type Sequence } from './chunk';
-import { embedChunks, streamName } from './embedding';
+import { embedChunks, perLayerRows, streamName } from './embedding';
 import { type Output, openHeadPass, type Wanted, wantedRows } from './head';
 import { type KvCache, widestState } from './kv-cache';
 import type { Model, ModelLayer } from './model';
@@ -140,8 +140,9 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
       queue.write(groupsOf(k, chunk), 0, chunk.groups);
       queue.write(piecesOf(k, chunk), 0, chunk.runs);
     }
+    // a stream that is given still needs what the layers take of the tokens themselves
+    if (!enter || architecture.embedding.perLayer) await embedChunks(model, chunks, signal);
     if (enter) for (const [k, chunk] of chunks.entries()) writeStream(k, chunk, enter.streams[k]);
-    else await embedChunks(model, chunks, signal);
     await arrive(first);
   };
   const writeStream = (k: number, chunk: Chunk, stream: Float32Array<ArrayBuffer> | undefined) => {
@@ -184,6 +185,7 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
         places: placesOf(k, chunk),
         groups: groupsOf(k, chunk),
         pieces: piecesOf(k, chunk),
+        ...perLayerRows(model, k, chunk.rows),
         state: ({ name, per, width }) =>
           kept?.get(name)?.buffer ??
           workspace.take(name, (per === 'position' ? chunk.keyRows : chunk.pieces.length) * width * 4),

@@ -33,6 +33,7 @@ export interface Architecture {
     positions?: { tensor: string; rows: number; offset: number };
     projection?: Linear;
     norm?: Norm;
+    perLayer?: PerLayerInputs;
   };
   blocks: Block[];
   final: {
@@ -106,7 +107,7 @@ export interface Branch {
 }
 
 /** What a branch computes. Each kind is a file in src/forward/parts. */
-export type Part = Attention | Mlp;
+export type Part = Attention | Mlp | Experts | ShortConv | Recurrence | Lru | PerLayer;
 
 /** The part of a kind in a block, or undefined. */
 export function partOf<K extends Part['kind']>(
@@ -216,4 +217,137 @@ export interface Mlp {
   xielu?: readonly [Vector, Vector, Vector, Vector];
   /** Its sigmoid is the factor of what comes out. */
   factor?: Linear;
+}
+
+/** Experts of which every token takes a few, by the scores of a router. */
+export interface Experts {
+  kind: 'experts';
+  router: Router;
+  experts: Mlp[];
+}
+
+export interface Router {
+  scores: Linear;
+  /** Experts that a token takes. */
+  chosen: number;
+  /**
+   * Shares: of all experts by softmax or sigmoid, by softmax of the chosen scores alone, or one after the other among those
+   * whose scores are within `margin` of the largest (sparsemixer, Liu et al. 2024, arXiv 2409.12136).
+   */
+  by: 'softmax' | 'sigmoid' | 'softmax_of_chosen' | 'sparsemixer';
+  margin?: number;
+  /** Added to the shares for the choice alone. */
+  bias?: Vector;
+  /** Only experts of the best groups can be chosen: a group counts by its best share, or its best two. */
+  groups?: { count: number; chosen: number; best: 1 | 2 };
+  /** Shares of the chosen are divided by max(least, their sum + more). */
+  normalized?: { least: number; more: number };
+  scale: number;
+  /** Shares multiply what enters an expert, not what leaves it. */
+  onInput?: true;
+}
+
+/** A convolution of each channel along its sequence. */
+export interface Convolution {
+  channels: number;
+  taps: number;
+  /** [channels, taps] */
+  weight: Vector;
+  bias?: Vector;
+  silu: boolean;
+}
+
+/** W_out (C ⊙ conv(B ⊙ x)) with (B, C, x) = W_in · input: LFM2's short convolution. */
+export interface ShortConv {
+  kind: 'conv';
+  projections: Linear[];
+  conv: Convolution;
+  output: Linear;
+}
+
+/** Columns of a row: `heads` runs of `dims`, `stride` apart from `begin` on. */
+export interface Columns {
+  begin: number;
+  heads: number;
+  stride: number;
+  dims: number;
+}
+
+/** A matrix state per head that runs along the sequence: Mamba, Mamba-2, the gated delta rule, decaying attention. */
+export interface Recurrence {
+  kind: 'recurrence';
+  rule: 'space' | 'delta' | 'decay';
+  projections: Linear[];
+  /** Factors of the projected columns. */
+  factors?: Vector;
+  /** Projected columns that are convolved, side by side. */
+  row: Columns[];
+  conv: Convolution;
+  heads: number;
+  /** Rows of the state of a head, and its columns. */
+  dim: number;
+  states: number;
+  /** Heads that have b and c in common. */
+  share: number;
+  /** Where x, b and c begin in the convolved row. */
+  x: number;
+  b: number;
+  c: number;
+  /** Projected columns of step and, for the delta rule, of β: side by side, at 0 and at `heads`. */
+  times: Columns[];
+  /** Mamba: step, b and c come of the convolved row by way of a narrow one. */
+  narrow?: { project: Linear; expand: Linear; states: readonly [step?: Norm, b?: Norm, c?: Norm] };
+  /** b and c are brought to length 1. */
+  unit?: Norm;
+  /** A [heads · decays], bias of the step [heads], D [heads]. */
+  constants: Vector;
+  decays: number;
+  /** Bounds of the step. */
+  low: number;
+  high: number;
+  betaScale: number;
+  scale: number;
+  /** Projected columns whose function multiplies what comes out, before or after its norm. */
+  gate: { columns: Columns; by: 'silu' | 'sigmoid'; first: boolean };
+  /** Of every run of its width; `weight` where the runs have weights of their own. */
+  norm?: { norm: Norm; weight?: Vector };
+  output: Linear;
+}
+
+/** W_out (gelu(W_y · input) ⊙ lru(conv(W_x · input))): Griffin's recurrent block. */
+export interface Lru {
+  kind: 'lru';
+  /** W_y, W_x. */
+  projections: Linear[];
+  conv: Convolution;
+  width: number;
+  /** Width of a block of the gates' matrices. */
+  block: number;
+  /** [2, width / block, block, block] and [2, width], input gate first; [width]. */
+  gates: Vector;
+  biases: Vector;
+  rates: Vector;
+  output: Linear;
+}
+
+/** W_out (f(W_gate · input) ⊙ e), e the layer's own share of the token's embedding. */
+export interface PerLayer {
+  kind: 'per_layer';
+  projections: Linear[];
+  activation: 'gelu_tanh';
+  /** Which share. */
+  layer: number;
+  output: Linear;
+}
+
+/** (norm(W · embedding) + scale · table[id]) / √2, a share of `width` for each layer. */
+export interface PerLayerInputs {
+  /** [vocab, layers · width] */
+  table: string;
+  rows: number;
+  width: number;
+  layers: number;
+  scale: number;
+  projection: Linear;
+  norm: Norm;
 }

@@ -34,6 +34,10 @@ export function leavesOf(value: unknown, found: Leaves = { linears: [], norms: [
 export function expectedTensors(architecture: Architecture): ExpectedTensor[] {
   const { embedding, final, vocab, hidden, blocks } = architecture;
   const outside: ExpectedTensor[] = [{ name: embedding.token, shape: [vocab, embedding.width] }];
+  if (embedding.perLayer) {
+    const { table, rows, layers, width } = embedding.perLayer;
+    outside.push({ name: table, shape: [rows, layers * width] });
+  }
   if (embedding.positions) {
     outside.push({ name: embedding.positions.tensor, shape: [embedding.positions.rows, hidden] });
   }

@@ -10,12 +10,13 @@ export interface ConfigFile {
   fileName: string;
 }
 
-/** The value at a dotted path, or undefined when a part of it is not there. */
+/** The value at a dotted path (`a.b`, `list.0`), or undefined when a part of it is not there. */
 export function valueAt({ raw }: ConfigFile, path: string): JsonValue | undefined {
   let value: JsonValue | undefined = raw;
   for (const part of path.split('.')) {
-    if (!(value instanceof Map)) return undefined;
-    value = value.get(part);
+    if (Array.isArray(value)) value = value[Number(part)];
+    else if (value instanceof Map) value = value.get(part);
+    else return undefined;
   }
   return value;
 }

@@ -23,7 +23,11 @@ export function resolveAttention(
     keyValueHeads: attention.latent ? heads : context.keyValueHeads,
     ...widths,
     ...(attention.latent ? resolveLatent(context, attention.latent) : resolveProjections(context)),
-    ...headNorms(context),
+    ...headNorms(context, rope !== undefined),
+    ...(attention.valueNorm && {
+      valueNorm: { ...makeNorm(context, '', widths.valueDim), kind: 'rms' as const, weight: 1 },
+    }),
+    ...temperature(context, rope),
     ...pick('rope', rope),
     ...(attention.position === 'alibi' && { alibi: alibiSlopes(heads) }),
     ...(attention.sinks !== undefined && { sinks: vector(prefix + attention.sinks, heads) }),
@@ -38,7 +42,9 @@ type Projected = Pick<Attention, 'projections' | 'layout' | 'gate' | 'latent'>;
 
 function resolveProjections(context: BlockContext): Projected {
   const { wiring, prefix, hidden, heads, keyValueHeads, headDim } = context;
-  const { projections, bias, gated } = wiring.attention;
+  const { projections, bias, gated, inputFactor, keyFactor } = wiring.attention;
+  const input = inputFactor ? needNumber(context.config, inputFactor) : 1;
+  const key = keyFactor ? needNumber(context.config, keyFactor) : 1;
   const [queries, keys] = [heads * headDim * (gated ? 2 : 1), keyValueHeads * headDim];
   const side = {
     query: { begin: 0, stride: gated ? 2 * headDim : headDim },
@@ -48,9 +54,9 @@ function resolveProjections(context: BlockContext): Projected {
   if (!('fused' in projections)) {
     return {
       projections: [
-        linear(context, prefix + projections.query, hidden, queries, bias),
-        linear(context, prefix + projections.key, hidden, keys, bias),
-        linear(context, prefix + projections.value, hidden, keys, bias),
+        linear(context, prefix + projections.query, hidden, queries, bias, input),
+        linear(context, prefix + projections.key, hidden, keys, bias, input * key),
+        linear(context, prefix + projections.value, hidden, keys, bias, input),
       ],
       layout: side,
       ...(gated && { gate: { begin: headDim, stride: 2 * headDim } }),
@@ -134,14 +140,35 @@ function resolveLatent(context: BlockContext, latent: LatentWiring): Projected {
   };
 }
 
-function headNorms(context: BlockContext): {
-  queryNorm?: HeadNorm;
-  keyNorm?: HeadNorm;
-  normAfterRope?: true;
-} {
-  const { wiring, prefix, heads, keyValueHeads, headDim } = context;
+/** Llama 4: queries of layers without rotation grow with the position. */
+function temperature(
+  { config, wiring, headDim }: BlockContext,
+  rope: Attention['rope'],
+): Pick<Attention, 'queryRope'> {
+  const { temperature: field } = wiring.attention;
+  if (!field || rope || !readFlag(config, field.when)) return {};
+  const [floor, size] = [needNumber(config, field.floor), needNumber(config, field.size)];
+  return { queryRope: { theta: 1, dims: headDim, scaling: { type: 'temperature', floor, size } } };
+}
+
+function headNorms(
+  context: BlockContext,
+  rotates: boolean,
+): { queryNorm?: HeadNorm; keyNorm?: HeadNorm; normAfterRope?: true } {
+  const { config, wiring, prefix, heads, keyValueHeads, headDim } = context;
   const { headNorm } = wiring.attention;
   if (!headNorm) return {};
+  if (headNorm.weightless) {
+    const { when, epsilon } = headNorm.weightless;
+    if (!rotates || !readFlag(config, when)) return {};
+    const norm: HeadNorm = {
+      kind: 'rms',
+      weight: 1,
+      epsilon: needNumber(config, epsilon),
+      width: headDim,
+    };
+    return { queryNorm: norm, keyNorm: { ...norm } };
+  }
   const width = (count: number) => (headNorm.over === 'head' ? headDim : count * headDim);
   return {
     queryNorm: makeNorm(context, prefix + headNorm.query, width(heads)),

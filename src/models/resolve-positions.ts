@@ -16,16 +16,22 @@ import {
 } from './config-reader';
 import type { RopeWiring, WindowWiring } from './wiring';
 
-/** For every layer the number of keys it sees, or undefined for all. @throws AmalgamError `ConfigInvalid` */
+/**
+ * For every layer the number of keys it sees, or undefined for all.
+ * @param others types of layers that have no attention
+ * @throws AmalgamError `ConfigInvalid`
+ */
 export function layerWindows(
   config: ConfigFile,
   wiring: WindowWiring | undefined,
   layers: number,
   hasRope: readonly boolean[],
+  others?: (type: unknown) => boolean,
 ): (number | undefined)[] {
   const all = Array.from({ length: layers }, (_, i) => i);
   if (!wiring || !readFlag(config, wiring.enabled ?? true)) return all.map(() => undefined);
-  const size = readSize(config, wiring.size);
+  // 0 is how some files say that there is none
+  const size = readNumber(config, wiring.size) === 0 ? undefined : readSize(config, wiring.size);
   if (size === undefined) return all.map(() => undefined);
   const rule = wiring.layers;
   if (rule === 'all') return all.map(() => size);
@@ -34,6 +40,7 @@ export function layerWindows(
     return types.map((type) => {
       if (type === 'full_attention' || type === 'global') return undefined;
       if (type === 'sliding_attention' || type === 'local') return size;
+      if (others?.(type)) return undefined;
       throw unsupported(`${config.fileName}: the layer type ${JSON.stringify(type)} is not known.`);
     });
   }

@@ -2,7 +2,8 @@
 import { isSet } from '../formats/json-fields';
 import { MAX_LAYERS } from '../formats/model-config';
 import { displayName } from '../formats/names';
-import type { Architecture, Block, Branch, Step } from './architecture';
+import { isJsonNumber } from '../formats/strict-json';
+import type { Architecture, Block, Branch, Step, Vector } from './architecture';
 import {
   type ConfigFile,
   needNumber,
@@ -18,9 +19,10 @@ import { familyOf } from './families';
 import type { Family } from './family';
 import { resolveAttention } from './resolve-attention';
 import { type BlockContext, type Context, linear, makeNorm, pick, vector } from './resolve-context';
+import { expertBranches } from './resolve-experts';
 import { resolveMlp } from './resolve-mlp';
 import { layersWithRope, layerWindows, resolveRope } from './resolve-positions';
-import type { Wiring } from './wiring';
+import type { NumberField, Wiring } from './wiring';
 
 /**
  * The architecture a config describes, in its old and its new spelling.
@@ -44,10 +46,11 @@ export function resolveArchitecture(config: ConfigFile & { modelType?: string })
   }
   const wiring = withVariants(config, listed);
   for (const { field, value, otherwise } of wiring.fixed ?? []) {
-    const found = valueAt(config, field) ?? value;
+    const stated = valueAt(config, field) ?? null;
+    const found = stated === null ? value : isJsonNumber(stated) ? Number(stated.text) : stated;
     if (found !== value) {
       throw unsupported(
-        `${displayName(config.fileName)}: ${field} = ${displayName(JSON.stringify(found))} (${otherwise}) cannot be run.`,
+        `${displayName(config.fileName)}: ${field} = ${displayName(String(found))} (${otherwise}) cannot be run.`,
       );
     }
   }
@@ -65,13 +68,18 @@ export function resolveArchitecture(config: ConfigFile & { modelType?: string })
 
 /** The wiring with the changes that flags of the config call for. */
 function withVariants(config: ConfigFile, { variants = [], ...wiring }: Wiring): Wiring {
-  const chosen = variants.filter(({ when }) => readFlag(config, when));
+  const chosen = variants.filter(({ when }) =>
+    typeof when === 'object' && 'is' in when
+      ? valueAt(config, when.field) === when.is
+      : readFlag(config, when),
+  );
   return chosen.reduce<Wiring>((made, { change }) => ({ ...made, ...change }), wiring);
 }
 
 function sizes(config: ConfigFile, family: Family, wiring: Wiring): Context {
   const s = wiring.sizes;
-  const layers = needSize(config, s.layers);
+  const listedLayers = s.layers.lengthOf === undefined ? undefined : valueAt(config, s.layers.lengthOf);
+  const layers = Array.isArray(listedLayers) ? listedLayers.length : needSize(config, s.layers);
   if (layers > MAX_LAYERS) throw wrong(config, s.layers.fields[0]!, `says ${layers} layers`);
   const hidden = needSize(config, s.hidden);
   const heads = needSize(config, s.heads);
@@ -82,7 +90,12 @@ function sizes(config: ConfigFile, family: Family, wiring: Wiring): Context {
   const headDim = (s.headDim && readSize(config, s.headDim)) ?? hidden / heads;
   if (!Number.isInteger(headDim))
     throw wrong(config, s.heads.fields[0]!, `does not divide the width ${hidden}`);
-  const inner = s.inner === 'four_times_hidden' ? undefined : readSize(config, s.inner);
+  const inner =
+    s.inner === 'four_times_hidden'
+      ? undefined
+      : typeof s.inner === 'function'
+        ? s.inner(config)
+        : readSize(config, s.inner);
   return {
     config,
     family,
@@ -106,7 +119,13 @@ function resolveEmbedding(context: Context): Architecture['embedding'] {
   const { scale, norm, positions, projection } = context.wiring.embedding;
   const width = embeddingWidth(context);
   const factor =
-    scale === undefined ? 1 : scale === 'sqrt_hidden' ? Math.sqrt(hidden) : needNumber(config, scale);
+    scale === undefined
+      ? 1
+      : scale === 'sqrt_hidden'
+        ? Math.sqrt(hidden)
+        : scale === 'sqrt_hidden_bf16'
+          ? nearestBf16(Math.sqrt(hidden))
+          : needNumber(config, scale);
   return {
     token: family.embedding,
     width,
@@ -121,12 +140,20 @@ function resolveEmbedding(context: Context): Architecture['embedding'] {
     ...(projection &&
       width !== hidden && { projection: linear(context, projection.into, width, hidden, false) }),
     ...(norm !== undefined && { norm: makeNorm(context, norm, hidden) }),
+    ...perLayerInputs(context),
   };
+}
+
+/** The nearest number of eight significant bits (bfloat16). */
+function nearestBf16(x: number): number {
+  const step = 2 ** (Math.floor(Math.log2(x)) - 7);
+  return Math.round(x / step) * step;
 }
 
 function maxPositions({ config, wiring }: Context): { maxPositions?: number } {
   const { positions } = wiring.embedding;
-  return positions ? { maxPositions: needSize(config, positions.count) } : {};
+  const limit = positions?.count ?? wiring.limit;
+  return limit ? { maxPositions: needSize(config, limit) } : {};
 }
 
 function resolveFinal(context: Context, tiedByDefault: boolean): Architecture['final'] {
@@ -172,46 +199,138 @@ function resolveBlocks(context: Context): Block[] {
   const listed = rotary
     ? layersWithRope(config, rotary, layers)
     : Array.from({ length: layers }, () => false);
-  const windows = layerWindows(config, window, layers, listed);
+  const windows = layerWindows(config, window, layers, listed, (type) =>
+    typeof type === 'string' ? wiring.mixers?.kinds[type] !== undefined : false,
+  );
   // where only layers with a window rotate, all do in a model without windows
-  const isWindowless = !window || readSize(config, window.size) === undefined;
+  const isWindowless = windows.every((size) => size === undefined) && !window?.enabled;
   const withRope = rotary?.windowedOnly ? windows.map((size) => size !== undefined || isWindowless) : listed;
   return Array.from({ length: layers }, (_, index): Block => {
-    const block = { ...context, index, prefix: `${family.stack}${index}.` };
+    const headDim =
+      (windows[index] === undefined ? wiring.globalHeadDim?.(config, index) : undefined) ?? context.headDim;
+    const block = { ...context, headDim, index, prefix: `${family.stack}${index}.` };
     const rope =
       rotary && withRope[index]
-        ? resolveRope(config, rotary, context.headDim, windows[index] !== undefined)
+        ? resolveRope(config, rotary, headDim, windows[index] !== undefined)
         : undefined;
-    const attention = resolveAttention(block, rope, windows[index]);
-    return { index, steps: resolveSteps(block, { name: 'attention', part: attention }, mlpBranch(block)) };
+    const attention = () => ({ name: 'attention', part: resolveAttention(block, rope, windows[index]) });
+    const { layer: factor, steps } = resolveSteps(block, attention);
+    return { index, steps, ...pick('factor', factor) };
   });
 }
 
 /** A branch without its norms. */
-type Bare = Pick<Branch, 'name' | 'part'>;
-
-const mlpBranch = (block: BlockContext): Bare => ({ name: 'mlp', part: resolveMlp(block) });
+type Bare = Pick<Branch, 'name' | 'part'> & { factor?: NumberField };
 
 /** Mixer and MLP with their norms, one after the other or side by side. */
-function resolveSteps(block: BlockContext, mixer: Bare, mlp: Bare): Step[] {
-  const { config, wiring, hidden, prefix } = block;
-  const { attentionIn, attentionOut, mlpIn, mlpOut } = wiring.norms;
+function resolveSteps(block: BlockContext, attention: () => Bare): { steps: Step[]; layer?: Vector } {
+  const { config, wiring, hidden, prefix, index } = block;
+  const kind = wiring.mixers?.of(config, index) ?? 'attention';
+  const norms = { ...wiring.norms, ...wiring.mixers?.norms?.[kind] };
   const norm = (name: string | undefined) =>
     name === undefined ? undefined : makeNorm(block, prefix + name, hidden);
-  const before = readFlag(config, wiring.norms.before ?? true);
+  const before = readFlag(config, norms.before ?? true);
   const scale = residualScale(block);
-  const branch = (bare: Bare, within: string | undefined, behind: string | undefined): Branch => ({
-    ...bare,
-    scale,
-    ...(before && pick('in', norm(within))),
-    ...pick('out', norm(behind)),
-  });
+  const branches = (
+    bare: readonly Bare[],
+    within: string | undefined,
+    behind: string | undefined,
+  ): Branch[] =>
+    bare.map(({ name, part, factor }) => ({
+      name,
+      part,
+      scale: scale * (factor ? needNumber(config, factor) : 1),
+      ...(before && pick('in', norm(within))),
+      ...pick('out', norm(behind)),
+    }));
+  const mixing = branches(makeMixer(block, kind, attention), norms.attentionIn, norms.attentionOut);
+  if (wiring.single) return { steps: [{ branches: mixing }] };
+  const hasExperts = wiring.experts?.layers(config, index);
+  const bare: Bare[] = hasExperts ? expertBranches(block) : [{ name: 'mlp', part: resolveMlp(block) }];
+  const thinking = branches(bare, norms.mlpIn, norms.mlpOut);
+  if (wiring.replacing) return { steps: replacingSteps(block, kind, mixing, thinking) };
   const after = (name: string | undefined) => (before ? {} : pick('after', norm(name)));
-  const mixing = branch(mixer, attentionIn, attentionOut);
-  const thinking = branch(mlp, mlpIn, mlpOut);
-  if (readFlag(config, wiring.parallel ?? false)) return [{ branches: [mixing, thinking] }];
+  const perLayer = perLayerStep(block);
+  if (readFlag(config, wiring.parallel ?? false)) {
+    return { steps: [{ branches: [...mixing, ...thinking] }, ...perLayer] };
+  }
+  return {
+    steps: [
+      { branches: mixing, ...after(norms.attentionIn) },
+      { branches: thinking, ...after(norms.mlpIn) },
+      ...perLayer,
+    ],
+    ...(wiring.perLayer?.factor !== undefined && { layer: vector(prefix + wiring.perLayer.factor, 1) }),
+  };
+}
+
+/** What mixes tokens in a block of this kind. */
+function makeMixer(block: BlockContext, kind: string, attention: () => Bare): readonly Bare[] {
+  const make = block.wiring.mixers?.kinds[kind];
+  if (make === 'refused') {
+    throw unsupported(
+      `${displayName(block.config.fileName)}: layers of kind “${displayName(kind)}” cannot be run.`,
+    );
+  }
+  if (make === 'mlp') return [{ name: 'mlp', part: resolveMlp(block) }];
+  return make ? make(block, attention) : [attention()];
+}
+
+/** MiniMax: what norms make of the stream is the stream, and it and the branches have factors. */
+function replacingSteps(
+  { config, wiring }: BlockContext,
+  kind: string,
+  mixing: readonly Branch[],
+  thinking: readonly Branch[],
+): Step[] {
+  const { keep, share } = wiring.replacing!;
+  const step = (branches: readonly Branch[], name: string): Step => ({
+    ...pick('entry', branches[0]!.in),
+    keep: needNumber(config, keep[name]!),
+    branches: branches.map(({ in: _, ...rest }) => ({ ...rest, scale: needNumber(config, share[name]!) })),
+  });
+  return [step(mixing, kind), step(thinking, 'mlp')];
+}
+
+function perLayerInputs(context: Context): Pick<Architecture['embedding'], 'perLayer'> {
+  const { config, wiring, hidden, layers } = context;
+  if (!wiring.perLayer) return {};
+  const width = readSize(config, wiring.perLayer.width);
+  if (width === undefined) return {};
+  return {
+    perLayer: {
+      table: wiring.perLayer.table,
+      rows: needSize(config, wiring.perLayer.rows),
+      width,
+      layers,
+      scale: Math.sqrt(width),
+      projection: linear(context, wiring.perLayer.projection, hidden, layers * width, false, hidden ** -0.5),
+      norm: makeNorm(context, wiring.perLayer.norm, width),
+    },
+  };
+}
+
+function perLayerStep(block: BlockContext): Step[] {
+  const { config, wiring, hidden, prefix, index } = block;
+  const width = wiring.perLayer && readSize(config, wiring.perLayer.width);
+  if (width === undefined) return [];
+  const { gate, out, norm } = wiring.perLayer!.modules;
   return [
-    { branches: [mixing], ...after(attentionIn) },
-    { branches: [thinking], ...after(mlpIn) },
+    {
+      branches: [
+        {
+          name: 'per_layer',
+          scale: 1,
+          out: makeNorm(block, prefix + norm, hidden),
+          part: {
+            kind: 'per_layer',
+            activation: 'gelu_tanh',
+            layer: index,
+            projections: [linear(block, prefix + gate, hidden, width, false)],
+            output: linear(block, prefix + out, width, hidden, false, Math.SQRT1_2),
+          },
+        },
+      ],
+    },
   ];
 }

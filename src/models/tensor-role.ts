@@ -54,6 +54,8 @@ const BUFFERS: readonly RegExp[] = [
   /(?:^|\.)(?:attn|attention|self_attention)\.(?:bias|masked_bias)$/,
   /(?:^|\.)rotary_emb\.inv_freq$/,
   /(?:^|\.)(?:position_ids|num_batches_tracked)$/,
+  // MiniMax: decays that follow from head and layer
+  /(?:^|\.)self_attn\.(?:slope_rate|query_decay|key_decay|diagonal_decay)$/,
 ];
 
 /**

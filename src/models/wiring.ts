@@ -4,7 +4,10 @@
  *
  * Module names inside a block are relative to it (`self_attn.q_proj`); names outside are complete.
  */
-import type { NormKind } from './architecture';
+import type { Activation, Branch, NormKind, Router } from './architecture';
+import type { ConfigFile } from './config-reader';
+import type { BlockContext } from './resolve-context';
+import type { LayerRule } from './resolve-experts';
 
 /** A number of the config: the first of `fields` that the file has. `orElse` is the configuration class's default. */
 export interface NumberField {
@@ -20,14 +23,15 @@ export type FlagField = boolean | { field: string; orElse: boolean };
 /** A config value that the wiring takes for granted; any other value is refused by name. */
 export interface FixedField {
   field: string;
-  value: boolean | string | null;
+  value: boolean | string | number | null;
   /** What another value would mean, in words. */
   otherwise: string;
 }
 
 export interface Wiring {
   sizes: {
-    layers: NumberField;
+    /** Or as many as a list has entries. */
+    layers: NumberField & { lengthOf?: string };
     hidden: NumberField;
     heads: NumberField;
     /** Absent or null: as many as heads. */
@@ -35,7 +39,7 @@ export interface Wiring {
     /** Absent or null: hidden / heads. */
     headDim?: NumberField;
     /** Width inside the MLP; null: 4 · hidden. */
-    inner: NumberField | 'four_times_hidden';
+    inner: NumberField | 'four_times_hidden' | ((config: ConfigFile) => number);
   };
   norm: {
     kind: NormKind;
@@ -45,7 +49,8 @@ export interface Wiring {
     weightless?: true;
   };
   embedding: {
-    scale?: 'sqrt_hidden' | NumberField;
+    /** `sqrt_hidden_bf16` rounds it, as RecurrentGemma does. */
+    scale?: 'sqrt_hidden' | 'sqrt_hidden_bf16' | NumberField;
     norm?: string;
     /** Learned positions: row `position + offset`; `count` rows are usable. */
     positions?: { tensor: string; offset: number; count: NumberField };
@@ -81,11 +86,25 @@ export interface Wiring {
     output: string;
     outputBias: FlagField;
     /** Norms of queries and keys: of each head, or of the whole projection. */
-    headNorm?: { query: string; key: string; over: 'head' | 'projection'; afterRope?: true };
+    headNorm?: {
+      query: string;
+      key: string;
+      over: 'head' | 'projection';
+      afterRope?: true;
+      /** Without weights, only in layers that rotate (Llama 4). */
+      weightless?: { when: FlagField; epsilon: NumberField };
+    };
     /** Keys and values out of a narrow row, queries too where there is a rank for them. */
     latent?: LatentWiring;
     /** The query projection brings a gate behind each head's query. */
     gated?: true;
+    /** Factors of what enters the projections, and of keys. */
+    inputFactor?: NumberField;
+    keyFactor?: NumberField;
+    /** Values are normed, without weights. */
+    valueNorm?: true;
+    /** Queries of layers without rotation are scaled by their position (Llama 4). */
+    temperature?: { floor: NumberField; size: NumberField; when: FlagField };
     /** Tensor of one score a head. */
     sinks?: string;
     /** `head_dim`: 1/√headDim. `root`: 1/√field. `factor`: the field itself, or a number. */
@@ -104,9 +123,27 @@ export interface Wiring {
     down: string;
     bias: FlagField;
     activation: ActivationField;
+    /** Factors of gate and of what comes out. */
+    gateFactor?: NumberField;
+    downFactor?: NumberField;
     /** Module of the parameters of xIELU. */
     xielu?: string;
   } & ({ gate: string } | { fusedGate: true } | { plain: true });
+  /** Layers that have experts in the place of the MLP. */
+  experts?: ExpertsWiring;
+  /** What stands in the place of attention, or beside it; a layer whose name is not among `kinds` has attention. */
+  mixers?: {
+    of: (config: ConfigFile, layer: number) => string;
+    kinds: Readonly<Record<string, MixerMaker | 'mlp' | 'refused'>>;
+    /** Norms of layers of a kind, where they are others. */
+    norms?: Readonly<Record<string, { [K in keyof Wiring['norms']]?: Wiring['norms'][K] | undefined }>>;
+  };
+  /** Blocks have one branch only: what `mixers.of` says, `mlp` included. */
+  single?: true;
+  /** Norms ahead of a branch replace the stream: x ← keep · norm(x) + share · branch. */
+  replacing?: { keep: Factors; share: Factors };
+  /** Names and widths of what every layer gets of the token itself. */
+  perLayer?: PerLayerWiring;
   head: {
     /** Tensor added to the logits. */
     bias?: string;
@@ -120,7 +157,62 @@ export interface Wiring {
   };
   fixed?: readonly FixedField[];
   /** What flags of the config change, in turn. */
-  variants?: readonly { when: FlagField; change: Partial<Wiring> }[];
+  variants?: readonly { when: FlagField | { field: string; is: string }; change: Partial<Wiring> }[];
+  /** Positions beyond which attention would see less than it does here. */
+  limit?: NumberField;
+  /** Width of a head in layers that see all, where it is another. */
+  globalHeadDim?: (config: ConfigFile, layer: number) => number | undefined;
+}
+
+/** Fields of a factor by the kind of a layer's mixer, and of its MLP. */
+export type Factors = Readonly<Record<string, NumberField>>;
+
+/** Makes a mixer: the branch that stands in the place of attention, or beside it. */
+export type MixerMaker = (
+  block: BlockContext,
+  attention: () => Pick<Branch, 'name' | 'part'>,
+) => readonly (Pick<Branch, 'name' | 'part'> & { factor?: NumberField })[];
+
+export interface PerLayerWiring {
+  width: NumberField;
+  rows: NumberField;
+  table: string;
+  projection: string;
+  norm: string;
+  modules: { gate: string; out: string; norm: string };
+  /** Tensor of one number by which the stream is multiplied behind a block. */
+  factor?: string;
+}
+
+export interface ExpertsWiring {
+  layers: LayerRule;
+  count: NumberField;
+  chosen: NumberField;
+  inner: NumberField;
+  /** Modules of expert i, or tensors of all of them one behind the other: gate and up in one. */
+  weights:
+    | { each: (index: number) => readonly [gate: string | undefined, up: string, down: string] }
+    | { up: string; down: string; storage: 'out_in' | 'in_out'; biased?: true };
+  activation?: Activation;
+  bias?: FlagField;
+  router: {
+    module: string;
+    biased?: boolean;
+    by: Router['by'];
+    margin?: NumberField;
+    correction?: { name: string; leading: readonly number[]; when?: FlagField };
+    groups?: { count: NumberField; chosen: NumberField; best: 1 | 2 };
+    normalized?: { when: FlagField; least?: NumberField; more?: number };
+    scale?: NumberField;
+    onInput?: true;
+  };
+  /** An expert that every token takes, `times` as wide as `inner`. */
+  shared?: {
+    modules: readonly [gate: string | undefined, up: string, down: string];
+    inner: NumberField;
+    times?: NumberField;
+    factor?: string;
+  };
 }
 
 /** Ranks, widths and modules of latent attention. */

@@ -153,6 +153,8 @@ interface Placement {
   /** Width of a head there, and where in it the dimensions begin. */
   width: number;
   begin?: number;
+  /** Width of a row there, where it holds more than these heads. */
+  stride?: number;
   /** Rows stay where they are: queries, and what is not yet in its place. */
   keepRows: boolean;
 }
@@ -160,7 +162,7 @@ interface Placement {
 /** Copies heads, rotated or not, to where they are read. */
 export function placeRows(
   { operations: op, workspace, chunk, places }: Passage,
-  { from, layout, heads, dims, rope, to, width, begin = 0, keepRows }: Placement,
+  { from, layout, heads, dims, rope, to, width, begin = 0, stride = heads * width, keepRows }: Placement,
 ): void {
   op.queue.run(placeHeads, {
     params: {
@@ -176,7 +178,7 @@ export function placeRows(
       adjacent: rope?.pairs === 'adjacent' ? 1 : 0,
       y_begin: begin,
       y_dim: width,
-      y_stride: heads * width,
+      y_stride: stride,
       keep_rows: keepRows ? 1 : 0,
     },
     buffers: {

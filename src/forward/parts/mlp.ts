@@ -2,35 +2,42 @@
 import { GATE_CODE } from '../../backend/kernels/gate-rows';
 import type { Mlp } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
-import { type PartKind, type Passage, project, room } from './part';
+import { type PartKind, type Passage, project } from './part';
 
 export const mlp: PartKind<Mlp> = {
   states: () => [],
   width: ({ projections, inner }) => inner + projections.reduce((sum, p) => sum + p.outputs, 0),
   async run(part, passage, x) {
-    const { operations: op, chunk, name } = passage;
     await passage.tap?.('in', part.projections, x);
-    const inner = project(passage, part.projections, x, 'inner');
-    await op.queue.breathe();
-    const activated = room(passage, 'activated', part.inner);
-    op.activate(part, inner, activated, chunk.rows, xieluOf(part, passage));
+    const activated = await activatedRows(part, passage, x, passage.chunk.rows);
     await passage.tap?.('out', [part.output], activated);
-    const branch = project(passage, [part.output], activated, `${name} branch`);
+    const branch = project(passage, [part.output], activated, `${passage.name} branch`);
     if (part.factor) weigh(part, passage, x, branch);
-    await op.queue.breathe();
+    await passage.operations.queue.breathe();
     return branch;
   },
 };
 
+/** What enters the last layer. */
+export async function activatedRows(
+  part: Mlp,
+  passage: Passage,
+  x: RowBuffer,
+  rows: number,
+): Promise<RowBuffer> {
+  const { operations: op, workspace } = passage;
+  const inner = project(passage, part.projections, x, 'inner', rows);
+  await op.queue.breathe();
+  const stride = Math.ceil(part.inner / 4) * 4;
+  const activated = { buffer: workspace.take('activated', rows * stride * 4), stride };
+  op.activate(part, inner, activated, rows, xieluOf(part, passage));
+  return activated;
+}
+
 /** αp, αn, β and ε of an xIELU as it uses them: softplus(αp), β + softplus(αn), β, ε. */
-export function xieluOf({ xielu }: Mlp, { weights }: Pick<Passage, 'weights'>): number[] | undefined {
+function xieluOf({ xielu }: Mlp, { weights }: Passage): number[] | undefined {
   if (!xielu) return undefined;
-  const [p, n, beta, epsilon] = xielu.map((vector) => weights.values(vector)[0]!) as [
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [p = 0, n = 0, beta = 0, epsilon = 0] = xielu.map((vector) => weights.values(vector)[0]!);
   const softplus = (v: number) => Math.log1p(Math.exp(-Math.abs(v))) + Math.max(v, 0);
   return [softplus(p), beta + softplus(n), beta, epsilon];
 }

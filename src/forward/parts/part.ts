@@ -40,6 +40,8 @@ export interface Passage {
   /** The chunk's pieces, for what runs along a sequence: `pieceWords`. */
   pieces: BackendBuffer;
   state(shape: StateShape): BackendBuffer;
+  /** The layers' shares of the tokens' embeddings, where the model has them. */
+  perLayer?: RowBuffer;
   /** Called with the rows that enter linear layers, when they are on the device. */
   tap?(side: 'in' | 'out', linears: readonly Linear[], rows: RowBuffer): void | Promise<void>;
 }

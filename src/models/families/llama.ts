@@ -1,5 +1,7 @@
 import type { Family } from '../family';
+import * as experts from '../wirings/experts';
 import { gemma, gemma2, gemma3 } from '../wirings/gemma';
+import * as hybrid from '../wirings/hybrid';
 import {
   granite,
   llama as llamaWiring,
@@ -38,11 +40,31 @@ export const llama: Family = {
   modelTypes: {
     llama: { tiedByDefault: false, wiring: llamaWiring },
     mistral: { tiedByDefault: false, wiring: mistral },
-    mixtral: { tiedByDefault: false },
+    mixtral: { tiedByDefault: false, wiring: experts.mixtral },
     qwen2: { tiedByDefault: false, wiring: qwen2 },
-    qwen2_moe: { tiedByDefault: false },
+    qwen2_moe: { tiedByDefault: false, wiring: experts.qwen2Moe },
     qwen3: { tiedByDefault: false, wiring: qwen3 },
-    qwen3_moe: { tiedByDefault: false },
+    qwen3_moe: { tiedByDefault: false, wiring: experts.qwen3Moe },
+    olmoe: { tiedByDefault: false, wiring: experts.olmoe },
+    granitemoe: { tiedByDefault: false, wiring: experts.graniteMoe },
+    phimoe: { tiedByDefault: false, wiring: experts.phimoe },
+    ernie4_5_moe: { tiedByDefault: true, wiring: experts.ernieMoe },
+    glm4_moe: { tiedByDefault: false, wiring: experts.glm4Moe },
+    gpt_oss: { tiedByDefault: false, wiring: experts.gptOss },
+    llama4_text: { tiedByDefault: false, wiring: experts.llama4 },
+    deepseek_v2: { tiedByDefault: false, wiring: experts.deepseek2 },
+    qwen3_5_text: { tiedByDefault: false, wiring: hybrid.qwen35 },
+    qwen3_next: { tiedByDefault: false, wiring: hybrid.qwen3Next },
+    lfm2: { tiedByDefault: true, wiring: hybrid.lfm2 },
+    lfm2_moe: { tiedByDefault: true, wiring: hybrid.lfm2Moe },
+    granitemoehybrid: { tiedByDefault: false, wiring: hybrid.graniteHybrid },
+    bamba: { tiedByDefault: false, wiring: hybrid.bamba },
+    falcon_h1: { tiedByDefault: false, wiring: hybrid.falconH1 },
+    jamba: { tiedByDefault: false, wiring: hybrid.jamba },
+    olmo_hybrid: { tiedByDefault: false, wiring: hybrid.olmoHybrid },
+    recurrent_gemma: { tiedByDefault: true, wiring: hybrid.recurrentGemma },
+    minimax: { tiedByDefault: false, wiring: hybrid.minimax },
+    gemma4_text: { tiedByDefault: true, wiring: hybrid.gemma4 },
     phi: { tiedByDefault: false, wiring: phi },
     phi3: { tiedByDefault: false, wiring: phi3 },
     olmo: { tiedByDefault: false, wiring: olmo },

@@ -1,0 +1,506 @@
+/**
+ * Wirings with mixers that are no attention (transformers: modeling_mamba.py, modeling_mamba2.py, modeling_bamba.py,
+ * modeling_granitemoehybrid.py, modeling_falcon_h1.py, modeling_nemotron_h.py, modeling_jamba.py, modeling_lfm2.py,
+ * modeling_lfm2_moe.py, modeling_qwen3_next.py, modeling_qwen3_5.py, modeling_olmo_hybrid.py, modeling_recurrent_gemma.py,
+ * modeling_minimax.py), and Gemma 4's (modeling_gemma4.py). Defaults are those of the configuration classes.
+ */
+import { type ConfigFile, needNumber, needSize, readFlag, readSize, valueAt } from '../config-reader';
+import { layersByPeriod, layersFrom, numbersAt } from '../resolve-experts';
+import {
+  delta,
+  lightning,
+  listed,
+  mamba2 as mamba2Mixer,
+  mamba as mambaMixer,
+  recurrentUnit,
+  shortConvolution,
+} from '../resolve-mixers';
+import type { MixerMaker, Wiring } from '../wiring';
+import { graniteExperts, mixtral, mixtralExperts, qwenNextExperts } from './experts';
+import { gemma } from './gemma';
+import { granite, llama, olmo2, partialRope } from './llama';
+
+const or = (orElse: number, ...fields: string[]) => ({ fields, orElse });
+
+/** One mixer a layer and nothing else; attention there is none. */
+const alone = {
+  single: true,
+  sizes: { ...llama.sizes, heads: { fields: [], orElse: 1 }, headDim: { fields: [], orElse: 4 } },
+  norm: { ...llama.norm, epsilon: or(1e-5, 'layer_norm_epsilon') },
+  norms: { attentionIn: 'norm', final: 'backbone.norm_f' },
+} as const;
+
+export const mamba: Wiring = {
+  ...llama,
+  ...alone,
+  mixers: {
+    of: () => 'mamba',
+    kinds: {
+      mamba: mambaMixer('mixer', {
+        inner: (config, hidden) =>
+          readSize(config, { fields: ['intermediate_size'] }) ?? hidden * needSize(config, or(2, 'expand')),
+        states: or(16, 'state_size'),
+        taps: or(4, 'conv_kernel'),
+        rank: { fields: ['time_step_rank'] },
+        bias: { field: 'use_bias', orElse: false },
+        convBias: { field: 'use_conv_bias', orElse: true },
+      }),
+    },
+  },
+};
+
+export const mamba2: Wiring = {
+  ...llama,
+  ...alone,
+  mixers: {
+    of: () => 'mamba',
+    kinds: {
+      mamba: mamba2Mixer('mixer', {
+        heads: 'num_heads',
+        headDim: 'head_dim',
+        states: 'state_size',
+        groups: 'n_groups',
+        taps: 'conv_kernel',
+        convBias: { field: 'use_conv_bias', orElse: true },
+        bias: { field: 'use_bias', orElse: false },
+        epsilon: or(1e-5, 'layer_norm_epsilon'),
+      }),
+    },
+  },
+};
+
+const bambaFields = {
+  heads: 'mamba_n_heads',
+  headDim: 'mamba_d_head',
+  states: 'mamba_d_state',
+  groups: 'mamba_n_groups',
+  taps: 'mamba_d_conv',
+  convBias: { field: 'mamba_conv_bias', orElse: true },
+  bias: { field: 'mamba_proj_bias', orElse: false },
+  epsilon: or(1e-5, 'rms_norm_eps'),
+};
+
+const feedForward = {
+  gate: 'feed_forward.gate_proj',
+  up: 'feed_forward.up_proj',
+  down: 'feed_forward.down_proj',
+  bias: { field: 'mlp_bias', orElse: false },
+  activation: { fields: ['hidden_act'], orElse: 'silu' },
+};
+const beforeFeedForward = {
+  attentionIn: 'input_layernorm',
+  mlpIn: 'pre_ff_layernorm',
+  final: 'model.final_layernorm',
+};
+
+export const bamba: Wiring = {
+  ...llama,
+  norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
+  norms: beforeFeedForward,
+  attention: { ...llama.attention, position: partialRope(10_000, 0.5) },
+  mlp: feedForward,
+  mixers: {
+    of: (config, layer) => (numbersAt(config, 'attn_layer_indices')?.includes(layer) ? 'attention' : 'mamba'),
+    kinds: { mamba: mamba2Mixer('mamba', bambaFields) },
+  },
+};
+
+const graniteMamba = mamba2Mixer('mamba', { ...bambaFields, epsilon: or(1e-6, 'rms_norm_eps') });
+export const graniteHybrid: Wiring = {
+  ...granite,
+  sizes: { ...llama.sizes, inner: { fields: ['shared_intermediate_size'] } },
+  attention: { ...granite.attention, position: 'none' },
+  mlp: {
+    fusedGate: true,
+    up: 'shared_mlp.input_linear',
+    down: 'shared_mlp.output_linear',
+    bias: false,
+    activation: { fields: ['hidden_act'], orElse: 'silu' },
+  },
+  experts: {
+    ...graniteExperts,
+    shared: {
+      modules: [undefined, 'shared_mlp.input_linear', 'shared_mlp.output_linear'],
+      inner: { fields: ['shared_intermediate_size'] },
+    },
+  },
+  mixers: {
+    of: listed('layer_types', 'mamba'),
+    kinds: { mamba: graniteMamba, linear_attention: graniteMamba },
+  },
+  variants: [
+    {
+      when: { field: 'position_embedding_type', is: 'rope' },
+      change: { attention: granite.attention },
+    },
+  ],
+};
+
+/** Attention and Mamba-2 side by side, and a factor for nearly everything. */
+const falconMamba = mamba2Mixer('mamba', {
+  ...bambaFields,
+  bias: { field: 'mamba_proj_bias', orElse: false },
+  grouped: true,
+  normed: { field: 'mamba_rms_norm', orElse: false },
+  normFirst: { field: 'mamba_norm_before_gate', orElse: true },
+  inFactor: or(1, 'ssm_in_multiplier'),
+  factors: 'ssm_multipliers',
+  outFactor: or(1, 'ssm_out_multiplier'),
+});
+const falconBoth: MixerMaker = (block, attention) => [
+  ...falconMamba(block, attention),
+  { ...attention(), factor: or(1, 'attention_out_multiplier') },
+];
+export const falconH1: Wiring = {
+  ...llama,
+  norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
+  embedding: { scale: or(1, 'embedding_multiplier') },
+  norms: beforeFeedForward,
+  attention: {
+    ...llama.attention,
+    inputFactor: or(1, 'attention_in_multiplier'),
+    keyFactor: or(1, 'key_multiplier'),
+  },
+  mlp: {
+    ...feedForward,
+    gateFactor: or(1, 'mlp_multipliers.0'),
+    downFactor: or(1, 'mlp_multipliers.1'),
+  },
+  head: { factor: or(1, 'lm_head_multiplier') },
+  mixers: { of: () => 'both', kinds: { both: falconBoth } },
+  fixed: [
+    { field: 'attention_bias', value: false, otherwise: 'biases that the factors pass over' },
+    { field: 'mlp_bias', value: false, otherwise: 'biases that the factors pass over' },
+  ],
+};
+
+/** One branch a layer: Mamba-2, attention without positions, or an MLP. */
+const PATTERN: Readonly<Record<string, string>> = { M: 'mamba', '*': 'attention', '-': 'mlp', E: 'moe' };
+function nemotronKind(config: ConfigFile, layer: number): string {
+  const pattern = valueAt(config, 'hybrid_override_pattern');
+  if (typeof pattern === 'string') return PATTERN[pattern[layer] ?? ''] ?? 'moe';
+  return listed('layers_block_type')(config, layer);
+}
+const nemotronMamba = mamba2Mixer('mixer', {
+  heads: 'mamba_num_heads',
+  headDim: 'mamba_head_dim',
+  states: 'ssm_state_size',
+  groups: 'n_groups',
+  taps: 'conv_kernel',
+  convBias: { field: 'use_conv_bias', orElse: true },
+  bias: { field: 'use_bias', orElse: false },
+  epsilon: or(1e-5, 'layer_norm_epsilon'),
+  grouped: true,
+});
+export const nemotronH: Wiring = {
+  ...llama,
+  sizes: {
+    ...llama.sizes,
+    layers: { fields: ['num_hidden_layers'], lengthOf: 'layers_block_type' },
+  },
+  norm: alone.norm,
+  norms: alone.norms,
+  single: true,
+  attention: {
+    ...llama.attention,
+    projections: { query: 'mixer.q_proj', key: 'mixer.k_proj', value: 'mixer.v_proj' },
+    output: 'mixer.o_proj',
+    position: 'none',
+  },
+  mlp: {
+    plain: true,
+    up: 'mixer.up_proj',
+    down: 'mixer.down_proj',
+    bias: { field: 'mlp_bias', orElse: false },
+    activation: { fields: ['mlp_hidden_act'], orElse: 'relu2' },
+  },
+  mixers: {
+    of: nemotronKind,
+    kinds: { mamba: nemotronMamba, linear_attention: nemotronMamba, mlp: 'mlp', moe: 'refused' },
+  },
+};
+
+export const jamba: Wiring = {
+  ...llama,
+  norms: beforeFeedForward,
+  attention: { ...llama.attention, bias: false, outputBias: false, position: 'none' },
+  mlp: { ...feedForward, bias: false },
+  experts: {
+    layers: layersByPeriod('expert_layer_period', 'expert_layer_offset', [2, 1]),
+    count: { fields: ['num_experts'] },
+    chosen: { fields: ['num_experts_per_tok'] },
+    inner: { fields: ['intermediate_size'] },
+    weights: {
+      each: (i) => [
+        `feed_forward.experts.${i}.gate_proj`,
+        `feed_forward.experts.${i}.up_proj`,
+        `feed_forward.experts.${i}.down_proj`,
+      ],
+    },
+    router: { module: 'feed_forward.router', by: 'softmax' },
+  },
+  mixers: {
+    of: (config, layer) =>
+      layersByPeriod('attn_layer_period', 'attn_layer_offset', [8, 4])(config, layer) ? 'attention' : 'mamba',
+    kinds: {
+      mamba: mambaMixer('mamba', {
+        inner: (config, hidden) => hidden * needSize(config, or(2, 'mamba_expand')),
+        states: or(16, 'mamba_d_state'),
+        taps: or(4, 'mamba_d_conv'),
+        rank: { fields: ['mamba_dt_rank'] },
+        bias: { field: 'mamba_proj_bias', orElse: false },
+        convBias: { field: 'mamba_conv_bias', orElse: true },
+        norms: ['dt_layernorm', 'b_layernorm', 'c_layernorm'],
+      }),
+    },
+  },
+};
+
+/** LFM2's own rule for the width of its MLPs: two thirds, times a factor, up to a multiple. */
+function lfmInner(config: ConfigFile): number {
+  const stated = needSize(config, { fields: ['block_ff_dim', 'intermediate_size'] });
+  if (!readFlag(config, { field: 'block_auto_adjust_ff_dim', orElse: true })) return stated;
+  const scaled = Math.floor(
+    needNumber(config, or(1, 'block_ffn_dim_multiplier')) * Math.floor((2 * stated) / 3),
+  );
+  const multiple = needSize(config, or(256, 'block_multiple_of'));
+  return multiple * Math.ceil(scaled / multiple);
+}
+export const lfm2: Wiring = {
+  ...llama,
+  sizes: { ...llama.sizes, inner: lfmInner },
+  norm: { ...llama.norm, epsilon: or(1e-5, 'norm_eps') },
+  norms: { attentionIn: 'operator_norm', mlpIn: 'ffn_norm', final: 'model.embedding_norm' },
+  attention: {
+    ...llama.attention,
+    bias: false,
+    output: 'self_attn.out_proj',
+    outputBias: false,
+    headNorm: { query: 'self_attn.q_layernorm', key: 'self_attn.k_layernorm', over: 'head' },
+    position: { theta: 1_000_000 },
+  },
+  mlp: {
+    gate: 'feed_forward.w1',
+    up: 'feed_forward.w3',
+    down: 'feed_forward.w2',
+    bias: false,
+    activation: { fields: [], orElse: 'silu' },
+  },
+  mixers: {
+    of: (config, layer) => {
+      const full = numbersAt(config, 'full_attn_idxs');
+      return full ? (full.includes(layer) ? 'attention' : 'conv') : listed('layer_types')(config, layer);
+    },
+    kinds: { conv: shortConvolution },
+  },
+};
+
+export const lfm2Moe: Wiring = {
+  ...lfm2,
+  sizes: llama.sizes,
+  experts: {
+    layers: layersFrom('num_dense_layers', 2),
+    count: { fields: ['num_experts'] },
+    chosen: { fields: ['num_experts_per_tok'] },
+    inner: { fields: ['moe_intermediate_size'] },
+    weights: {
+      each: (i) => [
+        `feed_forward.experts.${i}.w1`,
+        `feed_forward.experts.${i}.w3`,
+        `feed_forward.experts.${i}.w2`,
+      ],
+    },
+    router: {
+      module: 'feed_forward.gate',
+      by: 'sigmoid',
+      correction: {
+        name: 'feed_forward.expert_bias',
+        leading: [],
+        when: { field: 'use_expert_bias', orElse: true },
+      },
+      normalized: { when: { field: 'norm_topk_prob', orElse: true }, more: 1e-6 },
+      scale: or(1, 'routed_scaling_factor'),
+    },
+  },
+};
+
+const qwenDelta = (modules: 'joined' | 'by_key_head') =>
+  delta({ modules, norm: 'norm', normEpsilon: or(1e-6, 'rms_norm_eps'), output: 'out_proj' });
+
+/** Three layers of the gated delta rule for one of gated attention. */
+export const qwen35: Wiring = {
+  ...llama,
+  sizes: { ...llama.sizes, headDim: or(256, 'head_dim') },
+  norm: { kind: 'rms_plus_one', bias: false, epsilon: or(1e-6, 'rms_norm_eps') },
+  attention: {
+    ...llama.attention,
+    gated: true,
+    headNorm: { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' },
+    position: partialRope(10_000, 0.25),
+  },
+  mlp: { ...llama.mlp, bias: false },
+  mixers: {
+    of: (config, layer) =>
+      listed(
+        'layer_types',
+        (layer + 1) % needSize(config, or(4, 'full_attention_interval')) === 0
+          ? 'full_attention'
+          : 'linear_attention',
+      )(config, layer),
+    kinds: { linear_attention: qwenDelta('joined') },
+  },
+};
+
+export const qwen3Next: Wiring = {
+  ...qwen35,
+  mixers: { ...qwen35.mixers!, kinds: { linear_attention: qwenDelta('by_key_head') } },
+  experts: qwenNextExperts,
+};
+
+export const olmoHybrid: Wiring = {
+  ...olmo2,
+  norm: { ...olmo2.norm, epsilon: or(1e-6, 'rms_norm_eps') },
+  norms: {
+    attentionOut: 'feedforward_layer_norm',
+    mlpOut: 'post_feedforward_layernorm',
+    final: 'model.norm',
+  },
+  mixers: {
+    of: (config, layer) =>
+      listed('layer_types', layer % 4 === 3 ? 'full_attention' : 'linear_attention')(config, layer),
+    kinds: {
+      linear_attention: delta({
+        modules: 'apart',
+        norm: 'o_norm',
+        normEpsilon: { fields: [], orElse: 1e-5 },
+        output: 'o_proj',
+        negative: { field: 'linear_allow_neg_eigval', orElse: true },
+      }),
+    },
+    norms: {
+      linear_attention: {
+        attentionIn: 'attention_layer_norm',
+        mlpIn: 'feedforward_layer_norm',
+        attentionOut: undefined,
+        mlpOut: undefined,
+      },
+    },
+  },
+};
+
+/** Two layers of a gated recurrent unit for one of attention to a window. */
+export const recurrentGemma: Wiring = {
+  ...gemma,
+  embedding: { scale: 'sqrt_hidden_bf16' },
+  sizes: {
+    ...gemma.sizes,
+    headDim: { fields: ['head_dim'] },
+    inner: (config) => needSize(config, { fields: ['intermediate_size'] }) / 2,
+  },
+  norms: { attentionIn: 'temporal_pre_norm', mlpIn: 'channel_pre_norm', final: 'model.final_norm' },
+  attention: {
+    ...gemma.attention,
+    projections: {
+      query: 'temporal_block.q_proj',
+      key: 'temporal_block.k_proj',
+      value: 'temporal_block.v_proj',
+    },
+    output: 'temporal_block.o_proj',
+    outputBias: true,
+    position: partialRope(10_000, 0.5),
+    window: { size: or(2048, 'attention_window_size'), layers: 'all' },
+  },
+  mlp: {
+    gate: 'mlp_block.gate_proj',
+    up: 'mlp_block.up_proj',
+    down: 'mlp_block.down_proj',
+    bias: true,
+    activation: { fields: ['hidden_activation'], orElse: 'gelu_pytorch_tanh' },
+  },
+  head: { softcap: or(30, 'logits_soft_cap') },
+  mixers: {
+    of: (config, layer) => {
+      const types = valueAt(config, 'block_types') ?? valueAt(config, '_block_types');
+      const list = Array.isArray(types) ? types : ['recurrent', 'recurrent', 'attention'];
+      return String(list[layer % list.length]);
+    },
+    kinds: { recurrent: recurrentUnit },
+  },
+};
+
+const one = { fields: [], orElse: 1 };
+/** Decaying attention in most layers, streams of norms, factors on both sides of the sum. */
+export const minimax: Wiring = {
+  ...mixtral,
+  experts: mixtralExperts,
+  replacing: {
+    keep: {
+      attention: or(1, 'full_attn_alpha_factor'),
+      full_attention: or(1, 'full_attn_alpha_factor'),
+      linear_attention: or(1, 'linear_attn_alpha_factor'),
+      mlp: or(1, 'mlp_alpha_factor'),
+    },
+    share: {
+      attention: or(1, 'full_attn_beta_factor'),
+      full_attention: or(1, 'full_attn_beta_factor'),
+      linear_attention: or(1, 'linear_attn_beta_factor'),
+      mlp: or(1, 'mlp_beta_factor'),
+    },
+  },
+  mixers: {
+    of: (config, layer) =>
+      listed('layer_types', layer % 2 === 0 ? 'linear_attention' : 'full_attention')(config, layer),
+    kinds: { linear_attention: lightning },
+  },
+};
+
+/** Plain norms on both sides, normed values, wider heads in layers that see all, and a share of the token for each layer. */
+export const gemma4: Wiring = {
+  ...gemma,
+  norm: { kind: 'rms', bias: false, epsilon: or(1e-6, 'rms_norm_eps') },
+  norms: {
+    attentionIn: 'input_layernorm',
+    attentionOut: 'post_attention_layernorm',
+    mlpIn: 'pre_feedforward_layernorm',
+    mlpOut: 'post_feedforward_layernorm',
+    final: 'model.norm',
+  },
+  globalHeadDim: (config, layer) =>
+    readSize(config, {
+      fields: valueAt(config, 'per_layer_config')
+        ? [`per_layer_config.${layer}.head_dim`]
+        : ['global_head_dim'],
+      ...(valueAt(config, 'per_layer_config') ? {} : { orElse: 512 }),
+    }),
+  attention: {
+    ...gemma.attention,
+    scale: one.orElse,
+    headNorm: { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' },
+    valueNorm: true,
+    position: { theta: 1_000_000, local: or(10_000, 'rope_local_base_freq') },
+    window: {
+      size: or(512, 'sliding_window'),
+      layers: { orElse: { everyOtherThan: { fields: [], orElse: 6 } } },
+    },
+  },
+  perLayer: {
+    width: or(256, 'hidden_size_per_layer_input'),
+    rows: { fields: ['vocab_size_per_layer_input', 'vocab_size'] },
+    table: 'model.embed_tokens_per_layer.weight',
+    projection: 'model.per_layer_model_projection',
+    norm: 'model.per_layer_projection_norm',
+    modules: {
+      gate: 'per_layer_input_gate',
+      out: 'per_layer_projection',
+      norm: 'post_per_layer_input_norm',
+    },
+    factor: 'layer_scalar',
+  },
+  head: { softcap: { fields: ['final_logit_softcapping'] } },
+  fixed: [
+    { field: 'enable_moe_block', value: false, otherwise: 'experts beside the MLP' },
+    { field: 'attention_k_eq_v', value: false, otherwise: 'keys that are values' },
+    { field: 'num_kv_shared_layers', value: 0, otherwise: 'layers that take the keys of others' },
+    { field: 'use_double_wide_mlp', value: false, otherwise: 'MLPs of double width' },
+  ],
+};
