@@ -58,11 +58,6 @@ const MISTAKES: readonly [what: string, family: string, change: (a: Architecture
     parts('experts', (p) => ({ ...p, router: withoutKey(p.router, 'normalized') })),
   ],
   [
-    'experts chosen without the correction',
-    'lfm2_moe',
-    parts('experts', (p) => ({ ...p, router: withoutKey(p.router, 'bias') })),
-  ],
-  [
     'softmax instead of sigmoid',
     'lfm2_moe',
     parts('experts', (p) => ({ ...p, router: { ...p.router, by: 'softmax' } })),

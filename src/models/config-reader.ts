@@ -2,7 +2,7 @@
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
-import type { FlagField, NumberField } from './wiring';
+import type { FlagField, NumberField } from './config-fields';
 
 /** The object at the root of config.json, and the file's name for messages. */
 export interface ConfigFile {

@@ -3,27 +3,9 @@ import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import type { Activation, Linear, Norm, Vector } from './architecture';
 import { type ConfigFile, needNumber, readFlag, readText, unsupported } from './config-reader';
-import type { Family } from './family';
-import type { ActivationField, FlagField, Wiring } from './wiring';
+import type { ActivationField, BlockContext, Context, FlagField } from './wiring';
 
-/** The resolved sizes, and what every part needs to read more of the config. */
-export interface Context {
-  config: ConfigFile;
-  family: Family;
-  wiring: Wiring;
-  layers: number;
-  hidden: number;
-  heads: number;
-  keyValueHeads: number;
-  headDim: number;
-  inner: number;
-}
-
-/** A context inside a block: names begin with its prefix. */
-export interface BlockContext extends Context {
-  index: number;
-  prefix: string;
-}
+export type { BlockContext, Context };
 
 /** Names of transformers' activations (activations.py) that are the same function. */
 const ACTIVATIONS: ReadonlyMap<string, Activation> = new Map([

@@ -10,10 +10,7 @@ import {
   valueAt,
 } from './config-reader';
 import { type BlockContext, linear, resolveActivation, vector } from './resolve-context';
-import type { ExpertsWiring } from './wiring';
-
-/** Whether a layer has experts. */
-export type LayerRule = (config: ConfigFile, layer: number) => boolean;
+import type { ExpertsWiring, LayerRule } from './wiring';
 
 export const everyLayer: LayerRule = () => true;
 

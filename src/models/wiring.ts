@@ -5,20 +5,10 @@
  * Module names inside a block are relative to it (`self_attn.q_proj`); names outside are complete.
  */
 import type { Activation, Branch, NormKind, Router } from './architecture';
+import type { FlagField, NumberField } from './config-fields';
 import type { ConfigFile } from './config-reader';
-import type { BlockContext } from './resolve-context';
-import type { LayerRule } from './resolve-experts';
 
-/** A number of the config: the first of `fields` that the file has. `orElse` is the configuration class's default. */
-export interface NumberField {
-  /** Dotted paths reach into objects: `rope_parameters.rope_theta`. */
-  fields: readonly string[];
-  /** For a file that has none of the fields; without it the field is required. */
-  orElse?: number;
-}
-
-/** A switch of the config, or a fixed one. */
-export type FlagField = boolean | { field: string; orElse: boolean };
+export type { FlagField, NumberField };
 
 /** A config value that the wiring takes for granted; any other value is refused by name. */
 export interface FixedField {
@@ -267,3 +257,26 @@ export interface WindowWiring {
     | { orElse: { from: NumberField } }
     | { orElse: 'without_rope' };
 }
+
+/** The resolved sizes, and what every part needs to read more of the config. */
+export interface Context {
+  config: ConfigFile;
+  /** Names outside the blocks, and how linear weights are stored. */
+  family: { embedding: string; head: string; stack: string; linearStorage: 'out_in' | 'in_out' };
+  wiring: Wiring;
+  layers: number;
+  hidden: number;
+  heads: number;
+  keyValueHeads: number;
+  headDim: number;
+  inner: number;
+}
+
+/** A context inside a block: names begin with its prefix. */
+export interface BlockContext extends Context {
+  index: number;
+  prefix: string;
+}
+
+/** Whether a layer has experts. */
+export type LayerRule = (config: ConfigFile, layer: number) => boolean;

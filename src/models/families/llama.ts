@@ -2,6 +2,7 @@ import type { Family } from '../family';
 import * as experts from '../wirings/experts';
 import { gemma, gemma2, gemma3 } from '../wirings/gemma';
 import * as hybrid from '../wirings/hybrid';
+import * as linearAttention from '../wirings/linear-attention';
 import {
   granite,
   llama as llamaWiring,
@@ -53,18 +54,18 @@ export const llama: Family = {
     gpt_oss: { tiedByDefault: false, wiring: experts.gptOss },
     llama4_text: { tiedByDefault: false, wiring: experts.llama4 },
     deepseek_v2: { tiedByDefault: false, wiring: experts.deepseek2 },
-    qwen3_5_text: { tiedByDefault: false, wiring: hybrid.qwen35 },
-    qwen3_next: { tiedByDefault: false, wiring: hybrid.qwen3Next },
+    qwen3_5_text: { tiedByDefault: false, wiring: linearAttention.qwen35 },
+    qwen3_next: { tiedByDefault: false, wiring: linearAttention.qwen3Next },
     lfm2: { tiedByDefault: true, wiring: hybrid.lfm2 },
     lfm2_moe: { tiedByDefault: true, wiring: hybrid.lfm2Moe },
     granitemoehybrid: { tiedByDefault: false, wiring: hybrid.graniteHybrid },
     bamba: { tiedByDefault: false, wiring: hybrid.bamba },
     falcon_h1: { tiedByDefault: false, wiring: hybrid.falconH1 },
     jamba: { tiedByDefault: false, wiring: hybrid.jamba },
-    olmo_hybrid: { tiedByDefault: false, wiring: hybrid.olmoHybrid },
-    recurrent_gemma: { tiedByDefault: true, wiring: hybrid.recurrentGemma },
-    minimax: { tiedByDefault: false, wiring: hybrid.minimax },
-    gemma4_text: { tiedByDefault: true, wiring: hybrid.gemma4 },
+    olmo_hybrid: { tiedByDefault: false, wiring: linearAttention.olmoHybrid },
+    recurrent_gemma: { tiedByDefault: true, wiring: linearAttention.recurrentGemma },
+    minimax: { tiedByDefault: false, wiring: linearAttention.minimax },
+    gemma4_text: { tiedByDefault: true, wiring: linearAttention.gemma4 },
     phi: { tiedByDefault: false, wiring: phi },
     phi3: { tiedByDefault: false, wiring: phi3 },
     olmo: { tiedByDefault: false, wiring: olmo },

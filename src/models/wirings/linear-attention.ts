@@ -1,0 +1,195 @@
+/**
+ * Wirings with the gated delta rule, recurrent units or decaying attention (transformers: modeling_qwen3_next.py,
+ * modeling_qwen3_5.py, modeling_olmo_hybrid.py, modeling_recurrent_gemma.py, modeling_minimax.py), and Gemma 4's
+ * (modeling_gemma4.py). Defaults are those of the configuration classes.
+ */
+import { needSize, readSize, valueAt } from '../config-reader';
+import { recurrentUnit } from '../resolve-convolutions';
+import { delta, lightning, listed } from '../resolve-mixers';
+import type { Wiring } from '../wiring';
+import { mixtral, mixtralExperts, qwenNextExperts } from './experts';
+import { gemma } from './gemma';
+import { llama, olmo2, partialRope } from './llama';
+
+const or = (orElse: number, ...fields: string[]) => ({ fields, orElse });
+
+const qwenDelta = (modules: 'joined' | 'by_key_head') =>
+  delta({ modules, norm: 'norm', normEpsilon: or(1e-6, 'rms_norm_eps'), output: 'out_proj' });
+
+/** Three layers of the gated delta rule for one of gated attention. */
+export const qwen35: Wiring = {
+  ...llama,
+  sizes: { ...llama.sizes, headDim: or(256, 'head_dim') },
+  norm: { kind: 'rms_plus_one', bias: false, epsilon: or(1e-6, 'rms_norm_eps') },
+  attention: {
+    ...llama.attention,
+    gated: true,
+    headNorm: { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' },
+    position: partialRope(10_000, 0.25),
+  },
+  mlp: { ...llama.mlp, bias: false },
+  mixers: {
+    of: (config, layer) =>
+      listed(
+        'layer_types',
+        (layer + 1) % needSize(config, or(4, 'full_attention_interval')) === 0
+          ? 'full_attention'
+          : 'linear_attention',
+      )(config, layer),
+    kinds: { linear_attention: qwenDelta('joined') },
+  },
+};
+
+export const qwen3Next: Wiring = {
+  ...qwen35,
+  mixers: { ...qwen35.mixers!, kinds: { linear_attention: qwenDelta('by_key_head') } },
+  experts: qwenNextExperts,
+};
+
+export const olmoHybrid: Wiring = {
+  ...olmo2,
+  norm: { ...olmo2.norm, epsilon: or(1e-6, 'rms_norm_eps') },
+  norms: {
+    attentionOut: 'feedforward_layer_norm',
+    mlpOut: 'post_feedforward_layernorm',
+    final: 'model.norm',
+  },
+  mixers: {
+    of: (config, layer) =>
+      listed('layer_types', layer % 4 === 3 ? 'full_attention' : 'linear_attention')(config, layer),
+    kinds: {
+      linear_attention: delta({
+        modules: 'apart',
+        norm: 'o_norm',
+        normEpsilon: { fields: [], orElse: 1e-5 },
+        output: 'o_proj',
+        negative: { field: 'linear_allow_neg_eigval', orElse: true },
+      }),
+    },
+    norms: {
+      linear_attention: {
+        attentionIn: 'attention_layer_norm',
+        mlpIn: 'feedforward_layer_norm',
+        attentionOut: undefined,
+        mlpOut: undefined,
+      },
+    },
+  },
+};
+
+/** Two layers of a gated recurrent unit for one of attention to a window. */
+export const recurrentGemma: Wiring = {
+  ...gemma,
+  embedding: { scale: 'sqrt_hidden_bf16' },
+  sizes: {
+    ...gemma.sizes,
+    headDim: { fields: ['head_dim'] },
+    inner: (config) => needSize(config, { fields: ['intermediate_size'] }) / 2,
+  },
+  norms: { attentionIn: 'temporal_pre_norm', mlpIn: 'channel_pre_norm', final: 'model.final_norm' },
+  attention: {
+    ...gemma.attention,
+    projections: {
+      query: 'temporal_block.q_proj',
+      key: 'temporal_block.k_proj',
+      value: 'temporal_block.v_proj',
+    },
+    output: 'temporal_block.o_proj',
+    outputBias: true,
+    position: partialRope(10_000, 0.5),
+    window: { size: or(2048, 'attention_window_size'), layers: 'all' },
+  },
+  mlp: {
+    gate: 'mlp_block.gate_proj',
+    up: 'mlp_block.up_proj',
+    down: 'mlp_block.down_proj',
+    bias: true,
+    activation: { fields: ['hidden_activation'], orElse: 'gelu_pytorch_tanh' },
+  },
+  head: { softcap: or(30, 'logits_soft_cap') },
+  mixers: {
+    of: (config, layer) => {
+      const types = valueAt(config, 'block_types') ?? valueAt(config, '_block_types');
+      const list = Array.isArray(types) ? types : ['recurrent', 'recurrent', 'attention'];
+      return String(list[layer % list.length]);
+    },
+    kinds: { recurrent: recurrentUnit },
+  },
+};
+
+const one = { fields: [], orElse: 1 };
+/** Decaying attention in most layers, streams of norms, factors on both sides of the sum. */
+export const minimax: Wiring = {
+  ...mixtral,
+  experts: mixtralExperts,
+  replacing: {
+    keep: {
+      attention: or(1, 'full_attn_alpha_factor'),
+      full_attention: or(1, 'full_attn_alpha_factor'),
+      linear_attention: or(1, 'linear_attn_alpha_factor'),
+      mlp: or(1, 'mlp_alpha_factor'),
+    },
+    share: {
+      attention: or(1, 'full_attn_beta_factor'),
+      full_attention: or(1, 'full_attn_beta_factor'),
+      linear_attention: or(1, 'linear_attn_beta_factor'),
+      mlp: or(1, 'mlp_beta_factor'),
+    },
+  },
+  mixers: {
+    of: (config, layer) =>
+      listed('layer_types', layer % 2 === 0 ? 'linear_attention' : 'full_attention')(config, layer),
+    kinds: { linear_attention: lightning },
+  },
+};
+
+/** Plain norms on both sides, normed values, wider heads in layers that see all, and a share of the token for each layer. */
+export const gemma4: Wiring = {
+  ...gemma,
+  norm: { kind: 'rms', bias: false, epsilon: or(1e-6, 'rms_norm_eps') },
+  norms: {
+    attentionIn: 'input_layernorm',
+    attentionOut: 'post_attention_layernorm',
+    mlpIn: 'pre_feedforward_layernorm',
+    mlpOut: 'post_feedforward_layernorm',
+    final: 'model.norm',
+  },
+  globalHeadDim: (config, layer) =>
+    readSize(config, {
+      fields: valueAt(config, 'per_layer_config')
+        ? [`per_layer_config.${layer}.head_dim`]
+        : ['global_head_dim'],
+      ...(valueAt(config, 'per_layer_config') ? {} : { orElse: 512 }),
+    }),
+  attention: {
+    ...gemma.attention,
+    scale: one.orElse,
+    headNorm: { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' },
+    valueNorm: true,
+    position: { theta: 1_000_000, local: or(10_000, 'rope_local_base_freq') },
+    window: {
+      size: or(512, 'sliding_window'),
+      layers: { orElse: { everyOtherThan: { fields: [], orElse: 6 } } },
+    },
+  },
+  perLayer: {
+    width: or(256, 'hidden_size_per_layer_input'),
+    rows: { fields: ['vocab_size_per_layer_input', 'vocab_size'] },
+    table: 'model.embed_tokens_per_layer.weight',
+    projection: 'model.per_layer_model_projection',
+    norm: 'model.per_layer_projection_norm',
+    modules: {
+      gate: 'per_layer_input_gate',
+      out: 'per_layer_projection',
+      norm: 'post_per_layer_input_norm',
+    },
+    factor: 'layer_scalar',
+  },
+  head: { softcap: { fields: ['final_logit_softcapping'] } },
+  fixed: [
+    { field: 'enable_moe_block', value: false, otherwise: 'experts beside the MLP' },
+    { field: 'attention_k_eq_v', value: false, otherwise: 'keys that are values' },
+    { field: 'num_kv_shared_layers', value: 0, otherwise: 'layers that take the keys of others' },
+    { field: 'use_double_wide_mlp', value: false, otherwise: 'MLPs of double width' },
+  ],
+};
