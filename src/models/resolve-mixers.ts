@@ -1,14 +1,6 @@
 /** What stands in the place of attention: makers of mixers from the fields and names of a family. */
 import type { Columns, Convolution, Norm, Recurrence, Vector } from './architecture';
-import {
-  type ConfigFile,
-  needNumber,
-  needSize,
-  readFlag,
-  readNumber,
-  readSize,
-  valueAt,
-} from './config-reader';
+import { type ConfigFile, needNumber, needSize, readFlag, valueAt } from './config-reader';
 import { type BlockContext, linear, makeNorm, vector } from './resolve-context';
 import type { FlagField, MixerMaker, NumberField } from './wiring';
 
