@@ -102,10 +102,10 @@ describe('depthConfig', () => {
   });
 
   it('refuses an unknown architecture by name', () => {
-    expect(() => depthConfig(changed('llama', { model_type: 'mamba2' }), [0])).toThrow(
+    expect(() => depthConfig(changed('llama', { model_type: 'rwkv' }), [0])).toThrow(
       expect.objectContaining({
         code: 'ArchitectureUnsupported',
-        message: expect.stringContaining('mamba2'),
+        message: expect.stringContaining('rwkv'),
       }),
     );
   });
