@@ -199,14 +199,25 @@ function Part({ children }: { children: ReactNode }) {
   );
 }
 
-/** Tensors of the plan, or the number of its errors. */
+/** Tensors of the plan, or the number of its errors, else of its warnings. */
 function PlanCount() {
   const count = useFacts((s) => s.plan.facts?.tensors.length);
+  const warnings = useFacts(
+    (s) => s.plan.facts?.problems.filter((p) => p.severity === 'warning').length ?? 0,
+  );
   const errors = useFacts((s) => s.plan.facts?.problems.filter((p) => p.severity === 'error').length ?? 0);
   if (errors > 0) {
     return (
       <small className="tag" data-tone="bad">
         {errors} {errors === 1 ? 'error' : 'errors'}
+      </small>
+    );
+  }
+  if (warnings > 0) {
+    return (
+      <small className="tag" data-tone="warn">
+        <span aria-hidden="true">⚠ {warnings}</span>
+        <span className="visually-hidden">{warnings === 1 ? '1 warning' : `${warnings} warnings`}</span>
       </small>
     );
   }

@@ -262,9 +262,9 @@ test('a merge that is paused says so and goes on', async () => {
   );
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Pause' }).click();
-  await expect.element(page.getByText('Paused. It can be resumed.').first()).toBeVisible();
+  await expect.element(page.getByText(/^Paused by you: .* kept$/).first()).toBeVisible();
   await expect.element(page.getByText(/^3 of 56.tensors done/)).toBeVisible();
-  await page.getByRole('contentinfo').getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('contentinfo').getByRole('button', { name: 'Continue' }).click();
   await waitFor(() => expect(studio.store.getState().run?.status).toBe('done'));
   expect(studio.store.getState().interrupted).toEqual([]);
 });

@@ -34,7 +34,7 @@ export function Announcer() {
 function spoken(run: RunFacts): string {
   if (run.status === 'done') return 'Merge finished.';
   if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
-  if (run.status === 'cancelled') return 'Merge cancelled.';
+  if (run.status === 'cancelled') return run.paused ? 'Merge paused by you.' : 'Merge cancelled.';
   const p = run.progress;
   return p ? `${formatCount(p.tensorsDone)} of ${formatCount(p.tensors)} tensors merged.` : 'Merge started.';
 }

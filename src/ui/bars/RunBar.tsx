@@ -44,6 +44,8 @@ export function RunBar() {
   const stopped = useFacts((s) => s.engine.status === 'failed');
   const job = useFacts((s) => (s.job?.kind === 'merge' ? s.job : null));
   const active = run?.status === 'running';
+  // full and green for the recipe that was merged, and for no other
+  const done = useFacts((s) => s.run?.status === 'done' && isRecipeOf(s.run.recipe, s.recipe, s.models));
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!isMergeKey(event)) return;
@@ -66,7 +68,7 @@ export function RunBar() {
         Merge
       </Button>
       <div className="run-status">
-        <Track run={active ? run : null} done={run?.status === 'done' && !active} />
+        <Track run={active ? run : null} done={done} />
         {active && run ? <Working run={run} /> : <Resting />}
         <HubWaiting />
       </div>
@@ -85,7 +87,7 @@ export function RunBar() {
         </>
       ) : paused && run?.status === 'cancelled' ? (
         <Button why={gate.open ? null : gate.why} onClick={() => void resumeRun(studio, paused)}>
-          Resume
+          Continue
         </Button>
       ) : null}
       {stopped ? <Button onClick={() => location.reload()}>Reload</Button> : null}
@@ -148,7 +150,13 @@ function Working({ run }: { run: RunFacts }) {
       )}
       <span className="run-extra">{sharesText(p.stages)}</span>
       <span className="spacer" />
-      <span className="run-more">{p.secondsLeft === null ? '' : `${formatClock(p.secondsLeft)} left`}</span>
+      <span className="run-more">
+        {p.secondsLeft === null
+          ? ''
+          : p.secondsLeft < 1
+            ? 'almost done'
+            : `${formatClock(p.secondsLeft)} left`}
+      </span>
     </p>
   );
 }
@@ -219,13 +227,15 @@ function outcome(run: RunFacts, kept: InterruptedRun | undefined): RestingLine {
     return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', tab: 'run', link: 'Details' };
   }
   if (run.status === 'cancelled') {
-    const said = run.paused ? 'Paused' : 'Cancelled';
+    const said = run.paused ? 'Paused by you' : 'Cancelled';
     if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
-    const { tensorsDone } = kept;
+    const { tensorsDone, bytesDone, bytes } = kept;
     const tensors = kept.tensors || run.planned.length;
     return {
       tone: 'plain',
-      text: `${said}. It can be resumed.`,
+      text: run.paused
+        ? `${said}: ${formatBytes(bytesDone)} of ${formatBytes(bytes)} kept`
+        : `${said}. It can be resumed.`,
       more: `${formatCount(tensorsDone)} of ${formatCounted(tensors, 'tensor')} done; whole files are kept`,
     };
   }

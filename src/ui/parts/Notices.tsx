@@ -1,4 +1,6 @@
+import { useEffect, useState } from 'react';
 import { UpdateNotice } from '../offline/UpdateNotice';
+import type { Notice } from '../state/facts';
 import { dismissNotice } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { Button } from './Button';
@@ -6,9 +8,31 @@ import { CloseIcon } from './icons';
 import { Message } from './Message';
 import { RunNotices } from './RunNotices';
 
-/** What has no place of its own on the page, above the run bar, until it is dismissed. */
-export function Notices() {
+/** How long a note stays that asks for nothing, in milliseconds. */
+const NOTE_MS = 12_000;
+
+/** A note leaves by itself, not while the pointer is on it; an error stays until it is dismissed or its cause is gone. */
+function OneNotice({ notice }: { notice: Notice }) {
   const studio = useStudio();
+  const [held, setHeld] = useState(false);
+  const { id, tone, message, hint } = notice;
+  useEffect(() => {
+    if (tone !== 'note' || held) return;
+    const timer = setTimeout(() => dismissNotice(studio, id), NOTE_MS);
+    return () => clearTimeout(timer);
+  }, [studio, id, tone, held]);
+  return (
+    <li onPointerEnter={() => setHeld(true)} onPointerLeave={() => setHeld(false)}>
+      <Message tone={tone} title={message} hint={hint} live />
+      <Button variant="quiet" iconOnly aria-label="Dismiss" onClick={() => dismissNotice(studio, id)}>
+        <CloseIcon />
+      </Button>
+    </li>
+  );
+}
+
+/** What has no place of its own on the page, above the run bar. */
+export function Notices() {
   const notices = useFacts((s) => s.notices);
   const waiting = useFacts((s) => s.interrupted.length > 0 || s.elsewhere !== null || s.update);
   if (notices.length === 0 && !waiting) return null;
@@ -18,17 +42,7 @@ export function Notices() {
         <RunNotices />
         <UpdateNotice />
         {notices.map((notice) => (
-          <li key={notice.id}>
-            <Message tone={notice.tone} title={notice.message} hint={notice.hint} live />
-            <Button
-              variant="quiet"
-              iconOnly
-              aria-label="Dismiss"
-              onClick={() => dismissNotice(studio, notice.id)}
-            >
-              <CloseIcon />
-            </Button>
-          </li>
+          <OneNotice key={notice.id} notice={notice} />
         ))}
       </ul>
     </aside>

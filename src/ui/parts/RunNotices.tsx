@@ -2,6 +2,7 @@ import type { InterruptedRun } from '../../reports/merge';
 import { formatBytes, formatCount } from '../format/quantity';
 import { discardRun, resumeRun } from '../state/interrupted';
 import { takeOverMerge } from '../state/other-tabs';
+import { keptOf } from '../state/unfinished';
 import { useFacts, useStudio } from '../studio-context';
 import { Button } from './Button';
 import { Message } from './Message';
@@ -11,15 +12,19 @@ export function RunNotices() {
   const elsewhere = useFacts((s) => s.elsewhere);
   const interrupted = useFacts((s) => s.interrupted);
   const busy = useFacts((s) => s.job?.kind === 'merge');
+  // the bar offers to go on with what was paused here
+  const paused = useFacts((s) => (s.run?.paused ? keptOf(s) : undefined));
   if (elsewhere !== null) return <Elsewhere />;
   if (busy) return null;
   return (
     <>
-      {interrupted.map((run) => (
-        <li key={`${run.destination.kind} ${run.destination.name}`}>
-          <Interrupted run={run} />
-        </li>
-      ))}
+      {interrupted
+        .filter((run) => run !== paused)
+        .map((run) => (
+          <li key={`${run.destination.kind} ${run.destination.name}`}>
+            <Interrupted run={run} />
+          </li>
+        ))}
     </>
   );
 }

@@ -202,7 +202,7 @@ function Tensors({ tensors, contributors }: TensorsProps) {
         columns={narrow ? narrowColumns(contributors) : columns(contributors)}
         selected={selected}
         onSelect={(name) => toggleSelected(studio, name)}
-        empty={`No tensor's name contains “${filter}”.`}
+        empty={filter === '' ? 'There are no output tensors.' : `No tensor’s name contains “${filter}”.`}
       />
     </section>
   );

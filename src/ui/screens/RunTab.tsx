@@ -40,7 +40,9 @@ export function RunTab() {
           tone="note"
           title={
             kept
-              ? `${stopped(run)}. What was written is kept: resume the merge, or discard it.`
+              ? run.paused
+                ? `${stopped(run)}. What was written is kept until you continue, or delete it under Storage.`
+                : `${stopped(run)}. What was written is kept: resume the merge, or discard it.`
               : `${stopped(run)}. Everything that was begun has been removed.`
           }
         />
@@ -80,7 +82,7 @@ function Status({ run }: { run: RunFacts }) {
 }
 
 function stopped(run: RunFacts): string {
-  return run.paused ? 'Paused' : 'Cancelled';
+  return run.paused ? 'Paused by you' : 'Cancelled';
 }
 
 function Numbers({ run }: { run: RunFacts }) {
