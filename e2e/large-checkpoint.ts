@@ -86,7 +86,7 @@ async function writeSparse(folder: string, bytes: number): Promise<number> {
 /** Runs the headless command and returns the peak of its browser's memory. */
 async function peakOf(args: string[]): Promise<{ peak: number; seconds: number }> {
   const begin = performance.now();
-  const child: ChildProcess = spawn('npx', ['tsx', 'src/cli/amalgam.ts', ...args], {
+  const child: ChildProcess = spawn(process.execPath, ['src/cli/amalgam.mjs', ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const memory = watchMemory(child.pid!, 200);

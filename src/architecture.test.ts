@@ -59,7 +59,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'merge/prediction',
     'collapse/choose-layers',
   ],
-  cli: ['worker/client', 'worker/api', 'reports', 'formats', 'ui/format'],
+  cli: 'worker reports formats sources write host/node ui/format'.split(' '),
   main: ['ui', 'cli/page', 'worker/client'],
 };
 
@@ -89,6 +89,9 @@ const API_ROOMS: Record<string, string[]> = {
   insertAdjacentHTML: [],
   dangerouslySetInnerHTML: [],
 };
+
+/** What runs in Node alone. */
+const NODE_ONLY = /^(cli\/(?!page$|headless$)|host\/node\/|worker\/node-thread$)/;
 
 const RUNTIME_DEPENDENCIES = [
   '@huggingface/hub',
@@ -192,7 +195,7 @@ describe('rooms', () => {
 
   test('the page imports runtime dependencies only; Node and tools stay in the command and the tests', () => {
     const wrong = production
-      .filter((source) => source.room !== 'cli' || source.path === 'cli/page')
+      .filter((source) => !NODE_ONLY.test(source.path))
       .flatMap((source) =>
         source.imports
           .map(({ specifier }) => specifier)

@@ -1,7 +1,12 @@
+import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
+import process from 'node:process';
 import { ensureBuilt } from '../../src/cli/build';
 
-/** Builds what the headless command serves, before two journeys want it at once. */
+const ROOT = join(import.meta.dirname, '../..');
+
+/** Builds the headless command and what it serves for WebGPU, before two journeys want them at once. */
 export default async function buildCommand(): Promise<void> {
-  await ensureBuilt(join(import.meta.dirname, '../..'), () => {});
+  execFileSync(process.execPath, ['src/cli/amalgam.mjs', '--help'], { cwd: ROOT, stdio: 'ignore' });
+  await ensureBuilt(ROOT, () => {});
 }

@@ -57,13 +57,14 @@ function parseArguments(verb: string, args: string[], options: Options) {
   }
 }
 
-/** @throws Usage for what is no http address */
-export function hubOption(hub: unknown): { hub?: string } {
-  if (typeof hub !== 'string') return {};
+/** Where models that are no folders come from, and where they are kept. @throws Usage for a hub that is no http address */
+export function whereOptions({ hub, cache }: Record<string, unknown>): { hub?: string; cache?: string } {
+  const kept = typeof cache === 'string' ? { cache } : {};
+  if (typeof hub !== 'string') return kept;
   if (!URL.canParse(hub) || !/^https?:$/.test(new URL(hub).protocol)) {
     throw usage(`--hub is ${hub}; it is an address such as https://huggingface.co.`);
   }
-  return { hub };
+  return { hub, ...kept };
 }
 
 function isEngine(name: unknown): name is BackendChoice {

@@ -1,11 +1,12 @@
 /** The verb `collapse` as it is typed. */
 import type { CollapsePlanner, CollapseRequest, DepthTarget, MeasureDepthRequest } from '../reports/collapse';
-import { choiceOption, engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
+import { choiceOption, engineOption, numberOption, parseOne, usage, whereOptions } from './arguments';
 import { type InputFile, inputOption } from './input-files';
 
 export interface CollapseCommand {
   verb: 'collapse';
   hub?: string;
+  cache?: string;
   report?: string;
   /** Where texts come from; each file, or each of its lines, is a text of its own. */
   calibration?:
@@ -28,7 +29,7 @@ export const COLLAPSE_USAGE = `  collapse <model> --out DIR (--text FILE… | --
            [--block 3] [--lowest 0] [--highest LAST] [--interval 2] [--all-tokens]
            [--variant rdsc|replace-last|mean|drop] [--parts linear|full|attention|mlp]
            [--eval-text FILE | --eval-tokens IDS.json | --no-perplexity]
-           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
+           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
   collapse <model> --out DIR --layers LIST [--text FILE… | --tokens IDS.json] …
       A shallower model. laco collapses blocks of --block layers while what the model says stays similar (--threshold,
       0.75), influence removes the layers of least block influence, angular the block over which the stream turns
@@ -55,7 +56,7 @@ export function parseCollapse(args: string[]): CollapseCommand {
   const calibration = calibrationOption(options);
   const common = {
     verb: 'collapse' as const,
-    ...hubOption(options.hub),
+    ...whereOptions(options),
     ...(typeof options.report === 'string' ? { report: options.report } : {}),
     ...(calibration && { calibration }),
   };
@@ -96,6 +97,7 @@ const TEXT_OPTIONS = [
     'out',
     'engine',
     'hub',
+    'cache',
     'report',
     'tokens',
     'window',

@@ -30,7 +30,14 @@ export async function collapseVerb(command: CollapseCommand, place: Place): Prom
     parameters: {},
     amalgam: {},
   };
-  const job = await openJob(recipe, resolve(workingFolder, 'model'), workingFolder, command.hub, undo, say);
+  const job = await openJob(
+    recipe,
+    resolve(workingFolder, 'model'),
+    workingFolder,
+    { ...command, engine: task.request.engine },
+    undo,
+    say,
+  );
   const { model } = job.recipe.models![0]!;
   const printer = progressPrinter(process.stderr);
   await job.page.onProgress(printer.print);

@@ -2,7 +2,7 @@ import { GGUF_TYPES, isGgufType } from '../formats/gguf-type';
 import type { RecipeExtensions } from '../formats/recipe';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
-import { engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
+import { engineOption, numberOption, parseOne, usage, whereOptions } from './arguments';
 import { COLLAPSE_USAGE, type CollapseCommand, parseCollapse } from './collapse-command';
 import {
   COMPARE_USAGE,
@@ -16,9 +16,9 @@ import { IMPORTANCE_USAGE, type ImportanceCommand, parseImportance } from './imp
 /** What the command line asks for. Paths are as typed. */
 export type Command =
   | { verb: 'help' }
-  | { verb: 'plan'; recipe: string; hub?: string; json: boolean }
+  | { verb: 'plan'; recipe: string; hub?: string; cache?: string; json: boolean }
   | MergeCommand
-  | { verb: 'verify'; merged: string; recipe?: string; hub?: string; engine: BackendChoice }
+  | { verb: 'verify'; merged: string; recipe?: string; hub?: string; cache?: string; engine: BackendChoice }
   | EvaluateCommand
   | GenerateCommand
   | CompareCommand
@@ -30,6 +30,7 @@ export interface MergeCommand {
   verb: 'merge';
   recipe: string;
   hub?: string;
+  cache?: string;
   out: string;
   engine: BackendChoice;
   report?: string;
@@ -43,6 +44,7 @@ interface RunCommand {
   /** A model reference, or the path of a recipe whose merge is run without being written. */
   model: string;
   hub?: string;
+  cache?: string;
   engine: BackendChoice;
   report?: string;
 }
@@ -67,29 +69,29 @@ export interface GenerateCommand extends RunCommand {
 
 export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
 
-  plan <recipe.yml> [--json] [--hub URL]
+  plan <recipe.yml> [--json] [--hub URL] [--cache DIR]
       Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models.
 
   merge <recipe.yml> --out DIR [--gguf TYPE [--gguf-only]] [--resume] [--engine auto|webgpu|cpu]
-        [--report FILE.json] [--hub URL]
+        [--report FILE.json] [--hub URL] [--cache DIR]
       Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, in one of the types
       ${GGUF_TYPES.join(', ')}; --gguf-only writes nothing else. A model in place of the
       recipe is converted. --report writes every tensor's statistics. With --resume an interrupted merge leaves what it
       has written beside DIR, and the same command goes on from there.
 
-  verify <merged> [--recipe FILE] [--engine auto|webgpu|cpu] [--hub URL]
+  verify <merged> [--recipe FILE] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       Merges again what the metadata of a merged model says and compares the bytes. Exit code 1 when they differ.
       The metadata name models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe
       has them.
 
   evaluate <model> (--text FILE | --tokens IDS.json | --dataset owner/name[@rev]:path[:column])
            [--rows N] [--characters 200000] [--window 256] [--stride 128] [--per-token]
-           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
+           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on
       the Hub, of which the first rows or characters are taken.
 
   generate <model> --prompt TEXT [--chat] [--max-tokens 64] [--temperature 0] [--top-p 1] [--seed 0]
-           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
+           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       Continues a text; with --chat answers it, by the model's chat template.
 
 ${COMPARE_USAGE}
@@ -115,8 +117,9 @@ export function parseCommand(args: string[]): Command {
       const { subject: recipe, options } = parseOne(verb, 'recipe file', rest, {
         json: { type: 'boolean' },
         hub: { type: 'string' },
+        cache: { type: 'string' },
       });
-      return { verb, recipe, json: options.json === true, ...hubOption(options.hub) };
+      return { verb, recipe, json: options.json === true, ...whereOptions(options) };
     }
     case 'merge': {
       const { subject: recipe, options } = parseOne(verb, 'recipe file', rest, {
@@ -125,6 +128,7 @@ export function parseCommand(args: string[]): Command {
         engine: { type: 'string' },
         report: { type: 'string' },
         hub: { type: 'string' },
+        cache: { type: 'string' },
         gguf: { type: 'string' },
         'gguf-only': { type: 'boolean' },
       });
@@ -138,7 +142,7 @@ export function parseCommand(args: string[]): Command {
         gguf: ggufOptions(options.gguf, options['gguf-only']),
         engine: engineOption(engine),
         ...(typeof report === 'string' ? { report } : {}),
-        ...hubOption(options.hub),
+        ...whereOptions(options),
       };
     }
     case 'verify': {
@@ -146,6 +150,7 @@ export function parseCommand(args: string[]): Command {
         engine: { type: 'string' },
         recipe: { type: 'string' },
         hub: { type: 'string' },
+        cache: { type: 'string' },
       });
       const { engine = 'auto' } = options;
       return {
@@ -153,7 +158,7 @@ export function parseCommand(args: string[]): Command {
         merged,
         engine: engineOption(engine),
         ...(typeof options.recipe === 'string' ? { recipe: options.recipe } : {}),
-        ...hubOption(options.hub),
+        ...whereOptions(options),
       };
     }
     case 'evaluate':
@@ -186,6 +191,7 @@ const RUN_OPTIONS = {
   engine: { type: 'string' },
   report: { type: 'string' },
   hub: { type: 'string' },
+  cache: { type: 'string' },
 } as const;
 
 function parseEvaluate(args: string[]): EvaluateCommand {
@@ -265,6 +271,6 @@ function runOptions(options: Record<string, unknown>) {
   return {
     engine: engineOption(engine),
     ...(typeof report === 'string' ? { report } : {}),
-    ...hubOption(options.hub),
+    ...whereOptions(options),
   };
 }

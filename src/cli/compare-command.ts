@@ -3,11 +3,11 @@ import type { CompareRequest, ExtractLoraRequest, RankChoice } from '../reports/
 import {
   choiceOption,
   engineOption,
-  hubOption,
   numberOption,
   type Options,
   parseTwo,
   usage,
+  whereOptions,
 } from './arguments';
 import { type InputFile, inputOption } from './input-files';
 
@@ -15,6 +15,7 @@ export interface CompareCommand {
   verb: 'compare';
   out: string;
   hub?: string;
+  cache?: string;
   request: Omit<CompareRequest, 'destination'>;
 }
 
@@ -22,6 +23,7 @@ export interface ExtractLoraCommand {
   verb: 'extract-lora';
   out: string;
   hub?: string;
+  cache?: string;
   report?: string;
   /** What base, base with adapter and fine-tune are run on. */
   evaluation?: InputFile;
@@ -29,14 +31,14 @@ export interface ExtractLoraCommand {
 }
 
 export const COMPARE_USAGE = `  compare <base> <finetuned> --out DIR [--threshold 1e-6] [--top 20] [--no-lora-analysis] [--time-engines]
-           [--engine auto|webgpu|cpu] [--hub URL]
+           [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       How two models differ, tensor by tensor, as text, JSON and a page. --no-lora-analysis leaves out the spectra of
       modified matrices, --time-engines measures everything on both engines.
 
   extract-lora <base> <finetuned> --out DIR (--rank R | --energy SHARE | --cutoff RATIO | --budget BYTES)
            [--max-rank 128] [--include PART]… [--exclude PART]… [--embeddings save|lora|skip] [--vectors save|skip]
            [--dtype float32|float16|bfloat16] [--seed 0] [--eval-text FILE | --eval-tokens IDS.json]
-           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL]
+           [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       The difference as a LoRA adapter for PEFT. --energy keeps this share of each change, --cutoff singular values
       down to this share of the largest, --budget what captures most in so many bytes (a number, or such as 20MB).
       --include and --exclude choose modules by a part of their path. --eval-text measures the perplexity of base,
@@ -55,7 +57,7 @@ export function parseCompare(args: string[]): CompareCommand {
   return {
     verb: 'compare',
     out: outOption('compare', options.out),
-    ...hubOption(options.hub),
+    ...whereOptions(options),
     request: {
       base,
       finetuned,
@@ -92,7 +94,7 @@ export function parseExtractLora(args: string[]): ExtractLoraCommand {
   return {
     verb: 'extract-lora',
     out: outOption('extract-lora', options.out),
-    ...hubOption(options.hub),
+    ...whereOptions(options),
     ...(typeof report === 'string' ? { report } : {}),
     ...(evaluation && { evaluation }),
     request: {
@@ -111,7 +113,12 @@ export function parseExtractLora(args: string[]): ExtractLoraCommand {
   };
 }
 
-const COMMON: Options = { out: { type: 'string' }, engine: { type: 'string' }, hub: { type: 'string' } };
+const COMMON: Options = {
+  out: { type: 'string' },
+  engine: { type: 'string' },
+  hub: { type: 'string' },
+  cache: { type: 'string' },
+};
 const DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
 const UNITS: Readonly<Record<string, number>> = { kb: 1e3, mb: 1e6, gb: 1e9 };
 

@@ -47,7 +47,7 @@ export async function extractLoraVerb(command: ExtractLoraCommand, place: Place)
 
 /** Opens both models and the output folder, runs the job with progress, and sees that its folder is there. */
 async function withBoth<T>(
-  { request, hub }: CompareCommand | ExtractLoraCommand,
+  { request, hub, cache }: CompareCommand | ExtractLoraCommand,
   out: string,
   { workingFolder, undo, say }: Place,
   run: (job: Job, models: { base: string; finetuned: string }, outputUrl: string) => Promise<T>,
@@ -61,7 +61,14 @@ async function withBoth<T>(
     parameters: {},
     amalgam: {},
   };
-  const job = await openJob(recipe, resolve(workingFolder, 'models'), workingFolder, hub, undo, say);
+  const job = await openJob(
+    recipe,
+    resolve(workingFolder, 'models'),
+    workingFolder,
+    { ...(hub ? { hub } : {}), ...(cache ? { cache } : {}), engine: request.engine },
+    undo,
+    say,
+  );
   const [base, finetuned] = job.recipe.models!.map(({ model }) => model);
   const printer = progressPrinter(process.stderr);
   await job.page.onProgress(printer.print);

@@ -2,7 +2,7 @@
 
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice } from '../reports/backend';
-import { engineOption, hubOption, numberOption, parseOne, usage } from './arguments';
+import { engineOption, numberOption, parseOne, usage, whereOptions } from './arguments';
 import { inputOption } from './input-files';
 import { isTokensFile } from './recipe-texts';
 
@@ -16,12 +16,13 @@ export interface ImportanceCommand {
   window?: number;
   out: string;
   hub?: string;
+  cache?: string;
   engine: BackendChoice;
 }
 
 export const IMPORTANCE_USAGE = `  importance <model> --base MODEL --out DIR [--text FILE | --tokens IDS.json]
              [--density 0.2] [--score wanda|obs|sparsegpt] [--scope tensor|row|block] [--compensation off|cg|sweep]
-             [--windows 128] [--window 256] [--seed 0] [--engine auto|webgpu|cpu] [--hub URL]
+             [--windows 128] [--window 256] [--seed 0] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       Which changes of a model to its base matter, by what it makes of its inputs: masks.safetensors (one bit per
       weight, or the compensated changes) and importance.json. Without --text and --tokens the model writes its own
       text; of --tokens as many windows are read as there are, unless --windows says how many.
@@ -43,6 +44,7 @@ export function parseImportance(args: string[]): ImportanceCommand {
     seed: { type: 'string' },
     engine: { type: 'string' },
     hub: { type: 'string' },
+    cache: { type: 'string' },
   });
   const { base, out, engine = 'auto', score, scope, compensation = 'off' } = options;
   if (typeof base !== 'string') throw usage('importance needs --base MODEL, what the model was made from.');
@@ -60,7 +62,7 @@ export function parseImportance(args: string[]): ImportanceCommand {
     verb: 'importance',
     out,
     engine: engineOption(engine),
-    ...hubOption(options.hub),
+    ...whereOptions(options),
     ...(tokensFile !== undefined && {
       tokensFile,
       ...(options.windows !== undefined && { windows }),

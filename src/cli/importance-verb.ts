@@ -23,7 +23,7 @@ export async function importanceVerb(command: ImportanceCommand, place: Place): 
     await sizedRecipe(command, workingFolder),
     resolve(workingFolder, 'model'),
     workingFolder,
-    command.hub,
+    command,
     undo,
     say,
   );

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { AmalgamError } from '../errors';
@@ -8,10 +8,9 @@ import { displayName } from '../formats/names';
 import type { Recipe } from '../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import { parseRecipe } from '../formats/recipe-yaml';
-import { type AppServer, startAppServer } from './app-server';
-import { openStudioPage, type StudioPage } from './browser';
-import { ensureBuilt } from './build';
-import { HUB_ORIGINS } from './content-security-policy';
+import { defaultCache } from '../host/node/platform';
+import type { BackendChoice } from '../reports/backend';
+import type { HeadlessEngine } from './headless-engine';
 import { lookUpModels, publishedNames } from './model-lookup';
 import { readCalibrationTexts } from './recipe-texts';
 
@@ -19,8 +18,16 @@ import { readCalibrationTexts } from './recipe-texts';
 export interface Job {
   /** Hub models are pinned to the commit they were opened at. */
   recipe: Recipe;
-  server: AppServer;
-  page: StudioPage;
+  server: HeadlessEngine['server'];
+  page: HeadlessEngine['page'];
+}
+
+/** Options that every verb has. */
+export interface Where {
+  hub?: string;
+  /** Folder of what is downloaded. */
+  cache?: string;
+  engine?: BackendChoice;
 }
 
 /** Things to be undone at the end, last first, however it ends. */
@@ -68,7 +75,7 @@ export async function locateModels(
 }
 
 /**
- * Builds the studio if need be, starts the server and the browser, and opens the recipe's models in it.
+ * Opens the recipe's models: in this process, or for `--engine webgpu` in a browser.
  *
  * @param recipeFile where the recipe came from: models are looked up beside it
  * @param workingFolder where they are looked up next
@@ -78,7 +85,7 @@ export async function openJob(
   recipe: Recipe,
   recipeFile: string,
   workingFolder: string,
-  hub: string | undefined,
+  { hub, cache, engine: choice = 'auto' }: Where,
   undo: Undo,
   say: (line: string) => void,
 ): Promise<Job> {
@@ -90,10 +97,12 @@ export async function openJob(
     recipe.stages?.map((stage) => stage.name),
   );
   const published = renameRepositories(recipe, names);
-  const dist = await ensureBuilt(PROJECT, () => say('Building the studio …'));
-
-  const server = await startAppServer(dist, hub === undefined ? HUB_ORIGINS : hubOrigins(hub));
-  undo.push(() => server.close());
+  const engine =
+    choice === 'webgpu'
+      ? await openBrowserEngine(hub, say)
+      : await openNode(cache === undefined ? defaultCache() : resolve(workingFolder, cache));
+  undo.push(() => engine.close());
+  const { server, page } = engine;
   const models = [];
   for (const { name, folder } of found) {
     if (folder === undefined) {
@@ -107,8 +116,6 @@ export async function openJob(
     models.push({ name: names.get(name)!, url });
   }
 
-  const page = await openStudioPage(server.url);
-  undo.push(() => page.close());
   const token = process.env.HF_TOKEN;
   const address = { ...(hub === undefined ? {} : { url: hub }), ...(token ? { token } : {}) };
   try {
@@ -116,6 +123,40 @@ export async function openJob(
     return { recipe: opened.recipe, server, page };
   } catch (thrown) {
     throw withPlaces(thrown, models, places, hub);
+  }
+}
+
+async function openNode(cache: string): Promise<HeadlessEngine> {
+  const { openNodeEngine } = await import('./node-engine');
+  return openNodeEngine(cache, join(PROJECT, 'public', 'samples'));
+}
+
+/** The studio's page in the installed Chromium, which has WebGPU. */
+async function openBrowserEngine(
+  hub: string | undefined,
+  say: (line: string) => void,
+): Promise<HeadlessEngine> {
+  const [{ ensureBuilt }, { startAppServer }, { openStudioPage }, { HUB_ORIGINS }] = await Promise.all([
+    import('./build'),
+    import('./app-server'),
+    import('./browser'),
+    import('./content-security-policy'),
+  ]);
+  const dist = await ensureBuilt(PROJECT, () => say('Building the studio …'));
+  const server = await startAppServer(dist, hub === undefined ? HUB_ORIGINS : hubOrigins(hub));
+  try {
+    const page = await openStudioPage(server.url);
+    return {
+      server,
+      page,
+      async close() {
+        await page.close();
+        await server.close();
+      },
+    };
+  } catch (thrown) {
+    await server.close();
+    throw thrown;
   }
 }
 

@@ -42,7 +42,8 @@ import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-out
 import type { WorkerApi } from './api';
 import { openHubSession } from './hub-session';
 
-export function createSession(): WorkerApi {
+/** @param openServed opens a folder that the headless command names */
+export function createSession(openServed: typeof openServedFolder = openServedFolder): WorkerApi {
   const hubSession = openHubSession();
   const { hub } = hubSession;
   const job = oneJob();
@@ -114,7 +115,7 @@ export function createSession(): WorkerApi {
       const { id, revision } = parseHubId(idOrUrl, hub().url);
       return models.addHub(id, revision);
     },
-    openServed: async (ref, url) => models.add(await openServedFolder(ref, url), ref),
+    openServed: async (ref, url) => models.add(await openServed(ref, url), ref),
     setHub: (change) => hubSession.setHub(change),
     beginSignIn: (request) => hubSession.beginSignIn(request),
     finishSignIn: (answer) => hubSession.finishSignIn(answer),

@@ -6,6 +6,13 @@ import { openFolderDestination } from './folder-destination';
 import { openNowhere } from './nowhere-destination';
 import { openServedDestination } from './served-destination';
 
+let openServed: (url: string) => Destination = openServedDestination;
+
+/** Has `served` destinations opened otherwise: the command in Node has its output folder at hand. */
+export function openServedWith(open: (url: string) => Destination): void {
+  openServed = open;
+}
+
 /**
  * Opens the destination a request names. Throws what its kind throws, before anything is written.
  * @param resume keeps what an interrupted run left there
@@ -17,7 +24,7 @@ export async function openDestination(spec: DestinationSpec, resume = false): Pr
     case 'downloads':
       return checkedDestination(await openDownloadDestination(spec.name, resume));
     case 'served':
-      return checkedDestination(openServedDestination(spec.url));
+      return checkedDestination(openServed(spec.url));
     case 'nowhere':
       return openNowhere();
   }

@@ -1,4 +1,4 @@
-/** The headless command: the studio's own engine in the installed Chromium, driven from a terminal. */
+/** The headless command: the studio's own jobs in this process, driven from a terminal. */
 import { basename, resolve } from 'node:path';
 import process from 'node:process';
 import { AmalgamError, errorFacts } from '../errors';
@@ -43,7 +43,7 @@ const say = (line: string): boolean => process.stderr.write(`${printableText(lin
 async function plan(command: Command & { verb: 'plan' }, undo: Undo): Promise<number> {
   const file = resolve(workingFolder, command.recipe);
   const recipe = await readRecipe(file);
-  const job = await openJob(recipe, file, workingFolder, command.hub, undo, say);
+  const job = await openJob(recipe, file, workingFolder, command, undo, say);
   const facts = await job.page.call('plan', job.recipe);
   const text = command.json ? printableJson(facts) : planText(facts, recipe.mergeMethod);
   await write(`${text}\n`);
@@ -66,7 +66,7 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
     });
   }
 
-  const job = await openJob(recipe, file, workingFolder, command.hub, undo, say);
+  const job = await openJob(recipe, file, workingFolder, command, undo, say);
   const facts = await job.page.call('plan', job.recipe);
   for (const line of [...problemLines(facts.problems), ...elsewhereLines(facts)]) say(line);
   if (!facts.clean) {
@@ -104,7 +104,7 @@ async function verify(command: Command & { verb: 'verify' }, undo: Undo): Promis
     command.recipe === undefined
       ? metadata.recipe
       : await locateModels(metadata.recipe, resolve(workingFolder, command.recipe), workingFolder);
-  const job = await openJob(recipe, folder, workingFolder, command.hub, undo, say);
+  const job = await openJob(recipe, folder, workingFolder, command, undo, say);
   const printer = progressPrinter(process.stderr);
   await job.page.onProgress(printer.print);
   const report = await job.page
@@ -135,7 +135,7 @@ async function openTarget(
   undo: Undo,
 ): Promise<{ job: Job; target: RunTarget }> {
   const { recipe, file, isRecipe } = await recipeOrModel(command.model);
-  const job = await openJob(recipe, file, workingFolder, command.hub, undo, say);
+  const job = await openJob(recipe, file, workingFolder, command, undo, say);
   const target = isRecipe ? { recipe: job.recipe } : { model: job.recipe.models![0]!.model };
   return { job, target };
 }

@@ -1,0 +1,65 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import { AmalgamError } from '../errors';
+import { checkByteRange } from '../sources/byte-range';
+import type { ByteSource } from '../sources/byte-source';
+import type { ModelFolder } from '../sources/model-folder';
+import type { ServedFile } from './served-folder';
+
+/**
+ * A model folder of this machine, read by one open descriptor a file: what was hashed is what is merged.
+ * @param path the name a recipe uses for it
+ */
+export function diskFolder(path: string, files: Iterable<ServedFile>): ModelFolder {
+  return {
+    path,
+    origin: { kind: 'served' },
+    files: [...files].map((file) => {
+      let source: ByteSource | undefined;
+      return {
+        path: file.path,
+        byteLength: file.size,
+        open: () => {
+          source ??= steadySource(file, `${path}/${file.path}`);
+          return source;
+        },
+      };
+    }),
+  };
+}
+
+/** Reads one descriptor, and finds at every read that the file is the one that was opened first. */
+function steadySource({ location, size }: ServedFile, name: string): ByteSource {
+  let opened: Promise<{ handle: FileHandle; identity: string }> | undefined;
+  const changed = () =>
+    new AmalgamError(
+      'RunChanged',
+      `${name} has changed while it was read.`,
+      'Let whatever writes it finish, then start again.',
+    );
+  const identify = async (handle: FileHandle) => {
+    const { dev, ino, size: bytes, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
+    return `${dev} ${ino} ${bytes} ${mtimeNs} ${ctimeNs}`;
+  };
+  const begin = async () => {
+    const handle = await open(location);
+    if ((await handle.stat()).size !== size) throw changed();
+    return { handle, identity: await identify(handle) };
+  };
+  return {
+    byteLength: size,
+    async read(from, to, signal) {
+      checkByteRange(from, to, size, name);
+      opened ??= begin();
+      const { handle, identity } = await opened;
+      const bytes = new Uint8Array(to - from);
+      for (let done = 0; done < bytes.length; ) {
+        signal?.throwIfAborted();
+        const { bytesRead } = await handle.read(bytes, done, bytes.length - done, from + done);
+        if (bytesRead === 0) throw changed();
+        done += bytesRead;
+      }
+      if ((await identify(handle)) !== identity) throw changed();
+      return bytes;
+    },
+  };
+}

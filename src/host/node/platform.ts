@@ -1,0 +1,50 @@
+/** What a browser gives Amalgam, given by Node: storage, locks, threads. */
+import { mkdirSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { availableParallelism, homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { diskLocks } from './locks';
+import { diskDirectory } from './storage';
+import { NodeWorker } from './worker';
+
+/** Where downloads, masks and other things worth keeping go by default. */
+export function defaultCache(): string {
+  return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'amalgam');
+}
+
+/** What only one command needs, and what all of them share. */
+const OWN = new Set(['outputs', 'folder-runs']);
+
+/**
+ * Makes this process a place where the worker's code runs.
+ * @param cache takes downloads and masks
+ * @param base the module that threads are found beside
+ * @returns what removes what only this command needed
+ */
+export function becomeHost(cache: string, base: string): () => Promise<void> {
+  mkdirSync(cache, { recursive: true });
+  const own = mkdtempSync(join(tmpdir(), 'amalgam-command-'));
+  const shared = diskDirectory(cache);
+  const mine = diskDirectory(own);
+  const root = {
+    ...shared,
+    getDirectoryHandle: (name: string, options?: { create?: boolean }) =>
+      (OWN.has(name) ? mine : shared).getDirectoryHandle(name, options),
+  };
+  const shares = diskLocks(join(cache, 'locks'));
+  const owns = diskLocks(join(own, 'locks'));
+  const navigator = {
+    hardwareConcurrency: availableParallelism(),
+    storage: { getDirectory: async () => root },
+    locks: {
+      // one merge at a time is a rule of tabs, which share an output; commands have one each
+      request: (name: string, ...rest: [never, never]) =>
+        (/^amalgam-(run|stages|output)/.test(name) ? owns : shares).request(name, ...rest),
+      query: () => owns.query(),
+    },
+  };
+  Object.defineProperty(globalThis, 'navigator', { value: navigator, configurable: true });
+  Object.assign(globalThis, { location: new URL(base), Worker: NodeWorker });
+  return () => rm(own, { recursive: true, force: true });
+}

@@ -1,0 +1,55 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openOpfsFile, readWhole, removeStored, writeWhole } from '../../store/opfs-file';
+import { createSHA256 } from './hash-wasm';
+import { diskLocks } from './locks';
+import { diskDirectory } from './storage';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'amalgam-storage-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+test('the store keeps, reads and removes files in a folder of the disk', async () => {
+  const inside = await diskDirectory(folder).getDirectoryHandle('blobs', { create: true });
+  await writeWhole(inside, 'a', new TextEncoder().encode('kept'), 'a');
+  expect(new TextDecoder().decode(await readWhole(inside, 'a', 'a'))).toBe('kept');
+  const file = await openOpfsFile(inside, 'a', 'a', 'create');
+  file.writeAll(new Uint8Array([1, 2]), 6);
+  expect([file.size(), ...file.read(4, 8)]).toEqual([8, 0, 0, 1, 2]);
+  file.resize(2);
+  file.close();
+  const names = [];
+  for await (const [name] of inside.entries()) names.push(name);
+  expect(names).toEqual(['a']);
+  await removeStored(inside, 'a', 'a');
+  expect(await readWhole(inside, 'a', 'a')).toBeUndefined();
+  await expect(inside.getDirectoryHandle('b')).rejects.toMatchObject({ name: 'NotFoundError' });
+});
+
+test('a lock is held by one of all commands, and one that is gone holds none', async () => {
+  const [one, other] = [diskLocks(folder), diskLocks(folder)];
+  await one.request('x', {}, async () => {
+    expect(await other.request('x', { ifAvailable: true }, (lock) => lock)).toBeNull();
+    expect(await other.request('y', { ifAvailable: true }, (lock) => lock)).toEqual({ name: 'y' });
+  });
+  expect(await other.request('x', { ifAvailable: true }, (lock) => lock)).not.toBeNull();
+  // the file of a process that was killed: no system has a process of this number
+  await one.request('x', {}, () => {
+    for (const name of [...readdirSync(folder)]) writeFileSync(join(folder, name), '2147483646');
+    return other.request('x', { ifAvailable: true }, (lock) => expect(lock).not.toBeNull());
+  });
+});
+
+test('a sha256 goes on from where another one stands', async () => {
+  const hash = (await createSHA256()).init().update(new TextEncoder().encode('ab'));
+  const state = hash.save();
+  const other = (await createSHA256()).load(state).update(new TextEncoder().encode('c'));
+  expect(other.digest('hex')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
+  expect(hash.update(new TextEncoder().encode('c')).digest('hex')).toBe(
+    'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
+  );
+});

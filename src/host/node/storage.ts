@@ -1,0 +1,117 @@
+/** The part of the browser's storage that Amalgam uses, kept in folders of this machine: files with synchronous access. */
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openAsBlob,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** A folder as a `FileSystemDirectoryHandle`; only what `store/` and `write/` ask of one is there. */
+export function diskDirectory(path: string, name = ''): FileSystemDirectoryHandle {
+  const kindOf = (child: string) => {
+    const stats = statSync(join(path, child), { throwIfNoEntry: false });
+    return stats && (stats.isDirectory() ? 'directory' : 'file');
+  };
+  const wanted = (child: string, kind: 'file' | 'directory', create: boolean) => {
+    const found = kindOf(child);
+    if (found && found !== kind) throw new DOMException(child, 'TypeMismatchError');
+    if (!found && !create) throw new DOMException(child, 'NotFoundError');
+    return found !== undefined;
+  };
+  return {
+    kind: 'directory',
+    name,
+    async getDirectoryHandle(child: string, { create = false } = {}) {
+      if (!wanted(child, 'directory', create)) mkdirSync(join(path, child), { recursive: true });
+      return diskDirectory(join(path, child), child);
+    },
+    async getFileHandle(child: string, { create = false } = {}) {
+      if (!wanted(child, 'file', create)) closeSync(openSync(join(path, child), 'a'));
+      return diskFile(join(path, child), child);
+    },
+    async removeEntry(child: string) {
+      if (!existsSync(join(path, child))) throw new DOMException(child, 'NotFoundError');
+      rmSync(join(path, child), { recursive: true });
+    },
+    async *entries() {
+      for await (const handle of handlesIn(path)) yield [handle.name, handle];
+    },
+    values: () => handlesIn(path),
+  } as unknown as FileSystemDirectoryHandle;
+}
+
+async function* handlesIn(path: string): AsyncGenerator<FileSystemHandle> {
+  for (const entry of await readdir(path, { withFileTypes: true })) {
+    const inside = join(path, entry.name);
+    yield entry.isDirectory() ? diskDirectory(inside, entry.name) : diskFile(inside, entry.name);
+  }
+}
+
+function diskFile(path: string, name: string): FileSystemFileHandle {
+  return {
+    kind: 'file',
+    name,
+    async getFile() {
+      return new File([await openAsBlob(path)], name);
+    },
+    async createSyncAccessHandle(options?: { mode: string }) {
+      return syncAccess(openSync(path, options?.mode === 'read-only' ? 'r' : 'r+'));
+    },
+  } as unknown as FileSystemFileHandle;
+}
+
+function syncAccess(file: number): FileSystemSyncAccessHandle {
+  const view = (buffer: AllowSharedBufferSource) =>
+    ArrayBuffer.isView(buffer)
+      ? new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength)
+      : new Uint8Array(buffer);
+  /** The system may take less than it is given; the rest follows. */
+  const whole = (length: number, step: (done: number) => number) => {
+    let done = 0;
+    while (done < length) {
+      const count = step(done);
+      if (count === 0) break;
+      done += count;
+    }
+    return done;
+  };
+  return {
+    getSize: () => fstatSync(file).size,
+    read(buffer, options) {
+      const at = options?.at ?? 0;
+      const bytes = view(buffer);
+      return whole(bytes.length, (done) => readSync(file, bytes, done, bytes.length - done, at + done));
+    },
+    write(buffer, options) {
+      const at = options?.at ?? 0;
+      const bytes = view(buffer);
+      return inBrowserWords(() =>
+        whole(bytes.length, (done) => writeSync(file, bytes, done, bytes.length - done, at + done)),
+      );
+    },
+    truncate: (size) => inBrowserWords(() => ftruncateSync(file, size)),
+    flush: () => inBrowserWords(() => fsyncSync(file)),
+    close: () => closeSync(file),
+  };
+}
+
+/** A full disk is what a browser calls a quota. */
+function inBrowserWords<T>(act: () => T): T {
+  try {
+    return act();
+  } catch (thrown) {
+    const { code, message } = thrown as NodeJS.ErrnoException;
+    if (code === 'ENOSPC' || code === 'EDQUOT') throw new DOMException(message, 'QuotaExceededError');
+    throw thrown;
+  }
+}

@@ -1,0 +1,11 @@
+/** A thread of the CPU backend in Node: runs the kernels it is told to. */
+import { parentPort } from 'node:worker_threads';
+import { serveThread } from '../backend/cpu/serve-thread';
+import type { Batch } from '../backend/cpu/thread-protocol';
+import { allKernels } from './all-kernels';
+
+const serve = serveThread(allKernels, (answer, transfer) =>
+  parentPort!.postMessage(answer, transfer as ArrayBuffer[]),
+);
+
+parentPort!.on('message', (batch: Batch) => serve(batch));
