@@ -10,8 +10,8 @@ const forNode = {
   enforce: 'pre',
   resolveId(id, importer) {
     if (id.endsWith('?worker&url')) return `\0thread:${id}`;
-    if (id.endsWith('/sha256-thread')) {
-      return fileURLToPath(new URL('../host/node/sha256-thread.ts', import.meta.url));
+    if (id.endsWith('/start-thread')) {
+      return fileURLToPath(new URL('../host/node/start-thread.ts', import.meta.url));
     }
     const isSha256 = id === 'hash-wasm' && importer?.endsWith('/src/sources/sha256.ts');
     return isSha256 ? fileURLToPath(new URL('../host/node/hash-wasm.ts', import.meta.url)) : undefined;

@@ -18,7 +18,7 @@ import { listFolder, type ServedFile } from './served-folder';
  * @param samples folder of the sample family
  */
 export async function openNodeEngine(cache: string, samples: string): Promise<HeadlessEngine> {
-  const leave = becomeHost(cache, import.meta.url);
+  const leave = becomeHost(cache);
   const folders = new Map<string, ServedFile[]>();
   let output: OutputFolder | undefined;
   openServedWith(() => diskDestination(output!));

@@ -1,13 +1,12 @@
 import type { Backend } from '../backend/backend';
 import { CPU_ADAPTER, createCpuBackend } from '../backend/cpu/cpu-backend';
-import { createThreadBackend, type ThreadPort } from '../backend/cpu/thread-backend';
+import { createThreadBackend } from '../backend/cpu/thread-backend';
 import { adapterFacts, findAdapter } from '../backend/gpu/adapter';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import type { BackendChoice, BackendKind } from '../reports/backend';
 import { giveBack } from '../sources/spare-arrays';
-import { trustedWorkerUrl } from '../trusted-worker-url';
 import type { WorkerFacts } from '../worker/api';
-import laneUrl from '../worker/thread.worker.ts?worker&url';
+import { startThread } from './start-thread';
 
 /** What WebGPU is here, and the engine `auto` takes: WebGPU unless there is no adapter or only a software one. */
 export async function backendFacts(): Promise<Pick<WorkerFacts, 'auto' | 'webgpu' | 'cpu'>> {
@@ -85,10 +84,6 @@ export async function openEvaluationBackends(
 function openLanes(adapter: string, wanted: number): [Backend, ...Backend[]] {
   const count = Math.min(wanted, MOST_LANES);
   const share = { tileBytes: LANES_BYTES.tiles / count, keptBytes: LANES_BYTES.kept / count };
-  const open = () => createThreadBackend(startLane(), adapter, share, giveBack);
+  const open = () => createThreadBackend(startThread(), adapter, share, giveBack);
   return [open(), ...Array.from({ length: count - 1 }, open)];
-}
-
-function startLane(): ThreadPort {
-  return new Worker(trustedWorkerUrl(laneUrl), { type: 'module', name: 'amalgam-cpu-lane' });
 }

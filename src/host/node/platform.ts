@@ -1,4 +1,4 @@
-/** What a browser gives Amalgam, given by Node: storage, locks, threads. */
+/** What a browser gives Amalgam, given by Node: storage and locks. */
 import { mkdirSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { availableParallelism, homedir, tmpdir } from 'node:os';
@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { diskLocks } from './locks';
 import { diskDirectory } from './storage';
-import { NodeWorker } from './worker';
 
 /** Where downloads, masks and other things worth keeping go by default. */
 export function defaultCache(): string {
@@ -19,10 +18,9 @@ const OWN = new Set(['outputs', 'folder-runs']);
 /**
  * Makes this process a place where the worker's code runs.
  * @param cache takes downloads and masks
- * @param base the module that threads are found beside
  * @returns what removes what only this command needed
  */
-export function becomeHost(cache: string, base: string): () => Promise<void> {
+export function becomeHost(cache: string): () => Promise<void> {
   mkdirSync(cache, { recursive: true });
   const own = mkdtempSync(join(tmpdir(), 'amalgam-command-'));
   const shared = diskDirectory(cache);
@@ -45,6 +43,5 @@ export function becomeHost(cache: string, base: string): () => Promise<void> {
     },
   };
   Object.defineProperty(globalThis, 'navigator', { value: navigator, configurable: true });
-  Object.assign(globalThis, { location: new URL(base), Worker: NodeWorker });
   return () => rm(own, { recursive: true, force: true });
 }
