@@ -20,11 +20,12 @@ const MAY_IMPORT: Record<string, string[]> = {
   dataset: 'formats reports sources store'.split(' '),
   backend: 'formats reports sources/spare-arrays'.split(' '),
   linalg: [],
+  adapters: 'formats backend linalg'.split(' '),
   inputs: 'formats reports sources models backend'.split(' '),
   write: 'formats reports sources store'.split(' '),
   host: 'formats reports sources store backend inputs write worker/api worker/thread.worker'.split(' '),
   gguf: 'formats sources models'.split(' '),
-  merge: 'formats reports sources store models backend inputs gguf write host'.split(' '),
+  merge: 'formats reports sources store models backend inputs adapters gguf write host'.split(' '),
   forward: 'formats sources models backend'.split(' '),
   evaluate: 'formats reports sources store models backend inputs host forward merge'.split(' '),
   calibration: 'formats reports sources store models backend inputs write host forward merge evaluate'.split(

@@ -40,6 +40,20 @@ export function philox(c0: number, c1: number, k0: number, k1: number, out: Uint
   out[3] = w;
 }
 
+/** Standard normal numbers by Box and Muller; number e takes half of the Philox words of counter ⌊e/2⌋. */
+export function normals(count: number, [k0, k1]: readonly [number, number]): Float64Array {
+  const out = new Float64Array(count);
+  const words = new Uint32Array(4);
+  for (let e = 0; e < count; e += 2) {
+    philox(e / 2, 0, k0, k1, words);
+    const radius = Math.sqrt(-2 * Math.log((words[0]! + 1) / 2 ** 32));
+    const angle = (2 * Math.PI * words[1]!) / 2 ** 32;
+    out[e] = radius * Math.cos(angle);
+    if (e + 1 < count) out[e + 1] = radius * Math.sin(angle);
+  }
+  return out;
+}
+
 /**
  * The key of a random mask: FNV-1a (64 bit) over "seed NUL model NUL tensor" in UTF-8. Philox mixes any key fully, so
  * a plain hash is enough to keep different (seed, model, tensor) apart.

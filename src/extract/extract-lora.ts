@@ -7,6 +7,7 @@ import { percent, real } from '../compare/number-text';
 import type { TensorPairs } from '../compare/tensor-pairs';
 import { AmalgamError } from '../errors';
 import { weightBytes } from '../formats/dtype';
+import { peftConfigText, taskOf } from '../formats/peft-config';
 import { parseModelRef } from '../formats/recipe';
 import { nameSome } from '../inputs/problems';
 import { AMALGAM_VERSION } from '../merge/version';
@@ -18,7 +19,6 @@ import { checkExtraction, requireChange } from './extract-refusals';
 import { type ChangedTensors, changedTensors, type ExtractOptions } from './lora-modules';
 import { matrixModules, targetOf } from './lora-targets';
 import { checkMerged, type MergeCheck } from './merge-check';
-import { peftConfigText } from './peft-config';
 import { ranksWithin } from './rank-choice';
 
 export interface ExtractedLora {
@@ -65,7 +65,7 @@ export async function extractLora(options: ExtractOptions, notes: readonly strin
     loraBias: carriesBiases,
     fanInFanOut: chosen.some(({ kind, transposed }) => kind === 'linear' && transposed),
     tied: isTiedTable(chosen, options),
-    architectures: base.checkpoint.config?.architectures ?? [],
+    task: taskOf(base.checkpoint.config?.architectures ?? []),
   });
   const check = await checkMerged(file, config, options);
   const report = {

@@ -22,6 +22,7 @@ function card(more: Partial<ModelCardFacts> = {}): string {
     models,
     hubIds: new Set(),
     method,
+    library: 'transformers',
     version: '0.1.0',
     ...more,
   });

@@ -16,6 +16,8 @@ export interface ModelCardFacts {
   method: { title: string; reference: { label: string; url: string } };
   /** Licence of every input, where all have the same. */
   license?: string;
+  /** An adapter for PEFT, or else a model. */
+  library: 'transformers' | 'peft';
   /** Version of Amalgam. */
   version: string;
 }
@@ -29,7 +31,7 @@ export function modelCard(facts: ModelCardFacts): string {
   const bases = repositories.filter((path) => facts.hubIds.has(path) && isRepoId(path));
   const front = yamlText({
     ...(bases.length > 0 ? { base_model: bases, base_model_relation: 'merge' } : {}),
-    library_name: 'transformers',
+    library_name: facts.library,
     ...(facts.license === undefined ? {} : { license: facts.license }),
     tags: ['merge', 'amalgam'],
   });
@@ -40,7 +42,7 @@ ${front}---
 
 # ${markdownText(facts.title)}
 
-A merge of language models, made with Amalgam ${markdownText(facts.version)} by ${markdownText(method.title)}
+A merge of ${facts.library === 'peft' ? 'LoRA adapters' : 'language models'}, made with Amalgam ${markdownText(facts.version)} by ${markdownText(method.title)}
 (${link(markdownText(method.reference.label), method.reference.url)}).
 
 ## Models

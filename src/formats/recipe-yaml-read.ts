@@ -1,6 +1,7 @@
 /** The recipe schema read from a YAML tree: mergekit's `config.py`, version 0.1.4, and our extensions. */
 
 import { isMap } from 'yaml';
+import { COMBINATIONS } from './adapter-combination';
 import { BUILT_IN_TEMPLATES } from './chat-template';
 import { GGUF_TYPES } from './gguf-type';
 import { displayName } from './names';
@@ -82,6 +83,9 @@ const EXTENSIONS = [
   'gguf_only',
   'parameters',
   'models',
+  'output',
+  'combination',
+  'rank',
 ];
 const MAX_LAYERS = 100_000;
 
@@ -334,6 +338,21 @@ function readExtensions(reader: RecipeReader, field: Field | undefined, recipe: 
     extensions,
     'ggufOnly',
     read('gguf_only', (f) => readFlag(reader, f)),
+  );
+  assign(
+    extensions,
+    'output',
+    read('output', (f) => readChoice(reader, f, ['model', 'adapter'])),
+  );
+  assign(
+    extensions,
+    'combination',
+    read('combination', (f) => readChoice(reader, f, COMBINATIONS)),
+  );
+  assign(
+    extensions,
+    'rank',
+    read('rank', (f) => readInteger(reader, f, 1, 2 ** 16)),
   );
   for (const key of ['include', 'exclude'] as const) {
     assign(

@@ -1,3 +1,4 @@
+import type { Combination } from './adapter-combination';
 import type { GgufType } from './gguf-type';
 import type { YamlData } from './yaml-text';
 
@@ -70,6 +71,12 @@ export interface RecipeExtensions {
   include?: string[];
   /** Tensors that one of these patterns means keep the base's bytes, also where `include` names them. */
   exclude?: string[];
+  /** `adapter`: the contributors are LoRAs of one base, and so is the output; nothing of the base is read. */
+  output?: 'model' | 'adapter';
+  /** How the LoRAs become one; by default the first of {@link COMBINATIONS_OF} the method. */
+  combination?: Combination;
+  /** Rank of an adapter that is cut from singular values. Default: the largest of the inputs. */
+  rank?: number;
   /** Also writes the result as GGUF, for llama.cpp and what is built on it. */
   gguf?: GgufType;
   /** Writes the GGUF file and no safetensors. */

@@ -13,6 +13,7 @@ import { findFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { AMALGAM_VERSION } from '../version';
 import { type TokenIds, withTokenIds } from '../vocabulary/token-ids';
+import { takeOthers } from './other-files';
 import type { Plan, TensorPlan } from './plan';
 
 export interface OutputShape {
@@ -86,28 +87,40 @@ export function planExtras(
   }
   takeCode(config, take, problems);
 
+  extras.push(...cardOf(recipe, method, opened, 'transformers'));
+  takeOthers(config, vocabulary, extras, problems);
+  return extras;
+}
+
+/** The recipe as it is read again, and the card. */
+export function cardOf(
+  recipe: Recipe,
+  method: MergeMethod,
+  opened: ReadonlyMap<string, OpenModel>,
+  library: 'transformers' | 'peft',
+): Plan['extras'] {
   const text = formatRecipe(recipe);
   const refs = recipeModels(recipe);
   const hub = [...opened].filter(([, { folder }]) => folder.origin.kind === 'hub');
-  extras.push(
+  return [
     { path: 'mergekit_config.yml', content: { text } },
     {
       path: 'README.md',
       content: {
         text: modelCard({
-          title: 'Merged model',
+          title: library === 'peft' ? 'Merged adapter' : 'Merged model',
           recipe: text,
           ...(recipe.baseModel === undefined ? {} : { base: recipe.baseModel }),
           models: refs.filter((ref) => ref !== recipe.baseModel),
           hubIds: new Set(hub.map(([key]) => parseModelRef(key).model.path)),
           ...commonLicense([...opened.values()], problems),
           method: { title: method.title, reference: method.reference },
+          library,
           version: AMALGAM_VERSION,
         }),
       },
     },
-  );
-  return extras;
+  ];
 }
 
 /** The license of every input where all have the same; warns where those that are known differ. */

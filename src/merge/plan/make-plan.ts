@@ -16,6 +16,7 @@ import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
 import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
 import type { Plan, TensorPlan } from './plan';
+import { planAdapter } from './plan-adapter';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
 import { planOutputGguf } from './plan-gguf';
 import { planScope } from './plan-tensors';
@@ -55,6 +56,9 @@ export async function makePlan(
     return emptyPlan(recipe, problems);
   }
   checkIgnoredKeys(recipe, problems);
+  if (recipe.amalgam.output === 'adapter') {
+    return { ...emptyPlan(recipe, problems), ...(await planAdapter(recipe, method, open, problems, cached)) };
+  }
   checkParameterNames(recipe, method, problems);
   const slices = recipeSlices(recipe, method, problems);
   const opened = await openRecipeModels(recipe, slices, open, problems);

@@ -52,6 +52,9 @@ function shardName(index: number, count: number): string {
   return `model-${digits(index + 1)}-of-${digits(count)}.safetensors`;
 }
 
+/** What PEFT calls the weights of an adapter. */
+const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
+
 /**
  * The shards of a plan with everything known in their metadata: recipe, version and the sha256 of the inputs; none
  * where only GGUF is written.
@@ -72,6 +75,12 @@ export function finishShards(
     amalgam_version: AMALGAM_VERSION,
     ...(known === undefined ? {} : { amalgam_inputs: known }),
   };
+  if (amalgam.output === 'adapter') {
+    return planShards(plan.tensors, metadata, Number.POSITIVE_INFINITY).map((shard) => ({
+      ...shard,
+      file: ADAPTER_WEIGHTS,
+    }));
+  }
   return planShards(plan.tensors, metadata, amalgam.shardBytes ?? DEFAULT_SHARD_BYTES);
 }
 

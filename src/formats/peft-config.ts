@@ -1,4 +1,4 @@
-/** `adapter_config.json` of an extracted LoRA, in PEFT's own terms (its `tuners/lora/config.py`). */
+/** `adapter_config.json` of a LoRA that is written, in PEFT's own terms (its `tuners/lora/config.py`). */
 
 export interface PeftConfigFacts {
   /** Name of the base, and its commit where it is on the Hub. */
@@ -6,8 +6,8 @@ export interface PeftConfigFacts {
   revision?: string;
   /** Modules with factors, with their ranks; at least one. */
   modules: readonly { module: string; rank: number }[];
-  /** Every module of the base with a matrix. */
-  all: readonly string[];
+  /** Every module of the base with a matrix; where the base is not known, targets are named by their whole paths. */
+  all?: readonly string[];
   saved: readonly string[];
   /** lora_B has biases. */
   loraBias: boolean;
@@ -15,8 +15,8 @@ export interface PeftConfigFacts {
   fanInFanOut: boolean;
   /** Factors of an embedding hold for the head that is tied to it too. */
   tied: boolean;
-  /** Classes of the base by its config: they decide which model PEFT loads. */
-  architectures: readonly string[];
+  /** PEFT's task, which decides the class it loads; null for a model that is loaded as it is. */
+  task: string | null;
 }
 
 /**
@@ -51,7 +51,7 @@ export function peftConfigText(facts: PeftConfigFacts): string {
       modules.map((m) => m.module),
       facts.all,
     ),
-    task_type: taskOf(facts.architectures),
+    task_type: facts.task,
     use_rslora: false,
   };
   return `${JSON.stringify(config, null, 2)}\n`;
@@ -66,12 +66,14 @@ const TASKS: readonly (readonly [end: string, task: string])[] = [
   ['ForQuestionAnswering', 'QUESTION_ANS'],
 ];
 
-function taskOf(architectures: readonly string[]): string | null {
+/** PEFT's task for the classes of a config. */
+export function taskOf(architectures: readonly string[]): string | null {
   if (architectures.length === 0) return 'CAUSAL_LM';
   return TASKS.find(([end]) => architectures.some((name) => name.endsWith(end)))?.[1] ?? null;
 }
 
-function targetNames(targets: readonly string[], all: readonly string[]): string[] {
+function targetNames(targets: readonly string[], all: readonly string[] | undefined): string[] {
+  if (!all) return [...targets];
   const chosen = new Set(targets);
   const isWhole = (last: string) => all.every((module) => lastPart(module) !== last || chosen.has(module));
   const names = targets.map((module) => (isWhole(lastPart(module)) ? lastPart(module) : module));

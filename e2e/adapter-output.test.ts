@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import {
+  expectPeftMerge,
+  mergedAdapter,
+  type OutputCase,
+  outputCases,
+  recipeOf,
+} from './adapter-output-cases';
+import { largestDifference, mergeInNode, planInNode } from './merge-in-node';
+
+const root = join(import.meta.dirname, 'fixtures/golden/adapters/add_weighted_adapter');
+const base = join(root, '../bases/llama');
+const cases = outputCases(root);
+const folders = Object.fromEntries(['a', 'b', 'c'].map((name) => [name, join(root, 'inputs', name)]));
+
+describe('adapters merged into an adapter, as PEFT 0.21 merges them', () => {
+  it.each(cases.filter(({ name }) => name !== 'dare_linear').map((c) => [c.name, c] as const))(
+    '%s',
+    (_, given) => expectPeftMerge(root, given),
+  );
+
+  it('dare_linear keeps about the density of the factors, scaled by its inverse, the same every time', async () => {
+    const given = cases.find(({ name }) => name === 'dare_linear')!;
+    const linear = await mergedAdapter(root, {
+      ...given,
+      combination_type: 'linear',
+      adapters: ['a'],
+      weights: [1],
+    });
+    const one: OutputCase = { ...given, adapters: ['a'], weights: [1] };
+    const drawn = await mergedAdapter(root, one);
+    expect(await mergedAdapter(root, one)).toEqual(drawn);
+    let kept = 0;
+    let all = 0;
+    for (const [name, { values }] of drawn) {
+      const whole = linear.get(name)!.values;
+      for (const [i, value] of values.entries()) {
+        all++;
+        if (value === 0) continue;
+        kept++;
+        expect(value).toBeCloseTo(whole[i]! / given.density!, 5);
+      }
+    }
+    // four standard deviations of a fair draw
+    expect(Math.abs(kept / all - given.density!)).toBeLessThan(4 * Math.sqrt(0.25 / all));
+  });
+});
+
+it('cat is exact: the base with the merged adapter is the merged model', async () => {
+  const given = cases.find(({ name }) => name === 'cat_negative')!;
+  const model = await mergeInNode(recipeOf(given, 'model'), root, { ...folders, base });
+  const { adapterFolder } = await writtenAdapter(given);
+  const alone = 'merge_method: passthrough\nmodels:\n  - model: base+merged\n';
+  const { tensors } = await mergeInNode(alone, root, { base, merged: adapterFolder });
+  for (const [name, { values }] of model.tensors) {
+    expect(largestDifference(tensors.get(name)!.values, values).relative, name).toBeLessThan(1e-5);
+  }
+});
+
+/** The output of a case as a folder that can be opened. */
+async function writtenAdapter(given: OutputCase) {
+  const { plan } = await planInNode(recipeOf(given), root, folders);
+  const { shards } = await mergeInNode(recipeOf(given), root, folders);
+  const text = (plan.extras.find(({ path }) => path === 'adapter_config.json')!.content as { text: string })
+    .text;
+  const files = [
+    ['adapter_config.json', new TextEncoder().encode(text)],
+    ['adapter_model.safetensors', shards[0]!],
+  ] as const;
+  const adapterFolder = {
+    path: 'merged',
+    origin: { kind: 'local' as const },
+    files: files.map(([path, bytes]) => ({
+      path,
+      byteLength: bytes.length,
+      open: () => ({
+        byteLength: bytes.length,
+        read: async (begin: number, end: number) => new Uint8Array(bytes.slice(begin, end)),
+      }),
+    })),
+  };
+  return { adapterFolder };
+}
+
+describe('what cannot become an adapter', () => {
+  const plan = (yaml: string) => planInNode(yaml, root, { ...folders, base });
+  const models = (...names: string[]) =>
+    names.map((name) => `  - model: ${name}\n    parameters: {weight: 1}\n`).join('');
+
+  it.each([
+    [
+      'a whole model',
+      `merge_method: task_arithmetic\nbase_model: x\nmodels:\n${models('base')}amalgam: {output: adapter}\n`,
+      /base is a whole model/,
+    ],
+    [
+      'several bases',
+      `merge_method: task_arithmetic\nmodels:\n${models('x+a', 'y+b')}amalgam: {output: adapter}\n`,
+      /several bases: x, y/,
+    ],
+    [
+      'another method',
+      `merge_method: slerp\nmodels:\n${models('x+a', 'x+b')}amalgam: {output: adapter}\n`,
+      /slerp does not merge adapters/,
+    ],
+    [
+      'a combination of another method',
+      `merge_method: ties\nmodels:\n${models('x+a', 'x+b')}amalgam: {output: adapter, combination: cat}\n`,
+      /cat belongs to task_arithmetic/,
+    ],
+    [
+      'factors of several ranks',
+      `merge_method: task_arithmetic\nmodels:\n${models('x+a', 'x+c')}amalgam: {output: adapter, combination: linear}\n`,
+      /linear needs one rank/,
+    ],
+  ])('%s', async (_, yaml, message) => {
+    await expect(plan(yaml)).rejects.toThrow(message);
+  });
+});

@@ -1,0 +1,221 @@
+/**
+ * Several LoRAs of one module made one: the combinations of PEFT's `add_weighted_adapter` (0.21, tuners/lora/model.py).
+ * `linear`, `ties`, `dare_*` and `magnitude_prune` work on A and B each for itself; with `_svd` behind they work on the
+ * products, of which the leading singular values are kept; `cat` is exact, with the ranks added up.
+ */
+import { maskKey, normals, philox } from '../backend/philox';
+import type { Combination } from '../formats/adapter-combination';
+import { type Columns, column, product, transposed, zeroColumns } from '../linalg/columns';
+import { thinQr } from '../linalg/householder';
+import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../linalg/range-basis';
+import { type Svd, smallSvd } from '../linalg/small-svd';
+import {
+  disjointMean,
+  type MajoritySign,
+  pruneAtRandom,
+  pruneByMagnitude,
+  weightedSum,
+} from './task-tensors';
+
+/** One LoRA of a module: ΔW = scale · B · A. */
+export interface LoraFactors {
+  /** [rank, inputs] */
+  a: Float32Array;
+  /** [outputs, rank] */
+  b: Float32Array;
+  rank: number;
+  scale: number;
+  weight: number;
+  density: number;
+  /** Names it in the random numbers of DARE. */
+  id: string;
+}
+
+export interface CombineSettings {
+  combination: Combination;
+  /** Rank wanted of a decomposition; at most that of the matrix. */
+  rank: number;
+  majority: MajoritySign;
+  seed: number;
+  /** The module, for random numbers. */
+  name: string;
+}
+
+/** B · A of the result, unscaled. */
+export interface Combined {
+  a: Float32Array;
+  b: Float32Array;
+  rank: number;
+}
+
+/** Rank of the result for a module of [outputs, inputs]. */
+export function combinedRank(
+  combination: Combination,
+  ranks: readonly number[],
+  wanted: number,
+  outputs: number,
+  inputs: number,
+): number {
+  if (combination === 'cat') return ranks.reduce((a, b) => a + b, 0);
+  if (!isDecomposed(combination)) return ranks[0]!;
+  return Math.min(wanted, outputs, inputs);
+}
+
+/** Whether the result is cut from singular values, so that its rank is free and the inputs' may differ. */
+export function isDecomposed(combination: Combination): boolean {
+  return combination.endsWith('svd');
+}
+
+/** Combines the LoRAs of one module, of one rank where the combination is of factors. */
+export async function combine(loras: readonly LoraFactors[], settings: CombineSettings): Promise<Combined> {
+  const { combination } = settings;
+  if (combination === 'cat') return stacked(loras);
+  if (combination === 'svd') return cut(await factoredSvd(loras), loras, settings.rank);
+  if (isDecomposed(combination)) return cut(await denseSvd(loras, settings), loras, settings.rank);
+  // a weight is shared out over A and B; its sign goes to A
+  const roots = loras.map(({ weight, scale }) => Math.sqrt(Math.abs(weight * scale)));
+  const signed = roots.map((root, i) => (loras[i]!.weight * loras[i]!.scale < 0 ? -root : root));
+  const side = (part: 'a' | 'b', weights: readonly number[]) => {
+    const tensors = loras.map((lora) => Float64Array.from(lora[part]));
+    return Float32Array.from(
+      merged(tensors, weights, loras, { ...settings, name: `${settings.name}.${part}` }),
+    );
+  };
+  return { a: side('a', signed), b: side('b', roots), rank: loras[0]!.rank };
+}
+
+/** Rows of A one below the other, columns of B side by side: Σ wᵢ sᵢ BᵢAᵢ exactly. */
+function stacked(loras: readonly LoraFactors[]): Combined {
+  const rank = loras.reduce((sum, lora) => sum + lora.rank, 0);
+  const outputs = loras[0]!.b.length / loras[0]!.rank;
+  const inputs = loras[0]!.a.length / loras[0]!.rank;
+  const a = new Float32Array(rank * inputs);
+  const b = new Float32Array(outputs * rank);
+  let at = 0;
+  for (const lora of loras) {
+    for (const [i, value] of lora.a.entries()) a[at * inputs + i] = value * lora.weight * lora.scale;
+    for (const [i, value] of lora.b.entries()) {
+      b[Math.floor(i / lora.rank) * rank + at + (i % lora.rank)] = value;
+    }
+    at += lora.rank;
+  }
+  return { a, b, rank };
+}
+
+/** The rule of a combination over task tensors of one length. */
+function merged(
+  tensors: readonly Float64Array[],
+  weights: readonly number[],
+  loras: readonly LoraFactors[],
+  { combination, majority, seed, name }: CombineSettings,
+): Float64Array {
+  const rule = combination.replace('_svd', '');
+  const random = rule.startsWith('dare');
+  const pruned = tensors.map((tensor, k) => {
+    const { density, id } = loras[k]!;
+    if (rule === 'linear') return tensor;
+    return random
+      ? pruneAtRandom(tensor, density, chances(seed, id, name))
+      : pruneByMagnitude(tensor, density);
+  });
+  return rule.endsWith('ties') ? disjointMean(pruned, weights, majority) : weightedSum(pruned, weights);
+}
+
+/** Numbers in [0, 1) by index, four of one Philox counter. */
+function chances(seed: number, id: string, name: string): (i: number) => number {
+  const [k0, k1] = maskKey(seed, id, name);
+  const words = new Uint32Array(4);
+  return (i) => {
+    if (i % 4 === 0) philox(i / 4, 0, k0, k1, words);
+    return words[i % 4]! / 2 ** 32;
+  };
+}
+
+/**
+ * Σ wᵢ sᵢ BᵢAᵢ without the product: QR of the stacked B and of the stacked Aᵀ, and the singular values of the small matrix
+ * between. Where the ranks add up to more than a side, the product is no larger than the factors.
+ */
+async function factoredSvd(loras: readonly LoraFactors[]): Promise<Svd> {
+  const { a, b, rank } = stacked(loras);
+  const left = transposed({ rows: rank, cols: b.length / rank, data: Float64Array.from(b) });
+  const right = { rows: a.length / rank, cols: rank, data: Float64Array.from(a) };
+  if (rank > Math.min(left.rows, right.rows)) return smallSvd(product(left, transposed(right)));
+  const [one, two] = [thinQr(left), thinQr(right)];
+  const { s, u, v } = smallSvd(product(one.r, transposed(two.r)));
+  return { s, u: product(one.q, u), v: product(two.q, v) };
+}
+
+/** Matrices whose smaller side is at most this are decomposed exactly. */
+const EXACT_SIDE = 256;
+
+/** The rule applied to the products sᵢBᵢAᵢ themselves, in memory: pruning knows no factors. */
+async function denseSvd(loras: readonly LoraFactors[], settings: CombineSettings): Promise<Svd> {
+  const deltas = loras.map((lora) => Float64Array.from(productOf(lora)));
+  const outputs = loras[0]!.b.length / loras[0]!.rank;
+  const inputs = deltas[0]!.length / outputs;
+  const weights = loras.map(({ weight }) => weight);
+  // row after row of ΔW is column after column of its transpose
+  const turned: Columns = { rows: inputs, cols: outputs, data: merged(deltas, weights, loras, settings) };
+  if (Math.min(inputs, outputs) <= EXACT_SIDE) {
+    const { s, u, v } = smallSvd(turned);
+    return { s, u: v, v: u };
+  }
+  const width = sketchWidth(turned, settings.rank);
+  const start = {
+    rows: outputs,
+    cols: width,
+    data: normals(outputs * width, maskKey(settings.seed, 'svd', settings.name)),
+  };
+  const map = {
+    times: (x: Columns) => product(turned, x),
+    transposedTimes: (y: Columns) => transposedTimes(turned, y),
+  };
+  const basis = await rangeBasis(map, start, POWER_ITERATIONS);
+  const { s, u, v } = smallSvd(transposedTimes(turned, basis));
+  return { s, u, v: product(basis, v) };
+}
+
+/** aᵀ · y, without turning a. */
+function transposedTimes(a: Columns, y: Columns): Columns {
+  const out = zeroColumns(a.cols, y.cols);
+  for (let j = 0; j < y.cols; j++) {
+    const from = column(y, j);
+    for (let c = 0; c < a.cols; c++) {
+      let sum = 0;
+      for (let i = 0; i < a.rows; i++) sum += a.data[c * a.rows + i]! * from[i]!;
+      out.data[j * a.cols + c] = sum;
+    }
+  }
+  return out;
+}
+
+/** s · B · A, row after row. */
+function productOf({ a, b, rank, scale }: LoraFactors): Float32Array {
+  const outputs = b.length / rank;
+  const inputs = a.length / rank;
+  const out = new Float32Array(outputs * inputs);
+  const row = new Float64Array(inputs);
+  for (let o = 0; o < outputs; o++) {
+    row.fill(0);
+    for (let k = 0; k < rank; k++) {
+      const left = scale * b[o * rank + k]!;
+      for (let c = 0; c < inputs; c++) row[c]! += left * a[k * inputs + c]!;
+    }
+    out.set(row, o * inputs);
+  }
+  return out;
+}
+
+/** B = U·S and A = Vᵀ of the leading values; zeros where there are fewer. */
+function cut({ s, u, v }: Svd, loras: readonly LoraFactors[], wanted: number): Combined {
+  const outputs = loras[0]!.b.length / loras[0]!.rank;
+  const inputs = loras[0]!.a.length / loras[0]!.rank;
+  const rank = Math.min(wanted, outputs, inputs);
+  const a = new Float32Array(rank * inputs);
+  const b = new Float32Array(outputs * rank);
+  for (let k = 0; k < Math.min(rank, s.length); k++) {
+    a.set(column(v, k), k * inputs);
+    for (let o = 0; o < outputs; o++) b[o * rank + k] = column(u, k)[o]! * s[k]!;
+  }
+  return { a, b, rank };
+}

@@ -1,0 +1,24 @@
+/** How several LoRAs become one, as PEFT's `add_weighted_adapter` calls it. */
+export const COMBINATIONS = [
+  'cat',
+  'linear',
+  'svd',
+  'ties',
+  'ties_svd',
+  'dare_linear',
+  'dare_linear_svd',
+  'dare_ties',
+  'dare_ties_svd',
+  'magnitude_prune',
+  'magnitude_prune_svd',
+] as const;
+
+export type Combination = (typeof COMBINATIONS)[number];
+
+/** Combinations of each merge method; the first is taken where the recipe names none. */
+export const COMBINATIONS_OF: Readonly<Record<string, readonly Combination[]>> = {
+  task_arithmetic: ['cat', 'linear', 'svd', 'magnitude_prune', 'magnitude_prune_svd'],
+  ties: ['ties_svd', 'ties'],
+  dare_linear: ['dare_linear_svd', 'dare_linear'],
+  dare_ties: ['dare_ties_svd', 'dare_ties'],
+};

@@ -1,0 +1,47 @@
+/** The small files of a model that nothing here writes anew: processors of images and sound, parts of sentence encoders. */
+import { SUMS_FILE } from '../../formats/names';
+import type { Checkpoint } from '../../inputs/checkpoint';
+import { nameSome, type Problems } from '../../inputs/problems';
+import type { Plan } from './plan';
+
+/** Files above this are named and not copied. */
+const MOST_BYTES = 32 * 2 ** 20;
+/** Weights of any tool, and their indices. Weights in folders of their own are modules of a sentence encoder. */
+const WEIGHTS =
+  /\.(?:bin|pt|pth|ckpt|h5|msgpack|gguf|onnx|onnx_data|ot|pkl|npz|tflite|mlmodel|xml)$|\.index\.json$|^[^/]+\.safetensors$/i;
+/** What only concerns the model's own page, its repository or its training. */
+const OF_THE_MODEL =
+  /^README\.md$|^mergekit_config\.yml$|(?:^|\/)\.|(?:^|\/)(?:trainer_state|[a-z]+_results)\.json$|^(?:onnx|openvino|runs|checkpoint-\d+|original)\/|\.(?:png|jpe?g|gif|webp|svg|pdf|mp4|ipynb)$/i;
+/** What belongs to a vocabulary, and goes with the files of the one the output has. */
+const OF_THE_VOCABULARY =
+  /(?:^|\/)(?:tokeniz|vocab|merges|added_tokens|special_tokens|spiece|sentencepiece|chat_template)|\.(?:tiktoken|model|spm)$|^additional_chat_templates\//i;
+
+/**
+ * Adds every small file of the model that the output's config is of and that is not among `extras` yet; those that are left
+ * behind are named.
+ */
+export function takeOthers(
+  from: Checkpoint,
+  vocabulary: { path: string; tokenizer: Plan['extras'] },
+  extras: Plan['extras'],
+  problems: Problems,
+): void {
+  const written = new Set(extras.map(({ path }) => path));
+  // another vocabulary, or one that was changed, has files of its own
+  const keepsVocabulary =
+    vocabulary.path === from.path && vocabulary.tokenizer.every(({ content }) => 'folder' in content);
+  const left: string[] = [];
+  for (const { path, byteLength } of from.folder.files) {
+    if (written.has(path) || path === SUMS_FILE || WEIGHTS.test(path) || OF_THE_MODEL.test(path)) continue;
+    if (path === 'config.json' || path === 'generation_config.json') continue;
+    if (byteLength > MOST_BYTES || (OF_THE_VOCABULARY.test(path) && !keepsVocabulary)) left.push(path);
+    else extras.push({ path, content: { folder: from.path, file: path } });
+  }
+  if (left.length === 0) return;
+  problems.add({
+    severity: 'note',
+    code: 'FilesLeft',
+    message: `${left.length} small files of ${from.path} are not in the output: ${nameSome(left, 8)}.`,
+    remedy: 'Those of another vocabulary must not be; copy larger ones yourself where they are needed.',
+  });
+}
