@@ -52,6 +52,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'worker/api',
     'reports',
     'formats/recipe',
+    'formats/adapter-combination',
     'formats/names',
     'formats/gguf-type',
     'formats/hub-id',

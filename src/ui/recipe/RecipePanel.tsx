@@ -157,6 +157,7 @@ function OutputSummary() {
   const studio = useStudio();
   const outDtype = useFacts((s) => s.recipe.outDtype);
   const shardBytes = useFacts((s) => s.recipe.shardBytes);
+  const adapter = useFacts((s) => s.recipe.output === 'adapter');
   const output = useFacts((s) => s.output);
   return (
     <Section
@@ -169,7 +170,7 @@ function OutputSummary() {
     >
       <div className="row wrap tags">
         <span className="tag">{outDtype ?? 'dtype of each tensor'}</span>
-        <span className="tag">{formatBytes(shardBytes)} shards</span>
+        <span className="tag">{adapter ? 'a LoRA' : `${formatBytes(shardBytes)} shards`}</span>
         <span className="tag">
           {output.kind === 'folder' ? `folder ${output.folder ?? 'to be picked'}` : 'downloads'}
         </span>

@@ -1,12 +1,13 @@
 import { lazy, Suspense } from 'react';
 import { GGUF_TYPES } from '../../formats/gguf-type';
+import { COMBINATIONS, COMBINATIONS_OF } from '../../formats/adapter-combination';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { Button } from '../parts/Button';
 import { FolderIcon } from '../parts/icons';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
 import { outputName } from '../state/recipe-build';
-import type { OutDtype } from '../state/recipe-facts';
+import { combinationOf, type OutDtype } from '../state/recipe-facts';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { chooseFolder } from '../state/run';
 import { editRecipe, methodOf, notifyError } from '../state/studio';
@@ -141,6 +142,67 @@ const dtypes: readonly { value: OutDtype | ''; label: string }[] = [
   { value: 'float32', label: 'float32' },
 ];
 
+/** Whether LoRAs become a model or a LoRA, and how. */
+function AdapterForm() {
+  const studio = useStudio();
+  const recipe = useFacts((s) => s.recipe);
+  const combination = combinationOf(recipe);
+  const adapter = recipe.output === 'adapter';
+  return (
+    <>
+      <label className="labelled">
+        <span>Writes</span>
+        <select
+          className="select"
+          value={recipe.output}
+          disabled={!combination && !adapter}
+          title={combination ? undefined : `${methodOf(recipe).title} does not merge LoRAs into a LoRA.`}
+          onChange={(event) => {
+            const output = event.target.value === 'adapter' ? 'adapter' : 'model';
+            editRecipe(studio, (r) => ({ ...r, output }));
+          }}
+        >
+          <option value="model">a model</option>
+          <option value="adapter">a LoRA: all contributors are LoRAs of the base</option>
+        </select>
+      </label>
+      {adapter && combination ? (
+        <label className="labelled">
+          <span>Combination</span>
+          <select
+            className="select"
+            value={combination}
+            onChange={(event) => {
+              const chosen = COMBINATIONS.find((c) => c === event.target.value) ?? null;
+              editRecipe(studio, (r) => ({ ...r, combination: chosen }));
+            }}
+          >
+            {COMBINATIONS_OF[recipe.method]?.map((c) => (
+              <option key={c} value={c}>
+                {c === 'cat' ? 'cat: exact, ranks add up' : c}
+              </option>
+            ))}
+          </select>
+        </label>
+      ) : null}
+      {adapter && combination?.endsWith('svd') ? (
+        <div className="labelled">
+          <span>Rank</span>
+          <NumberField
+            className="field mono shard-field"
+            label="Rank of the LoRA"
+            value={recipe.rank}
+            min={1}
+            max={1024}
+            step={1}
+            onChange={(rank) => editRecipe(studio, (r) => ({ ...r, rank: Math.round(rank) }))}
+          />
+        </div>
+      ) : null}
+    </>
+  );
+}
+
 function Form() {
   const studio = useStudio();
   const recipe = useFacts((s) => s.recipe);
@@ -148,6 +210,7 @@ function Form() {
   const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'shardBytes');
   return (
     <Section title="Form">
+      <AdapterForm />
       <label className="labelled">
         <span>Dtype</span>
         <select

@@ -14,6 +14,7 @@ import { drawsRandomly, type MergeMethod, type ParameterSpec } from '../../merge
 import type { ModelFacts } from '../../reports/models';
 import { formatSetting } from '../format/quantity';
 import {
+  combinationOf,
   effectiveSpecs,
   hasCurve,
   type RecipeFacts,
@@ -37,6 +38,12 @@ export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], m
   if (facts.gradientEnds === 'nearest' && hasCurve(facts, method)) amalgam.gradientEnds = 'nearest';
   if (facts.include.length > 0) amalgam.include = [...facts.include];
   if (facts.exclude.length > 0) amalgam.exclude = [...facts.exclude];
+  if (facts.output === 'adapter') {
+    amalgam.output = 'adapter';
+    const combination = combinationOf(facts);
+    if (facts.combination !== null && combination) amalgam.combination = combination;
+    if (combination?.endsWith('svd')) amalgam.rank = facts.rank;
+  }
   return {
     mergeMethod: method.id,
     ...(method.base !== 'none' && facts.base !== null ? { baseModel: facts.base } : {}),

@@ -3,6 +3,7 @@
  * than one recipe says (models switched off, settings of methods not in use), so that nothing typed is ever lost.
  */
 import type { GgufType } from '../../formats/gguf-type';
+import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
 import { DEFAULT_SHARD_BYTES, type ParameterScalar, type Recipe } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 
@@ -25,6 +26,12 @@ export interface RecipeFacts {
   parameters: Settings;
   /** Output dtype; null keeps each tensor's own. */
   outDtype: OutDtype | null;
+  /** Whether the contributors, LoRAs of the base, become a model or a LoRA. */
+  output: 'model' | 'adapter';
+  /** How LoRAs become one; null takes the first that the method has. */
+  combination: Combination | null;
+  /** Rank of a LoRA that is cut from singular values. */
+  rank: number;
   /** Largest output shard in bytes. */
   shardBytes: number;
   /** Type of the GGUF file that is written too; null writes none. */
@@ -67,12 +74,18 @@ export type OutDtype = NonNullable<Recipe['outDtype']>;
 /** How many contributor colours the design has; more contributors share them. */
 export const CONTRIBUTOR_COLOURS = 8;
 
+/** Rank of a merged LoRA unless another is chosen. */
+export const DEFAULT_RANK = 16;
+
 export const emptyRecipe: RecipeFacts = {
   base: null,
   contributors: [],
   method: 'ties',
   parameters: {},
   outDtype: null,
+  output: 'model',
+  combination: null,
+  rank: DEFAULT_RANK,
   shardBytes: DEFAULT_SHARD_BYTES,
   gguf: null,
   ggufOnly: false,
@@ -199,4 +212,10 @@ function freeColour(contributors: readonly ContributorFacts[]): number {
   const used = new Set(contributors.map((c) => c.colour));
   for (let colour = 0; colour < CONTRIBUTOR_COLOURS; colour++) if (!used.has(colour)) return colour;
   return contributors.length % CONTRIBUTOR_COLOURS;
+}
+
+/** How the LoRAs of these facts become one, or undefined where the method merges none into one. */
+export function combinationOf({ method, combination }: RecipeFacts): Combination | undefined {
+  const known = COMBINATIONS_OF[method] ?? [];
+  return combination !== null && known.includes(combination) ? combination : known[0];
 }

@@ -57,6 +57,17 @@ describe('recipeFacts', () => {
     expect(single.facts.asWritten).toEqual(single.recipe);
   });
 
+  test('LoRAs that become a LoRA fill the form; a rank that is left to the plan is kept as it is written', () => {
+    const loras =
+      'merge_method: task_arithmetic\nbase_model: samples/base\nmodels:\n  - {model: samples/base+samples/kitchen, parameters: {weight: 1}}\n';
+    const given = { output: 'adapter', combination: 'svd', rank: 8 };
+    const { facts, recipe } = built(`${loras}amalgam: ${JSON.stringify(given)}\n`);
+    expect(facts).toMatchObject({ ...given, asWritten: null });
+    expect(recipe.amalgam).toMatchObject(given);
+    expect(built(`${loras}amalgam: {output: adapter}\n`).recipe.amalgam).not.toHaveProperty('rank');
+    expect(built(`${loras}amalgam: {output: adapter, combination: svd}\n`).facts.asWritten).not.toBeNull();
+  });
+
   test('curves and patterns fill the form and keep what they say of the ends', () => {
     const text =
       'merge_method: linear\nmodels: [{model: a, parameters: {weight: [0, 0.5, 1]}}, {model: b, parameters: {weight: 1}}]\n';

@@ -9,6 +9,7 @@ import type { ModelFacts } from '../../reports/models';
 import { buildRecipe, contributorId } from './recipe-build';
 import {
   addContributor,
+  DEFAULT_RANK,
   emptyRecipe,
   type RecipeFacts,
   type SettingValue,
@@ -69,6 +70,9 @@ export function recipeFacts(recipe: Recipe, models: readonly ModelFacts[]): Reci
         ]),
       ),
       outDtype: recipe.outDtype ?? null,
+      output: recipe.amalgam.output ?? 'model',
+      combination: recipe.amalgam.combination ?? null,
+      rank: recipe.amalgam.rank ?? DEFAULT_RANK,
       shardBytes: recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES,
       gguf: recipe.amalgam.gguf ?? null,
       ggufOnly: recipe.amalgam.ggufOnly ?? false,
