@@ -87,7 +87,7 @@ export function planExtras(
   }
   takeCode(config, take, problems);
 
-  extras.push(...cardOf(recipe, method, opened, 'transformers'));
+  extras.push(...cardOf(recipe, method, opened, 'transformers', problems));
   takeOthers(config, vocabulary, extras, problems);
   return extras;
 }
@@ -98,6 +98,7 @@ export function cardOf(
   method: MergeMethod,
   opened: ReadonlyMap<string, OpenModel>,
   library: 'transformers' | 'peft',
+  problems: Problems,
 ): Plan['extras'] {
   const text = formatRecipe(recipe);
   const refs = recipeModels(recipe);

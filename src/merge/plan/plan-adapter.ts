@@ -65,7 +65,7 @@ export async function planAdapter(
   const folders = new Map(contributors.map(({ adapter }) => [adapter.path, adapter.folder]));
   const fileOf = (folder: string, file: string) => findFile(folders.get(folder)!, file)!;
   const inputs = planInputs(tensors, fileOf);
-  const extras = extrasOf(recipe, method, contributors, tensors);
+  const extras = extrasOf(recipe, method, contributors, tensors, problems);
   const shards = finishShards({ recipe, tensors, inputs }, new Map());
   return {
     ...done(),
@@ -361,6 +361,7 @@ function extrasOf(
   method: MergeMethod,
   contributors: readonly Contributor[],
   tensors: readonly TensorPlan[],
+  problems: Problems,
 ): Plan['extras'] {
   const { config } = contributors[0]!.adapter;
   const ranks = tensors.flatMap(({ name, shape }) => {
@@ -378,5 +379,8 @@ function extrasOf(
     task: config.taskType ?? null,
   });
   const opened = new Map(contributors.map(({ adapter }) => [adapter.path, adapter]));
-  return [{ path: 'adapter_config.json', content: { text } }, ...cardOf(recipe, method, opened, 'peft')];
+  return [
+    { path: 'adapter_config.json', content: { text } },
+    ...cardOf(recipe, method, opened, 'peft', problems),
+  ];
 }
