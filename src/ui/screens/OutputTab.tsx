@@ -1,6 +1,6 @@
 import { lazy, Suspense } from 'react';
-import { GGUF_TYPES } from '../../formats/gguf-type';
 import { COMBINATIONS, COMBINATIONS_OF } from '../../formats/adapter-combination';
+import { GGUF_TYPES } from '../../formats/gguf-type';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { Button } from '../parts/Button';
 import { FolderIcon } from '../parts/icons';

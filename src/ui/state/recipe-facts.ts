@@ -2,8 +2,9 @@
  * The recipe as the studio edits it: plain, serialisable facts, and pure edits from facts to facts. It remembers more
  * than one recipe says (models switched off, settings of methods not in use), so that nothing typed is ever lost.
  */
-import type { GgufType } from '../../formats/gguf-type';
+
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
+import type { GgufType } from '../../formats/gguf-type';
 import { DEFAULT_SHARD_BYTES, type ParameterScalar, type Recipe } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 
