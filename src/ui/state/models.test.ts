@@ -49,7 +49,7 @@ test('a dropped YAML file opens as the recipe, one that is none says so at its l
     addFiles(studio, { files: [{ path: 'mine.yml', file: new File([text], 'mine.yml') }], handles: [] });
   await drop('merge_method: linear\nmodels:\n  - model: a\n    parameters: { weight: 1 }\n');
   expect(studio.store.getState().recipe).toMatchObject({ method: 'linear', contributors: [{ ref: 'a' }] });
-  await drop('merge_method: linear\nmodls: []\n');
+  await drop('merge_method: linear\nt: 1\n');
   expect(studio.store.getState().notices.at(-1)).toMatchObject({
     tone: 'error',
     message: expect.stringMatching(/mine\.yml is not a recipe: line 2/),
