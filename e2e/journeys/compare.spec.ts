@@ -91,6 +91,7 @@ test('compares on both engines, which agree to the bit, and writes every file', 
   expect(stdout).toContain('56 tensors compared: 56 modified, 0 identical.');
   expect(stdout).toContain('Both give the same bits.');
   expect(readdirSync(out).sort()).toEqual([
+    'SHA256SUMS',
     'architecture_comparison.json',
     'comparison_report.html',
     'comparison_report.txt',

@@ -60,11 +60,11 @@ test('the YAML beside the form: an edit of one is an edit of the other, mistakes
   await expect(density).toHaveValue('0.45');
   await expect(text).toHaveValue(/^# mine\n/);
   // a mistake is marked, and the form keeps the last recipe that could be read
-  const wrong = `${yaml.replace('0.35', '0.55')}lambada: 1\n`;
+  const wrong = `${yaml.replace('0.35', '0.55')}lambda: 1\n`;
   await text.fill(wrong);
   const line = wrong.trimEnd().split('\n').length;
   await expect(
-    page.getByText(new RegExp(`Line ${line}, column 1: lambada is not a known setting`)),
+    page.getByText(new RegExp(`Line ${line}, column 1: lambda does not belong here`)),
   ).toBeVisible();
   await expect(page.locator('li[data-wrong]')).toHaveText(String(line));
   await expect(density).toHaveValue('0.45');

@@ -27,7 +27,7 @@ async function openStudio(page: Page, engine: 'WebGPU' | 'CPU'): Promise<void> {
  * time enough to do something in the middle of it on any machine. With 0 it no longer does.
  */
 async function slowDown(page: Page, ms = 500): Promise<void> {
-  const engines = page.workers().filter((worker) => worker.url().includes('engine.worker'));
+  const engines = page.workers().filter((worker) => worker.url().includes('main.worker'));
   expect(engines).toHaveLength(1);
   await engines[0]!.evaluate((rest) => {
     const scope = globalThis as { restMs?: number };

@@ -102,7 +102,7 @@ test('stages give what merging step by step gives, on both engines, and can be v
 
 test('a fault in the second stage is found before the first is merged, and nothing is written', async () => {
   const out = join(work, 'out');
-  const wrong = recipe(`name: half\n${FIRST}---\n${last('half').replace('0.4', '1.4')}`);
+  const wrong = recipe(`name: half\n${FIRST}---\n${last('half').replace('0.4', '140')}`);
   const plan = await amalgam('plan', wrong, '--json');
   expect(plan.code).toBe(1);
   const facts = JSON.parse(plan.stdout) as PlanFacts;
@@ -110,7 +110,7 @@ test('a fault in the second stage is found before the first is merged, and nothi
   expect(facts.problems.filter((p) => p.severity === 'error')).toHaveLength(1);
   const merge = await amalgam('merge', wrong, '--out', out);
   expect(merge.code).toBe(1);
-  expect(merge.stderr).toMatch(/t must lie between 0 and 1/);
+  expect(merge.stderr).toMatch(/t must lie between -100 and 100/);
   expect(existsSync(out)).toBe(false);
 });
 

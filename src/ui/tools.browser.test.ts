@@ -271,6 +271,7 @@ test('a model opened from the tab leaves the recipe as it is', async () => {
   const { recipe } = studio.store.getState();
   await page.getByRole('button', { name: 'Open another model…' }).click();
   const dialog = page.getByRole('dialog', { name: 'Open models' });
+  await dialog.getByRole('tab', { name: /sample/i }).click();
   await expect
     .element(dialog.getByRole('button', { name: 'Opened: workshop' }))
     .toHaveAccessibleDescription('It is open.');

@@ -71,6 +71,7 @@ function diskFile(path: string, name: string): FileSystemFileHandle {
 }
 
 function syncAccess(file: number): FileSystemSyncAccessHandle {
+  let open = true;
   const view = (buffer: AllowSharedBufferSource) =>
     ArrayBuffer.isView(buffer)
       ? new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength)
@@ -101,7 +102,11 @@ function syncAccess(file: number): FileSystemSyncAccessHandle {
     },
     truncate: (size) => inBrowserWords(() => ftruncateSync(file, size)),
     flush: () => inBrowserWords(() => fsyncSync(file)),
-    close: () => closeSync(file),
+    // as in a browser, closing again does nothing: the number may be another file's by then
+    close() {
+      if (open) closeSync(file);
+      open = false;
+    },
   };
 }
 
