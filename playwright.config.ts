@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import process from 'node:process';
 import { defineConfig } from '@playwright/test';
 import {
   CLIENT_ID,
@@ -10,6 +12,8 @@ import {
 
 const HUB_JOURNEYS = /\/(hub|names|own|push|sign-in)\.spec\.ts$/;
 const outDir = `--outDir ${STUDIO_DIST}`;
+// What the command keeps from one run to the next is nobody's here, and new every time.
+process.env.XDG_CACHE_HOME = join(import.meta.dirname, 'test-results/cache');
 
 export default defineConfig({
   testDir: 'e2e/journeys',

@@ -63,6 +63,9 @@ test('R32: signing in opens a gated model and pushes; the token is in no storage
   await page.getByRole('tab', { name: 'Hub' }).click();
   await page.getByLabel('Search the Hub').fill('amalgam/gated');
   await page.getByRole('button', { name: 'Use as base: amalgam/gated' }).first().click();
+  // a base takes the place of the untouched sample; what is merged into it is asked for next
+  const next = page.getByRole('dialog', { name: 'Add contributors' });
+  await next.getByRole('button', { name: 'Close' }).click();
   await expect(page.getByRole('dialog')).toBeHidden();
 
   // both servers were talked to, and only the hub was shown the token, in no address

@@ -62,7 +62,7 @@ test('where it costs little the changes are measured unasked; another method is 
   setView(studio, { metric: 'mergedSparsity' });
   await waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
   expect(cells().every((c) => c.ariaLabel?.endsWith('not measured yet'))).toBe(true);
-  await page.getByLabelText('Metric').selectOptions('cosine');
+  setView(studio, { metric: 'cosine' });
   await waitFor(() => expect(cells().some((c) => c.ariaLabel?.includes('cosine'))).toBe(true));
   expect(profile).toHaveBeenCalledTimes(1);
 });
@@ -94,9 +94,9 @@ test('an edit is planned again, with the edited value', async () => {
 
 test('what is out of bounds is said at the field, and Merge says why it waits', async () => {
   await open();
-  await page.getByLabelText('density of harbour, number').fill('2');
+  await page.getByLabelText('density of harbour, number').fill('200');
   await userEvent.keyboard('{Enter}');
-  await expect.element(page.getByText('Goes from 0 to 1.').first()).toBeVisible();
+  await expect.element(page.getByText('Goes from 0 to 100.').first()).toBeVisible();
   await expect.element(merge()).toHaveAttribute('aria-disabled', 'true');
   await expect.element(merge()).toHaveAccessibleDescription(/density of harbour/);
 });

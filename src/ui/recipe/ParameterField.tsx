@@ -140,7 +140,7 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
           <NumberField
             value={Number(value)}
             min={spec.min}
-            max={spec.cap ?? spec.max}
+            max={spec.max}
             step={spec.slider?.step}
             label={`${label}, number`}
             describedBy={helpId}
