@@ -34,6 +34,7 @@ export function LayersBar({ metric, subject, view }: LayersBarProps) {
         Metric
         <select
           className="field"
+          aria-label="Metric"
           value={metric.id}
           onChange={(event) => setView(studio, { metric: event.target.value as MetricId })}
         >

@@ -10,6 +10,7 @@ import {
 } from '../charts/metrics';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { Message } from '../parts/Message';
+import { useSameList } from '../parts/use-same-list';
 import { REST_MS, useSettled } from '../parts/use-settled';
 import { measureDeltas } from '../state/delta-statistics';
 import { setView, showTab } from '../state/studio';
@@ -41,10 +42,9 @@ export function LayersTab() {
 }
 
 /** The shown runs; the same list while they are the same. */
-function useShown(runs: readonly LayersRun[]): LayersRun[] {
+function useShown(runs: readonly LayersRun[]): readonly LayersRun[] {
   const shown = shownRuns(runs);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the runs are what counts, not the list of them.
-  return useMemo(() => shown, shown);
+  return useSameList(shown);
 }
 
 function Nothing() {

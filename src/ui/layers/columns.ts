@@ -16,6 +16,7 @@ import {
 } from '../charts/heatmap-data';
 import { chanceOverlap, type Metric, type Subject } from '../charts/metrics';
 import { passesFilter } from '../parts/TableFilter';
+import { useSameList } from '../parts/use-same-list';
 import { useFacts, useShownTheme } from '../studio-context';
 import { type LayersRun, reportsFor } from './runs';
 
@@ -53,8 +54,8 @@ export function useLayersView(
   const extent = useFacts((s) => s.view.scale);
   const theme = useShownTheme();
   const lists = runs.map((run) => run.tensors);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the lists are what counts, not the list of them.
-  const tensors = useMemo(() => unionOf(lists), lists);
+  const same = useSameList(lists);
+  const tensors = useMemo(() => unionOf(same), [same]);
   const { grid, loose, bands } = useMemo(() => {
     const wanted = tensors.filter((t) => passesFilter(filter, t.name));
     const linear = wanted.filter(isLinear);
