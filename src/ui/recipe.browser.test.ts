@@ -88,7 +88,7 @@ test('a group of modules switched off is left out of plan and chart', async () =
   expect(recipeOf(studio).amalgam.exclude).toEqual(['mlp.']);
   await waitFor(() => expect(down(3)).toBe('layer 3, mlp.down_proj, copied unchanged'));
   await expect.element(page.getByText(/18.tensors of 56 stay as in the base/)).toBeVisible();
-  await page.getByText('MLP', { exact: true }).click();
+  await page.getByRole('complementary', { name: 'Recipe' }).getByText('MLP', { exact: true }).click();
   await page.getByRole('switch', { name: 'Merge mlp.down_proj' }).click();
   expect(recipeOf(studio).amalgam.exclude).toEqual(['mlp.gate_proj', 'mlp.up_proj']);
   await waitFor(() => expect(down(3)).toBe('layer 3, mlp.down_proj, 80.0 % trimmed'));
