@@ -20,7 +20,7 @@ test.each([
   ['org/model', 'model', 'ok'],
   ['/home/me/model', 'model', 'ok'],
   ['org/model', 'models/model', 'ok'],
-  ['/root/hub/models--org--model/snapshots/0123abc', 'org/model@0123abc', 'ok'],
+  ['/srv/hub/models--org--model/snapshots/0123abc', 'org/model@0123abc', 'ok'],
   ['org/model', 'models--org--model/snapshots/0123abc', 'ok'],
   ['org/model', 'models--other--model/snapshots/0123abc', 'warn'],
   ['org/model', 'other/model@0123abc', 'warn'],
