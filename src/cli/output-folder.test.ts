@@ -181,6 +181,7 @@ describe('beginOutputFolder', () => {
     await output.discard();
   });
 
+  // the order of calls is read from /proc, which only Linux has
   test.skipIf(process.platform !== 'linux')(
     'R51: files, then their folders, then the name are made durable, in this order',
     async () => {
