@@ -15,6 +15,7 @@ declare module 'virtual:cpu-kernels' {
     decode(raw: number, out: number, n: number, dtype: number): number;
     difference(a: number, b: number, rows: number, cols: number, threshold: number, delta: number, sums: number, scratch: number): void;
     encode(values: number, out: number, n: number, dtype: number): number;
+    encodeBlocks(x: number, columns: number, type: number, importance: number, out: number, scratch: number): void;
     hasSmall(at: number, n: number): number;
     histogram(values: number, n: number, shift: number, mask: number, prefixShift: number, prefix: number, bins: number): void;
     innerProducts(values: number, stride: number, count: number, elements: number, run: number, sums: number, scratch: number): void;

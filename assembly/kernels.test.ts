@@ -12,15 +12,24 @@ const files = (folder: string, end: string) =>
     .filter((name) => name.endsWith(end))
     .map((name) => name.slice(0, -end.length));
 
+/** Without a form for the GPU: what it makes goes to a file, and is made beside a merge. */
+const PROCESSOR_ALONE = ['encode-blocks'];
+
 it('a kernel has one name in assembly/kernels, src/backend/kernels and shaders', () => {
   const [declared, shaders] = [files('../src/backend/kernels', '.ts'), files('../shaders', '.wgsl')];
   for (const name of files('./kernels', '.ts')) {
     expect(declared).toContain(name);
+    if (PROCESSOR_ALONE.includes(name)) continue;
     expect(
       shaders.some((shader) => shader === name || shader.startsWith(`${name}-`)),
       name,
     ).toBe(true);
   }
+});
+
+it('every kernel has a form for the GPU, but for those of the processor alone', () => {
+  const without = [...allKernels.values()].filter(({ wgsl }) => wgsl === '');
+  expect(without.map(({ id }) => id)).toEqual(PROCESSOR_ALONE);
 });
 
 it('every kernel has one form for the processor, but for the tiles of real GPUs', () => {

@@ -79,6 +79,9 @@ export type ErrorCode =
   | 'DatasetInvalid'
   | 'DatasetUnsupported'
   | 'ColumnMissing'
+  | 'SplitMissing'
+  // tasks: a task file that cannot be used
+  | 'TaskInvalid'
   | 'NotUtf8'
   // compare: the models do not belong together, or there is nothing to do
   | 'NothingToCompare'
@@ -104,13 +107,18 @@ export interface ErrorFacts {
   hint: string;
 }
 
+/** The error that facts tell of. */
+export function fromErrorFacts({ code, message, hint }: ErrorFacts): AmalgamError {
+  return new AmalgamError(code, message, hint);
+}
+
 /** Turns anything thrown into facts. An unknown throw becomes `Internal` and keeps its text. */
 export function errorFacts(thrown: unknown): ErrorFacts {
   if (thrown instanceof AmalgamError) {
     return { code: thrown.code, message: thrown.message, hint: thrown.hint };
   }
   if (thrown instanceof DOMException && thrown.name === 'AbortError') {
-    return { code: 'Cancelled', message: 'Cancelled.', hint: 'Start again when you like.' };
+    return { code: 'Cancelled', message: 'Canceled.', hint: 'Start again when you like.' };
   }
   const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
   return {

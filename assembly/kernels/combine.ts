@@ -6,6 +6,20 @@ import { dotBlock, total } from './lib/sums';
 const DELTA: usize = 256;
 const CHANGES: usize = 256 + (<usize>BLOCK << 2);
 
+/** More models have no table of reciprocals: 2^16 of them are 256 KiB. */
+const MOST_IN_TABLE: i32 = 16;
+
+/** 1/x as in shaders/combine.wgsl. */
+@inline
+function inverse(x: v128, small: bool): v128 {
+  const size = f32x4.abs(x);
+  let r = i32x4.sub(i32x4.splat(0x7ef311c3), size);
+  for (let k = 0; k < 4; k++) {
+    r = rounded(f32x4.mul(r, rounded(f32x4.sub(f32x4.splat(2), rounded(f32x4.mul(size, r), small)), small)), small);
+  }
+  return v128.or(r, v128.and(x, i32x4.splat(0x80000000)));
+}
+
 /** One block; `small` and `values` (votes without weights) are known when this is compiled. */
 @inline
 function combineBlock(
@@ -85,19 +99,29 @@ function combineBlock(
     if (election != 0) {
       const agreeing = v128.bitselect(positive, negative, plus);
       let sum = zero;
+      // NaN comes through whoever is elected
+      const special = f32x4.ne(total, total);
+      const set = v128.andnot(agreeing, special);
+      let divisor = zero;
       for (let i: usize = 0; i < <usize>models; i++) {
         const bit = i32x4.splat(1 << <i32>i);
         const agrees = i32x4.eq(v128.and(agreeing, bit), bit);
         sum = v128.bitselect(rounded(f32x4.add(sum, v128.load(changes + (i << 4))), small), sum, agrees);
+        if (models <= MOST_IN_TABLE) continue;
+        const more = rounded(f32x4.add(divisor, v128.load32_splat(reciprocals + (i << 2))), small);
+        divisor = v128.bitselect(more, divisor, i32x4.eq(v128.and(set, bit), bit));
       }
-      // NaN comes through whoever is elected
-      const special = f32x4.ne(total, total);
-      const set = v128.andnot(agreeing, special);
       mixed = v128.bitselect(total, sum, special);
+      if (models > MOST_IN_TABLE) {
+        const least = v128.load32_splat(reciprocals + (<usize>models << 2));
+        const inverted = inverse(f32x4.max(divisor, least), small);
+        reciprocal = v128.bitselect(one, inverted, f32x4.eq(divisor, zero));
+      } else {
       reciprocal = v128.load32_lane(reciprocals + (<usize>i32x4.extract_lane(set, 0) << 2), zero, 0);
       reciprocal = v128.load32_lane(reciprocals + (<usize>i32x4.extract_lane(set, 1) << 2), reciprocal, 1);
       reciprocal = v128.load32_lane(reciprocals + (<usize>i32x4.extract_lane(set, 2) << 2), reciprocal, 2);
       reciprocal = v128.load32_lane(reciprocals + (<usize>i32x4.extract_lane(set, 3) << 2), reciprocal, 3);
+      }
     }
     const delta = rounded(f32x4.mul(rounded(f32x4.mul(mixed, reciprocal), small), lambdas), small);
     v128.store(scratch + DELTA + (<usize>e << 2), delta);

@@ -1,18 +1,10 @@
 // Stored halves and words to f32: shaders/decode.wgsl.
-import { EXPONENT, notFinite } from './lib/half';
+import { EXPONENT, notFinite, widenF16 } from './lib/half';
 import { flush, lanesSum } from './lib/lanes';
 
 @inline
 function widenBf16(h: u32): u32 {
   return h << 16;
-}
-
-function widenF16(h: u32): u32 {
-  const sign = (h & 0x8000) << 16;
-  const rest = h & 0x7fff;
-  if (rest >= 0x7c00) return sign | EXPONENT | ((rest & 0x3ff) << 13);
-  if (rest >= 0x400) return sign | ((rest << 13) + (112 << 23));
-  return sign | reinterpret<u32>(<f32>rest * reinterpret<f32>(0x33800000));
 }
 
 /** Four halves, each in the low half of a lane. f16's subnormals are ordinary f32: m · 2^-24 is exact. */

@@ -26,7 +26,7 @@ export function selectRank(
     if ((e & 31) == 0) draws(first + (<u32>e >> 2), keys, scratch);
     const at = values + (<usize>e << 2);
     const rank = <usize>load<u32>(ranks + (<usize>e << 2)) << 2;
-    // no branch: which elements stay cannot be foretold
+    // no branch: which elements stay cannot be predicted
     const stays = <i32>(load<u32>(scratch + (<usize>(e & 31) << 2)) < load<u32>(table + rank));
     const scaled = reinterpret<i32>(flushOne(load<f32>(at) * load<f32>(scales + rank)));
     store<i32>(at, scaled & -stays);

@@ -15,7 +15,7 @@ export interface Backend {
   readonly maxBufferBytes: number;
   /** Bytes that a run should take here for its tiles. Default: src/merge/tensor/device-budget.ts. */
   readonly tileBytes?: number;
-  /** Stored bytes of a tensor that may stay here between its sweeps. Default: src/merge/tensor/device-budget.ts. */
+  /** Stored bytes of a tensor that may stay here between its passes. Default: src/merge/tensor/device-budget.ts. */
   readonly keptBytes?: number;
   /** Seconds spent so far, for the stage times of a report. */
   readonly seconds: Readonly<BackendSeconds>;

@@ -2,7 +2,7 @@ import type { Backend } from './backend';
 
 /**
  * Multiply-adds of one dispatch: a driver that sees no answer for about two seconds resets the device. The first is for
- * adapters that compute on the processor.
+ * adapters that compute on the processor; there more than 20 contributors of a row-wise method can take twice as much.
  */
 export const DISPATCH_WORK = { software: 5e8, gpu: 1e10 } as const;
 

@@ -19,7 +19,7 @@ export type Access = 'read' | 'read_write';
 
 export interface Kernel<P extends string = string, B extends string = string> extends Forms<P, B> {
   readonly id: string;
-  /** Complete WGSL: the libraries it needs followed by its own file. */
+  /** Complete WGSL: the libraries it needs followed by its own file; empty for a kernel of the processor alone. */
   readonly wgsl: string;
   readonly params: Readonly<Record<P, ScalarType>>;
   readonly buffers: Readonly<Record<B, Access>>;

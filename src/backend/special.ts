@@ -25,3 +25,16 @@ export function erf(x: number): number {
 export function softCap(x: number, c: number): number {
   return c > 0 ? c * Math.tanh(x / c) : x;
 }
+
+/** The x below which a standard normal variable lies with probability p, by Newton's method on the error function. */
+export function normalQuantile(p: number): number {
+  let x = 0;
+  for (let i = 0; i < 100; i++) {
+    const excess = 0.5 * (1 + erf(x * Math.SQRT1_2)) - p;
+    const step = excess * Math.sqrt(2 * Math.PI) * Math.exp((x * x) / 2);
+    // far out the tangent overshoots
+    x -= Math.max(-1, Math.min(1, step));
+    if (Math.abs(step) < 1e-14) break;
+  }
+  return x;
+}

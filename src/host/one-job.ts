@@ -32,7 +32,7 @@ export function oneJob(): OneJob {
         return await work(controller.signal);
       } catch (thrown) {
         if (!controller.signal.aborted) throw thrown;
-        throw new AmalgamError('Cancelled', 'Cancelled.', 'Nothing was saved. Start again when you like.', {
+        throw new AmalgamError('Cancelled', 'Canceled.', 'Nothing was saved. Start again when you like.', {
           cause: thrown,
         });
       } finally {

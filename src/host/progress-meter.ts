@@ -1,5 +1,7 @@
 import type { Backend, BackendSeconds } from '../backend/backend';
 import type { Progress, StageSeconds } from '../reports/job';
+import { secondsLeft } from '../reports/time-left';
+import type { Phases } from './phases';
 
 /** Messages go out at most this often; finished tensors wait for the next one. */
 const INTERVAL_MS = 100;
@@ -33,11 +35,15 @@ export interface ProgressMeter<P extends AnyProgress = Progress> {
   flush(): void;
 }
 
-/** A meter that sends to `send`; compute stages are read off the engine, once there is one. */
+/**
+ * A meter that sends to `send`; compute stages are read off the engine, once there is one.
+ * @param phases of a job that has several: the time left is that of all
+ */
 export function progressMeter<P extends AnyProgress = Progress>(
   send: (progress: P) => void,
   engine: () => Pick<Backend, 'seconds'> | undefined,
   now: () => number = () => performance.now(),
+  phases?: Phases,
 ): ProgressMeter<P> {
   const own = { read: 0, write: 0 };
   let state = {
@@ -64,11 +70,12 @@ export function progressMeter<P extends AnyProgress = Progress>(
     const seconds = (at - first.at) / 1000;
     const rate = seconds > 0 ? (state.bytesDone - first.bytes) / seconds : 0;
     sentAt = at;
-    const left = state.bytes - state.bytesDone;
     send({
       ...state,
       bytesPerSecond: rate,
-      secondsLeft: rate > 0 ? left / rate : null,
+      ...(phases
+        ? { ...phases.at(state.bytesDone, rate), phases: phases.seconds() }
+        : { secondsLeft: secondsLeft({ left: state.bytes - state.bytesDone, perSecond: rate }) }),
       stages: stages(),
       finished,
       ...(note === undefined ? {} : { note }),
@@ -84,6 +91,7 @@ export function progressMeter<P extends AnyProgress = Progress>(
       state = { stage, item: '', bytesDone, bytes, tensorsDone: reports.length, tensors };
       finished.push(...reports);
       samples = [];
+      phases?.begin(stage as Progress['stage'], bytes);
       flush();
     },
     advance(bytes, item) {

@@ -1,26 +1,28 @@
 import { errorFacts } from '../errors';
-import { listBlobs, sweepBlobs } from '../store/blobs';
+import type { WorkerFacts } from '../reports/worker';
+import { cleanBlobs, listBlobs } from '../store/blobs';
+import { ensureStorage } from '../store/memory-storage';
 import { storageFolder } from '../store/opfs-file';
-import { sweepSmallFiles } from '../store/small-files';
-import type { WorkerFacts } from '../worker/api';
-import { sweepOutputs } from '../write/finished-outputs';
+import { cleanSmallFiles } from '../store/small-files';
+import { cleanOutputs } from '../write/finished-outputs';
 
-/** Whether the browser lets this page keep files, found out by trying. */
+/** Whether the browser lets this page keep files, or memory does in its place; found out by trying. */
 export async function storageFacts(): Promise<WorkerFacts['storage']> {
   try {
+    const memoryBytes = await ensureStorage();
     await storageFolder('blobs');
-    return { available: true };
+    return { available: true, ...(memoryBytes === undefined ? {} : { memoryBytes }) };
   } catch (thrown) {
     return { available: false, why: errorFacts(thrown).message };
   }
 }
 
 /** Removes what cut-off downloads and merges left behind. Without storage there is nothing to remove. */
-export async function sweepStorage(): Promise<void> {
+export async function cleanStorage(): Promise<void> {
   if (!(await storageFacts()).available) return;
-  await sweepBlobs();
-  await sweepSmallFiles();
-  await sweepOutputs();
+  await cleanBlobs();
+  await cleanSmallFiles();
+  await cleanOutputs();
 }
 
 /** sha256 of every blob that is whole in the cache; none where there is no storage. */

@@ -1,5 +1,8 @@
 /** What computes: a graphics device through WebGPU, or the processor. */
 export type BackendKind = 'webgpu' | 'cpu';
 
+/** What the processor is called among adapters. */
+export const CPU_ADAPTER = 'WebAssembly';
+
 /** `auto` takes WebGPU unless there is no adapter or only a software one. */
 export type BackendChoice = 'auto' | BackendKind;

@@ -38,7 +38,7 @@ export interface EvaluateRequest {
   engine: BackendChoice;
 }
 
-/** Several models and merges on the same texts, side by side: each input byte is read once a sweep for all of them. */
+/** Several models and merges on the same texts, side by side: each input byte is read once a pass for all of them. */
 export interface EvaluateManyRequest {
   targets: RunTarget[];
   inputs: ({ text: string } | { ids: number[] })[];
@@ -95,7 +95,7 @@ export interface GenerateReport {
 
 /** Progress of running a model. */
 export interface RunningProgress {
-  /** `preparing`: what a merge needs ahead is worked out (protocol-importance.ts). */
+  /** `preparing`: what a merge needs ahead is worked out. */
   stage: 'downloading' | 'preparing' | 'running';
   /** Bytes while downloading, tokens while running; while preparing, what each step counts. */
   done: number;

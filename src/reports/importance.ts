@@ -2,12 +2,23 @@
 
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice } from './backend';
-import type { DestinationSpec, Progress } from './job';
+import type { DestinationSpec } from './job';
 
 /** Everything that was worked out ahead of a merge. */
-export interface AheadReport {
+export interface CalibrationReport {
   importance?: ImportanceReport;
   lambda?: LambdaReport;
+  imatrix?: ImatrixReport;
+}
+
+/** What weighed the columns of a GGUF file. */
+export interface ImatrixReport {
+  /** What the merged model read, in words. */
+  text: string;
+  tokens: number;
+  /** True for one that was measured before. */
+  reused: boolean;
+  seconds: number;
 }
 
 export interface ImportanceReport {
@@ -65,13 +76,3 @@ export interface ImportanceRequest {
 
 /** A text, or its token ids where no tokenizer is to be used. */
 export type CalibrationText = string | readonly number[];
-
-/** What the engine offers of it besides merging. */
-export interface ImportanceApi {
-  /** Names of the sample's calibration texts, known without being added. */
-  calibrationTexts(): Promise<readonly string[]>;
-  /** Makes a text known by the name that a recipe’s `calibration` uses. */
-  addCalibrationText(name: string, text: CalibrationText): Promise<void>;
-  /** Masks of what matters in the contributors of a recipe, written as files. */
-  importance(request: ImportanceRequest, onProgress: (progress: Progress) => void): Promise<ImportanceReport>;
-}

@@ -15,7 +15,7 @@ export interface Progress {
    * `checking`: what an interrupted merge left is read again and hashed. `measuring`: whole models are swept for a
    * threshold before the first tensor is merged.
    */
-  stage: 'planning' | 'downloading' | 'hashing' | 'checking' | WorkAhead | 'measuring' | 'merging';
+  stage: 'planning' | 'downloading' | 'hashing' | 'checking' | CalibrationPhaseName | 'measuring' | 'merging';
   /** Tensor or file at work. */
   item: string;
   tensorsDone: number;
@@ -25,6 +25,10 @@ export interface Progress {
   bytesPerSecond: number;
   secondsLeft: number | null;
   stages: StageSeconds;
+  /** Which part of the job is under way; `secondsLeft` is that of all parts. */
+  phase?: { at: number; of: number };
+  /** Wall clock of the phases so far. */
+  phases?: PhaseSeconds;
   /** What is counted where it is neither tensors nor bytes: tokens, layers of models, values of λ. */
   counted?: { done: number; total: number; unit: string };
   /** Reports of tensors finished since the last progress message. */
@@ -42,6 +46,9 @@ export interface StageSeconds {
   readback: number;
   write: number;
 }
+
+/** Wall clock of each phase, and of what lies between them; they add up to all of the time. */
+export type PhaseSeconds = Partial<Record<Progress['stage'] | 'opening' | 'finishing', number>>;
 
 export interface TensorReport {
   name: string;
@@ -94,5 +101,5 @@ export interface ContributorReport {
   rescaledNorm?: number;
 }
 
-/** Stages of it: models write text, models read theirs and are measured, λ is searched for. */
-export type WorkAhead = 'writing' | 'calibrating' | 'searching';
+/** Stages of it: models write text, models read theirs and are measured, λ is searched for, models and merge compared. */
+export type CalibrationPhaseName = 'writing' | 'calibrating' | 'searching' | 'comparing';

@@ -1,9 +1,10 @@
 /** Merging and verifying: requests and reports. The merge report is one schema for command, studio and tests. */
 
 import type { Recipe } from '../formats/recipe';
+import type { UseSnippet } from '../formats/use-it';
 import type { BackendChoice, BackendKind } from './backend';
-import type { AheadReport } from './importance';
-import type { DestinationSpec, Progress, StageSeconds, TensorReport } from './job';
+import type { CalibrationReport } from './importance';
+import type { DestinationSpec, PhaseSeconds, Progress, StageSeconds, TensorReport } from './job';
 
 export interface MergeRequest {
   recipe: Recipe;
@@ -13,6 +14,11 @@ export interface MergeRequest {
   tileElements?: number;
   /** Leaves the outputs of stages in the browser's storage, as `<output>-<stage>`. */
   keepStages?: boolean;
+  /**
+   * The recommended merge of the recipe's base and contributors: methods are compared on text, and the best is merged.
+   * Of the recipe's own parameters those of the calibration count.
+   */
+  recommended?: boolean;
   /** Goes on with what an interrupted merge of this recipe left at the destination; begins where there is nothing. */
   resume?: boolean;
 }
@@ -49,15 +55,56 @@ export interface MergeReport {
   adapter: string;
   version: string;
   seconds: number;
+  /** What work took while tensors were merged or measured; several may be at work at once. */
   stages: StageSeconds;
+  /** Wall clock, adding up to `seconds`; absent in reports of versions that did not measure it. */
+  phases?: PhaseSeconds;
   peakBytes: number;
   inputs: { id: string; file: string; sha256: string }[];
   shards: { file: string; bytes: number; sha256: string }[];
   tensors: TensorReport[];
   /** What was worked out ahead. Where λ was searched for, `recipe` has what was chosen. */
-  ahead?: AheadReport;
+  ahead?: CalibrationReport;
+  /** How the output is run elsewhere; reports of older versions have none. */
+  use?: UseSnippet[];
+  /** Of the recommended merge: what was tried, and how base, contributors and result compare. */
+  recommended?: RecommendedReport;
   /** Of a recipe with stages: what was merged before, in order. */
   stagesMerged?: (MergeReport & { name: string })[];
+}
+
+/** Share of a contributor's gain that another has on the same text, from which on text of one's own is advised. */
+export const OVERLAPS = 0.3;
+
+/** How the recommended merge was chosen, and how it compares. Perplexities are on text that nothing was calibrated on. */
+export interface RecommendedReport {
+  /** In the order they were tried. */
+  candidates: {
+    title: string;
+    recipe: Recipe;
+    /** Geometric mean over the texts; null where it could not be tried, and why. */
+    perplexity: number | null;
+    lambda: number | null;
+    reason?: string;
+    seconds: number;
+  }[];
+  /** Index of the one that was merged. */
+  chosen: number;
+  /** One per contributor. */
+  texts: { id: string; calibration: string; tokens: number }[];
+  /** Perplexity on each of the texts. */
+  base: number[];
+  contributors: { id: string; perplexity: number[] }[];
+  merge: number[];
+  /** Share of each contributor's gain over the base, on its own text, that the merge keeps; null where there is no gain. */
+  kept: (number | null)[];
+  /** Most of a contributor's gain on its own text that another contributor has there too. */
+  overlap: number | null;
+  prompt: string;
+  /** Base, contributors, merge: how each goes on with the prompt. */
+  answers: { id: string; text: string }[];
+  /** Seconds by stage over all. */
+  seconds: Record<string, number>;
 }
 
 /** A merged model and the recipe and inputs its metadata names, to be merged again and compared. */

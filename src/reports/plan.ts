@@ -31,6 +31,8 @@ export interface PlanProblem {
   /** What the person can do about it. */
   remedy: string;
   tensors?: string[];
+  /** Keys of the recipe's text that it is about. */
+  keys?: string[];
 }
 
 export interface PlanTensorFacts {

@@ -57,16 +57,3 @@ export interface PushReport {
   files: { path: string; bytes: number; sha256: string; sent: boolean }[];
   seconds: number;
 }
-
-/** What the engine offers of it. */
-export interface PushApi {
-  /** Whom the token belongs to. @throws Unauthorized without a token, or with one the hub does not know */
-  hubAccount(): Promise<HubAccount>;
-  /** Looks at the repository that an output would go to. */
-  pushTarget(repo: string, source: PushSource): Promise<PushTarget>;
-  /**
-   * Sends a finished output to a model repository, created where it is missing, as one commit at the end.
-   * @throws DestinationNotEmpty when files would be replaced that `replace` does not name
-   */
-  push(request: PushRequest, onProgress: (progress: PushProgress) => void): Promise<PushReport>;
-}

@@ -34,16 +34,3 @@ export interface HubWait {
   /** The file or question, e.g. `owner/name: model.safetensors`. */
   name: string;
 }
-
-/** What the engine offers of it. */
-export interface SignInApi {
-  /** Begins a sign-in, in place of one that was begun before. What proves that it was us stays in the worker. */
-  beginSignIn(request: SignInRequest): Promise<SignInPage>;
-  /**
-   * Trades the hub's answer for a token, which stays in the worker as if it had been given to `setHub`.
-   * @throws Unauthorized when the person declined, or the answer is not to the sign-in begun last; Offline, HubError
-   */
-  finishSignIn(answer: SignInAnswer): Promise<void>;
-  /** Tells what is waited for before a hub is asked again, whenever a wait begins or ends. Never resolves. */
-  hubWaits(onWaits: (waits: HubWait[]) => void): Promise<never>;
-}

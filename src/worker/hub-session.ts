@@ -1,14 +1,23 @@
 /** The hub the session talks to: its address, the token, a sign-in on its way, and what is waited for. */
 import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL } from '../formats/hub-id';
-import type { HubWait } from '../reports/sign-in';
+import type { HubWait, SignInAnswer, SignInPage, SignInRequest } from '../reports/sign-in';
 import type { Hub } from '../sources/hub-request';
 import { beginSignIn, finishSignIn, type SignIn } from '../sources/hub-sign-in';
-import type { WorkerApi } from './api';
 
-export interface HubSession extends Pick<WorkerApi, 'setHub' | 'beginSignIn' | 'finishSignIn' | 'hubWaits'> {
+export interface HubSession {
   /** The hub as it is now. While its address stays it is one object, so that models already open follow its token. */
   hub(): Hub;
+  setHub(hub: { url?: string; token?: string | null }): Promise<void>;
+  /** Begins a sign-in, in place of one that was begun before. What proves that it was us stays in the worker. */
+  beginSignIn(request: SignInRequest): Promise<SignInPage>;
+  /**
+   * Trades the hub's answer for a token, which stays in the worker as if it had been given to `setHub`.
+   * @throws Unauthorized when the person declined, or the answer is not to the sign-in begun last; Offline, HubError
+   */
+  finishSignIn(answer: SignInAnswer): Promise<void>;
+  /** Tells what is waited for before a hub is asked again, whenever a wait begins or ends. Never resolves. */
+  hubWaits(onWaits: (waits: HubWait[]) => void): Promise<never>;
 }
 
 export function openHubSession(): HubSession {

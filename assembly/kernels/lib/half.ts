@@ -35,3 +35,11 @@ export function narrowF16x4(bits: v128): v128 {
   h = v128.bitselect(i32x4.splat(0x7e00), h, i32x4.gt_s(a, i32x4.splat(EXPONENT)));
   return v128.or(sign, h);
 }
+
+export function widenF16(h: u32): u32 {
+  const sign = (h & 0x8000) << 16;
+  const rest = h & 0x7fff;
+  if (rest >= 0x7c00) return sign | EXPONENT | ((rest & 0x3ff) << 13);
+  if (rest >= 0x400) return sign | ((rest << 13) + (112 << 23));
+  return sign | reinterpret<u32>(<f32>rest * reinterpret<f32>(0x33800000));
+}

@@ -1,5 +1,6 @@
 import { CPU_KERNELS } from 'virtual:cpu-kernels';
 import { AmalgamError } from '../../errors';
+import { CPU_ADAPTER } from '../../reports/backend';
 import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
 import { type Kernel, type KernelExports, STRIP } from '../kernel';
 import { CpuMemory, type Range } from './memory';
@@ -20,7 +21,6 @@ interface Queued {
 }
 
 /** What computes here, for the badge and the report. */
-export const CPU_ADAPTER = 'WebAssembly';
 
 /** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
 const MAX_BUFFER_BYTES = 1 << 30;

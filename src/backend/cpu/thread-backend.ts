@@ -6,7 +6,7 @@ interface RemoteBuffer extends BackendBuffer {
   number: number;
 }
 
-/** The worker's side of a lane, or a stand-in for it. */
+/** The worker's side of a thread, or a stand-in for it. */
 export interface ThreadPort {
   postMessage(batch: Batch, transfer: Transferable[]): void;
   onmessage: ((event: MessageEvent<Answer>) => void) | null;

@@ -15,7 +15,7 @@ const WANTED_BUFFER_BYTES = 1 << 30;
 export async function findAdapter(): Promise<{ adapter: GPUAdapter } | { why: string }> {
   if (navigator.gpu === undefined) return { why: 'This browser has no WebGPU.' };
   const adapter = await navigator.gpu.requestAdapter({ powerPreference: 'high-performance' });
-  return adapter ? { adapter } : { why: 'WebGPU is here, but the browser offers no graphics adapter.' };
+  return adapter ? { adapter } : { why: 'This browser has WebGPU but offers no graphics adapter.' };
 }
 
 export function adapterFacts(adapter: GPUAdapter): AdapterFacts {
@@ -45,11 +45,7 @@ function bufferLimit(adapter: GPUAdapter): number {
 export async function requestDevice(): Promise<{ device: GPUDevice; facts: AdapterFacts }> {
   const found = await findAdapter();
   if ('why' in found) {
-    throw new AmalgamError(
-      'NoWebGpu',
-      found.why,
-      'Choose the CPU engine, or a browser with WebGPU switched on.',
-    );
+    throw new AmalgamError('NoWebGpu', found.why, 'Choose the CPU engine, or a browser with WebGPU enabled.');
   }
   const facts = adapterFacts(found.adapter);
   const device = await found.adapter.requestDevice({

@@ -7,6 +7,8 @@ export const GROUP_ROWS = 4;
 export const GROUP_WORDS = 4;
 /** A window for layers that see everything. */
 export const NO_WINDOW = 0x7fffffff;
+/** Set in a window that is the size of a chunk: rows see keys of their own chunk of positions alone. */
+export const CHUNKED = 0x80000000;
 
 export interface AttentionGroup {
   row: number;
@@ -22,6 +24,7 @@ export function groupAt(groups: Uint32Array, g: number): AttentionGroup {
 
 /** First key that a row at this position may see. */
 export function firstKey(position: number, window: number): number {
+  if (window >= CHUNKED) return position - (position % (window - CHUNKED));
   return Math.max(0, position + 1 - window);
 }
 

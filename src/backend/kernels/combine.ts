@@ -8,6 +8,15 @@ export const ELECTION = { none: 0, weighted: 1, values: 2, signs: 3 } as const;
 /** Words of statistics per block: conflicts, Σ delta², ballot sums above and below zero. */
 export const COMBINE_STATS = 4;
 
+/** More models that elect have no table of reciprocals. */
+export const MOST_IN_TABLE = 16;
+
+/** Words of the coefficients: weights, scales, then what the divisors come from. */
+export function coefficientWords(models: number, elects: boolean): number {
+  const divisors = !elects ? 1 : models <= MOST_IN_TABLE ? 2 ** models : models + 1;
+  return 2 * models + divisors;
+}
+
 /** Whether products with this coefficient may be subnormal. */
 const tiny = (c: number) => c !== 0 && Math.abs(c) < 2 ** -10;
 
@@ -39,8 +48,8 @@ export const combine = defineKernel({
   wasm(k, s) {
     const { stride, models, election, zero_negative, lambda } = s.params;
     const table = s.at('coefficients') / 4;
-    const sets = election === 0 ? 1 : 2 ** models;
-    const extreme = tiny(lambda) || s.floats.subarray(table, table + 2 * models + sets).some(tiny);
+    const words = coefficientWords(models, election !== 0);
+    const extreme = tiny(lambda) || s.floats.subarray(table, table + words).some(tiny);
     packBlocks(k, s, (at, n, merged) =>
       k.combine(
         s.at('values') + at * 4,

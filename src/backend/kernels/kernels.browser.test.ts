@@ -9,7 +9,7 @@ import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
 import { absoluteSum } from './absolute-sum';
 import { COLUMN_ROWS, columnGroups, columnProducts } from './column-products';
-import { COMBINE_STATS, combine } from './combine';
+import { COMBINE_STATS, coefficientWords, combine } from './combine';
 import { countEqual } from './count-equal';
 import { DTYPE_CODE, decode, inputWords } from './decode';
 import { encode, packGroups } from './encode';
@@ -243,8 +243,8 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
 
   it('inner products and absolute-sum', async () => {
     const count = 3;
-    const values = floats(7 * n, 12);
-    for (const count of [1, 2, 3, 4, 7]) {
+    const values = floats(33 * n, 12);
+    for (const count of n === 4097 ? [1, 2, 3, 4, 7, 33] : [1, 2, 3, 4, 7]) {
       await expectSame(
         innerProducts as Kernel,
         { values, sums: new Float32Array(blocks * pairCount(count)) },
@@ -278,14 +278,19 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     );
   });
 
-  it.each([0, 1, 2, 3])('combine, election %i', async (election) => {
-    const models = 3;
-    const sets = election ? 2 ** models : 1;
+  it.each([
+    [0, 3],
+    [1, 3],
+    [2, 3],
+    [3, 3],
+    [0, 20],
+    [1, 32],
+  ])('combine, election %i of %i models', async (election, models) => {
     await expectSame(
       combine as Kernel,
       {
         values: floats((models + 1) * stride, 13),
-        coefficients: floats(2 * models + sets, 14),
+        coefficients: floats(coefficientWords(models, election !== 0), 14),
         packed: new Uint32Array(n + 1),
         stats: new Uint32Array(COMBINE_STATS * blocks),
         status: new Uint32Array(2),

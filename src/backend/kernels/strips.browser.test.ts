@@ -5,7 +5,7 @@ import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel, STRIP } from '../kernel';
 import { absoluteSum } from './absolute-sum';
-import { COMBINE_STATS, combine, ELECTION } from './combine';
+import { COMBINE_STATS, coefficientWords, combine, ELECTION } from './combine';
 import { countEqual } from './count-equal';
 import { DTYPE_CODE, decode, inputWords } from './decode';
 import { encode, packGroups } from './encode';
@@ -113,14 +113,14 @@ describe.each(SIZES)('%i elements', (n) => {
       [9, 3, 1e-4, 0],
       [10, 5, -1.5, 1],
       [11, 2, 1, 0],
+      [12, 20, 1, 0],
     ] as const) {
-      const sets = election === 0 ? 1 : 2 ** models;
       await same(
         combine,
         () => ({
           values: floats((models + 1) * stride, seed),
           // weights, scales and reciprocals; scales of 1 have a form of their own
-          coefficients: floats(2 * models + sets, seed + 20).map((c, i) =>
+          coefficients: floats(coefficientWords(models, election !== 0), seed + 20).map((c, i) =>
             lambda === 1 && i >= models && i < 2 * models ? 1 : c || 0.5,
           ),
           packed: new Uint32Array(n + 1),

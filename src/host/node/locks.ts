@@ -1,8 +1,8 @@
 /** Web Locks of one process, and over all commands of this machine for what their cache shares. */
-import { createHash } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import process from 'node:process';
+import { livingOwner, ownNote } from './owner';
 
 interface LockOptions {
   ifAvailable?: boolean;
@@ -12,6 +12,8 @@ interface LockOptions {
 type Action = (lock: { name: string } | null) => unknown;
 
 const LOOK_MS = 100;
+/** Making a lock's file and writing into it takes no longer. */
+const MAKING_MS = 10_000;
 
 /** @param folder takes a file for every lock that is held */
 export function diskLocks(folder: string) {
@@ -22,7 +24,7 @@ export function diskLocks(folder: string) {
       const act = (given ?? options) as Action;
       const { ifAvailable = false, signal } = given ? (options as LockOptions) : {};
       const file = join(folder, createHash('sha256').update(name).digest('hex').slice(0, 32));
-      while (!take(file)) {
+      while (!(await take(file))) {
         signal?.throwIfAborted();
         if (ifAvailable) return act(null);
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
@@ -40,37 +42,41 @@ export function diskLocks(folder: string) {
 }
 
 /** Makes the file of a lock, in place of one whose process is gone. */
-function take(file: string): boolean {
+async function take(file: string): Promise<boolean> {
   for (let tried = 0; tried < 2; tried++) {
     try {
-      const made = openSync(file, 'wx');
-      writeSync(made, String(process.pid));
-      closeSync(made);
+      writeFileSync(file, await ownNote(), { flag: 'wx' });
       return true;
     } catch (thrown) {
       if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw thrown;
     }
-    if (isAlive(ownerOf(file))) return false;
-    rmSync(file, { force: true });
+    const note = noteIn(file);
+    if (note === undefined || (await livingOwner(note)) !== undefined) return false;
+    removeStale(file, note);
   }
   return false;
 }
 
-/** 0 for a file that is just being made or just gone. */
-function ownerOf(file: string): number {
+/** Undefined for a file that is just being made or just gone. */
+function noteIn(file: string): string | undefined {
   try {
-    return Number(readFileSync(file, 'utf8'));
+    const note = readFileSync(file, 'utf8');
+    return note !== '' || Date.now() - statSync(file).mtimeMs > MAKING_MS ? note : undefined;
   } catch {
-    return 0;
+    return undefined;
   }
 }
 
-function isAlive(pid: number): boolean {
-  if (pid === 0) return true;
+/** Takes the file away, unless somebody else did so and has it now. */
+function removeStale(file: string, note: string): void {
+  const away = `${file}-${randomBytes(4).toString('hex')}`;
   try {
-    process.kill(pid, 0);
-    return true;
+    renameSync(file, away);
+    if (readFileSync(away, 'utf8') !== note) linkSync(away, file);
   } catch (thrown) {
-    return (thrown as NodeJS.ErrnoException).code === 'EPERM';
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (code !== 'ENOENT' && code !== 'EEXIST') throw thrown;
+  } finally {
+    rmSync(away, { force: true });
   }
 }

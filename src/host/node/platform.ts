@@ -1,11 +1,12 @@
 /** What a browser gives Amalgam, given by Node: storage and locks. */
-import { mkdirSync, mkdtempSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { availableParallelism, homedir, tmpdir } from 'node:os';
+import { availableParallelism, homedir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { diskLocks } from './locks';
 import { diskDirectory } from './storage';
+import { temporaryFolder } from './temporary';
 
 /** Where downloads, masks and other things worth keeping go by default. */
 export function defaultCache(): string {
@@ -20,9 +21,9 @@ const OWN = new Set(['outputs', 'folder-runs']);
  * @param cache takes downloads and masks
  * @returns what removes what only this command needed
  */
-export function becomeHost(cache: string): () => Promise<void> {
+export async function becomeHost(cache: string): Promise<() => Promise<void>> {
   mkdirSync(cache, { recursive: true });
-  const own = mkdtempSync(join(tmpdir(), 'amalgam-command-'));
+  const own = await temporaryFolder('amalgam-command-');
   const shared = diskDirectory(cache);
   const mine = diskDirectory(own);
   const root = {

@@ -1,6 +1,7 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import process from 'node:process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openOpfsFile, readWhole, removeStored, writeWhole } from '../../store/opfs-file';
 import { createSHA256 } from './hash-wasm';
@@ -38,11 +39,16 @@ test('a lock is held by one of all commands, and one that is gone holds none', a
     expect(await other.request('y', { ifAvailable: true }, (lock) => lock)).toEqual({ name: 'y' });
   });
   expect(await other.request('x', { ifAvailable: true }, (lock) => lock)).not.toBeNull();
-  // the file of a process that was killed: no system has a process of this number
-  await one.request('x', {}, () => {
-    for (const name of [...readdirSync(folder)]) writeFileSync(join(folder, name), '2147483646');
-    return other.request('x', { ifAvailable: true }, (lock) => expect(lock).not.toBeNull());
-  });
+  // the files of processes that are gone: killed, killed with a number that another has now, killed before it wrote its note
+  for (const note of ['2147483646 long ago', `${process.pid} at another time`, '']) {
+    await one.request('x', {}, () => {
+      for (const name of readdirSync(folder)) {
+        writeFileSync(join(folder, name), note);
+        utimesSync(join(folder, name), 1, 1);
+      }
+      return other.request('x', { ifAvailable: true }, (lock) => expect(lock, note).not.toBeNull());
+    });
+  }
 });
 
 test('a sha256 goes on from where another one stands', async () => {

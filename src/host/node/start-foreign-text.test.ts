@@ -1,0 +1,39 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+let folder: string;
+let guarded: typeof import('../../evaluate/foreign-text');
+
+/** As the command is bundled. */
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'amalgam-foreign-'));
+  const { bundleForNode } = await import(pathToFileURL(join(ROOT, 'src/cli/build-command.mjs')).href);
+  await bundleForNode(ROOT, folder, {
+    guarded: 'src/evaluate/foreign-text.ts',
+    starter: 'src/host/node/start-foreign-text.ts',
+    'foreign-text': 'src/worker/node-foreign-text.ts',
+  });
+  guarded = await import(pathToFileURL(join(folder, 'guarded.mjs')).href);
+  const { startForeignText } = await import(pathToFileURL(join(folder, 'starter.mjs')).href);
+  guarded.startForeignTextWith(startForeignText);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test('R59: a template that does not end is stopped in Node too, and what comes after it works', async () => {
+  const messages = [{ role: 'user' as const, content: 'Hello' }];
+  const loop = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
+  await expect(guarded.renderGuarded({ template: loop, tokens: {} }, messages, 500)).rejects.toMatchObject({
+    code: 'TokenizerInvalid',
+    message: expect.stringContaining('did not finish'),
+  });
+  const template = '{{ bos }}{{ messages[0].content }}';
+  expect(await guarded.renderGuarded({ template, tokens: { bos: '<s>' } }, messages)).toBe('<s>Hello');
+  await expect(guarded.guardedTokenizer({ hasSentencePiece: false }, 'none')).rejects.toMatchObject({
+    code: 'TokenizerUnsupported',
+    message: expect.stringContaining('no tokenizer.json'),
+  });
+});

@@ -1,0 +1,90 @@
+/** The phases of a job, one after the other: the time each took, and the time that all still need. */
+import type { PhaseSeconds, Progress } from '../reports/job';
+import { secondsLeft } from '../reports/time-left';
+
+type Stage = Progress['stage'];
+
+export interface PlannedPhase {
+  stage: Stage;
+  /** In the units it counts: bytes, tokens, layers of models, values of λ. */
+  work: number;
+  /** What a unit weighs beside one of another job: the parameters of the models that run. Default 1. */
+  weight?: number;
+}
+
+export interface Phases {
+  /** The next phase of this kind begins; those planned before it are left out. */
+  begin(stage: Stage, work: number): void;
+  /** What belongs to no phase begins: opening before the first and between two, finishing after the last. */
+  rest(as: 'opening' | 'finishing'): void;
+  /** Where the job is, `done` units into the phase at this pace; 0 where it is not known yet. */
+  at(done: number, perSecond: number): { phase: { at: number; of: number }; secondsLeft: number | null };
+  /** Seconds of each so far. They add up to the time since the job began. */
+  seconds(): PhaseSeconds;
+}
+
+/**
+ * Weighted units that a phase does in a second until one was seen here, which is taken from then on: orders of magnitude
+ * of a laptop. `docs/studio.md` says how close the sum comes.
+ */
+const PACE: Partial<Record<Stage, number>> = {
+  downloading: 8e6,
+  hashing: 3e8,
+  checking: 3e8,
+  writing: 5e8,
+  calibrating: 4e7,
+  searching: 5e6,
+  measuring: 5e7,
+  merging: 5e7,
+};
+
+/** Paces that were seen since this worker started. */
+const seen = new Map<Stage, number>();
+
+/** Follows a job through its planned phases. */
+export function trackPhases(
+  planned: readonly PlannedPhase[],
+  now: () => number = () => performance.now(),
+): Phases {
+  const phases = [...planned];
+  const spent: PhaseSeconds = {};
+  let index = -1;
+  let current: keyof PhaseSeconds = 'opening';
+  let since = now();
+  const turnTo = (next: keyof PhaseSeconds) => {
+    const time = now();
+    spent[current] = (spent[current] ?? 0) + (time - since) / 1000;
+    current = next;
+    since = time;
+  };
+  const paceOf = ({ stage, weight = 1 }: PlannedPhase) => (seen.get(stage) ?? PACE[stage] ?? 0) / weight;
+  return {
+    begin(stage, work) {
+      turnTo(stage);
+      const next = phases.findIndex((p, i) => i > index && p.stage === stage);
+      if (next < 0) phases.splice(++index, 0, { stage, work });
+      else {
+        index = next;
+        phases[index] = { ...phases[index], stage, work };
+      }
+    },
+    rest: turnTo,
+    at(done, perSecond) {
+      const phase = phases[index];
+      if (!phase) return { phase: { at: 1, of: Math.max(1, phases.length) }, secondsLeft: null };
+      if (perSecond > 0) seen.set(phase.stage, perSecond * (phase.weight ?? 1));
+      const later = phases.slice(index + 1).map((p) => ({ left: p.work, perSecond: paceOf(p) }));
+      return {
+        phase: { at: index + 1, of: phases.length },
+        secondsLeft: secondsLeft(
+          { left: phase.work - done, perSecond: perSecond || paceOf(phase) },
+          ...later,
+        ),
+      };
+    },
+    seconds() {
+      turnTo(current);
+      return { ...spent };
+    },
+  };
+}

@@ -1,0 +1,102 @@
+/** Accuracy on tasks, as it crosses the worker boundary. Field names of metrics and items are lm-evaluation-harness's. */
+import type { ErrorFacts } from '../errors';
+import type { BackendChoice, BackendKind } from './backend';
+import type { RunningProgress, RunTarget } from './evaluate';
+
+/** A task that ships, by its name; or files of one's own: a .yaml, a .jsonl, or a .yaml and the .jsonl that it names. */
+export type TaskSource = { name: string } | { files: { name: string; text: string }[] };
+
+/** A task that ships. */
+export interface ShippedTask {
+  /** As it is asked for; of a task with subsets with `_<subset>` behind it. */
+  name: string;
+  title: string;
+  /** `owner/name` on the Hub; null for one whose rows ship, too. */
+  dataset: string | null;
+  metrics: string[];
+  subsets: string[];
+}
+
+export interface ScoreTasksRequest {
+  targets: RunTarget[];
+  tasks: TaskSource[];
+  /** Items of each task, the first ones; null takes all. */
+  limit: number | null;
+  /** Draws them at random instead, by this seed. */
+  sampleSeed?: number;
+  /** Examples in front of each item; null as the task says, else none. */
+  fewshot: number | null;
+  /** Default 1234, as the harness. */
+  fewshotSeed?: number;
+  engine: BackendChoice;
+  /** Runs no more of the first target than tells how long the whole takes. */
+  trial?: boolean;
+}
+
+/** What a task turned out to be when its rows were read. */
+export interface TaskFacts {
+  task: string;
+  version: number | null;
+  outputType: 'multiple_choice' | 'loglikelihood' | 'loglikelihood_rolling';
+  /** `owner/name@commit`, null for rows of one's own; the split that is scored. */
+  dataset: string | null;
+  split: string | null;
+  metrics: string[];
+  fewshot: number;
+  /** Items there are, and those that are scored. */
+  original: number;
+  effective: number;
+}
+
+/** One item as a model answered it. */
+export interface TaskItem {
+  /** Row of the split. */
+  docId: number;
+  /** The right choice or choices; null where the item is no choice. */
+  target: number | number[] | null;
+  /** ln p of each choice, and whether the model would have written it itself. */
+  loglikelihoods: number[];
+  isGreedy: boolean[];
+  /** By metric: 0 or 1 for accuracies. */
+  values: Record<string, number>;
+  /** Why the item is not counted, in words. */
+  refused?: string;
+}
+
+export interface MetricValue {
+  value: number;
+  /** Of the mean; null for a single item. */
+  stderr: number | null;
+}
+
+export interface TaskScore {
+  /** Over the items that are counted. */
+  metrics: Record<string, MetricValue>;
+  items: TaskItem[];
+}
+
+export interface ScoredModel {
+  /** In the order of the tasks. */
+  tasks: ({ score: TaskScore } | { error: ErrorFacts })[];
+  /** Tokens run, and the model's own seconds with its share of reading. */
+  tokens: number;
+  seconds: number;
+  engine: BackendKind | null;
+}
+
+export interface ScoreTasksReport {
+  tasks: TaskFacts[];
+  /** In the order of the targets; of a trial the first alone. */
+  models: ScoredModel[];
+  /** Tokens that the whole runs through each model: known of the first target. */
+  tokens: number;
+  seconds: number;
+  bytesRead: number;
+  peakBytes: number;
+}
+
+/** Progress of scoring: once what the tasks are, then items as they are done. */
+export interface TasksProgress extends RunningProgress {
+  facts?: TaskFacts[];
+  items?: { model: number; task: number; item: TaskItem }[];
+}
