@@ -172,7 +172,7 @@ function unknownFields({ object }: ConfigFields): string[] {
 /** `[3, 5]`, or `{embed_tokens: [3, 5]}`. */
 function tokenIndices(value: JsonValue, fileName: string): NonNullable<AdapterConfig['trainedTokens']> {
   const list = (items: JsonValue): number[] => {
-    if (!Array.isArray(items)) throw invalid(fileName, 'the indices of trained tokens are no list');
+    if (!Array.isArray(items)) throw invalid(fileName, 'the indices of trained tokens are not a list');
     return items.map((item) => {
       const index = isJsonNumber(item) ? strictInteger(item.text) : undefined;
       if (index === undefined || index < 0) throw invalid(fileName, 'a trained token has no index');
@@ -277,7 +277,7 @@ function refuseInitialisations({ object, fileName }: ConfigFields): void {
   if (PLAIN_INITS.includes(init.toLowerCase())) return;
   throw new AmalgamError(
     'AdapterUnsupported',
-    `${displayName(fileName)} was trained with the “${displayName(init, 40)}” initialisation, which changes the base: its factors do not fit the published base.`,
+    `${displayName(fileName)} was trained with the “${displayName(init, 40)}” initialization, which changes the base: its factors do not fit the published base.`,
     'Save it again with path_initial_model_for_weight_conversion, which turns it into a plain LoRA, or merge it with PEFT and use the result as a full model.',
   );
 }
@@ -299,7 +299,7 @@ function patterns(
   const entries = [...object].map(([pattern, value]) => {
     const number = isJsonNumber(value) ? read(value.text) : undefined;
     if (number === undefined) {
-      throw invalid(fields.fileName, `“${key}” has no sound number for “${displayName(pattern)}”`);
+      throw invalid(fields.fileName, `“${key}” has no valid number for “${displayName(pattern)}”`);
     }
     return { pattern, value: number };
   });

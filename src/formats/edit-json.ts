@@ -39,6 +39,21 @@ export function editJsonObject(text: string, edits: ReadonlyMap<string, JsonEdit
   return out + (members.length > 0 ? text.slice(end) : `\n${text.slice(close)}`);
 }
 
+/** The object without these members, each with the comma and the white space that go with it. */
+export function withoutMembers(text: string, names: readonly string[]): string {
+  let out = text;
+  for (const name of names) {
+    const { members } = topLevelMembers(out);
+    const at = members.findIndex((member) => member.name === name);
+    if (at < 0) continue;
+    const [before, after] = [members[at - 1], members[at + 1]];
+    const begin = before ? before.valueEnd : members[at]!.begin;
+    const end = before ? members[at]!.valueEnd : (after?.begin ?? members[at]!.valueEnd);
+    out = out.slice(0, begin) + out.slice(end);
+  }
+  return out;
+}
+
 interface Member {
   name: string;
   begin: number;

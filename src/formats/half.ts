@@ -1,5 +1,5 @@
 /**
- * binary16 and bfloat16 by integer code only, the twin of `shaders/lib/half.wgsl`: exact in both directions,
+ * binary16 and bfloat16 by integer code only, the counterpart of `shaders/lib/half.wgsl`: exact in both directions,
  * subnormals, signed zeros, infinities and NaN included; rounding is to nearest, ties to even. Layouts: IEEE 754-2008
  * binary16 (5-bit exponent, bias 15) and bfloat16 (the upper half of binary32). Bytes are little-endian, as in
  * safetensors and on every machine that runs a browser with WebGPU.

@@ -33,6 +33,11 @@ export function cachedModelId(path: string): string | undefined {
   return name?.replace('--', '/');
 }
 
+/** Is this the full name of a commit: 40 hex digits? */
+export function isCommit(text: string): boolean {
+  return /^[0-9a-f]{40}$/.test(text);
+}
+
 /**
  * Is this a revision that may go into a Hub URL: a branch, tag, `refs/pr/N` or commit? Follows the rules of
  * `git check-ref-format`.

@@ -3,7 +3,7 @@
  * output needs. The text is kept: an edited config differs from its origin in the edited fields only.
  */
 import { AmalgamError } from '../errors';
-import { editJsonObject, type JsonEdit, type JsonValue as PlainJson } from './edit-json';
+import { editJsonObject, type JsonEdit, type JsonValue as PlainJson, withoutMembers } from './edit-json';
 import {
   booleanField,
   type ConfigFields,
@@ -71,8 +71,8 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
   const top = parseConfigFile(text, fileName, 'ConfigInvalid');
   const inner = objectField(top, TEXT_CONFIG);
   const levels = inner ? [top, inner] : [top];
-  const integer = (field: 'hiddenSize' | 'intermediateSize' | 'attentionHeads' | 'headDim' | 'vocabSize') =>
-    first(levels, SPELLINGS[field], integerField);
+  const integer = (field: keyof typeof SPELLINGS & keyof ModelConfig) =>
+    first(levels, SPELLINGS[field], oneInteger);
 
   const quantization = objectField(top, 'quantization_config');
   const config: ModelConfig = {
@@ -87,20 +87,19 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
   set(config, 'hiddenSize', integer('hiddenSize'));
   set(config, 'intermediateSize', integer('intermediateSize'));
   set(config, 'attentionHeads', integer('attentionHeads'));
-  // A list, one per layer, in a few families: then there is no one number.
-  set(
-    config,
-    'keyValueHeads',
-    first(levels, SPELLINGS.keyValueHeads, (f, key) =>
-      Array.isArray(f.object.get(key)) ? undefined : integerField(f, key),
-    ),
-  );
+  set(config, 'keyValueHeads', integer('keyValueHeads'));
   set(config, 'headDim', integer('headDim'));
   set(config, 'vocabSize', integer('vocabSize'));
   set(config, 'dtype', first(levels, SPELLINGS.dtype, stringField)?.replace(/^torch\./, ''));
   set(config, 'ropeTheta', first(levels, ['rope_theta', 'rope_parameters', 'rotary_emb_base'], ropeTheta));
   if (quantization) config.quantization = stringField(quantization, 'quant_method') ?? 'an unnamed method';
   return config;
+}
+
+/** An integer; undefined for a list of them, one per layer or stage, which Gemma 3n and others have: then there is no one number. */
+function oneInteger(fields: ConfigFields, key: string): number | undefined {
+  const value = fields.object.get(key);
+  return Array.isArray(value) && value.every(isJsonNumber) ? undefined : integerField(fields, key);
 }
 
 function layersField(fields: ConfigFields, key: string): number | undefined {
@@ -149,6 +148,10 @@ export interface ConfigChanges {
   vocabSize?: number;
   /** For each layer of the output the layer of the origin it comes from: sets their number and per-layer lists. */
   layerOrder?: readonly number[];
+  /** Other fields, wherever they stand. */
+  fields?: ReadonlyMap<string, PlainJson>;
+  /** Fields that are taken out, at the top. */
+  without?: readonly string[];
 }
 
 /**
@@ -186,9 +189,10 @@ export function editConfig(config: ModelConfig, changes: ConfigChanges): string 
       }
     }
   }
+  for (const [field, value] of changes.fields ?? []) change([field], value);
   const [top, nested] = edits;
   if (nested && nested.size > 0) top!.set(TEXT_CONFIG, (text) => editJsonObject(text, nested));
-  return editJsonObject(config.text, top!);
+  return withoutMembers(editJsonObject(config.text, top!), changes.without ?? []);
 }
 
 function same(old: JsonValue, value: PlainJson): boolean {

@@ -81,6 +81,7 @@ const EXTENSIONS = [
   'exclude',
   'gguf',
   'gguf_only',
+  'imatrix',
   'parameters',
   'models',
   'output',
@@ -338,6 +339,11 @@ function readExtensions(reader: RecipeReader, field: Field | undefined, recipe: 
     extensions,
     'ggufOnly',
     read('gguf_only', (f) => readFlag(reader, f)),
+  );
+  assign(
+    extensions,
+    'imatrix',
+    read('imatrix', (f) => readText(reader, f)),
   );
   assign(
     extensions,

@@ -160,6 +160,7 @@ function formatOne(recipe: Omit<Recipe, 'stages'>): string {
       rank: amalgam.rank,
       gguf: amalgam.gguf,
       gguf_only: amalgam.ggufOnly,
+      imatrix: amalgam.imatrix,
       parameters: parametersData(recipe.parameters, 'amalgam'),
       models: nonEmpty(own),
     }),

@@ -81,6 +81,11 @@ export interface RecipeExtensions {
   gguf?: GgufType;
   /** Writes the GGUF file and no safetensors. */
   ggufOnly?: boolean;
+  /**
+   * What the merged model reads so that the columns of its GGUF file are weighed: a text's name, `self`, or `off`. Default:
+   * what its models are calibrated on, where they are.
+   */
+  imatrix?: string;
 }
 
 /** The rest of mergekit's `tokenizer` (its `tokenizer/config.py`, version 0.1.4); `source` is `tokenizerSource`. */

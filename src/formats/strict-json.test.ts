@@ -122,7 +122,7 @@ test.each([
 
 test('duplicate keys are refused, however they are spelled', () => {
   expect(() => parse('{"a":1,"b":2,"a":1}')).toThrow(thrown('DuplicateKey'));
-  expect(() => parse('{"a":1,"\\u0061":1}')).toThrow(/“a” is there twice/);
+  expect(() => parse('{"a":1,"\\u0061":1}')).toThrow(/“a” appears twice/);
   expect(() => parse('[{"a":1},{"a":1}]')).not.toThrow();
 });
 

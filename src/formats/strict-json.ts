@@ -263,7 +263,7 @@ function syntax(cursor: JsonCursor, why: string, cause?: unknown): AmalgamError 
 function duplicate(cursor: JsonCursor, key: string): AmalgamError {
   return new AmalgamError(
     'DuplicateKey',
-    `${displayName(cursor.fileName)}: the key “${displayName(key)}” is there twice.`,
+    `${displayName(cursor.fileName)}: the key “${displayName(key)}” appears twice.`,
     'It cannot be told which of the two is meant. Get the file again from its author.',
   );
 }

@@ -58,8 +58,8 @@ it('a second adapter is a difference from the first; the same one is none', asyn
   const { values } = await mergeIn(one('base+second'), [base, lora, second]);
   const expected = await alone('base+second', base, second);
   for (const [i, value] of values.get(EMBEDDING)!.entries()) expect(value).toBeCloseTo(expected[i]!, 6);
-  const twin = memoryFolderOf('twin', lora);
-  const same = await mergeIn(one('base+twin'), [base, lora, twin]);
+  const counterpart = memoryFolderOf('counterpart', lora);
+  const same = await mergeIn(one('base+counterpart'), [base, lora, counterpart]);
   expect(same.values.get(EMBEDDING)).toEqual(await alone('base+lora', base, lora));
 });
 

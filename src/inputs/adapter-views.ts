@@ -163,7 +163,7 @@ function noteIgnored({ path, ignored, config }: Adapter, problems: Problems): vo
       code: 'AdapterFieldsUnknown',
       message: `The config of ${path} says ${nameSome(config.unknown)}, which is not known here and has no effect.`,
       remedy:
-        'Make sure that it only concerns training; else merge the adapter with PEFT and use the result.',
+        'Make sure that it only concerns training; otherwise merge the adapter with PEFT and use the result.',
     });
   }
   if (ignored.length === 0) return;

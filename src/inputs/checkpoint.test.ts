@@ -240,3 +240,14 @@ describe('describeModel', () => {
     });
   });
 });
+
+it.each([
+  ['pytorch_model.bin', /pickle/],
+  ['model.gguf', /writes GGUF and does not read it/],
+])('a folder with %s alone gets the advice that fits', async (file, hint) => {
+  const folder = memoryFolder('m', { 'config.json': '{}', [file]: 'x' });
+  await expect(openCheckpoint(folder, 'm')).rejects.toMatchObject({
+    code: 'NotSafetensors',
+    hint: expect.stringMatching(hint),
+  });
+});

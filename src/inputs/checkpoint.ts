@@ -137,7 +137,9 @@ function singleFile(folder: ModelFolder, path: string): ModelFile {
     throw new AmalgamError(
       'NotSafetensors',
       `${path} has its weights in another format only: ${nameSome(others)}.`,
-      'Amalgam reads safetensors only, since a pickle can run code when it is opened. Find a copy in safetensors, or convert it with transformers (save_pretrained).',
+      others.every((name) => name.endsWith('.gguf'))
+        ? 'Amalgam writes GGUF and does not read it. Use the safetensors that the file was made of.'
+        : 'Amalgam reads safetensors only, since a pickle can run code when it is opened. Find a copy in safetensors, or convert it with transformers (save_pretrained).',
     );
   }
   throw new AmalgamError(

@@ -5,6 +5,7 @@ import { tensorPlace, tensorRole } from '../models/tensor-role';
 import type { Adapter } from './adapter';
 import { applyAdapter } from './adapter-views';
 import type { Checkpoint } from './checkpoint';
+import { dequantized } from './dequantize';
 import type { Model, ModelTensor } from './model';
 import type { Problems } from './problems';
 
@@ -19,23 +20,29 @@ export function modelTensors(
   problems: Problems,
 ): Model {
   const tensors = new Map<string, ModelTensor>();
-  for (const [name, origin] of checkpoint.tensors) {
+  const { tensors: stored, formats } = dequantized(checkpoint.tensors, checkpoint.config);
+  for (const [name, origin] of stored) {
     const short = tensorKey(name, checkpoint.family);
     // Both spellings in one file would be two tensors; then each keeps its own name.
     const key = tensors.has(short) ? name : short;
-    tensors.set(key, { name, view: { origin }, shape: origin.shape, dtype: origin.dtype });
+    const dtype = origin.derived ? 'BF16' : origin.dtype;
+    tensors.set(key, { name, view: { origin }, shape: origin.shape, dtype });
   }
   const model: Model = {
     ref,
     checkpoint,
     ...(adapter ? { adapter } : {}),
     tensors,
+    ...(formats.size > 0 && { dequantized: [...formats] }),
     ...endsOf(checkpoint, tensors),
     tied: isTied(checkpoint),
   };
   if (adapter) applyAdapter(model, adapter, problems);
   return model;
 }
+
+/** Embeddings of positions and of segments have no row for a token. */
+const NO_TOKENS = /(?:^|\.)(?:wpe|embed_positions|position_embeddings|token_type_embeddings)\.weight$/;
 
 /** Names of embedding and head: the family's, or for an unknown one those whose role says so, where only one does. */
 function endsOf(
@@ -47,7 +54,9 @@ function endsOf(
     return { embedding: tensorKey(family.embedding, family), head: tensorKey(family.head, family) };
   }
   const only = (kind: 'embedding' | 'head') => {
-    const found = [...tensors].filter(([name, { shape }]) => tensorRole(name, shape).kind === kind);
+    const found = [...tensors].filter(
+      ([name, { shape }]) => tensorRole(name, shape).kind === kind && !NO_TOKENS.test(name),
+    );
     return found.length === 1 ? found[0]![0] : undefined;
   };
   const embedding = only('embedding');

@@ -22,6 +22,8 @@ export interface Model {
   adapter?: Adapter;
   /** By name without the family's prefix. */
   tensors: Map<string, ModelTensor>;
+  /** Formats of eight and four bits whose weights are read as what they stand for. */
+  dequantized?: readonly string[];
   /** Names in {@link tensors} of the token embedding and of the head, where they are known. */
   embedding?: string;
   head?: string;

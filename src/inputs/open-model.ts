@@ -3,6 +3,7 @@ import type { Dtype } from '../formats/dtype';
 import { splitLayer } from '../models/tensor-role';
 import type { ModelFacts } from '../reports/models';
 import type { ModelFolder } from '../sources/model-folder';
+import { hubCommit } from '../sources/model-folder';
 import { beginSha256 } from '../sources/sha256';
 import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
 import { type Checkpoint, openCheckpoint } from './checkpoint';
@@ -35,7 +36,7 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelFac
   const dtypes: Partial<Record<Dtype, number>> = {};
   for (const { dtype } of refs) dtypes[dtype] = (dtypes[dtype] ?? 0) + 1;
   const files = model.kind === 'adapter' ? [model.weightFile] : model.weightFiles;
-  const hub = origin.kind === 'hub' ? { commit: origin.commit } : {};
+  const commit = hubCommit(origin)?.commit;
   const own =
     model.kind === 'adapter'
       ? { adapter: adapterFacts(model) }
@@ -49,7 +50,7 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelFac
     bytes: files.reduce((sum, file) => sum + file.byteLength, 0),
     dtypes,
     ...own,
-    ...hub,
+    ...(commit === undefined ? {} : { commit }),
     ...(license === undefined ? {} : { license }),
   };
 }

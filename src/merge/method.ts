@@ -123,7 +123,7 @@ export interface ElementwiseCompute<P = ResolvedParameters, M = ResolvedParamete
   coefficients(parameters: P, models: readonly M[]): number[];
   /** How many counters the kernel adds up; the first of them, one per model, count the elements kept. */
   counters(models: number): number;
-  /** Where given, a first sweep counts, and the second works with these coefficients. */
+  /** Where given, a first pass counts, and the second works with these coefficients. */
   recount?(parameters: P, models: readonly M[], counted: readonly number[]): number[];
 }
 
@@ -183,6 +183,8 @@ export interface NumberSpec extends SpecBase {
   auto?: boolean;
   /** Absent: the recipe must give a value. */
   default?: number;
+  /** What a form begins with, where mergekit's default makes nothing of the method. */
+  recommended?: number;
   /** Hard bounds; outside is an error. */
   min: number;
   max: number;

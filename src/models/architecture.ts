@@ -3,8 +3,10 @@
  * a family's wiring and a config; the f64 oracle and the runner read nothing else.
  */
 
-/** `rms`: w·x̂; `rms_plus_one`: (1 + w)·x̂; `layer`: w·(x − mean)/σ + b; `layer_plus_one` with 1 + w. */
-export type NormKind = 'rms' | 'rms_plus_one' | 'layer' | 'layer_plus_one';
+import type { Linear, Norm, Vector } from './leaves';
+import type { Lru, Recurrence, ShortConv } from './mixers';
+
+export type { Linear, Norm, NormKind, Vector } from './leaves';
 
 /**
  * SiLU, ReLU and its square, GELU exact (`gelu_erf`), by tanh, and by tanh with BLOOM's 0.79788456 for √(2/π); `xielu` of
@@ -35,6 +37,8 @@ export interface Architecture {
     norm?: Norm;
     perLayer?: PerLayerInputs;
   };
+  /** Streams beside the one that is the model's own (Gemma 3n). */
+  planes?: Planes;
   blocks: Block[];
   final: {
     norm?: Norm;
@@ -49,37 +53,19 @@ export interface Architecture {
   };
   /** Positions the model can be asked for, where a table limits them. */
   maxPositions?: number;
+  /** Stored tensors that the model does not use. */
+  unused?: readonly string[];
 }
 
-export interface Norm {
-  kind: NormKind;
-  /** The tensor, or one number for all elements. */
-  weight: string | number;
-  bias?: string;
-  epsilon: number;
-  /** Elements it runs over, and of its weight. */
-  width: number;
-}
-
-/** y = scale · (W·x + b). */
-export interface Linear {
-  weight: string;
-  bias?: string;
-  inputs: number;
-  outputs: number;
-  /** Shape of the stored weight: [outputs, inputs] or, as Conv1D keeps it, [inputs, outputs]. */
-  storage: 'out_in' | 'in_out';
-  /** The weight is one of several in a tensor [of, …]; so is the bias. */
-  stack?: { index: number; of: number };
-  scale?: number;
-}
-
-/** Tensors that are used whole, in f32, one behind the other, or a number in their place. `decay` stands for −e^value. */
-export interface Vector {
-  tensors: readonly (
-    | { name: string; shape: readonly number[]; as?: 'decay' }
-    | { fill: number; count: number }
-  )[];
+/**
+ * Alternating updates (Baykal et al. 2023; transformers modeling_gemma3n.py): `count` streams, the first of which is the stream of the
+ * steps. Each further one begins as a projection of the embedding, and ends projected into their common mean, both at the
+ * size of the first.
+ */
+export interface Planes {
+  count: number;
+  begin: Linear[];
+  end: Linear[];
 }
 
 /** A block passes its steps in order; then the stream is multiplied by `factor`. */
@@ -87,27 +73,47 @@ export interface Block {
   index: number;
   steps: Step[];
   factor?: Vector;
+  planes?: BlockPlanes;
 }
 
-/** x ← after(keep · e + Σ scale · out(part(in(e)))) over the branches, with e = entry(x). */
+/** Ahead of a block's steps all streams are predicted of each other, behind them they are corrected by what the steps made. */
+export interface BlockPlanes {
+  /** tanh of router · norm(stream): what the coefficients are made of. */
+  norm: Norm;
+  router: Linear;
+  /** [count², count] and [count, count] */
+  predict: Vector;
+  correct: Vector;
+  /** Factors of the corrected first stream as it enters `share`. */
+  scale?: Vector;
+  /** What it adds to the other streams. */
+  share: Branch;
+}
+
+/** x ← after(keep · e + sum(Σ scale · out(part(in(e + ahead(e)))))) over the branches, with e = entry(x). */
 export interface Step {
   entry?: Norm;
   keep?: number;
   branches: Branch[];
+  sum?: Norm;
   after?: Norm;
 }
 
 export interface Branch {
   /** What it is called among the block's: `attention`, `mlp`, `experts`, `shared`, `mamba` … */
   name: string;
+  /** What joins the stream for this branch alone. */
+  ahead?: Part;
   in?: Norm;
   out?: Norm;
   scale: number;
   part: Part;
 }
 
+export type { Columns, Convolution, Lru, Recurrence, ShortConv } from './mixers';
+
 /** What a branch computes. Each kind is a file in src/forward/parts. */
-export type Part = Attention | Mlp | Experts | ShortConv | Recurrence | Lru | PerLayer;
+export type Part = Attention | Mlp | Experts | ShortConv | Recurrence | Lru | PerLayer | Laurel | Shared;
 
 /** The part of a kind in a block, or undefined. */
 export function partOf<K extends Part['kind']>(
@@ -156,6 +162,10 @@ export interface Attention {
   softcap?: number;
   /** Keys seen, the position itself included. */
   window?: number;
+  /** Queries go from chunk to chunk of so many positions: a key of an earlier one is not seen (Llama 4). */
+  chunk?: number;
+  /** The layer whose keys and values are taken. */
+  keysOf?: number;
   output: Linear;
 }
 
@@ -198,7 +208,14 @@ export interface Rope {
         attention: number;
       }
     /** One divisor a pair: `short` for sequences of up to `original` positions, `long` for longer ones. */
-    | { type: 'longrope'; short: number[]; long: number[]; original: number; attention: number }
+    | {
+        type: 'longrope';
+        short: number[];
+        long: number[];
+        original: number;
+        /** By which cos and sin are multiplied, with either list. */
+        attention: { short: number; long: number };
+      }
     /** The first `turning` of dims / 2 pairs turn as if all did (Gemma 4); the others stay. */
     | { type: 'proportional'; factor: number; turning: number }
     /** No turn; position p is multiplied by 1 + size · ln(1 + ⌊(p + 1) / floor⌋) (Llama 4). */
@@ -217,6 +234,11 @@ export interface Mlp {
   xielu?: readonly [Vector, Vector, Vector, Vector];
   /** Its sigmoid is the factor of what comes out. */
   factor?: Linear;
+  /**
+   * Of the gate only what exceeds its mean by some standard deviations is left, less that bound: as many as a normal
+   * distribution has this share below (Gemma 3n).
+   */
+  sparse?: number;
 }
 
 /** Experts of which every token takes a few, by the scores of a router. */
@@ -245,89 +267,10 @@ export interface Router {
   scale: number;
   /** Shares multiply what enters an expert, not what leaves it. */
   onInput?: true;
-}
-
-/** A convolution of each channel along its sequence. */
-export interface Convolution {
-  channels: number;
-  taps: number;
-  /** [channels, taps] */
-  weight: Vector;
-  bias?: Vector;
-  silu: boolean;
-}
-
-/** W_out (C ⊙ conv(B ⊙ x)) with (B, C, x) = W_in · input: LFM2's short convolution. */
-export interface ShortConv {
-  kind: 'conv';
-  projections: Linear[];
-  conv: Convolution;
-  output: Linear;
-}
-
-/** Columns of a row: `heads` runs of `dims`, `stride` apart from `begin` on. */
-export interface Columns {
-  begin: number;
-  heads: number;
-  stride: number;
-  dims: number;
-}
-
-/** A matrix state per head that runs along the sequence: Mamba, Mamba-2, the gated delta rule, decaying attention. */
-export interface Recurrence {
-  kind: 'recurrence';
-  rule: 'space' | 'delta' | 'decay';
-  projections: Linear[];
-  /** Factors of the projected columns. */
+  /** Of the stream ahead of the branch, whose norm is what is scored. */
+  norm?: Norm;
+  /** Of the shares of each expert. */
   factors?: Vector;
-  /** Projected columns that are convolved, side by side. */
-  row: Columns[];
-  conv: Convolution;
-  heads: number;
-  /** Rows of the state of a head, and its columns. */
-  dim: number;
-  states: number;
-  /** Heads that have b and c in common. */
-  share: number;
-  /** Where x, b and c begin in the convolved row. */
-  x: number;
-  b: number;
-  c: number;
-  /** Projected columns of step and, for the delta rule, of β: side by side, at 0 and at `heads`. */
-  times: Columns[];
-  /** Mamba: step, b and c come of the convolved row by way of a narrow one. */
-  narrow?: { project: Linear; expand: Linear; states: readonly [step?: Norm, b?: Norm, c?: Norm] };
-  /** b and c are brought to length 1. */
-  unit?: Norm;
-  /** A [heads · decays], bias of the step [heads], D [heads]. */
-  constants: Vector;
-  decays: number;
-  /** Bounds of the step. */
-  low: number;
-  high: number;
-  betaScale: number;
-  scale: number;
-  /** Projected columns whose function multiplies what comes out, before or after its norm. */
-  gate: { columns: Columns; by: 'silu' | 'sigmoid'; first: boolean };
-  /** Of every run of its width; `weight` where the runs have weights of their own. */
-  norm?: { norm: Norm; weight?: Vector };
-  output: Linear;
-}
-
-/** W_out (gelu(W_y · input) ⊙ lru(conv(W_x · input))): Griffin's recurrent block. */
-export interface Lru {
-  kind: 'lru';
-  /** W_y, W_x. */
-  projections: Linear[];
-  conv: Convolution;
-  width: number;
-  /** Width of a block of the gates' matrices. */
-  block: number;
-  /** [2, width / block, block, block] and [2, width], input gate first; [width]. */
-  gates: Vector;
-  biases: Vector;
-  rates: Vector;
-  output: Linear;
 }
 
 /** W_out (f(W_gate · input) ⊙ e), e the layer's own share of the token's embedding. */
@@ -350,4 +293,24 @@ export interface PerLayerInputs {
   scale: number;
   projection: Linear;
   norm: Norm;
+}
+
+/** x + norm(right · left · x): a learned augmented residual layer (Gemma 3n). */
+export interface Laurel {
+  kind: 'laurel';
+  /** To the narrow row. */
+  projections: Linear[];
+  output: Linear;
+  norm: Norm;
+}
+
+/** W · mlp(norm(attention(norm([x, embedding])))): the transformer that several layers of Zamba 2 share. */
+export interface Shared {
+  kind: 'shared';
+  /** Over twice the width. */
+  norm: Norm;
+  attention: Attention;
+  mlpIn: Norm;
+  mlp: Mlp;
+  output: Linear;
 }

@@ -32,7 +32,7 @@ export function leavesOf(value: unknown, found: Leaves = { linears: [], norms: [
 
 /** Every tensor the architecture needs, in the order it is used; a tied head is the embedding and not listed again. */
 export function expectedTensors(architecture: Architecture): ExpectedTensor[] {
-  const { embedding, final, vocab, hidden, blocks } = architecture;
+  const { embedding, final, vocab, hidden, blocks, planes } = architecture;
   const outside: ExpectedTensor[] = [{ name: embedding.token, shape: [vocab, embedding.width] }];
   if (embedding.perLayer) {
     const { table, rows, layers, width } = embedding.perLayer;
@@ -44,6 +44,7 @@ export function expectedTensors(architecture: Architecture): ExpectedTensor[] {
   return [
     ...outside,
     ...tensorsIn(embedding),
+    ...tensorsIn(planes),
     ...blocks.flatMap(tensorsIn),
     ...tensorsIn(final),
     ...(final.tied ? [] : [{ name: final.head, shape: [vocab, embedding.width] }]),
@@ -95,11 +96,12 @@ function normTensors({ weight, bias, width }: Norm): ExpectedTensor[] {
   return [weight, bias].flatMap((name) => (typeof name === 'string' ? [{ name, shape: [width] }] : []));
 }
 
-function linearTensors({ weight, bias, inputs, outputs, storage, stack }: Linear): ExpectedTensor[] {
+function linearTensors({ weight, bias, inputs, outputs, storage, stack, update }: Linear): ExpectedTensor[] {
   const of = stack ? [stack.of] : [];
   return [
     { name: weight, shape: [...of, ...(storage === 'out_in' ? [outputs, inputs] : [inputs, outputs])] },
     ...(bias === undefined ? [] : [{ name: bias, shape: [...of, outputs] }]),
+    ...(update ? [update.down, update.up].flatMap(linearTensors) : []),
   ];
 }
 
@@ -137,10 +139,12 @@ export function claimTensors(
     }
     claimed.set(name, found);
   }
+  const unused = new Set(architecture.unused?.map((name) => canonicalName(name, family)));
   const known = new Set(claimed.values());
   const tiedHead = architecture.final.tied && family ? [family.head] : [];
   for (const name of stored.keys()) {
     if (known.has(name) || isBuffer(name) || tiedHead.includes(name)) continue;
+    if (unused.has(canonicalName(name, family))) continue;
     throw unsupported(`The tensor ${name} has no place in a ${architecture.modelType} as it is known here.`);
   }
   return claimed;

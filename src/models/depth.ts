@@ -3,13 +3,14 @@
  * layer is in the wirings (`window`, `position.skip`); what cannot be said of the new depth is refused.
  */
 
-import { editJsonObject, type JsonValue } from '../formats/edit-json';
+import type { JsonValue } from '../formats/edit-json';
 import { editConfig, type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { displayName } from '../formats/names';
 import { type Architecture, type Attention, type Block, partOf } from './architecture';
-import { linearSites } from './claim';
+import { leavesOf, linearSites } from './claim';
 import { readNumber, unsupported, valueAt } from './config-reader';
 import { familyOf } from './families';
+import { restackFields } from './index-fields';
 import { resolveArchitecture } from './resolve';
 import { splitLayer } from './tensor-role';
 import type { Wiring } from './wiring';
@@ -49,20 +50,50 @@ export interface DepthConfig {
 export function depthConfig(config: ModelConfig, order: readonly number[]): DepthConfig {
   const before = resolveArchitecture(config);
   const wiring = familyOf(before.modelType)!.modelTypes[before.modelType]!.wiring!;
-  const lists = kindLists(config, wiring, before, order);
-  const edits = new Map<string, JsonValue>([...lists, ...windowStart(config, wiring, before, order)]);
-  const text = editJsonObject(editConfig(config, { layerOrder: order }), edits);
+  const { fields, unsaid } = restackFields(
+    before.modelType,
+    (field) => valueAt(config, field),
+    before.blocks.length,
+    order,
+  );
+  const kinds = kindFields(config, wiring, before, order);
+  const text = editConfig(config, { layerOrder: order, fields: new Map([...fields, ...kinds]) });
   const after = parseModelConfig(text, config.fileName);
   const architecture = resolveArchitecture(after);
   for (const [index, layer] of order.entries()) {
     const [old, now] = [before.blocks[layer]!, architecture.blocks[index]!];
-    const changed = changedKind(partOf(old, 'attention'), partOf(now, 'attention'));
-    if (changed === undefined) continue;
+    const changed = changedKind(partOf(old, 'attention'), partOf(now, 'attention')) ?? otherKind(old, now);
+    if (changed === undefined && unsaid.length === 0) continue;
+    const what = changed ?? unsaid.join(', ');
     throw unsupported(
-      `${displayName(config.fileName)}: the ${changed} of layer ${layer} of this ${before.modelType} ${changed === 'score scale' || changed === 'kind' ? 'follows' : 'follow'} from its index, which would be ${index}; no config says otherwise.`,
+      `${displayName(config.fileName)}: the ${what} of layer ${layer} of this ${before.modelType} ${what === 'score scale' || what === 'kind' ? 'follows' : 'follow'} from its index, which would be ${index}; no config says otherwise.`,
     );
   }
-  return { text, config: after, architecture, spelledOut: [...lists.keys()] };
+  const spelledOut = [...kinds.keys()].filter((field) => !config.raw.has(field));
+  return { text, config: after, architecture, spelledOut };
+}
+
+/** What a config of layers stacked anew has to say because it no longer follows from their index. */
+export function kindFields(
+  config: ModelConfig,
+  wiring: Wiring,
+  before: Architecture,
+  order: readonly number[],
+): Map<string, JsonValue> {
+  return new Map([
+    ...kindLists(config, wiring, before, order),
+    ...windowStart(config, wiring, before, order),
+  ]);
+}
+
+/** Blocks of which one has other tensors than the other. */
+function otherKind(old: Block, now: Block): string | undefined {
+  const names = (block: Block) =>
+    [...leavesOf(block).linears]
+      .map(({ weight }) => splitLayer(weight)?.rest)
+      .sort()
+      .join();
+  return names(old) === names(now) ? undefined : 'kind';
 }
 
 /** Lists that a config does without, because its class derives them from the index. */

@@ -22,6 +22,4 @@ export interface Family {
   stack: string;
   /** How the linear weights of the blocks are stored; GPT-2's Conv1D keeps [in, out]. */
   linearStorage: 'out_in' | 'in_out';
-  /** `model_type`s whose blocks differ by their index unless a per-layer field of the config says how. */
-  variesByIndex: readonly string[];
 }

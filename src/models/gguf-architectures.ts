@@ -21,6 +21,8 @@ export interface GgufArchitecture {
   softcaps?: { scores?: true; logits?: true };
   /** Branches may be parallel, said by a key. */
   parallel?: true;
+  /** What it calls the norm ahead of the MLP; `ffn_norm` by default. */
+  mlpNorm?: string;
   /** Every so-many-th layer has no positions. */
   withoutRopeEvery?: number;
 }
@@ -50,6 +52,14 @@ export const GGUF_ARCHITECTURES: Readonly<Record<string, GgufArchitecture>> = {
     hiddenScaleLayers: 46,
   },
   gemma3_text: { ...gemma, name: 'gemma3', windows: true, softcaps: { logits: true }, hiddenScaleLayers: 62 },
+  starcoder2: { name: 'starcoder2', activations: GELU },
+  arcee: { name: 'arcee', adjacentPairs: true, activations: ['relu2'] },
+  exaone4: { name: 'exaone4', activations: SILU },
+  hunyuan_v1_dense: { name: 'hunyuan-dense', activations: SILU },
+  ernie4_5: { name: 'ernie4_5', activations: SILU },
+  nemotron: { name: 'nemotron', activations: ['relu2'] },
+  seed_oss: { name: 'seed_oss', activations: SILU, mlpNorm: 'post_attention_norm' },
+  glm4: { name: 'glm4', activations: SILU },
   gpt2: { name: 'gpt2', activations: GELU },
   gpt_neox: { name: 'gptneox', activations: GELU, parallel: true },
   bloom: { name: 'bloom', activations: GELU },

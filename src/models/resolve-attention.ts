@@ -2,6 +2,7 @@
 import type { Attention, HeadNorm } from './architecture';
 import { needNumber, needSize, readFlag, readNumber, readSize, unsupported, wrong } from './config-reader';
 import { type BlockContext, linear, makeNorm, pick, vector } from './resolve-context';
+import { yarnScoreFactor } from './resolve-positions';
 import { alibiSlopes } from './rope';
 import type { LatentWiring } from './wiring';
 
@@ -24,9 +25,10 @@ export function resolveAttention(
     ...widths,
     ...(attention.latent ? resolveLatent(context, attention.latent) : resolveProjections(context)),
     ...headNorms(context, rope !== undefined),
-    ...(attention.valueNorm && {
-      valueNorm: { ...makeNorm(context, '', widths.valueDim), kind: 'rms' as const, weight: 1 },
-    }),
+    ...(attention.valueNorm &&
+      context.keysOf === undefined && {
+        valueNorm: { ...makeNorm(context, '', widths.valueDim), kind: 'rms' as const, weight: 1 },
+      }),
     ...temperature(context, rope),
     ...pick('rope', rope),
     ...(attention.position === 'alibi' && { alibi: alibiSlopes(heads) }),
@@ -34,6 +36,8 @@ export function resolveAttention(
     scale: attentionScale(context, widths.headDim),
     ...(typeof softcap === 'number' && { softcap }),
     ...pick('window', window),
+    ...(attention.chunk && rope && pick('chunk', readSize(config, attention.chunk))),
+    ...pick('keysOf', context.keysOf),
     output: linear(context, prefix + attention.output, heads * widths.valueDim, hidden, attention.outputBias),
   };
 }
@@ -52,6 +56,12 @@ function resolveProjections(context: BlockContext): Projected {
     value: { begin: queries + keys, stride: headDim },
   };
   if (!('fused' in projections)) {
+    if (context.keysOf !== undefined || context.valuesAreKeys) {
+      const own = [linear(context, prefix + projections.query, hidden, queries, bias, input)];
+      if (context.keysOf === undefined)
+        own.push(linear(context, prefix + projections.key, hidden, keys, bias));
+      return { projections: own, layout: { ...side, value: side.key } };
+    }
     return {
       projections: [
         linear(context, prefix + projections.query, hidden, queries, bias, input),
@@ -172,17 +182,20 @@ function headNorms(
   const width = (count: number) => (headNorm.over === 'head' ? headDim : count * headDim);
   return {
     queryNorm: makeNorm(context, prefix + headNorm.query, width(heads)),
-    keyNorm: makeNorm(context, prefix + headNorm.key, width(keyValueHeads)),
+    ...(context.keysOf === undefined && {
+      keyNorm: makeNorm(context, prefix + headNorm.key, width(keyValueHeads)),
+    }),
     ...(headNorm.afterRope && { normAfterRope: true }),
   };
 }
 
 function attentionScale({ config, wiring, index }: BlockContext, headDim: number): number {
-  const { scale, scaleSwitch, inverseLayerScale } = wiring.attention;
+  const { scale, scaleSwitch, inverseLayerScale, yarnScores } = wiring.attention;
   if (typeof scale === 'number') return scale;
   if (typeof scale === 'object' && 'factor' in scale) return needNumber(config, scale.factor);
   const under = scale === 'head_dim' ? headDim : needNumber(config, scale.root);
   if (!(under > 0)) throw wrong(config, 'query_pre_attn_scalar', 'is not positive');
-  const base = readFlag(config, scaleSwitch ?? true) ? under ** -0.5 : 1;
+  const root = readFlag(config, scaleSwitch ?? true) ? under ** -0.5 : 1;
+  const base = yarnScores ? root * yarnScoreFactor(config) : root;
   return readFlag(config, inverseLayerScale ?? false) ? base / (index + 1) : base;
 }

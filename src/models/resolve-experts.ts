@@ -9,7 +9,7 @@ import {
   readSize,
   valueAt,
 } from './config-reader';
-import { type BlockContext, linear, resolveActivation, vector } from './resolve-context';
+import { type BlockContext, linear, makeNorm, resolveActivation, vector } from './resolve-context';
 import type { ExpertsWiring, LayerRule } from './wiring';
 
 export const everyLayer: LayerRule = () => true;
@@ -120,7 +120,14 @@ function resolveRouter(context: BlockContext, { router, chosen }: ExpertsWiring,
   const isNormalized = normalized !== undefined && readFlag(config, normalized.when);
   const isCorrected = correction !== undefined && readFlag(config, correction.when ?? true);
   return {
-    scores: linear(context, prefix + router.module, hidden, count, router.biased ?? false),
+    scores: linear(
+      context,
+      prefix + router.module,
+      hidden,
+      count,
+      router.biased ?? false,
+      router.norm === undefined ? 1 : hidden ** -0.5,
+    ),
     chosen: needSize(config, chosen),
     by,
     ...(router.margin && { margin: needNumber(config, router.margin) }),
@@ -137,5 +144,9 @@ function resolveRouter(context: BlockContext, { router, chosen }: ExpertsWiring,
     }),
     scale: router.scale ? needNumber(config, router.scale) : 1,
     ...(router.onInput && { onInput: true }),
+    ...(router.norm !== undefined && {
+      norm: { ...makeNorm(context, '', hidden), weight: prefix + router.norm },
+    }),
+    ...(router.factors !== undefined && { factors: vector(prefix + router.factors, count) }),
   };
 }

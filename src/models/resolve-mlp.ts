@@ -20,6 +20,7 @@ export function resolveMlp(context: BlockContext): Mlp {
     activation: resolveActivation(config, mlp.activation),
     inner,
     output: linear(context, prefix + mlp.down, inner, hidden, mlp.bias, factor(mlp.downFactor)),
+    ...sparsity(mlp.sparse?.(config, context.index)),
     ...(mlp.xielu !== undefined && { xielu: xieluVectors(prefix + mlp.xielu) }),
   };
 }
@@ -32,4 +33,8 @@ function xieluVectors(module: string): NonNullable<Mlp['xielu']> {
     vector(`${module}.beta`),
     vector(`${module}.eps`),
   ];
+}
+
+function sparsity(share: number | undefined): Pick<Mlp, 'sparse'> {
+  return share === undefined || share <= 0 ? {} : { sparse: share };
 }

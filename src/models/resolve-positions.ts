@@ -146,6 +146,25 @@ function resolveScaling(config: ConfigFile, path: string, dims: number): Rope['s
 
 const MAX_POSITIONS = 'max_position_embeddings';
 
+/** yarn_get_mscale of transformers (modeling_deepseek_v3.py). */
+function yarnSize(factor: number, weight: number): number {
+  return factor <= 1 ? 1 : 0.1 * weight * Math.log(factor) + 1;
+}
+
+/**
+ * By what DeepSeek multiplies the scores of scaled positions besides what cos and sin carry: (0.1 · mscale_all_dim · ln factor + 1)²
+ * (yarn_apply_mscale of transformers, modeling_deepseek_v2.py since 5.17, and of DeepSeek's own modeling_deepseek.py; 0 and a
+ * missing mscale_all_dim stand for none).
+ * @throws AmalgamError `ConfigInvalid` where there is no factor
+ */
+export function yarnScoreFactor(config: ConfigFile): number {
+  const path = valueAt(config, 'rope_parameters') ? 'rope_parameters' : 'rope_scaling';
+  const type = readText(config, `${path}.rope_type`) ?? readText(config, `${path}.type`) ?? 'default';
+  const weight = readNumber(config, { fields: [`${path}.mscale_all_dim`] });
+  if (type === 'default' || !weight) return 1;
+  return yarnSize(needNumber(config, { fields: [`${path}.factor`] }), weight) ** 2;
+}
+
 /**
  * `factor` where it is given, else the ratio of all positions to the original ones. (Between 4.47 and 4.57 transformers
  * took the ratio even where a factor stood beside it; its authors undid that.)
@@ -155,7 +174,7 @@ function resolveYarn(config: ConfigFile, path: string, need: (key: string) => nu
   const original = at('original_max_position_embeddings') ?? needNumber(config, { fields: [MAX_POSITIONS] });
   const factor =
     at('factor') === undefined ? needNumber(config, { fields: [MAX_POSITIONS] }) / original : need('factor');
-  const size = (weight: number) => (factor <= 1 ? 1 : 0.1 * weight * Math.log(factor) + 1);
+  const size = (weight: number) => yarnSize(factor, weight);
   const [mscale, all] = [at('mscale'), at('mscale_all_dim')];
   const [fast, slow] = [at('beta_fast') || 32, at('beta_slow') || 1];
   if (!(original > 0 && factor > 0 && fast > slow && slow > 0)) {
@@ -187,11 +206,16 @@ function resolveLongrope(config: ConfigFile, path: string, dims: number): Rope['
   const factor = stated ?? most / original;
   if (!(original > 1 && factor > 0)) throw wrong(config, path, 'holds numbers that longrope cannot scale by');
   const size = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(original));
+  const common = at(`${path}.attention_factor`) ?? size;
   return {
     type: 'longrope',
     short: list('short_factor'),
     long: list('long_factor'),
     original,
-    attention: at(`${path}.attention_factor`) ?? size,
+    // modeling_phimoe.py (PhimoeRotaryEmbedding): a factor given for a list counts in place of the common one
+    attention: {
+      short: at(`${path}.short_mscale`) ?? common,
+      long: at(`${path}.long_mscale`) ?? common,
+    },
   };
 }

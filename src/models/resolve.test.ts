@@ -33,7 +33,7 @@ describe('resolveArchitecture', () => {
       [{ model_type: undefined }, 'model_type'],
       [{ hidden_act: 'laplace' }, 'laplace'],
       [{ rope_parameters: { rope_theta: 1e4, rope_type: 'mystery' } }, 'mystery'],
-      [{ quantization_config: { quant_method: 'gptq' } }, 'quantised'],
+      [{ quantization_config: { quant_method: 'gptq' } }, 'quantized'],
     ] as const) {
       const [code, message] = codeOf(() => resolve({ ...llama, ...change }));
       expect(code).toBe('ArchitectureUnsupported');

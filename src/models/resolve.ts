@@ -18,9 +18,9 @@ import {
 import { familyOf } from './families';
 import type { Family } from './family';
 import { resolveAttention } from './resolve-attention';
-import { type Context, linear, makeNorm, pick, vector } from './resolve-context';
+import { type BlockContext, type Context, linear, makeNorm, pick, vector } from './resolve-context';
 import { layersWithRope, layerWindows, resolveRope } from './resolve-positions';
-import { resolveSteps } from './resolve-steps';
+import { perLayerWidth, resolveSteps } from './resolve-steps';
 import type { Wiring } from './wiring';
 
 /**
@@ -41,7 +41,7 @@ export function resolveArchitecture(config: ConfigFile & { modelType?: string })
     );
   }
   if (isSet(config.raw.get('quantization_config'))) {
-    throw unsupported(`${displayName(config.fileName)}: the weights are quantised.`);
+    throw unsupported(`${displayName(config.fileName)}: the weights are quantized.`);
   }
   const wiring = withVariants(config, listed);
   for (const { field, value, otherwise } of wiring.fixed ?? []) {
@@ -59,7 +59,8 @@ export function resolveArchitecture(config: ConfigFile & { modelType?: string })
     hidden: context.hidden,
     vocab: needSize(config, { fields: ['vocab_size'] }),
     embedding: resolveEmbedding(context),
-    blocks: resolveBlocks(context),
+    ...resolvePlanes(context),
+    ...resolveBlocks(context),
     final: resolveFinal(context, family.modelTypes[modelType]!.tiedByDefault),
     ...maxPositions(context),
   };
@@ -151,8 +152,7 @@ function nearestBf16(x: number): number {
 
 function maxPositions({ config, wiring }: Context): { maxPositions?: number } {
   const { positions } = wiring.embedding;
-  const limit = positions?.count ?? wiring.limit;
-  return limit ? { maxPositions: needSize(config, limit) } : {};
+  return positions ? { maxPositions: needSize(config, positions.count) } : {};
 }
 
 function resolveFinal(context: Context, tiedByDefault: boolean): Architecture['final'] {
@@ -182,7 +182,7 @@ function headDivisor({ config, wiring: { head }, hidden }: Context): number {
   return head.divisor ? needNumber(config, head.divisor) : 1;
 }
 
-function resolveBlocks(context: Context): Block[] {
+function resolveBlocks(context: Context): Pick<Architecture, 'blocks' | 'unused'> {
   const { config, family, wiring, layers } = context;
   const { position, window } = wiring.attention;
   const rotary = typeof position === 'object' ? position : undefined;
@@ -195,24 +195,71 @@ function resolveBlocks(context: Context): Block[] {
   // where only layers with a window rotate, all do in a model without windows
   const isWindowless = windows.every((size) => size === undefined) && !window?.enabled;
   const withRope = rotary?.windowedOnly ? windows.map((size) => size !== undefined || isWindowless) : listed;
-  return Array.from({ length: layers }, (_, index): Block => {
-    const headDim =
-      (windows[index] === undefined ? wiring.globalHeadDim?.(config, index) : undefined) ?? context.headDim;
-    const block = { ...context, headDim, index, prefix: `${family.stack}${index}.` };
+  const donors = keyDonors(context, windows);
+  const unused: string[] = [];
+  const blocks = Array.from({ length: layers }, (_, index): Block => {
+    const seesAll = windows[index] === undefined;
+    const headDim = (seesAll ? wiring.globalHeadDim?.(config, index) : undefined) ?? context.headDim;
+    const valuesAreKeys = seesAll && readFlag(config, wiring.attention.valuesAreKeys ?? false);
+    const keyValueHeads =
+      (seesAll ? wiring.globalKeyValueHeads?.(config, index) : undefined) ?? context.keyValueHeads;
+    const inner = wiring.layerInner?.(config, index) ?? context.inner;
+    const donor = donors[index];
+    const block: BlockContext = {
+      ...context,
+      ...{ headDim, keyValueHeads, inner, index, valuesAreKeys },
+      prefix: `${family.stack}${index}.`,
+      ...(donor !== undefined && { keysOf: donor }),
+    };
+    if (donor !== undefined) unused.push(...ownKeys(block));
     const rope =
       rotary && withRope[index]
         ? resolveRope(config, rotary, headDim, windows[index] !== undefined)
         : undefined;
     const attention = () => ({ name: 'attention', part: resolveAttention(block, rope, windows[index]) });
-    const { layer: factor, steps } = resolveSteps(block, attention);
-    return { index, steps, ...pick('factor', factor) };
+    const { layer: factor, steps, planes } = resolveSteps(block, attention);
+    return { index, steps, ...pick('factor', factor), ...pick('planes', planes) };
   });
+  return { blocks, ...(unused.length > 0 && { unused }) };
+}
+
+/** For each of the last layers, the last one before them that sees as far: its keys and values are theirs. */
+function keyDonors(
+  { config, wiring, layers }: Context,
+  windows: readonly (number | undefined)[],
+): (number | undefined)[] {
+  const shared = wiring.sharedKeys ? needNumber(config, wiring.sharedKeys) : 0;
+  const first = layers - shared;
+  return windows.map((window, index) => {
+    if (index < first || first <= 0) return undefined;
+    const donor = windows.slice(0, first).lastIndexOf(window);
+    if (donor < 0)
+      throw wrong(config, wiring.sharedKeys!.fields[0]!, 'leaves no layer whose keys could be shared');
+    return donor;
+  });
+}
+
+/** What files hold of layers that take the keys of others. */
+function ownKeys({ wiring, prefix }: BlockContext): string[] {
+  const { projections, headNorm } = wiring.attention;
+  const modules = 'fused' in projections ? [] : [projections.key, projections.value];
+  const names = [...modules.flatMap((m) => [`${m}.weight`, `${m}.bias`])];
+  return [...names, ...(headNorm ? [`${headNorm.key}.weight`] : [])].map((name) => prefix + name);
+}
+
+function resolvePlanes(context: Context): Pick<Architecture, 'planes'> {
+  const { config, wiring, hidden } = context;
+  if (!wiring.planes) return {};
+  const count = needSize(config, wiring.planes.count);
+  const list = (module: string) =>
+    Array.from({ length: count - 1 }, (_, i) => linear(context, `${module}.${i}`, hidden, hidden, false));
+  return { planes: { count, begin: list(wiring.planes.begin), end: list(wiring.planes.end) } };
 }
 
 function perLayerInputs(context: Context): Pick<Architecture['embedding'], 'perLayer'> {
   const { config, wiring, hidden, layers } = context;
   if (!wiring.perLayer) return {};
-  const width = readSize(config, wiring.perLayer.width);
+  const width = perLayerWidth(context);
   if (width === undefined) return {};
   return {
     perLayer: {

@@ -28,8 +28,9 @@ export function inverseFrequencies({ theta, dims, scaling }: Rope, long = false)
 }
 
 /** What cos and sin of a position are multiplied by. */
-function magnitude(scaling: Rope['scaling'], position: number): number {
-  if (scaling.type === 'yarn' || scaling.type === 'longrope') return scaling.attention;
+function magnitude(scaling: Rope['scaling'], position: number, long: boolean): number {
+  if (scaling.type === 'yarn') return scaling.attention;
+  if (scaling.type === 'longrope') return long ? scaling.attention.long : scaling.attention.short;
   if (scaling.type !== 'temperature') return 1;
   return 1 + scaling.size * Math.log1p(Math.floor((position + 1) / scaling.floor));
 }
@@ -71,7 +72,7 @@ export function ropeTables(
   const cos = new Float64Array(count * inverse.length);
   const sin = new Float64Array(count * inverse.length);
   for (let p = 0; p < count; p++) {
-    const size = magnitude(scaling, first + p);
+    const size = magnitude(scaling, first + p, long);
     for (let i = 0; i < inverse.length; i++) {
       const angle = (first + p) * inverse[i]!;
       cos[p * inverse.length + i] = size * Math.cos(angle);

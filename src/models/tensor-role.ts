@@ -23,7 +23,7 @@ export interface LayerName {
  * phi3, olmo2, granite, smollm3, stablelm, gpt2, gpt_neox, bloom and opt in transformers, and of their relatives.
  */
 const KINDS: readonly { name: RegExp; kind: TensorRole['kind'] }[] = [
-  { name: /(?:^|\.)(?:lm_head|embed_out|output)\.weight$/, kind: 'head' },
+  { name: /(?:^|\.)(?:lm_head|embed_out|output)\.weight$|^head\.weight$/, kind: 'head' },
   {
     name: /(?:^|\.)(?:embed_tokens|embed_in|embeddings|wte|word_embeddings|tok_embeddings|shared)\.weight$/,
     kind: 'embedding',
@@ -41,7 +41,7 @@ const OUTSIDE_ONLY: ReadonlySet<TensorRole['kind']> = new Set(['embedding', 'hea
 
 /** Names outside the blocks that come behind them; every other name outside comes ahead. */
 const AFTER: readonly RegExp[] = [
-  /(?:^|\.)(?:lm_head|embed_out|output|score|classifier|qa_outputs|pooler|project_out)\./,
+  /(?:^|\.)(?:lm_head|embed_out|output|score|classifier|qa_outputs|pooler|project_out)\.|^head\./,
   /(?:^|\.)(?:norm|ln_f|final_layer_norm|final_layernorm|final_norm|norm_f|embedding_norm)\.(?:weight|bias)$/,
 ];
 

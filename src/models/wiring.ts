@@ -91,16 +91,22 @@ export interface Wiring {
     /** Factors of what enters the projections, and of keys. */
     inputFactor?: NumberField;
     keyFactor?: NumberField;
+    /** In layers that see all, values are what keys are made of. */
+    valuesAreKeys?: FlagField;
     /** Values are normed, without weights. */
     valueNorm?: true;
     /** Queries of layers without rotation are scaled by their position (Llama 4). */
     temperature?: { floor: NumberField; size: NumberField; when: FlagField };
+    /** Layers that rotate see their own chunk of so many positions. */
+    chunk?: NumberField;
     /** Tensor of one score a head. */
     sinks?: string;
     /** `head_dim`: 1/√headDim. `root`: 1/√field. `factor`: the field itself, or a number. */
     scale: 'head_dim' | number | { root: NumberField } | { factor: NumberField };
     /** When off, scores are not scaled by 1/√headDim. */
     scaleSwitch?: FlagField;
+    /** Scores of positions scaled by yarn grow with `mscale_all_dim` (DeepSeek). */
+    yarnScores?: true;
     /** When on, scores of block i are divided by i + 1. */
     inverseLayerScale?: FlagField;
     position: RopeWiring | 'alibi' | 'none';
@@ -113,6 +119,8 @@ export interface Wiring {
     down: string;
     bias: FlagField;
     activation: ActivationField;
+    /** List of the share of the gate's values that are left out, by layer. */
+    sparse?: (config: ConfigFile, layer: number) => number | undefined;
     /** Factors of gate and of what comes out. */
     gateFactor?: NumberField;
     downFactor?: NumberField;
@@ -134,6 +142,10 @@ export interface Wiring {
   replacing?: { keep: Factors; share: Factors };
   /** Names and widths of what every layer gets of the token itself. */
   perLayer?: PerLayerWiring;
+  /** A narrow residual beside attention, by whose root two their sum is divided (Gemma 3n). */
+  laurel?: { rank: NumberField; left: string; right: string; norm: string };
+  /** Streams beside the model's own; what the layers get of the token goes to them. */
+  planes?: PlanesWiring;
   head: {
     /** Tensor added to the logits. */
     bias?: string;
@@ -148,10 +160,23 @@ export interface Wiring {
   fixed?: readonly FixedField[];
   /** What flags of the config change, in turn. */
   variants?: readonly { when: FlagField | { field: string; is: string }; change: Partial<Wiring> }[];
-  /** Positions beyond which attention would see less than it does here. */
-  limit?: NumberField;
   /** Width of a head in layers that see all, where it is another. */
   globalHeadDim?: (config: ConfigFile, layer: number) => number | undefined;
+  /** Heads of keys in layers that see all, where they are others. */
+  globalKeyValueHeads?: (config: ConfigFile, layer: number) => number | undefined;
+  /** Width inside the MLP of a layer, where it is another. */
+  layerInner?: (config: ConfigFile, layer: number) => number | undefined;
+  /** How many of the last layers take the keys and values of the last layer of their kind before them. */
+  sharedKeys?: NumberField;
+}
+
+export interface PlanesWiring {
+  count: NumberField;
+  /** Lists of projections, outside the blocks. */
+  begin: string;
+  end: string;
+  modules: { norm: string; router: string; predict: string; correct: string; scale: string };
+  scaled: FlagField;
 }
 
 /** Fields of a factor by the kind of a layer's mixer, and of its MLP. */
@@ -161,7 +186,7 @@ export type Factors = Readonly<Record<string, NumberField>>;
 export type MixerMaker = (
   block: BlockContext,
   attention: () => Pick<Branch, 'name' | 'part'>,
-) => readonly (Pick<Branch, 'name' | 'part'> & { factor?: NumberField })[];
+) => readonly (Pick<Branch, 'name' | 'part' | 'ahead'> & { factor?: NumberField })[];
 
 export interface PerLayerWiring {
   width: NumberField;
@@ -195,7 +220,13 @@ export interface ExpertsWiring {
     normalized?: { when: FlagField; least?: NumberField; more?: number };
     scale?: NumberField;
     onInput?: true;
+    /** The router reads the stream itself, through a norm whose weights are this tensor, and its scores are divided by √hidden. */
+    norm?: string;
+    /** Tensor of a factor of each expert's share. */
+    factors?: string;
   };
+  /** Experts stand beside the MLP, with norms of their own; the norm behind both is `mlpOut`. */
+  beside?: { when: FlagField; mlpOut: string; in: string; out: string };
   /** An expert that every token takes, `times` as wide as `inner`. */
   shared?: {
     modules: readonly [gate: string | undefined, up: string, down: string];
@@ -276,6 +307,10 @@ export interface Context {
 export interface BlockContext extends Context {
   index: number;
   prefix: string;
+  /** Values are what keys are made of. */
+  valuesAreKeys?: boolean;
+  /** The layer whose keys and values this one takes. */
+  keysOf?: number;
 }
 
 /** Whether a layer has experts. */

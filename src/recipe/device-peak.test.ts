@@ -31,7 +31,7 @@ const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const config = JSON.parse(readFileSync(join(SAMPLES, 'base/config.json'), 'utf8')) as object;
 const tensors = readTensors(new Uint8Array(readFileSync(join(SAMPLES, 'base/model.safetensors'))));
 const TILE_BYTES = 64 << 10;
-/** As a model is measured; chunks of 32 rows and sweeps of as many, so that each goes through the weights several times. */
+/** As a model is measured; chunks of 32 rows and passes of as many, so that each goes through the weights several times. */
 const options = { tileBytes: TILE_BYTES, activationBytes: 0, streamBytes: 0 };
 const sequences = [100, 37].map((length) => ({
   ids: Array.from({ length }, (_, i) => (i * 37) % 1000),
@@ -126,7 +126,7 @@ function twoLayers(layers: number): number {
 
 async function run(runner: Runner): Promise<void> {
   await evaluate(runner, { ids: sequences[0]!.ids, bos: null }, { window: 40, stride: 20 });
-  await runner.sweep({ sequences, output: 'loss' });
+  await runner.pass({ sequences, output: 'loss' });
   await generate(runner, [sequences[1]!.ids], { maxTokens: 4, sampling: GREEDY });
 }
 

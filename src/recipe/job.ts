@@ -1,6 +1,7 @@
 /** One merge from a clean plan to a committed output: download, hash, small files, run, index last. */
 import type { Backend } from '../backend/backend';
-import { aheadMessage, workAhead } from '../calibration/job';
+import { calibrationMessage, calibrationPhases } from '../calibration/calibration-context';
+import { calibrate } from '../calibration/job';
 import { type ErrorCode, errorFacts } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
 
@@ -8,12 +9,14 @@ import { tensorBytes } from '../formats/safetensors-header';
 
 import { openBackend, openMergeBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
+import { type Phases, type PlannedPhase, trackPhases } from '../host/phases';
 import { type ProgressMeter, progressMeter, secondsOf } from '../host/progress-meter';
 import { type Inputs, openInputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/input-name';
 
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan/plan';
+import { writtenExtras } from '../merge/plan/plan-gguf';
 import { requireClean } from '../merge/plan/require-clean';
 import { finishShards } from '../merge/plan/shards';
 import { deviceRecovery } from '../merge/run/device-recovery';
@@ -22,7 +25,7 @@ import { runPlan } from '../merge/run/run';
 import { measuredTensors } from '../merge/run/whole-model';
 import type { Prepared } from '../merge/tensor/prepared';
 import { AMALGAM_VERSION } from '../merge/version';
-import type { Progress } from '../reports/job';
+import type { PhaseSeconds, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
@@ -33,6 +36,7 @@ import type { FilePlan } from '../write/shard-plan';
 import { type GgufOutput, openGguf } from './gguf-output';
 
 import { openRunRecord, type RunRecord } from './run-record';
+import { usesOf, withUses } from './uses';
 
 /** Failures that would come again: what is written is of no use then. */
 const FUTILE: ReadonlySet<ErrorCode> = new Set(['NonFinite', 'MergeUndefined', 'Internal']);
@@ -40,6 +44,7 @@ const FUTILE: ReadonlySet<ErrorCode> = new Set(['NonFinite', 'MergeUndefined', '
 /**
  * Runs a merge, or goes on with an interrupted one. Whatever fails, nothing that looks complete is left: what was
  * written is kept to be resumed where the destination can do that, else it is discarded.
+ * @param phases of the job that this is a part of, {@link mergePhases} among them. Default: these alone
  * @throws AmalgamError `PlanHasErrors`, `Cancelled`, `RunChanged`, and what sources, engine and destination throw
  */
 export async function runMerge(
@@ -48,20 +53,25 @@ export async function runMerge(
   models: OpenModels,
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
+  phases: Phases = trackPhases(mergePhases(planned, models, request.resume)),
 ): Promise<MergeReport> {
   requireClean(planned);
-  const begin = performance.now();
-  const ahead = await workAhead(planned, {
+  const before = phases.seconds();
+  phases.rest('opening');
+  const ahead = await calibrate(planned, {
     models,
     engine: request.engine,
     signal,
-    onProgress: (progress) => onProgress(aheadMessage(progress)),
+    onProgress: (progress) => onProgress(calibrationMessage(progress)),
+    phases,
   });
+  phases.rest('opening');
   const plan = ahead?.plan ?? planned;
   let engines: Backend[] = [];
-  const meter = progressMeter(onProgress, () => ({ seconds: secondsOf(engines) }));
+  const meter = progressMeter(onProgress, () => ({ seconds: secondsOf(engines) }), undefined, phases);
   let inputs: Inputs | undefined;
   let destination: Destination | undefined;
+  let gguf: GgufOutput | undefined;
   try {
     // what can refuse does so before anything is downloaded
     destination = await openDestination(request.destination, request.resume);
@@ -69,7 +79,7 @@ export async function runMerge(
     const begun = record.found?.begun.engine;
     const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
     engines = await openMergeBackends(request.engine === 'auto' && begun ? begun : request.engine, elements);
-    const [engine, ...lanes] = engines as [Backend, ...Backend[]];
+    const [engine, ...threads] = engines as [Backend, ...Backend[]];
     await record.begin(plan, engine);
     if (!record.found) await destination.requireRoom?.(plan.bytesToWrite);
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
@@ -79,13 +89,16 @@ export async function runMerge(
       advance: (bytes, name) => meter.advance(bytes, name),
     });
     const shardPlans = finishShards(plan, hashes);
-    const gguf = plan.gguf && openGguf({ ...plan, gguf: plan.gguf }, shardPlans, request.destination, hashes);
+    gguf =
+      plan.gguf &&
+      openGguf({ ...plan, gguf: plan.gguf }, shardPlans, request.destination, hashes, ahead?.imatrix);
     const files = gguf?.isAlone ? [gguf.file] : shardPlans;
     if (record.found) meter.begin('checking', bytesLeft(record.found), 0);
     const beside = gguf && !gguf.isAlone ? gguf.file : undefined;
     const done = await record.point(files, beside, signal, (bytes, file) => meter.advance(bytes, file));
     // weights come last: a folder that was cut off is not taken for a model
-    await writeSmallFiles(plan.extras, models, destination, signal);
+    const use = usesOf(plan, request.destination, gguf?.file.file);
+    await writeSmallFiles(withUses(writtenExtras(plan), use), models, destination, signal);
     const { tensors, shards } = await mergeShards({
       plan,
       prepared: ahead?.prepared,
@@ -93,7 +106,7 @@ export async function runMerge(
       gguf,
       request,
       engine,
-      lanes,
+      threads,
       replaceEngine: (fresh) => {
         engines[0]?.close();
         engines[0] = fresh;
@@ -104,18 +117,21 @@ export async function runMerge(
       meter,
       signal,
     });
+    phases.rest('finishing');
     if (beside) shards.push(await (await record.openBeside()).finish());
     if (shardPlans.length > 1) await writeIndex(destination, shardPlans);
     await destination.commit();
     meter.flush();
+    const spent = secondsSince(before, phases.seconds());
     return {
       recipe: plan.recipe,
       recipeSha256: await textSha256(formatRecipe(plan.recipe)),
       engine: engine.kind,
       adapter: engine.adapter,
       version: AMALGAM_VERSION,
-      seconds: (performance.now() - begin) / 1000,
+      seconds: Object.values(spent).reduce((a, b) => a + b, 0),
       stages: meter.stages(),
+      phases: spent,
       peakBytes: plan.peakBytes,
       inputs: plan.inputs.map(({ folder, file }) => ({
         id: folder,
@@ -124,6 +140,7 @@ export async function runMerge(
       })),
       shards: shards.map(({ file, bytes, sha256 }) => ({ file, bytes, sha256 })),
       tensors,
+      use,
       ...(ahead ? { ahead: ahead.report } : {}),
     };
   } catch (error) {
@@ -132,8 +149,36 @@ export async function runMerge(
     throw error;
   } finally {
     inputs?.close();
+    gguf?.close();
     for (const engine of engines) engine.close();
   }
+}
+
+/** What a merge goes through, as far as its plan tells. */
+export function mergePhases(plan: Plan, models: OpenModels, resume = false): PlannedPhase[] {
+  const unhashed = plan.inputs.filter(
+    ({ folder, file }) => models.file(folder, file).file.sha256 === undefined,
+  );
+  const bytes = unhashed.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const hashing: PlannedPhase[] = bytes > 0 ? [{ stage: 'hashing', work: bytes }] : [];
+  const ahead = calibrationPhases(plan);
+  const whole = measuredTensors(plan, methodById).length > 0;
+  return [
+    ...(plan.bytesToDownload > 0 ? [{ stage: 'downloading' as const, work: plan.bytesToDownload }] : []),
+    ...(ahead.length > 0 ? [...hashing, ...ahead] : []),
+    ...hashing,
+    ...(resume ? [{ stage: 'checking' as const, work: 0 }] : []),
+    ...(whole ? [{ stage: 'measuring' as const, work: plan.bytesToRead }] : []),
+    { stage: 'merging', work: plan.bytesToWrite },
+  ];
+}
+
+function secondsSince(before: PhaseSeconds, now: PhaseSeconds): PhaseSeconds {
+  const spent: PhaseSeconds = {};
+  for (const [phase, seconds] of Object.entries(now) as [keyof PhaseSeconds, number][]) {
+    spent[phase] = seconds - (before[phase] ?? 0);
+  }
+  return spent;
 }
 
 /** Bytes of files that an interrupted run says it has written. */
@@ -151,7 +196,7 @@ interface ShardWork {
   gguf: GgufOutput | undefined;
   request: MergeRequest;
   engine: Backend;
-  lanes: readonly Backend[];
+  threads: readonly Backend[];
   replaceEngine(fresh: Backend): void;
   record: RunRecord;
   done: ResumePoint;
@@ -161,7 +206,7 @@ interface ShardWork {
 }
 
 async function mergeShards(work: ShardWork) {
-  const { plan, files, gguf, request, engine, lanes, record, done, inputs, meter, signal } = work;
+  const { plan, files, gguf, request, engine, threads, record, done, inputs, meter, signal } = work;
   const bytesOf = new Map(plan.tensors.map(({ name, dtype, shape }) => [name, tensorBytes(dtype, shape)!]));
   const order = files.flatMap((file) => file.tensors.map(({ name }) => bytesOf.get(name)!));
   const sum = (bytes: readonly number[]) => bytes.reduce((a, b) => a + b, 0);
@@ -186,7 +231,7 @@ async function mergeShards(work: ShardWork) {
     signal,
     ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
     done,
-    ...(lanes.length > 0 ? { lanes } : { recover }),
+    ...(threads.length > 0 ? { threads } : { recover }),
     openShard: async (shard, skipped) => {
       const opened = await record.openShard(shard, skipped);
       const names = shard.tensors.slice(skipped).map(({ name }) => name);

@@ -185,7 +185,7 @@ async function hashHeaders(shards: readonly FilePlan[]): Promise<string> {
 function changed(what: string): AmalgamError {
   return new AmalgamError(
     'RunChanged',
-    `The interrupted merge cannot go on: ${what}.`,
+    `The interrupted merge cannot be resumed: ${what}.`,
     'Discard it and merge again; downloads are kept.',
   );
 }

@@ -6,7 +6,7 @@
 import { AmalgamError } from '../errors';
 import type { Recipe, RecipeStage } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
-import { storageFacts } from '../host/storage';
+import { type PlannedPhase, trackPhases } from '../host/phases';
 import { openModel } from '../inputs/open-model';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
@@ -17,14 +17,10 @@ import { fileSource } from '../sources/file-source';
 import type { ModelFile } from '../sources/model-folder';
 import { sha256Of } from '../sources/sha256';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
-import { runMerge } from './job';
+import { mergePhases, runMerge } from './job';
+import { STAGE_PREFIX, STAGES_LOCK } from './stage-outputs';
 import { stagedModels } from './staged-models';
 import { planStages } from './stages-plan';
-
-/** What the outputs of stages are called while they are needed. */
-const SCRATCH = 'amalgam-stage-';
-/** Held while stages are merged, so that another tab does not sweep their outputs away. */
-const LOCK = 'amalgam-stages';
 
 /**
  * Runs the stages of a recipe, and then the recipe.
@@ -39,17 +35,17 @@ export async function runStages(
   onProgress: (progress: Progress) => void,
 ): Promise<MergeReport> {
   const { recipe, keepStages, ...rest } = request;
-  await requireCleanStages(recipe, models);
+  const phases = trackPhases(await plannedPhases(recipe, models));
   const staged = stagedModels(models);
   const plan = (part: Recipe) => makePlan(part, (path) => staged.open(path), methodById);
   const stages = recipe.stages ?? [];
   const kept = keepStages ? keptNames(request, stages) : undefined;
   const scratch: string[] = [];
   const reports: NonNullable<MergeReport['stagesMerged']> = [];
-  return navigator.locks.request(LOCK, { mode: 'shared' }, async () => {
+  return navigator.locks.request(STAGES_LOCK, { mode: 'shared' }, async () => {
     try {
       for (const [at, stage] of stages.entries()) {
-        const output = kept?.get(stage.name) ?? `${SCRATCH}${crypto.randomUUID()}`;
+        const output = kept?.get(stage.name) ?? `${STAGE_PREFIX}${crypto.randomUUID()}`;
         if (!kept) scratch.push(output);
         const begun = performance.now();
         const report = await runMerge(
@@ -59,16 +55,25 @@ export async function runStages(
           signal,
           // its tensors are not those of the result
           (progress) => onProgress({ ...progress, finished: [], step: step(stage.name, at, stages.length) }),
+          phases,
         );
         staged.addStage(stage.name, await openStage(stage.name, output, report, signal));
         reports.push({ ...report, name: stage.name, seconds: (performance.now() - begun) / 1000 });
       }
-      const report = await runMerge(await plan(recipe), { ...rest, recipe }, staged, signal, (progress) =>
-        onProgress({ ...progress, step: step(recipe.name ?? 'result', stages.length, stages.length) }),
+      const report = await runMerge(
+        await plan(recipe),
+        { ...rest, recipe },
+        staged,
+        signal,
+        (progress) =>
+          onProgress({ ...progress, step: step(recipe.name ?? 'result', stages.length, stages.length) }),
+        phases,
       );
+      const spent = phases.seconds();
       return {
         ...report,
-        seconds: reports.reduce((sum, { seconds }) => sum + seconds, report.seconds),
+        seconds: Object.values(spent).reduce((a, b) => a + b, 0),
+        phases: spent,
         stagesMerged: reports,
       };
     } finally {
@@ -77,27 +82,22 @@ export async function runStages(
   });
 }
 
-/**
- * Removes the outputs of stages that a crashed tab left behind; those of a tab that is still merging stay. Without storage
- * there is nothing to remove.
- */
-export async function sweepStages(): Promise<void> {
-  if (!(await storageFacts()).available) return;
-  await navigator.locks.request(LOCK, { ifAvailable: true }, async (lock) => {
-    if (!lock) return;
-    for (const { name } of await listOutputs()) if (name.startsWith(SCRATCH)) await deleteOutput(name);
-  });
-}
-
 function step(name: string, at: number, stages: number): NonNullable<Progress['step']> {
   return { name, at: at + 1, of: stages + 1 };
 }
 
-/** Every stage is planned before the first is merged. */
-async function requireCleanStages(recipe: Recipe, models: OpenModels): Promise<void> {
+/** Every stage is planned before the first is merged: they are clean, and what all of them take is known. */
+async function plannedPhases(recipe: Recipe, models: OpenModels): Promise<PlannedPhase[]> {
   const { stages, result } = await planStages(recipe, models, methodById, new Set());
   for (const { plan } of stages) requireClean(plan);
   if (result) requireClean(result);
+  const plans = [...stages.map(({ plan }) => plan), ...(result ? [result] : [])];
+  const names = new Set(stages.map(({ name }) => name));
+  return plans.flatMap((plan) => {
+    // the output of a stage is hashed while it is written
+    const inputs = plan.inputs.filter(({ folder }) => !names.has(folder));
+    return mergePhases({ ...plan, inputs }, models);
+  });
 }
 
 /** Names of the outputs of stages that the person wants to keep beside the result. */

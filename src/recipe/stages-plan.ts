@@ -31,7 +31,8 @@ export async function planStages(
   const known = new Set(cached);
   const stages: StagedPlan['stages'] = [];
   for (const stage of recipe.stages ?? []) {
-    const plan = await makePlan(stage, open, methods, known);
+    const made = await makePlan(stage, open, methods, known);
+    const plan = stage.amalgam.ggufOnly ? { ...made, problems: [...made.problems, GGUF_STAGE] } : made;
     stages.push({ name: stage.name, plan });
     if (plan.problems.some((problem) => problem.severity === 'error')) return { stages };
     // what one stage downloads is there for the next
@@ -41,6 +42,14 @@ export async function planStages(
   }
   return { stages, result: await makePlan(recipe, open, methods, known) };
 }
+
+/** What is merged next reads safetensors. */
+const GGUF_STAGE: PlanProblem = {
+  severity: 'error',
+  code: 'GgufUnsupported',
+  message: 'A stage cannot be written as GGUF alone: the next one reads its safetensors.',
+  remedy: 'Leave out gguf_only there; the result may have it.',
+};
 
 /** A staged plan as the studio and the command show it: the result, the sums over all stages, every stage's problems. */
 export function stagedFacts({ stages, result }: StagedPlan): PlanFacts {

@@ -12,7 +12,7 @@ import { readingClock } from '../host/reading-clock';
 import { shareSources } from '../host/shared-source';
 import { openInputs } from '../host/weight-inputs';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
-import { isComputed } from '../merge/run/lane';
+import { isComputed } from '../merge/run/merge-thread';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { RunningProgress } from '../reports/evaluate';
 import type { VerifyTensorReport } from '../reports/merge';

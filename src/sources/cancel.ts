@@ -2,7 +2,7 @@ import { AmalgamError } from '../errors';
 
 /** What every read throws once its signal has fired. */
 export function cancelled(): AmalgamError {
-  return new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
+  return new AmalgamError('Cancelled', 'Canceled.', 'Start again when you like.');
 }
 
 /** @throws Cancelled when the signal has fired. */

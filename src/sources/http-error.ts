@@ -23,12 +23,12 @@ export function refusal(response: Response, subject: RequestSubject, tokenSent: 
   const { name, host, page } = subject;
 
   if (code === 'GatedRepo' || (status === 403 && page !== undefined)) {
-    const licence = `accept the licence at ${page ?? `https://${host}`}`;
+    const licence = `accept the license at ${page ?? `https://${host}`}`;
     return new AmalgamError(
       'Gated',
       tokenSent
         ? `${name} is gated, and your access token has not been granted access.`
-        : `${name} is gated: its owner asks for a licence to be accepted first.`,
+        : `${name} is gated: its owner asks for a license to be accepted first.`,
       tokenSent
         ? `Log in to ${host} and ${licence}; check that the token may read gated models.`
         : `Log in to ${host}, ${licence}, then give an access token.`,

@@ -112,7 +112,7 @@ async function writeRefusal(
     return new AmalgamError(
       'Unauthorized',
       `Your access token may not write to ${name}.${words}`,
-      'Give a token with write permission, and choose an owner that is you or an organisation you may write to.',
+      'Give a token with write permission, and choose an owner that is you or an organization you may write to.',
     );
   }
   if (status === 409 || status === 412) {

@@ -76,7 +76,7 @@ export async function finishSignIn(
   if (answer.code === undefined) {
     throw declined(
       answer.error === 'access_denied'
-        ? `You did not agree at ${host}: nobody is signed in.`
+        ? `You did not agree at ${host}, so you are not signed in.`
         : `${host} did not sign you in.`,
     );
   }

@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub, WRITER_TOKEN } from '../../e2e/fake-hub.ts';
 import { openHubModel } from './hub';
 import type { Hub } from './hub-request';
-import { createRepo, hubAccount, pushTarget, type UploadFile, uploadFiles } from './hub-upload';
+import { createRepo, hubAccount, pushTarget, type UploadFile, uploadFiles, validateCard } from './hub-upload';
 import { findFile } from './model-folder';
-import type { PutBlob } from './put-blob';
+import { type PutBlob, putBlob as put } from './put-blob';
 
 const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const PIECE = 1000;
@@ -28,13 +28,6 @@ const hub = (more: Partial<Hub> = {}): Hub => ({
   ...more,
 });
 const never = new AbortController().signal;
-
-/** What the browser does with XMLHttpRequest, by Node's own fetch. */
-const put: PutBlob = async (url, content, signal, onSent) => {
-  const response = await fetch(url, { method: 'PUT', body: content, signal });
-  onSent(content.size);
-  return { status: response.status, etag: response.headers.get('ETag') };
-};
 
 const file = (path: string, bytes: Uint8Array<ArrayBuffer>): UploadFile => ({
   path,
@@ -270,5 +263,31 @@ describe('refusals', () => {
       ),
     ).rejects.toMatchObject({ code: 'Cancelled' });
     expect((await pushTarget(hub(), 'writer/gone')).commit).toBe(commit);
+  });
+});
+
+describe('the metadata of a model card', () => {
+  const card = (metadata: string) => `---\n${metadata}\n---\n# Merged\n`;
+  const check = (readme: string) => validateCard(hub(), 'writer/merged', readme, never);
+
+  test('are taken where they name models of the hub', async () => {
+    await check(
+      card('base_model:\n- amalgam/base\n- amalgam/workshop\nbase_model_relation: merge\nlicense: mit'),
+    );
+    await check('# No metadata');
+  });
+
+  test.each([
+    ['base_model: /home/me/model', /"base_model" with value "\/home\/me\/model"/],
+    ['base_model: base', /"base_model" with value "base"/],
+    ['license: My own', /license/],
+    ['tags: [[x]]', /"tags" must be/],
+    ['a: [', /not valid YAML/],
+  ])('%s is refused before anything is sent', async (metadata, words) => {
+    await expect(check(card(metadata))).rejects.toMatchObject({
+      code: 'ConfigInvalid',
+      message: expect.stringMatching(words),
+    });
+    expect(server.requests.filter((r) => r.method === 'PUT')).toEqual([]);
   });
 });

@@ -14,7 +14,7 @@ import type { RequestSubject } from './http-error';
 import { openHubModel } from './hub';
 import { hubPost } from './hub-post';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
-import { type PutBlob, putBlob } from './put-blob';
+import { isBlocked, type PutBlob, putBlob } from './put-blob';
 import { Retryable, retrying } from './retrying';
 
 /** A file to send; `sha256` of its whole content. */
@@ -44,6 +44,8 @@ export interface UploadMeter {
 export type RepoState = Omit<PushTarget, 'taken'>;
 
 const PREUPLOAD_FILES = 100;
+/** Pieces on their way at once, as `@huggingface/hub` does. */
+const PIECES_AT_ONCE = 5;
 const SAMPLE_BYTES = 512;
 
 const action = v.object({ href: v.string(), header: v.optional(v.record(v.string(), v.string()), {}) });
@@ -117,6 +119,30 @@ export async function createRepo(
   const body = JSON.stringify({ type: 'model', organization, name, private: isPrivate });
   const post = { to: '/api/repos/create', body, also: [409] };
   return (await hubPost(hub, post, anything, subjectOf(hub, repo), signal)).status !== 409;
+}
+
+const cardSchema = v.object({ errors: v.optional(v.array(v.object({ message: v.string() })), []) });
+
+/**
+ * Asks the hub whether it will take the metadata of a model card: else it is refused with the commit, after every byte was
+ * sent (huggingface_hub, `hf_api.py`: `_validate_yaml`).
+ * @throws ConfigInvalid with what is wrong
+ */
+export async function validateCard(
+  hub: Hub,
+  repo: string,
+  readme: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const body = JSON.stringify({ repoType: 'model', content: readme });
+  const post = { to: '/api/validate-yaml', body, also: [400, 404] }; // a hub without this check has nothing to say
+  const { value } = await hubPost(hub, post, cardSchema, subjectOf(hub, repo), signal);
+  if (value.errors.length === 0) return;
+  throw new AmalgamError(
+    'ConfigInvalid',
+    `The hub refuses the metadata of README.md: ${value.errors.map(({ message }) => displayName(message, 300)).join('; ')}`,
+    'Change the block between the --- lines of README.md, and push again. Nothing was sent.',
+  );
 }
 
 /**
@@ -211,11 +237,11 @@ async function sendLarge(
         throw oddAnswer(subject, `names ${urls.length} addresses for the pieces of ${path}`);
       }
       const parts: { partNumber: number; etag: string }[] = [];
-      for (const [i, url] of urls.entries()) {
+      await eachAtOnce(urls, PIECES_AT_ONCE, async (url, i) => {
         const etag = await send(url, content.slice(i * pieceBytes, (i + 1) * pieceBytes));
         if (etag === null) throw oddAnswer(subject, `gives no tag for a piece of ${path}`);
-        parts.push({ partNumber: i + 1, etag });
-      }
+        parts[i] = { partNumber: i + 1, etag };
+      });
       const done = { to: upload.href, body: JSON.stringify({ oid: sha256, parts }), type: lfsType };
       await hubPost(hub, done, anything, subject, signal);
     } else {
@@ -228,6 +254,19 @@ async function sendLarge(
     sent.add(path);
   }
   return sent;
+}
+
+/** Acts on every item, on so many at once; after a failure none is begun. */
+async function eachAtOnce<T>(
+  items: readonly T[],
+  atOnce: number,
+  act: (item: T, index: number) => Promise<void>,
+): Promise<void> {
+  const left = items.entries();
+  const workers = Array.from({ length: Math.min(atOnce, items.length) }, async () => {
+    for (const [index, item] of left) await act(item, index);
+  });
+  await Promise.all(workers);
 }
 
 /** One piece to the storage; tried again when the connection is lost. The address itself is the permission. */
@@ -251,6 +290,7 @@ async function sendPiece(
         advance(bytes);
       }).catch((cause: unknown) => {
         advance(-sent);
+        if (isBlocked(url)) throw policyBlocks(host);
         const message = `The connection to ${host} was lost while ${path} was sent.`;
         const hint = 'Check the connection and push again: files that arrived are not sent twice.';
         throw new Retryable('connection', new AmalgamError('Offline', message, hint, { cause }));
@@ -290,6 +330,14 @@ function oddAnswer({ host }: RequestSubject, what: string): AmalgamError {
     'HubError',
     `${host} ${what}.`,
     'Push again later; look at the repository in a browser.',
+  );
+}
+
+function policyBlocks(host: string): AmalgamError {
+  return new AmalgamError(
+    'HubError',
+    `The hub wants large files sent to ${host}, which the policy of this page does not name.`,
+    'Push with the command (amalgam push), or build the page with this host in VITE_HUB_URL.',
   );
 }
 

@@ -14,9 +14,21 @@ export interface ModelFolder {
 export type ModelOrigin =
   | { kind: 'sample' }
   | { kind: 'local' }
-  /** A folder that the headless command serves on the page's own origin. */
-  | { kind: 'served' }
-  | { kind: 'hub'; repo: string; revision: string; commit: string };
+  /** A folder that the headless command serves; a snapshot in another program's cache tells where on the Hub it is from. */
+  | { kind: 'served'; snapshot?: HubCommit }
+  | ({ kind: 'hub'; revision: string } & HubCommit);
+
+/** A repository on the Hub as it was. */
+export interface HubCommit {
+  repo: string;
+  commit: string;
+}
+
+/** The repository on the Hub that a folder is, wherever its bytes are. */
+export function hubCommit(origin: ModelOrigin): HubCommit | undefined {
+  if (origin.kind === 'served') return origin.snapshot;
+  return origin.kind === 'hub' ? origin : undefined;
+}
 
 export interface ModelFile {
   readonly path: string;

@@ -1,4 +1,4 @@
-/** One PUT of bytes that are on disk, with progress: only XMLHttpRequest tells how much of a body is sent. */
+/** One PUT of bytes that are on disk, with progress: in a browser only XMLHttpRequest tells how much of a body is sent. */
 
 export interface PutAnswer {
   status: number;
@@ -19,6 +19,30 @@ export type PutBlob = (
 ) => Promise<PutAnswer>;
 
 export const putBlob: PutBlob = (url, content, signal, onSent) =>
+  typeof XMLHttpRequest === 'undefined'
+    ? putByFetch(url, content, signal, onSent)
+    : putByRequest(url, content, signal, onSent);
+
+/** Origins that the policy of the page kept us from (Content-Security-Policy, connect-src). */
+const blocked = new Set<string>();
+if (typeof XMLHttpRequest !== 'undefined') {
+  globalThis.addEventListener('securitypolicyviolation', ({ blockedURI }) => {
+    if (URL.canParse(blockedURI)) blocked.add(new URL(blockedURI).origin);
+  });
+}
+
+/** Whether the policy of the page stopped a request to the address. */
+export function isBlocked(url: string): boolean {
+  return blocked.has(new URL(url).origin);
+}
+
+const putByFetch: PutBlob = async (url, content, signal, onSent) => {
+  const answer = await fetch(url, { method: 'PUT', body: content, signal });
+  onSent(content.size);
+  return { status: answer.status, etag: answer.headers.get('ETag') };
+};
+
+const putByRequest: PutBlob = (url, content, signal, onSent) =>
   new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const abort = () => request.abort();

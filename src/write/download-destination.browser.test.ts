@@ -4,7 +4,7 @@ import { cdp } from 'vitest/browser';
 import { storageFolder } from '../store/opfs-file';
 import type { Rig } from './download-destination.test.worker';
 import rigUrl from './download-destination.test.worker?worker&url';
-import { deleteOutput, listOutputs, openOutputFile, sweepOutputs } from './finished-outputs';
+import { cleanOutputs, deleteOutput, listOutputs, openOutputFile } from './finished-outputs';
 
 const workers: Worker[] = [];
 
@@ -189,7 +189,7 @@ describe('openDownloadDestination', () => {
     });
   });
 
-  test('R38: the sweep removes what a killed worker left, and spares an output being written', async () => {
+  test('R38: the clean removes what a killed worker left, and spares an output being written', async () => {
     const killed = startRig();
     await writeOutput(killed, 'cut-off');
     await killed.create('begun');
@@ -200,7 +200,7 @@ describe('openDownloadDestination', () => {
     await done.commit();
 
     workers[0]!.terminate();
-    await expect.poll(() => sweepOutputs(), { timeout: 5000 }).toEqual(['cut-off']);
+    await expect.poll(() => cleanOutputs(), { timeout: 5000 }).toEqual(['cut-off']);
     expect((await listOutputs()).map(({ name, complete }) => ({ name, complete }))).toEqual([
       { name: 'done', complete: true },
       { name: 'running', complete: false },
@@ -226,7 +226,7 @@ describe('openDownloadDestination', () => {
       ['short', false],
       ['torn', false],
     ]);
-    expect((await sweepOutputs()).sort()).toEqual(['short', 'torn']);
+    expect((await cleanOutputs()).sort()).toEqual(['short', 'torn']);
   });
 
   test.each(['../up', 'a/b', ' x', ''])('refuses the output name %j', async (name) => {

@@ -59,7 +59,7 @@ function downloadDestination(
     const parts = outputPathParts(path);
     const note = (size: number) => written.set(path, { path, bytes: size });
     try {
-      if (length >= THREAD_FROM) {
+      if (length >= THREAD_FROM && goesToThreads(files)) {
         const sink = await openThreadedSink(files, path, bytes, (size) => {
           open.delete(sink.letGo);
           note(size);
@@ -141,6 +141,11 @@ function downloadDestination(
       },
     },
   };
+}
+
+/** Whether another thread can have the folder: one in memory, or of Node, is in this thread alone. */
+function goesToThreads(folder: FileSystemDirectoryHandle): boolean {
+  return typeof FileSystemDirectoryHandle === 'function' && folder instanceof FileSystemDirectoryHandle;
 }
 
 /** Holds the output's lock until the returned function is called. @throws Busy when somebody else holds it. */

@@ -33,7 +33,7 @@ export const RECORD_FILE = 'complete.json';
 export const JOURNAL_FILE = 'run.jsonl';
 export const FILES_FOLDER = 'files';
 
-/** The lock held while `name` is written or removed, so that a second tab never sweeps away a running merge. */
+/** The lock held while `name` is written or removed, so that a second tab never cleans away a running merge. */
 export function outputLock(name: string): string {
   return `amalgam-output:${name}`;
 }
@@ -96,8 +96,8 @@ export async function deleteOutput(name: string): Promise<void> {
  * journal stay.
  * @returns the names removed.
  */
-export async function sweepOutputs(): Promise<string[]> {
-  const swept: string[] = [];
+export async function cleanOutputs(): Promise<string[]> {
+  const cleaned: string[] = [];
   for (const { name, complete } of await listOutputs()) {
     if (complete) continue;
     // Read again under the lock: another tab may have finished it in between. One that is locked is being written.
@@ -106,10 +106,10 @@ export async function sweepOutputs(): Promise<string[]> {
       if (!folder || (await readOutput(folder)).complete) return;
       if (await readJournal(await readStored(folder, JOURNAL_FILE))) return;
       await removeOutput(name);
-      swept.push(name);
+      cleaned.push(name);
     });
   }
-  return swept;
+  return cleaned;
 }
 
 /** Runs `act` unless somebody else holds the output; says whether it ran. */

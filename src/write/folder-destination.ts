@@ -31,7 +31,7 @@ export async function openFolderDestination(
   outputName(name);
   const { folder, isNew } = await claimFolder(parent, name, resume);
   const journal = resume ? await foundFolderJournal(folder, name) : await newFolderJournal(folder, name);
-  if (resume) await sweepSwapFiles(folder);
+  if (resume) await cleanSwapFiles(folder);
   const files = new Map<string, { handle: FileSystemFileHandle; bytes: number; isWhole: boolean }>();
   /** Sub-folders of the output, outermost first. */
   const folders: { parent: FileSystemDirectoryHandle; name: string }[] = [];
@@ -135,7 +135,7 @@ export async function openFolderDestination(
 }
 
 /** Removes what a killed browser leaves of files that were being written: swap files, and the empty file of that name. */
-async function sweepSwapFiles(folder: FileSystemDirectoryHandle): Promise<void> {
+async function cleanSwapFiles(folder: FileSystemDirectoryHandle): Promise<void> {
   const left: string[] = [];
   for await (const handle of folder.values()) {
     if (handle.kind === 'directory') continue;

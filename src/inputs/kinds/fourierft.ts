@@ -26,7 +26,8 @@ export const fourierft: AdapterKind = {
       String(norm)
     ];
     if (divisor === undefined) refuse(`has an ifft2_norm of ${String(norm)}`);
-    if (inputs * outputs >= MOST_PLACES) refuse('draws its places in a matrix too large to repeat it');
+    if (inputs * outputs >= MOST_PLACES)
+      refuse('draws its positions from a matrix too large to repeat the draw');
     const places = () => firstOfPermutation(inputs * outputs, count, number('random_loc_seed', 777));
     const rank = 2 * count;
     const wave = (frequency: number, at: number, extent: number) =>

@@ -25,7 +25,7 @@ export const shira: AdapterKind = {
   update({ parts, refuse }) {
     const count = parts.shira_weight!.shape[0]!;
     const [two, places] = parts.shira_indices!.shape;
-    if (two !== 2 || places !== count) refuse('has as many places as values nowhere');
+    if (two !== 2 || places !== count) refuse('has different numbers of positions and values');
     return {
       form: 'rows',
       open: ({ shira_weight, shira_indices }) =>
@@ -55,7 +55,8 @@ export const waveft: AdapterKind = {
     const family = setting('wavelet_family') ?? 'db1';
     const inverse = flag('use_idwt', true);
     if (inverse && family !== 'db1') refuse(`uses ${String(family)} wavelets; db1 can be merged`);
-    if (inputs * outputs >= MOST_PLACES) refuse('draws its places in a matrix too large to repeat it');
+    if (inputs * outputs >= MOST_PLACES)
+      refuse('draws its positions from a matrix too large to repeat the draw');
     const count = parts.waveft_spectrum!.shape[0]!;
     const scale = number('scaling', 25);
     const half = [Math.ceil(outputs / 2), Math.ceil(inputs / 2)] as const;

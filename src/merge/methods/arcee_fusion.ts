@@ -8,8 +8,8 @@ import { defineMethod } from '../method';
  */
 export const arceeFusion = defineMethod({
   id: 'arcee_fusion',
-  title: 'Arcee fusion — take over what stands out',
-  summary: 'Takes over the changes of one model that stand out in size and in their row, leaves the rest.',
+  title: 'Arcee fusion — keep what stands out',
+  summary: 'Keeps the changes of one model that stand out in size and in their row, drops the rest.',
   formula: 'W = W₀ + m ⊙ τ,  m = [|τ| · KL(row) ≥ q₂ + 1.5 (q₃ − q₁)]',
   reference: { label: 'Arcee AI, in mergekit', url: 'https://github.com/arcee-ai/mergekit' },
   base: 'required',

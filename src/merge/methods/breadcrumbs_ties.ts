@@ -1,6 +1,6 @@
 import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
-import { density, gamma, int8Mask, lambda, normalize, rescale, weight } from './parameters';
+import { gamma, int8Mask, lambda, normalize, rescale, trimmingDensity, weight } from './parameters';
 
 /** Model Breadcrumbs, Davari and Belilovsky 2023 (see breadcrumbs.ts), with the sign election of TIES. */
 export const breadcrumbsTies = defineMethod({
@@ -11,7 +11,7 @@ export const breadcrumbsTies = defineMethod({
   formula: 'W = W₀ + λ · Σ mᵢwᵢτ̂ᵢ,  τ̂ᵢ without the ⌊γn⌋ largest, ⌊ρn⌋ kept below them',
   reference: { label: 'Davari and Belilovsky 2023', url: 'https://arxiv.org/abs/2312.06795' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     normalize: normalize(false),
     lambda,
@@ -19,7 +19,7 @@ export const breadcrumbsTies = defineMethod({
     int8_mask: int8Mask,
     ...calibrationSize,
   },
-  modelParameters: { weight, density, gamma, calibration },
+  modelParameters: { weight, density: trimmingDensity(0.9), gamma, calibration },
   contract: {
     permutation: 'invariant',
     single: 'rounded',

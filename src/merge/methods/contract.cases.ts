@@ -202,7 +202,7 @@ export async function mergeModel(
   { tensors, read }: ContractModel,
   tileElements = 65_536,
   nonFinite: 'stop' | 'carry' = 'stop',
-  lanes: readonly Backend[] = [],
+  threads: readonly Backend[] = [],
 ): Promise<Merged> {
   const header = new Uint8Array(0);
   const shards = tensors.map(({ name, dtype, shape, elements }) => {
@@ -227,7 +227,7 @@ export async function mergeModel(
     plan,
     shards,
     engine,
-    lanes,
+    threads,
     methods: new Map([[method.id, method]]),
     read,
     tileElements,

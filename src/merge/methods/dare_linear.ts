@@ -7,13 +7,13 @@ import {
   wholeCalibration,
 } from './importance-parameters';
 import {
-  density,
   int8Mask,
   lambda,
   normalize,
   rescaleByName,
   rescaleOf,
   semantics,
+  trimmingDensity,
   weight,
 } from './parameters';
 
@@ -28,7 +28,7 @@ export const dareLinear = defineMethod({
   formula: 'W = W₀ + λ · Σ wᵢ · sᵢ · (bᵢ ⊙ τᵢ),  bᵢ ~ Bernoulli(ρᵢ)',
   reference: { label: 'Yu et al. 2023', url: 'https://arxiv.org/abs/2311.03099' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     normalize: normalize(false),
     lambda,
@@ -37,7 +37,7 @@ export const dareLinear = defineMethod({
     semantics,
     ...importance,
   },
-  modelParameters: { weight, density, calibration },
+  modelParameters: { weight, density: trimmingDensity(0.5), calibration },
   validate: (p) => checkImportance(p, 'on'),
   wholeModel: wholeCalibration,
   contract: {

@@ -10,7 +10,6 @@ import {
 import {
   checkMajoritySign,
   consensusOf,
-  density,
   int8Mask,
   lambda,
   majoritySign,
@@ -18,6 +17,7 @@ import {
   rescaleByName,
   rescaleOf,
   semantics,
+  trimmingDensity,
   weight,
 } from './parameters';
 
@@ -34,7 +34,7 @@ export const dareTies = defineMethod({
   formula: 'W = W₀ + λ · Σ mᵢ wᵢ · sᵢ · (bᵢ ⊙ τᵢ),  bᵢ ~ Bernoulli(ρᵢ)',
   reference: { label: 'Yu et al. 2023', url: 'https://arxiv.org/abs/2311.03099' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     normalize: normalizeByName(false),
     lambda,
@@ -44,7 +44,7 @@ export const dareTies = defineMethod({
     majority_sign_method: majoritySign,
     ...importance,
   },
-  modelParameters: { weight, density, calibration },
+  modelParameters: { weight, density: trimmingDensity(0.5), calibration },
   validate: (p) => checkMajoritySign(p) ?? checkPaper(p) ?? checkImportance(p, 'on'),
   wholeModel: wholeCalibration,
   contract: {

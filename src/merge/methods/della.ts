@@ -1,6 +1,15 @@
 import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
-import { checkEpsilon, density, epsilon, int8Mask, lambda, normalize, rescale, weight } from './parameters';
+import {
+  checkEpsilon,
+  epsilon,
+  int8Mask,
+  lambda,
+  normalize,
+  rescale,
+  trimmingDensity,
+  weight,
+} from './parameters';
 
 /**
  * DELLA, Deep et al. 2024: keeps a change with a probability that grows with its rank in its row, then elects a sign as
@@ -14,7 +23,7 @@ export const della = defineMethod({
   formula: 'W = W₀ + λ · Σ mᵢwᵢsᵢτ̂ᵢ / Σ mᵢwᵢ,  P(keep) = ρ − ε + 2ε · rank / (n − 1)',
   reference: { label: 'Deep et al. 2024', url: 'https://arxiv.org/abs/2406.11617' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     normalize: normalize(true),
     lambda,
@@ -22,7 +31,7 @@ export const della = defineMethod({
     int8_mask: int8Mask,
     ...calibrationSize,
   },
-  modelParameters: { weight, density, epsilon, calibration },
+  modelParameters: { weight, density: trimmingDensity(0.5), epsilon, calibration },
   validate: checkEpsilon,
   contract: {
     permutation: 'invariant',

@@ -1,6 +1,15 @@
 import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
-import { checkEpsilon, density, epsilon, int8Mask, lambda, normalize, rescale, weight } from './parameters';
+import {
+  checkEpsilon,
+  epsilon,
+  int8Mask,
+  lambda,
+  normalize,
+  rescale,
+  trimmingDensity,
+  weight,
+} from './parameters';
 
 /**
  * DELLA's dropping by rank, Deep et al. 2024, with a plain sum. mergekit 0.1.4 matches ‖τ‖₁, the paper divides every
@@ -13,7 +22,7 @@ export const dellaLinear = defineMethod({
   formula: 'W = W₀ + λ · Σ wᵢsᵢτ̂ᵢ,  P(keep) = ρ − ε + 2ε · rank / (n − 1)',
   reference: { label: 'Deep et al. 2024', url: 'https://arxiv.org/abs/2406.11617' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     normalize: normalize(false),
     lambda,
@@ -21,7 +30,7 @@ export const dellaLinear = defineMethod({
     int8_mask: int8Mask,
     ...calibrationSize,
   },
-  modelParameters: { weight, density, epsilon, calibration },
+  modelParameters: { weight, density: trimmingDensity(0.5), epsilon, calibration },
   validate: checkEpsilon,
   contract: {
     permutation: 'invariant',

@@ -16,9 +16,22 @@ export const gram = defineMethod({
   formula: 'W = W₀ + λ · (Σ Gᵢ)⁻¹ Σ Gᵢ τ̂ᵢ,  Gᵢ = 2/n · Σ x xᵀ + 0.01 · mean diag · I',
   reference: { label: 'Jin et al. 2023', url: 'https://arxiv.org/abs/2212.09849' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     lambda,
+    match: {
+      kind: 'choice',
+      label: 'match',
+      help: 'inputs: each layer by itself, where the models’ own inputs are active. outputs: layer by layer, what each model’s layer puts out, from the inputs of the model merged so far; best, and twice the passes. changes: no text is read, the changes stand for the inputs.',
+      default: 'inputs',
+      extension: true,
+      ahead: true,
+      choices: [
+        { value: 'inputs', label: 'inputs' },
+        { value: 'outputs', label: 'outputs, layer by layer' },
+        { value: 'changes', label: 'changes, no text' },
+      ],
+    },
     gram: {
       kind: 'choice',
       label: 'Gram matrices',
@@ -53,6 +66,17 @@ export const gram = defineMethod({
     calibration: calibrationAlways,
   },
   wholeModel: () => ['calibration'],
+  validate(p, models) {
+    if (p.match === 'inputs') return undefined;
+    if (p.gram === 'diagonal') {
+      return { reason: `match: ${p.match} needs whole Gram matrices`, remedy: 'Set gram: full.' };
+    }
+    if (models.every(({ density }) => density === 1)) return undefined;
+    return {
+      reason: `match: ${p.match} takes changes whole, and a density below 1 trims them by the models’ own inputs`,
+      remedy: 'Set density: 1, or match: inputs.',
+    };
+  },
   contract: {
     permutation: 'invariant',
     single: 'none',

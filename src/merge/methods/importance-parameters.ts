@@ -12,7 +12,7 @@ import type { ResolvedParameters } from '../plan/plan';
 export const WITH_IMPORTANCE = [{ parameter: 'selector', is: 'importance' }];
 const WITH_TEXT = [...WITH_IMPORTANCE, { parameter: 'lambda', is: 'auto' }];
 
-/** How the kept changes are chosen: as the method says, or by importance. */
+/** How the kept changes are chosen: method default, or by importance. */
 const selector: ChoiceSpec = {
   kind: 'choice',
   label: 'selector',
@@ -21,7 +21,7 @@ const selector: ChoiceSpec = {
   extension: true,
   ahead: true,
   choices: [
-    { value: 'method', label: 'as the method says' },
+    { value: 'method', label: 'method default' },
     { value: 'importance', label: 'importance' },
   ],
 };
@@ -76,7 +76,7 @@ const compensation: ChoiceSpec = {
 const windows: NumberSpec = {
   kind: 'number',
   label: 'calibration windows',
-  help: 'How many stretches of text every model reads. 8, 32 or 128; at least 12 tokens per input of the widest layer are advised.',
+  help: 'How many windows of text every model reads. 8, 32 or 128; at least 12 tokens per input of the widest layer are advised.',
   default: 128,
   extension: true,
   min: 1,
@@ -99,7 +99,7 @@ const windowLength: NumberSpec = {
 export const calibrationAlways: TextSpec = {
   kind: 'text',
   label: 'calibration',
-  help: 'What the model reads: self, text that it writes itself from the seed, or a text of yours. Not one text for all.',
+  help: 'What the model reads: self, which it generates from the seed, or a text of yours. Use a different text per model.',
   default: 'self',
   extension: true,
   values: 'self, or the name of a text file',

@@ -8,12 +8,12 @@ import { angle, combinedNorm, combinedProduct, norm, type Products } from '../te
  */
 export const karcher = defineMethod({
   id: 'karcher',
-  title: 'Karcher mean — the middle on the sphere',
+  title: 'Karcher mean — mean on the sphere',
   summary: 'The direction with the smallest sum of squared angles to all models, with their mean length.',
   formula: 'W = mean ‖Wᵢ‖ · argmin_u Σ ∠(u, Wᵢ)²',
   reference: { label: 'Karcher 1977', url: 'https://doi.org/10.1002/cpa.3160300502' },
   base: 'none',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     max_iter: {
       kind: 'number',
@@ -49,8 +49,9 @@ export const karcher = defineMethod({
       const valid = norms.flatMap((length, i) => (length > 0 ? [i] : []));
       if (n === 1 || valid.length === 0) return norms.map(() => 1 / n);
       const mean = meanDirection(products, norms, valid, parameters.max_iter, parameters.tol);
-      if (!mean)
-        return { undefined: 'two of the models point in opposite directions, so there is no middle' };
+      // vectors on one line, as single numbers are: what two directions have no middle of, numbers have
+      if (!mean && valid.every((i) => isOnLine(products, norms, valid[0]!, i))) return norms.map(() => 1 / n);
+      if (!mean) return { undefined: 'two of the models point in opposite directions, so there is no mean' };
       const size = norms.reduce((a, b) => a + b, 0) / n;
       return mean.map((m) => m * size);
     },
@@ -89,4 +90,10 @@ function meanDirection(
     mean = toUnit(mean.map((m, j) => Math.cos(length) * m + bend * tangent[j]!));
   }
   return mean;
+}
+
+/** Whether two vectors are multiples of each other. */
+function isOnLine(products: Products, norms: readonly number[], i: number, j: number): boolean {
+  const unit = (k: number) => norms.map((length, l) => (k === l ? 1 / length : 0));
+  return Math.abs(combinedProduct(products, unit(i), unit(j))) > 1 - 1e-12;
 }

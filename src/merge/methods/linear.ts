@@ -9,7 +9,7 @@ export const linear = defineMethod({
   formula: 'W = Σ wᵢ Wᵢ / Σ wᵢ',
   reference: { label: 'Wortsman et al. 2022', url: 'https://arxiv.org/abs/2203.05482' },
   base: 'none',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: { normalize: normalize(true) },
   modelParameters: { weight },
   contract: {

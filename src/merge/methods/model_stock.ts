@@ -8,12 +8,12 @@ import { norm } from '../tensor/products';
  */
 export const modelStock = defineMethod({
   id: 'model_stock',
-  title: 'Model Stock — towards the mean by the angle',
-  summary: 'Goes from the base to the mean of the models, the further the more their changes agree.',
+  title: 'Model Stock — toward the mean, by the angle',
+  summary: 'Moves from the base toward the mean of the models: the more their changes agree, the further.',
   formula: 'W = W₀ + t · mean(τᵢ),  t = N cos θ / (1 + (N − 1) cos θ)',
   reference: { label: 'Jang et al. 2024', url: 'https://arxiv.org/abs/2403.19522' },
   base: 'required',
-  models: { min: 2, max: 16 },
+  models: { min: 2, max: 32 },
   parameters: {
     filter_wise: {
       kind: 'boolean',

@@ -11,7 +11,7 @@ export const multislerp = defineMethod({
   formula: 'W = (W₀ +) Σ wᵢ‖vᵢ‖ · exp_μ(Σ wᵢ (uᵢ − ⟨uᵢ, μ⟩ μ)),  μ = Σ wᵢuᵢ / ‖Σ wᵢuᵢ‖',
   reference: { label: 'Goddard 2025', url: 'https://goddard.blog/posts/multislerp-wow-what-a-cool-idea' },
   base: 'optional',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     normalize_weights: {
       kind: 'boolean',

@@ -34,9 +34,9 @@ const kernel = defineKernel({
  */
 export const nearswap = defineMethod({
   id: 'nearswap',
-  title: 'NearSwap — take over what is close',
+  title: 'NearSwap — adopt what is close',
   summary:
-    'Takes the other model’s weights where they are within t of the base, and goes at most t towards them.',
+    'Takes the other model’s weights where they are within t of the base, and moves by t toward them elsewhere.',
   formula: 'W = W₀ + clamp(t / |τ|, 0, 1) · τ',
   reference: {
     label: 'alchemonaut 2024',

@@ -5,7 +5,7 @@ import type { ResolvedParameters } from '../plan/plan';
 export const weight: NumberSpec = {
   kind: 'number',
   label: 'weight',
-  help: 'How strongly this model counts. Negative weights subtract what the model learnt.',
+  help: 'How strongly this model counts. Negative weights subtract what the model learned.',
   min: -100,
   max: 100,
   slider: { min: -1, max: 2, step: 0.01 },
@@ -22,6 +22,14 @@ export const density: NumberSpec = {
   slider: { min: 0, max: 1, step: 0.01 },
 };
 
+/**
+ * Density of a method that trims, with what a form begins with: 0.2 for TIES (Yadav et al. 2023, where there is no validation
+ * set), 0.9 for breadcrumbs (Davari and Belilovsky 2024), 0.5 for DARE and DELLA (mergekit's examples).
+ */
+export function trimmingDensity(recommended: number): NumberSpec {
+  return { ...density, recommended };
+}
+
 export const gamma: NumberSpec = {
   kind: 'number',
   label: 'γ',
@@ -35,7 +43,7 @@ export const gamma: NumberSpec = {
 export const epsilon: NumberSpec = {
   kind: 'number',
   label: 'ε',
-  help: 'How far the chance of being kept goes below and above the density, from the smallest to the largest change of a row.',
+  help: 'How far the probability of being kept ranges below and above the density, from the smallest to the largest change of a row.',
   default: 0.15,
   min: 0,
   max: 0.5,
@@ -56,7 +64,7 @@ export const lambda: NumberSpec = {
 export const interpolation: NumberSpec = {
   kind: 'number',
   label: 't',
-  help: 'Where between the two models: 0 is the base, 1 the other one; beyond them the arc goes on.',
+  help: 'Where between the two models: 0 is the base, 1 the other one; values beyond extrapolate along the arc.',
   min: -100,
   max: 100,
   slider: { min: 0, max: 1, step: 0.01 },
@@ -79,7 +87,7 @@ export function normalizeByName(byDefault: boolean): BooleanSpec {
 
 const RESCALES = {
   none: { value: 'none', label: 'none' },
-  on: { value: 'on', label: 'as the semantics say' },
+  on: { value: 'on', label: 'implementation default' },
   '1/density': { value: '1/density', label: '1 / density' },
   '1/probability': { value: '1/probability', label: '1 / own probability (paper)' },
   l1: { value: 'l1', label: 'match ‖τ‖₁ (mergekit)' },
@@ -115,7 +123,7 @@ export function rescaleOf(p: ResolvedParameters): DeltaPreset['rescale'] {
 /** Which tool’s reading of a name is meant; they differ (docs/methods.md). */
 export const semantics: ChoiceSpec = {
   kind: 'choice',
-  label: 'semantics',
+  label: 'implementation',
   help: 'Tools mean different things by this name: mergekit, the authors’ paper and code, or PEFT.',
   default: 'mergekit',
   extension: true,

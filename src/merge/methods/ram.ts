@@ -66,7 +66,7 @@ export const ram = defineMethod({
   formula: 'W = W₀ + mean of the τᵢ with |τᵢ| > ε',
   reference: { label: 'Reinforced Agent Merging 2026', url: 'https://arxiv.org/abs/2601.13572' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: { epsilon: ramEpsilon },
   modelParameters: {},
   contract: {

@@ -13,7 +13,7 @@ export const ramplusTl = defineMethod({
     'W = W₀ + λᵢτᵢ where unique, mean of the τᵢ where shared;  λᵢ = 1 + r · clamp(sharedᵢ / uniqueᵢ, 0, α)',
   reference: { label: 'Reinforced Agent Merging 2026', url: 'https://arxiv.org/abs/2601.13572' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     r: {
       kind: 'number',

@@ -15,7 +15,7 @@ export const sce = defineMethod({
   formula: 'W = W₀ + Σ mᵢcᵢτ̂ᵢ / Σ mᵢcᵢ,  cᵢ = mean(τ̂ᵢ²) / Σ mean(τ̂ⱼ²)',
   reference: { label: 'Wan et al. 2024', url: 'https://arxiv.org/abs/2408.07990' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     select_topk: {
       kind: 'number',

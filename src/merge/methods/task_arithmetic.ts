@@ -17,7 +17,7 @@ export const taskArithmetic = defineMethod({
   formula: 'W = W₀ + λ · Σ wᵢ τᵢ',
   reference: { label: 'Ilharco et al. 2022', url: 'https://arxiv.org/abs/2212.04089' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     normalize: normalize(false),
     lambda,

@@ -10,7 +10,6 @@ import {
 import {
   checkMajoritySign,
   consensusOf,
-  density,
   int8Mask,
   lambda,
   majoritySign,
@@ -18,6 +17,7 @@ import {
   rescaleByName,
   rescaleOf,
   semantics,
+  trimmingDensity,
   weight,
 } from './parameters';
 
@@ -35,7 +35,7 @@ export const ties = defineMethod({
   formula: 'W = W₀ + λ · Σ mᵢwᵢτ̂ᵢ / Σ mᵢwᵢ',
   reference: { label: 'Yadav et al. 2023', url: 'https://arxiv.org/abs/2306.01708' },
   base: 'required',
-  models: { min: 1, max: 16 },
+  models: { min: 1, max: 32 },
   parameters: {
     normalize: normalizeByName(true),
     lambda,
@@ -45,7 +45,7 @@ export const ties = defineMethod({
     majority_sign_method: majoritySign,
     ...importance,
   },
-  modelParameters: { weight, density, calibration },
+  modelParameters: { weight, density: trimmingDensity(0.2), calibration },
   validate: (p) => checkMajoritySign(p) ?? checkPaper(p) ?? checkImportance(p, 'none'),
   wholeModel: (p) => [...(p.semantics === 'paper' ? ['density'] : []), ...wholeCalibration(p)],
   contract: {

@@ -9,12 +9,13 @@ import type { Checkpoint } from '../../inputs/checkpoint';
 import { isTied } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/open-model';
 import type { Problems } from '../../inputs/problems';
-import { findFile } from '../../sources/model-folder';
+import { findFile, hubCommit } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { AMALGAM_VERSION } from '../version';
 import { type TokenIds, withTokenIds } from '../vocabulary/token-ids';
 import { takeOthers } from './other-files';
 import type { Plan, TensorPlan } from './plan';
+import { restackedText } from './stacked-layers';
 
 export interface OutputShape {
   /** Whether the output is tied; undefined when no model says. */
@@ -60,7 +61,7 @@ export function planExtras(
     return found.length > 0;
   };
   if (config.config) {
-    const text = outputConfig(config, output);
+    const text = outputConfig(config, output, problems);
     const { raw } = config.config;
     const { ids } = vocabulary;
     const written = ids ? withTokenIds(text, raw, ids, 'config.json', problems) : text;
@@ -102,7 +103,7 @@ export function cardOf(
 ): Plan['extras'] {
   const text = formatRecipe(recipe);
   const refs = recipeModels(recipe);
-  const hub = [...opened].filter(([, { folder }]) => folder.origin.kind === 'hub');
+  const hub = [...opened].filter(([, { folder }]) => hubCommit(folder.origin));
   return [
     { path: 'mergekit_config.yml', content: { text } },
     {
@@ -160,13 +161,26 @@ function takeCode(
   });
 }
 
-function outputConfig(checkpoint: Checkpoint, { tied, layerOrder, tensors, vocabSize }: OutputShape): string {
+function outputConfig(
+  checkpoint: Checkpoint,
+  { tied, layerOrder, tensors, vocabSize }: OutputShape,
+  problems: Problems,
+): string {
   const dtype = mainDtype(tensors);
-  return editConfig(checkpoint.config!, {
+  const config = layerOrder
+    ? { ...checkpoint.config!, text: restackedText(checkpoint, layerOrder, problems) }
+    : checkpoint.config!;
+  return editConfig(config, {
     ...(dtype ? { dtype } : {}),
     ...(tied === undefined || tied === isTied(checkpoint) ? {} : { tieWordEmbeddings: tied }),
-    ...(layerOrder ? { layerOrder } : {}),
     ...(vocabSize === undefined ? {} : { vocabSize }),
+    // what was quantised is written as plain weights
+    ...(tensors.some(
+      ({ base, models, copy }) =>
+        !copy && [base, ...models.map(({ view }) => view)].some((v) => v?.origin.derived),
+    ) && {
+      without: ['quantization_config'],
+    }),
   });
 }
 

@@ -10,7 +10,7 @@ import { inTensorOrder } from '../../models/tensor-role';
 import { findFile, type ModelFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { withChatTemplate } from '../vocabulary/chat-template';
-import { settleVocabulary } from '../vocabulary/settle-vocabulary';
+import { resolveVocabulary } from '../vocabulary/resolve-vocabulary';
 import { vocabularyFiles } from '../vocabulary/vocabulary-files';
 import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
 import { unfitModels } from './pairing';
@@ -18,16 +18,16 @@ import { checkDensities, checkWholeModel } from './parameter-conflicts';
 import type { Plan, TensorPlan } from './plan';
 import { planAdapter } from './plan-adapter';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
-import { planOutputGguf } from './plan-gguf';
+import { planOutputGguf, writtenExtras } from './plan-gguf';
 import { planScope } from './plan-tensors';
 import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
 import { checkIgnoredKeys, checkParameterNames } from './recipe-parameters';
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
 import { finishShards } from './shards';
-import { stackedLayers, warnOfLayerKinds } from './stacked-layers';
+import { stackedLayers } from './stacked-layers';
 import { checkPatterns } from './tensor-choice';
-import { settleHeads } from './tied-heads';
+import { resolveHeads } from './tied-heads';
 
 /**
  * Makes the plan of a recipe. Mismatches do not throw: they are in `plan.problems`, each with its remedy, and then the
@@ -72,14 +72,14 @@ export async function makePlan(
   const contributors = [...new Set(slices.flatMap((slice) => slice.sources.map((source) => source.ref)))];
   const reference = referenceOf(slices[0]!, models);
   const unfit = unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
-  const tied = settleHeads(
+  const tied = resolveHeads(
     [...models.values()].filter((model) => !unfit.has(model)),
     problems,
   );
   const donor = donorModels(recipe, reference, models, opened);
   const storedRows = storedEmbeddingRows(donor.config);
   const base = slices.find((slice) => slice.base)?.base?.ref;
-  const vocabulary = await settleVocabulary(
+  const vocabulary = await resolveVocabulary(
     {
       recipe,
       models: [reference, ...[...models.values()].filter((m) => m !== reference && !unfit.has(m))],
@@ -117,9 +117,6 @@ export async function makePlan(
   return finishPlan(draft, method, opened, output, problems, cached);
 }
 
-/** Small files that say something of a model in one file; the others are inside. */
-const BESIDE_GGUF = ['README.md', 'mergekit_config.yml'];
-
 /** Adds what only a clean plan has: small files, inputs, shards and the numbers of bytes. */
 async function finishPlan(
   draft: Plan,
@@ -137,7 +134,7 @@ async function finishPlan(
   const folders = new Map([...opened.values()].map((model) => [model.path, model.folder]));
   const fileOf = (folder: string, file: string): ModelFile => findFile(folders.get(folder)!, file)!;
   const layerOrder = recipe.slices && stackedLayers(output.slices);
-  const files = planExtras(
+  const extras = planExtras(
     recipe,
     method,
     output.config,
@@ -146,11 +143,10 @@ async function finishPlan(
     { ...output, tensors, ...(layerOrder ? { layerOrder } : {}) },
     problems,
   );
-  warnOfLayerKinds(output.config, layerOrder, problems);
-  const gguf = await planOutputGguf(recipe, tensors, files, fileOf, problems);
+  const gguf = await planOutputGguf(recipe, tensors, extras, fileOf, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
-  const extras = recipe.amalgam.ggufOnly ? files.filter(({ path }) => BESIDE_GGUF.includes(path)) : files;
-  const copied = extras.flatMap(({ content }) =>
+  const written = writtenExtras({ recipe, extras });
+  const copied = written.flatMap(({ content }) =>
     'folder' in content
       ? [[folders.get(content.folder)!, fileOf(content.folder, content.file)] as const]
       : [],
@@ -175,7 +171,7 @@ async function finishPlan(
     bytesToRead: inputs.reduce((sum, input) => sum + input.readBytes, 0),
     bytesToWrite: bytesToWrite(
       shards,
-      extras,
+      written,
       copied.reduce((sum, [, file]) => sum + file.byteLength, gguf?.byteLength ?? 0),
     ),
     peakBytes: peakBytes(tensors) + (gguf?.peakBytes ?? 0),
@@ -207,7 +203,7 @@ function warnOfIdle(method: MergeMethod, tensors: readonly TensorPlan[], problem
     severity: 'warning',
     code: 'NothingChanged',
     message: 'Nothing is merged: every tensor keeps the bytes of the base.',
-    remedy: 'Give a model a weight other than 0, λ too, and leave fewer tensors out.',
+    remedy: 'Give a model a weight other than 0, check that λ is not 0, and leave out fewer tensors.',
   });
 }
 

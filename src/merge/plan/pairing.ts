@@ -1,8 +1,11 @@
 /** Whether models belong together, by their configs: what would otherwise show up as a hundred wrong tensors. */
+
 import { isWeightDtype } from '../../formats/dtype';
+import { compareConfigs } from '../../inputs/config-difference';
 import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/open-model';
 import { nameSome, type Problems } from '../../inputs/problems';
+import { hubCommit } from '../../sources/model-folder';
 
 /**
  * Compares models with the reference (the base, else the first model).
@@ -21,7 +24,10 @@ export function unfitModels(
     noteQuantization(model, problems);
     noteLineage(model, problems);
     const fault = model === reference ? undefined : compare(reference, model, whole);
-    if (!fault) continue;
+    if (!fault) {
+      if (model !== reference) noteConfigs(reference, model, problems);
+      continue;
+    }
     unfit.add(model);
     problems.add({
       severity: 'error',
@@ -62,23 +68,58 @@ function compare(
   return undefined;
 }
 
-function noteQuantization({ ref, checkpoint }: Model, problems: Problems): void {
+/** Fields that say what a model computes with its weights; others name tokens, or how it was trained. */
+const COMPUTING =
+  /(?:^|[._])(?:rope|rotary|theta|eps|epsilon|act|activation|softcap\w*|heads?|head_dim|groups|window|scale|scaling|multipliers?|factor|topk|alibi|bias|types|pattern|interval|scalar)(?:$|[._])|num_experts_per_tok|num_key_value_heads|num_attention_heads|head_dim|layer_norm|hidden_act|softcapping/;
+
+/** Configs that say otherwise what is computed: the output has the reference's, the weights come from both. */
+function noteConfigs(reference: Model, model: Model, problems: Problems): void {
+  const { differences } = compareConfigs(reference.checkpoint.config, model.checkpoint.config);
+  const thetas = [reference, model].map(({ checkpoint }) => checkpoint.config?.ropeTheta);
+  const said = differences
+    .filter(({ field, base, finetuned, harmless }) => {
+      return !harmless && base !== null && finetuned !== null && COMPUTING.test(field);
+    })
+    .map(({ field, base, finetuned }) => `${field} ${finetuned} instead of ${base}`);
+  if (thetas[0] !== thetas[1] && !thetas.includes(undefined) && !said.some((s) => s.includes('rope_theta'))) {
+    said.push(`rope_theta ${thetas[1]} instead of ${thetas[0]}`);
+  }
+  if (said.length === 0) return;
+  problems.add({
+    severity: 'warning',
+    code: 'ConfigsDiffer',
+    message: `By its config, ${model.ref} computes with its weights differently from ${reference.ref}: ${nameSome(said)}. The output has the config of one of them.`,
+    remedy:
+      'Merge models that were trained with the same settings, or make sure that the difference does not matter for what you take from each.',
+  });
+}
+
+function noteQuantization({ ref, checkpoint, dequantized }: Model, problems: Problems): void {
   const method = checkpoint.config?.quantization;
+  if (dequantized) {
+    problems.add({
+      severity: 'note',
+      code: 'Dequantized',
+      message: `Weights of ${ref} are stored as ${dequantized.join(' and ')}: they are read with their scales and written as BF16.`,
+      remedy: 'Nothing to do. Choose an output dtype to have them in another.',
+    });
+    return;
+  }
   if (method === undefined) return;
   problems.add({
     severity: 'error',
     code: 'Quantized',
-    message: `The weights of ${ref} are quantised (${method}), so they are no numbers that can be merged.`,
-    remedy: 'Use the model in F32, F16 or BF16 that it was made from.',
+    message: `The weights of ${ref} are quantized (${method}) and cannot be merged as they are.`,
+    remedy: 'Use the model in F32, F16 or BF16 that it was quantized from.',
   });
 }
 
 /** An adapter from the Hub on a base from the Hub that is not the one it names. */
 function noteLineage({ checkpoint, adapter }: Model, problems: Problems): void {
-  const { origin } = checkpoint.folder;
+  const hub = hubCommit(checkpoint.folder.origin);
   const trainedOn = adapter?.config.baseModel;
-  if (!adapter || trainedOn === undefined || origin.kind !== 'hub') return;
-  if (!/^[\w.-]+\/[\w.-]+$/.test(trainedOn) || trainedOn.toLowerCase() === origin.repo.toLowerCase()) return;
+  if (!adapter || trainedOn === undefined || !hub) return;
+  if (!/^[\w.-]+\/[\w.-]+$/.test(trainedOn) || trainedOn.toLowerCase() === hub.repo.toLowerCase()) return;
   problems.add({
     severity: 'warning',
     code: 'AdapterBaseDiffers',

@@ -56,9 +56,15 @@ export async function planAdapter(
   const combination = combinationOf(recipe, refuse);
   const contributors = combination ? await openContributors(recipe, open, refuse, problems) : [];
   for (const { adapter } of contributors) checkMergeable(adapter, refuse);
+  if (recipe.amalgam.gguf !== undefined) {
+    refuse(
+      'A merged adapter is not written as GGUF.',
+      'Leave gguf out; llama.cpp’s convert_lora_to_gguf.py makes one of the output and the base.',
+    );
+  }
   const done = () => ({ problems: problems.list(), contributors: contributors.map(({ ref }) => ref) });
   if (!combination || problems.hasErrors()) return done();
-  noteIdleParameters(recipe, problems);
+  noteIdleParameters(recipe, method, problems);
 
   const tensors = planTensors(recipe, method, combination, contributors, refuse);
   if (problems.hasErrors()) return done();
@@ -100,7 +106,7 @@ function combinationOf({ mergeMethod, amalgam }: Recipe, refuse: Refuse): Combin
   const owner = Object.entries(COMBINATIONS_OF).find(([, all]) => all.includes(chosen))![0];
   refuse(
     `The combination ${chosen} belongs to ${owner}, not to ${mergeMethod}.`,
-    `Say merge_method: ${owner}.`,
+    `Set merge_method: ${owner}.`,
   );
   return undefined;
 }
@@ -125,7 +131,7 @@ async function openContributors(
       else
         refuse(
           `${ref} is a whole model, and the output is to be an adapter.`,
-          'Take it out, or say output: model.',
+          'Take it out, or set output: model.',
         );
     } catch (thrown) {
       if (thrown instanceof AmalgamError && thrown.code === 'Cancelled') throw thrown;
@@ -181,9 +187,14 @@ function checkMergeable(
 
 const USED: readonly string[] = ['weight', 'density', 'lambda', 'majority_sign_method'];
 
-function noteIdleParameters(recipe: Recipe, problems: Problems): void {
-  const named = [recipe.parameters, ...(recipe.models ?? []).map(({ parameters }) => parameters)].flatMap(
-    Object.keys,
+/** Names those with a value of their own: a form writes defaults too. */
+function noteIdleParameters(recipe: Recipe, method: MergeMethod, problems: Problems): void {
+  const levels = [
+    [method.parameters, recipe.parameters] as const,
+    ...(recipe.models ?? []).map(({ parameters }) => [method.modelParameters, parameters] as const),
+  ];
+  const named = levels.flatMap(([specs, given]) =>
+    Object.keys(given).filter((name) => given[name] !== specs[name]?.default),
   );
   const idle = [...new Set(named)].filter((name) => !USED.includes(name));
   if (idle.length === 0) return;
@@ -210,7 +221,9 @@ function planTensors(
   );
   const wanted =
     recipe.amalgam.rank ??
-    Math.max(...contributors.flatMap(({ adapter }) => [...adapter.updates.values()].map(({ rank }) => rank)));
+    contributors
+      .flatMap(({ adapter }) => [...adapter.updates.values()])
+      .reduce((most, { rank }) => Math.max(most, rank), 0);
   const unequal: string[] = [];
   const misfits: string[] = [];
   const tensors = modules.flatMap((module) => {

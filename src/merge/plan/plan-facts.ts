@@ -1,10 +1,11 @@
+import { ggufName } from '../../formats/gguf-type';
 import { SUMS_FILE } from '../../formats/names';
 import { SHARD_INDEX } from '../../formats/shard-index';
 import type { PlanFacts, PlanTensorFacts } from '../../reports/plan';
 import { exportWarnings } from '../method-export';
 import { methodById } from '../methods';
 import type { Plan, TensorPlan } from './plan';
-import { ggufName } from './plan-gguf';
+import { writtenExtras } from './plan-gguf';
 
 /** A plan as the studio and the command show it. */
 export function planFacts(plan: Plan): PlanFacts {
@@ -24,8 +25,8 @@ export function planFacts(plan: Plan): PlanFacts {
     shards: shardFiles.length,
     outputFiles: [
       ...shardFiles,
-      ...(plan.gguf ? [ggufName(plan.recipe.name, plan.gguf)] : []),
-      ...plan.extras.map((extra) => extra.path),
+      ...(plan.gguf ? [ggufName(plan.recipe.name, plan.gguf.type)] : []),
+      ...writtenExtras(plan).map((extra) => extra.path),
       SUMS_FILE,
       ...(shardFiles.length > 1 ? [SHARD_INDEX] : []),
     ],

@@ -1,16 +1,13 @@
 /** The GGUF file of an output: planned from its config, its tokenizer and its tensors, or refused by name. */
 import { AmalgamError } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
-import { formatRecipe } from '../../formats/recipe-yaml';
-import { type GgufFile, ggufFile } from '../../gguf/gguf-file';
-import { type GgufPlan, planGguf } from '../../gguf/gguf-plan';
+import type { GgufPlan } from '../../gguf/gguf-plan';
 import { readSmallText } from '../../inputs/header';
 import type { Problems } from '../../inputs/problems';
 import type { ModelFile } from '../../sources/model-folder';
-import type { ShardPlan } from '../../write/shard-plan';
-import { AMALGAM_VERSION } from '../version';
+import { methodById } from '../methods';
+import { imatrixChoice } from './importance-kind';
 import type { Plan, TensorPlan } from './plan';
-import { knownHashes } from './shards';
 
 /** Most bytes of a tokenizer file. */
 const MAX_BYTES = 64 * 2 ** 20;
@@ -23,8 +20,8 @@ export async function planOutputGguf(
   fileOf: (folder: string, file: string) => ModelFile,
   problems: Problems,
 ): Promise<GgufPlan | undefined> {
-  const { gguf: type, ggufOnly } = recipe.amalgam;
-  if (type === undefined && !ggufOnly) return undefined;
+  const { gguf: type, ggufOnly, imatrix } = recipe.amalgam;
+  if (type === undefined && !ggufOnly && imatrix === undefined) return undefined;
   const textOf = async (path: string): Promise<string | undefined> => {
     const content = extras.find((extra) => extra.path === path)?.content;
     if (content === undefined || 'text' in content) return content?.text;
@@ -32,13 +29,17 @@ export async function planOutputGguf(
   };
   try {
     if (type === undefined)
-      throw wrong('gguf_only is set, but gguf names no type.', 'Say gguf: Q8_0, or leave it out.');
+      throw wrong(
+        `${ggufOnly ? 'gguf_only' : 'imatrix'} is set, but gguf names no type.`,
+        'Say gguf: Q4_K_M, or leave it out.',
+      );
     const config = await textOf('config.json');
     if (config === undefined)
       throw wrong('A GGUF file needs a config.json.', 'Write safetensors, or add one.');
     const [tokenizer, settings, chatTemplate] = await Promise.all(
       ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja'].map(textOf),
     );
+    const { planGguf } = await import('../../gguf/gguf-plan');
     const planned = planGguf({
       type,
       name: recipe.name ?? 'Merged model',
@@ -49,6 +50,7 @@ export async function planOutputGguf(
         ...(chatTemplate === undefined ? {} : { chatTemplate }),
       },
       tensors,
+      isWeighted: imatrixChoice({ recipe, tensors }, methodById) !== undefined,
     });
     if (planned.warning !== undefined) {
       problems.add({
@@ -71,34 +73,10 @@ function wrong(message: string, hint: string): AmalgamError {
   return new AmalgamError('GgufUnsupported', message, hint);
 }
 
-/**
- * The GGUF file with everything known in its metadata; its parts are in the order of the shards, where there are any.
- * @param stem its name without the type; `model` where nobody has a name for it
- */
-export function finishGguf(
-  plan: Pick<Plan, 'recipe' | 'inputs'> & { gguf: GgufPlan },
-  shards: readonly ShardPlan[],
-  stem: string | undefined,
-  hashes: ReadonlyMap<string, string>,
-): GgufFile {
-  const { gguf, recipe } = plan;
-  const order = shards.flatMap((shard) => shard.tensors.map(({ name }) => name));
-  const known = knownHashes(plan.inputs, hashes);
-  const texts: [key: string, text: string][] = [
-    ['amalgam.recipe', formatRecipe(recipe)],
-    ['amalgam.version', AMALGAM_VERSION],
-    ...(known === undefined ? [] : [['amalgam.inputs', known] satisfies [string, string]]),
-  ];
-  return ggufFile(
-    ggufName(stem, gguf),
-    gguf,
-    order.length > 0 ? order : [...gguf.tensors.keys()],
-    texts.map(([key, value]) => [key, { type: 'text', value }] as const),
-  );
-}
+/** Small files that say something of a model in one file; the others are inside. */
+const BESIDE_GGUF = ['README.md', 'mergekit_config.yml'];
 
-/** `<name>-<TYPE>.gguf`, the name made one that every system takes. */
-export function ggufName(stem: string | undefined, { type }: Pick<GgufPlan, 'type'>): string {
-  const plain = (stem ?? '').replaceAll(/[^\p{L}\p{N}._-]+/gu, '-').replaceAll(/^[-.]+|[-.]+$/g, '');
-  return `${plain === '' ? 'model' : plain}-${type}.gguf`;
+/** The small files of an output that are written; a model in one file needs few, but to run it here takes all. */
+export function writtenExtras({ recipe, extras }: Pick<Plan, 'recipe' | 'extras'>): Plan['extras'] {
+  return recipe.amalgam.ggufOnly ? extras.filter(({ path }) => BESIDE_GGUF.includes(path)) : extras;
 }

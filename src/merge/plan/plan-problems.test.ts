@@ -47,11 +47,11 @@ describe('R17 R18 R22: mismatches', () => {
       /0 models besides the base; task_arithmetic takes at least 1/,
     ],
     [
-      'more models than the sign table holds',
-      recipeOf(Array.from({ length: 17 }, (_, i) => `m${i}`)),
-      Array.from({ length: 17 }, (_, i) => tinyModel(`m${i}`)),
+      'more models than an election has bits for',
+      recipeOf(Array.from({ length: 33 }, (_, i) => `m${i}`)),
+      Array.from({ length: 33 }, (_, i) => tinyModel(`m${i}`)),
       'ModelCount',
-      /17 models besides the base; task_arithmetic takes at most 16/,
+      /33 models besides the base; task_arithmetic takes at most 32/,
     ],
     [
       'two models for passthrough',
@@ -296,5 +296,50 @@ describe('R17 R18 R22: mismatches', () => {
       expect.stringMatching(message),
     ]);
     expect(plan.problems.find((p) => p.code === code)!.severity).not.toBe('error');
+  });
+});
+
+describe('configs that say otherwise what is computed', () => {
+  const base = { num_attention_heads: 2, rope_theta: 10_000, rms_norm_eps: 1e-6 };
+  const warned = async (config: Record<string, unknown>) => {
+    const plan = await planOf(
+      recipeOf(['m']),
+      tinyModel('base', { config: base }),
+      tinyModel('m', { config }),
+    );
+    expect(errors(plan)).toEqual([]);
+    return plan.problems
+      .filter((p) => p.code === 'ConfigsDiffer')
+      .map((p) => p.message)
+      .join();
+  };
+
+  it.each([
+    ['another base of positions', { ...base, rope_theta: 500_000 }, /rope_theta 500000 instead of 10000/],
+    [
+      'another base of positions in the new spelling',
+      { ...base, rope_theta: undefined, rope_parameters: { rope_theta: 1e6, rope_type: 'default' } },
+      /rope_theta 1000000 instead of 10000/,
+    ],
+    ['another epsilon', { ...base, rms_norm_eps: 1e-5 }, /rms_norm_eps/],
+    [
+      'other heads of the same shapes',
+      { ...base, num_attention_heads: 4 },
+      /num_attention_heads 4 instead of 2/,
+    ],
+  ])('%s', async (_, config, text) => {
+    expect(await warned(config)).toMatch(text);
+  });
+
+  it('are no matter where they say the same, or something else', async () => {
+    expect(await warned({ ...base, rms_norm_eps: 0.000001, initializer_range: 0.1, eos_token_id: 3 })).toBe(
+      '',
+    );
+    const respelled = {
+      ...base,
+      rope_theta: undefined,
+      rope_parameters: { rope_theta: 10_000, rope_type: 'default' },
+    };
+    expect(await warned(respelled)).toBe('');
   });
 });

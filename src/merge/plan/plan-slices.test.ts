@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Recipe, RecipeSlice } from '../../formats/recipe';
-import { openerOf, tinyModel } from '../../inputs/memory-models.test.support';
+import { memoryFolder, openerOf, safetensors, tinyModel } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
@@ -113,11 +113,48 @@ describe('slices', () => {
     expect(errors(await planOf(recipe, ...folders))).toEqual([code]);
   });
 
-  it('warn where the kind of a layer follows from its index', async () => {
-    const gemma = tinyModel('m', { layers: 4, config: { model_type: 'gemma2' } });
-    const codes = async (slices: Source[][]) =>
-      (await planOf(stack(slices), gemma)).problems.map((p) => p.code);
-    expect(await codes([[source('m', 0, 2)], [source('m', 1, 3)]])).toEqual(['LayerKindsByIndex']);
-    expect(await codes([[source('m', 0, 2)], [source('m', 2, 4)]])).toEqual([]);
+  it('say where what a layer is follows from its index', async () => {
+    const codes = async (config: Record<string, unknown>, ...starts: number[]) => {
+      const slices = starts.map((start) => [source('m', start, start + 2)]);
+      const plan = await planOf(stack(slices), tinyModel('m', { layers: 4, config }));
+      return plan.problems.map((p) => `${p.severity} ${p.code}`);
+    };
+    // nothing in this config says what the model computes
+    expect(await codes({ model_type: 'novel' }, 0, 1)).toEqual(['warning LayerKindsUnknown']);
+    expect(await codes({ model_type: 'novel' }, 0, 2)).toEqual([]);
+    const dense = { model_type: 'deepseek_v3', first_k_dense_replace: 1 };
+    expect(await codes(dense, 0, 1)).toEqual([]);
+    expect(await codes(dense, 0, 0)).toEqual(['error LayerKindsFixed']);
+  });
+
+  it('cut the language model of a multimodal one', async () => {
+    const vision = Object.fromEntries(
+      [0, 1, 2].map((i) => [`model.vision_tower.layers.${i}.w.weight`, ['F32', [2, 2]] as ['F32', number[]]]),
+    );
+    const text = Object.fromEntries(
+      [0, 1, 2, 3].map((i) => [
+        `model.language_model.layers.${i}.w.weight`,
+        ['F32', [2, 2]] as ['F32', number[]],
+      ]),
+    );
+    const nested = (layers: number) => ({
+      model_type: 'novel_text',
+      num_hidden_layers: layers,
+      layer_types: ['a', 'b', 'c', 'd'],
+    });
+    const model = memoryFolder('m', {
+      'config.json': { model_type: 'novel', text_config: nested(4), vision_config: { num_hidden_layers: 3 } },
+      'model.safetensors': safetensors({ ...vision, ...text }),
+    });
+    const plan = await planOf(stack([[source('m', 0, 2)], [source('m', 3, 4)]]), model);
+    expect(errors(plan)).toEqual([]);
+    expect(plan.tensors.map((t) => t.name).filter((n) => n.includes('vision'))).toHaveLength(3);
+    expect(copies(plan)['model.language_model.layers.2.w.weight']).toBe(
+      'm: model.language_model.layers.3.w.weight',
+    );
+    expect(config(plan)).toMatchObject({
+      text_config: { num_hidden_layers: 3, layer_types: ['a', 'b', 'd'] },
+      vision_config: { num_hidden_layers: 3 },
+    });
   });
 });

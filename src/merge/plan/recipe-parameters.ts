@@ -16,6 +16,7 @@ export function checkParameterNames(recipe: Recipe, method: MergeMethod, problem
     problems.add({
       severity: 'warning',
       code: 'ParameterIgnored',
+      keys: [name],
       message: known
         ? `${name} is a parameter of the whole merge; under ${where} it has no effect.`
         : `${method.id} has no parameter ${name}, which stands under ${where}; it has no effect.`,
@@ -63,19 +64,21 @@ export function checkIgnoredKeys(recipe: Recipe, problems: Problems): void {
   const report = (ignored: IgnoredKeys | undefined, where: string, known: readonly string[]) => {
     const unknown = Object.keys(ignored ?? {});
     const meant = new Map(unknown.map((name) => [name, nearestName(name, known)]));
-    const strange = unknown.filter((name) => meant.get(name) === undefined).map((name) => displayName(name));
-    const warn = (names: string, remedy: string) =>
+    const strange = unknown.filter((name) => meant.get(name) === undefined);
+    const shown = strange.map((name) => displayName(name));
+    const warn = (names: string, keys: string[], remedy: string) =>
       problems.add({
         severity: 'warning',
         code: 'KeyIgnored',
+        keys,
         message: `mergekit ignores ${names}${where}, and so does Amalgam.`,
         remedy,
       });
     for (const [name, nearest] of meant) {
-      if (nearest !== undefined) warn(displayName(name), `Did you mean ${nearest}?`);
+      if (nearest !== undefined) warn(displayName(name), [name], `Did you mean ${nearest}?`);
     }
     if (strange.length > 0)
-      warn(nameSome(strange, 12), 'Nothing to do, unless it was meant to have an effect.');
+      warn(nameSome(shown, 12), strange, 'Nothing to do, unless it was meant to have an effect.');
   };
   report(recipe.ignored, '', RECIPE_KEYS);
   for (const { model, ignored } of recipe.models ?? []) report(ignored, ` beside ${model}`, MODEL_KEYS);

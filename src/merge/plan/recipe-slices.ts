@@ -20,10 +20,10 @@ export interface SliceOutline {
 }
 
 /**
- * Most contributors of a tensor: the sign consensus keeps its votes in a table of 16 slots, and a tile of every
- * contributor is on the device at the same time.
+ * Most contributors of a tensor: the sign election has a bit of a word for each, and a tile of every contributor is on the
+ * device at the same time.
  */
-export const MAX_CONTRIBUTORS = 16;
+export const MAX_CONTRIBUTORS = 32;
 
 /**
  * Lays the recipe out in slices and checks that each has the models its method needs.
@@ -88,8 +88,8 @@ function outlineSlice(
     problems.add({
       severity: 'note',
       code: 'BaseListed',
-      message: `${where} lists the base ${ref} among the models; it differs from itself by nothing and is left out.`,
-      remedy: 'Nothing to do. Take it off the list to see the recipe as it works.',
+      message: `${where} lists the base ${ref} among the models; its difference from itself is zero, and it is left out.`,
+      remedy: 'Nothing to do. Remove it from the list to make that explicit.',
     });
   }
   return {
@@ -183,7 +183,7 @@ function addBase(
     severity: 'note',
     code: 'BaseAdded',
     message: `base_model ${ref} is not among the models: it is added to them, as in mergekit, and counts like any other.`,
-    remedy: 'List it among the models to see the recipe as it works, or take base_model out.',
+    remedy: 'List it among the models to make that explicit, or take base_model out.',
   });
 }
 

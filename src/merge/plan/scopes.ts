@@ -177,12 +177,22 @@ export function referenceOf(slice: SliceOutline, models: ReadonlyMap<string, Mod
   return models.get((slice.base ?? slice.sources[0])!.ref)!;
 }
 
-/** The stack that slices cut: the family's, or the only one there is. */
+/** Stacks that are no language model's. */
+const OTHER_TOWER =
+  /vision|visual|image|audio|speech|encoder|connector|projector|resampler|qformer|abstractor/;
+
+/** The stack that slices cut: the family's, the only one there is, or of several towers the language model's. */
 function mainStack(model: Model, problems: Problems): string | undefined {
   const { family } = model.checkpoint;
   if (family) return tensorKey(family.stack, family);
   const stacks = [...stackDepths(model).keys()];
   if (stacks.length === 1) return stacks[0]!;
+  const { config } = model.checkpoint;
+  if (config?.raw.has('text_config')) {
+    const depths = stackDepths(model);
+    const texts = stacks.filter((stack) => depths.get(stack) === config.layers && !OTHER_TOWER.test(stack));
+    if (texts.length === 1) return texts[0]!;
+  }
   problems.add({
     severity: 'error',
     code: 'StackUnclear',

@@ -66,7 +66,7 @@ export function finishShards(
   hashes: ReadonlyMap<string, string>,
 ): ShardPlan[] {
   // what is written beside them changes no byte of the shards
-  const { gguf: _, ggufOnly, ...amalgam } = plan.recipe.amalgam;
+  const { gguf: _, imatrix: __, ggufOnly, ...amalgam } = plan.recipe.amalgam;
   if (ggufOnly) return [];
   const known = knownHashes(plan.inputs, hashes);
   const metadata = {

@@ -1,5 +1,6 @@
 import type { Checkpoint } from '../../inputs/checkpoint';
-import type { Problems } from '../../inputs/problems';
+import { nameSome, type Problems } from '../../inputs/problems';
+import { restack } from '../../models/restack';
 import type { SliceOutline } from './recipe-slices';
 
 /** For every layer of a stack the layer it comes from. */
@@ -10,21 +11,46 @@ export function stackedLayers(slices: readonly SliceOutline[]): number[] {
   });
 }
 
-/** Families whose layers differ by their index, and whose config does not list the kinds. */
-export function warnOfLayerKinds(
-  { config, family, path }: Checkpoint,
-  layerOrder: readonly number[] | undefined,
+/**
+ * The config of stacked layers, with what of it depends on their index; what no config can say becomes a problem: an error
+ * where the output would not load, a warning where layers compute otherwise than they did, or nobody knows.
+ */
+export function restackedText(
+  { config, path }: Checkpoint,
+  layerOrder: readonly number[],
   problems: Problems,
-): void {
-  const type = config?.modelType;
-  if (!layerOrder || !family || type === undefined || !family.variesByIndex.includes(type)) return;
-  if (layerOrder.every((layer, i) => layer === i)) return;
-  if (config!.raw.has('layer_types') || config!.raw.has('no_rope_layers')) return;
-  problems.add({
-    severity: 'warning',
-    code: 'LayerKindsByIndex',
-    message: `In ${type} models such as ${path} the kind of a layer follows from its index, and stacking moves layers to other indices.`,
-    remedy:
-      'Cut the slices so that every layer keeps its place in the pattern, or add layer_types to the config of the output.',
-  });
+): string {
+  const { text, unsaid, misplaced, changed, known } = restack(config!, layerOrder);
+  if (layerOrder.every((layer, i) => layer === i)) return text;
+  const type = config!.modelType ?? 'unknown';
+  const numbered = (layers: readonly number[]) => nameSome(layers.map((i) => `${i} (from ${layerOrder[i]})`));
+  if (unsaid.length > 0 || misplaced.length > 0) {
+    problems.add({
+      severity: 'error',
+      code: 'LayerKindsFixed',
+      message:
+        unsaid.length > 0
+          ? `In ${type} models such as ${path} the fields ${unsaid.join(', ')} say what a layer is made of by its index, and no values of these fields describe this stack.`
+          : `In ${type} models such as ${path} the index of a layer says what it is made of: these layers of the output hold other tensors than config.json would call for: ${numbered(misplaced)}.`,
+      remedy:
+        'Cut the slices so that every layer keeps its place in the pattern; the output would not load as it is.',
+    });
+  } else if (changed.length > 0) {
+    problems.add({
+      severity: 'warning',
+      code: 'LayerKindsByIndex',
+      message: `In ${type} models such as ${path} the kind of a layer follows from its index, and stacking moves layers to other indices. Layers that would be computed differently: ${numbered(changed)}.`,
+      remedy:
+        'Cut the slices so that every layer keeps its place in the pattern, or add layer_types to the config of the output.',
+    });
+  } else if (!known) {
+    problems.add({
+      severity: 'warning',
+      code: 'LayerKindsUnknown',
+      message: `It is not known whether layers of ${type} models such as ${path} depend on their index, and stacking moves them to other indices.`,
+      remedy:
+        'Look for fields of config.json that name layers or say how many are of a kind, and correct them in the output.',
+    });
+  }
+  return text;
 }

@@ -10,7 +10,7 @@ import { nameSome, type Problems } from '../../inputs/problems';
  *
  * @returns true when the output is tied, undefined when no model has an embedding that could be a head
  */
-export function settleHeads(models: readonly Model[], problems: Problems): boolean | undefined {
+export function resolveHeads(models: readonly Model[], problems: Problems): boolean | undefined {
   const known = models.filter(({ head, embedding }) => head !== undefined && embedding !== undefined);
   const tied = known.filter((model) => model.tied);
   const untied = known.filter((model) => !model.tied && model.tensors.has(model.head!));

@@ -1,5 +1,5 @@
 /**
- * The statistics pass: one sweep over every tensor that a merge would touch. Per contributor a histogram of |τ| (exact
+ * The statistics pass: one pass over every tensor that a merge would touch. Per contributor a histogram of |τ| (exact
  * counts), all scalar products, and a sample of values; memory does not grow with the model.
  */
 
@@ -24,7 +24,7 @@ export interface StatisticsOptions {
   plan: Plan;
   engine: Backend;
   /** More engines of the same kind: as many tensors more are measured at once. */
-  lanes?: readonly Backend[];
+  threads?: readonly Backend[];
   read: ReadTensor;
   /** Elements of one tile; counts and samples do not depend on it. */
   tileElements?: number;
@@ -60,7 +60,7 @@ export async function measureDeltaStatistics(options: StatisticsOptions): Promis
   const tensors = measurableTensors(options.plan);
   if (tensors.length === 0) return [];
   const side = sampleSide(tensors.length);
-  const works = [options.engine, ...(options.lanes ?? [])].map((engine) =>
+  const works = [options.engine, ...(options.threads ?? [])].map((engine) =>
     openStatisticsWorkspace(tensors, engine, options),
   );
   const workers = works.map((work) => (tensor: TensorPlan) => {
@@ -120,7 +120,7 @@ async function measureTensor(
   try {
     engine.write(picks, 0, new Uint8Array(grid.picks.buffer));
     engine.clear(work.bins);
-    await task.sweep(async (tile, elements) => {
+    await task.pass(async (tile, elements) => {
       throwIfCancelled(options.signal);
       countDigit(work, searches, 0, elements);
       for (let slot = 0; slot < slots; slot++) pick(work, { picks, picked }, grid.picks.length, tile, slot);

@@ -28,16 +28,16 @@ export async function runProfile(
   try {
     const wanted = measurableTensors(plan);
     const elements = wanted.reduce((sum, t) => sum + t.elements, 0);
-    // as many lanes as cores: none has to wait for another's turn, as those of a merge have
+    // as many threads as cores: none has to wait for another's turn, as those of a merge have
     engines = await openMergeBackends(request.engine, elements, navigator.hardwareConcurrency);
-    const [engine, ...lanes] = engines as [Backend, ...Backend[]];
+    const [engine, ...threads] = engines as [Backend, ...Backend[]];
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
     inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
     meter.begin('measuring', elements, wanted.length);
     const tensors = await measureDeltaStatistics({
       plan,
       engine,
-      lanes,
+      threads,
       read: inputs.read,
       signal,
       onTensor: (statistics) => meter.finishTensor(statistics),

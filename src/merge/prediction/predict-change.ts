@@ -17,6 +17,8 @@ export interface JudgedSample {
   deltas: Float64Array;
   /** Its squares added up by 32: what a step leaves alone is not added again. */
   sums: Float64Array;
+  /** 1 where a sum is not known any more. */
+  unsummed: Uint8Array;
   /** Model by model the kept changes that the vote drops, as bits. */
   lost: Uint32Array[];
   still: StillSample;
@@ -53,6 +55,7 @@ export function judgeSample(
   const words = Math.ceil(base.length / 32);
   const deltas = before?.deltas ?? new Float64Array(base.length);
   const sums = before?.sums ?? new Float64Array(words);
+  const unsummed = before?.unsummed ?? new Uint8Array(words);
   const lost = before?.lost ?? changes.map(() => new Uint32Array(words));
   const still = before?.still ?? {
     lambda: Number.NaN,
@@ -62,6 +65,7 @@ export function judgeSample(
   if (!old) {
     deltas.fill(0);
     sums.fill(0);
+    unsummed.fill(0);
     for (const bits of lost) bits.fill(0);
     still.lambda = Number.NaN;
   }
@@ -81,13 +85,10 @@ export function judgeSample(
       open ^= 1 << place;
       deltas[word * 32 + place] = judge(word, place);
     }
-    let sum = 0;
-    const end = Math.min(word * 32 + 32, deltas.length);
-    for (let e = word * 32; e < end; e++) sum += deltas[e]! ** 2;
-    sums[word] = sum;
+    unsummed[word] = 1;
     still.stale[word] = 1;
   }
-  return { preset, kept, weights, factors, deltas, sums, lost, still };
+  return { preset, kept, weights, factors, deltas, sums, unsummed, lost, still };
 }
 
 /** The share of a judged sample that stays at the base when W₀ + λ·delta is rounded to the tensor's dtype. */
@@ -128,10 +129,19 @@ export function staysAtBase(base: number, delta: number, dtype: string): boolean
 /** ‖output − W₀‖ / ‖W₀‖ of the tensor that a judged sample stands for. */
 export function judgedChange(
   { products, elements }: DeltaStatistics,
-  { preset, deltas, sums }: JudgedSample,
+  { preset, deltas, sums, unsummed }: JudgedSample,
 ): number {
   let square = 0;
-  for (let word = 0; word < sums.length; word++) square += sums[word]!;
+  for (let word = 0; word < sums.length; word++) {
+    if (unsummed[word]) {
+      let sum = 0;
+      const end = Math.min(word * 32 + 32, deltas.length);
+      for (let e = word * 32; e < end; e++) sum += deltas[e]! ** 2;
+      sums[word] = sum;
+      unsummed[word] = 0;
+    }
+    square += sums[word]!;
+  }
   const norm = Math.sqrt(products[0]![0]!);
   if (deltas.length === 0 || norm === 0) return 0;
   return (Math.abs(preset.lambda) * Math.sqrt((square / deltas.length) * elements)) / norm;

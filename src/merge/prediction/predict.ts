@@ -178,12 +178,24 @@ function predictedDelta(
       signConflict: () => sampleConflict(sample.base.length, preset, contributions()),
       outputChange: () => judgedChange(statistics, judged()),
       counts() {
-        const of = judged();
         const scale = elements / sample.base.length;
+        let shared: number[][] | undefined;
+        let lost: number[] | undefined;
+        let atBase: number | undefined;
+        // a chart shows one of them
         return {
-          atBase: judgedAtBase(statistics, of) * elements,
-          shared: sharedPlaces(of.kept).map((row) => row.map((n) => n * scale)),
-          lost: preset.consensus === 'none' ? [] : of.lost.map((bits) => onesOf(bits) * scale),
+          get atBase() {
+            atBase ??= judgedAtBase(statistics, judged()) * elements;
+            return atBase;
+          },
+          get shared() {
+            shared ??= sharedPlaces(judged().kept).map((row) => row.map((n) => n * scale));
+            return shared;
+          },
+          get lost() {
+            lost ??= preset.consensus === 'none' ? [] : judged().lost.map((bits) => onesOf(bits) * scale);
+            return lost;
+          },
         };
       },
     },

@@ -64,7 +64,8 @@ export function shareError(share: number, size: number, all: number): number {
 
 /** A report as plain data: what a predicted one works out when it is looked at is in it. */
 export function plainReport(of: TensorReport): TensorReport {
-  return { ...of, signConflict: of.signConflict, outputChange: of.outputChange, counts: of.counts };
+  const { counts, signConflict, outputChange } = of;
+  return { ...of, signConflict, outputChange, counts: counts && { ...counts } };
 }
 
 /** What is predicted of a tensor without looking at its sample. */

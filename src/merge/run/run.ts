@@ -1,7 +1,7 @@
 /**
  * The run: a pure function of (input bytes, recipe). Tensors are written one after the other in the order of the output
  * files. Each engine computes one at a time while the bytes of its next one are already being read; what is computed
- * before its turn waits (flights.ts). No model is ever resident.
+ * before its turn waits (output.ts). No model is ever resident.
  */
 import type { Backend } from '../../backend/backend';
 import { AmalgamError } from '../../errors';
@@ -13,8 +13,8 @@ import type { Plan, TensorPlan } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import type { TensorStatistics } from '../tensor/tensor-outcome';
-import { type Flights, openFlights } from './flights';
-import { isComputed, openLane } from './lane';
+import { isComputed, openMergeThread } from './merge-thread';
+import { type OrderedOutput, openOrderedOutput } from './ordered-output';
 import type { Recover, RunWorkspace } from './run-workspace';
 import { type MeasuringProgress, measuredTensors, measureWholeModel } from './whole-model';
 
@@ -32,7 +32,7 @@ export interface RunOptions<Written> {
   shards: readonly FilePlan[];
   engine: Backend;
   /** More engines of the same kind: as many tensors more are computed at once. */
-  lanes?: readonly Backend[];
+  threads?: readonly Backend[];
   methods: ReadonlyMap<string, MergeMethod>;
   read: ReadTensor;
   /** @param skipped tensors of the shard that are there already */
@@ -47,7 +47,7 @@ export interface RunOptions<Written> {
   tileElements?: number;
   signal?: AbortSignal;
   onTensor?(report: TensorReport): void;
-  /** Told of the sweeps over whole models that some semantics need before the first tensor is merged. */
+  /** Told of the passes over whole models that some semantics need before the first tensor is merged. */
   measuring?: MeasuringProgress;
   /** Seconds the run stood still for stored bytes. */
   onWait?(seconds: number): void;
@@ -68,13 +68,13 @@ export async function runPlan<Written>(
   const reports: TensorReport[] = [...(options.done?.tensors ?? [])];
   const written: Written[] = [...(options.done?.shards ?? [])];
   const order = options.shards.flatMap((s) => s.tensors.map((t) => byName.get(t.name)!));
-  const lanes = [options.engine, ...(options.lanes ?? [])].map((engine) =>
-    openLane(swept, { ...options, engine }),
+  const threads = [options.engine, ...(options.threads ?? [])].map((engine) =>
+    openMergeThread(swept, { ...options, engine }),
   );
-  let flights: Flights | undefined;
+  let output: OrderedOutput | undefined;
   try {
-    const work = reports.length < order.length ? await prepare(options, lanes[0]!.run) : undefined;
-    flights = openFlights(lanes, order, reports.length, work);
+    const work = reports.length < order.length ? await prepare(options, threads[0]!.run) : undefined;
+    output = openOrderedOutput(threads, order, reports.length, work);
     let first = written.reduce((sum, _, i) => sum + options.shards[i]!.tensors.length, 0);
     for (const shard of options.shards.slice(written.length)) {
       const skipped = reports.length - first;
@@ -84,7 +84,7 @@ export async function runPlan<Written>(
         for (const { name } of shard.tensors.slice(skipped)) {
           const tensor = byName.get(name)!;
           throwIfCancelled(options.signal);
-          const statistics = await flights.land(async (bytes) => {
+          const statistics = await output.land(async (bytes) => {
             throwIfCancelled(options.signal);
             await sink.append(bytes);
             options.onBytes?.(bytes.byteLength, name);
@@ -101,13 +101,13 @@ export async function runPlan<Written>(
       }
     }
   } finally {
-    await flights?.cancel();
-    for (const lane of lanes) lane.close();
+    await output?.cancel();
+    for (const thread of threads) thread.close();
   }
   return { tensors: reports, shards: written };
 }
 
-/** What has to be known of whole models before the first tensor is merged; sweeps them where the method asks for it. */
+/** What has to be known of whole models before the first tensor is merged; passes them where the method asks for it. */
 function prepare(options: RunOptions<unknown>, run: RunWorkspace): Promise<WholeModel | undefined> {
   const { plan, methods, read, signal } = options;
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
@@ -150,6 +150,6 @@ function tensorReport(tensor: TensorPlan, statistics: TensorStatistics | undefin
 
 function throwIfCancelled(signal: AbortSignal | undefined): void {
   if (signal?.aborted) {
-    throw new AmalgamError('Cancelled', 'The merge was cancelled.', 'Start it again when you like.');
+    throw new AmalgamError('Cancelled', 'The merge was canceled.', 'Start it again when you like.');
   }
 }

@@ -81,7 +81,7 @@ it('memory does not grow with the model', async () => {
   expect(peaks[1]).toBe(peaks[0]);
 });
 
-it('tells how far the sweeps over the whole model are: every tensor of every sweep, and all of its bytes', async () => {
+it('tells how far the passes over the whole model are: every tensor of every pass, and all of its bytes', async () => {
   const model = contractModel(ties, paper, 'F32', [
     [40, 64],
     [30, 64],
@@ -109,9 +109,9 @@ it('tells how far the sweeps over the whole model are: every tensor of every swe
     },
   });
   const [first, second] = model.tensors.map((tensor) => tensor.name);
-  // three digits of the threshold, and one sweep for the majority sign; base and model are read each time
+  // three digits of the threshold, and one pass for the majority sign; base and model are read each time
   const total = 4 * 2 * (40 + 30) * 64 * 4;
-  const sweeps = Array.from({ length: 4 }, () => [first, second]).flat();
-  expect(told).toEqual([`begin ${total} 8`, ...sweeps, 'end']);
+  const passes = Array.from({ length: 4 }, () => [first, second]).flat();
+  expect(told).toEqual([`begin ${total} 8`, ...passes, 'end']);
   expect(bytes).toBe(total);
 });

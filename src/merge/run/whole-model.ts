@@ -28,18 +28,18 @@ export interface WholeModelOptions {
   read: ReadTensor;
   seed: number;
   nonFinite: 'stop' | 'carry';
-  /** Called before each tensor of each sweep; throws to stop. */
+  /** Called before each tensor of each pass; throws to stop. */
   onTensor?(name: string): void;
-  /** Told how far the sweeps are. */
+  /** Told how far the passes are. */
   progress?: MeasuringProgress;
 }
 
 export interface MeasuringProgress {
-  /** All sweeps together: bytes to read, and tensors, each counted once for each sweep. */
+  /** All passes together: bytes to read, and tensors, each counted once for each pass. */
   begin(bytes: number, tensors: number): void;
-  /** One more tensor of one sweep, and the bytes read of it. */
+  /** One more tensor of one pass, and the bytes read of it. */
   advance(tensor: string, bytes: number): void;
-  /** The sweeps are over. */
+  /** The passes are over. */
   end(): void;
 }
 
@@ -49,9 +49,9 @@ export async function measureWholeModel(options: WholeModelOptions): Promise<Who
   const { trims, votes } = needs(plan, methods);
   if (!trims && !votes) return undefined;
   const swept = differing(plan);
-  const sweeps = (trims ? DIGITS.length : 0) + (votes ? 1 : 0);
+  const passes = (trims ? DIGITS.length : 0) + (votes ? 1 : 0);
   const bytes = swept.reduce((sum, tensor) => sum + readBytes(tensor), 0);
-  options.progress?.begin(sweeps * bytes, sweeps * swept.length);
+  options.progress?.begin(passes * bytes, passes * swept.length);
   const measured = await measure(options, trims, votes);
   options.progress?.end();
   return measured;
@@ -148,7 +148,7 @@ async function countModel(
     });
     try {
       engine.clear(work.bins);
-      await task.sweep(async (_, elements) => {
+      await task.pass(async (_, elements) => {
         countDigit(work, keys, digit, elements);
         const [status] = await engine.read([{ buffer: work.status, byteLength: work.status.byteLength }]);
         requireFinite(task, new Uint32Array(status!.buffer), options.nonFinite);

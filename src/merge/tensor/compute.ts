@@ -58,12 +58,12 @@ export function openComputed(
   if (method.compute.kind === 'solved' && prepared?.solution(plan.name)) {
     return openTask(solvedPlan(plan), 'delta', work, read);
   }
-  const again = sweepsAgain(plan, method);
+  const again = readsAgain(plan, method);
   return openTask(plan, slotForm(plan, method), work, read, tileUnit(plan, method), undefined, again);
 }
 
 /** Whether a tensor is swept more than once. */
-function sweepsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
+function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
   switch (compute.kind) {
     case 'delta': {
       const { select, scope, rescale, weights } = compute.preset(plan.parameters);

@@ -2,6 +2,7 @@
 import { exactFloats } from '../../backend/exact';
 import { BLOCK, blockCount } from '../../backend/kernel';
 import { absoluteSum } from '../../backend/kernels/absolute-sum';
+import { coefficientWords, MOST_IN_TABLE } from '../../backend/kernels/combine';
 import { innerProducts, pairCount } from '../../backend/kernels/inner-products';
 import type { DeltaPreset } from '../method';
 import { densityOf, type Selector, trims } from './delta-selectors';
@@ -21,6 +22,9 @@ export function runProducts(task: TensorTask, elements: number): number {
   });
   return blockCount(elements) * pairCount(count) * 4;
 }
+
+/** The largest f32: no divisor is below its negative. */
+const FLOAT_MAX = (2 - 2 ** -23) * 2 ** 127;
 
 export interface TileMeasure {
   gram: Float32Array;
@@ -108,13 +112,19 @@ export function writeCoefficients(
   const weights = given.map(Math.fround);
   const n = weights.length;
   const elects = preset.consensus !== 'none';
-  const sets = elects ? 2 ** n : 1;
-  const table = new Float32Array(2 * n + sets);
+  const table = new Float32Array(coefficientWords(n, elects));
   table.set(weights, 0);
   table.set(scales, n);
-  for (let set = 0; set < sets; set++) {
-    const agreeing = elects ? weights.filter((_, i) => (set >> i) & 1) : weights;
-    table[2 * n + set] = preset.normalize ? reciprocal(preset, agreeing) : 1;
+  const divisors = table.subarray(2 * n);
+  if (elects && n > MOST_IN_TABLE) {
+    // no table: the kernel adds up what the agreeing ones bring
+    if (preset.normalize) divisors.set(preset.divisor === 'count' ? weights.map(() => 1) : weights);
+    divisors[n] = preset.floor ?? -FLOAT_MAX;
+  } else {
+    for (let set = 0; set < divisors.length; set++) {
+      const agreeing = elects ? weights.filter((_, i) => (set >> i) & 1) : weights;
+      divisors[set] = preset.normalize ? reciprocal(preset, agreeing) : 1;
+    }
   }
   work.engine.write(work.coefficients, 0, new Uint8Array(exactFloats(table).buffer));
 }

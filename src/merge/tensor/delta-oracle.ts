@@ -67,7 +67,10 @@ export function oracleMerge(
     const total = d.reduce((a, b) => a + b, 0);
     const agrees = d.map((x) => preset.consensus === 'none' || (total >= 0 ? x > 0 : x < 0));
     const mixed = d.reduce((a, x, i) => a + (agrees[i] ? x : 0), 0);
-    const divisor = models.reduce((a, m, i) => a + (agrees[i] ? m.weight : 0), 0);
+    const divisor = models.reduce(
+      (a, m, i) => a + (agrees[i] ? (preset.divisor === 'count' ? 1 : m.weight) : 0),
+      0,
+    );
     const vanishes = preset.consensus === 'none' ? Math.abs(divisor) < 1e-8 : divisor === 0;
     return w + (preset.normalize && !vanishes ? mixed / divisor : mixed) * preset.lambda;
   });

@@ -44,8 +44,8 @@ function noise(n: number, seed: number, scale: number): Float32Array<ArrayBuffer
   });
 }
 
-/** Weights kept by dtype; the full fine-tune shares a third of its values with the base, so that τ has exact zeros. */
-export function syntheticTensor(dtype: 'F32' | 'BF16' | 'F16') {
+/** `more` full models beside three contributors of all kinds. Weights kept by dtype; the full fine-tune shares a third of its values with the base, so that τ has exact zeros. */
+export function syntheticTensor(dtype: 'F32' | 'BF16' | 'F16', more = 0) {
   const store = new Map<TensorRef, Uint8Array<ArrayBuffer>>();
   const put = (key: string, values: Float32Array, kind: Dtype, shape: number[]): TensorRef => {
     const bytes = new Uint8Array(values.length * (kind === 'F32' ? 4 : 2));
@@ -101,6 +101,14 @@ export function syntheticTensor(dtype: 'F32' | 'BF16' | 'F16') {
     { view: adapter, oracle: { id: 'base+lora', weight: 0.5, density: 0.25, tau: lowRankTau } },
     { view: untouched, oracle: { id: 'other', weight: 0.3, density: 0.5, tau: new Float64Array(ELEMENTS) } },
   ];
+  for (let i = 0; i < more; i++) {
+    const view = {
+      origin: put(`more ${i}`, noise(ELEMENTS, 10 + i, 0.05), dtype, [ROWS, COLS]),
+      onBase: false,
+    };
+    const tau = Float64Array.from(values(view.origin), (x, e) => Math.fround(x - w0[e]!));
+    models.push({ view, oracle: { id: `more ${i}`, weight: 0.1 + 0.05 * i, density: 0.6, tau } });
+  }
   const plan: TensorPlan = {
     name: 'model.layers.0.mlp.up_proj.weight',
     shape: [ROWS, COLS],

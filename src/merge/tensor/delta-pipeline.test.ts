@@ -3,6 +3,7 @@ import type { Backend } from '../../backend/backend';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { BLOCK } from '../../backend/kernel';
 import { decodeToF32 } from '../../formats/half';
+import type { DeltaPreset } from '../method';
 import { oracleMask, oracleMerge } from './delta-oracle';
 import { mergeOn, PRESETS, syntheticTensor } from './delta-pipeline.cases';
 
@@ -54,7 +55,27 @@ describe.each(PRESETS)('%s', (_, preset) => {
   });
 });
 
-it('waits for the engine in every sweep: no more than one tile’s stored bytes are in its queue', async () => {
+it.each([
+  [14, 'sum'],
+  [17, 'sum'],
+  [29, 'sum'],
+  [29, 'count'],
+] as const)('three models and %i more agree with the oracle, %s dividing', async (more, divisor) => {
+  const tensor = syntheticTensor('F32', more);
+  const preset: DeltaPreset = {
+    ...PRESETS.find(([name]) => name === 'ties')![1],
+    ...(divisor === 'count' ? { divisor } : {}),
+  };
+  const { bytes } = await mergeOn(engine, tensor, preset, 64);
+  const merged = new Float32Array(bytes.buffer);
+
+  const expected = oracleMerge(tensor.base, tensor.models, preset, 42, tensor.plan.name);
+  const differing = merged.reduce((n, v, e) => n + (Math.abs(v - expected[e]!) > 3e-7 ? 1 : 0), 0);
+  // a vote that is close to zero may go either way in f32
+  expect(differing).toBeLessThan(merged.length / 2000);
+});
+
+it('waits for the engine in every pass: no more than one tile’s stored bytes are in its queue', async () => {
   const tensor = syntheticTensor('BF16');
   let queued = 0;
   let most = 0;

@@ -45,15 +45,15 @@ export interface WholeModel {
   majority: number;
 }
 
-/** A tensor whose selection and coefficients are settled; `close` when it is merged. */
-interface Settled {
+/** A tensor whose selection and coefficients are resolved; `close` when it is merged. */
+interface Resolved {
   selectors: Selector[];
   score: Score | undefined;
   /** What kept values are multiplied by. */
   scales: number[];
   /** Products of all slots before trimming, where they have been measured. */
   full: ProductSums | undefined;
-  /** Trims the tile, unless it was left trimmed by an earlier sweep; counts go to `work.kept`. */
+  /** Trims the tile, unless it was left trimmed by an earlier pass; counts go to `work.kept`. */
   trim(tile: Tile, elements: number): Promise<void>;
 }
 
@@ -63,11 +63,11 @@ export async function mergeDelta(
   settings: DeltaSettings,
   emit: Emit,
 ): Promise<TensorStatistics> {
-  const settled = await settle(task, settings);
+  const resolved = await resolve(task, settings);
   try {
-    return await lastSweep(task, settled, settings, emit);
+    return await lastPass(task, resolved, settings, emit);
   } finally {
-    closeSelectors(task, settled.selectors);
+    closeSelectors(task, resolved.selectors);
   }
 }
 
@@ -76,11 +76,11 @@ export async function countVotes(
   task: TensorTask,
   settings: DeltaSettings,
 ): Promise<{ positive: number; negative: number }> {
-  const settled = await settle(task, settings);
+  const resolved = await resolve(task, settings);
   const { work } = task;
   const votes = { positive: 0, negative: 0 };
-  await task.sweep(async (tile, elements) => {
-    await settled.trim(tile, elements);
+  await task.pass(async (tile, elements) => {
+    await resolved.trim(tile, elements);
     runCombine(task, settings, elements);
     const [bytes] = await work.engine.read([
       { buffer: work.stats, byteLength: blockCount(elements) * COMBINE_STATS * 4 },
@@ -91,12 +91,43 @@ export async function countVotes(
       votes.negative += counts[at + 3]!;
     }
   });
-  closeSelectors(task, settled.selectors);
+  closeSelectors(task, resolved.selectors);
   return votes;
 }
 
-/** Finds thresholds, scales and coefficients, in as few sweeps as the preset allows. */
-async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settled> {
+/**
+ * The elements of a tensor in which a contributor keeps a change other than 0, one bit each: element e is bit e mod 32 of
+ * word ⌊e / 32⌋.
+ * @param model its place among the tensor's contributors
+ */
+export async function keptMask(
+  task: TensorTask,
+  settings: DeltaSettings,
+  model: number,
+): Promise<Uint32Array> {
+  const { work, plan } = task;
+  const mask = new Uint32Array(Math.ceil(plan.elements / 32));
+  const resolved = await resolve(task, settings);
+  try {
+    await task.pass(async (tile, elements) => {
+      await resolved.trim(tile, elements);
+      const [bytes] = await work.engine.read([
+        { buffer: work.values, byteOffset: (model + 1) * work.stride * 4, byteLength: elements * 4 },
+      ]);
+      const words = new Uint32Array(bytes!.buffer);
+      for (let e = 0; e < elements; e++) {
+        const at = tile.begin + e;
+        if ((words[e]! & 0x7fffffff) !== 0) mask[at >>> 5]! |= 1 << (at & 31);
+      }
+    });
+  } finally {
+    closeSelectors(task, resolved.selectors);
+  }
+  return mask;
+}
+
+/** Finds thresholds, scales and coefficients, in as few passes as the preset allows. */
+async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resolved> {
   const { plan, work } = task;
   const { preset } = settings;
   const models = plan.models.length;
@@ -111,7 +142,7 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
   const matchesL1 = preset.rescale === 'l1' && selectors.some(trims);
   const needsEnergy = preset.weights === 'energy';
   let trimmed = false;
-  const settled: Settled = {
+  const resolved: Resolved = {
     selectors,
     score,
     scales: [],
@@ -129,22 +160,22 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
 
   let l1: number[] = [];
   if (openSearches(selectors).length > 0 || score || matchesL1 || needsEnergy) {
-    settled.full = new ProductSums(models + 1);
-    l1 = await firstSweep(task, settled, matchesL1, settings);
+    resolved.full = new ProductSums(models + 1);
+    l1 = await firstPass(task, resolved, matchesL1, settings);
   }
   if (!matchesL1 && !(needsEnergy && score)) {
     const weights = needsEnergy
-      ? energyWeights(settled.full!, models, plan.elements, preset.floor ?? 0)
+      ? energyWeights(resolved.full!, models, plan.elements, preset.floor ?? 0)
       : plan.models.map((m) => Number(m.parameters.weight ?? 1));
-    settled.scales = rescaleFactors(task, preset, selectors, undefined);
-    writeCoefficients(task, preset, weights, settled.scales);
-    return settled;
+    resolved.scales = rescaleFactors(task, preset, selectors, undefined);
+    writeCoefficients(task, preset, weights, resolved.scales);
+    return resolved;
   }
   // what is kept has to be measured before it can be combined
   const keptL1 = new Array<number>(models).fill(0);
   const kept = new ProductSums(models + 1);
-  await task.sweep(async (tile, elements) => {
-    await settled.trim(tile, elements);
+  await task.pass(async (tile, elements) => {
+    await resolved.trim(tile, elements);
     const sums = await measureTile(task, elements, matchesL1);
     kept.add(sums.gram);
     for (let i = 0; i < models; i++) keptL1[i]! += sums.l1[i] ?? 0;
@@ -153,15 +184,15 @@ async function settle(task: TensorTask, settings: DeltaSettings): Promise<Settle
     ? energyWeights(kept, models, plan.elements, preset.floor ?? 0)
     : plan.models.map((m) => Number(m.parameters.weight ?? 1));
   const norms = matchesL1 ? { all: l1, kept: keptL1 } : undefined;
-  settled.scales = rescaleFactors(task, preset, selectors, norms);
-  writeCoefficients(task, preset, weights, settled.scales);
-  return settled;
+  resolved.scales = rescaleFactors(task, preset, selectors, norms);
+  writeCoefficients(task, preset, weights, resolved.scales);
+  return resolved;
 }
 
-/** First sweep: products of all slots, ‖τ‖₁ where asked; then every search has its threshold. Returns the L1 norms. */
-async function firstSweep(
+/** First pass: products of all slots, ‖τ‖₁ where asked; then every search has its threshold. Returns the L1 norms. */
+async function firstPass(
   task: TensorTask,
-  { selectors, score, full }: Settled,
+  { selectors, score, full }: Resolved,
   wantsL1: boolean,
   settings: DeltaSettings,
 ): Promise<number[]> {
@@ -169,7 +200,7 @@ async function firstSweep(
   const own: KeySearch[] = openSearches(selectors);
   const windows = own.length > 0 ? openWindows(task, own) : undefined;
   try {
-    await task.sweep(async (tile, elements) => {
+    await task.pass(async (tile, elements) => {
       windows?.visit(tile, elements);
       const sums = await measureTile(task, elements, wantsL1);
       requireFinite(task, sums.status, settings.nonFinite);
@@ -224,15 +255,15 @@ function electionOf({ preset, wholeModel }: DeltaSettings): Election {
   return { election: ELECTION[kind], zeroNegative };
 }
 
-/** Last sweep: select, combine, encode, emit; products of what was kept and the change of the output on the way. */
-async function lastSweep(
+/** Last pass: select, combine, encode, emit; products of what was kept and the change of the output on the way. */
+async function lastPass(
   task: TensorTask,
-  settled: Settled,
+  resolved: Resolved,
   settings: DeltaSettings,
   emit: Emit,
 ): Promise<TensorStatistics> {
   const { plan, work } = task;
-  const { selectors } = settled;
+  const { selectors } = resolved;
   const { preset } = settings;
   const models = plan.models.length;
   const kept = new Array<number>(models).fill(0);
@@ -243,16 +274,16 @@ async function lastSweep(
   let change = 0;
   let nonFinite = 0;
   const trimming = selectors.some(trims);
-  const full = settled.full ?? (trimming ? new ProductSums(models + 1) : keptSums);
-  await task.sweep(async (tile, elements) => {
-    if (trimming && !settled.full) {
-      // nothing was searched: this sweep is the only one, so the task vectors are measured before they are trimmed
+  const full = resolved.full ?? (trimming ? new ProductSums(models + 1) : keptSums);
+  await task.pass(async (tile, elements) => {
+    if (trimming && !resolved.full) {
+      // nothing was searched: this pass is the only one, so the task vectors are measured before they are trimmed
       const sums = await measureTile(task, elements, false);
       requireFinite(task, sums.status, settings.nonFinite);
       full.add(sums.gram);
     }
     const blocks = blockCount(elements);
-    await settled.trim(tile, elements);
+    await resolved.trim(tile, elements);
     const productBytes = runProducts(task, elements);
     runCombine(task, settings, elements);
     const countRange = counted.run(elements, election);
@@ -286,7 +317,7 @@ async function lastSweep(
       norm: full.norm(i + 1),
       keptNorm:
         selectors[i]!.kind === 'rank' && preset.rescale === '1/probability' ? null : keptSums.norm(i + 1),
-      rescaledNorm: settled.scales[i]! * keptSums.norm(i + 1),
+      rescaledNorm: resolved.scales[i]! * keptSums.norm(i + 1),
     })),
     signConflict: ratio(conflicts, plan.elements),
     cosine: full.cosines(1),

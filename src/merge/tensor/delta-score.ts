@@ -27,7 +27,7 @@ import { rowLength } from './vector-groups';
 
 export interface Score {
   searches: KeySearch[];
-  /** Looks at the tile before anything is trimmed; first sweep only. */
+  /** Looks at the tile before anything is trimmed; first pass only. */
   measure(tile: Tile, elements: number): Promise<void>;
   /** Called when every tile has been measured, before the first digit is taken. */
   measured(): void;

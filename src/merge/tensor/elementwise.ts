@@ -9,7 +9,7 @@ import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-out
 import type { TensorTask } from './tensor-task';
 
 /**
- * Merges one tensor in one sweep, or in two where the coefficients depend on counts.
+ * Merges one tensor in one pass, or in two where the coefficients depend on counts.
  * @throws AmalgamError `NonFinite`
  */
 export async function mergeElementwise(
@@ -43,14 +43,14 @@ export async function mergeElementwise(
   try {
     write(engine, coefficients, first);
     if (method.recount) {
-      await task.sweep(async (_, elements) => {
+      await task.pass(async (_, elements) => {
         run(elements);
         await take(counted);
         await sums.measure(elements);
       });
       write(engine, coefficients, method.recount(plan.parameters, settings, counted));
     }
-    await task.sweep(async (_, elements) => {
+    await task.pass(async (_, elements) => {
       run(elements);
       if (method.recount) engine.clear(counters);
       else await take(counted);

@@ -38,7 +38,7 @@ export class TileSums {
 
   /**
    * Emits the packed tile, whose change lies in `work.stats`.
-   * @param measured whether the products have been taken in an earlier sweep
+   * @param measured whether the products have been taken in an earlier pass
    */
   async finish(elements: number, measured: boolean, emit: Emit): Promise<void> {
     const { work } = this.task;

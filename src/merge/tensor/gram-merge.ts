@@ -1,7 +1,7 @@
 /**
  * Methods whose result is a combination Σ cᵢ·vᵢ with coefficients from the scalar products of the vectors: slerp and its
- * relatives, the Karcher mean, Model Stock. One sweep takes the products, the host solves for the coefficients in f64,
- * another sweep combines. Row by row both happen in one sweep, for a tile holds whole rows.
+ * relatives, the Karcher mean, Model Stock. One pass takes the products, the host solves for the coefficients in f64,
+ * another pass combines. Row by row both happen in one pass, for a tile holds whole rows.
  */
 
 import { COLUMN_ROWS, columnGroups, columnProducts } from '../../backend/kernels/column-products';
@@ -66,7 +66,7 @@ export async function mergeGram(
     const per = groups === 'tensor' ? WHOLE : 1;
     const sum = layOut(lists, changes ? 'changes' : 'weights', { slot, per });
     await withTable(task, sum, async (run) => {
-      await task.sweep(async (_, elements) => {
+      await task.pass(async (_, elements) => {
         run(elements);
         await sums.finish(elements, true, emit);
       });
@@ -95,7 +95,7 @@ async function solveTensor(
   from: number,
   sums: TileSums,
 ): Promise<number[][]> {
-  await task.sweep(async (_, elements) => sums.measure(elements));
+  await task.pass(async (_, elements) => sums.measure(elements));
   return [solve(sums.products.products(from))];
 }
 
@@ -112,7 +112,7 @@ async function solveColumns(
   const pairs = pairCount(vectors);
   const cols = columnStride(plan.shape);
   const totals = Array.from({ length: cols }, () => new Float64Array(pairs));
-  await task.sweep(async (_, elements) => {
+  await task.pass(async (_, elements) => {
     await sums.measure(elements);
     const rows = elements / cols;
     const words = Math.ceil(rows / COLUMN_ROWS) * pairs * cols;
@@ -133,7 +133,7 @@ async function solveColumns(
   return totals.map((column) => solve(productsOf(column, vectors, from)));
 }
 
-/** Row by row, in one sweep. */
+/** Row by row, in one pass. */
 async function mergeRows(
   task: TensorTask,
   solve: Solve,
@@ -146,7 +146,7 @@ async function mergeRows(
   const vectors = plan.models.length + 1;
   const pairs = pairCount(vectors);
   const cols = rowLength(plan.shape);
-  await task.sweep(async (_, elements) => {
+  await task.pass(async (_, elements) => {
     await sums.measure(elements);
     const rows = elements / cols;
     const buffer = engine.allocate(rows * pairs * 4, 'row products');

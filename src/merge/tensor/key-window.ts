@@ -1,5 +1,5 @@
 /**
- * A window of keys around a threshold that is not known yet, predicted from a sample of the tensor. A sweep that counts the
+ * A window of keys around a threshold that is not known yet, predicted from a sample of the tensor. A pass that counts the
  * keys above the window and collects those in it finds the threshold exactly, or that it lies outside.
  */
 import { type Search, takeBin } from './radix-select';

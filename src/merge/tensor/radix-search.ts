@@ -47,7 +47,7 @@ export async function readDigit(work: Workspace, searches: number): Promise<Uint
   );
 }
 
-/** Finds the thresholds of searches that no earlier sweep has prepared. */
+/** Finds the thresholds of searches that no earlier pass has prepared. */
 export async function searchKeys(
   task: TensorTask,
   searches: readonly KeySearch[],
@@ -56,7 +56,7 @@ export async function searchKeys(
   if (searches.length === 0) return;
   const windows = openWindows(task, searches);
   try {
-    await task.sweep(async (tile, elements) => {
+    await task.pass(async (tile, elements) => {
       fill(tile, elements);
       windows.visit(tile, elements);
       await windows.aim(tile, elements);
@@ -68,7 +68,7 @@ export async function searchKeys(
 }
 
 /**
- * After a sweep that visited every tile: every search has its threshold. What lay outside a window that was aimed by the
+ * After a pass that visited every tile: every search has its threshold. What lay outside a window that was aimed by the
  * first tile is looked for once more, with windows by the sample of the whole tensor; what a sample cannot predict, digit
  * by digit.
  */
@@ -80,7 +80,7 @@ export async function finishSearches(
   let left = await windows.settle();
   if (left.length > 0 && task.tiles.length > 1) {
     await windows.aimAgain();
-    await task.sweep(async (tile, elements) => {
+    await task.pass(async (tile, elements) => {
       fill(tile, elements);
       windows.count(tile, elements);
     }, false);
@@ -89,13 +89,13 @@ export async function finishSearches(
   await searchDigits(task, left, fill);
 }
 
-/** Three digits, then the cut among equals, each by a sweep. */
+/** Three digits, then the cut among equals, each by a pass. */
 async function searchDigits(task: TensorTask, searches: readonly KeySearch[], fill: FillKeys): Promise<void> {
   if (searches.length === 0) return;
   const { work } = task;
   for (const digit of DIGITS.keys()) {
     work.engine.clear(work.bins);
-    await task.sweep(async (tile, elements) => {
+    await task.pass(async (tile, elements) => {
       fill(tile, elements);
       countDigit(work, searches, digit, elements);
     }, false);
@@ -121,7 +121,7 @@ async function countTies(
 ): Promise<Uint32Array[]> {
   const { work } = task;
   const equal = tied.map(() => new Uint32Array(blockCount(task.plan.elements)));
-  await task.sweep(async (tile, elements) => {
+  await task.pass(async (tile, elements) => {
     fill(tile, elements);
     const blocks = blockCount(elements);
     for (const [t, { buffer, offset, search }] of tied.entries()) {

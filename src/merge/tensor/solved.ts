@@ -34,7 +34,7 @@ export async function mergeSolved(
   const solution = settings.prepared.solution(plan.name);
   const sums = new TileSums(task, settings.nonFinite);
   const weights = solution ? undefined : settings.prepared.rowWeights(plan.name);
-  await task.sweep(async (tile, elements) => {
+  await task.pass(async (tile, elements) => {
     if (solution) {
       const values = await solution.values(tile.begin, tile.end);
       engine.write(work.values, stride * 4, new Uint8Array(values.buffer, values.byteOffset, elements * 4));

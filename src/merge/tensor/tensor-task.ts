@@ -31,12 +31,12 @@ export interface TensorTask {
   /** Begins reading the first tile; harmless to call early or twice. */
   prefetch(): void;
   /**
-   * Visits the tiles in order with the slots filled. A tensor of one tile is loaded once: later sweeps find the slots
-   * as the previous sweep left them.
+   * Visits the tiles in order with the slots filled. A tensor of one tile is loaded once: later passes find the slots
+   * as the previous pass left them.
    * @param readsBack whether every visit reads from the engine. Nothing else holds the upload of the next tile up, so
-   *   the sweep then waits itself: else all of a large tensor's stored bytes would lie in the engine's queue
+   *   the pass then waits itself: else all of a large tensor's stored bytes would lie in the engine's queue
    */
-  sweep(visit: (tile: Tile, elements: number) => Promise<void>, readsBack?: boolean): Promise<void>;
+  pass(visit: (tile: Tile, elements: number) => Promise<void>, readsBack?: boolean): Promise<void>;
   close(): void;
 }
 
@@ -44,7 +44,7 @@ export interface TensorTask {
  * Opens a tensor. Slot 0 holds the base where there is one, else zeros.
  * @param groupElements tiles are whole multiples of it (rows, for methods that work row by row)
  * @param cut tiles of at most `work.stride` elements cut in another way; whole rows where a model has DoRA
- * @param again more than one sweep is to come: stored bytes stay on the device where they are not too many
+ * @param again more than one pass is to come: stored bytes stay on the device where they are not too many
  */
 export function openTask(
   plan: TensorPlan,
@@ -78,7 +78,7 @@ export function openTask(
   const prefetch = () => {
     factors ??= Promise.all(views.map((view) => view && loadFactors(view, work.engine, read)));
     first ??= fetchTile(tiles[0]!);
-    // the failure is reported when the sweep awaits it, not as an unhandled rejection
+    // the failure is reported when the pass awaits it, not as an unhandled rejection
     factors.catch(() => {});
     first.catch(() => {});
   };
@@ -88,7 +88,7 @@ export function openTask(
     work,
     tiles,
     prefetch,
-    async sweep(visit, readsBack = true) {
+    async pass(visit, readsBack = true) {
       if (resident) return visit(tiles[0]!, plan.elements);
       if (kept.length === 0) prefetch();
       const loaded = await waiting(work, factors!);
@@ -114,7 +114,7 @@ export function openTask(
     },
     close() {
       for (const { buffer } of kept) work.engine.free(buffer);
-      // a failure has been reported by the sweep
+      // a failure has been reported by the pass
       void factors?.then(
         (all) => {
           for (const f of all) f?.close();

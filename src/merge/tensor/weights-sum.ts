@@ -5,7 +5,7 @@ import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-out
 import type { TensorTask } from './tensor-task';
 
 /**
- * Merges one tensor in a single sweep. Reported norms and cosines are those of the whole weights; the output's change
+ * Merges one tensor in a single pass. Reported norms and cosines are those of the whole weights; the output's change
  * is measured against the base where the recipe names one.
  * @throws AmalgamError `NonFinite`
  */
@@ -21,7 +21,7 @@ export async function mergeWeights(
   work.engine.write(table, 0, new Uint8Array(sum.table.buffer));
   const sums = new TileSums(task, nonFinite);
   try {
-    await task.sweep(async (_, elements) => {
+    await task.pass(async (_, elements) => {
       runWeightedSum(task, sum, table, elements);
       await sums.finish(elements, false, emit);
     });

@@ -17,18 +17,18 @@ const engine = createCpuBackend();
 const LARGE = 9 * BLOCK + 77;
 const SAMPLED = 13;
 
-/** Searches for the k largest of the values in tiles; returns the elements inside each threshold and how many sweeps it took. */
+/** Searches for the k largest of the values in tiles; returns the elements inside each threshold and how many passes it took. */
 async function search(values: Float32Array<ArrayBuffer>, ranks: readonly number[], blocks: number) {
   const n = values.length;
   const work = openWorkspace(engine, Math.max(1, ranks.length), blocks * BLOCK);
-  let sweeps = 0;
+  let passes = 0;
   const task: TensorTask = {
     plan: { name: 'w', elements: n } as TensorPlan,
     work,
     tiles: cutTiles(n, work.stride),
     prefetch() {},
-    async sweep(visit) {
-      sweeps++;
+    async pass(visit) {
+      passes++;
       for (const tile of this.tiles) {
         engine.write(work.values, 4 * work.stride, new Uint8Array(values.slice(tile.begin, tile.end).buffer));
         await visit(tile, tile.end - tile.begin);
@@ -51,7 +51,7 @@ async function search(values: Float32Array<ArrayBuffer>, ranks: readonly number[
       return keys[i]! > key || (keys[i] === key && (block < cutBlock || (block === cutBlock && quota-- > 0)));
     });
   });
-  return { inside, sweeps };
+  return { inside, passes };
 }
 
 /** The k largest magnitudes, those of lowest index among equals. */
@@ -62,9 +62,9 @@ function largest(values: Float32Array, k: number): number[] {
 }
 
 async function expectExact(values: Float32Array<ArrayBuffer>, ranks: readonly number[], blocks: number) {
-  const { inside, sweeps } = await search(values, ranks, blocks);
+  const { inside, passes } = await search(values, ranks, blocks);
   for (const [i, k] of ranks.entries()) expect(inside[i]).toEqual(largest(values, k));
-  return sweeps;
+  return passes;
 }
 
 const bell = (n: number, seed: number) => {
@@ -74,7 +74,7 @@ const bell = (n: number, seed: number) => {
 /** As differences of BF16 weights are: many elements share few magnitudes. */
 const coarse = (n: number, seed: number) => bell(n, seed).map((x) => Math.round(x * 20) / 1024);
 
-it.each([1, 3, 16])('one sweep where the tensor is alike all over, tiles of %i blocks', async (blocks) => {
+it.each([1, 3, 16])('one pass where the tensor is alike all over, tiles of %i blocks', async (blocks) => {
   const ranks = [Math.floor(0.2 * LARGE), Math.floor(0.5 * LARGE), Math.floor(0.9 * LARGE)];
   expect(await expectExact(bell(LARGE, 30), ranks, 16)).toBe(1);
   for (const values of [bell(LARGE, 32), coarse(LARGE, 34)]) {
@@ -82,7 +82,7 @@ it.each([1, 3, 16])('one sweep where the tensor is alike all over, tiles of %i b
   }
 });
 
-it('a second sweep where the first tile is unlike the rest', async () => {
+it('a second pass where the first tile is unlike the rest', async () => {
   const values = bell(LARGE, 36).map((x, i) => (i < BLOCK ? 100 * x : x));
   expect(await expectExact(values, [Math.floor(0.3 * LARGE)], 1)).toBe(2);
 });

@@ -1,4 +1,4 @@
-/** The exact select by windows of keys: a sample predicts where a threshold lies, one sweep over the tensor proves it. */
+/** The exact select by windows of keys: a sample predicts where a threshold lies, one pass over the tensor proves it. */
 import type { BackendBuffer } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
 import { countWindow, WINDOW_COUNTS } from '../../backend/kernels/count-window';
@@ -19,7 +19,7 @@ export interface WindowSearches {
   aimAgain(): Promise<void>;
   /** Counts a tile. */
   count(tile: Tile, elements: number): void;
-  /** Ends a sweep: sets the thresholds that lie in their windows. @returns the searches that are left */
+  /** Ends a pass: sets the thresholds that lie in their windows. @returns the searches that are left */
   settle(): Promise<KeySearch[]>;
   close(): void;
 }

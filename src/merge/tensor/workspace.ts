@@ -1,6 +1,6 @@
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { BLOCK, blockCount } from '../../backend/kernel';
-import { COMBINE_STATS } from '../../backend/kernels/combine';
+import { COMBINE_STATS, coefficientWords, MOST_IN_TABLE } from '../../backend/kernels/combine';
 import { INPUT_WORDS } from '../../backend/kernels/decode';
 import { HISTOGRAM_WORDS } from '../../backend/kernels/histogram';
 import { pairCount } from '../../backend/kernels/inner-products';
@@ -85,7 +85,7 @@ export function openWorkspace(engine: Backend, models: number, tileElements: num
     bins: make(Math.max(2 * models, 3) * HISTOGRAM_WORDS * 4, 'bins'),
     sums: make(blocks * pairCount(slots) * 4, 'sums'),
     stats: make(blocks * COMBINE_STATS * 4, 'stats'),
-    coefficients: make((2 * models + 2 ** models) * 4, 'coefficients'),
+    coefficients: make(coefficientWords(Math.min(models, MOST_IN_TABLE), true) * 4, 'coefficients'),
     counts: make(mergeCountWords(models) * 4, 'counts'),
     close() {
       for (const buffer of buffers) engine.free(buffer);

@@ -5,7 +5,7 @@ import { readSmallText } from '../../inputs/header';
 import type { Problems } from '../../inputs/problems';
 import { findFile } from '../../sources/model-folder';
 import type { VocabularyFiles } from '../plan/extras';
-import type { SettledVocabulary } from './settle-vocabulary';
+import type { ResolvedVocabulary } from './resolve-vocabulary';
 import { tokenIds, withTokenIds } from './token-ids';
 import { tokenizerFiles } from './tokenizer-files';
 
@@ -17,7 +17,7 @@ const MAX_BYTES = 16 * 2 ** 20;
  * @throws AmalgamError of reading a text
  */
 export async function vocabularyFiles(
-  { from, output, config }: SettledVocabulary,
+  { from, output, config }: ResolvedVocabulary,
   donor: Checkpoint,
   problems: Problems,
 ): Promise<VocabularyFiles> {

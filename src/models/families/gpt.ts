@@ -10,7 +10,6 @@ export const gpt2: Family = {
   head: 'lm_head.weight',
   stack: 'transformer.h.',
   linearStorage: 'in_out',
-  variesByIndex: [],
 };
 
 /** GPT-BigCode, GPT-Neo, GPT-J, CodeGen and Qwen 1 (remote code): the names of GPT-2, but ordinary linear weights. */
@@ -48,7 +47,6 @@ export const gptNeox: Family = {
   head: 'embed_out.weight',
   stack: 'gpt_neox.layers.',
   linearStorage: 'out_in',
-  variesByIndex: [],
 };
 
 /** OPT (transformers modeling_opt.py). */
@@ -60,7 +58,6 @@ export const opt: Family = {
   head: 'lm_head.weight',
   stack: 'model.decoder.layers.',
   linearStorage: 'out_in',
-  variesByIndex: [],
 };
 
 /** MPT (transformers modeling_mpt.py). */
@@ -72,5 +69,4 @@ export const mpt: Family = {
   head: 'lm_head.weight',
   stack: 'transformer.blocks.',
   linearStorage: 'out_in',
-  variesByIndex: [],
 };

@@ -54,6 +54,7 @@ export const llama: Family = {
     gpt_oss: { tiedByDefault: false, wiring: experts.gptOss },
     llama4_text: { tiedByDefault: false, wiring: experts.llama4 },
     deepseek_v2: { tiedByDefault: false, wiring: experts.deepseek2 },
+    deepseek_v3: { tiedByDefault: false, wiring: experts.deepseek3 },
     qwen3_5_text: { tiedByDefault: false, wiring: linearAttention.qwen35 },
     qwen3_next: { tiedByDefault: false, wiring: linearAttention.qwen3Next },
     lfm2: { tiedByDefault: true, wiring: hybrid.lfm2 },
@@ -65,6 +66,8 @@ export const llama: Family = {
     olmo_hybrid: { tiedByDefault: false, wiring: linearAttention.olmoHybrid },
     recurrent_gemma: { tiedByDefault: true, wiring: linearAttention.recurrentGemma },
     minimax: { tiedByDefault: false, wiring: linearAttention.minimax },
+    zamba2: { tiedByDefault: true, wiring: hybrid.zamba2 },
+    gemma3n_text: { tiedByDefault: true, wiring: linearAttention.gemma3n },
     gemma4_text: { tiedByDefault: true, wiring: linearAttention.gemma4 },
     phi: { tiedByDefault: false, wiring: phi },
     phi3: { tiedByDefault: false, wiring: phi3 },
@@ -95,5 +98,4 @@ export const llama: Family = {
   head: 'lm_head.weight',
   stack: 'model.layers.',
   linearStorage: 'out_in',
-  variesByIndex: ['gemma2', 'gemma3_text', 'cohere2', 'smollm3', 'olmo3', 'qwen2_moe', 'qwen3_moe'],
 };

@@ -14,5 +14,4 @@ export const backbone: Family = {
   head: 'lm_head.weight',
   stack: 'backbone.layers.',
   linearStorage: 'out_in',
-  variesByIndex: ['nemotron_h'],
 };

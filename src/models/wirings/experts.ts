@@ -185,6 +185,7 @@ export const deepseek2: Wiring = {
   attention: {
     ...llama.attention,
     latent,
+    yarnScores: true,
     position: { theta: 10_000, pairs: 'adjacent', dims: latent.rotated },
   },
   experts: {
@@ -201,6 +202,32 @@ export const deepseek2: Wiring = {
     },
     shared: sharedExperts,
   },
+};
+
+/** Shares by sigmoid with a correction, groups by their best two (modeling_deepseek_v3.py). */
+const deepseek3Attention: Wiring['attention'] = {
+  ...deepseek2.attention,
+  position: { theta: 10_000, dims: latent.rotated },
+};
+export const deepseek3: Wiring = {
+  ...deepseek2,
+  attention: deepseek3Attention,
+  experts: {
+    ...deepseek2.experts!,
+    layers: layersFrom('first_k_dense_replace', 3),
+    router: {
+      ...glm4Moe.experts!.router,
+      groups: {
+        count: { fields: ['n_group'], orElse: 8 },
+        chosen: { fields: ['topk_group'], orElse: 4 },
+        best: 2,
+      },
+      scale: { fields: ['routed_scaling_factor'], orElse: 2.5 },
+    },
+  },
+  variants: [
+    { when: { field: 'rope_interleave', orElse: true }, change: { attention: deepseek2.attention } },
+  ],
 };
 
 /** Sinks, biases everywhere, every other layer with a window, clamped experts. */
@@ -236,7 +263,6 @@ export const llama4: Wiring = {
   ...llama,
   sizes: { ...llama.sizes, inner: field('intermediate_size_mlp') },
   norm: { ...llama.norm, epsilon: { fields: ['rms_norm_eps'], orElse: 1e-5 } },
-  limit: { fields: ['attention_chunk_size'], orElse: 8192 },
   attention: {
     ...llama.attention,
     headNorm: {
@@ -248,6 +274,7 @@ export const llama4: Wiring = {
         epsilon: { fields: ['rms_norm_eps'], orElse: 1e-5 },
       },
     },
+    chunk: { fields: ['attention_chunk_size'], orElse: 8192 },
     temperature: {
       floor: { fields: ['floor_scale'], orElse: 8192 },
       size: { fields: ['attn_scale'], orElse: 0.1 },

@@ -1,12 +1,13 @@
 /**
  * Wirings with mixers that are no attention (transformers: modeling_mamba.py, modeling_mamba2.py, modeling_bamba.py,
- * modeling_granitemoehybrid.py, modeling_falcon_h1.py, modeling_nemotron_h.py, modeling_jamba.py, modeling_lfm2.py,
+ * modeling_granitemoehybrid.py, modeling_falcon_h1.py, modeling_zamba2.py, modeling_nemotron_h.py, modeling_jamba.py, modeling_lfm2.py,
  * modeling_lfm2_moe.py). Defaults are those of the configuration classes.
  */
 import { type ConfigFile, needNumber, needSize, readFlag, readSize, valueAt } from '../config-reader';
 import { shortConvolution } from '../resolve-convolutions';
 import { layersByPeriod, layersFrom, numbersAt } from '../resolve-experts';
 import { listed, mamba2 as mamba2Mixer, mamba as mambaMixer } from '../resolve-mixers';
+import { sharedAhead } from '../resolve-shared';
 import type { MixerMaker, Wiring } from '../wiring';
 import { graniteExperts } from './experts';
 import { granite, llama, partialRope } from './llama';
@@ -313,4 +314,49 @@ export const lfm2Moe: Wiring = {
       scale: or(1, 'routed_scaling_factor'),
     },
   },
+};
+
+const zambaMamba = (module: string) =>
+  mamba2Mixer(module, {
+    heads: 'n_mamba_heads',
+    headDim: 'mamba_headdim',
+    states: 'mamba_d_state',
+    groups: 'mamba_ngroups',
+    taps: 'mamba_d_conv',
+    convBias: true,
+    bias: { field: 'add_bias_linear', orElse: false },
+    epsilon: { fields: [], orElse: 1e-5 },
+    grouped: true,
+    least: or(0.001, 'time_step_min'),
+  });
+
+/** Mamba-2, in some layers of the stream and what a transformer shared by them makes of it (modeling_zamba2.py). */
+export const zamba2: Wiring = {
+  ...llama,
+  single: true,
+  sizes: {
+    ...llama.sizes,
+    headDim: { fields: ['attention_head_dim'] },
+    inner: { fields: ['ffn_hidden_size', 'intermediate_size'] },
+  },
+  norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
+  norms: { attentionIn: 'input_layernorm', final: 'model.final_layernorm' },
+  attention: { ...llama.attention, bias: false, outputBias: false, position: 'none' },
+  mlp: {
+    fusedGate: true,
+    up: 'feed_forward.gate_up_proj',
+    down: 'feed_forward.down_proj',
+    bias: { field: 'add_bias_linear', orElse: false },
+    activation: { fields: ['hidden_act'], orElse: 'gelu' },
+  },
+  mixers: {
+    of: listed('layers_block_type', 'mamba'),
+    kinds: {
+      mamba: zambaMamba('mamba'),
+      linear_attention: zambaMamba('mamba'),
+      hybrid: sharedAhead(zambaMamba('mamba_decoder.mamba')),
+    },
+    norms: { hybrid: { attentionIn: 'mamba_decoder.input_layernorm' } },
+  },
+  fixed: [{ field: 'use_long_context', value: false, otherwise: 'positions scaled for long texts' }],
 };

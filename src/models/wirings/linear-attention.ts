@@ -1,17 +1,20 @@
 /**
  * Wirings with the gated delta rule, recurrent units or decaying attention (transformers: modeling_qwen3_next.py,
- * modeling_qwen3_5.py, modeling_olmo_hybrid.py, modeling_recurrent_gemma.py, modeling_minimax.py), and Gemma 4's
- * (modeling_gemma4.py). Defaults are those of the configuration classes.
+ * modeling_qwen3_5.py, modeling_olmo_hybrid.py, modeling_recurrent_gemma.py, modeling_minimax.py), and those of
+ * Gemma 3n and 4 (modeling_gemma3n.py, modeling_gemma4.py). Defaults are those of the configuration classes.
  */
-import { needSize, readSize, valueAt } from '../config-reader';
+import { type ConfigFile, needNumber, needSize, readFlag, readSize, valueAt } from '../config-reader';
 import { recurrentUnit } from '../resolve-convolutions';
+import { everyLayer, numbersAt } from '../resolve-experts';
 import { delta, lightning, listed } from '../resolve-mixers';
-import type { Wiring } from '../wiring';
+import type { NumberField, Wiring } from '../wiring';
 import { mixtral, mixtralExperts, qwenNextExperts } from './experts';
 import { gemma } from './gemma';
 import { llama, olmo2, partialRope } from './llama';
 
 const or = (orElse: number, ...fields: string[]) => ({ fields, orElse });
+const at = (...fields: string[]) => ({ fields });
+const VALUES_ARE_KEYS = { field: 'attention_k_eq_v', orElse: false };
 
 const qwenDelta = (modules: 'joined' | 'by_key_head') =>
   delta({ modules, norm: 'norm', normEpsilon: or(1e-6, 'rms_norm_eps'), output: 'out_proj' });
@@ -143,6 +146,12 @@ export const minimax: Wiring = {
   },
 };
 
+/** Whether a layer takes the keys of another. */
+function isShared(config: ConfigFile, layer: number, shared: NumberField): boolean {
+  const first = needSize(config, { fields: ['num_hidden_layers'] }) - needNumber(config, shared);
+  return first > 0 && layer >= first;
+}
+
 /** Plain norms on both sides, normed values, wider heads in layers that see all, and a share of the token for each layer. */
 export const gemma4: Wiring = {
   ...gemma,
@@ -161,11 +170,41 @@ export const gemma4: Wiring = {
         : ['global_head_dim'],
       ...(valueAt(config, 'per_layer_config') ? {} : { orElse: 512 }),
     }),
+  globalKeyValueHeads: (config, layer) =>
+    readSize(config, { fields: [`per_layer_config.${layer}.num_key_value_heads`] }) ??
+    (readFlag(config, VALUES_ARE_KEYS) ? readSize(config, at('num_global_key_value_heads')) : undefined),
+  sharedKeys: or(0, 'num_kv_shared_layers'),
+  layerInner: (config, layer) =>
+    readFlag(config, { field: 'use_double_wide_mlp', orElse: false }) &&
+    isShared(config, layer, or(0, 'num_kv_shared_layers'))
+      ? 2 * needSize(config, { fields: ['intermediate_size'] })
+      : undefined,
+  experts: {
+    layers: everyLayer,
+    count: { fields: ['num_experts'] },
+    chosen: { fields: ['top_k_experts'] },
+    inner: { fields: ['moe_intermediate_size'] },
+    weights: { up: 'experts.gate_up_proj', down: 'experts.down_proj', storage: 'out_in' },
+    router: {
+      module: 'router.proj',
+      by: 'softmax',
+      normalized: { when: true },
+      norm: 'router.scale',
+      factors: 'router.per_expert_scale',
+    },
+    beside: {
+      when: { field: 'enable_moe_block', orElse: false },
+      mlpOut: 'post_feedforward_layernorm_1',
+      in: 'pre_feedforward_layernorm_2',
+      out: 'post_feedforward_layernorm_2',
+    },
+  },
   attention: {
     ...gemma.attention,
     scale: one.orElse,
     headNorm: { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' },
     valueNorm: true,
+    valuesAreKeys: VALUES_ARE_KEYS,
     position: { theta: 1_000_000, local: or(10_000, 'rope_local_base_freq') },
     window: {
       size: or(512, 'sliding_window'),
@@ -186,10 +225,68 @@ export const gemma4: Wiring = {
     factor: 'layer_scalar',
   },
   head: { softcap: { fields: ['final_logit_softcapping'] } },
-  fixed: [
-    { field: 'enable_moe_block', value: false, otherwise: 'experts beside the MLP' },
-    { field: 'attention_k_eq_v', value: false, otherwise: 'keys that are values' },
-    { field: 'num_kv_shared_layers', value: 0, otherwise: 'layers that take the keys of others' },
-    { field: 'use_double_wide_mlp', value: false, otherwise: 'MLPs of double width' },
-  ],
+};
+
+/** A share of the gate's values that are left out: 95 % in the first ten layers where a config does not say. */
+function sparsity(config: ConfigFile, layer: number): number {
+  const stated = numbersAt(config, 'activation_sparsity_pattern');
+  if (stated) return stated[layer] ?? 0;
+  return needSize(config, { fields: ['num_hidden_layers'] }) > 10 && layer < 10 ? 0.95 : 0;
+}
+
+/** Gemma 4's layers with a narrow residual beside attention, among several streams that predict and correct each other. */
+export const gemma3n: Wiring = {
+  ...gemma,
+  sizes: {
+    ...gemma.sizes,
+    inner: (config) =>
+      needSize(config, {
+        fields: Array.isArray(valueAt(config, 'intermediate_size'))
+          ? ['intermediate_size.0']
+          : ['intermediate_size'],
+        orElse: 16_384,
+      }),
+  },
+  layerInner: (config, layer) => numbersAt(config, 'intermediate_size')?.[layer],
+  norm: gemma4.norm,
+  norms: gemma4.norms,
+  sharedKeys: or(15, 'num_kv_shared_layers'),
+  attention: {
+    ...gemma4.attention,
+    valuesAreKeys: false,
+    window: {
+      size: or(512, 'sliding_window'),
+      layers: { orElse: { everyOtherThan: { fields: [], orElse: 5 } } },
+    },
+  },
+  mlp: { ...gemma.mlp, sparse: sparsity } as Wiring['mlp'],
+  perLayer: {
+    width: gemma4.perLayer!.width,
+    rows: or(262_144, 'vocab_size_per_layer_input'),
+    table: gemma4.perLayer!.table,
+    projection: gemma4.perLayer!.projection,
+    norm: gemma4.perLayer!.norm,
+    modules: gemma4.perLayer!.modules,
+  },
+  laurel: {
+    rank: or(64, 'laurel_rank'),
+    left: 'laurel.linear_left',
+    right: 'laurel.linear_right',
+    norm: 'laurel.post_laurel_norm',
+  },
+  planes: {
+    count: or(4, 'altup_num_inputs'),
+    begin: 'model.altup_projections',
+    end: 'model.altup_unembed_projections',
+    modules: {
+      norm: 'altup.router_norm',
+      router: 'altup.modality_router',
+      predict: 'altup.prediction_coefs',
+      correct: 'altup.correction_coefs',
+      scale: 'altup.correct_output_scale',
+    },
+    scaled: { field: 'altup_correct_scale', orElse: true },
+  },
+  head: { softcap: or(30, 'final_logit_softcapping') },
+  fixed: [{ field: 'altup_active_idx', value: 0, otherwise: 'another stream than the first at work' }],
 };

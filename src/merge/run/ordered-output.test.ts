@@ -6,17 +6,17 @@ import { linear } from '../methods/linear';
 import { ties } from '../methods/ties';
 import type { TensorPlan } from '../plan/plan';
 import type { TensorStatistics } from '../tensor/tensor-outcome';
-import { openFlights } from './flights';
-import type { Lane } from './lane';
+import type { MergeThread } from './merge-thread';
+import { openOrderedOutput } from './ordered-output';
 
 const SHAPES = [[300, 64], [3], [65, 64], [0], [4097], [31, 17], [1], [130, 64]];
-const lanes = (count: number) => Array.from({ length: count }, () => createCpuBackend());
+const threads = (count: number) => Array.from({ length: count }, () => createCpuBackend());
 
 describe('tensors under way at once', () => {
   it.each([2, 3, 8, 16])('%i engines: the bytes and the report of one', async (count) => {
     for (const method of [ties, linear]) {
       const model = contractModel(method, variantsOf(method)[0]!, 'BF16', SHAPES);
-      const [engine, ...more] = lanes(count);
+      const [engine, ...more] = threads(count);
       const one = await mergeModel(createCpuBackend(), method, model, 4096);
       expect(await mergeModel(engine!, method, model, 4096, 'stop', more)).toEqual(one);
     }
@@ -28,7 +28,7 @@ describe('tensors under way at once', () => {
       const { models } = model.tensors[index]!;
       new Uint32Array(model.bytes.get(models[0]!.view.origin)!.buffer)[0] = 0x7fc00000;
     }
-    const [engine, ...more] = lanes(4);
+    const [engine, ...more] = threads(4);
     await expect(mergeModel(engine!, ties, model, 4096, 'stop', more)).rejects.toMatchObject({
       code: 'NonFinite',
       message: expect.stringContaining('layers.2'),
@@ -36,8 +36,8 @@ describe('tensors under way at once', () => {
   });
 });
 
-/** A lane whose tensors are as many bytes as elements, all of them the tensor's number, one byte at a time. */
-function countingLane(begun: number[], hold: Promise<void>): Lane {
+/** A thread whose tensors are as many bytes as elements, all of them the tensor's number, one byte at a time. */
+function countingThread(begun: number[], hold: Promise<void>): MergeThread {
   return {
     run: undefined as never,
     lookAhead() {},
@@ -58,31 +58,31 @@ describe('a long tensor before its own', () => {
     [0, [0, 1]],
     [3, [0, 1, 3]],
     [9, [0, 1, 3, 4, 5]],
-  ])('lets a lane finish others while there is room for %i bytes', async (room, under) => {
+  ])('lets a thread finish others while there is room for %i bytes', async (room, under) => {
     let release = () => {};
     const hold = new Promise<void>((resolve) => {
       release = resolve;
     });
     const begun: number[] = [];
-    const lane = countingLane(begun, hold);
-    const flights = openFlights([lane, lane], tensors, 0, undefined, room);
+    const thread = countingThread(begun, hold);
+    const pending = openOrderedOutput([thread, thread], tensors, 0, undefined, room);
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(begun).toEqual(under);
     release();
     const out: number[] = [];
     for (const { name } of tensors) {
-      const { nonFinite } = (await flights.land(async (bytes) => void out.push(...bytes)))!;
+      const { nonFinite } = (await pending.land(async (bytes) => void out.push(...bytes)))!;
       expect(nonFinite).toBe(Number(name));
     }
     expect(out).toEqual(tensors.flatMap(({ name }) => Array(3).fill(Number(name))));
-    await flights.cancel();
+    await pending.cancel();
   });
 
   it('ends what waits for its turn', async () => {
     const begun: number[] = [];
-    const lane = countingLane(begun, Promise.resolve());
-    const flights = openFlights([lane, lane, lane], tensors, 0, undefined, 0);
-    await flights.cancel();
+    const thread = countingThread(begun, Promise.resolve());
+    const pending = openOrderedOutput([thread, thread, thread], tensors, 0, undefined, 0);
+    await pending.cancel();
     expect(begun).toEqual([0, 1, 2]);
   });
 });

@@ -1,24 +1,24 @@
-/** Tensors under way at once, one per lane; they land in order. */
+/** Tensors under way at once, one per thread; they land in order. */
 import { giveBack } from '../../sources/spare-arrays';
 import type { TensorPlan } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Emit, TensorStatistics } from '../tensor/tensor-outcome';
-import { isComputed, type Lane } from './lane';
+import { isComputed, type MergeThread } from './merge-thread';
 
-export interface Flights {
+export interface OrderedOutput {
   /** Lets the next tensor in order hand its bytes to `emit`; resolves when it has handed over all of them. */
   land(emit: Emit): Promise<TensorStatistics | undefined>;
-  /** Ends what is under way; resolves when no lane is at work any more. */
+  /** Ends what is under way; resolves when no thread is at work any more. */
   cancel(): Promise<void>;
 }
 
-/** Finished bytes that may wait for their turn, so that no lane rests while a long tensor is before its own. */
+/** Finished bytes that may wait for their turn, so that no thread rests while a long tensor is before its own. */
 const WAITING_BYTES = 256 * 2 ** 20;
 
-/** A lane looks ahead from the start of a tensor no larger than this, else from its first finished bytes. */
+/** A thread looks ahead from the start of a tensor no larger than this, else from its first finished bytes. */
 const SHORT_ELEMENTS = 2 ** 23;
 
-interface Flight {
+interface PendingTensor {
   /** Finished before its turn. */
   readonly waiting: Uint8Array<ArrayBuffer>[];
   readonly turn: Deferred<Emit>;
@@ -26,30 +26,30 @@ interface Flight {
 }
 
 /**
- * Merges `tensors` from number `first` on: every lane takes the next one that none has taken, when it is done with its
- * own. What is finished before its turn waits, up to {@link WAITING_BYTES} of all lanes together.
+ * Merges `tensors` from number `first` on: every thread takes the next one that none has taken, when it is done with its
+ * own. What is finished before its turn waits, up to {@link WAITING_BYTES} of all threads together.
  */
-export function openFlights(
-  lanes: readonly Lane[],
+export function openOrderedOutput(
+  threads: readonly MergeThread[],
   tensors: readonly TensorPlan[],
   first: number,
   wholeModel: WholeModel | undefined,
   waitingBytes = WAITING_BYTES,
-): Flights {
-  const flights = new Map<number, Flight>();
+): OrderedOutput {
+  const pending = new Map<number, PendingTensor>();
   let next = first;
   let landing = first;
   let waits = 0;
   let hasEnded = false;
 
-  const flightOf = (index: number): Flight => {
-    const flight = flights.get(index) ?? { waiting: [], turn: deferred<Emit>(), done: deferred() };
-    flights.set(index, flight);
-    return flight;
+  const pendingOf = (index: number): PendingTensor => {
+    const entry = pending.get(index) ?? { waiting: [], turn: deferred<Emit>(), done: deferred() };
+    pending.set(index, entry);
+    return entry;
   };
   const take = () => (next < tensors.length && !hasEnded ? next++ : undefined);
   const emitOf =
-    ({ waiting, turn }: Flight): Emit =>
+    ({ waiting, turn }: PendingTensor): Emit =>
     async (bytes) => {
       if (hasEnded) throw ended();
       if (!turn.isSettled && waits + bytes.byteLength <= waitingBytes) {
@@ -58,35 +58,35 @@ export function openFlights(
       } else await (await turn.promise)(bytes);
     };
 
-  const work = async (lane: Lane, own: number | undefined) => {
+  const work = async (thread: MergeThread, own: number | undefined) => {
     for (let index = own; index !== undefined && !hasEnded; ) {
       const tensor = tensors[index]!;
-      const flight = flightOf(index);
+      const entry = pendingOf(index);
       let following: number | undefined;
       const lookAhead = () => {
         if (following !== undefined) return;
         following = take();
-        if (following !== undefined) lane.lookAhead(tensors[following]);
+        if (following !== undefined) thread.lookAhead(tensors[following]);
       };
-      const emit = emitOf(flight);
-      const merged = lane.merge(tensor, wholeModel, (bytes) => {
+      const emit = emitOf(entry);
+      const merged = thread.merge(tensor, wholeModel, (bytes) => {
         lookAhead();
         return emit(bytes);
       });
       if (tensor.elements <= SHORT_ELEMENTS) lookAhead();
-      await merged.then(flight.done.resolve, flight.done.reject);
+      await merged.then(entry.done.resolve, entry.done.reject);
       lookAhead();
       index = following;
     }
   };
-  // every lane has its first before one looks ahead
-  const begins = lanes.map(take);
-  const working = lanes.map((lane, l) => work(lane, begins[l]));
+  // every thread has its first before one looks ahead
+  const begins = threads.map(take);
+  const working = threads.map((thread, l) => work(thread, begins[l]));
 
   return {
     async land(emit) {
       const tensor = tensors[landing]!;
-      const { waiting, turn, done } = flightOf(landing);
+      const { waiting, turn, done } = pendingOf(landing);
       const pass: Emit = async (bytes) => {
         await emit(bytes);
         // computed bytes were made for this alone
@@ -98,12 +98,12 @@ export function openFlights(
       }
       turn.resolve(pass);
       const statistics = await done.promise;
-      flights.delete(landing++);
+      pending.delete(landing++);
       return statistics;
     },
     async cancel() {
       hasEnded = true;
-      for (const { turn } of flights.values()) turn.reject(ended());
+      for (const { turn } of pending.values()) turn.reject(ended());
       await Promise.allSettled(working);
     },
   };

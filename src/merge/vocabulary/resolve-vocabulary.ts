@@ -18,7 +18,7 @@ import {
   vocabularyOf,
 } from './vocabulary';
 
-export interface SettledVocabulary {
+export interface ResolvedVocabulary {
   /** Where the tokenizer files come from. */
   from: Vocabulary;
   /** The vocabulary all models were brought to; absent where they were left alone. */
@@ -43,10 +43,10 @@ export interface VocabularyQuestion {
 }
 
 /** Settles the vocabulary, changing the models' embeddings and heads in place. @throws AmalgamError `Cancelled` only */
-export async function settleVocabulary(
+export async function resolveVocabulary(
   question: VocabularyQuestion,
   problems: Problems,
-): Promise<SettledVocabulary> {
+): Promise<ResolvedVocabulary> {
   const { recipe, models, source } = question;
   const chosen = recipe.tokenizerSource !== undefined;
   const vocabularies = models.map(vocabularyOf);
@@ -79,21 +79,21 @@ export async function settleVocabulary(
     problems.add({
       severity: 'error',
       code: 'VocabularyUnknown',
-      message: `The vocabularies cannot be brought to one: ${unknown.join('; ')}.`,
+      message: `The vocabularies cannot be unified: ${unknown.join('; ')}.`,
       remedy: 'Put the tokenizer.json of that model into its folder, or leave the model out.',
     });
     return { from, asked: true, facts };
   }
-  return settle(question, known as KnownVocabulary[], from, facts, problems);
+  return resolve(question, known as KnownVocabulary[], from, facts, problems);
 }
 
-function settle(
+function resolve(
   { recipe, models, base, config }: VocabularyQuestion,
   known: readonly KnownVocabulary[],
   source: Vocabulary,
   facts: VocabularyFacts,
   problems: Problems,
-): SettledVocabulary {
+): ResolvedVocabulary {
   const from = known.find(({ ref }) => ref === source.ref)!;
   const taking = known.slice(0, models.length);
   const output = outputVocabulary(recipe, from, taking, problems);
@@ -163,7 +163,7 @@ function differenceOf(first: KnownVocabulary | undefined, other: KnownVocabulary
 }
 
 const CHOICE =
-  'Choose the vocabulary of the output: tokenizer_source: base, the name of a model, or union (every token of all). Amalgam never cuts or fills up a vocabulary by itself.';
+  'Choose the vocabulary of the output: tokenizer_source: base, the name of a model, or union (every token of all). Amalgam never cuts or pads a vocabulary by itself.';
 
 /** @returns true when the recipe has to say what to do before anything can be merged */
 function ask(
@@ -193,8 +193,8 @@ function ask(
       problems.add({
         severity: 'warning',
         code: 'VocabulariesDiffer',
-        message: `${found.words.join(' ')} As nothing else is said, rows are merged by their number.`,
-        remedy: `That is right where tokens were only renamed. Else: ${CHOICE}`,
+        message: `${found.words.join(' ')} The recipe says nothing else, so rows are merged by index.`,
+        remedy: `That is right where tokens were only renamed. Otherwise: ${CHOICE}`,
       });
     }
   }

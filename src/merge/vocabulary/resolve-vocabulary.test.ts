@@ -88,7 +88,7 @@ describe('what the plan asks', () => {
     const plan = await planIn(differences(['tuned']), ...folders({ base, tuned: renamed }));
     expect(codes(plan, 'error')).toEqual([]);
     expect(codes(plan, 'warning')).toEqual(['VocabulariesDiffer']);
-    expect(plan.problems[0]!.message).toMatch(/“<s>”.*“<bos>”.*merged by their number/);
+    expect(plan.problems[0]!.message).toMatch(/“<s>”.*“<bos>”.*merged by index/);
   });
 
   it('leaves models alone whose tokens are the same, whatever else their files say', async () => {

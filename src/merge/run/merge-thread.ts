@@ -11,13 +11,13 @@ import type { TensorTask } from '../tensor/tensor-task';
 import { replayable } from './replayable';
 import { openRunWorkspace, type RunWorkspace, type RunWorkspaceOptions } from './run-workspace';
 
-export interface LaneOptions extends RunWorkspaceOptions {
+export interface MergeThreadOptions extends RunWorkspaceOptions {
   plan: Plan;
   read: ReadTensor;
   prepared?: Prepared;
 }
 
-export interface Lane {
+export interface MergeThread {
   readonly run: RunWorkspace;
   /** Opens the tensor and begins to read it; a copied or empty one, or none, is left alone. */
   lookAhead(tensor: TensorPlan | undefined): void;
@@ -33,8 +33,8 @@ export interface Lane {
 /** Copied tensors move in pieces of this size. */
 const COPY_BYTES = 8 * 1024 * 1024;
 
-/** @param tensors everything that will be computed in any lane */
-export function openLane(tensors: readonly TensorPlan[], options: LaneOptions): Lane {
+/** @param tensors everything that will be computed in any thread */
+export function openMergeThread(tensors: readonly TensorPlan[], options: MergeThreadOptions): MergeThread {
   const { methods, read, prepared } = options;
   const run = openRunWorkspace(tensors, options);
   let ahead: { tensor: TensorPlan; task: TensorTask } | undefined;
@@ -83,7 +83,7 @@ function methodOf(tensor: TensorPlan, methods: ReadonlyMap<string, MergeMethod>)
   return method;
 }
 
-function settingsOf({ plan, prepared }: LaneOptions, wholeModel: WholeModel | undefined) {
+function settingsOf({ plan, prepared }: MergeThreadOptions, wholeModel: WholeModel | undefined) {
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
   return {
     seed,

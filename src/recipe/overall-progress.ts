@@ -1,0 +1,90 @@
+/** One progress over steps of which several may be under way at once. */
+import type { Progress } from '../reports/job';
+
+/** A stage of a step, and its work in any unit that all have in common. */
+export interface WorkStep {
+  at: number;
+  stage: Progress['stage'];
+  work: number;
+}
+
+export interface OverallProgress {
+  /** Takes what a step tells. @param thread which of the `threads` that share the step */
+  tell(at: number, name: string, progress: Progress, thread?: number, threads?: number): void;
+  /** The step has ended. */
+  end(at: number): void;
+  /** Seconds spent in each stage, those of stages that ran at once added up. */
+  seconds(): Record<string, number>;
+}
+
+/**
+ * The time left for all steps, by the work done so far: what was found already takes no time and does not count. The
+ * earliest step that is under way is the one that is named.
+ */
+export function overallProgress(
+  steps: readonly WorkStep[],
+  send: (progress: Progress) => void,
+): OverallProgress {
+  const begun = performance.now();
+  const total = steps.reduce((sum, { work }) => sum + work, 0);
+  const of = new Set(steps.map(({ at }) => at)).size;
+  const ended = new Set<number>();
+  /** By step, stage and thread: share done, share when it was first told of. */
+  const shares = new Map<
+    string,
+    { at: number; stage: string; share: number; first: number; threads: number }
+  >();
+  const underWay = new Map<number, { name: string; progress: Progress; since: number }>();
+  const spent: Record<string, number> = {};
+  const spend = (at: number, now: number) => {
+    const before = underWay.get(at);
+    if (before)
+      spent[before.progress.stage] = (spent[before.progress.stage] ?? 0) + (now - before.since) / 1000;
+  };
+  const sumOf = (part: (share: { share: number; first: number }) => number) =>
+    steps.reduce((sum, { at, stage, work }) => {
+      const mine = [...shares.values()].filter((s) => s.at === at && s.stage === stage);
+      return sum + mine.reduce((all, s) => all + (part(s) * work) / s.threads, 0);
+    }, 0);
+  return {
+    tell(at, name, progress, thread = 0, threads = 1) {
+      const now = performance.now();
+      const { stage, counted, bytes, bytesDone } = progress;
+      spend(at, now);
+      underWay.set(at, { name, progress, since: now });
+      const part =
+        counted && counted.total > 0 ? counted.done / counted.total : bytes > 0 ? bytesDone / bytes : 0;
+      const share = Math.min(1, part);
+      const key = `${at} ${stage} ${thread}`;
+      shares.set(key, { at, stage, share, first: shares.get(key)?.first ?? share, threads });
+      const credited = sumOf((s) => s.share - s.first);
+      const passed = steps.reduce((sum, step) => sum + (ended.has(step.at) ? step.work : 0), 0);
+      const running = steps.filter((step) => !ended.has(step.at));
+      const done = passed + running.reduce((sum, step) => sum + step.work * shareOf(step), 0);
+      const rate = credited / ((now - begun) / 1000);
+      const first = [...underWay.keys()].filter((step) => !ended.has(step)).sort((a, b) => a - b)[0] ?? at;
+      const shown = underWay.get(first)!;
+      send({
+        ...shown.progress,
+        secondsLeft: credited > 0 ? (total - done) / rate : null,
+        step: { name: shown.name, at: first, of },
+      });
+    },
+    end(at) {
+      spend(at, performance.now());
+      underWay.delete(at);
+      ended.add(at);
+    },
+    seconds: () => spent,
+  };
+
+  function shareOf({ at, stage }: WorkStep): number {
+    const mine = [...shares.values()].filter((s) => s.at === at && s.stage === stage);
+    // a later stage of the step is told of: this one is over
+    const order = steps.filter((s) => s.at === at).map((s) => s.stage as string);
+    const over = [...shares.values()].some(
+      (s) => s.at === at && order.indexOf(s.stage) > order.indexOf(stage),
+    );
+    return over ? 1 : mine.reduce((sum, s) => sum + s.share / s.threads, 0);
+  }
+}

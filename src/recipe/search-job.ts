@@ -1,0 +1,113 @@
+/**
+ * A search for the settings of a recipe: CMA-ES (linalg/cma-es.ts) over weights, λ and density, the candidates of a generation
+ * merged as they are read and measured side by side, nothing written. What was measured is kept: a search that was
+ * stopped goes on from there, for the same recipe, texts and seed in the same way.
+ */
+import { normals } from '../backend/philox';
+import { AmalgamError } from '../errors';
+import { formatRecipe } from '../formats/recipe-yaml';
+import { openCmaEs } from '../linalg/cma-es';
+import { methodById } from '../merge/methods';
+import type { EvaluateManyReport, EvaluateManyRequest } from '../reports/evaluate';
+import type { SearchPoint, SearchProgress, SearchReport, SearchRequest } from '../reports/search';
+import { throwIfCancelled } from '../sources/cancel';
+import { beginSha256 } from '../sources/sha256';
+import { openRecords, type RecordHeader } from '../store/masks';
+import { searchSpace } from './search-space';
+
+export interface SearchContext {
+  /** Measures several merges side by side. */
+  measure(request: EvaluateManyRequest): Promise<EvaluateManyReport>;
+  signal: AbortSignal;
+  onProgress(progress: SearchProgress): void;
+}
+
+interface PointHeader extends RecordHeader {
+  points: SearchPoint[];
+}
+
+/**
+ * Searches, and returns all that was measured; the best is no worse than the recipe as it was.
+ * @throws AmalgamError `Usage`, `Cancelled`, and the failure of the recipe itself where it cannot be measured
+ */
+export async function runSearch(request: SearchRequest, context: SearchContext): Promise<SearchReport> {
+  const { recipe, inputs, evaluations, seed, engine } = request;
+  const begun = performance.now();
+  const method = methodById.get(recipe.mergeMethod);
+  if (!method)
+    throw new AmalgamError('Usage', `There is no method ${recipe.mergeMethod}.`, 'Choose another.');
+  const space = searchSpace(recipe, method);
+  const folder = await openRecords(
+    await keyOf(request),
+    `search over ${space.names.join(', ')} (${recipe.mergeMethod}, seed ${seed})`,
+  );
+  const search = openCmaEs(space.start, 1);
+  const points: SearchPoint[] = [];
+  let reused = 0;
+  for (let generation = 0; points.length < evaluations; generation++) {
+    throwIfCancelled(context.signal);
+    // the first measures the recipe as it is, the others what the search asks for
+    const asked =
+      generation === 0
+        ? [Float64Array.from(space.start)]
+        : search.ask(normals(search.population * space.start.length, [seed, generation]));
+    const wanted = asked.map((point) => space.values(point));
+    const name = `generation ${generation}`;
+    const found = await folder.find<PointHeader>(name);
+    const known = found?.header.points;
+    const measured = known ?? (await measureAll(wanted));
+    if (known) reused += known.length;
+    else await folder.write<PointHeader>({ name, points: measured }, []);
+    if (generation > 0) {
+      search.tell(measured.map(({ perplexity }) => perplexity ?? Number.POSITIVE_INFINITY));
+    }
+    points.push(...measured);
+    const rate = (points.length - reused) / ((performance.now() - begun) / 1000);
+    context.onProgress({
+      done: points.length,
+      total: evaluations,
+      points: measured,
+      secondsLeft: rate > 0 ? Math.max(0, evaluations - points.length) / rate : null,
+    });
+  }
+  const best = points.reduce(
+    (at, { perplexity }, i) => (perplexity !== null && perplexity < points[at]!.perplexity! ? i : at),
+    0,
+  );
+  return {
+    variables: space.names,
+    points,
+    best,
+    recipe: space.recipe(points[best]!.values),
+    reused,
+    seconds: (performance.now() - begun) / 1000,
+  };
+
+  async function measureAll(wanted: readonly Record<string, number>[]): Promise<SearchPoint[]> {
+    const { window, stride } = request;
+    const { models } = await context.measure({
+      targets: wanted.map((values) => ({ recipe: space.recipe(values) })),
+      inputs,
+      engine,
+      ...(window !== undefined && { window }),
+      ...(stride !== undefined && { stride }),
+    });
+    return models.map(({ outcomes }, i) => {
+      const losses = outcomes.map((outcome) => ('report' in outcome ? outcome.report.meanNll : Number.NaN));
+      const failed = outcomes.find((outcome) => 'error' in outcome);
+      if (points.length === 0 && failed && 'error' in failed) {
+        const { code, message, hint } = failed.error;
+        throw new AmalgamError(code, message, hint);
+      }
+      const mean = losses.reduce((a, b) => a + b, 0) / losses.length;
+      return { values: wanted[i]!, perplexity: Number.isFinite(mean) ? Math.exp(mean) : null };
+    });
+  }
+}
+
+/** Everything that a search depends on but the number of evaluations. */
+async function keyOf({ recipe, inputs, window, stride, seed, engine }: SearchRequest): Promise<string> {
+  const hash = await beginSha256();
+  hash.update(new TextEncoder().encode(JSON.stringify(inputs)));
+  return JSON.stringify(['search', 1, formatRecipe(recipe), hash.digest(), window, stride, seed, engine]);
+}

@@ -1,0 +1,128 @@
+/** The settings of a recipe that can be searched for, as coordinates of about the same scale. Pure. */
+import { AmalgamError } from '../errors';
+import type { ParameterSetting, Recipe } from '../formats/recipe';
+import type { MergeMethod } from '../merge/method';
+
+/** A setting: where the search starts, and how far its first steps go. */
+interface Variable {
+  name: string;
+  start: number;
+  step: number;
+  /** From a coordinate to a value of the setting, and back. */
+  value(x: number): number;
+  place(value: number): number;
+}
+
+export interface SearchSpace {
+  names: string[];
+  start: number[];
+  /** Coordinates in units of the first steps. */
+  values(point: ArrayLike<number>): Record<string, number>;
+  recipe(values: Readonly<Record<string, number>>): Recipe;
+}
+
+const DENSITY = 'density';
+const LAMBDA = 'lambda';
+/** Digits that a setting keeps: more would only be noise in the recipe. */
+const round = (value: number) => Number(value.toPrecision(5));
+
+/**
+ * Weights of the models where the method has them, λ where it has no weights or divides by them, and one density for
+ * all where some of the changes are trimmed.
+ * @throws AmalgamError `Usage` for a recipe without such settings, or of slices or stages
+ */
+export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace {
+  const models = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel);
+  if (models.length === 0 || recipe.stages) {
+    throw new AmalgamError(
+      'Usage',
+      'There are no weights to search for in a recipe of slices or stages.',
+      'Give a recipe that lists whole models under “models:”.',
+    );
+  }
+  const weighted = method.modelParameters.weight !== undefined;
+  const normalized =
+    method.parameters.normalize !== undefined &&
+    (recipe.parameters.normalize ?? defaultOf(method, 'normalize')) !== false;
+  const variables: Variable[] = weighted
+    ? models.map(({ parameters }, i) =>
+        linear(`weight ${i + 1}`, numberOf(parameters.weight ?? recipe.parameters.weight, 1)),
+      )
+    : [];
+  if (method.parameters[LAMBDA] && (!weighted || normalized)) {
+    variables.push(logarithmic(LAMBDA, numberOf(recipe.parameters[LAMBDA], 1)));
+  }
+  const densities = models.map(({ parameters }) =>
+    numberOf(parameters[DENSITY] ?? recipe.parameters[DENSITY], 1),
+  );
+  if (method.modelParameters[DENSITY] && densities.some((d) => d < 1)) {
+    variables.push(logistic(DENSITY, densities.reduce((a, b) => a + b, 0) / densities.length));
+  }
+  if (variables.length === 0) {
+    throw new AmalgamError(
+      'Usage',
+      `${recipe.mergeMethod} has neither weights nor λ to search for.`,
+      'Choose a method that has, for example task_arithmetic, ties or gram.',
+    );
+  }
+  return {
+    names: variables.map(({ name }) => name),
+    start: variables.map(({ start, place, step }) => place(start) / step),
+    values: (point) =>
+      Object.fromEntries(variables.map(({ name, value, step }, i) => [name, round(value(point[i]! * step))])),
+    recipe: (values) => ({
+      ...recipe,
+      parameters: {
+        ...recipe.parameters,
+        ...(values[LAMBDA] !== undefined && { [LAMBDA]: values[LAMBDA] }),
+      },
+      models: (recipe.models ?? []).map((entry) => {
+        const i = models.indexOf(entry);
+        if (i < 0) return entry;
+        const weight = values[`weight ${i + 1}`];
+        return {
+          ...entry,
+          parameters: {
+            ...entry.parameters,
+            ...(weight !== undefined && { weight }),
+            ...(values[DENSITY] !== undefined && { [DENSITY]: values[DENSITY] }),
+          },
+        };
+      }),
+    }),
+  };
+}
+
+function defaultOf(method: MergeMethod, name: string): unknown {
+  const spec = method.parameters[name];
+  return spec && 'default' in spec ? spec.default : undefined;
+}
+
+/** A number that is one for the whole model; gradients and filters start from what they would be without. */
+function numberOf(setting: ParameterSetting | undefined, otherwise: number): number {
+  return typeof setting === 'number' ? setting : otherwise;
+}
+
+const linear = (name: string, start: number): Variable => ({
+  name,
+  start,
+  step: 0.3,
+  value: (x) => x,
+  place: (v) => v,
+});
+
+const logarithmic = (name: string, start: number): Variable => ({
+  name,
+  start: Math.max(start, 1e-3),
+  step: 0.3,
+  value: Math.exp,
+  place: Math.log,
+});
+
+const logistic = (name: string, start: number): Variable => ({
+  name,
+  start: Math.min(0.98, Math.max(0.02, start)),
+  step: 0.8,
+  value: (x) => 1 / (1 + Math.exp(-x)),
+  place: (v) => Math.log(v / (1 - v)),
+});

@@ -1,0 +1,19 @@
+import { storageFacts } from '../host/storage';
+import { deleteOutput, listOutputs } from '../write/finished-outputs';
+
+/** What the outputs of stages are called while they are needed. */
+export const STAGE_PREFIX = 'amalgam-stage-';
+/** Held while stages are merged, so that another tab does not remove their outputs. */
+export const STAGES_LOCK = 'amalgam-stages';
+
+/**
+ * Removes the outputs of stages that a crashed tab left behind; those of a tab that is still merging stay. Without storage
+ * there is nothing to remove.
+ */
+export async function cleanStages(): Promise<void> {
+  if (!(await storageFacts()).available) return;
+  await navigator.locks.request(STAGES_LOCK, { ifAvailable: true }, async (lock) => {
+    if (!lock) return;
+    for (const { name } of await listOutputs()) if (name.startsWith(STAGE_PREFIX)) await deleteOutput(name);
+  });
+}
