@@ -20,7 +20,8 @@ struct Params {
 }
 
 @group(0) @binding(1) var<storage, read> values: array<vec4<f32>>;
-// weights w_1 … w_n, scales s_1 … s_n, then the reciprocals: 2^models of them with an election, else 1
+// weights w_1 … w_n, scales s_1 … s_n, then the reciprocals: 2^n of them with an election, else 1. Where more than 16
+// elect: what each adds to the divisor, then the least divisor; 0 divides by 1
 @group(0) @binding(2) var<storage, read> coefficients: array<f32>;
 @group(0) @binding(3) var<storage, read_write> packed: array<u32>;
 @group(0) @binding(4) var<storage, read_write> stats: array<u32>;
@@ -35,7 +36,24 @@ fn scaled(quad: u32, model: u32) -> vec4<f32> {
 fn reciprocals(agreeing: vec4<u32>) -> vec4<f32> {
   let at = vec4<u32>(2u * params.models) + agreeing;
   if (params.election == 0u) { return vec4<f32>(coefficients[at.x]); }
-  return vec4<f32>(coefficients[at.x], coefficients[at.y], coefficients[at.z], coefficients[at.w]);
+  if (params.models <= 16u) {
+    return vec4<f32>(coefficients[at.x], coefficients[at.y], coefficients[at.z], coefficients[at.w]);
+  }
+  var divisor = vec4<f32>();
+  for (var i = 0u; i < params.models; i++) {
+    let more = exact4(divisor + coefficients[2u * params.models + i]);
+    divisor = select(divisor, more, (agreeing & vec4<u32>(1u << i)) != vec4<u32>());
+  }
+  let nothing = divisor == vec4<f32>();
+  return select(inverse(max(divisor, vec4<f32>(coefficients[3u * params.models]))), vec4<f32>(1.0), nothing);
+}
+
+// 1/x by Newton's method from a guess made of its bits: an ulp off at most, and the same bits everywhere
+fn inverse(x: vec4<f32>) -> vec4<f32> {
+  let size = abs(x);
+  var r = bitcast<vec4<f32>>(vec4<u32>(0x7ef311c3u) - bitcast<vec4<u32>>(size));
+  for (var k = 0u; k < 4u; k++) { r = exact4(r * exact4(vec4<f32>(2.0) - exact4(size * r))); }
+  return r * sign(x);
 }
 
 fn ones(which: vec4<bool>) -> u32 {

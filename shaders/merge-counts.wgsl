@@ -3,7 +3,7 @@
 // counts[1 + i] += kept changes of model i, other than 0, that the sign election drops (ballots as in combine.wgsl);
 // counts[1 + n + p] += elements in which both models of pair p = (i ≤ j), in row order, keep a change other than 0.
 // A lane visits elements lane, lane + 64, … of its block and collects 32 of them as bits of a word a model.
-// Shapes: values (n + 1)·stride f32, slot 0 = W₀, slot i = trimmed τ_i; packed words → 1 + n + n(n + 1)/2 u32, n ≤ 16.
+// Shapes: values (n + 1)·stride f32, slot 0 = W₀, slot i = trimmed τ_i; packed words → 1 + n + n(n + 1)/2 u32, n ≤ 32.
 
 struct Params {
   stamp: vec4<u32>,
@@ -20,7 +20,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read> packed: array<u32>;
 @group(0) @binding(4) var<storage, read_write> counts: array<atomic<u32>>;
 
-var<workgroup> found: array<atomic<u32>, 153>;
+var<workgroup> found: array<atomic<u32>, 561>;
 
 fn at_base(e: u32) -> bool {
   var bits = values[e];
@@ -43,8 +43,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let n = params.models;
   for (var half = 0u; half < 2u; half++) {
     // not every driver clears what a loop declares
-    var some = array<u32, 16>();
-    var lost = array<u32, 16>();
+    var some = array<u32, 32>();
+    var lost = array<u32, 32>();
     var still = 0u;
     for (var bit = 0u; bit < 32u; bit++) {
       let e = begin + (half * 32u + bit) * 64u + lane;

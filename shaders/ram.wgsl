@@ -1,7 +1,7 @@
 // Reinforced Agent Merging: out = W₀ + λ_i·τ_i where only model i is active (|τ_i| > ε), W₀ + the mean of the active
 // τ_i where several are, W₀'s bits elsewhere. coefficients: ε, 1/1 … 1/n, λ_1 … λ_n; counters: elements active in
 // each model, then elements active in it alone. Every product and sum is one rounding: same bits on CPU and GPU.
-// Shapes: slot 0 = W₀, slot i = τ_i, `stride` f32 apart → elements f32; models ≤ 16.
+// Shapes: slot 0 = W₀, slot i = τ_i, `stride` f32 apart → elements f32; models ≤ 32.
 
 struct Params {
   stamp: vec4<u32>,
@@ -15,7 +15,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> out: array<u32>;
 @group(0) @binding(4) var<storage, read_write> counters: array<atomic<u32>>;
 
-var<workgroup> counts: array<atomic<u32>, 32>;
+var<workgroup> counts: array<atomic<u32>, 64>;
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

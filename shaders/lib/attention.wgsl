@@ -14,8 +14,9 @@ fn group_at(g: u32) -> Group {
   return Group(groups[4u * g], groups[4u * g + 1u], groups[4u * g + 2u], groups[4u * g + 3u]);
 }
 
-// First key that a row at this position may see.
+// First key that a row at this position may see: of a window, or, where its highest bit is set, of a chunk of positions.
 fn first_key(position: u32) -> u32 {
+  if (params.window >= 0x80000000u) { return position - position % (params.window & 0x7fffffffu); }
   return max(position + 1u, params.window) - params.window;
 }
 

@@ -66,6 +66,7 @@ export interface DampedTerms {
 /**
  * Factors a damped matrix in place: A = L·Lᵀ. What lies above the diagonal tiles keeps A's values.
  *
+ * @param first damping to try
  * @param fill enqueues A with the damping λ into the buffer, and returns what λ adds to the diagonal
  * @returns the λ that worked, or 0 when none did, and the failures
  */
@@ -74,9 +75,10 @@ export async function factorDamped(
   factor: BackendBuffer,
   width: number,
   fill: (damping: number) => number,
+  first = DAMPING,
 ): Promise<Pick<FactorFacts, 'damping' | 'retries' | 'fellBackToDiagonal'>> {
   let retries = 0;
-  for (let damping = DAMPING; damping <= MOST_DAMPING; damping *= 10) {
+  for (let damping = first; damping <= MOST_DAMPING; damping *= 10) {
     const added = fill(damping);
     // in exact arithmetic no pivot is below what the damping adds: one far below it is rounding error
     const floor = Math.max(added / 4, 2 ** -100);

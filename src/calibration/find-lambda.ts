@@ -11,7 +11,7 @@ import { searchLambda } from './lambda-search';
 import { type Contributor, readingFor, tokensToWrite } from './readings';
 
 /** Values of λ that are tried as a rule. */
-const USUAL_TRIES = 7;
+export const USUAL_TRIES = 7;
 
 export interface FindLambdaOptions {
   plan: Plan;
@@ -58,27 +58,10 @@ interface LambdaHeader extends RecordHeader {
  * Searches for λ (lambda-search.ts) by the mean over the contributors of the mean loss on held-out text of each.
  */
 async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
-  const { plan, contributors, engine, signal, progress } = options;
+  const { plan, contributors, signal, progress } = options;
   const begun = performance.now();
   const size = heldOutSize(options.size);
-  const self = contributors.filter((c) => c.source.kind === 'self').length;
-  let writing = false;
-  const written = (tokens: number, id: string) => {
-    if (!writing) progress?.begin('writing', self * tokensToWrite(options.size, 'held-out'));
-    writing = true;
-    progress?.advance(tokens, id);
-  };
-  const texts: number[][][] = [];
-  for (const contributor of contributors) {
-    const { sequences } = await readingFor(contributor, {
-      size: options.size,
-      use: 'held-out',
-      engine: engine.kind,
-      ...(signal && { signal }),
-      onProgress: (tokens) => written(tokens, contributor.id),
-    });
-    texts.push(sequences);
-  }
+  const texts = await heldOutTexts(options);
   progress?.begin('searching', USUAL_TRIES);
   const { chosen, curve } = await searchLambda(async (lambda) => {
     progress?.advance(0, `λ ${lambda}`);
@@ -107,6 +90,37 @@ async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
   };
 }
 
+/** The text of each contributor that nothing is calibrated on; written now where it is not kept. */
+export async function heldOutTexts({
+  contributors,
+  engine,
+  size,
+  signal,
+  progress,
+}: Pick<FindLambdaOptions, 'contributors' | 'engine' | 'size' | 'signal' | 'progress'>): Promise<
+  number[][][]
+> {
+  const self = contributors.filter((c) => c.source.kind === 'self').length;
+  let writing = false;
+  const written = (tokens: number, id: string) => {
+    if (!writing) progress?.begin('writing', self * tokensToWrite(size, 'held-out'));
+    writing = true;
+    progress?.advance(tokens, id);
+  };
+  const texts: number[][][] = [];
+  for (const contributor of contributors) {
+    const { sequences } = await readingFor(contributor, {
+      size,
+      use: 'held-out',
+      engine: engine.kind,
+      ...(signal && { signal }),
+      onProgress: (tokens) => written(tokens, contributor.id),
+    });
+    texts.push(sequences);
+  }
+  return texts;
+}
+
 /** Mean −ln p per token of each list of sequences, the first token of a sequence not scored. */
 export async function meanLosses(
   runner: Runner,
@@ -119,10 +133,10 @@ export async function meanLosses(
     let end = first;
     for (let rows = 0; end < all.length; end++) {
       rows += all[end]!.ids.length;
-      if (end > first && rows > runner.rowsPerSweep) break;
+      if (end > first && rows > runner.rowsPerPass) break;
     }
     const part = all.slice(first, end);
-    const { losses } = await runner.sweep({
+    const { losses } = await runner.pass({
       sequences: part.map(({ ids }) => ({ ids, from: 1 })),
       output: 'loss',
       ...(signal && { signal }),

@@ -79,7 +79,7 @@ async function calibrate(engine: Backend, golden: Golden): Promise<Map<string, G
   const { gram_alias } = golden.facts;
   const grams = new Map<string, Gram>();
   const runner = openRunner(engine, resolveArchitecture(golden.config), sourceOf(golden.weights));
-  await runner.sweep({
+  await runner.pass({
     sequences: [{ ids: golden.ids }],
     output: 'none',
     taps: {

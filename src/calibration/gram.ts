@@ -6,7 +6,7 @@ import type { Backend, BackendBuffer } from '../backend/backend';
 import { GRAM_ROWS, inputGram, inputGramForm } from '../backend/kernels/input-gram';
 import { inputSquares } from '../backend/kernels/input-squares';
 import { matrixDiagonal } from '../backend/kernels/matrix-diagonal';
-import type { TappedRows } from '../forward/sweep';
+import type { TappedRows } from '../forward/pass';
 
 /** How much of S is kept: all of it, square blocks along its diagonal (the last may be narrower), or the diagonal. */
 export type GramForm = { kind: 'full' } | { kind: 'blocks'; width: number } | { kind: 'diagonal' };

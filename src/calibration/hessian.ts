@@ -3,7 +3,7 @@ import { DAMPING } from './factor';
 import type { Gram } from './gram';
 
 export interface Hessian {
-  /** 2/n: what S is multiplied with. */
+  /** What S is multiplied with: 2/n as a rule. */
   scale: number;
   /** H_jj as measured: 0 for dead inputs. */
   diagonal: Float64Array;
@@ -15,9 +15,8 @@ export interface Hessian {
 }
 
 /** @throws RangeError when no token was added; what `Backend.read` throws */
-export async function hessianOf(gram: Gram): Promise<Hessian> {
+export async function hessianOf(gram: Gram, scale = 2 / gram.tokens): Promise<Hessian> {
   if (gram.tokens === 0) throw new RangeError('a Gram matrix without tokens');
-  const scale = 2 / gram.tokens;
   const diagonal = Float64Array.from(await gram.diagonal(), (s) => s * scale);
   const dead = diagonal.reduce((count, h) => count + +(h === 0), 0);
   const mean = (diagonal.reduce((sum, h) => sum + h, 0) + dead) / gram.width;

@@ -4,6 +4,7 @@ import { AmalgamError } from '../errors';
 import { buildSafetensorsHeader, type PlannedTensor } from '../formats/safetensors-write';
 import type { OpenModels } from '../host/models';
 import { methodById } from '../merge/methods';
+import { importanceKind } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
 import { requireClean } from '../merge/plan/require-clean';
 import { requirePrepared } from '../merge/tensor/prepared';
@@ -11,8 +12,8 @@ import type { ImportanceReport, ImportanceRequest } from '../reports/importance'
 import type { Progress } from '../reports/job';
 import { openDestination } from '../write/open-destination';
 import { writeText } from '../write/write-text';
-import { aheadMessage, workAhead } from './job';
-import { importanceKind } from './prepare';
+import { calibrationMessage } from './calibration-context';
+import { calibrate } from './job';
 
 /**
  * Works out the masks of a plan and writes `masks.safetensors`, a tensor of bytes [rows, ⌈cols/8⌉] for every mask with
@@ -32,11 +33,11 @@ export async function runImportance(
   }
   const destination = await openDestination(request.destination);
   try {
-    const ahead = await workAhead(plan, {
+    const ahead = await calibrate(plan, {
       models,
       engine: request.engine,
       signal,
-      onProgress: (progress) => onProgress(aheadMessage(progress)),
+      onProgress: (progress) => onProgress(calibrationMessage(progress)),
     });
     const report = ahead!.report.importance!;
     const prepared = requirePrepared(ahead!.prepared, 'the report');

@@ -44,8 +44,8 @@ export async function eachLayerGrams(
     grams = passages.map(() => new Map());
   };
   close();
-  const sweeps = passages.map(({ runner, sequences }, i) =>
-    runner.startSweep({
+  const passes = passages.map(({ runner, sequences }, i) =>
+    runner.startPass({
       sequences: sequences.map((ids) => ({ ids })),
       output: 'none',
       taps: {
@@ -62,10 +62,10 @@ export async function eachLayerGrams(
   );
   try {
     for (let layer = -1; layer <= last; layer++) {
-      for (const sweep of sweeps) {
-        await sweep.step();
+      for (const pass of passes) {
+        await pass.step();
         // waits for the device, and says where NaN came up before anything is made of it
-        await sweep.result();
+        await pass.result();
         options.onStep?.(layer);
       }
       if (layer < 0 || options.wanted(layer).size === 0) continue;
@@ -74,6 +74,6 @@ export async function eachLayerGrams(
     }
   } finally {
     close();
-    for (const sweep of sweeps) sweep.close();
+    for (const pass of passes) pass.close();
   }
 }

@@ -1,8 +1,8 @@
 /** What the tests of the mathematics share: inputs as layers see them, buffers to and fro. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { philox } from '../backend/philox';
+import type { TappedRows } from '../forward/pass';
 import { createQueue } from '../forward/queue';
-import type { TappedRows } from '../forward/sweep';
 import { type Gram, type GramForm, openGram } from './gram';
 
 /** Normal numbers, by seed. */

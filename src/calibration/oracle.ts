@@ -173,6 +173,34 @@ export function gramMergeOracle(
   return solveOracle(total, right, width);
 }
 
+/**
+ * W of Σᵢ Wᵢ(Cᵢ + rᵢI) = W Σᵢ (Hᵢ + rᵢI), row by row: Hᵢ = 2/n·XᵢᵐᵀXᵢᵐ, Cᵢ = 2/n·XᵢᵀXᵢᵐ, rᵢ = 0.01 · mean(diag Hᵢ).
+ * @param models inputs in the merged model and in the contributor, [rows, width], and the row Wᵢ
+ */
+export function matchedOutputsOracle(
+  models: readonly { merged: ArrayLike<number>; own: ArrayLike<number>; row: ArrayLike<number> }[],
+  width: number,
+): Float64Array {
+  const total = new Float64Array(width * width);
+  const right = new Float64Array(width);
+  for (const { merged, own, row } of models) {
+    const tokens = merged.length / width;
+    const h = gramOracle(merged, tokens, width).map((v) => (v * 2) / tokens);
+    const ridge = (0.01 * diagonalOf(h, width).reduce((a, b) => a + b, 0)) / width;
+    for (const [e, v] of h.entries()) total[e]! += v;
+    for (let j = 0; j < width; j++) {
+      total[j * (width + 1)]! += ridge;
+      right[j]! += ridge * row[j]!;
+    }
+    for (let t = 0; t < tokens; t++) {
+      let out = 0;
+      for (let j = 0; j < width; j++) out += own[t * width + j]! * row[j]!;
+      for (let j = 0; j < width; j++) right[j]! += ((out * 2) / tokens) * merged[t * width + j]!;
+    }
+  }
+  return solveOracle(total, right, width);
+}
+
 function rowTimes(x: ArrayLike<number>, a: Float64Array, i: number, width: number): number {
   let sum = 0;
   for (let j = 0; j < width; j++) sum += a[i * width + j]! * x[j]!;

@@ -3,7 +3,7 @@ import { AmalgamError } from '../errors';
 import type { RecipeParameters } from '../formats/recipe';
 import type { Plan, ResolvedParameters, TensorPlan } from '../merge/plan/plan';
 import type { Architecture } from '../models/architecture';
-import { aheadBytes, aheadProblems, calibrationChoice } from './plan-problems';
+import { calibrationBytes, calibrationChoice, calibrationProblems, type Match } from './plan-problems';
 
 const SIZE = { calibration_windows: 32, calibration_window: 256 };
 
@@ -70,18 +70,19 @@ function architecture(hidden: number, inner: number): Architecture {
 
 const facts = (kind: 'selection' | 'solution' | undefined, inner = 352) => ({
   kind,
+  imatrix: undefined,
   architecture: async () => architecture(128, inner),
   hasText: (name: string) => name.endsWith('.txt'),
 });
-const codes = async (...args: Parameters<typeof aheadProblems>) =>
-  (await aheadProblems(...args)).map((p) => `${p.severity} ${p.code}`);
+const codes = async (...args: Parameters<typeof calibrationProblems>) =>
+  (await calibrationProblems(...args)).map((p) => `${p.severity} ${p.code}`);
 
 const SELF = { a: { calibration: 'self' }, b: { calibration: 'self' } };
 
 describe('a plan that runs its models', () => {
   test('is fine with 12 tokens per input, and warns below', async () => {
     expect(await codes(plan(SELF), facts('solution'))).toEqual([]);
-    const [problem] = await aheadProblems(plan(SELF), facts('solution', 1024));
+    const [problem] = await calibrationProblems(plan(SELF), facts('solution', 1024));
     expect(problem).toMatchObject({ severity: 'warning', code: 'CalibrationShort' });
     expect(problem!.message).toContain('8.0 per input of the widest layer (1024)');
     expect(problem!.remedy).toContain('calibration_windows: 48');
@@ -95,6 +96,14 @@ describe('a plan that runs its models', () => {
     expect(await codes(missing, facts('solution'))).toEqual(['error CalibrationUnknown']);
   });
 
+  test('knows the text of an importance matrix, which needs no models to be run alone', async () => {
+    const slices = plan(SELF, { slices: true });
+    expect(await codes(slices, { ...facts(undefined), imatrix: { text: 'a.txt' } })).toEqual([]);
+    expect(await codes(slices, { ...facts(undefined), imatrix: { text: 'gone.md' } })).toEqual([
+      'error CalibrationUnknown',
+    ]);
+  });
+
   test('is refused where the models cannot be run', async () => {
     const refusing = {
       ...facts('solution'),
@@ -102,7 +111,7 @@ describe('a plan that runs its models', () => {
         throw new AmalgamError('ArchitectureUnsupported', 'A mamba is not known here.', 'Take another.');
       },
     };
-    const [problem] = await aheadProblems(plan(SELF), refusing);
+    const [problem] = await calibrationProblems(plan(SELF), refusing);
     expect(problem).toMatchObject({ severity: 'error', code: 'CannotRun' });
     expect(problem!.message).toContain('A mamba is not known here.');
     expect(await codes(plan(SELF, { slices: true }), facts('solution'))).toEqual(['error CannotRun']);
@@ -138,11 +147,14 @@ test('the choice of texts and sizes is read off the resolved parameters', () => 
 });
 
 test('memory grows with contributors and tokens', () => {
-  const bytes = (windows: number, models: string[]) =>
-    aheadBytes(architecture(128, 352), {
-      size: { windows, length: 256 },
-      texts: new Map(models.map((m) => [m, 'self'])),
-    });
+  const bytes = (windows: number, models: string[], match?: Match) =>
+    calibrationBytes(
+      architecture(128, 352),
+      { size: { windows, length: 256 }, texts: new Map(models.map((m) => [m, 'self'])) },
+      match,
+    );
   expect(bytes(64, ['a']) - bytes(32, ['a'])).toBe(32 * 256 * 128 * 4);
   expect(bytes(32, ['a', 'b'])).toBe(2 * bytes(32, ['a']));
+  expect(bytes(64, ['a'], 'outputs') - bytes(32, ['a'], 'outputs')).toBe(2 * 32 * 256 * 128 * 4);
+  expect(bytes(32, ['a'], 'changes')).toBe(0);
 });

@@ -1,6 +1,7 @@
 /** What a plan says of the work ahead of it: what cannot be, what is unwise, what it takes. */
 
 import { AmalgamError } from '../errors';
+import type { imatrixChoice } from '../merge/plan/importance-kind';
 import { AUTO } from '../merge/plan/parameters';
 import type { Plan } from '../merge/plan/plan';
 import { wantsLambda } from '../merge/plan/with-lambda';
@@ -30,41 +31,84 @@ export function calibrationChoice(plan: Plan): CalibrationChoice {
   return { size: { windows: Number(windows), length: Number(length) }, texts };
 }
 
-export interface AheadFacts {
+/** What a Gram merge asks its layers to match. */
+export type Match = 'inputs' | 'outputs' | 'changes';
+
+/** What the plan's Gram merge matches. */
+export function matchOf(plan: Plan): Match {
+  const asked = plan.tensors.find(({ parameters }) => parameters.match !== undefined);
+  return (asked?.parameters.match ?? 'inputs') as Match;
+}
+
+/** Linear layers that have no inputs of their own to be solved with: fused experts, routers, steps of a state space. */
+export function averagedLayers(plan: Plan, solved: ReadonlySet<string>, tied: boolean): PlanProblem[] {
+  const left = plan.tensors.filter(
+    ({ name, copy, role, shape }) =>
+      !copy && role.layer !== null && shape.length > 1 && role.kind !== 'norm' && !solved.has(name),
+  );
+  const head = tied ? ' The head is the embedding, and is merged with it, row by row.' : '';
+  if (left.length === 0 && !tied) return [];
+  const layers =
+    left.length > 0
+      ? `${left.length} tensors of the blocks have no linear map that a Gram merge can solve for, and are averaged (${left[0]!.name}${left.length > 1 ? ', …' : ''}).`
+      : '';
+  return [
+    {
+      severity: 'note',
+      code: 'AveragedLayers',
+      message: `${layers}${head}`.trim(),
+      remedy: 'Nothing to do.',
+      ...(left.length > 0 && { tensors: left.map(({ name }) => name) }),
+    },
+  ];
+}
+
+export interface CalibrationFacts {
   kind: ImportanceReport['kind'] | undefined;
+  /** What an importance matrix of the output is measured on. */
+  imatrix: ReturnType<typeof imatrixChoice>;
   /** Resolves the architecture of the plan's output. @throws AmalgamError */
   architecture(): Promise<Architecture>;
   /** Whether a text of this name is there. */
   hasText(name: string): boolean;
 }
 
+/** How messages call what is written. */
+const OUTPUT = 'the output';
+
 /** Problems of the work ahead; none for a plan that needs none. */
-export async function aheadProblems(plan: Plan, facts: AheadFacts): Promise<PlanProblem[]> {
+export async function calibrationProblems(plan: Plan, facts: CalibrationFacts): Promise<PlanProblem[]> {
   const problems: PlanProblem[] = [...misplacedAuto(plan)];
-  if (facts.kind === undefined && !wantsLambda(plan.recipe)) return problems;
-  if (plan.recipe.slices) problems.push(slicesRefused);
+  const calibrates = facts.kind !== undefined || wantsLambda(plan.recipe);
+  if (!calibrates && facts.imatrix === undefined) return problems;
+  const readsNothing = matchOf(plan) === 'changes' && !wantsLambda(plan.recipe);
+  if (calibrates && plan.recipe.slices) problems.push(slicesRefused);
   const { size, texts } = calibrationChoice(plan);
-  for (const [id, name] of texts) {
+  const read = [
+    ...(calibrates ? texts : []),
+    ...(typeof facts.imatrix === 'object' ? [[OUTPUT, facts.imatrix.text] as const] : []),
+  ];
+  for (const [id, name] of read) {
     if (name === SELF || facts.hasText(name)) continue;
     problems.push({
       severity: 'error',
       code: 'CalibrationUnknown',
-      message: `There is no text ${name}, which ${id} is to be calibrated on.`,
+      message: `There is no text ${name} to calibrate ${id} on.`,
       remedy: 'Add the file, or set calibration: self, and the model writes its own.',
     });
   }
-  if (facts.kind === 'solution') problems.push(...sharedTexts(texts));
+  if (facts.kind === 'solution' && !readsNothing) problems.push(...sharedTexts(texts));
   // a plan that has to be mended first has no output whose config could be read
   if (plan.problems.some(({ severity }) => severity === 'error')) return problems;
   try {
     const architecture = await facts.architecture();
-    problems.push(...tokenAdvice(architecture, size, facts.kind));
+    if (matchOf(plan) !== 'changes') problems.push(...tokenAdvice(architecture, size, facts.kind));
   } catch (thrown) {
     if (!(thrown instanceof AmalgamError)) throw thrown;
     problems.push({
       severity: 'error',
       code: 'CannotRun',
-      message: `These models cannot be run here, which importance, Gram merge and lambda: auto need. ${thrown.message}`,
+      message: `These models cannot be run here, which importance, Gram merge, lambda: auto and imatrix need. ${thrown.message}`,
       remedy: `${thrown.hint} Or choose a method that does not run the models.`,
     });
   }
@@ -73,21 +117,33 @@ export async function aheadProblems(plan: Plan, facts: AheadFacts): Promise<Plan
     problems.push({
       severity: 'error',
       code: 'CannotRun',
-      message: 'A Gram merge takes models of one vocabulary.',
+      message: 'A Gram merge needs models that share one vocabulary.',
       remedy: 'Leave out tokenizer_source, or choose another method.',
     });
   }
   return problems;
 }
 
-/** Memory of the work ahead at its peak: streams of all contributors side by side, Gram matrices, two layers each. */
-export function aheadBytes(architecture: Architecture, { size, texts }: CalibrationChoice): number {
+/**
+ * Memory of the work ahead at its peak: streams of all contributors side by side, Gram matrices, two layers each; where
+ * outputs are matched also the merged model's streams over all texts, its layer, and a second product for each matrix.
+ */
+export function calibrationBytes(
+  architecture: Architecture,
+  { size, texts }: CalibrationChoice,
+  match: Match = 'inputs',
+): number {
+  if (match === 'changes') return 0;
   const { hidden, blocks } = architecture;
   const rows = size.windows * size.length;
   const widest = Math.max(hidden, ...blocks.flatMap(linearSites).map(({ inputs }) => inputs));
   const models = Math.max(1, texts.size);
   const layer = 4 * hidden * (4 * hidden + 3 * widest);
   const grams = 4 * (3 * hidden ** 2 + widest ** 2);
+  if (match === 'outputs') {
+    const products = 2 * 4 * widest ** 2;
+    return models * (2 * rows * hidden * 4 + layer + products) + layer;
+  }
   return models * (rows * hidden * 4 + 2 * layer + grams);
 }
 
@@ -112,7 +168,7 @@ function misplacedAuto({ recipe }: Plan): PlanProblem[] {
     {
       severity: 'error',
       code: 'ParameterInvalid',
-      message: 'lambda: auto stands in a filter, a slice or a model; λ is searched for the whole merge.',
+      message: 'lambda: auto is set in a filter, a slice or a model; λ is tuned for the whole merge.',
       remedy: 'Write lambda: auto among the parameters of the recipe.',
     },
   ];
@@ -133,7 +189,7 @@ function sharedTexts(texts: ReadonlyMap<string, string>): PlanProblem[] {
       severity: 'warning',
       code: 'CalibrationShared',
       message: `Several models are calibrated on ${shared}. In our measurements one text for all destroys the gain of a Gram merge (0–7 % worse than task arithmetic).`,
-      remedy: 'Give each model text of its own kind, or set calibration: self.',
+      remedy: 'Use a different text per model, or set calibration: self.',
     },
   ];
 }
@@ -141,7 +197,7 @@ function sharedTexts(texts: ReadonlyMap<string, string>): PlanProblem[] {
 function tokenAdvice(
   architecture: Architecture,
   { windows, length }: CalibrationSize,
-  kind: AheadFacts['kind'],
+  kind: CalibrationFacts['kind'],
 ): PlanProblem[] {
   if (kind === undefined) return [];
   const widest = widestInput(architecture);

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { type NodeModels, workAheadInNode } from '../../e2e/ahead-in-node';
+import { calibrateInNode, type NodeModels } from '../../e2e/calibrate-in-node';
 import { deleteMasks, listMasks } from '../store/masks';
 import { fakeStorage } from '../store/opfs.test.fake';
 
@@ -24,6 +24,7 @@ function recipe(method: string, parameters: string, names: readonly string[], ow
 }
 
 const Q = 'model.layers.0.self_attn.q_proj.weight';
+const LAST = 'model.layers.5.self_attn.o_proj.weight';
 const ELEMENTS = 128 * 128;
 
 // whole models are run, on whatever machine this is
@@ -36,8 +37,8 @@ beforeEach(() => {
 describe('a Gram merge', () => {
   test('is worked out once: the second time no model is run, and the bytes are the same', async () => {
     const text = recipe('gram', 'lambda: 1', ['base+kitchen', 'workshop']);
-    const first = await workAheadInNode(text, models);
-    const second = await workAheadInNode(text, models);
+    const first = await calibrateInNode(text, models);
+    const second = await calibrateInNode(text, models);
     const [a, b] = [first.report.importance!, second.report.importance!];
     expect([a.computed, a.reused, b.computed, b.reused]).toEqual([42, 0, 0, 42]);
     expect(a.contributors.map((c) => [c.writtenTokens, c.forwardTokens])).toEqual([
@@ -63,17 +64,17 @@ describe('a Gram merge', () => {
     const storage = fakeStorage();
     vi.stubGlobal('navigator', storage.navigator);
     storage.failAt = 300;
-    await expect(workAheadInNode(text, models)).rejects.toThrow();
+    await expect(calibrateInNode(text, models)).rejects.toThrow();
     storage.powerCut(() => 'torn');
-    const { report } = await workAheadInNode(text, models);
+    const { report } = await calibrateInNode(text, models);
     expect(report.importance!.reused).toBeGreaterThan(0);
     expect(report.importance!.computed).toBeGreaterThan(0);
     expect(report.importance!.computed + report.importance!.reused).toBe(42);
   });
 
   test('of one model is that model, and of a model with itself too', async () => {
-    const single = await workAheadInNode(recipe('gram', 'lambda: 1', ['base+kitchen']), models);
-    const twice = await workAheadInNode(recipe('gram', 'lambda: 1', ['base+kitchen', 'base+again']), models);
+    const single = await calibrateInNode(recipe('gram', 'lambda: 1', ['base+kitchen']), models);
+    const twice = await calibrateInNode(recipe('gram', 'lambda: 1', ['base+kitchen', 'base+again']), models);
     const [one] = await Promise.all([single.prepared!.solution(Q)!.values(0, ELEMENTS)]);
     const norm = single.prepared!.solution(Q)!.contributors[0]!.norm;
     expect(Math.hypot(...one)).toBeCloseTo(norm, 3);
@@ -81,7 +82,7 @@ describe('a Gram merge', () => {
   });
 
   test('weighs rows of the embedding by tokens; the weights of a row add up to 1', async () => {
-    const { prepared } = await workAheadInNode(
+    const { prepared } = await calibrateInNode(
       recipe('gram', 'lambda: 1', ['base+kitchen', 'workshop']),
       models,
     );
@@ -92,13 +93,69 @@ describe('a Gram merge', () => {
   });
 });
 
+describe('a Gram merge that matches outputs', () => {
+  const parameters = 'match: outputs, lambda: 1';
+
+  test('is worked out once, for every λ; the second time no model is run', async () => {
+    const first = await calibrateInNode(recipe('gram', parameters, ['base+kitchen', 'workshop']), models);
+    const other = 'match: outputs, lambda: 1.4';
+    const second = await calibrateInNode(recipe('gram', other, ['base+kitchen', 'workshop']), models);
+    const [a, b] = [first.report.importance!, second.report.importance!];
+    expect([a.computed, a.reused, b.computed, b.reused]).toEqual([42, 0, 0, 42]);
+    expect(b.contributors.map((c) => [c.writtenTokens, c.forwardTokens])).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
+    expect(await second.prepared!.solution(Q)!.values(0, ELEMENTS)).toEqual(
+      await first.prepared!.solution(Q)!.values(0, ELEMENTS),
+    );
+  });
+
+  test('goes on at the layer where it was cut off, to the same bytes', async () => {
+    const text = recipe('gram', parameters, ['base+kitchen', 'workshop']);
+    const whole = await calibrateInNode(text, models);
+    const wanted = await whole.prepared!.solution(LAST)!.values(0, ELEMENTS);
+    const storage = fakeStorage();
+    vi.stubGlobal('navigator', storage.navigator);
+    storage.failAt = 500;
+    await expect(calibrateInNode(text, models)).rejects.toThrow();
+    storage.powerCut(() => 'torn');
+    const { report, prepared } = await calibrateInNode(text, models);
+    expect(report.importance!.reused).toBeGreaterThan(0);
+    expect(report.importance!.computed).toBeGreaterThan(0);
+    expect(await prepared!.solution(LAST)!.values(0, ELEMENTS)).toEqual(wanted);
+  });
+
+  test('of one model is that model', async () => {
+    const { prepared } = await calibrateInNode(recipe('gram', parameters, ['workshop']), models);
+    const changes = await calibrateInNode(recipe('gram', 'match: changes, lambda: 1', ['workshop']), models);
+    const [ours, own] = await Promise.all(
+      [prepared, changes.prepared].map((p) => p!.solution(LAST)!.values(0, ELEMENTS)),
+    );
+    const far = ours!.reduce((most, v, e) => Math.max(most, Math.abs(v - own![e]!)), 0);
+    expect(far / own!.reduce((most, v) => Math.max(most, Math.abs(v)), 0)).toBeLessThan(1e-4);
+  });
+});
+
+test('a Gram merge of the changes runs no model', async () => {
+  const { report } = await calibrateInNode(
+    recipe('gram', 'match: changes, lambda: 1', ['base+kitchen', 'workshop']),
+    models,
+  );
+  expect(report.importance).toMatchObject({ computed: 42, reused: 0 });
+  expect(report.importance!.contributors.map((c) => [c.writtenTokens, c.forwardTokens])).toEqual([
+    [0, 0],
+    [0, 0],
+  ]);
+});
+
 describe('importance in a pipeline method', () => {
   test.each(['off', 'cg'])('keeps ⌊ρn⌋ entries of linear layers, once (compensation %s)', async (how) => {
     // the first block only
     const own = 'density: [{filter: layers.0., value: 0.2}, {value: 1}]';
     const text = recipe('ties', `selector: importance, compensation: ${how}`, ['workshop'], own);
-    const first = await workAheadInNode(text, models);
-    const second = await workAheadInNode(text, models);
+    const first = await calibrateInNode(text, models);
+    const second = await calibrateInNode(text, models);
     expect(first.report.importance!.computed).toBe(7);
     expect(second.report.importance).toMatchObject({ computed: 0, reused: 7 });
     const [a, b] = [first, second].map(({ prepared }) => prepared!.selection(Q, 'workshop')!);
@@ -120,7 +177,7 @@ describe('importance in a pipeline method', () => {
   test('masks of two densities share what the models read, and are listed and deleted', async () => {
     // the first block only
     const at = (density: number) =>
-      workAheadInNode(
+      calibrateInNode(
         recipe(
           'task_arithmetic',
           'selector: importance, compensation: off',
@@ -143,11 +200,11 @@ describe('importance in a pipeline method', () => {
 
   test('another text is another calibration', async () => {
     const FIRST_BLOCK = 'density: [{filter: layers.0., value: 0.3}, {value: 1}]';
-    const own = await workAheadInNode(
+    const own = await calibrateInNode(
       recipe('task_arithmetic', 'selector: importance, compensation: off', ['base+kitchen'], FIRST_BLOCK),
       models,
     );
-    const given = await workAheadInNode(
+    const given = await calibrateInNode(
       recipe(
         'task_arithmetic',
         'selector: importance',
@@ -166,8 +223,8 @@ describe('importance in a pipeline method', () => {
 describe('lambda: auto', () => {
   test('is found once, stands in the recipe, and 1 is among what was tried', async () => {
     const text = recipe('task_arithmetic', 'lambda: auto', ['base+kitchen', 'workshop']);
-    const first = await workAheadInNode(text, models);
-    const second = await workAheadInNode(text, models);
+    const first = await calibrateInNode(text, models);
+    const second = await calibrateInNode(text, models);
     const { chosen, curve, reused } = first.report.lambda!;
     expect(reused).toBe(false);
     expect(second.report.lambda).toMatchObject({ reused: true, chosen, curve });
@@ -181,12 +238,12 @@ describe('lambda: auto', () => {
 
   test('is judged on text that is written along with the calibration, the same as when it is written alone', async () => {
     const arithmetic = recipe('task_arithmetic', 'lambda: auto', ['base+kitchen']);
-    const alone = await workAheadInNode(arithmetic, models);
+    const alone = await calibrateInNode(arithmetic, models);
     vi.stubGlobal('navigator', fakeStorage().navigator);
-    const gram = await workAheadInNode(recipe('gram', 'lambda: auto', ['base+kitchen']), models);
+    const gram = await calibrateInNode(recipe('gram', 'lambda: auto', ['base+kitchen']), models);
     // 2 windows of 24 tokens to calibrate, 8 for λ
     expect(gram.report.importance!.contributors[0]!.writtenTokens).toBe(10 * 24);
-    const along = await workAheadInNode(arithmetic, models);
+    const along = await calibrateInNode(arithmetic, models);
     expect(along.report.lambda!.reused).toBe(false);
     expect(along.report.lambda!.curve).toEqual(alone.report.lambda!.curve);
   });

@@ -82,7 +82,7 @@ export function enqueueAdd(
   });
 }
 
-/** Enqueues y = (add ? y : 0) + scale · x · Wᵀ; x and y [rows, width], W [width, width]. */
+/** Enqueues y = (add ? y : 0) + scale · x · Wᵀ; y [rows, width], x [rows, inputs], W [width, inputs]; square by default. */
 export function enqueueProduct(
   queue: Queue,
   x: BackendBuffer,
@@ -90,11 +90,11 @@ export function enqueueProduct(
   y: BackendBuffer,
   rows: number,
   width: number,
-  { add = false, scale = 1 } = {},
+  { add = false, scale = 1, inputs = width } = {},
 ): void {
   const form = matmulForm(queue.engine, rows);
   // in parts of the columns of y, so that no dispatch takes long
-  const most = Math.max(64, Math.floor(queue.dispatchWork / (rows * width * 64)) * 64);
+  const most = Math.max(64, Math.floor(queue.dispatchWork / (rows * inputs * 64)) * 64);
   for (let first = 0; first < width; first += most) {
     const outputs = Math.min(most, width - first);
     queue.run(
@@ -103,9 +103,9 @@ export function enqueueProduct(
         params: {
           rows,
           outputs,
-          inputs4: width / 4,
+          inputs4: inputs / 4,
           w_first: first,
-          x_stride4: width / 4,
+          x_stride4: inputs / 4,
           y_stride: width,
           y_begin: first,
           add: +add,
@@ -116,7 +116,7 @@ export function enqueueProduct(
         buffers: { weights: w, x, bias: x, y },
         ...matmulWork(form, rows, outputs),
       },
-      rows * width * outputs,
+      rows * inputs * outputs,
     );
   }
 }

@@ -26,7 +26,7 @@ describe('compensation on the sample family', () => {
   beforeAll(async () => {
     const runner = openSample('workshop', {}, engine);
     const ids = encodeText(readText('texts/workshop.calibration.txt'));
-    const sweep = runner.startSweep({
+    const pass = runner.startPass({
       sequences: Array.from({ length: WINDOWS }, (_, w) => ({
         ids: ids.slice(w * WINDOW, (w + 1) * WINDOW),
       })),
@@ -41,9 +41,9 @@ describe('compensation on the sample family', () => {
       },
     });
     // the embedding, and the layers up to the one that is looked at
-    for (let step = 0; step <= LAYER + 1; step++) await sweep.step();
-    await sweep.result();
-    sweep.close();
+    for (let step = 0; step <= LAYER + 1; step++) await pass.step();
+    await pass.result();
+    pass.close();
     runner.close();
   }, 60_000);
 

@@ -4,18 +4,20 @@ import { BLOCK, blockCount } from '../backend/kernel';
 import { innerProducts } from '../backend/kernels/inner-products';
 import { moveValues } from '../backend/kernels/move-values';
 import { selectMask } from '../backend/kernels/select-mask';
+import { createQueue } from '../forward/queue';
 import type { ReadTensor } from '../inputs/read-tensor';
 import type { PreparedSolution } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { ContributorReport } from '../reports/job';
 import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
 import { turn } from './choose';
+import type { CrossGram } from './cross-gram';
 import type { FactorFacts } from './factor';
-import type { LayerGrams } from './layer-grams';
+import { formFor, type Gram, openGram } from './gram';
 import type { LinearTensor } from './linear-tensors';
 import { countBits, flatBits } from './mask-bits';
-import { gramSolve } from './solve';
-import { loadTaskVectors } from './task-vectors';
+import { gramSolve, type SolveTerms } from './solve';
+import { loadTaskVectors, type TaskVectors } from './task-vectors';
 import { factorNotes, trim, trimSettings } from './trim';
 
 /** A merged change, f32, in the shape of the stored tensor. */
@@ -43,19 +45,30 @@ export interface SolveContext {
   folder: RecordFolder;
 }
 
-/** Solves one tensor and keeps its merged change. `grams` are of the tensor's contributors, in their order. */
+/**
+ * What a tensor is solved from, by contributor in the order of its plan: Gram matrices of their inputs, the same in the
+ * model merged so far with what has changed of them, or nothing but the changes themselves.
+ */
+export type SolveFrom =
+  | { match: 'inputs'; grams: readonly Gram[] }
+  | { match: 'outputs'; grams: readonly Gram[]; crosses: readonly CrossGram[] }
+  | { match: 'changes' };
+
+/** Solves one tensor and keeps its merged change. */
 export async function solveTensor(
   tensor: LinearTensor,
-  grams: LayerGrams,
+  from: SolveFrom,
   context: SolveContext,
 ): Promise<{ record: StoredRecord<SolutionHeader>; notes: string[] }> {
   const { engine, work, read, folder } = context;
   const { plan, outputs: rows, inputs: cols } = tensor;
-  const mine = grams.map((bySite) => bySite.get(tensor.site)!);
-  const vectors = await loadTaskVectors(tensor, work, read);
+  const vectors = await loadTaskVectors(tensor, work, read, from.match === 'outputs');
   const trimmed: BackendBuffer[] = [];
+  let own: readonly Gram[] = [];
   const notes: string[] = [];
   try {
+    if (from.match === 'changes') own = vectors.taus.map((tau) => gramOfChange(engine, tau, rows, cols));
+    const mine = from.match === 'changes' ? own : from.grams;
     const taus: BackendBuffer[] = [];
     const contributors: ContributorReport[] = [];
     for (const [i, m] of plan.models.entries()) {
@@ -74,7 +87,7 @@ export async function solveTensor(
       const keptNorm = await normOf(engine, found.tau, plan.elements);
       contributors.push({ id: m.id, kept: found.kept, threshold: 0, norm, keptNorm });
     }
-    const solved = await gramSolve(engine, mine, taus, rows, cols);
+    const solved = await gramSolve(engine, mine, taus, rows, cols, termsOf(from, vectors));
     const [bytes] = await engine.read([{ buffer: solved.tau, byteLength: plan.elements * 4 }]);
     engine.free(solved.tau);
     const tau = new Float32Array(bytes!.buffer);
@@ -93,9 +106,24 @@ export async function solveTensor(
     notes.push(...factorNotes(plan.name, { gram: mine[0]!, facts: [solved.facts] }));
     return { record, notes };
   } finally {
+    for (const gram of own) gram.close();
     for (const tau of trimmed) engine.free(tau);
     vectors.close();
   }
+}
+
+/** τᵀτ. */
+function gramOfChange(engine: Backend, tau: BackendBuffer, rows: number, cols: number): Gram {
+  const gram = openGram(engine, cols, formFor(engine, cols, 'full'));
+  gram.add({ buffer: tau, rows, width: cols, stride: cols, pieces: [], queue: createQueue(engine) });
+  return gram;
+}
+
+/** Where changes stand for inputs: G = τᵀτ/‖τ‖² + mean(diag)·I, WUDI's loss in closed form (Cheng et al. 2025). */
+function termsOf(from: SolveFrom, { norms, base }: TaskVectors): SolveTerms {
+  if (from.match === 'changes') return { scales: norms.map((n) => (n > 0 ? 1 / n ** 2 : 0)), damping: 1 };
+  if (from.match === 'outputs') return { disturbed: { base: base!, crosses: from.crosses } };
+  return {};
 }
 
 async function trimmedChange(

@@ -1,9 +1,10 @@
 /** The Gram merge against the f64 oracle, and what must hold of it, on either engine. */
 import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
-import type { GramForm } from './gram';
-import { download, farthest, gramOf, layerInputs, normals, upload } from './mathematics.test.support';
-import { gramMergeOracle, gramOracle } from './oracle';
+import { type CrossGram, holdRows, openCrossGram } from './cross-gram';
+import { type Gram, type GramForm, openGram } from './gram';
+import { download, farthest, gramOf, layerInputs, normals, tapped, upload } from './mathematics.test.support';
+import { gramMergeOracle, gramOracle, matchedOutputsOracle, solveOracle } from './oracle';
 import { gramSolve } from './solve';
 import { transpose } from './transpose';
 
@@ -74,6 +75,93 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
       const { out: forward } = await solve([0, 1, 2], taus, form);
       const { out: backward } = await solve([2, 0, 1], [taus[2]!, taus[0]!, taus[1]!], form);
       expect(farthest(backward, forward)).toBeLessThan(1e-4);
+    });
+
+    it.each([41, 200])(
+      'outputs matched from inputs that merging has changed, over %i tokens',
+      async (tokens) => {
+        const engine = await engineOf();
+        const base = Float32Array.from(normals(rows * width, 31), (v) => 0.1 * v);
+        const models = [0, 1].map((m) => {
+          const own = layerInputs(tokens, width, 40 + m);
+          const moved = normals(own.length, 50 + m);
+          return { own, merged: own.map((v, e) => v + 0.1 * moved[e]!), tau: taus[m]! };
+        });
+        const grams: Gram[] = [];
+        const crosses: CrossGram[] = [];
+        for (const { own, merged } of models) {
+          const gram = openGram(engine, width, { kind: 'full' });
+          const cross = openCrossGram(engine, gram.blocks);
+          // in two parts, neither of which is a multiple of four
+          for (const [begin, end] of [
+            [0, 23],
+            [23, tokens],
+          ] as const) {
+            const part = (x: Float32Array) => tapped(engine, x.subarray(begin * width, end * width), width);
+            const held = holdRows(part(own));
+            const seen = part(merged);
+            gram.add(seen);
+            cross.add(seen, held);
+            engine.free(held);
+          }
+          grams.push(gram);
+          crosses.push(cross);
+        }
+        const buffers = models.map(({ tau }) => upload(engine, tau));
+        const disturbed = { base: upload(engine, base), crosses };
+        const { tau } = await gramSolve(engine, grams, buffers, rows, width, { disturbed });
+        const out = await download(engine, tau, rows * width);
+        const wanted = new Float64Array(rows * width);
+        for (let r = 0; r < rows; r++) {
+          const whole = (of: Float32Array) =>
+            Float64Array.from({ length: width }, (_, j) => base[r * width + j]! + of[r * width + j]!);
+          const w = matchedOutputsOracle(
+            models.map(({ own, merged, tau: of }) => ({ own, merged, row: whole(of) })),
+            width,
+          );
+          for (let j = 0; j < width; j++) wanted[r * width + j] = w[j]! - base[r * width + j]!;
+        }
+        expect(farthest(out, wanted)).toBeLessThan(2e-4);
+        for (const g of [...grams, ...crosses]) g.close();
+      },
+    );
+
+    it('changes stand for inputs: G = τᵀτ/‖τ‖² + mean(diag)·I', async () => {
+      const engine = await engineOf();
+      const own = taus.slice(0, 2);
+      const grams = own.map((t) => gramOf(engine, t, width));
+      const squares = own.map((t) => t.reduce((sum, v) => sum + v * v, 0));
+      const { tau } = await gramSolve(
+        engine,
+        grams,
+        own.map((t) => upload(engine, t)),
+        rows,
+        width,
+        {
+          scales: squares.map((s) => 1 / s),
+          damping: 1,
+        },
+      );
+      const out = await download(engine, tau, rows * width);
+      const total = new Float64Array(width * width);
+      const damped = own.map((t, i) => {
+        const g = gramOracle(t, rows, width).map((v) => v / squares[i]!);
+        for (let j = 0; j < width; j++) g[j * (width + 1)]! += 1 / width;
+        for (const [e, v] of g.entries()) total[e]! += v;
+        return g;
+      });
+      const wanted = new Float64Array(rows * width);
+      for (let r = 0; r < rows; r++) {
+        const right = new Float64Array(width);
+        for (const [i, g] of damped.entries()) {
+          for (let j = 0; j < width; j++) {
+            for (let k = 0; k < width; k++) right[j]! += own[i]![r * width + k]! * g[k * width + j]!;
+          }
+        }
+        wanted.set(solveOracle(total, right, width), r * width);
+      }
+      expect(farthest(out, wanted)).toBeLessThan(1e-5);
+      for (const g of grams) g.close();
     });
 
     it('where one model has no input at all the other decides, and the mean where none has', async () => {

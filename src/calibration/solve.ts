@@ -2,6 +2,7 @@
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { mixColumns } from '../backend/kernels/mix-columns';
 import { createQueue, type Queue } from '../forward/queue';
+import type { CrossGram } from './cross-gram';
 import {
   DAMPING,
   enqueueDamped,
@@ -21,6 +22,21 @@ export interface Solved {
   facts: FactorFacts;
 }
 
+/** What a solution takes into account besides the Gram matrices. */
+export interface SolveTerms {
+  /** What each Gram matrix is multiplied with. Default: 2/n. */
+  scales?: readonly number[];
+  /** Share of the mean diagonal that is added to each. Default: 0.01. */
+  damping?: number;
+  /** Inputs in the merged model that are not those in the contributors. */
+  disturbed?: {
+    /** W₀, f32 [rows, cols]. */
+    base: BackendBuffer;
+    /** One per model, in the blocks of the Gram matrices, which are then of the inputs in the merged model. */
+    crosses: readonly CrossGram[];
+  };
+}
+
 /** Columns of the tensors that are solved together. */
 interface Span {
   begin: number;
@@ -32,6 +48,11 @@ interface Span {
  * Σ (τ − τ̂ᵢ) Gᵢ (τ − τ̂ᵢ)ᵀ, RegMean's closed form (Jin et al. 2023) on task vectors. Computed as the mean of the τ̂ᵢ and
  * the deviation from it, so that equal models give their own bits. Where no model had an input, it is the mean.
  *
+ *
+ * With `disturbed` inputs it is the minimiser of Σ ‖Xᵢᵐ Wᵀ − Xᵢ Wᵢᵀ‖² + rᵢ‖W − Wᵢ‖² over W = W₀ + τ, Xᵢᵐ the inputs in the merged
+ * model and Xᵢ those in model i: W Σ (Hᵢ + rᵢI) = Σ Wᵢ (Cᵢ + rᵢI) with Cᵢ = 2/n·XᵢᵀXᵢᵐ = Hᵢ + 2/n·Eᵢᵀ, which adds
+ * Σ 2/n·WᵢEᵢᵀ to the right side: nothing where merging has changed nothing.
+ *
  * @param grams one per model, all of one width and form
  * @param taus f32 [rows, cols] each; unchanged
  * @throws RangeError when forms or numbers do not match, or a Gram matrix has no tokens; what `Backend.read` throws
@@ -42,7 +63,9 @@ export async function gramSolve(
   taus: readonly BackendBuffer[],
   rows: number,
   cols: number,
+  terms: SolveTerms = {},
 ): Promise<Solved> {
+  const { scales, damping: first = DAMPING } = terms;
   const [{ form }] = grams as [Gram];
   const alike = grams.every((g) => g.width === cols && JSON.stringify(g.form) === JSON.stringify(form));
   if (!alike || grams.length !== taus.length) {
@@ -50,7 +73,7 @@ export async function gramSolve(
   }
   const queue = createQueue(engine);
   const hessians: Hessian[] = [];
-  for (const gram of grams) hessians.push(await hessianOf(gram));
+  for (const [i, gram] of grams.entries()) hessians.push(await hessianOf(gram, scales?.[i]));
   const tau = engine.allocate(rows * cols * 4, 'solved');
   const facts: FactorFacts[] = [];
   const spans = grams[0]!.blocks.length > 0 ? grams[0]!.blocks : [{ begin: 0, width: cols }];
@@ -60,12 +83,13 @@ export async function gramSolve(
       await mixSpan(queue, hessians, taus, tau, rows, cols, span);
       continue;
     }
-    const found = await factorSum(queue, grams, hessians, b);
+    const found = await factorSum(queue, grams, hessians, b, first);
     facts.push({ ...found.facts, dead: 0 });
     if (found.factored) {
       const { damping } = found.facts;
       await solveSpan(queue, grams, hessians, taus, tau, rows, cols, {
         ...found.factored,
+        ...(terms.disturbed && { disturbed: terms.disturbed }),
         damping,
         block: b,
         span,
@@ -90,17 +114,24 @@ interface Factored {
 }
 
 /** The factored sum of one block of all Gram matrices; nothing but the facts when no damping gave a factor. */
-async function factorSum(queue: Queue, grams: readonly Gram[], hessians: readonly Hessian[], block: number) {
+async function factorSum(
+  queue: Queue,
+  grams: readonly Gram[],
+  hessians: readonly Hessian[],
+  block: number,
+  first: number,
+) {
   const { width } = grams[0]!.blocks[block]!;
   const factor = queue.allocate(width ** 2 * 4, 'factor');
-  const facts = await factorDamped(queue, factor, width, (damping) => {
+  const fill = (damping: number) => {
     for (const [i, gram] of grams.entries()) {
       const { scale } = hessians[i]!;
       const shift = shiftOf(hessians[i]!, damping);
       enqueueDamped(queue, gram.blocks[block]!.buffer, factor, width, { scale, shift, add: i > 0 });
     }
     return hessians.reduce((sum, h) => sum + shiftOf(h, damping), 0);
-  });
+  };
+  const facts = await factorDamped(queue, factor, width, fill, first);
   const inverse = facts.fellBackToDiagonal ? undefined : await inverseTransposed(queue, factor, width);
   queue.free(factor);
   const factored: Factored | undefined = inverse && {
@@ -110,7 +141,7 @@ async function factorSum(queue: Queue, grams: readonly Gram[], hessians: readonl
   return { facts, factored };
 }
 
-/** mean + (Σ (τ̂ᵢ − mean) Gᵢ) · (ΣG)⁻¹, chunk by chunk. Lets go of the factors. */
+/** mean + (Σ (τ̂ᵢ − mean) Gᵢ + Σ (W₀ + τ̂ᵢ) Eᵢᵀ) · (ΣG)⁻¹, chunk by chunk. Lets go of the factors. */
 async function solveSpan(
   queue: Queue,
   grams: readonly Gram[],
@@ -125,7 +156,8 @@ async function solveSpan(
     transposed,
     block,
     span: { begin, width },
-  }: Factored & { damping: number; block: number; span: Span },
+    disturbed,
+  }: Factored & { damping: number; block: number; span: Span } & Pick<SolveTerms, 'disturbed'>,
 ): Promise<void> {
   const chunks = rowChunks(queue, rows, width);
   const take = (label: string) => queue.allocate(chunkRows(chunks) * width * 4, label);
@@ -153,6 +185,12 @@ async function solveSpan(
       const { buffer } = grams[i]!.blocks[block]!;
       enqueueProduct(queue, deviation, buffer, right, count, width, { add: true, scale });
       enqueueAdd(queue, deviation, right, shiftOf(hessians[i]!, damping), n);
+      if (disturbed) {
+        const { buffer: cross } = disturbed.crosses[i]!.blocks[block]!;
+        enqueueCopy(queue, place(disturbed.base), own(deviation), count, width);
+        enqueueCopy(queue, place(tau), own(deviation), count, width, { add: true });
+        enqueueProduct(queue, deviation, cross, right, count, width, { add: true, scale });
+      }
       await queue.breathe();
     }
     enqueueProduct(queue, right, transposed, half, count, width);

@@ -15,6 +15,8 @@ import { transpose } from './transpose';
 export interface TaskVectors {
   /** τ of each contributor, f32 [outputs, inputs]. */
   taus: BackendBuffer[];
+  /** W₀, f32 [outputs, inputs], where it was asked for. */
+  base?: BackendBuffer;
   norms: number[];
   /** Pairwise cosines; 0 where a vector is zero. */
   cosine: number[][];
@@ -22,13 +24,14 @@ export interface TaskVectors {
 }
 
 /**
- * Loads τᵢ = Wᵢ − W₀ of the plan's contributors.
+ * Loads τᵢ = Wᵢ − W₀ of the plan's contributors, and W₀ where it is wanted.
  * @throws AmalgamError `NonFinite`, `LimitExceeded` for a layer that does not fit into one buffer of the device
  */
 export async function loadTaskVectors(
   { plan, inputs, outputs, storage }: LinearTensor,
   work: Workspace,
   read: ReadTensor,
+  wantsBase = false,
 ): Promise<TaskVectors> {
   const { engine, stride } = work;
   if (plan.elements * 4 > engine.maxBufferBytes) {
@@ -39,14 +42,16 @@ export async function loadTaskVectors(
     );
   }
   const stored: BackendBuffer[] = [];
+  const slot = wantsBase ? 0 : 1;
   const task = openTask(plan, 'delta', work, read);
   const sums = new ProductSums(plan.models.length + 1);
   try {
+    if (wantsBase) stored.push(engine.allocate(plan.elements * 4, 'base'));
     for (const { id } of plan.models) stored.push(engine.allocate(plan.elements * 4, `change of ${id}`));
-    await task.sweep(async ({ begin }, elements) => {
+    await task.pass(async ({ begin }, elements) => {
       for (const [i, y] of stored.entries()) {
         engine.run(moveValues, {
-          params: { elements, from_word: (i + 1) * stride, to_word: begin },
+          params: { elements, from_word: (i + slot) * stride, to_word: begin },
           buffers: { x: work.values, y },
           groups: blockCount(elements),
           elements,
@@ -66,14 +71,16 @@ export async function loadTaskVectors(
   } finally {
     task.close();
   }
-  const taus = storage === 'out_in' ? stored : stored.map((t) => transpose(engine, t, inputs, outputs));
+  const turned = storage === 'out_in' ? stored : stored.map((t) => transpose(engine, t, inputs, outputs));
+  const [base, taus] = wantsBase ? [turned[0]!, turned.slice(1)] : [undefined, turned];
   if (storage === 'in_out') for (const buffer of stored) engine.free(buffer);
   return {
     taus,
+    ...(base && { base }),
     norms: plan.models.map((_, i) => sums.norm(i + 1)),
     cosine: sums.cosines(1),
     close() {
-      for (const tau of taus) engine.free(tau);
+      for (const buffer of turned) engine.free(buffer);
     },
   };
 }

@@ -1,23 +1,49 @@
 /** Datasets on the Hub as texts to measure on. */
 
-import { AmalgamError } from '../errors';
+import { AmalgamError, errorFacts } from '../errors';
 import type { DatasetColumns, DatasetFacts, DatasetRequest, DatasetText } from '../reports/dataset';
 import type { RunningProgress } from '../reports/evaluate';
+import { secondsLeft } from '../reports/time-left';
 import { type HubDataset, openHubDataset } from '../sources/hub-dataset';
 import type { Hub } from '../sources/hub-request';
 import type { ModelFile, ModelFolder } from '../sources/model-folder';
 import type { OpenSource } from '../store/blob-source';
 import { openCached, openForHeader } from '../store/cached-source';
+import { parseRows } from './read-lines';
+import { readRecords } from './read-parquet';
 import { readText, textColumns } from './read-text';
+import type { Row } from './rows';
+import { CONVERTED_BRANCH, splitFiles, splitMissing } from './split-files';
 import { textKind } from './text-kind';
+import { decodeText, openStream } from './text-stream';
 
 /** A file up to this size is downloaded whole, verified and kept; of a larger one the parts needed are read in place. */
 const KEPT_BYTES = 64 << 20;
 /** Characters taken where no number is asked for, and the most there can be. */
 const DEFAULT_CHARACTERS = 200_000;
 const MOST_CHARACTERS = 20_000_000;
+/** Rows of a split, all of which are held. */
+const MOST_ROWS = 1_000_000;
+
+/** The rows of a split. */
+export interface SplitRows {
+  rows: Row[];
+  /** `owner/name@commit`, and the files that were read. */
+  ref: string;
+  files: string[];
+}
 
 export interface Datasets {
+  /**
+   * All rows of a split, by the names of its files, or from the branch where the Hub keeps it as parquet.
+   * @param subset the `dataset_name` of a task, null where there is one only
+   * @throws AmalgamError `SplitMissing`, and what reading throws
+   */
+  rows(
+    split: { dataset: string; subset: string | null; split: string },
+    signal: AbortSignal,
+    onProgress: (progress: RunningProgress) => void,
+  ): Promise<SplitRows>;
   open(idOrUrl: string, signal?: AbortSignal): Promise<DatasetFacts>;
   columns(ref: string, path: string, signal?: AbortSignal): Promise<DatasetColumns>;
   read(
@@ -30,6 +56,7 @@ export interface Datasets {
 /** The datasets opened in this session, by `owner/name@commit`. */
 export function openDatasets(hub: () => Hub): Datasets {
   const opened = new Map<string, HubDataset>();
+  const branches = new Map<string, Promise<{ ref: string; dataset: HubDataset }>>();
   const add = async (idOrUrl: string, signal?: AbortSignal) => {
     const dataset = await openHubDataset(hub(), idOrUrl, signal);
     const ref = `${dataset.id}@${dataset.commit}`;
@@ -48,7 +75,43 @@ export function openDatasets(hub: () => Hub): Datasets {
     );
   };
 
+  /** Where the files of a split are: in the dataset itself, or where the Hub has converted it. */
+  const findSplit = async (id: string, subset: string | null, split: string, signal: AbortSignal) => {
+    const searched: string[] = [];
+    for (const name of id.includes('@') ? [id] : [id, `${id}@${CONVERTED_BRANCH}`]) {
+      const known = branches.get(name);
+      const opening = known ?? add(name, signal);
+      branches.set(name, opening);
+      try {
+        const found = await opening;
+        const paths = found.dataset.files.map(({ path }) => path);
+        searched.push(...paths);
+        const files = splitFiles(paths, subset, split);
+        if (files.length > 0) return { ...found, files };
+      } catch (thrown) {
+        branches.delete(name);
+        // not every dataset is converted
+        if (name === id || errorFacts(thrown).code !== 'NotFound') throw thrown;
+      }
+    }
+    throw splitMissing(id, searched, subset, split);
+  };
+
   return {
+    async rows({ dataset: id, subset, split }, signal, onProgress) {
+      const { ref, dataset, files } = await findSplit(id, subset, split, signal);
+      const rows: Row[] = [];
+      for (const path of files) {
+        const file = dataset.files.find((f) => f.path === path)!;
+        const source = await openData(dataset, file, signal, onProgress);
+        await withSource(source, async (opened) => {
+          for await (const part of readRows(opened, `${dataset.id}: ${path}`, path, signal))
+            rows.push(...part);
+        });
+        if (rows.length > MOST_ROWS) throw tooManyRows(dataset.id, split);
+      }
+      return { rows, ref, files };
+    },
     async open(idOrUrl, signal) {
       const { ref, dataset } = await add(idOrUrl, signal);
       const files = dataset.files.flatMap(({ path, byteLength }) => {
@@ -96,8 +159,8 @@ async function openData(
   const begun = performance.now();
   const tell = (done: number, total: number) => {
     const rate = done / Math.max(1e-9, (performance.now() - begun) / 1000);
-    const secondsLeft = rate > 0 ? (total - done) / rate : null;
-    onProgress({ stage: 'downloading', done, total, rate, secondsLeft });
+    const left = secondsLeft({ left: total - done, perSecond: rate });
+    onProgress({ stage: 'downloading', done, total, rate, secondsLeft: left });
   };
   if (file.byteLength <= KEPT_BYTES) {
     return openCached(folder, file, { signal, onBytes: (bytes) => tell(bytes, file.byteLength) });
@@ -126,6 +189,27 @@ async function withSource<T>(source: OpenSource, use: (source: OpenSource) => Pr
 
 function folderOf({ id, commit, files }: HubDataset): ModelFolder {
   return { path: id, origin: { kind: 'hub', repo: id, revision: commit, commit }, files };
+}
+
+/** Rows of any kind of file, as they come. */
+async function* readRows(
+  source: OpenSource,
+  name: string,
+  path: string,
+  signal: AbortSignal,
+): AsyncGenerator<Row[]> {
+  const kind = textKind(path);
+  if (kind?.format === 'parquet') return yield* readRecords(source, name, signal);
+  const lines = parseRows(decodeText(openStream(source, name, kind?.gzip ?? false, signal), name), name);
+  for await (const { fields } of lines) yield [fields as Row];
+}
+
+function tooManyRows(id: string, split: string): AmalgamError {
+  return new AmalgamError(
+    'LimitExceeded',
+    `The split “${split}” of ${id} has more than ${MOST_ROWS} rows.`,
+    'Choose a smaller dataset for the task.',
+  );
 }
 
 function checkAmount(rows: number | undefined, characters: number): void {

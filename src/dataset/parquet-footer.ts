@@ -4,6 +4,8 @@ import { type Field, readCount, readInteger, readStruct, readStructs, readText, 
 
 export interface ParquetFooter {
   columns: ParquetColumn[];
+  /** What is stored: of a struct or list what it holds. */
+  leaves: ParquetLeaf[];
   rows: number;
   groups: RowGroup[];
 }
@@ -17,14 +19,32 @@ export interface ParquetColumn {
   optional: boolean;
 }
 
+/** A column of values, at the top level or inside others. */
+export interface ParquetLeaf {
+  /** {@link ColumnChunk.column} of its chunks. */
+  column: string;
+  /** From the top level down. */
+  nodes: LeafNode[];
+  /** Number of parquet.thrift. */
+  type: number;
+  isText: boolean;
+}
+
+export interface LeafNode {
+  name: string;
+  repetition: 'required' | 'optional' | 'repeated';
+  /** Its value is a field of what holds it; else it is the value: the parts of which a list is made. */
+  isField: boolean;
+}
+
 export interface RowGroup {
   rows: number;
-  /** Columns at the top level that are no struct, list or map. */
   chunks: ColumnChunk[];
 }
 
 /** A column of one row group. */
 export interface ColumnChunk {
+  /** Its name, or with a NUL between them those of the columns that hold it and its own. */
   column: string;
   codec: number;
   /** Values, those left out counted. */
@@ -42,6 +62,11 @@ export interface ColumnChunk {
 const BYTE_ARRAY = 6;
 const REQUIRED = 0;
 const OPTIONAL = 1;
+const REPETITIONS = ['required', 'optional', 'repeated'] as const;
+const LIST = 3;
+const LOGICAL_LIST = 3;
+/** Columns in columns: real ones are three or four deep. */
+const DEPTH = 16;
 const UTF8 = 0;
 const ENUM = 4;
 const LOGICAL_STRING = 1;
@@ -63,11 +88,14 @@ export function readFooter(cursor: Cursor): ParquetFooter {
   if (groups.reduce((sum, group) => sum + group.rows, 0) !== rows) {
     throw damaged(cursor, 'its row groups do not have the rows it says');
   }
-  return { columns: topLevel(cursor, schema), rows, groups };
+  return { columns: topLevel(cursor, schema), leaves: leavesOf(cursor, schema), rows, groups };
 }
 
 interface SchemaElement extends ParquetColumn {
   children: number;
+  type: number;
+  repetition: number;
+  isList: boolean;
 }
 
 function readSchema(cursor: Cursor, list: Field): SchemaElement[] {
@@ -98,8 +126,9 @@ function readSchema(cursor: Cursor, list: Field): SchemaElement[] {
       logical !== undefined
         ? logical === LOGICAL_STRING || logical === LOGICAL_ENUM
         : mark === undefined || mark === UTF8 || mark === ENUM;
-    const isText = type === BYTE_ARRAY && children === 0 && repetition <= OPTIONAL && isMarked;
-    elements.push({ name, isText, optional: repetition === OPTIONAL, children });
+    const isText = type === BYTE_ARRAY && children === 0 && isMarked;
+    const isList = logical === LOGICAL_LIST || (logical === undefined && mark === LIST);
+    elements.push({ name, isText, optional: repetition === OPTIONAL, children, type, repetition, isList });
   });
   return elements;
 }
@@ -108,8 +137,8 @@ function readSchema(cursor: Cursor, list: Field): SchemaElement[] {
 function topLevel(cursor: Cursor, [root, ...elements]: SchemaElement[]): ParquetColumn[] {
   const top: ParquetColumn[] = [];
   for (let i = 0; i < elements.length; ) {
-    const { name, isText, optional, children } = elements[i]!;
-    top.push({ name, isText, optional });
+    const { name, isText, optional, children, repetition } = elements[i]!;
+    top.push({ name, isText: isText && repetition <= OPTIONAL, optional });
     i++;
     for (let open = children; open > 0; i++) {
       const inside = elements[i];
@@ -121,15 +150,34 @@ function topLevel(cursor: Cursor, [root, ...elements]: SchemaElement[]): Parquet
   return top;
 }
 
+/** The leaves of the tree. A list is a column, the repeated one in it, and, where that has one child, the child. */
+function leavesOf(cursor: Cursor, [root, ...elements]: SchemaElement[]): ParquetLeaf[] {
+  const leaves: ParquetLeaf[] = [];
+  let at = 0;
+  /** `role`: what the element is of the list around it. */
+  const walk = (path: string[], nodes: LeafNode[], role: 'field' | 'repeated' | 'element') => {
+    const element = elements[at++];
+    if (!element || nodes.length === DEPTH) throw damaged(cursor, 'its schema is not whole');
+    const { name, type, isText, children, isList } = element;
+    const repetition = REPETITIONS[element.repetition];
+    if (!repetition) throw damaged(cursor, 'its schema is not whole');
+    const ownPath = [...path, name];
+    const ownNodes = [...nodes, { name, repetition, isField: role === 'field' }];
+    const inner =
+      isList && children === 1 ? 'repeated' : role === 'repeated' && children === 1 ? 'element' : 'field';
+    if (children === 0) leaves.push({ column: ownPath.join('\0'), nodes: ownNodes, type, isText });
+    for (let child = 0; child < children; child++) walk(ownPath, ownNodes, inner);
+  };
+  for (let child = 0; child < (root?.children ?? 0); child++) walk([], [], 'field');
+  return leaves;
+}
+
 function readGroup(cursor: Cursor): RowGroup {
   const chunks: ColumnChunk[] = [];
   let rows: number | undefined;
   readStruct(cursor, (field) => {
     if (field.id === 1) {
-      readStructs(cursor, field, () => {
-        const chunk = readChunk(cursor);
-        if (chunk) chunks.push(chunk);
-      });
+      readStructs(cursor, field, () => chunks.push(readChunk(cursor)));
     } else if (field.id === 3) rows = readCount(cursor, field);
     else return false;
     return true;
@@ -138,8 +186,7 @@ function readGroup(cursor: Cursor): RowGroup {
   return { rows, chunks };
 }
 
-/** A chunk, or undefined for one of a column inside another. */
-function readChunk(cursor: Cursor): ColumnChunk | undefined {
+function readChunk(cursor: Cursor): ColumnChunk {
   let path: string[] | undefined;
   let elsewhere = false;
   let codec = 0;
@@ -168,9 +215,8 @@ function readChunk(cursor: Cursor): ColumnChunk | undefined {
     }
     return true;
   });
-  if (path && path.length > 1) return undefined;
   if (!elsewhere && (!path || data === undefined)) throw damaged(cursor, 'a column does not say where it is');
   const begin = dictionary > 0 ? Math.min(dictionary, data ?? 0) : (data ?? 0);
   const end = begin + packedBytes;
-  return { column: path?.[0] ?? '', codec, values, begin, end, unpackedBytes, elsewhere };
+  return { column: path?.join('\0') ?? '', codec, values, begin, end, unpackedBytes, elsewhere };
 }

@@ -130,23 +130,32 @@ function decodeValues(
   dictionary: readonly string[] | undefined,
   decode: Decode,
 ): string[] {
+  if (encoding !== PLAIN_DICTIONARY && encoding !== RLE_DICTIONARY) {
+    return byteArrays(body, encoding, count).map(decode);
+  }
+  return dictionaryValues(body, count, dictionary);
+}
+
+/** Values of a page that names them by their places in the dictionary. */
+export function dictionaryValues<T>(body: Cursor, count: number, dictionary: readonly T[] | undefined): T[] {
+  if (count === 0) return [];
+  if (!dictionary) throw damaged(body, 'a page needs a dictionary and there is none');
+  return Array.from(runLengthValues(body, takeByte(body), count), (index) => {
+    const value = dictionary[index];
+    if (value === undefined) throw damaged(body, 'a page names a value that its dictionary does not have');
+    return value;
+  });
+}
+
+/** Byte arrays that stand in a page themselves. */
+export function byteArrays(body: Cursor, encoding: number, count: number): Uint8Array<ArrayBuffer>[] {
   switch (encoding) {
     case PLAIN:
-      return whole(body, plainValues(body, count)).map(decode);
+      return whole(body, plainValues(body, count));
     case DELTA_LENGTH_BYTE_ARRAY:
-      return whole(body, deltaLengthValues(body, count)).map(decode);
+      return whole(body, deltaLengthValues(body, count));
     case DELTA_BYTE_ARRAY:
-      return whole(body, deltaValues(body, count)).map(decode);
-    case PLAIN_DICTIONARY:
-    case RLE_DICTIONARY: {
-      if (count === 0) return [];
-      if (!dictionary) throw damaged(body, 'a page needs a dictionary and there is none');
-      return Array.from(runLengthValues(body, takeByte(body), count), (index) => {
-        const text = dictionary[index];
-        if (text === undefined) throw damaged(body, 'a page names a value that its dictionary does not have');
-        return text;
-      });
-    }
+      return whole(body, deltaValues(body, count));
     default:
       throw unknown(body, encoding);
   }

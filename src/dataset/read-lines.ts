@@ -56,13 +56,15 @@ export async function lineColumns(
   return first.done ? [] : stringFields(first.value.fields);
 }
 
-interface Row {
+/** One line. */
+export interface Line {
   fields: Record<string, unknown>;
   /** Counted from 1. */
   line: number;
 }
 
-async function* parseRows(text: AsyncIterable<string>, name: string): AsyncGenerator<Row> {
+/** The rows of a file, as they come. @throws as {@link readLines} */
+export async function* parseRows(text: AsyncIterable<string>, name: string): AsyncGenerator<Line> {
   let line = 0;
   for await (const content of lines(text, name)) {
     line++;

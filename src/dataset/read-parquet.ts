@@ -9,8 +9,10 @@ import { throwIfCancelled } from '../sources/cancel';
 import { chooseColumn } from './column';
 import { type Cursor, damaged, takeUint32, tooLarge } from './cursor';
 import { type ColumnChunk, type ParquetColumn, type ParquetFooter, readFooter } from './parquet-footer';
+import { assembleRows, LeafReader } from './parquet-leaf';
 import { dictionaryTexts, type PageHead, pageTexts, readPageHead } from './parquet-page';
 import type { RowTexts } from './row-texts';
+import type { Row } from './rows';
 import { notUtf8, refusePointer } from './text-stream';
 
 /** A footer larger than this describes no file that a tab should open. */
@@ -76,18 +78,56 @@ async function footerCursor(source: ByteSource, name: string, signal?: AbortSign
   return { bytes: await source.read(byteLength - 8 - footer, byteLength - 8, signal), at: 0, name };
 }
 
+/**
+ * All rows of a file, row group after row group. Columns whose values have no place in a task (dates, decimals, blobs) are
+ * left out.
+ * @throws AmalgamError as {@link openParquet}
+ */
+export async function* readRecords(
+  source: ByteSource,
+  name: string,
+  signal?: AbortSignal,
+): AsyncGenerator<Row[]> {
+  const { leaves, groups } = readFooter(await footerCursor(source, name, signal));
+  const readers = leaves.flatMap((leaf) => LeafReader.of(leaf, name, strictText(name)) ?? []);
+  const unpack = await unpacker(name);
+  for (const group of groups) {
+    throwIfCancelled(signal);
+    const rows: Row[] = Array.from({ length: group.rows }, () => ({}));
+    for (const reader of readers) {
+      const [chunk] = chunksOf([group], { name: reader.leaf.column }, source, name, reader.isNested);
+      const column = reader.begin();
+      let left = chunk!.values;
+      for await (const { head, bytes } of pages(chunk!, source, name, signal)) {
+        if (head.kind === 'index') continue;
+        if (head.kind !== 'dictionary' && head.values > left) {
+          throw damaged({ name }, 'a column has more values than rows');
+        }
+        column.add(head, { bytes: unpack(chunk!, head, bytes), at: 0, name });
+        if (head.kind !== 'dictionary') left -= head.values;
+        if (left === 0) break;
+      }
+      if (left > 0) throw damaged({ name }, `a column ends ${left} rows before its row group`);
+      assembleRows(reader.leaf, column, rows, name);
+    }
+    yield rows;
+  }
+}
+
 /** The chunks of a column in order, checked against the file before any of them is read. */
 function chunksOf(
   groups: ParquetFooter['groups'],
-  column: ParquetColumn,
+  column: Pick<ParquetColumn, 'name'>,
   source: ByteSource,
   name: string,
+  isNested = false,
 ): ColumnChunk[] {
   return groups.map(({ rows, chunks }) => {
     const [chunk, second] = chunks.filter((c) => c.column === column.name);
     if (!chunk || second) throw damaged({ name }, 'a row group does not have the column once');
     if (chunk.elsewhere) throw unsupported(name, 'keeps its columns in other files, or encrypted');
-    if (chunk.values !== rows) throw damaged({ name }, `${chunk.values} values for ${rows} rows`);
+    if (!isNested && chunk.values !== rows)
+      throw damaged({ name }, `${chunk.values} values for ${rows} rows`);
     if (chunk.end > source.byteLength) throw damaged({ name }, 'its footer points beyond the file');
     const codec = CODECS[chunk.codec];
     if (!codec || codec === 'LZO') {

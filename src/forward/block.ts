@@ -1,75 +1,113 @@
 /** One block over one chunk of rows: its steps, one after the other, each joining its branches to the residual stream. */
 import { capLogits } from '../backend/kernels/cap-logits';
-import type { Block, Norm } from '../models/architecture';
-import type { LinearSite } from '../models/claim';
-import type { DeviceLinear } from './device-weights';
+import type { Block, Norm, Part } from '../models/architecture';
+import type { BlockPassage, BlockWeights } from './block-passage';
 import type { RowBuffer } from './operations';
 import { kindOf } from './parts/kinds';
-import type { Loaded, Passage } from './parts/part';
+import type { Passage } from './parts/part';
+import { correct, predict } from './planes';
 
-/** A block's weights on the device. */
-export interface BlockWeights extends Loaded {
-  block: Block;
-  byteLength: number;
-  close(): void;
+type Step = Block['steps'][number];
+
+const room = ({ workspace, chunk, hidden }: BlockPassage, name: string): RowBuffer => ({
+  buffer: workspace.take(name, chunk.rows * hidden * 4),
+  stride: hidden,
+});
+
+function normed(
+  weights: BlockWeights,
+  passage: BlockPassage,
+  norm: Norm | undefined,
+  x: RowBuffer,
+  name: string,
+): RowBuffer {
+  if (!norm) return x;
+  const y = room(passage, name);
+  passage.operations.norm(weights.norm(norm), x, y, passage.chunk.rows);
+  return y;
 }
 
-/** What a chunk meets in a block, besides the weights. */
-export interface BlockPassage extends Omit<Passage, 'weights' | 'name' | 'tap'> {
-  /** Name of the chunk's stream in the workspace. */
-  stream: string;
-  onSite?(site: LinearSite, weights: readonly DeviceLinear[], rows: RowBuffer): void | Promise<void>;
+function replaceStream(weights: BlockWeights, passage: BlockPassage, norm: Norm | undefined): void {
+  if (!norm) return;
+  normed(weights, passage, norm, room(passage, passage.stream), 'spare');
+  passage.workspace.swap(passage.stream, 'spare');
+}
+
+function scaleStream(passage: BlockPassage, factor: number): void {
+  const elements = passage.chunk.rows * passage.hidden;
+  passage.operations.queue.run(capLogits, {
+    params: { elements, factor, cap: 0 },
+    buffers: { x: room(passage, passage.stream).buffer },
+    groups: Math.ceil(elements / 256),
+    elements,
+  });
 }
 
 /** Runs the block; the stream of the chunk is replaced by what leaves it. */
 export async function runBlock(weights: BlockWeights, passage: BlockPassage): Promise<void> {
-  const { operations: op, workspace, hidden, chunk, stream } = passage;
-  const { rows } = chunk;
-  const elements = rows * hidden;
-  const room = (name: string): RowBuffer => ({
-    buffer: workspace.take(name, elements * 4),
-    stride: hidden,
-  });
-  const streamRows = () => room(stream);
-  const normed = (norm: Norm | undefined, x: RowBuffer, name: string): RowBuffer => {
-    if (!norm) return x;
-    const y = room(name);
-    op.norm(weights.norm(norm), x, y, rows);
-    return y;
-  };
-  const replace = (norm: Norm | undefined) => {
-    if (!norm) return;
-    normed(norm, streamRows(), 'spare');
-    workspace.swap(stream, 'spare');
-  };
-  const scale = (factor: number) =>
-    op.queue.run(capLogits, {
-      params: { elements, factor, cap: 0 },
-      buffers: { x: streamRows().buffer },
-      groups: Math.ceil(elements / 256),
-      elements,
-    });
-
+  const { planes } = weights.block;
+  const predicted = planes && predict(planes, weights, passage);
   for (const step of weights.block.steps) {
-    replace(step.entry);
-    const made: { branch: RowBuffer; scale: number }[] = [];
-    for (const { name, in: before, out, part, scale: share } of step.branches) {
-      const { onSite } = passage;
-      const own: Passage = {
-        ...passage,
-        weights,
-        name,
-        ...(onSite && {
-          tap: (side, linears, x) => onSite(`${name}_${side}`, linears.map(weights.linear), x),
-        }),
-      };
-      const branch = await kindOf(part).run(part, own, normed(before, streamRows(), 'normed'));
-      made.push({ branch: normed(out, branch, `${name} normed`), scale: share });
-    }
-    if (step.keep !== undefined) scale(step.keep);
-    for (const { branch, scale: share } of made) op.add(branch.buffer, streamRows().buffer, share, elements);
-    replace(step.after);
+    enterStep(weights, step, passage);
+    await runStep(weights, step, passage);
   }
+  if (planes && predicted) await correct(planes, weights, passage, predicted);
+  leaveBlock(weights, passage);
+}
+
+/** What is done to the stream before the branches of a step leave it. */
+export function enterStep(weights: BlockWeights, step: Step, passage: BlockPassage): void {
+  replaceStream(weights, passage, step.entry);
+}
+
+/** The branches of a step, and their joining; until they join, the stream is as it was. */
+export async function runStep(weights: BlockWeights, step: Step, passage: BlockPassage): Promise<void> {
+  const { operations: op, chunk, hidden, stream } = passage;
+  const elements = chunk.rows * hidden;
+  const made: { branch: RowBuffer; scale: number }[] = [];
+  for (const { name, ahead, in: before, out, part, scale: share } of step.branches) {
+    const { onSite } = passage;
+    const own: Passage = {
+      ...passage,
+      weights,
+      name,
+      entered: room(passage, stream),
+      ...(onSite && {
+        tap: (side, linears, x) => onSite(`${name}_${side}`, linears, x),
+      }),
+    };
+    const entering = ahead ? await joinAhead(ahead, own, elements) : room(passage, stream);
+    const x = normed(weights, passage, before, entering, 'normed');
+    const branch = await kindOf(part).run(part, own, x);
+    made.push({ branch: normed(weights, passage, out, branch, `${name} normed`), scale: share });
+  }
+  if (step.keep !== undefined) scaleStream(passage, step.keep);
+  const sum = step.sum ? room(passage, 'sum of branches') : undefined;
+  if (sum) op.queue.engine.clear(sum.buffer);
+  const target = sum ?? room(passage, stream);
+  for (const { branch, scale } of made) op.add(branch.buffer, target.buffer, scale, elements);
+  if (sum) {
+    const joined = normed(weights, passage, step.sum, sum, 'sum normed');
+    op.add(joined.buffer, room(passage, stream).buffer, 1, elements);
+  }
+  replaceStream(weights, passage, step.after);
+}
+
+/** What is done to the stream behind the last step. */
+export function leaveBlock(weights: BlockWeights, passage: BlockPassage): void {
   const { factor } = weights.block;
-  if (factor) scale(weights.values(factor)[0]!);
+  if (factor) scaleStream(passage, weights.values(factor)[0]!);
+}
+
+/** The stream and what a part makes of it, summed. */
+async function joinAhead(part: Part, passage: Passage, elements: number): Promise<RowBuffer> {
+  const { operations: op, workspace, entered } = passage;
+  // its linear layers are not among the branch's
+  const { tap: _, ...untapped } = passage;
+  const made = await kindOf(part).run(part, untapped, entered);
+  const sum = { buffer: workspace.take('stream and more', elements * 4), stride: entered.stride };
+  op.queue.engine.clear(sum.buffer);
+  op.add(entered.buffer, sum.buffer, 1, elements);
+  op.add(made.buffer, sum.buffer, 1, elements);
+  return sum;
 }

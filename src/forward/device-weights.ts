@@ -144,6 +144,17 @@ export function createWeightReader(
     queue.free(lowRank?.outOf);
   };
 
+  /** The update that belongs to the model. */
+  const ownUpdate = ({ update }: Linear): LowRankUpdate | undefined =>
+    update && {
+      rank: update.down.outputs,
+      scale: 1,
+      load: async (signal) => ({
+        left: await floats(update.up.weight, signal),
+        right: await floats(update.down.weight, signal),
+      }),
+    };
+
   return {
     source,
     stored,
@@ -170,7 +181,7 @@ export function createWeightReader(
           for (const t of device.tiles)
             t.bias = upload(bias.slice(t.first, t.first + t.outputs), linear.bias);
         }
-        const update = source.updates?.get(name);
+        const update = joined(ownUpdate(linear), source.updates?.get(name));
         if (update) device.lowRank = await loadLowRank(update, linear, name, upload, signal);
         return device;
       } catch (error) {
@@ -198,6 +209,32 @@ export function createWeightReader(
         at += part.length;
       }
       return whole;
+    },
+  };
+}
+
+/** Two updates of a weight stored [outputs, inputs] as one; the scale is in the factors of the second. */
+function joined(a: LowRankUpdate | undefined, b: LowRankUpdate | undefined): LowRankUpdate | undefined {
+  if (!a || !b) return a ?? b;
+  const rank = a.rank + b.rank;
+  return {
+    rank,
+    scale: 1,
+    async load(signal) {
+      const [one, two] = [await a.load(signal), await b.load(signal)];
+      const rows = one.left.length / a.rank;
+      const left = new Float32Array(rows * rank);
+      for (let r = 0; r < rows; r++) {
+        left.set(one.left.subarray(r * a.rank, (r + 1) * a.rank), r * rank);
+        left.set(
+          two.left.subarray(r * b.rank, (r + 1) * b.rank).map((v) => v * b.scale),
+          r * rank + a.rank,
+        );
+      }
+      const right = new Float32Array(one.right.length + two.right.length);
+      right.set(one.right);
+      right.set(two.right, one.right.length);
+      return { left, right };
     },
   };
 }

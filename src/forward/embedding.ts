@@ -26,6 +26,20 @@ export function perLayerRows(
   return { perLayer: { buffer: workspace.take(`per layer ${chunk}`, rows * width * 4), stride: width } };
 }
 
+/** What entered the first block, for parts that read it again. */
+export function embeddedRows({ architecture, workspace }: Model, chunk: number, rows: number): RowBuffer {
+  const { hidden } = architecture;
+  return { buffer: workspace.take(`embedded stream ${chunk}`, rows * hidden * 4), stride: hidden };
+}
+
+/** Keeps the stream of a chunk as it is. */
+export function keepEmbedded(model: Model, chunk: number, rows: number): void {
+  const { operations: op, workspace } = model;
+  const { buffer, stride: width } = embeddedRows(model, chunk, rows);
+  op.queue.engine.clear(buffer);
+  op.add(workspace.take(streamName(chunk), rows * width * 4), buffer, 1, rows * width);
+}
+
 /** Fills the stream of every chunk: embedding, projection, positions, norm, as the architecture has them. */
 export async function embedChunks(
   model: Model,

@@ -1,12 +1,12 @@
-/** Sweeps that begin in the middle, and the stream behind the final norm. */
+/** Passes that begin in the middle, and the stream behind the final norm. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { resolveArchitecture } from '../models/resolve';
 import { loadGolden, values } from './golden.test.fixture';
+import type { Taps } from './pass';
 import { openRunner } from './runner';
 import { readRows, sourceOf, TIGHT } from './runner.test.cases';
-import type { Taps } from './sweep';
 
 const read = async (path: string) => new Uint8Array(await readFile(path));
 
@@ -16,7 +16,7 @@ async function open(name: string, options = {}) {
   return { golden, runner: openRunner(createCpuBackend(), architecture, sourceOf(golden.weights), options) };
 }
 
-describe('a sweep that begins in the middle', () => {
+describe('a pass that begins in the middle', () => {
   it.each([
     ['llama', {}],
     ['gemma2', TIGHT],
@@ -36,15 +36,15 @@ describe('a sweep that begins in the middle', () => {
         streams[layer].push((await readRows(rows)) as Float32Array<ArrayBuffer>);
       },
     };
-    const whole = await runner.sweep({ sequences, output: 'logits', taps: tap });
+    const whole = await runner.pass({ sequences, output: 'logits', taps: tap });
     for (const layer of runner.architecture.blocks.keys()) {
       const enter = { layer, streams: streams[layer]! };
-      const sweep = runner.startSweep({ sequences, output: 'logits', enter });
+      const pass = runner.startPass({ sequences, output: 'logits', enter });
       let steps = 1;
-      while (await sweep.step()) steps++;
-      expect(steps).toBe(sweep.steps);
-      const { logits } = await sweep.result();
-      sweep.close();
+      while (await pass.step()) steps++;
+      expect(steps).toBe(pass.steps);
+      const { logits } = await pass.result();
+      pass.close();
       expect(logits).toEqual(whole.logits);
     }
     runner.close();
@@ -53,7 +53,7 @@ describe('a sweep that begins in the middle', () => {
   it('refuses the stream of other sequences', async () => {
     const { golden, runner } = await open('llama');
     await expect(
-      runner.sweep({
+      runner.pass({
         sequences: [{ ids: golden.ids }],
         output: 'none',
         enter: { layer: 1, streams: [new Float32Array(64)] },
@@ -67,7 +67,7 @@ describe('the stream behind the final norm', () => {
     const { golden, runner } = await open(name);
     const { final, hidden, blocks } = runner.architecture;
     const seen: Record<string, Float32Array> = {};
-    await runner.sweep({
+    await runner.pass({
       sequences: [{ ids: golden.ids }],
       output: 'none',
       taps: {

@@ -15,7 +15,11 @@ export const FAMILY_NAMES = [
   'apertus',
   'codegen',
   'cohere2',
+  'deepseek_v3',
   'ernie4_5_moe',
+  'gemma3n_shared',
+  'gemma4_moe',
+  'gemma4_shared',
   'hunyuan_dense',
   'lfm2_moe',
   'mamba',
@@ -74,8 +78,8 @@ export async function strayWhole(
     { ids, from },
     { ids: ids.slice(0, 9), from },
   ];
-  const { logits } = await runner.sweep({ sequences: sequences(0), output: 'logits' });
-  const { losses } = await runner.sweep({ sequences: sequences(1), output: 'loss' });
+  const { logits } = await runner.pass({ sequences: sequences(0), output: 'logits' });
+  const { losses } = await runner.pass({ sequences: sequences(1), output: 'loss' });
   runner.close();
   return {
     nll: Math.max(worst(losses[0]!, golden.nll), worst(losses[1]!, golden.nll)),
@@ -98,7 +102,7 @@ export async function strayCached(golden: FamilyGolden, engine: Backend): Promis
   let far = 0;
   const feed = async (slot: number, start: number, end: number) => {
     const sequences = [{ ids: ids.slice(start, end), start, slot, from: 0 }];
-    const { logits } = await runner.sweep({ sequences, output: 'logits', cache });
+    const { logits } = await runner.pass({ sequences, output: 'logits', cache });
     far = Math.max(far, worst(logits[0]!, golden.logits.subarray(start * vocab, end * vocab)));
   };
   await feed(2, 0, 7);
@@ -108,6 +112,46 @@ export async function strayCached(golden: FamilyGolden, engine: Backend): Promis
   cache.close();
   runner.close();
   return far / top(golden.logits);
+}
+
+/** Losses of the same text where several sequences continue a part of it that is run once, beside one that continues nothing. */
+export async function strayBranched(
+  golden: FamilyGolden,
+  engine: Backend,
+  options: RunnerOptions,
+): Promise<number> {
+  const runner = openRunner(engine, golden.architecture, sourceOf(golden.weights), options);
+  const { ids } = golden;
+  /** Asks for the losses of the tokens behind ids [from, to). */
+  const behind = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, at) => ({ at, id: ids[from + at + 1]! }));
+  const last = ids.length - 1;
+  const cuts: [number, number][] = [
+    [21, last],
+    [21, 22],
+    [5, 30],
+    [5, 9],
+    [5, last],
+  ];
+  const sequences = [
+    { ids: ids.slice(0, 21), asks: [{ at: 20, id: ids[21]! }] },
+    { ids: ids.slice(0, 5), asks: behind(0, 5) },
+    { ids: ids.slice(0, 13), from: 1 },
+    ...cuts.map(([from, to]) => ({
+      ids: ids.slice(from, to),
+      after: from === 21 ? 0 : 1,
+      asks: behind(from, to),
+    })),
+  ];
+  const { losses } = await runner.pass({ sequences, output: 'loss' });
+  runner.close();
+  const wanted = [
+    golden.nll.subarray(20, 21),
+    golden.nll.subarray(0, 5),
+    golden.nll.subarray(0, 12),
+    ...cuts.map(([from, to]) => golden.nll.subarray(from, to)),
+  ];
+  return Math.max(...wanted.map((w, i) => worst(w, losses[i]!)));
 }
 
 /** Everything a fixture promises, on one engine. */
@@ -120,6 +164,8 @@ export async function checkFamily(folder: string, read: ReadFile, engine: Backen
     const { nll, logits } = await strayWhole(golden, engine, options);
     expect(nll, `${name} nll`).toBeLessThanOrEqual(FAMILY_LIMITS.nll);
     expect(logits, `${name} logits`).toBeLessThanOrEqual(FAMILY_LIMITS.logits);
+    const branched = await strayBranched(golden, engine, options);
+    expect(branched, `${name} branched`).toBeLessThanOrEqual(FAMILY_LIMITS.nll);
   }
   expect(await strayCached(golden, engine), 'cached').toBeLessThanOrEqual(FAMILY_LIMITS.logits);
 }

@@ -11,7 +11,7 @@ import type { RowBuffer } from './operations';
 /** Bytes of logits on the device at a time. */
 const LOGIT_BYTES = 32 << 20;
 
-/** What a sweep is run for. */
+/** What a pass is run for. */
 export type Output = 'loss' | 'logits' | 'none';
 
 /** Rows of a chunk that lead to output, with the sequence and the place in its result they belong to. */
@@ -22,12 +22,26 @@ export interface Wanted {
   targets: number[];
 }
 
+/** Of every wanted row: −ln p of its target, and 1 where no token is more probable. */
+export interface Folded {
+  losses: Float64Array;
+  greedy: Uint8Array;
+}
+
 /** The wanted rows of a chunk (see `Sequence.from`). */
 export function wantedRows(chunk: Chunk, sequences: readonly Sequence[], output: Output): Wanted {
   const wanted: Wanted = { rows: [], sequence: [], at: [], targets: [] };
   if (output === 'none') return wanted;
   for (const { sequence, row, begin, count } of chunk.pieces) {
-    const { ids, from = ids.length } = sequences[sequence]!;
+    const { ids, from = ids.length, asks = [] } = sequences[sequence]!;
+    for (const [i, { at, id }] of output === 'loss' ? asks.entries() : []) {
+      if (at < begin || at >= begin + count) continue;
+      wanted.rows.push(row + at - begin);
+      wanted.sequence.push(sequence);
+      wanted.at.push(i);
+      wanted.targets.push(id);
+    }
+    if (asks.length > 0) continue;
     // the loss of an id is read off the row before it
     const shift = output === 'loss' ? 1 : 0;
     const first = Math.max(begin, from - shift);
@@ -48,10 +62,10 @@ export interface HeadPass {
   begin(): void;
   /** Adds a tile of the head. */
   tile(tile: HeadTile): Promise<void>;
-  /** Buffers to read for the losses, and what to make of their bytes: −ln p of each wanted row's target, f64. */
+  /** Buffers to read for the losses, and what to make of their bytes. */
   losses(): {
     ranges: { buffer: BackendBuffer; byteLength: number }[];
-    fold(bytes: Uint8Array<ArrayBuffer>[]): Float64Array;
+    fold(bytes: Uint8Array<ArrayBuffer>[]): Folded;
   };
   /** Logits of the wanted rows, [rows, vocab]. */
   readonly logits: Float32Array;
@@ -168,7 +182,9 @@ export function openHeadPass(
       }
     },
     losses() {
-      if (n === 0) return { ranges: [], fold: () => new Float64Array(0) };
+      if (n === 0) {
+        return { ranges: [], fold: () => ({ losses: new Float64Array(0), greedy: new Uint8Array(0) }) };
+      }
       return {
         ranges: [
           { buffer: sums(), byteLength: Math.max(4, sumsUsed * 4) },
@@ -187,8 +203,9 @@ function foldLosses(
   parts: readonly { begin: number; segments: number }[],
   sums: Float32Array,
   picked: Float32Array,
-): Float64Array {
-  return Float64Array.from({ length: n }, (_, r) => {
+): Folded {
+  const greedy = new Uint8Array(n);
+  const losses = Float64Array.from({ length: n }, (_, r) => {
     let top = Number.NEGATIVE_INFINITY;
     for (const { begin, segments } of parts) {
       for (let s = 0; s < segments; s++) {
@@ -203,6 +220,8 @@ function foldLosses(
         total += sums[at + 1]! * Math.exp(sums[at]! - top);
       }
     }
+    greedy[r] = picked[r]! >= top ? 1 : 0;
     return top + Math.log(total) - picked[r]!;
   });
+  return { losses, greedy };
 }

@@ -1,4 +1,4 @@
-/** Keys, values and states of earlier tokens, kept on the device between sweeps. */
+/** Keys, values and states of earlier tokens, kept on the device between passes. */
 import type { BackendBuffer } from '../backend/backend';
 import { gatherRows } from '../backend/kernels/gather-rows';
 import { placeHeads } from '../backend/kernels/place-heads';
@@ -88,15 +88,59 @@ export function createKvCache(
     layers,
     async copy(from, to, positions) {
       for (const state of layers.flatMap((layer) => [...layer.values()])) {
-        await copyRows(queue, state, from, to, Math.min(positions, state.rows));
+        await copySlot(queue, state, from, to, Math.min(positions, state.rows));
       }
     },
     close,
   };
 }
 
-/** A kernel cannot read and write one buffer, so rows go by way of another. */
-async function copyRows(
+/** Rows of a buffer copied to other places in it; a kernel cannot read and write one buffer, so they go by way of another. */
+export interface RowCopies {
+  buffer: BackendBuffer;
+  width: number;
+  rows: number;
+  /** u32 per row: which. */
+  picks: BackendBuffer;
+  /** Two u32 per row: where to, 0. */
+  places: BackendBuffer;
+  /** [rows, width]. */
+  between: BackendBuffer;
+  nothing: BackendBuffer;
+}
+
+/** Enqueues the copies of some rows. */
+export function copyRows(
+  queue: Queue,
+  { buffer, width, rows, picks, places, between, nothing }: RowCopies,
+): void {
+  const work = { groups: rows, elements: rows };
+  queue.run(gatherRows, { params: { rows, width }, buffers: { x: buffer, picks, y: between }, ...work });
+  queue.run(placeHeads, {
+    params: {
+      rows,
+      heads: 1,
+      head_dim: width,
+      half: 0,
+      x_begin: 0,
+      x_stride: width,
+      head_stride: width,
+      group: 1,
+      group_stride: 0,
+      adjacent: 0,
+      y_begin: 0,
+      y_dim: width,
+      y_stride: width,
+      keep_rows: 0,
+    },
+    // without rotation no angle is read
+    buffers: { x: between, places, angles: nothing, y: buffer },
+    ...work,
+  });
+}
+
+/** The first `count` rows of a slot, copied to other slots one after the other. */
+async function copySlot(
   queue: Queue,
   { buffer, width, rows: slotRows }: CachedState,
   from: number,
@@ -109,49 +153,23 @@ async function copyRows(
     return made;
   };
   const each = Array.from({ length: count }, (_, p) => p);
-  const rows = queue.allocate(count * width * 4, 'rows to copy');
+  const between = queue.allocate(count * width * 4, 'rows to copy');
   const picks = upload(
     each.map((p) => from * slotRows + p),
     'rows of the slot',
   );
-  const places = to.map((slot) =>
-    upload(
-      each.flatMap((p) => [slot * slotRows + p, 0]),
-      'rows of the copy',
-    ),
-  );
-  const work = { groups: count, elements: count };
+  const made = [between, picks];
   try {
-    queue.run(gatherRows, {
-      params: { rows: count, width },
-      buffers: { x: buffer, picks, y: rows },
-      ...work,
-    });
-    for (const place of places) {
-      queue.run(placeHeads, {
-        params: {
-          rows: count,
-          heads: 1,
-          head_dim: width,
-          half: 0,
-          x_begin: 0,
-          x_stride: width,
-          head_stride: width,
-          group: 1,
-          group_stride: 0,
-          adjacent: 0,
-          y_begin: 0,
-          y_dim: width,
-          y_stride: width,
-          keep_rows: 0,
-        },
-        // without rotation no angle is read
-        buffers: { x: rows, places: place, angles: picks, y: buffer },
-        ...work,
-      });
+    for (const slot of to) {
+      const places = upload(
+        each.flatMap((p) => [slot * slotRows + p, 0]),
+        'rows of the copy',
+      );
+      made.push(places);
+      copyRows(queue, { buffer, width, rows: count, picks, places, between, nothing: picks });
       await queue.breathe();
     }
   } finally {
-    for (const made of [rows, picks, ...places]) queue.free(made);
+    for (const one of made) queue.free(one);
   }
 }

@@ -41,7 +41,7 @@ const mlps = (f: (x: Mlp) => Mlp) => branches((b) => (b.part.kind === 'mlp' ? { 
 const linears = (f: (l: Linear) => Linear) =>
   branches((b) => ({
     ...b,
-    part: (b.part.kind === 'experts'
+    part: (b.part.kind === 'experts' || b.part.kind === 'shared'
       ? b.part
       : { ...b.part, projections: b.part.projections.map(f), output: f(b.part.output) }) as Branch['part'],
   }));

@@ -12,7 +12,7 @@ import {
 } from '../models/architecture';
 import { claimTensors, expectedTensors, leavesOf } from '../models/claim';
 import { unsupported } from '../models/config-reader';
-import type { BlockWeights } from './block';
+import type { BlockWeights } from './block-passage';
 import {
   createWeightReader,
   cutRows,
@@ -23,6 +23,7 @@ import {
 import { createEmbeddingTable, type EmbeddingTable } from './embedding-table';
 import { createLayerStore, type Layer, type LayerStore } from './layer-store';
 import type { DeviceNorm, Operations } from './operations';
+import { sharedReads } from './parts/kinds';
 import type { WeightSource } from './weight-source';
 import type { Workspace } from './workspace';
 
@@ -34,6 +35,7 @@ export interface OuterWeights {
   finalNorm?: DeviceNorm;
   projectOut?: DeviceLinear;
   perLayer?: { projection: DeviceLinear; norm: DeviceNorm };
+  planes?: { begin: DeviceLinear[]; end: DeviceLinear[] };
   /** Of the logits, on the host. */
   headBias?: Float32Array<ArrayBuffer>;
 }
@@ -41,7 +43,7 @@ export interface OuterWeights {
 /** A tile of the head: rows of logits [first, first + outputs). */
 export interface HeadTile extends DeviceTile, Layer {}
 
-/** What a sweep passes through after the embedding: blocks, then tiles of the head. */
+/** What a pass passes through after the embedding: blocks, then tiles of the head. */
 export type ModelLayer = (BlockWeights & { kind: 'block' }) | (HeadTile & { kind: 'head' });
 
 export interface Model {
@@ -51,6 +53,8 @@ export interface Model {
   readonly reader: WeightReader;
   readonly table: EmbeddingTable;
   readonly perLayerTable?: EmbeddingTable;
+  /** What layers read besides the stream. */
+  readonly shared: ReturnType<typeof sharedReads>;
   readonly outer: OuterWeights;
   /** Blocks first, then the tiles of the head. */
   readonly layers: LayerStore<ModelLayer>;
@@ -58,6 +62,8 @@ export interface Model {
   readonly weightBytes: number;
   /** Bytes of the weights that stay on the device. */
   readonly residentBytes: number;
+  /** The weights of a block for whoever keeps them itself, without some of its linear maps. The caller closes it. */
+  block(index: number, without: ReadonlySet<Linear>, signal?: AbortSignal): Promise<BlockWeights>;
   /** Loads what stands outside the layers; later calls return at once. */
   ready(signal?: AbortSignal): Promise<void>;
   close(): void;
@@ -102,7 +108,10 @@ export function openModel(
     async (index, signal) => {
       const block = blocks[index];
       if (block)
-        return { kind: 'block', ...(await loadBlock(block, reader, operations, sizes[index]!, signal)) };
+        return {
+          kind: 'block',
+          ...(await loadBlock(block, reader, operations, sizes[index]!, new Set(), signal)),
+        };
       const [first, outputs] = headTiles[index - blocks.length]!;
       const tile = await reader.tile(head, first, outputs, signal);
       return { kind: 'head', ...tile, byteLength: sizes[index]!, close: () => queue.free(tile.weights) };
@@ -122,9 +131,12 @@ export function openModel(
       perLayerTable: createEmbeddingTable(reader, perLayer.table, perLayer.layers * perLayer.width),
     }),
     outer,
+    shared: sharedReads(architecture),
     layers,
     weightBytes: total,
     residentBytes: stayingBytes,
+    block: (index, without, signal) =>
+      loadBlock(blocks[index]!, reader, operations, sizes[index]!, without, signal),
     async ready(signal) {
       loading ??= loadOuter(architecture, reader, outer, signal);
       try {
@@ -161,7 +173,7 @@ function checkTensors(
     const { dtype } = source.tensors.get(stored)!;
     if (!isWeightDtype(dtype)) throw unsupported(`${stored} is ${dtype}; only F32, F16 and BF16 can be run.`);
   }
-  const { linears, norms } = leavesOf(architecture.blocks);
+  const { linears, norms } = leavesOf([architecture.blocks, architecture.planes]);
   const widths = [...linears, ...norms.map(({ width }) => ({ inputs: width }))].map(({ inputs }) => inputs);
   const heads = architecture.blocks.flatMap((block) => partOf(block, 'attention') ?? []);
   const odd = [
@@ -198,12 +210,13 @@ async function loadNorm(norm: Norm, reader: WeightReader, signal?: AbortSignal):
   return { norm, weight, ...(norm.bias !== undefined && { bias: await reader.vector(norm.bias, signal) }) };
 }
 
-/** Every linear map, norm and vector of a block, by the object that names it. */
+/** Every linear map but those left out, norm and vector of a block, by the object that names it. */
 async function loadBlock(
   block: Block,
   reader: WeightReader,
   { queue }: Operations,
   byteLength: number,
+  without: ReadonlySet<Linear>,
   signal?: AbortSignal,
 ): Promise<BlockWeights> {
   const linears = new Map<Linear, DeviceLinear>();
@@ -217,7 +230,9 @@ async function loadBlock(
   try {
     const leaves = leavesOf(block);
     for (const norm of leaves.norms) norms.set(norm, await loadNorm(norm, reader, signal));
-    for (const linear of leaves.linears) linears.set(linear, await reader.linear(linear, signal));
+    for (const linear of leaves.linears) {
+      if (!without.has(linear)) linears.set(linear, await reader.linear(linear, signal));
+    }
     for (const vector of leaves.vectors) {
       const values = await reader.values(vector, signal);
       vectors.set(vector, { values, buffer: reader.upload(values, 'vector') });
@@ -230,6 +245,12 @@ async function loadBlock(
     block,
     byteLength,
     close,
+    async renew(linear, again) {
+      const fresh = await reader.linear(linear, again);
+      const old = linears.get(linear);
+      if (old) reader.free(old);
+      linears.set(linear, fresh);
+    },
     linear: (linear) => linears.get(linear)!,
     norm: (norm) => norms.get(norm)!,
     vector: (vector) => vectors.get(vector)!.buffer,
@@ -243,7 +264,7 @@ function freeNorm(norm: DeviceNorm | undefined, queue: Operations['queue']): voi
 }
 
 async function loadOuter(
-  { embedding, final }: Architecture,
+  { embedding, final, planes }: Architecture,
   reader: WeightReader,
   outer: OuterWeights,
   signal?: AbortSignal,
@@ -256,6 +277,14 @@ async function loadOuter(
       norm: await loadNorm(embedding.perLayer.norm, reader, signal),
     };
   }
+  if (planes && !outer.planes) {
+    const load = async (layers: readonly Linear[]) => {
+      const loaded: DeviceLinear[] = [];
+      for (const layer of layers) loaded.push(await reader.linear(layer, signal));
+      return loaded;
+    };
+    outer.planes = { begin: await load(planes.begin), end: await load(planes.end) };
+  }
   if (embedding.norm) outer.embeddingNorm ??= await loadNorm(embedding.norm, reader, signal);
   if (final.norm) outer.finalNorm ??= await loadNorm(final.norm, reader, signal);
   if (final.bias) outer.headBias ??= await reader.values(final.bias, signal);
@@ -263,7 +292,8 @@ async function loadOuter(
 }
 
 function closeOuter(outer: OuterWeights, reader: WeightReader, { queue }: Operations): void {
-  for (const linear of [outer.projectIn, outer.projectOut, outer.perLayer?.projection])
+  const single = [outer.projectIn, outer.projectOut, outer.perLayer?.projection];
+  for (const linear of [...single, ...(outer.planes?.begin ?? []), ...(outer.planes?.end ?? [])])
     if (linear) reader.free(linear);
   for (const norm of [outer.embeddingNorm, outer.finalNorm, outer.perLayer?.norm]) freeNorm(norm, queue);
   queue.free(outer.positions);

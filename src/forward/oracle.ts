@@ -109,7 +109,7 @@ function runBlock(
 }
 
 function mix(attention: Attention, projected: Rows, weights: Weights, faults: OracleFaults): Rows {
-  const { heads, keyValueHeads, headDim, layout, scale, softcap, alibi, window } = attention;
+  const { heads, keyValueHeads, headDim, layout, scale, softcap, alibi, window, chunk } = attention;
   const split = (part: 'query' | 'key' | 'value', count: number): Rows[] =>
     projected.map((row) =>
       Array.from({ length: count }, (_, h) => {
@@ -127,7 +127,7 @@ function mix(attention: Attention, projected: Rows, weights: Weights, faults: Or
   const keys = position(split('key', keyValueHeads), attention.keyNorm);
   const values = split('value', keyValueHeads);
   return queries.map((row, p) => {
-    const first = window === undefined ? 0 : Math.max(0, p - window + 1);
+    const first = chunk ? p - (p % chunk) : window === undefined ? 0 : Math.max(0, p - window + 1);
     const out = new Float64Array(heads * headDim);
     for (const [h, query] of row.entries()) {
       const kv = faults.moduloHeads ? h % keyValueHeads : Math.floor(h / (heads / keyValueHeads));

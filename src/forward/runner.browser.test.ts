@@ -38,7 +38,7 @@ test.each([
   const engine = await createGpuBackend();
   const runner = openRunner(engine, architecture, sourceOf(weights));
   const sequences = [10, 40, 16, 17].map((length) => ({ ids: ids.slice(0, length), from: 0 }));
-  const { logits } = await runner.sweep({ sequences, output: 'logits' });
+  const { logits } = await runner.pass({ sequences, output: 'logits' });
   for (const [i, sequence] of sequences.entries()) {
     const wanted = runOracle(architecture, goldenWeights(architecture, weights), sequence.ids).logits;
     const { relRms } = deviation(
@@ -60,7 +60,7 @@ test('NaN in a weight is told on the graphics device too', async () => {
   for (const own of [engine, Object.create(engine, { software: { value: false } }) as Backend]) {
     const source = sourceOf(new Map([...weights, [key, { ...weights.get(key)!, bytes }]]));
     const runner = openRunner(own, resolveArchitecture(config), source);
-    const run = runner.sweep({ sequences: [{ ids, from: 1 }], output: 'loss' });
+    const run = runner.pass({ sequences: [{ ids, from: 1 }], output: 'loss' });
     await expect(run).rejects.toMatchObject({
       code: 'NonFinite',
       message: expect.stringContaining('layer 1'),

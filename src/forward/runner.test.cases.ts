@@ -11,8 +11,8 @@ import {
   type ReadFile,
   values,
 } from './golden.test.fixture';
+import type { TappedRows } from './pass';
 import { openRunner, type Runner, type RunnerOptions } from './runner';
-import type { TappedRows } from './sweep';
 import type { LowRankUpdate, WeightSource } from './weight-source';
 
 /** Everything small, nothing stays: two pieces a sequence, several tiles a weight, layers that come and go. */
@@ -74,7 +74,7 @@ async function compare(runner: Runner, golden: Golden): Promise<void> {
   const streams = runner.architecture.blocks.map(() => new Float32Array(0));
   streams.push(new Float32Array(0));
   const grams = new Map<string, Float64Array>();
-  const { logits } = await runner.sweep({
+  const { logits } = await runner.pass({
     sequences: [{ ids, from: 0 }],
     output: 'logits',
     taps: {
@@ -113,7 +113,7 @@ async function compare(runner: Runner, golden: Golden): Promise<void> {
   }
   expect(grams.size).toBe(new Set(Object.values(gram_alias)).size);
 
-  const { losses } = await runner.sweep({ sequences: [{ ids, from: 1 }], output: 'loss' });
+  const { losses } = await runner.pass({ sequences: [{ ids, from: 1 }], output: 'loss' });
   const nll = wanted('nll');
   expect(losses[0]!.length).toBe(nll.length);
   expect(nll.reduce((m, v, i) => Math.max(m, Math.abs(v - losses[0]![i]!)), 0)).toBeLessThanOrEqual(

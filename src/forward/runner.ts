@@ -1,13 +1,14 @@
 /** A model that runs: the door to the forward pass. */
 import type { Backend } from '../backend/backend';
-import type { Architecture } from '../models/architecture';
+import { type Architecture, partOf } from '../models/architecture';
 import { leavesOf } from '../models/claim';
 import { createKvCache, type KvCache } from './kv-cache';
 import { openModel } from './model';
 import { createOperations } from './operations';
-import { kindOf } from './parts/kinds';
+import { kindOf, partsOf } from './parts/kinds';
+import { longSequences, mostKeyRows, type Pass, type PassRequest, type PassResult, startPass } from './pass';
 import { createQueue } from './queue';
-import { type Sweep, type SweepRequest, type SweepResult, startSweep } from './sweep';
+import { openWalk, type Walk, type WalkText } from './walk';
 import type { WeightSource } from './weight-source';
 import { createWorkspace } from './workspace';
 
@@ -16,7 +17,7 @@ export interface RunnerOptions {
   residentBytes?: number;
   /** Bytes of activations of one chunk of rows. Default 256 MiB. */
   activationBytes?: number;
-  /** Bytes of residual streams of one sweep. Default 256 MiB. */
+  /** Bytes of residual streams of one pass. Default 256 MiB. */
   streamBytes?: number;
   /** Most bytes of one weight buffer. Default 128 MiB, what WebGPU promises everywhere. */
   tileBytes?: number;
@@ -34,27 +35,33 @@ const CHUNK_ROWS = { least: 32, most: 2048 };
 export interface Runner {
   readonly architecture: Architecture;
   readonly engine: Backend;
-  /** Rows a sweep should not exceed, so that its streams stay within their room. */
-  readonly rowsPerSweep: number;
+  /** Rows a pass should not exceed, so that its streams stay within their room. */
+  readonly rowsPerPass: number;
+  /** Sequences longer than this rotate otherwise (longrope), and share nothing with shorter ones. */
+  readonly longAfter: number;
+  /** Rows of keys that fit a buffer, of all sequences that continue others together. */
+  readonly mostKeyRows: number;
   /** Bytes of all weights of blocks and head as stored, and of those that stay on the device. */
   readonly weightBytes: number;
   readonly residentBytes: number;
   /** Most bytes held on the device so far. */
   readonly peakBytes: number;
-  /** Begins a sweep. Its steps must not overlap with those of another sweep on the same engine. */
-  startSweep(request: Omit<SweepRequest, 'chunkRows'>): Sweep;
-  /** A whole sweep: all steps, then the result. */
-  sweep(
-    request: Omit<SweepRequest, 'chunkRows'>,
+  /** Begins a pass. Its steps must not overlap with those of another pass on the same engine. */
+  startPass(request: Omit<PassRequest, 'chunkRows'>): Pass;
+  /** A whole pass: all steps, then the result. */
+  pass(
+    request: Omit<PassRequest, 'chunkRows'>,
     onStep?: (stepsDone: number, steps: number) => void,
-  ): Promise<SweepResult>;
+  ): Promise<PassResult>;
+  /** Texts that go through the model from site to site. @throws as `startPass` */
+  openWalk(texts: readonly WalkText[], signal?: AbortSignal): Walk;
   /** @throws AmalgamError `ContextTooLong` */
   openCache(slots: number, capacity: number): KvCache;
   close(): void;
 }
 
 /**
- * Opens a model on an engine. Nothing is read until the first sweep.
+ * Opens a model on an engine. Nothing is read until the first pass.
  *
  * @param architecture from `resolveArchitecture`
  * @throws AmalgamError `TensorMissing`, `ShapeMismatch`, `ArchitectureUnsupported` (a stored tensor that the architecture
@@ -80,26 +87,29 @@ export function openRunner(
     ),
   });
   const chunkRows = rowsOfChunk(architecture, queue.dispatchWork, settings.activationBytes);
-  const startRunnerSweep: Runner['startSweep'] = (request) => startSweep(model, { ...request, chunkRows });
+  const startRunnerPass: Runner['startPass'] = (request) => startPass(model, { ...request, chunkRows });
   return {
     architecture,
     engine,
-    rowsPerSweep: Math.max(chunkRows, Math.floor(settings.streamBytes / (architecture.hidden * 4))),
+    rowsPerPass: Math.max(chunkRows, Math.floor(settings.streamBytes / (streamWidth(architecture) * 4))),
+    mostKeyRows: mostKeyRows(model),
+    longAfter: longSequences(architecture) ?? Number.POSITIVE_INFINITY,
     weightBytes: model.weightBytes,
     residentBytes: model.residentBytes,
     get peakBytes() {
       return queue.peakBytes;
     },
-    startSweep: startRunnerSweep,
-    async sweep(request, onStep) {
-      const sweep = startRunnerSweep(request);
+    startPass: startRunnerPass,
+    async pass(request, onStep) {
+      const pass = startRunnerPass(request);
       try {
-        while (await sweep.step()) onStep?.(sweep.stepsDone, sweep.steps);
-        return await sweep.result();
+        while (await pass.step()) onStep?.(pass.stepsDone, pass.steps);
+        return await pass.result();
       } finally {
-        sweep.close();
+        pass.close();
       }
     },
+    openWalk: (texts, signal) => openWalk(model, texts, chunkRows, signal),
     openCache: (slots, capacity) => createKvCache(queue, architecture, slots, capacity),
     close() {
       model.close();
@@ -111,10 +121,20 @@ export function openRunner(
 
 /** Rows that go through a block at once: bounded by memory, and by how long one dispatch may take. */
 function rowsOfChunk(architecture: Architecture, dispatchWork: number, activationBytes: number): number {
-  const { blocks, hidden } = architecture;
-  const parts = blocks.flatMap((block) => block.steps).flatMap((step) => step.branches);
-  const rowBytes = 4 * (hidden + Math.max(...parts.map(({ part }) => kindOf(part).width(part))));
+  const { blocks, hidden, planes } = architecture;
+  const widths = blocks.flatMap(partsOf).map((part) => kindOf(part).width(part));
+  const rowBytes = 4 * (hidden * (2 * (planes?.count ?? 1) - 1) + Math.max(...widths));
   const largest = Math.max(...leavesOf(blocks).linears.map((l) => l.inputs * l.outputs));
   const rows = Math.floor(Math.min(activationBytes / rowBytes, dispatchWork / largest));
   return Math.min(CHUNK_ROWS.most, Math.max(CHUNK_ROWS.least, rows));
+}
+
+/** f32 elements that are kept of a row from block to block. */
+function streamWidth({ hidden, planes, blocks }: Architecture): number {
+  const attentions = blocks.map((block) => partOf(block, 'attention'));
+  const donors = new Set(attentions.map((part) => part?.keysOf));
+  const keys = attentions.map((part, index) =>
+    part && donors.has(index) ? part.keyValueHeads * (part.headDim + part.valueDim) : 0,
+  );
+  return hidden * (planes?.count ?? 1) + keys.reduce((a, b) => a + b, 0);
 }

@@ -17,7 +17,7 @@ export interface WeightSource {
   /** Every tensor by its stored name. */
   readonly tensors: ReadonlyMap<string, StoredWeight>;
   /**
-   * Bytes [begin, end) of a tensor, little-endian and row after row, as a fresh array. A sweep reads each tensor once,
+   * Bytes [begin, end) of a tensor, little-endian and row after row, as a fresh array. A pass reads each tensor once,
    * from its first byte to its last, in model order; of the token embedding only the rows it needs, ascending.
    */
   read(name: string, begin: number, end: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;

@@ -4,6 +4,7 @@
  */
 import type { BackendBuffer } from '../../backend/backend';
 import {
+  CHUNKED,
   columnCount,
   GROUP_ROWS,
   GROUP_WORDS,
@@ -27,19 +28,17 @@ import { type PartKind, type Passage, project, room, type StateShape } from './p
 /** Bytes of attention scores at a time. */
 const SCORE_BYTES = 32 << 20;
 
-const keys = ({ keyValueHeads, headDim }: Attention): StateShape => ({
-  name: 'keys',
+const state = (name: string, width: number, { keysOf }: Attention): StateShape => ({
+  name,
   per: 'position',
-  width: keyValueHeads * headDim,
+  width,
+  ...(keysOf !== undefined && { of: keysOf }),
 });
-const values = ({ keyValueHeads, valueDim }: Attention): StateShape => ({
-  name: 'values',
-  per: 'position',
-  width: keyValueHeads * valueDim,
-});
+const keys = (part: Attention) => state('keys', part.keyValueHeads * part.headDim, part);
+const values = (part: Attention) => state('values', part.keyValueHeads * part.valueDim, part);
 
 export const attention: PartKind<Attention> = {
-  states: (part) => [keys(part), values(part)],
+  states: (part) => (part.keysOf === undefined ? [keys(part), values(part)] : []),
   width: ({ projections, heads, keyValueHeads, headDim, valueDim, latent }) =>
     projections.reduce((sum, p) => sum + p.outputs, 0) +
     heads * (headDim + valueDim) +
@@ -54,8 +53,10 @@ export const attention: PartKind<Attention> = {
     if (part.latent) placeLatent(part, passage, projected, queries, kept);
     else {
       place(part, passage, projected, 'query', queries);
-      place(part, passage, projected, 'key', kept.keys);
-      place(part, passage, projected, 'value', kept.values);
+      if (part.keysOf === undefined) {
+        place(part, passage, projected, 'key', kept.keys);
+        place(part, passage, projected, 'value', kept.values);
+      }
     }
     const mixed = room(passage, 'mixed', part.heads * part.valueDim);
     await mix(part, passage, queries, kept, mixed);
@@ -83,7 +84,7 @@ async function mix(
   mixed: RowBuffer,
 ): Promise<void> {
   const { queue } = op;
-  const window = attention.window ?? NO_WINDOW;
+  const window = windowWord(attention);
   const shape = {
     heads: attention.heads,
     share: attention.heads / attention.keyValueHeads,
@@ -161,7 +162,12 @@ interface Placement {
 
 /** Copies heads, rotated or not, to where they are read. */
 export function placeRows(
-  { operations: op, workspace, chunk, places }: Passage,
+  {
+    operations: op,
+    workspace,
+    chunk,
+    places,
+  }: Pick<Passage, 'operations' | 'workspace' | 'chunk' | 'places'>,
   { from, layout, heads, dims, rope, to, width, begin = 0, stride = heads * width, keepRows }: Placement,
 ): void {
   op.queue.run(placeHeads, {
@@ -280,12 +286,19 @@ function placeLatent(
   put(shared, plain, plain + valueDim, valueDim, kept.values, { width: valueDim });
 }
 
+/** What the kernels take for how far a row sees. */
+function windowWord({ window = NO_WINDOW, chunk }: Attention): number {
+  return chunk === undefined ? window : CHUNKED + chunk;
+}
+
 /** Ranges of groups whose scores fit the room for them, with the most columns a group of the range has. */
 function groupTiles(
   { groups }: Chunk,
-  { heads, headDim, window = NO_WINDOW }: Attention,
+  attention: Attention,
   dispatchWork: number,
 ): { begin: number; count: number; span: number }[] {
+  const { heads, headDim } = attention;
+  const window = windowWord(attention);
   const columns = Array.from({ length: groups.length / GROUP_WORDS }, (_, g) =>
     columnCount(groupAt(groups, g), window),
   );

@@ -17,12 +17,15 @@ export const experts: PartKind<Experts> = {
   async run({ router, experts: all }, passage, x) {
     const { operations: op, workspace, chunk, name, hidden, weights } = passage;
     const { queue } = op;
-    const scores = project(passage, [router.scores], x, 'scores');
+    const scored = router.norm ? room(passage, 'scored', hidden) : x;
+    if (router.norm) op.norm(weights.norm(router.norm), passage.entered, scored, chunk.rows);
+    const scores = project(passage, [router.scores], scored, 'scores');
     const [bytes] = await queue.read([{ buffer: scores.buffer, byteLength: chunk.rows * scores.stride * 4 }]);
     const bias = router.bias && weights.values(router.bias);
     const taken = route(router, new Float32Array(bytes!.buffer), chunk.rows, scores.stride, bias);
     const branch = room(passage, `${name} branch`, hidden);
     queue.engine.clear(branch.buffer);
+    const own = router.factors && weights.values(router.factors);
     for (const [e, { rows, shares }] of taken.entries()) {
       const count = rows.length;
       if (count === 0) continue;
@@ -30,7 +33,11 @@ export const experts: PartKind<Experts> = {
       const factors = workspace.take('expert shares', count * 4);
       const inputs = { buffer: workspace.take('expert inputs', count * hidden * 4), stride: hidden };
       queue.write(picks, 0, Uint32Array.from(rows));
-      queue.write(factors, 0, Float32Array.from(shares));
+      queue.write(
+        factors,
+        0,
+        Float32Array.from(shares, (share) => share * (own?.[e] ?? 1)),
+      );
       queue.run(gatherRows, {
         params: { rows: count, width: hidden },
         buffers: { x: x.buffer, picks, y: inputs.buffer },

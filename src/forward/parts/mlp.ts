@@ -1,5 +1,7 @@
 /** y = W_out · (f(W_gate x) ⊙ W_up x), or W_out · f(W_up x); times σ(w · x) where it has a factor. */
 import { GATE_CODE } from '../../backend/kernels/gate-rows';
+import { sparseRows } from '../../backend/kernels/sparse-rows';
+import { normalQuantile } from '../../backend/special';
 import type { Mlp } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
 import { type PartKind, type Passage, project } from './part';
@@ -28,6 +30,14 @@ export async function activatedRows(
   const { operations: op, workspace } = passage;
   const inner = project(passage, part.projections, x, 'inner', rows);
   await op.queue.breathe();
+  if (part.sparse !== undefined) {
+    op.queue.run(sparseRows, {
+      params: { rows, width: part.inner, stride: inner.stride, deviations: normalQuantile(part.sparse) },
+      buffers: { x: inner.buffer },
+      groups: Math.ceil(rows / 64),
+      elements: rows,
+    });
+  }
   const stride = Math.ceil(part.inner / 4) * 4;
   const activated = { buffer: workspace.take('activated', rows * stride * 4), stride };
   op.activate(part, inner, activated, rows, xieluOf(part, passage));

@@ -21,6 +21,8 @@ export interface StateShape {
   per: 'position' | 'sequence';
   /** f32 elements of a row. */
   width: number;
+  /** The layer that keeps it, where it is another's. */
+  of?: number;
 }
 
 /** What a chunk meets in a branch. */
@@ -40,8 +42,12 @@ export interface Passage {
   /** The chunk's pieces, for what runs along a sequence: `pieceWords`. */
   pieces: BackendBuffer;
   state(shape: StateShape): BackendBuffer;
+  /** The stream as the branch found it. */
+  entered: RowBuffer;
   /** The layers' shares of the tokens' embeddings, where the model has them. */
   perLayer?: RowBuffer;
+  /** What entered the first block, where a part reads it again. */
+  embedded?: RowBuffer;
   /** Called with the rows that enter linear layers, when they are on the device. */
   tap?(side: 'in' | 'out', linears: readonly Linear[], rows: RowBuffer): void | Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * One sweep: many sequences through one model, layer by layer, so that each layer's weights are read once however long
- * the text is. It goes in steps, so that sweeps of several models can go side by side and share what they read.
+ * One pass: many sequences through one model, layer by layer, so that each layer's weights are read once however long
+ * the text is. It goes in steps, so that passes of several models can go side by side and share what they read.
  */
 import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
@@ -9,11 +9,14 @@ import type { LinearSite } from '../models/claim';
 import { longAfter } from '../models/rope';
 import { throwIfCancelled } from '../sources/cancel';
 import { runBlock } from './block';
-import { type Chunk, checkSequences, cutChunks, type Sequence } from './chunk';
-import { embedChunks, perLayerRows, streamName } from './embedding';
+import { type Chunk, checkSequences, cutChunks, type Sequence, type SlotCopy } from './chunk';
+import { embedChunks, embeddedRows, keepEmbedded, perLayerRows, streamName } from './embedding';
 import { type Output, openHeadPass, type Wanted, wantedRows } from './head';
-import { type KvCache, widestState } from './kv-cache';
+import { copyRows, type KvCache, widestState } from './kv-cache';
 import type { Model, ModelLayer } from './model';
+import { blockStates, requireOneStream } from './parts/kinds';
+import type { StateShape } from './parts/part';
+import { beginPlanes, joinPlanes, planeRows } from './planes';
 import type { Queue } from './queue';
 
 /** Rows on the device while a tap looks at them: f32, row r from r · stride on, `width` wide. */
@@ -38,7 +41,7 @@ export interface Taps {
   normed?(rows: TappedRows): void | Promise<void>;
 }
 
-/** Where a sweep begins when it is not at the embedding. */
+/** Where a pass begins when it is not at the embedding. */
 export interface Entry {
   /** The first block that is run. */
   layer: number;
@@ -46,29 +49,31 @@ export interface Entry {
   streams: readonly Float32Array<ArrayBuffer>[];
 }
 
-export interface SweepRequest {
+export interface PassRequest {
   sequences: readonly Sequence[];
   output: Output;
   cache?: KvCache;
   taps?: Taps;
-  /** Begins in the middle, with what an earlier sweep of the same sequences saw there. */
+  /** Begins in the middle, with what an earlier pass of the same sequences saw there. */
   enter?: Entry;
   /** Most rows that go through a block at once. */
   chunkRows: number;
   signal?: AbortSignal;
 }
 
-export interface SweepResult {
-  /** Per sequence the losses of ids[from …] in nats (output `loss`). */
+export interface PassResult {
+  /** Per sequence the losses of ids[from …], or of what it asks for, in nats (output `loss`). */
   losses: Float64Array[];
+  /** For each of them 1 where the model has no token more probable. */
+  greedy: Uint8Array[];
   /** Per sequence the logits of the rows from `from` on, [rows, vocab] (output `logits`). */
   logits: Float32Array[];
 }
 
-export interface Sweep {
+export interface Pass {
   readonly steps: number;
   readonly stepsDone: number;
-  /** Tokens the sweep runs. */
+  /** Tokens the pass runs. */
   readonly tokens: number;
   /**
    * Does the next step: the embedding, a block, or a tile of the head. False when there is none left.
@@ -79,13 +84,17 @@ export interface Sweep {
    * Waits for the device and returns what was asked for.
    * @throws AmalgamError `NonFinite` naming the layer where NaN or infinity first appeared
    */
-  result(): Promise<SweepResult>;
-  /** Lets go of layers that do not stay; call it however the sweep ends. */
+  result(): Promise<PassResult>;
+  /** Lets go of layers that do not stay; call it however the pass ends. */
   close(): void;
 }
 
 /** The keys of a whole sequence lie in one buffer. @throws AmalgamError `ContextTooLong` */
-function checkKeys({ operations, architecture }: Model, chunks: readonly Chunk[], cache?: KvCache): void {
+export function checkKeys(
+  { operations, architecture }: Model,
+  chunks: readonly Chunk[],
+  cache?: KvCache,
+): void {
   const { adapter, maxBufferBytes } = operations.queue.engine;
   const widest = widestState(architecture);
   const bytes = cache ? 0 : Math.max(0, ...chunks.map((chunk) => chunk.keyRows * widest * 4));
@@ -98,14 +107,22 @@ function checkKeys({ operations, architecture }: Model, chunks: readonly Chunk[]
 }
 
 /** @throws AmalgamError `TextEmpty`, `TokenOutOfRange`, `ContextTooLong` */
-export function startSweep(model: Model, request: SweepRequest): Sweep {
+export function startPass(model: Model, request: PassRequest): Pass {
   const { architecture, operations: op, workspace, layers, outer } = model;
   const { hidden } = architecture;
   const { queue } = op;
   const { sequences, output, cache, taps, enter, signal } = request;
   const first = enter?.layer ?? 0;
+  const { keepsEmbedded, donors } = model.shared;
+  if (enter) requireOneStream(architecture, 'begin in the middle');
   checkSequences(sequences, architecture, cache);
-  const chunks = cutChunks(sequences, request.chunkRows, cache?.capacity, longSequences(architecture));
+  const chunks = cutChunks(
+    sequences,
+    request.chunkRows,
+    cache?.capacity,
+    longSequences(architecture),
+    mostKeyRows(model),
+  );
   checkKeys(model, chunks, cache);
   const wanted = chunks.map((chunk) => wantedRows(chunk, sequences, output));
   const heads = chunks.map((chunk, k) => openHeadPass(model, chunk, k, wanted[k]!, output));
@@ -132,6 +149,19 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
     }
   };
 
+  /** The chunk that a chunk's keys begin with. */
+  const beginnings: number[] = [];
+  for (const [k, { goesOn }] of chunks.entries()) beginnings.push(goesOn ? beginnings[k - 1]! : k);
+  /** Where a layer keeps something of the tokens: in the cache, or until the chunk has passed, or until all layers have. */
+  const stateOf = (k: number, chunk: Chunk, index: number, shape: StateShape) => {
+    const { name, per, width, of: layer = index } = shape;
+    const kept = cache?.layers[layer]?.get(name)?.buffer;
+    if (kept) return kept;
+    const rows = per === 'position' ? chunk.keyRows : chunk.slots;
+    const room = donors.has(layer) ? `${name} of layer ${layer}, chunk ${beginnings[k]}` : name;
+    return workspace.take(room, rows * width * 4);
+  };
+
   const beginStep = async () => {
     queue.engine.clear(counts);
     await model.ready(signal);
@@ -139,18 +169,33 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
       queue.write(placesOf(k, chunk), 0, chunk.places);
       queue.write(groupsOf(k, chunk), 0, chunk.groups);
       queue.write(piecesOf(k, chunk), 0, chunk.runs);
+      for (const [per, { from, to }] of Object.entries(copiedRows(chunk.copies))) {
+        if (from.length === 0) continue;
+        queue.write(workspace.take(`${per} copied ${k}`, from.byteLength), 0, from);
+        queue.write(workspace.take(`${per} copies ${k}`, to.byteLength), 0, to);
+      }
     }
     // a stream that is given still needs what the layers take of the tokens themselves
-    if (!enter || architecture.embedding.perLayer) await embedChunks(model, chunks, signal);
+    if (!enter || architecture.embedding.perLayer || keepsEmbedded) await embedChunks(model, chunks, signal);
+    for (const [k, chunk] of chunks.entries()) {
+      if (architecture.planes) beginPlanes(model, k, placeOf(k, chunk));
+      if (keepsEmbedded) keepEmbedded(model, k, chunk.rows);
+    }
     if (enter) for (const [k, chunk] of chunks.entries()) writeStream(k, chunk, enter.streams[k]);
     await arrive(first);
   };
+  const placeOf = (k: number, chunk: Chunk) => ({
+    operations: op,
+    workspace,
+    chunk,
+    places: placesOf(k, chunk),
+  });
   const writeStream = (k: number, chunk: Chunk, stream: Float32Array<ArrayBuffer> | undefined) => {
     const elements = chunk.rows * hidden;
     if (stream?.length !== elements) {
       throw new AmalgamError(
         'Internal',
-        'A sweep begins with the stream of other sequences.',
+        'A pass begins with the stream of other sequences.',
         'Please report this.',
       );
     }
@@ -174,8 +219,12 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
 
   const blockStep = async (layer: Extract<ModelLayer, { kind: 'block' }>) => {
     const { index } = layer.block;
-    const kept = cache?.layers[index];
     for (const [k, chunk] of chunks.entries()) {
+      const state = (shape: StateShape) => stateOf(k, chunk, index, shape);
+      for (const shape of chunk.copies.length > 0 ? blockStates(layer.block) : []) {
+        copyState(model, k, chunk.copies, shape, state(shape));
+        await queue.breathe();
+      }
       await runBlock(layer, {
         operations: op,
         workspace,
@@ -186,16 +235,16 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
         groups: groupsOf(k, chunk),
         pieces: piecesOf(k, chunk),
         ...perLayerRows(model, k, chunk.rows),
-        state: ({ name, per, width }) =>
-          kept?.get(name)?.buffer ??
-          workspace.take(name, (per === 'position' ? chunk.keyRows : chunk.pieces.length) * width * 4),
+        ...planeRows(model, k, chunk.rows),
+        ...(keepsEmbedded && { embedded: embeddedRows(model, k, chunk.rows) }),
+        state,
         ...(taps?.site && {
-          onSite: (site, weights, rows) =>
+          onSite: (site, linears, rows) =>
             taps.site!(
               index,
               site,
-              weights.map((w) => w.name),
-              tapped(chunk, rows.buffer, weights[0]!.inputs, rows.stride),
+              linears.map((linear) => layer.linear(linear).name),
+              tapped(chunk, rows.buffer, linears[0]!.inputs, rows.stride),
             ),
         }),
       });
@@ -203,6 +252,9 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
     }
     await arrive(index + 1);
     if (index + 1 < architecture.blocks.length) return;
+    if (architecture.planes) {
+      for (const [k, chunk] of chunks.entries()) joinPlanes(model, k, placeOf(k, chunk));
+    }
     await norm();
     for (const head of heads) head.begin();
   };
@@ -236,12 +288,17 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
         ...ranges,
       ]);
       refuseNonFinite(new Uint32Array(counted!.buffer));
-      const result: SweepResult = { losses: [], logits: [] };
+      const result: PassResult = { losses: [], greedy: [], logits: [] };
       if (output === 'loss') {
-        const losses = collected.map((c) => c.fold(bytes.splice(0, c.ranges.length)));
-        result.losses = sequences.map(({ ids, from = ids.length }) => new Float64Array(ids.length - from));
+        const folded = collected.map((c) => c.fold(bytes.splice(0, c.ranges.length)));
+        const counted = sequences.map(
+          ({ ids, from = ids.length, asks }) => asks?.length ?? ids.length - from,
+        );
+        result.losses = counted.map((count) => new Float64Array(count));
+        result.greedy = counted.map((count) => new Uint8Array(count));
         scatter(wanted, (k, i, s, at) => {
-          result.losses[s]![at] = finite(losses[k]![i]!);
+          result.losses[s]![at] = finite(folded[k]!.losses[i]!);
+          result.greedy[s]![at] = folded[k]!.greedy[i]!;
         });
       } else if (output === 'logits') {
         const { vocab } = architecture;
@@ -260,8 +317,50 @@ export function startSweep(model: Model, request: SweepRequest): Sweep {
   };
 }
 
+/** Rows of what is kept a position, and of what is kept a sequence: where they stand, and (row, 0) of where they go. */
+function copiedRows(copies: readonly SlotCopy[]) {
+  const rows = (each: (copy: SlotCopy) => [from: number, to: number][]) => {
+    const pairs = copies.flatMap(each);
+    return {
+      from: Uint32Array.from(pairs, ([from]) => from),
+      to: Uint32Array.from(pairs.flatMap(([, to]) => [to, 0])),
+    };
+  };
+  return {
+    position: rows(({ from, to, positions, slotRows }) =>
+      Array.from({ length: positions }, (_, p) => [from * slotRows + p, to * slotRows + p]),
+    ),
+    sequence: rows(({ from, to }) => [[from, to]]),
+  };
+}
+
+/** What is kept of the sequences that others continue, copied to where those will be. */
+function copyState(
+  { operations: { queue, nothing }, workspace }: Model,
+  k: number,
+  copies: readonly SlotCopy[],
+  { per, width }: StateShape,
+  buffer: BackendBuffer,
+): void {
+  const rows = per === 'position' ? copies.reduce((sum, { positions }) => sum + positions, 0) : copies.length;
+  copyRows(queue, {
+    buffer,
+    width,
+    rows,
+    picks: workspace.take(`${per} copied ${k}`, rows * 4),
+    places: workspace.take(`${per} copies ${k}`, rows * 8),
+    between: workspace.take('rows to copy', rows * width * 4),
+    nothing,
+  });
+}
+
+/** Rows of keys that fit a buffer. */
+export function mostKeyRows({ operations, architecture }: Model): number {
+  return Math.floor(operations.queue.engine.maxBufferBytes / (4 * Math.max(1, widestState(architecture))));
+}
+
 /** The length above which sequences take longrope's long factors, in models that have them. */
-function longSequences({ blocks }: Model['architecture']): number | undefined {
+export function longSequences({ blocks }: Model['architecture']): number | undefined {
   const limits = blocks.flatMap((block) => {
     const rope = partOf(block, 'attention')?.rope;
     return (rope && longAfter(rope)) ?? [];
@@ -278,7 +377,8 @@ function scatter(
   }
 }
 
-function refuseNonFinite(counts: Uint32Array): void {
+/** @throws AmalgamError `NonFinite` naming the first layer with a count */
+export function refuseNonFinite(counts: Uint32Array): void {
   const layer = counts.findIndex((n) => n > 0);
   if (layer < 0) return;
   throw nonFinite(layer === 0 ? 'after the embedding' : `after layer ${layer - 1}`, counts[layer]!);

@@ -58,7 +58,7 @@ describe('weights', { timeout: 60_000 }, () => {
         }),
       );
       const runner = open(golden, sourceOf(weights), TIGHT);
-      const { logits } = await runner.sweep({ sequences: [{ ids: golden.ids, from: 0 }], output: 'logits' });
+      const { logits } = await runner.pass({ sequences: [{ ids: golden.ids, from: 0 }], output: 'logits' });
       const wanted = runOracle(runner.architecture, goldenWeights(runner.architecture, weights), golden.ids);
       expect(deviation(logits[0]!, flat(wanted.logits)).relRms).toBeLessThan(2e-6);
     }
@@ -94,7 +94,7 @@ describe('weights', { timeout: 60_000 }, () => {
       }
       expect(updates.size).toBeGreaterThan(3);
       const runner = open(golden, sourceOf(golden.weights, updates), TIGHT);
-      const { logits } = await runner.sweep({ sequences: [{ ids: golden.ids, from: 0 }], output: 'logits' });
+      const { logits } = await runner.pass({ sequences: [{ ids: golden.ids, from: 0 }], output: 'logits' });
       const wanted = runOracle(runner.architecture, goldenWeights(runner.architecture, merged), golden.ids);
       expect(deviation(logits[0]!, flat(wanted.logits)).relRms).toBeLessThan(5e-6);
       // and the updates matter
@@ -110,11 +110,11 @@ describe('weights', { timeout: 60_000 }, () => {
       'AdapterUnsupported',
     );
     const runner = open(golden, onto('model.layers.0.self_attn.q_proj.weight'));
-    const run = () => runner.sweep({ sequences: [{ ids: [1, 2] }], output: 'none' });
+    const run = () => runner.pass({ sequences: [{ ids: [1, 2] }], output: 'none' });
     expect(await codeOf(run)).toEqual(['ShapeMismatch', expect.stringContaining('q_proj')]);
   });
 
-  it('are read once a sweep, in order, two layers on the device at most', async () => {
+  it('are read once a pass, in order, two layers on the device at most', async () => {
     const golden = await load('gemma2');
     const reads: string[] = [];
     const stored = sourceOf(golden.weights);
@@ -132,7 +132,7 @@ describe('weights', { timeout: 60_000 }, () => {
     });
     const runner = open(golden, source, TIGHT, engine);
     const sequences = [5, 40, 33].map((n) => ({ ids: golden.ids.slice(0, n), from: 1 }));
-    await runner.sweep({ sequences, output: 'loss' });
+    await runner.pass({ sequences, output: 'loss' });
     await new Promise((resolve) => setTimeout(resolve));
     expect(most).toBe(2);
     expect(live.size).toBe(0);
@@ -140,15 +140,15 @@ describe('weights', { timeout: 60_000 }, () => {
     expect(new Set(blockReads).size).toBe(blockReads.length);
     const layers = blockReads.map((r) => splitLayer(r)!.index);
     expect(layers).toEqual(layers.toSorted((a, b) => a - b));
-    // the second sweep reads the blocks again, one that keeps them does not
+    // the second pass reads the blocks again, one that keeps them does not
     reads.length = 0;
-    await runner.sweep({ sequences, output: 'loss' });
+    await runner.pass({ sequences, output: 'loss' });
     expect(reads.filter((r) => splitLayer(r) !== null).length).toBe(blockReads.length);
     const keeping = open(golden, source, { residentBytes: 1 << 30 });
-    await keeping.sweep({ sequences, output: 'loss' });
+    await keeping.pass({ sequences, output: 'loss' });
     expect(keeping.residentBytes).toBe(keeping.weightBytes);
     reads.length = 0;
-    await keeping.sweep({ sequences, output: 'loss' });
+    await keeping.pass({ sequences, output: 'loss' });
     expect(reads).toEqual([]);
     expect(keeping.peakBytes).toBeGreaterThan(keeping.weightBytes);
   });
@@ -166,7 +166,7 @@ describe('weights', { timeout: 60_000 }, () => {
         return source.read(name, begin, end);
       },
     });
-    await runner.sweep({
+    await runner.pass({
       sequences: [{ ids: golden.ids, from: 1 }],
       output: 'loss',
       taps: { residual: (layer) => void events.push(`arrived ${layer}`) },
@@ -175,7 +175,7 @@ describe('weights', { timeout: 60_000 }, () => {
     expect(order).toEqual(['arrived 0', 'read 0', 'arrived 1', 'read 1', 'arrived 2']);
   });
 
-  it('that cannot be read fail the sweep and can be read again', async () => {
+  it('that cannot be read fail the pass and can be read again', async () => {
     const golden = await load('llama');
     const source = sourceOf(golden.weights);
     let broken = true;
@@ -186,7 +186,7 @@ describe('weights', { timeout: 60_000 }, () => {
         return source.read(name, begin, end);
       },
     });
-    const run = () => runner.sweep({ sequences: [{ ids: golden.ids, from: 1 }], output: 'loss' });
+    const run = () => runner.pass({ sequences: [{ ids: golden.ids, from: 1 }], output: 'loss' });
     expect((await codeOf(run))[0]).toBe('Offline');
     broken = false;
     expect((await run()).losses[0]!.length).toBe(golden.ids.length - 1);
@@ -204,21 +204,21 @@ describe('sequences', { timeout: 60_000 }, () => {
       [2, 33],
       [7, 20],
     ].map(([a, b]) => golden.ids.slice(a, b));
-    const all = await runner.sweep({ sequences: parts.map((ids) => ({ ids, from: 0 })), output: 'logits' });
+    const all = await runner.pass({ sequences: parts.map((ids) => ({ ids, from: 0 })), output: 'logits' });
     for (const [i, ids] of parts.entries()) {
-      const alone = await runner.sweep({ sequences: [{ ids, from: 0 }], output: 'logits' });
+      const alone = await runner.pass({ sequences: [{ ids, from: 0 }], output: 'logits' });
       expect(all.logits[i]).toEqual(alone.logits[0]);
     }
-    const losses = await runner.sweep({ sequences: parts.map((ids) => ({ ids, from: 1 })), output: 'loss' });
+    const losses = await runner.pass({ sequences: parts.map((ids) => ({ ids, from: 1 })), output: 'loss' });
     expect(losses.losses.map((l) => l.length)).toEqual(parts.map((ids) => ids.length - 1));
-    const late = await runner.sweep({ sequences: [{ ids: parts[1]!, from: 30 }], output: 'loss' });
+    const late = await runner.pass({ sequences: [{ ids: parts[1]!, from: 30 }], output: 'loss' });
     expect(late.losses[0]).toEqual(losses.losses[1]!.slice(29));
   });
 
   it.each(['llama', 'gemma3', 'gpt2', 'bloom'])('%s: a cache continues where it was left', async (name) => {
     const golden = await load(name);
     const runner = open(golden, sourceOf(golden.weights), TIGHT);
-    const whole = await runner.sweep({ sequences: [{ ids: golden.ids, from: 0 }], output: 'logits' });
+    const whole = await runner.pass({ sequences: [{ ids: golden.ids, from: 0 }], output: 'logits' });
     const { vocab } = runner.architecture;
     const cache = runner.openCache(3, golden.ids.length);
     const cuts = [0, 1, 2, 20, 21, golden.ids.length];
@@ -227,7 +227,7 @@ describe('sequences', { timeout: 60_000 }, () => {
       const ids = golden.ids.slice(start, end);
       // another sequence in another slot must not disturb it
       const other = { ids: golden.ids.slice(3, 3 + ids.length), start, slot: 0 };
-      const { logits } = await runner.sweep({
+      const { logits } = await runner.pass({
         sequences: [other, { ids, start, slot: 2, from: 0 }],
         output: 'logits',
         cache,
@@ -242,7 +242,7 @@ describe('refusals', () => {
   it('name the token, the length and the empty text', async () => {
     const golden = await load('gpt2');
     const runner = open(golden, sourceOf(golden.weights));
-    const run = (ids: number[]) => codeOf(() => runner.sweep({ sequences: [{ ids }], output: 'none' }));
+    const run = (ids: number[]) => codeOf(() => runner.pass({ sequences: [{ ids }], output: 'none' }));
     expect(await run([])).toEqual(['TextEmpty', expect.any(String)]);
     expect(await run([1, 131])).toEqual(['TokenOutOfRange', expect.stringContaining('Token 1 is 131')]);
     expect((await run([1, -1]))[0]).toBe('TokenOutOfRange');
@@ -251,7 +251,7 @@ describe('refusals', () => {
     expect((await run(Array(72).fill(1)))[0]).toBe('none');
     const cache = runner.openCache(1, 4);
     const cached = (start: number) => () =>
-      runner.sweep({ sequences: [{ ids: [1, 2], start }], output: 'none', cache });
+      runner.pass({ sequences: [{ ids: [1, 2], start }], output: 'none', cache });
     expect((await codeOf(cached(2)))[0]).toBe('none');
     expect((await codeOf(cached(3)))[0]).toBe('ContextTooLong');
   });
@@ -265,7 +265,7 @@ describe('refusals', () => {
     const small: Backend = { ...inner, maxBufferBytes };
     const runner = open(golden, sourceOf(golden.weights), TIGHT, small);
     const run = (length: number) =>
-      codeOf(() => runner.sweep({ sequences: [{ ids: golden.ids.slice(0, length) }], output: 'none' }));
+      codeOf(() => runner.pass({ sequences: [{ ids: golden.ids.slice(0, length) }], output: 'none' }));
     expect(await run(rows)).toEqual(['none', '']);
     expect(await run(rows + 1)).toEqual(['ContextTooLong', expect.stringContaining(`${maxBufferBytes}`)]);
     expect((await codeOf(async () => runner.openCache(2, rows)))[0]).toBe('ContextTooLong');
@@ -281,7 +281,7 @@ describe('refusals', () => {
     };
     const run = (source: WeightSource) => {
       const runner = open(golden, source);
-      return codeOf(() => runner.sweep({ sequences: [{ ids: golden.ids, from: 1 }], output: 'loss' }));
+      return codeOf(() => runner.pass({ sequences: [{ ids: golden.ids, from: 1 }], output: 'loss' }));
     };
     const table = (value: number) => {
       const t = golden.weights.get('model.embed_tokens.weight')!;
@@ -313,7 +313,7 @@ describe('refusals', () => {
     const stop = new AbortController();
     const seen: number[] = [];
     const run = () =>
-      runner.sweep(
+      runner.pass(
         { sequences: [{ ids: golden.ids, from: 1 }], output: 'loss', signal: stop.signal },
         (done) => {
           seen.push(done);
@@ -328,7 +328,7 @@ describe('refusals', () => {
     const golden = await load('phi3');
     const runner = open(golden, sourceOf(golden.weights), TIGHT);
     const seen = new Map<string, number>();
-    await runner.sweep({
+    await runner.pass({
       sequences: [{ ids: golden.ids }],
       output: 'none',
       taps: {

@@ -1,0 +1,25 @@
+// y[r, begin + c · width + i] += x[r, i] for c < copies: rows added to several runs of columns.
+// Shapes: x [rows, width], y [rows, y_stride], f32. An invocation a column of x. Tolerance: 1e-6 of the largest value.
+
+struct Params {
+  stamp: vec4<u32>,
+  rows: u32,
+  width: u32,
+  copies: u32,
+  y_begin: u32,
+  y_stride: u32,
+}
+
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let all = params.rows * params.width;
+  let begin = group_index(group) * 64u;
+  if (lane == 0u && begin < all) { stamp(min(64u, all - begin)); }
+  let e = begin + lane;
+  if (e >= all) { return; }
+  let at = (e / params.width) * params.y_stride + params.y_begin + e % params.width;
+  for (var c = 0u; c < params.copies; c++) { y[at + c * params.width] += x[e]; }
+}

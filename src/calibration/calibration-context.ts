@@ -1,0 +1,291 @@
+/** What works ahead of a merge stand on: an engine, open files, the contributors as models that write and read. */
+import type { Backend } from '../backend/backend';
+import { type CountedBackend, countedBackend } from '../backend/counted-backend';
+import { AmalgamError } from '../errors';
+import { WRITING_RESIDENT_BYTES } from '../evaluate/generate';
+import { openModelOn, plannedConfig } from '../evaluate/running-model';
+import type { Recipe } from '../formats/recipe';
+import type { RunnerOptions } from '../forward/runner';
+import { openBackend } from '../host/backends';
+import type { OpenModels } from '../host/models';
+import { type Phases, type PlannedPhase, trackPhases } from '../host/phases';
+import { type Inputs, openInputs } from '../host/weight-inputs';
+import { inputName } from '../inputs/input-name';
+import { methodById } from '../merge/methods';
+import { imatrixChoice, importanceKind } from '../merge/plan/importance-kind';
+import { makePlan } from '../merge/plan/make-plan';
+import type { Plan } from '../merge/plan/plan';
+import { wantsLambda } from '../merge/plan/with-lambda';
+import { hashInputs } from '../merge/run/output-files';
+import type { Prepared } from '../merge/tensor/prepared';
+import { resolveArchitecture } from '../models/resolve';
+import type { BackendChoice } from '../reports/backend';
+import type { CalibrationPhaseName, PhaseSeconds, Progress } from '../reports/job';
+import { beginSha256 } from '../sources/sha256';
+import { type CalibrationSource, SELF } from './calibration';
+import { USUAL_TRIES } from './find-lambda';
+import { calibrationChoice } from './plan-problems';
+import { type Contributor, type OpenReader, tokensToWrite } from './readings';
+
+export interface CalibrationOptions {
+  models: OpenModels;
+  engine: BackendChoice;
+  /** One that is open already, and stays so; default: one of `engine`. */
+  backend?: Backend;
+  signal: AbortSignal;
+  onProgress(progress: CalibrationProgress): void;
+  /** Of the job that this is a part of, {@link calibrationPhases} among them. Default: these alone. */
+  phases?: Phases;
+}
+
+export type CalibrationPhase = 'downloading' | 'hashing' | CalibrationPhaseName;
+
+export interface CalibrationProgress {
+  stage: CalibrationPhase;
+  item: string;
+  /** Bytes, tokens, layers of models, or values of λ. */
+  done: number;
+  total: number;
+  secondsLeft: number | null;
+  phase: { at: number; of: number };
+  phases: PhaseSeconds;
+}
+
+/** What each stage counts. */
+const UNITS: Readonly<Record<CalibrationPhase, string>> = {
+  downloading: 'bytes',
+  hashing: 'bytes',
+  writing: 'tokens',
+  calibrating: 'layers of models',
+  searching: 'values of λ',
+  comparing: 'models',
+};
+
+/** As the progress of a merge. */
+export function calibrationMessage(progress: CalibrationProgress): Progress {
+  const { stage, item, done, total, secondsLeft, phase, phases } = progress;
+  const bytes = UNITS[stage] === 'bytes';
+  return {
+    stage,
+    item,
+    tensorsDone: 0,
+    tensors: 0,
+    bytesDone: bytes ? done : 0,
+    bytes: bytes ? total : 0,
+    bytesPerSecond: 0,
+    secondsLeft,
+    phase,
+    phases,
+    stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
+    finished: [],
+    ...(bytes ? {} : { counted: { done: Math.round(done), total, unit: UNITS[stage] } }),
+  };
+}
+
+/** The phases of {@link calibrate}, without download and hashing, which every merge has. */
+export function calibrationPhases(plan: Plan): PlannedPhase[] {
+  const kind = importanceKind(plan, methodById);
+  const wanted = wantsLambda(plan.recipe);
+  const choice = imatrixChoice(plan, methodById);
+  if (!kind && !wanted && !choice) return [];
+  const { size, texts } = calibrationChoice(plan);
+  const self = [...texts.values()].filter((text) => text === SELF).length;
+  const weight = plan.tensors.reduce((sum, { elements }) => sum + elements, 0);
+  const use = kind && wanted ? 'both' : kind ? 'calibration' : 'held-out';
+  const phases: PlannedPhase[] = [
+    ...(self > 0 && (kind || wanted)
+      ? [{ stage: 'writing' as const, work: self * tokensToWrite(size, use), weight }]
+      : []),
+    ...(kind
+      ? [{ stage: 'calibrating' as const, work: plan.layers * (plan.contributors.length + 1), weight }]
+      : []),
+    ...(wanted ? [{ stage: 'searching' as const, work: USUAL_TRIES, weight }] : []),
+    ...(choice ? [{ stage: 'calibrating' as const, work: plan.layers + 1, weight }] : []),
+  ];
+  return phases;
+}
+
+/** Files, contributors and engine of the work ahead of a plan. */
+export type AheadContext = Awaited<ReturnType<typeof openAhead>>;
+
+/**
+ * Opens what the work ahead of a plan needs. The caller closes it.
+ * @param runs whether its contributors are run
+ * @param more plans whose files are read besides
+ * @throws AmalgamError `Cancelled`, `PlanHasErrors`, and what downloading throws
+ */
+export async function openAhead(
+  plan: Plan,
+  options: CalibrationOptions,
+  runs = true,
+  more: readonly Plan[] = [],
+) {
+  const { models, signal, backend } = options;
+  const engine = countedBackend(backend ?? (await openBackend(options.engine)));
+  const meter = stageMeter(options.onProgress, options.phases ?? trackPhases(calibrationPhases(plan)));
+  let inputs: Inputs | undefined;
+  const close = () => {
+    inputs?.close();
+    if (!backend) engine.close();
+  };
+  try {
+    const singles = new Map<string, Plan>();
+    for (const id of runs ? plan.contributors : []) singles.set(id, await singlePlan(id, models));
+    const all = allInputs([plan, ...singles.values(), ...more]);
+    if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload);
+    inputs = await openInputs(all, models, signal, (bytes, name) => meter.advance(bytes, name));
+    const hashes = await hashInputs(all.inputs, models, inputs, signal, {
+      begin: (bytes) => meter.begin('hashing', bytes),
+      advance: (bytes, name) => meter.advance(bytes, name),
+    });
+    const open: OpenContext = { engine, models, read: inputs.read, signal };
+    const { size, texts } = calibrationChoice(plan);
+    const contributors: Contributor[] = [];
+    for (const [id, single] of singles) {
+      const name = texts.get(id) ?? SELF;
+      const source = await calibrationSource(name, plan.recipe, models);
+      const model = await hashOf(single.inputs, hashes);
+      contributors.push({ id, model, source, open: (use) => openReader(single, open, use, true) });
+    }
+    const architecture = resolveArchitecture(await plannedConfig(plan, models, signal));
+    const base = await hashOf(baseInputs(plan), hashes);
+    const shared = { engine, contributors, size, signal, base, progress: meter };
+    return { open, architecture, shared, singles, hashes, close };
+  } catch (thrown) {
+    close();
+    throw thrown;
+  }
+}
+
+/** What a model reads, by the name that a recipe gives it. */
+export async function calibrationSource(
+  name: string,
+  recipe: Recipe,
+  models: OpenModels,
+): Promise<CalibrationSource> {
+  if (name === SELF) return { kind: 'self', seed: recipe.amalgam.seed ?? 0 };
+  const text = await models.texts.read(name);
+  if (typeof text === 'string') return { kind: 'text', name, text };
+  return { kind: 'tokens', name, ids: text, heldOut: wantsLambda(recipe) };
+}
+
+export async function singlePlan(model: string, models: OpenModels): Promise<Plan> {
+  const recipe: Recipe = {
+    mergeMethod: 'passthrough',
+    models: [{ model, parameters: {} }],
+    parameters: {},
+    amalgam: {},
+  };
+  const plan = await makePlan(recipe, (ref) => models.open(ref), methodById);
+  const wrong = plan.problems.find((p) => p.severity === 'error');
+  if (wrong) throw new AmalgamError('PlanHasErrors', wrong.message, wrong.remedy);
+  return plan;
+}
+
+export interface OpenContext {
+  engine: CountedBackend;
+  models: OpenModels;
+  read: Inputs['read'];
+  signal: AbortSignal;
+}
+
+export async function openPlan(
+  plan: Plan,
+  context: OpenContext,
+  exact: boolean,
+  prepared?: Prepared,
+  runner: RunnerOptions = {},
+) {
+  const config = await plannedConfig(plan, context.models, context.signal);
+  const architecture = resolveArchitecture(config);
+  return openModelOn(context.engine, {
+    ...context,
+    plan,
+    exact,
+    config,
+    architecture,
+    runner,
+    ...(prepared ? { prepared } : {}),
+  });
+}
+
+/** A plan as a model that reads and writes. @param exact keep f32 where a stored model meets its adapter */
+export async function openReader(
+  plan: Plan,
+  context: OpenContext,
+  use: Parameters<Contributor['open']>[0],
+  exact: boolean,
+  prepared?: Prepared,
+): Promise<OpenReader> {
+  const { hidden } = resolveArchitecture(await plannedConfig(plan, context.models, context.signal));
+  const passing =
+    use.kind === 'pass' ? { streamBytes: use.rows * hidden * 4 } : { residentBytes: WRITING_RESIDENT_BYTES };
+  const model = await openPlan(plan, context, exact, prepared, passing);
+  return {
+    runner: model.runner,
+    async prefix() {
+      const { prefix } = await model.tokenizer();
+      return prefix.length > 0 ? prefix : model.ends.slice(0, 1);
+    },
+    encode: async (text) => (await model.tokenizer()).encode(text),
+    close: () => model.close(),
+  };
+}
+
+/** Every weight file of the plans, once. */
+function allInputs(plans: readonly Plan[]): Pick<Plan, 'inputs'> {
+  const byName = new Map(
+    plans.flatMap((p) => p.inputs).map((input) => [inputName(input.folder, input.file), input]),
+  );
+  return { inputs: [...byName.values()] };
+}
+
+/** The files that the base's tensors are stored in. */
+function baseInputs(plan: Plan): Plan['inputs'] {
+  const names = new Set(
+    plan.tensors.flatMap(({ base }) => (base ? [inputName(base.origin.folder, base.origin.file)] : [])),
+  );
+  return plan.inputs.filter(({ folder, file }) => names.has(inputName(folder, file)));
+}
+
+/** One hash for several files, whatever they are called and in whatever order they come. */
+export async function hashOf(inputs: Plan['inputs'], hashes: ReadonlyMap<string, string>): Promise<string> {
+  const list = inputs.map(({ folder, file }) => hashes.get(inputName(folder, file))!).sort();
+  const hash = await beginSha256();
+  hash.update(new TextEncoder().encode(list.join('\n')));
+  return hash.digest();
+}
+
+export interface StageMeter {
+  begin(stage: CalibrationPhase, total: number): void;
+  advance(by: number, item: string): void;
+}
+
+/** Messages go out at most this often. */
+const INTERVAL_MS = 100;
+
+function stageMeter(send: (progress: CalibrationProgress) => void, phases: Phases): StageMeter {
+  let state = { stage: 'writing' as CalibrationPhase, item: '', done: 0, total: 0 };
+  let begun = 0;
+  let sentAt = 0;
+  const tell = () => {
+    const seconds = (performance.now() - begun) / 1000;
+    sentAt = performance.now();
+    const rate = seconds > 0 ? state.done / seconds : 0;
+    send({ ...state, ...phases.at(state.done, rate), phases: phases.seconds() });
+  };
+  return {
+    begin(stage, total) {
+      begun = performance.now();
+      state = { stage, item: '', done: 0, total };
+      phases.begin(stage, total);
+      tell();
+    },
+    advance(by, item) {
+      const done = state.done + by;
+      // how many λ are tried is a guess
+      state = { ...state, item, done, total: Math.max(state.total, done) };
+      if (performance.now() - sentAt >= INTERVAL_MS) tell();
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { expect, it, test } from 'vitest';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { parseModelConfig } from '../formats/model-config';
+import { families } from '../models/families';
+import { resolveArchitecture } from '../models/resolve';
+import { checkFamily, FAMILY_FOLDER, FAMILY_NAMES } from './families.test.cases';
+import { type CheckedType, seenShare, withFamilies } from './families-table';
+import { GOLDEN_FOLDER, GOLDEN_NAMES } from './golden.test.fixture';
+
+const read = async (path: string) => new Uint8Array(readFileSync(path));
+/** Those that only `npm run check:golden -- FOLDER forward2` checks: it writes and compares the file. */
+const golden = JSON.parse(readFileSync(`${FAMILY_FOLDER}/checked.json`, 'utf8')) as Record<
+  string,
+  CheckedType
+>;
+
+/** What the fixtures of the repository show, each checked here or in families.test.ts. */
+function checkedTypes(): Map<string, CheckedType> {
+  const checked = new Map(Object.entries(golden));
+  const folders = [
+    ...GOLDEN_NAMES.map((name) => `${GOLDEN_FOLDER}/${name}`),
+    ...FAMILY_NAMES.map((name) => `${FAMILY_FOLDER}/${name}`),
+  ];
+  for (const folder of folders) {
+    const config = parseModelConfig(readFileSync(`${folder}/config.json`, 'utf8'), 'config.json');
+    if (!checked.has(config.modelType!)) {
+      checked.set(config.modelType!, { seen: seenShare(resolveArchitecture(config)) });
+    }
+  }
+  return checked;
+}
+
+test.each(GOLDEN_NAMES)('%s: whole, in little room, and from a cache', async (name) => {
+  const engine = createCpuBackend();
+  await checkFamily(`${GOLDEN_FOLDER}/${name}`, read, engine);
+  engine.close();
+});
+
+it('docs/forward.md says what runs and is checked (npm run docs:families writes it)', () => {
+  const page = readFileSync('docs/forward.md', 'utf8');
+  expect(withFamilies(page, checkedTypes())).toBe(page);
+});
+
+it('every type that is said to run has a fixture', () => {
+  const checked = checkedTypes();
+  const wired = families.flatMap(({ modelTypes }) =>
+    Object.entries(modelTypes).flatMap(([type, { wiring }]) => (wiring ? [type] : [])),
+  );
+  expect(wired.filter((type) => !checked.has(type))).toEqual([]);
+  expect(existsSync(FAMILY_FOLDER)).toBe(true);
+});

@@ -1,0 +1,61 @@
+/** The table of families in docs/forward.md, from what runs and is checked. */
+import type { Architecture } from '../models/architecture';
+import { leavesOf, linearSites } from '../models/claim';
+import { families } from '../models/families';
+import { GGUF_ARCHITECTURES } from '../models/gguf-architectures';
+
+/** What a fixture shows of a model type once its check has passed. */
+export interface CheckedType {
+  /** Share of the blocks' linear weights whose inputs are seen. */
+  seen: number;
+}
+
+const BEGIN = '<!-- written by `npm run docs:families`: begin -->';
+const END = '<!-- written by `npm run docs:families`: end -->';
+
+/** Share of the linear weights of all blocks whose inputs importance and Gram matrices see. */
+export function seenShare({ blocks }: Architecture): number {
+  const size = (linears: readonly { inputs: number; outputs: number }[]) =>
+    linears.reduce((sum, { inputs, outputs }) => sum + inputs * outputs, 0);
+  const seen = blocks.flatMap((block) => linearSites(block).flatMap(({ linears }) => linears));
+  return size(seen) / size(leavesOf(blocks).linears);
+}
+
+/** The page with its table anew. */
+export function withFamilies(page: string, checked: ReadonlyMap<string, CheckedType>): string {
+  const [head, rest] = page.split(BEGIN);
+  const tail = rest?.split(END)[1];
+  if (head === undefined || tail === undefined)
+    throw new Error('docs/forward.md has lost the marks of its table.');
+  return `${head}${BEGIN}\n\n${familiesTable(checked)}\n\n${END}${tail}`;
+}
+
+function familiesTable(checked: ReadonlyMap<string, CheckedType>): string {
+  const types = families
+    .flatMap(({ modelTypes }) => Object.entries(modelTypes))
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  const rows = types.map(([type, { wiring }]) => {
+    const facts = checked.get(type);
+    const runs = wiring === undefined ? '—' : facts ? 'yes' : 'unchecked';
+    return [
+      `\`${type}\``,
+      'yes',
+      runs,
+      runs,
+      facts ? shareText(facts.seen) : '—',
+      Object.hasOwn(GGUF_ARCHITECTURES, type) ? 'yes' : '—',
+    ];
+  });
+  return [
+    ['model type', 'merge', 'run', 'generate', 'importance', 'GGUF'],
+    ['---', '---', '---', '---', '---', '---'],
+    ...rows,
+  ]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n');
+}
+
+function shareText(seen: number): string {
+  if (seen > 0.9999) return 'all';
+  return seen === 0 ? '—' : `${Math.round(100 * seen)} %`;
+}

@@ -1,0 +1,121 @@
+/** Scores as lm-evaluation-harness reports them (`results.json`, 0.4.13), and whether models differ. */
+import type { MetricValue, ScoredModel, ScoreTasksReport, TaskFacts, TaskItem } from '../reports/tasks';
+import { type PairedTest, pairedTest } from './statistics';
+
+/** Metrics of which less is better. */
+const LOWER = ['perplexity', 'word_perplexity', 'byte_perplexity', 'bits_per_byte'];
+
+export const higherIsBetter = (metric: string): boolean => !LOWER.includes(metric);
+
+/** What the report says of one model: the harness's fields. */
+export interface HarnessResults {
+  model: string;
+  results: Record<string, Record<string, number | string>>;
+  versions: Record<string, number | null>;
+  'n-shot': Record<string, number>;
+  higher_is_better: Record<string, Record<string, boolean>>;
+  'n-samples': Record<string, { original: number; effective: number }>;
+  samples: Record<string, HarnessSample[]>;
+  errors: Record<string, string>;
+  total_evaluation_time_seconds: number;
+  tokens: number;
+}
+
+export interface HarnessSample {
+  doc_id: number;
+  target: TaskItem['target'];
+  /** [log-likelihood, is greedy] of each request. */
+  filtered_resps: [number, boolean][];
+  [metric: string]: unknown;
+}
+
+/** B against A on the items of a task. */
+export interface Comparison extends PairedTest {
+  task: string;
+  metric: string;
+  a: number;
+  b: number;
+}
+
+export function harnessResults(
+  model: string,
+  scored: ScoredModel,
+  tasks: readonly TaskFacts[],
+): HarnessResults {
+  const each = <T>(of: (facts: TaskFacts, index: number) => T): Record<string, T> =>
+    Object.fromEntries(tasks.map((facts, i) => [facts.task, of(facts, i)]));
+  const outcome = (i: number) => scored.tasks[i];
+  const errors = tasks.flatMap(({ task }, i): [string, string][] => {
+    const own = outcome(i);
+    return own && 'error' in own ? [[task, own.error.message]] : [];
+  });
+  return {
+    model,
+    results: each((facts, i) => {
+      const own = outcome(i);
+      const metrics = own && 'score' in own ? own.score.metrics : {};
+      return { alias: facts.task, sample_len: facts.effective, ...fields(metrics) };
+    }),
+    versions: each(({ version }) => version),
+    'n-shot': each(({ fewshot }) => fewshot),
+    higher_is_better: each(({ metrics }) => Object.fromEntries(metrics.map((m) => [m, higherIsBetter(m)]))),
+    'n-samples': each(({ original, effective }) => ({ original, effective })),
+    samples: each((_, i) => {
+      const own = outcome(i);
+      return own && 'score' in own ? own.score.items.map(sampleOf) : [];
+    }),
+    errors: Object.fromEntries(errors),
+    total_evaluation_time_seconds: scored.seconds,
+    tokens: scored.tokens,
+  };
+}
+
+/** `acc,none` and `acc_stderr,none`: the harness names the filter behind the comma. */
+function fields(metrics: Record<string, MetricValue>): Record<string, number | string> {
+  return Object.fromEntries(
+    Object.entries(metrics).flatMap(([metric, { value, stderr }]) => [
+      [`${metric},none`, value],
+      [`${metric}_stderr,none`, stderr ?? 'N/A'],
+    ]),
+  );
+}
+
+function sampleOf({ docId, target, loglikelihoods, isGreedy, values, refused }: TaskItem): HarnessSample {
+  return {
+    doc_id: docId,
+    target,
+    filtered_resps: loglikelihoods.map((ll, i) => [ll, isGreedy[i] ?? false]),
+    ...values,
+    ...(refused === undefined ? {} : { refused }),
+  };
+}
+
+/** Every model against the first, task by task and metric by metric, on the items that both were scored on. */
+export function comparisons({ tasks, models }: Pick<ScoreTasksReport, 'tasks' | 'models'>): Comparison[] {
+  return models.slice(1).flatMap((_, i) =>
+    tasks.flatMap(({ task, metrics }, t) =>
+      metrics.flatMap((metric) => {
+        const pairs = pairedValues(itemsOf(models[0], t), itemsOf(models[i + 1], t), metric);
+        return pairs.length === 0 ? [] : [{ task, metric, a: 0, b: i + 1, ...pairedTest(pairs) }];
+      }),
+    ),
+  );
+}
+
+/** Values of a metric of the items that both have. */
+export function pairedValues(
+  a: readonly TaskItem[],
+  b: readonly TaskItem[],
+  metric: string,
+): [number, number][] {
+  const known = new Map(a.map((item) => [item.docId, item.values[metric]]));
+  return b.flatMap((item): [number, number][] => {
+    const [x, y] = [known.get(item.docId), item.values[metric]];
+    return x === undefined || y === undefined ? [] : [[x, y]];
+  });
+}
+
+function itemsOf(model: ScoredModel | undefined, task: number): readonly TaskItem[] {
+  const outcome = model?.tasks[task];
+  return outcome && 'score' in outcome ? outcome.score.items : [];
+}
