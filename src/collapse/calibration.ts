@@ -16,7 +16,7 @@ const LEAST_TOKENS = 8;
  */
 export function cutTexts(texts: readonly (readonly number[])[], window: number): Sequence[] {
   if (!Number.isSafeInteger(window) || window < 2) {
-    throw new AmalgamError('Usage', `A window of ${window} tokens cannot be meant.`, 'Give 2 or more.');
+    throw new AmalgamError('Usage', `A window of ${window} tokens is not valid.`, 'Give 2 or more.');
   }
   const empty = texts.findIndex((ids) => ids.length === 0);
   if (texts.length === 0 || empty >= 0) {

@@ -14,7 +14,7 @@ export function layersToRemove(target: DepthTarget, layers: number): number {
     const said = 'remove' in target ? `${target.remove} layers` : `a share of ${target.ratio}`;
     throw new AmalgamError(
       'Usage',
-      `Removing ${said} of ${layers} cannot be meant.`,
+      `Cannot remove ${said} of ${layers}.`,
       `Give a number from 1 to ${layers - 1}, or a share between 0 and 1.`,
     );
   }

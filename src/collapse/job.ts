@@ -24,6 +24,7 @@ import type {
   MeasureDepthReport,
   MeasureDepthRequest,
 } from '../reports/collapse';
+import { hubCommit } from '../sources/model-folder';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { ShardWriter } from '../write/shard-writer';
@@ -38,7 +39,7 @@ import {
   openStack,
   searchOptions,
 } from './depth-session';
-import { checkPlanner, findStack, leastLayers, settledPlanner, surveyDepth } from './search';
+import { checkPlanner, findStack, leastLayers, resolvedPlanner, surveyDepth } from './search';
 import { type CollapseKind, removedLayers, removeLayers, type Stack, wholeStack } from './stack';
 
 /**
@@ -100,7 +101,7 @@ export async function runCollapse(
   const begin = performance.now();
   const model = depthModelOf(whole, models);
   const layers = model.architecture.blocks.length;
-  const planner = settledPlanner(request.planner, layers);
+  const planner = resolvedPlanner(request.planner, layers);
   const kind: CollapseKind = {
     variant: request.variant ?? (planner.kind === 'laco' ? 'rdsc' : 'drop'),
     parts: request.parts ?? 'linear',
@@ -298,6 +299,5 @@ function parametersOf(plan: Plan): number {
 function hubModel({ plan }: DepthModel, models: OpenModels): string | undefined {
   const input = plan.inputs[0];
   if (!input) return undefined;
-  const { origin } = models.file(input.folder, input.file).folder;
-  return origin.kind === 'hub' ? origin.repo : undefined;
+  return hubCommit(models.file(input.folder, input.file).folder.origin)?.repo;
 }

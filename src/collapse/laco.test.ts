@@ -106,11 +106,11 @@ describe('the greedy loop', () => {
   });
 
   it.each([
-    [settings({ block: 1 }), /cannot be meant/],
-    [settings({ highest: 8 }), /cannot be meant/],
-    [settings({ interval: 0 }), /cannot be meant/],
-    [settings({ threshold: 1 }), /cannot be meant/],
-    [settings({ threshold: Number.NaN }), /cannot be meant/],
+    [settings({ block: 1 }), /are not valid/],
+    [settings({ highest: 8 }), /are not valid/],
+    [settings({ interval: 0 }), /are not valid/],
+    [settings({ threshold: 1 }), /are not valid/],
+    [settings({ threshold: Number.NaN }), /are not valid/],
     [settings({ block: 8 }), /No block of 8 layers fits: the loop begins at layer 7 − 8 = -1/],
     [settings({ lowest: 5 }), /No block of 3 layers fits/],
   ])('%j is refused in words', async (chosen, words) => {

@@ -34,7 +34,7 @@ export function checkLaco(
   ) {
     throw new AmalgamError(
       'Usage',
-      `Blocks of ${block} between the layers ${lowest} and ${highest} of ${layers}, interval ${interval}, threshold ${threshold}: that cannot be meant.`,
+      `Blocks of ${block} between the layers ${lowest} and ${highest} of ${layers}, interval ${interval}, threshold ${threshold}: these settings are not valid.`,
       `Layers are counted from 0 to ${layers - 1}; a block has 2 layers or more, an interval is 1 or more, a threshold from -1 to below 1.`,
     );
   }

@@ -11,7 +11,7 @@ const STREAM_BYTES = 2 ** 30;
 
 export interface PassOptions {
   signal?: AbortSignal;
-  /** After each step of a sweep. */
+  /** After each step of a pass. */
   onStep?(): void;
 }
 
@@ -19,7 +19,7 @@ export interface PassOptions {
 function groupsOf(runner: Runner, sequences: readonly Sequence[]): Sequence[][] {
   const { hidden, blocks } = runner.architecture;
   const rows = Math.floor(STREAM_BYTES / (4 * hidden * (blocks.length + 1)));
-  return groupSequences(sequences, Math.min(rows, runner.rowsPerSweep));
+  return groupSequences(sequences, Math.min(rows, runner.rowsPerPass));
 }
 
 /** Steps that {@link measureDepth} reports. */
@@ -33,7 +33,7 @@ export function measureSteps(runner: Runner, sequences: readonly Sequence[]): nu
  * influence, as in ShortGPT's code, and as 0 for the distances. x_L is taken before the final norm, unlike transformers' last hidden state.
  *
  * @param window length of a whole window: only those count for the last tokens, where there are any
- * @throws what `Sweep.step` and `Sweep.result` throw
+ * @throws what `Pass.step` and `Pass.result` throw
  */
 export async function measureDepth(
   runner: Runner,
@@ -53,7 +53,7 @@ export async function measureDepth(
   let lasts = 0;
   for (const group of groupsOf(runner, sequences)) {
     const pieces: Float32Array[][] = Array.from({ length: depths }, () => []);
-    await runner.sweep(
+    await runner.pass(
       {
         sequences: group,
         output: 'none',

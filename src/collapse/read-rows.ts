@@ -1,4 +1,4 @@
-import type { TappedRows } from '../forward/sweep';
+import type { TappedRows } from '../forward/pass';
 
 /** Copies the rows a tap sees to the host, [rows · width]; waits for the device. */
 export async function readRows({

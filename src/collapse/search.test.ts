@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { depthInNode } from '../../e2e/collapse-in-node';
 import { GOLDEN_FOLDER } from '../forward/golden.test.fixture';
 import type { CollapsePlanner, CollapseStep } from '../reports/collapse';
-import { checkPlanner, findStack, type SearchOptions, settledPlanner, surveyDepth } from './search';
+import { checkPlanner, findStack, resolvedPlanner, type SearchOptions, surveyDepth } from './search';
 import { removedLayers } from './stack';
 
 const drop = { variant: 'drop', parts: 'linear' } as const;
@@ -99,7 +99,7 @@ describe('surveyDepth', () => {
 describe('checkPlanner', () => {
   it.each<[CollapsePlanner, string, RegExp]>([
     [{ kind: 'laco', block: 9 }, 'Usage', /No block of 9 layers fits/],
-    [{ kind: 'laco', target: { remove: 8 } }, 'Usage', /Removing 8 layers of 8/],
+    [{ kind: 'laco', target: { remove: 8 } }, 'Usage', /Cannot remove 8 layers of 8/],
     [{ kind: 'laco', target: { ratio: 0.01 } }, 'NothingToCollapse', /less than half a layer/],
     [{ kind: 'influence', target: { threshold: 0 } }, 'Usage', /threshold of 0/],
     [{ kind: 'angular', target: { ratio: 1.5 } }, 'Usage', /share of 1.5/],
@@ -117,7 +117,7 @@ describe('checkPlanner', () => {
     expect(() => checkPlanner(planner, drop, 8, true)).not.toThrow();
   });
   it('fills defaults in', () => {
-    expect(settledPlanner({ kind: 'laco', block: 2 }, 8)).toEqual({
+    expect(resolvedPlanner({ kind: 'laco', block: 2 }, 8)).toEqual({
       kind: 'laco',
       block: 2,
       lowest: 0,

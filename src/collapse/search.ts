@@ -50,7 +50,7 @@ function lacoSettings(planner: CollapsePlanner & { kind: 'laco' }, layers: numbe
 }
 
 /** The planner with what it leaves to defaults. */
-export function settledPlanner(planner: CollapsePlanner, layers: number): CollapsePlanner {
+export function resolvedPlanner(planner: CollapsePlanner, layers: number): CollapsePlanner {
   return planner.kind === 'laco' ? { highest: layers - 1, ...LACO_DEFAULTS, ...planner } : planner;
 }
 
@@ -72,7 +72,7 @@ export function checkPlanner(
   if (!isMeasured && planner.kind !== 'manual') {
     throw new AmalgamError(
       'TextEmpty',
-      'Which layers can go is found out by running the model, and there is no calibration text.',
+      'Which layers can go is measured by running the model, and there is no calibration text.',
       'Give a text of the kind the model is for, or name the layers yourself.',
     );
   }
@@ -99,7 +99,7 @@ export function checkPlanner(
         if (target.threshold > 0) return;
         throw new AmalgamError(
           'Usage',
-          `A threshold of ${target.threshold} cannot be meant.`,
+          `A threshold of ${target.threshold} is not valid.`,
           'Give one above 0.',
         );
       }
@@ -160,7 +160,7 @@ export async function surveyDepth(
   if (curve && !(Number.isSafeInteger(curve.block) && curve.block >= 2 && curve.block <= layers)) {
     throw new AmalgamError(
       'Usage',
-      `Blocks of ${curve.block} of ${layers} layers cannot be meant.`,
+      `Blocks of ${curve.block} of ${layers} layers are not valid.`,
       `Give a number from 2 to ${layers}.`,
     );
   }

@@ -4,8 +4,8 @@
  */
 import { AmalgamError } from '../errors';
 import type { Sequence } from '../forward/chunk';
+import type { Entry } from '../forward/pass';
 import type { Runner } from '../forward/runner';
-import type { Entry } from '../forward/sweep';
 import { groupSequences } from './calibration';
 import type { PassOptions } from './measure-depth';
 import { dot, joinRows, readRows } from './read-rows';
@@ -29,7 +29,7 @@ export interface Reference {
  *
  * @param range the layers at which candidates will first differ: streams are kept for as many of them as there is room
  *   for, the lowest always among them; none where even one would be too much
- * @throws what `Sweep.step` and `Sweep.result` throw
+ * @throws what `Pass.step` and `Pass.result` throw
  */
 export async function runReference(
   runner: Runner,
@@ -44,10 +44,10 @@ export async function runReference(
   const isKept = (layer: number) =>
     room > 0 && layer >= range.lowest && layer <= range.highest && (layer - range.lowest) % every === 0;
   const groups: Reference['groups'] = [];
-  for (const group of groupSequences(sequences, runner.rowsPerSweep)) {
+  for (const group of groupSequences(sequences, runner.rowsPerPass)) {
     const entries = new Map<number, Float32Array<ArrayBuffer>[]>();
     const normed: Float32Array[] = [];
-    await runner.sweep(
+    await runner.pass(
       {
         sequences: group,
         output: 'none',
@@ -91,7 +91,7 @@ export async function similarityTo(
     const pieces: Float32Array[] = [];
     const enter = entryAt(group.entries, Math.min(from, runner.architecture.blocks.length - 1));
     try {
-      await runner.sweep(
+      await runner.pass(
         {
           sequences: group.sequences,
           output: 'none',

@@ -72,12 +72,12 @@ export function removeLayers(layers: number, removed: readonly number[], kind: C
     );
   }
   if (gone.size === layers) {
-    throw new AmalgamError('Usage', `All ${layers} layers are to be removed.`, 'Leave one layer at least.');
+    throw new AmalgamError('Usage', `All ${layers} layers would be removed.`, 'Leave at least one layer.');
   }
   if (gone.has(0) && kind.variant !== 'drop') {
     throw new AmalgamError(
       'Usage',
-      `Layer 0 has no layer before it that could take it in, as “${kind.variant}” does.`,
+      `Layer 0 has no layer before it to be folded into, as “${kind.variant}” does.`,
       'Keep layer 0, or drop layers (variant drop).',
     );
   }

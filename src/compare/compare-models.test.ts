@@ -57,8 +57,8 @@ describe('figures', () => {
     const cut = await compareTensors(optionsOf(sides, { tileElements: 4096 }));
     const timeless = (tensors: typeof whole.tensors) => tensors.map((t) => ({ ...t, seconds: 0 }));
     expect(timeless(cut.tensors)).toEqual(timeless(whole.tensors));
-    const lanes = [createCpuBackend(), createCpuBackend()];
-    const shared = await compareTensors(optionsOf(sides, { lanes, tileElements: 4096 }));
+    const threads = [createCpuBackend(), createCpuBackend()];
+    const shared = await compareTensors(optionsOf(sides, { threads, tileElements: 4096 }));
     expect(timeless(shared.tensors)).toEqual(timeless(whole.tensors));
     expect(shared.total).toEqual(whole.total);
     expect([...shared.rowNorms]).toEqual([...whole.rowNorms]);

@@ -1,10 +1,10 @@
 /** A whole comparison: tensors, configs, architectures and tokenizers of two models. */
 
+import { compareConfigs } from '../inputs/config-difference';
 import { AMALGAM_VERSION } from '../merge/version';
 import type { CompareReport } from '../reports/compare';
 import { compareArchitectures } from './architecture-difference';
 import { type CompareOptions, compareTensors } from './compare-tensors';
-import { compareConfigs } from './config-difference';
 import { findingsOf } from './findings';
 import { compareTokenizerFiles } from './tokenizer-difference';
 

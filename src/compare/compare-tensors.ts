@@ -31,7 +31,7 @@ export interface CompareOptions {
   tuned: Model;
   engine: Backend;
   /** More engines of the same kind: as many tensors more are compared at once. Not with `other`. */
-  lanes?: readonly Backend[];
+  threads?: readonly Backend[];
   /** Measures everything again for the timing. */
   other?: Backend;
   read: ReadTensor;
@@ -73,24 +73,24 @@ export function bytesToCompare({ shared, raw }: Pick<TensorPairs, 'shared' | 'ra
 
 /**
  * Compares every tensor that both models have. Memory is bounded by tiles and by the Δ that stay on the engines, at most
- * 512 MiB together. The figures depend on neither tiles nor lanes.
+ * 512 MiB together. The figures depend on neither tiles nor threads.
  *
  * @throws AmalgamError `NothingToCompare` when the models share no tensor; `Cancelled`; failures of the device; the
  *   first failure when every tensor failed
  */
 export async function compareTensors(options: CompareOptions): Promise<ComparedTensors> {
-  const { base, tuned, engine, lanes = [], other, tileElements } = options;
+  const { base, tuned, engine, threads = [], other, tileElements } = options;
   const pairs = pairTensors(base, tuned);
   requireShared(base, tuned, pairs);
   const tables = emptyTables(other !== undefined);
   const works: Workspace[] = [];
   const open = (on: Backend) => {
-    const work = openPairWorkspace(on, pairs.shared, tileElements, lanes.length + 1);
+    const work = openPairWorkspace(on, pairs.shared, tileElements, threads.length + 1);
     works.push(work);
     return work;
   };
   try {
-    const own = [engine, ...lanes].map(open);
+    const own = [engine, ...threads].map(open);
     const otherWork = other && open(other);
     await compareShared(pairs.shared, own, { ...options, ...(otherWork ? { otherWork } : {}) }, tables);
   } finally {
@@ -284,18 +284,18 @@ async function compareBytes(
 
 /**
  * What `act` finds, or its failure.
- * @param onLanes a lane that had no memory answers nothing more, so that is the end there
+ * @param onThreads a thread that had no memory answers nothing more, so that is the end there
  */
 async function orFailure<T>(
   { name }: TensorPair,
-  onLanes: boolean,
+  onThreads: boolean,
   act: () => Promise<T>,
 ): Promise<T | { failure: CompareReport['failed'][number] }> {
   try {
     return await act();
   } catch (thrown) {
     const { code, message, hint } = errorFacts(thrown);
-    if (FATAL.has(code) || (onLanes && code === 'GpuOutOfMemory')) throw thrown;
+    if (FATAL.has(code) || (onThreads && code === 'GpuOutOfMemory')) throw thrown;
     return { failure: { name, code, message, hint } };
   }
 }
@@ -346,15 +346,11 @@ export function requireShared(base: Model, tuned: Model, pairs: TensorPairs): vo
   throw new AmalgamError(
     'NothingToCompare',
     `${base.ref} (${kind(base)}) and ${tuned.ref} (${kind(tuned)}) have no tensor in common: one has ${example ?? 'no tensors'}, the other ${other ?? 'no tensors'}.`,
-    'Compare a model with one that was made from it.',
+    'Compare a model with one that was fine-tuned from it.',
   );
 }
 
 export function throwIfCancelled(signal: AbortSignal | undefined): void {
   if (!signal?.aborted) return;
-  throw new AmalgamError(
-    'Cancelled',
-    'It was cancelled.',
-    'Nothing was saved. Start it again when you like.',
-  );
+  throw new AmalgamError('Cancelled', 'It was canceled.', 'Nothing was saved. Start it again when you like.');
 }

@@ -25,7 +25,7 @@ export function onEngine(engine: Backend, { rows, cols, data }: Columns, panelRo
     engine,
     rows,
     cols,
-    async sweep(visit) {
+    async pass(visit) {
       for (let row = 0; row < rows; row += panelRows) {
         await visit({ buffer, first: row * cols, row, rows: Math.min(panelRows, rows - row) });
       }

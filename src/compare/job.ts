@@ -10,9 +10,9 @@ import type { CompareProgress, CompareReport, CompareRequest } from '../reports/
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { writeText } from '../write/write-text';
-import { comparingLanes } from './compare-lanes';
 import { compareModels } from './compare-models';
 import { bytesToCompare, requireShared } from './compare-tensors';
+import { comparingThreads } from './compare-threads';
 import { openBoth, openBothFiles } from './pair-inputs';
 import { reportFiles } from './report-files';
 import { DEFAULT_THRESHOLD } from './tensor-difference';
@@ -45,8 +45,8 @@ export async function runCompare(
     // one engine alone where two are timed beside each other
     engines = request.timeEngines
       ? [await openBackend(request.engine)]
-      : await openMergeBackends(request.engine, elementsOf(pairs.shared), lanesFor(pairs.shared));
-    const [engine, ...lanes] = engines as [Backend, ...Backend[]];
+      : await openMergeBackends(request.engine, elementsOf(pairs.shared), threadsFor(pairs.shared));
+    const [engine, ...threads] = engines as [Backend, ...Backend[]];
     if (request.timeEngines) other = await openBackend(engine.kind === 'cpu' ? 'webgpu' : 'cpu');
     destination = request.destination && (await openDestination(request.destination));
     const opened = await openBothFiles(sides, models, meter, signal);
@@ -57,7 +57,7 @@ export async function runCompare(
         base: sides.base,
         tuned: sides.tuned,
         engine,
-        lanes,
+        threads,
         ...(other ? { other } : {}),
         read: opened.read,
         threshold,
@@ -95,8 +95,8 @@ function elementsOf(pairs: readonly TensorPair[]): number {
   return pairs.reduce((sum, pair) => sum + pairElements(pair), 0);
 }
 
-function lanesFor(pairs: readonly TensorPair[]): number {
-  return comparingLanes(pairs, navigator.hardwareConcurrency);
+function threadsFor(pairs: readonly TensorPair[]): number {
+  return comparingThreads(pairs, navigator.hardwareConcurrency);
 }
 
 function checkNumbers(threshold: number, top: number): void {

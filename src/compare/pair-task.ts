@@ -14,7 +14,7 @@ import { tensorRole } from '../models/tensor-role';
 import { cutRows, type MatrixShape, matrixShape } from './row-tiles';
 import { pairElements, type TensorPair } from './tensor-pairs';
 
-/** A Δ up to this size stays on the device, so that a decomposition reads the models once; lanes share it. */
+/** A Δ up to this size stays on the device, so that a decomposition reads the models once; threads share it. */
 const RESIDENT_BYTES = 512 * 2 ** 20;
 
 export interface OpenPair extends MatrixShape {
@@ -49,36 +49,36 @@ export interface PairSums {
 }
 
 /**
- * Buffers for any of `pairs`. A tile holds 64 rows of each even on one of several lanes, whose tiles are small, where a
+ * Buffers for any of `pairs`. A tile holds 64 rows of each even on one of several threads, whose tiles are small, where a
  * single engine's tile would: products depend on how rows are grouped where fewer fit.
  */
 export function openPairWorkspace(
   engine: Workspace['engine'],
   pairs: readonly TensorPair[],
   tileElements?: number,
-  lanes = 1,
+  threads = 1,
 ): Workspace {
   const largest = pairs.reduce((most, pair) => Math.max(most, pairElements(pair)), 1);
   const chunk = (pair: TensorPair) =>
     Math.min(pairElements(pair), PANEL_CHUNK * matrixShape(pair.base.shape).cols);
   const rows = pairs.reduce((most, pair) => Math.max(most, chunk(pair)), 1);
   const alone = Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(2));
-  const least = lanes > 1 ? Math.min(rows, alone) : undefined;
+  const least = threads > 1 ? Math.min(rows, alone) : undefined;
   // two versions besides the slot for a merge's base
   return openWorkspace(engine, 2, tileElementsFor(engine, 2, largest, tileElements, least));
 }
 
-/** Whether a Δ may stay on one of so many lanes. */
-export function isResidentOn(lanes: number, elements: number): boolean {
-  return elements * 4 <= RESIDENT_BYTES / lanes;
+/** Whether a Δ may stay on one of so many threads. */
+export function isResidentOn(threads: number, elements: number): boolean {
+  return elements * 4 <= RESIDENT_BYTES / threads;
 }
 
 /**
- * Opens both versions of a tensor. Reading starts with the first sweep, or with `task.prefetch`; memory on the device is
+ * Opens both versions of a tensor. Reading starts with the first pass, or with `task.prefetch`; memory on the device is
  * taken then too.
- * @param lanes that share the memory for Δ
+ * @param threads that share the memory for Δ
  */
-export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, lanes = 1): OpenPair {
+export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, threads = 1): OpenPair {
   const { engine } = work;
   const { name, base, tuned } = pair;
   const elements = pairElements(pair);
@@ -100,7 +100,7 @@ export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, la
     method: 'compare',
   };
   const task = openTask(plan, 'weights', work, read, 1, tiles);
-  const isResident = elements * 4 <= engine.maxBufferBytes && isResidentOn(lanes, elements);
+  const isResident = elements * 4 <= engine.maxBufferBytes && isResidentOn(threads, elements);
   const largestTile = tiles.reduce((most, tile) => Math.max(most, tile.end - tile.begin), 0);
   const groups = tiles.reduce((most, tile) => Math.max(most, segmentsOf(tile, shape)), 0);
   let buffers: { delta: BackendBuffer; sums: BackendBuffer } | undefined;
@@ -180,7 +180,7 @@ export async function measurePair(open: OpenPair, threshold: number): Promise<Pa
     different: 0,
     rowSquares: new Float64Array(rows),
   };
-  await task.sweep(async (tile) => {
+  await task.pass(async (tile) => {
     runDifference(open, tile, threshold);
     const [bytes, status] = await work.engine.read([
       { buffer: open.device().sums, byteLength: segmentsOf(tile, open) * DIFFERENCE_WORDS * 4 },
@@ -238,18 +238,18 @@ export interface DeltaPanel {
 /** Δ as a matrix that is visited panel by panel from the top. */
 export interface DeltaMatrix extends MatrixShape {
   engine: Workspace['engine'];
-  sweep(visit: (panel: DeltaPanel) => Promise<void>): Promise<void>;
+  pass(visit: (panel: DeltaPanel) => Promise<void>): Promise<void>;
 }
 
 /**
- * Δ of a pair that has been measured. One that is not resident is made again from the models in every sweep.
+ * Δ of a pair that has been measured. One that is not resident is made again from the models in every pass.
  * @throws AmalgamError `LimitExceeded` for one that is too large to stay on the device and has over-long rows
  */
 export function deltaMatrix(open: OpenPair): DeltaMatrix {
   const { rows, cols, work, task, isResident, pair } = open;
   const shape = { engine: work.engine, rows, cols };
   if (isResident)
-    return { ...shape, sweep: (visit) => visit({ buffer: open.device().delta, first: 0, row: 0, rows }) };
+    return { ...shape, pass: (visit) => visit({ buffer: open.device().delta, first: 0, row: 0, rows }) };
   if (cols > work.stride) {
     throw new AmalgamError(
       'LimitExceeded',
@@ -259,8 +259,8 @@ export function deltaMatrix(open: OpenPair): DeltaMatrix {
   }
   return {
     ...shape,
-    sweep: (visit) =>
-      task.sweep(async (tile) => {
+    pass: (visit) =>
+      task.pass(async (tile) => {
         runDifference(open, tile, 0);
         await visit({
           buffer: open.device().delta,

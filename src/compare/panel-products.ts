@@ -18,7 +18,7 @@ export async function times(delta: DeltaMatrix, x: Columns): Promise<Columns> {
   const { engine, rows, cols } = delta;
   const k4 = Math.ceil(x.cols / 4);
   return withBuffers(engine, [packed(x), new Float32Array(rows * 4 * k4)], async ([input, output]) => {
-    await delta.sweep((panel) =>
+    await delta.pass((panel) =>
       inPieces(delta, panel, 4 * k4, ({ buffer, first, row, rows: count }) =>
         engine.run(panelProduct, {
           params: { first, rows: count, cols, k4, y_row: row },
@@ -36,7 +36,7 @@ export async function transposedTimes(delta: DeltaMatrix, y: Columns): Promise<C
   const { engine, cols } = delta;
   const k4 = Math.ceil(y.cols / 4);
   return withBuffers(engine, [packed(y), new Float32Array(cols * 4 * k4)], async ([input, output]) => {
-    await delta.sweep((panel) =>
+    await delta.pass((panel) =>
       inPieces(delta, panel, 4 * k4, ({ buffer, first, row, rows }) =>
         engine.run(panelProductTransposed, {
           params: { first, rows, cols, k4, y_row: row },
@@ -53,7 +53,7 @@ export async function transposedTimes(delta: DeltaMatrix, y: Columns): Promise<C
 export async function readDelta(delta: DeltaMatrix): Promise<Columns> {
   const { rows, cols, engine } = delta;
   const out = zeroColumns(rows, cols);
-  await delta.sweep(async ({ buffer, first, row, rows: count }) => {
+  await delta.pass(async ({ buffer, first, row, rows: count }) => {
     const [bytes] = await engine.read([{ buffer, byteOffset: first * 4, byteLength: count * cols * 4 }]);
     const values = new Float32Array(bytes!.buffer);
     for (let r = 0; r < count; r++)

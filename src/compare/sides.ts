@@ -7,7 +7,7 @@ import type { Model } from '../inputs/model';
 import { modelTensors } from '../inputs/model-tensors';
 import { collectProblems } from '../inputs/problems';
 import type { OpenByPath } from '../merge/plan/recipe-models';
-import { settleHeads } from '../merge/plan/tied-heads';
+import { resolveHeads } from '../merge/plan/tied-heads';
 
 export interface Sides {
   base: Model;
@@ -33,7 +33,7 @@ export async function openSides(base: string, finetuned: string, open: OpenByPat
       parsed.adapter && (await openAdapterPart(formatModelRef({ model: parsed.adapter }), open));
     models.push(modelTensors(ref, checkpoint, adapter, problems));
   }
-  settleHeads(models, problems);
+  resolveHeads(models, problems);
   const error = problems.list().find(({ severity }) => severity === 'error');
   if (error) throw new AmalgamError('PlanHasErrors', error.message, error.remedy);
   return { base: models[0]!, tuned: models[1]!, notes: problems.list().map(({ message }) => message) };

@@ -6,10 +6,10 @@ import { MAX_JSON_LENGTH, parseStrictJson } from '../formats/strict-json';
 import { tokenDifference, tokenDifferenceWords } from '../formats/token-difference';
 import { readTokenizerJson, TOKENIZER_JSON_RULES, type TokenizerTokens } from '../formats/tokenizer-json';
 import type { Checkpoint } from '../inputs/checkpoint';
+import { jsonText } from '../inputs/config-difference';
 import { readSmallText } from '../inputs/header';
 import type { TokenizerComparison, TokenSample } from '../reports/compare';
 import { findFile, type ModelFolder } from '../sources/model-folder';
-import { jsonText } from './config-difference';
 
 const TOKENIZER = 'tokenizer.json';
 const SETTINGS = 'tokenizer_config.json';

@@ -10,6 +10,12 @@ import { sourceOf } from '../forward/runner.test.cases';
 import { resolveArchitecture } from '../models/resolve';
 import { generate } from './generate';
 import { generateMany } from './generate-many';
+import {
+  checkLogLikelihoods,
+  LM_EVAL_FIXTURE,
+  LOG_LIKELIHOOD_LIMIT,
+  type LogLikelihoodGolden,
+} from './log-likelihood.test.cases';
 import { evaluate } from './perplexity';
 import { GREEDY } from './sampler';
 import { createTokenizer, type Tokenizer } from './tokenizer';
@@ -55,6 +61,19 @@ describe('the sample base on the graphics device', () => {
     expect(onGpu.peakBytes).toBeGreaterThan(2_000_000);
   });
 
+  it('gives the log-likelihoods of lm-evaluation-harness', async () => {
+    const golden = JSON.parse(new TextDecoder().decode(await file(`../${LM_EVAL_FIXTURE}`))) as {
+      models: Record<string, LogLikelihoodGolden>;
+    };
+    const files = {
+      tokenizer: await text('base/tokenizer.json'),
+      config: await text('base/tokenizer_config.json'),
+      hasSentencePiece: false,
+    };
+    const far = await checkLogLikelihoods(golden.models['samples/base']!, files, open(gpu));
+    expect(far).toBeLessThanOrEqual(LOG_LIKELIHOOD_LIMIT);
+  });
+
   it('samples the same sequences however many are written at once', async () => {
     const options = { count: 5, length: 14, temperature: 1, seed: 5, prefix: tokenizer.prefix };
     const all = await generateMany(open(gpu), options);
@@ -66,7 +85,7 @@ describe('the sample base on the graphics device', () => {
     const runner = open(gpu);
     const logitsOf = async (sequences: number[][]) =>
       (
-        await runner.sweep({
+        await runner.pass({
           sequences: sequences.map((ids) => ({ ids, from: ids.length - 1 })),
           output: 'logits',
         })

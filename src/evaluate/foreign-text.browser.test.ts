@@ -4,13 +4,18 @@ import { createTokenizer } from './tokenizer';
 
 const MESSAGES = [{ role: 'user' as const, content: 'Hello' }];
 
-/** A tokenizer that splits by an expression. */
-function files(expression: string) {
+/** A tokenizer that splits by an expression, and may have a decoder that replaces by another. */
+function files(expression: string, replaced?: string) {
   const tokenizer = {
-    model: { type: 'BPE', vocab: { a: 0, b: 1, x: 2, '<unk>': 3 }, merges: [], unk_token: '<unk>' },
+    model: {
+      type: 'BPE',
+      vocab: { a: 0, b: 1, x: 2, '<unk>': 3, ['x'.repeat(60)]: 4 },
+      merges: [],
+      unk_token: '<unk>',
+    },
     normalizer: null,
     post_processor: null,
-    decoder: null,
+    decoder: replaced === undefined ? null : { type: 'Replace', pattern: { Regex: replaced }, content: 'y' },
     pre_tokenizer: { type: 'Split', pattern: { Regex: expression }, behavior: 'Removed', invert: false },
     added_tokens: [],
   };
@@ -21,7 +26,7 @@ test('R59: a template that does not end is stopped, and what comes after it work
   const loop = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
   await expect(renderGuarded({ template: loop, tokens: {} }, MESSAGES, 500)).rejects.toMatchObject({
     code: 'TokenizerInvalid',
-    message: expect.stringContaining('did not come to an end'),
+    message: expect.stringContaining('did not finish'),
   });
   const template = '{{ bos }}{{ messages[0].content }}';
   expect(await renderGuarded({ template, tokens: { bos: '<s>' } }, MESSAGES)).toBe('<s>Hello');
@@ -32,13 +37,25 @@ test('R59: a template that does not end is stopped, and what comes after it work
 });
 
 test('R59: an expression that backtracks is stopped; a sound one gives the same ids in its thread', async () => {
-  const slow = guardedTokenizer(files('(x+x+)+y'), 'evil', 500);
+  const slow = await guardedTokenizer(files('(x+x+)+y'), 'evil', 3000);
   await expect(slow.encode('x'.repeat(60))).rejects.toMatchObject({
     code: 'TokenizerUnsupported',
     message: expect.stringContaining('evil'),
   });
   const text = 'a b a c';
-  expect(await guardedTokenizer(files('\\s+'), 'sound').encode(text)).toEqual(
-    createTokenizer(files('\\s+'), 'sound').encode(text),
-  );
+  const sound = await guardedTokenizer(files('\\s+'), 'sound');
+  const here = createTokenizer(files('\\s+'), 'sound');
+  expect(await sound.encode(text)).toEqual(here.encode(text));
+  expect([sound.size, sound.prefix]).toEqual([here.size, here.prefix]);
+});
+
+test('R59: a decoder that backtracks is stopped; a sound one gives the same text, token by token', async () => {
+  const slow = (await guardedTokenizer(files('\\s+', '(x+x+)+y'), 'evil', 3000)).stream();
+  await expect(slow.push(4)).rejects.toMatchObject({ code: 'TokenizerUnsupported' });
+  slow.close();
+  const sound = (await guardedTokenizer(files('\\s+', 'a'), 'sound')).stream();
+  const here = createTokenizer(files('\\s+', 'a'), 'sound').stream();
+  for (const id of [0, 1, 0]) expect(await sound.push(id)).toBe(here.push(id));
+  expect(await sound.end()).toBe(here.end());
+  sound.close();
 });

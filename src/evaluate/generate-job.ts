@@ -1,6 +1,7 @@
 import { AmalgamError } from '../errors';
 import type { GenerateReport, GenerateRequest } from '../reports/evaluate';
-import { renderGuarded } from './foreign-text';
+import { secondsLeft } from '../reports/time-left';
+import { type GuardedStream, renderGuarded } from './foreign-text';
 import { generate, WRITING_RESIDENT_BYTES } from './generate';
 import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
 
@@ -14,17 +15,25 @@ export async function runGeneration(
 ): Promise<GenerateReport> {
   const { maxTokens, temperature, topP, seed } = request;
   const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
+  let stream: GuardedStream | undefined;
   try {
     const tokenizer = await model.tokenizer();
-    const stream = tokenizer.stream();
+    const decoder = tokenizer.stream();
+    stream = decoder;
     const begun = performance.now();
     const secondsSince = () => (performance.now() - begun) / 1000;
     let text = '';
     const tell = (done: number, more: string) => {
       text += more;
       const rate = done / Math.max(1e-9, secondsSince());
-      const secondsLeft = (maxTokens - done) / rate;
-      options.onProgress({ stage: 'running', done, total: maxTokens, rate, secondsLeft, text: more });
+      options.onProgress({
+        stage: 'running',
+        done,
+        total: maxTokens,
+        rate,
+        secondsLeft: secondsLeft({ left: maxTokens - done, perSecond: rate }),
+        text: more,
+      });
     };
     const prompt = request.chat
       ? await tokenizer.encode(await chatPrompt(model, request.prompt))
@@ -34,10 +43,10 @@ export async function runGeneration(
       sampling: { temperature, topP, seed },
       stop: model.ends,
       signal: options.signal,
-      onToken: ({ index, id }) => tell(index + 1, stream.push(id)),
+      onToken: async ({ index, id }) => tell(index + 1, await decoder.push(id)),
     });
     const { ids, ended } = generated!;
-    tell(ids.length, stream.end());
+    tell(ids.length, await decoder.end());
     const seconds = secondsSince();
     const { engine } = model.runner;
     return {
@@ -51,6 +60,7 @@ export async function runGeneration(
       peakBytes: model.engine.peakBytes,
     };
   } finally {
+    stream?.close();
     model.close();
   }
 }

@@ -26,9 +26,9 @@ describe('many sequences at once', { timeout: 60_000 }, () => {
     const batches: number[] = [];
     const counted: Runner = {
       ...runner,
-      sweep(request, onStep) {
+      pass(request, onStep) {
         batches.push(request.sequences.length);
-        return runner.sweep(request, onStep);
+        return runner.pass(request, onStep);
       },
     };
     const told: number[] = [];

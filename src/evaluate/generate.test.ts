@@ -25,7 +25,7 @@ const openGolden = async (name: string, options = {}) => {
 async function withoutCache(runner: Runner, prompt: readonly number[], tokens: number): Promise<number[]> {
   const ids = [...prompt];
   for (let i = 0; i < tokens; i++) {
-    const { logits } = await runner.sweep({ sequences: [{ ids, from: ids.length - 1 }], output: 'logits' });
+    const { logits } = await runner.pass({ sequences: [{ ids, from: ids.length - 1 }], output: 'logits' });
     ids.push(argmax(logits[0]!));
   }
   return ids.slice(prompt.length);
@@ -92,9 +92,9 @@ describe('generation', { timeout: 60_000 }, () => {
     const tokens: number[] = [];
     const counted: Runner = {
       ...runner,
-      sweep(request, onStep) {
+      pass(request, onStep) {
         tokens.push(request.sequences.reduce((sum, s) => sum + s.ids.length, 0));
-        return runner.sweep(request, onStep);
+        return runner.pass(request, onStep);
       },
     };
     const sampling = { temperature: 1.2, topP: 1, seed: 3 };

@@ -20,7 +20,7 @@ export interface GenerateOptions {
   /** Number of the first prompt among all that are drawn with this seed: its random stream. Default 0. */
   firstSequence?: number;
   /** Called for every token as it is chosen. */
-  onToken?: (token: GeneratedToken) => void;
+  onToken?: (token: GeneratedToken) => unknown;
   signal?: AbortSignal;
 }
 
@@ -87,7 +87,7 @@ export async function generate(
           continue;
         }
         sequence.generated.push(id);
-        options.onToken?.({ sequence: sequence.slot, index, id });
+        await options.onToken?.({ sequence: sequence.slot, index, id });
         if (index + 1 === maxTokens || sequence.start === capacity) sequence.ended = 'length';
       }
     }
@@ -133,7 +133,7 @@ async function step(
   cache: KvCache,
   signal?: AbortSignal,
 ): Promise<Float32Array[]> {
-  const { logits } = await runner.sweep({
+  const { logits } = await runner.pass({
     sequences: open.map(({ next, start, slot }) => ({ ids: next, start, slot, from: next.length - 1 })),
     output: 'logits',
     cache,

@@ -1,9 +1,10 @@
 /** Perplexity of a text: how surprised a model is by each token, given those before. */
 
 import { checkSequences } from '../forward/chunk';
+import type { Pass } from '../forward/pass';
 import type { Runner } from '../forward/runner';
-import type { Sweep } from '../forward/sweep';
 import type { EvaluateReport } from '../reports/evaluate';
+import { secondsLeft } from '../reports/time-left';
 import { cutWindows, type Window } from './windows';
 
 export interface EvaluateInput {
@@ -36,7 +37,7 @@ export interface EvaluateProgress {
 /** An evaluation in steps, so that several models can take each layer at the same time. */
 export interface Evaluation {
   readonly progress: EvaluateProgress;
-  /** Does the next step; false when there is none left. @throws what `Sweep.step` and `Sweep.result` throw */
+  /** Does the next step; false when there is none left. @throws what `Pass.step` and `Pass.result` throw */
   step(): Promise<boolean>;
   /** What came of it, text by text, once `step` has said false. */
   reports(options?: { perToken?: boolean }): EvaluateReport[];
@@ -76,16 +77,19 @@ export function startEvaluation(
   const windows = inputs.flatMap(({ ids }, text) =>
     cutWindows(ids.length, window, stride).map((w) => ({ ...w, text })),
   );
-  const groups = groupWindows(windows, runner.rowsPerSweep);
+  const groups = groupWindows(windows, runner.rowsPerPass);
   const rows = groups.map((group) => group.reduce((sum, w) => sum + w.end - w.begin, 0));
   const tokens = rows.reduce((a, b) => a + b, 0);
   const losses = inputs.map(({ ids }) => new Float64Array(ids.length - 1));
+  const overlap = stride < window;
+  const isScored = (text: number, token: number) =>
+    overlap || windows.some((w) => w.text === text && w.begin + w.from <= token && token < w.end);
   const begun = performance.now();
   let group = 0;
-  let sweep: Sweep | undefined;
+  let pass: Pass | undefined;
 
   const start = () =>
-    runner.startSweep({
+    runner.startPass({
       sequences: groups[group]!.map(({ begin, end, from, text }) => ({
         ids: slice(inputs[text]!.ids, begin, end),
         from,
@@ -93,20 +97,20 @@ export function startEvaluation(
       output: 'loss',
       ...(signal && { signal }),
     });
-  const finish = async (done: Sweep) => {
+  const finish = async (done: Pass) => {
     const result = await done.result();
     for (const [i, { begin, from, text }] of groups[group]!.entries()) {
       // the loss of token t stands at t − 1: the first token has none
       losses[text]!.set(result.losses[i]!, begin + from - 1);
     }
     done.close();
-    sweep = undefined;
+    pass = undefined;
     group++;
   };
 
   return {
     get progress() {
-      const share = sweep ? sweep.stepsDone / sweep.steps : 0;
+      const share = pass ? pass.stepsDone / pass.steps : 0;
       const tokensDone = rows.slice(0, group).reduce((a, b) => a + b, 0) + share * (rows[group] ?? 0);
       const seconds = (performance.now() - begun) / 1000;
       const tokensPerSecond = seconds > 0 ? tokensDone / seconds : 0;
@@ -114,19 +118,21 @@ export function startEvaluation(
         tokensDone,
         tokens,
         tokensPerSecond,
-        secondsLeft: tokensPerSecond > 0 ? (tokens - tokensDone) / tokensPerSecond : null,
+        secondsLeft: secondsLeft({ left: tokens - tokensDone, perSecond: tokensPerSecond }),
       };
     },
     async step() {
       if (group === groups.length) return false;
-      sweep ??= start();
-      if (!(await sweep.step())) await finish(sweep);
+      pass ??= start();
+      if (!(await pass.step())) await finish(pass);
       return group < groups.length;
     },
     reports({ perToken = false } = {}) {
       const seconds = (performance.now() - begun) / 1000;
-      const scored = losses.reduce((sum, { length }) => sum + length, 0);
-      return losses.map((own, text) => {
+      // windows that do not overlap leave their first tokens out
+      const known = losses.map((own, text) => own.filter((_, i) => isScored(text, i + 1)));
+      const scored = known.reduce((sum, { length }) => sum + length, 0);
+      return known.map((own, text) => {
         const sum = own.reduce((a, b) => a + b, 0);
         const meanNll = sum / own.length;
         const { bos, bytes } = inputs[text]!;
@@ -134,7 +140,8 @@ export function startEvaluation(
           perplexity: Math.exp(meanNll),
           meanNll,
           tokens: own.length,
-          bitsPerByte: bytes ? sum / Math.LN2 / bytes : null,
+          // bytes of tokens that were left out are not known
+          bitsPerByte: bytes && own.length === inputs[text]!.ids.length - 1 ? sum / Math.LN2 / bytes : null,
           protocol: { window, stride, bos },
           ...(perToken && { perToken: [...own] }),
           engine: runner.engine.kind,
@@ -146,7 +153,7 @@ export function startEvaluation(
       });
     },
     close() {
-      sweep?.close();
+      pass?.close();
     },
   };
 }

@@ -96,7 +96,7 @@ function updateOf(tensor: TensorPlan, read: ReadTensor): LowRankUpdate {
 export interface MergedTensors {
   /** The bytes of a tensor as the plan would write them. */
   compute(tensor: TensorPlan): Promise<Uint8Array<ArrayBuffer>>;
-  /** Some of them; the last tensor is kept, since a sweep reads each front to back. */
+  /** Some of them; the last tensor is kept, since a pass reads each front to back. */
   read(tensor: TensorPlan, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
   /** Gives back the device memory that merging takes. */
   rest(): void;

@@ -139,7 +139,7 @@ export async function plannedTokenizer(
     ...(config === undefined ? {} : { config }),
     hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),
   };
-  const made = guardedTokenizer(files, plan.contributors[0] ?? 'the model');
+  const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model');
   checkVocabulary(made, vocab);
   return made;
 }
@@ -162,6 +162,13 @@ export async function plannedConfig(
 ): Promise<ModelConfig> {
   const text = await smallText(plan, models, 'config.json', signal);
   if (text !== undefined) return parseModelConfig(text, 'config.json');
+  if (plan.recipe.amalgam.output === 'adapter') {
+    throw new AmalgamError(
+      'ArchitectureUnsupported',
+      'The recipe writes a LoRA, which runs on its base only.',
+      'Merge it and run base+LoRA; or write a model, which for cat has the same values.',
+    );
+  }
   throw new AmalgamError(
     'ArchitectureUnsupported',
     `${plan.contributors[0] ?? 'The model'} has no config.json, so nobody knows how to run it.`,

@@ -9,6 +9,10 @@ export interface Tokenizer {
   readonly size: number;
   /** Ids the tokenizer itself puts in front of a text: BOS, or nothing. */
   readonly prefix: readonly number[];
+  /** BOS, else end-of-text, by the tokenizer's config: what stands where a text has nothing in front of it. */
+  readonly prefixToken: { id: number; text: string } | undefined;
+  /** `model_max_length` of the config, where it is a length. */
+  readonly maxLength: number | undefined;
   /** Ids of a text, without anything in front or behind; special tokens written out in the text count as such. */
   encode(text: string): number[];
   /** Text of ids, special tokens left out. */
@@ -51,14 +55,20 @@ export function createTokenizer(files: TokenizerFiles, label: string): Tokenizer
     );
   }
   const config = files.config === undefined ? {} : tokenizerConfig(files.config, label);
-  const engine = openBackend(object(files.tokenizer, `${label}/tokenizer.json`), config, label);
-  const encode = (text: string) => engine.encode(text, { add_special_tokens: false }).ids;
+  const json = object(files.tokenizer, `${label}/tokenizer.json`);
+  const engine = openBackend(json, config, label);
+  const marksOnce = isLlamaOfOld(json, config);
+  const encode = (text: string) =>
+    engine.encode(marksOnce && text.startsWith(' ') ? text.slice(1) : text, { add_special_tokens: false })
+      .ids;
   const decode = (ids: readonly number[]) =>
     ids.length === 0 ? '' : engine.decode([...ids], { skip_special_tokens: true });
   const size = 1 + Math.max(-1, ...maxima(engine));
   return {
     size,
     prefix: prefixOf(engine, config),
+    prefixToken: prefixTokenOf(engine, config),
+    maxLength: maxLengthOf(config.model_max_length),
     encode,
     decode,
     idOf: (token) => engine.token_to_id(token),
@@ -163,6 +173,33 @@ function prefixOf(engine: Engine, config: Record<string, unknown>): number[] {
   const bosId = bos === undefined ? undefined : engine.token_to_id(bos);
   if (config.add_bos_token === false) return prefix.filter((id) => id !== bosId);
   return config.add_bos_token === true && prefix.length === 0 && bosId !== undefined ? [bosId] : prefix;
+}
+
+/**
+ * Does the file put a mark for a space in front of every text, of a class for which transformers (5.x, `LlamaTokenizer`)
+ * puts it there only where the text does not begin with a space?
+ */
+function isLlamaOfOld(
+  { normalizer, pre_tokenizer }: Record<string, unknown>,
+  { tokenizer_class }: Record<string, unknown>,
+): boolean {
+  const marks = '{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},';
+  return (
+    /^LlamaTokenizer(Fast)?$/.test(String(tokenizer_class)) &&
+    pre_tokenizer === null &&
+    JSON.stringify(normalizer ?? null).startsWith(marks)
+  );
+}
+
+function prefixTokenOf(engine: Engine, { bos_token, eos_token }: Record<string, unknown>) {
+  const text = tokenText(bos_token) ?? tokenText(eos_token);
+  const id = text === undefined ? undefined : engine.token_to_id(text);
+  return text === undefined || id === undefined ? undefined : { id, text };
+}
+
+/** transformers writes 10³⁰ where there is no limit. */
+function maxLengthOf(length: unknown): number | undefined {
+  return typeof length === 'number' && length < 1e15 ? length : undefined;
 }
 
 /** A special token of tokenizer_config.json: a text, or an object with one. */

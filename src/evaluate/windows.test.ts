@@ -37,11 +37,19 @@ describe('cutWindows', () => {
     );
   });
 
+  it('without overlap sees every token once, and scores all but the first of each window', () => {
+    expect(cutWindows(513, 256, 256)).toEqual([
+      { begin: 0, end: 256, from: 1 },
+      { begin: 256, end: 512, from: 1 },
+    ]);
+    expect(cutWindows(514, 256, 256).at(-1)).toEqual({ begin: 512, end: 514, from: 1 });
+  });
+
   it('refuses texts without anything to score, and strides that skip tokens', () => {
     expect(() => cutWindows(0, 256, 128)).toThrow(expect.objectContaining({ code: 'TextEmpty' }));
     expect(() => cutWindows(1, 256, 128)).toThrow(expect.objectContaining({ code: 'TextTooShort' }));
     for (const [window, stride] of [
-      [256, 256],
+      [256, 257],
       [256, 0],
       [1, 1],
       [2.5, 1],

@@ -11,17 +11,18 @@ export interface Window {
 
 /**
  * Windows begin at 0, stride, 2·stride, … and end at most `window` later; the last is the first that reaches the end.
- * Every token but the first is scored once, in the first window that holds it and something before it.
+ * Every token but the first is scored once, in the first window that holds it and something before it. Where windows do
+ * not overlap (a stride as long as the window) the first token of each has nothing before it and is not scored.
  *
  * @param tokens length of the text, the token in front included
  * @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage` for a protocol that would leave tokens unscored
  */
 export function cutWindows(tokens: number, window: number, stride: number): Window[] {
-  if (!Number.isInteger(window) || !Number.isInteger(stride) || stride < 1 || stride >= window) {
+  if (!Number.isInteger(window) || !Number.isInteger(stride) || window < 2 || stride < 1 || stride > window) {
     throw new AmalgamError(
       'Usage',
       `A window of ${window} with a stride of ${stride} would leave tokens unscored.`,
-      'Choose whole numbers with 1 ≤ stride < window, e.g. 256 and 128.',
+      'Choose whole numbers with 1 ≤ stride ≤ window, e.g. 256 and 128.',
     );
   }
   if (tokens === 0) {
@@ -37,7 +38,8 @@ export function cutWindows(tokens: number, window: number, stride: number): Wind
   const windows: Window[] = [];
   for (let begin = 0, scored = 1; scored < tokens; begin += stride) {
     const end = Math.min(begin + window, tokens);
-    windows.push({ begin, end, from: scored - begin });
+    const from = Math.max(1, scored - begin);
+    if (begin + from < end) windows.push({ begin, end, from });
     scored = end;
   }
   return windows;

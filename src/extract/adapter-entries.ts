@@ -106,7 +106,7 @@ async function computed(
   const work = openPairWorkspace(engine, [pair], tileElements);
   const open = openPair(pair, work, read);
   try {
-    await open.task.sweep(async ({ begin, end }) => {
+    await open.task.pass(async ({ begin, end }) => {
       const [tile] = await engine.read([
         { buffer: work.values, byteOffset: 2 * work.stride * 4, byteLength: (end - begin) * 4 },
       ]);

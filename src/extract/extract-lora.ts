@@ -12,6 +12,7 @@ import { parseModelRef } from '../formats/recipe';
 import { nameSome } from '../inputs/problems';
 import { AMALGAM_VERSION } from '../merge/version';
 import type { ExtractLoraReport, RankChoice } from '../reports/compare';
+import { hubCommit } from '../sources/model-folder';
 import { adapterCard } from './adapter-card';
 import { biasEntries, canCarryBiases, factorEntries, savedEntries } from './adapter-entries';
 import { type AdapterEntry, type AdapterFile, adapterFile } from './adapter-file';
@@ -151,15 +152,12 @@ function leaveRest(changed: ChangedTensors, ranks: readonly number[], carriesBia
 }
 
 function baseName({ base }: ExtractOptions): { base: string; revision?: string } {
-  const { origin } = base.checkpoint.folder;
-  return origin.kind === 'hub'
-    ? { base: origin.repo, revision: origin.commit }
-    : { base: parseModelRef(base.ref).model.path };
+  const hub = hubCommit(base.checkpoint.folder.origin);
+  return hub ? { base: hub.repo, revision: hub.commit } : { base: parseModelRef(base.ref).model.path };
 }
 
 function hubId({ base }: ExtractOptions): string | undefined {
-  const { origin } = base.checkpoint.folder;
-  return origin.kind === 'hub' ? origin.repo : undefined;
+  return hubCommit(base.checkpoint.folder.origin)?.repo;
 }
 
 function describeModule(

@@ -9,7 +9,7 @@ import type { Model } from '../inputs/model';
 import { modelTensors } from '../inputs/model-tensors';
 import { collectProblems } from '../inputs/problems';
 import type { ReadTensor } from '../inputs/read-tensor';
-import { settleHeads } from '../merge/plan/tied-heads';
+import { resolveHeads } from '../merge/plan/tied-heads';
 import { bufferSource } from '../sources/buffer-source';
 import type { ModelFolder } from '../sources/model-folder';
 import { ADAPTER_WEIGHTS, type AdapterFile } from './adapter-file';
@@ -38,7 +38,7 @@ export async function checkMerged(
 ): Promise<MergeCheck> {
   const { tuned, engine, tileElements, signal } = options;
   const merged = await adaptedBase(file, configText, options.base);
-  settleHeads([merged, tuned], collectProblems());
+  resolveHeads([merged, tuned], collectProblems());
   const { shared } = pairTensors(merged, tuned);
   options.onStage?.('checking', bytesToCompare({ shared, raw: [] }), shared.length);
   const read: ReadTensor = (ref, begin, end) =>

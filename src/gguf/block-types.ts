@@ -8,6 +8,7 @@ export const BLOCK_TYPES = {
   BF16: { id: 30, elements: 1, bytes: 2 },
   Q8_0: { id: 8, elements: 32, bytes: 34 },
   Q4_0: { id: 2, elements: 32, bytes: 18 },
+  Q4_1: { id: 3, elements: 32, bytes: 20 },
   Q5_0: { id: 6, elements: 32, bytes: 22 },
   Q5_1: { id: 7, elements: 32, bytes: 24 },
   Q4_K: { id: 12, elements: 256, bytes: 144 },

@@ -1,13 +1,14 @@
 /** Rows of weights → the blocks of a GGUF tensor. */
+import type { Backend } from '../backend/backend';
+import { DTYPE_CODE } from '../backend/kernels/decode';
+import { encodeBlocks } from '../backend/kernels/encode-blocks';
 import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../formats/half';
-import { type BlockType, rowBytes } from './block-types';
-import { encodeQ4K, encodeQ5K, encodeQ6K } from './blocks/k-blocks';
-import { encodeQ4_0, encodeQ5_0, encodeQ5_1, encodeQ8_0 } from './blocks/simple-blocks';
+import { BLOCK_TYPES, type BlockType, rowBytes } from './block-types';
 
 export interface RowsToEncode {
-  /** Whole rows, as the merge wrote them. */
+  /** Whole rows, as the merge wrote them; they are the encoder's once handed over. */
   bytes: Uint8Array<ArrayBuffer>;
   dtype: WeightDtype;
   type: BlockType;
@@ -20,57 +21,65 @@ export interface RowsToEncode {
   tensor: string;
 }
 
-type Blocks = Exclude<BlockType, 'F32' | 'F16' | 'BF16'>;
-
-const ENCODERS: Record<Blocks, (x: Float32Array, out: Uint8Array, importance?: Float32Array) => void> = {
-  Q8_0: encodeQ8_0,
-  Q4_0: encodeQ4_0,
-  Q5_0: encodeQ5_0,
-  Q5_1: encodeQ5_1,
-  Q4_K: encodeQ4K,
-  Q5_K: encodeQ5K,
-  Q6_K: encodeQ6K,
-};
-
 /**
- * Blocks of the rows, one row after the other.
+ * Blocks of the rows, one row after the other; made on an engine of the processor, but for plain numbers.
  * @throws AmalgamError `NonFinite` for values that no block can hold, or that F16 cannot
  */
-export function encodeRows({
-  bytes,
-  dtype,
-  type,
-  columns,
-  plus,
-  importance,
-  tensor,
-}: RowsToEncode): Uint8Array<ArrayBuffer> {
+export async function encodeRows(engine: Backend, rows: RowsToEncode): Promise<Uint8Array<ArrayBuffer>> {
+  return BLOCK_TYPES[rows.type].elements === 1 ? plainNumbers(rows) : blocksOn(engine, rows);
+}
+
+function plainNumbers({ bytes, dtype, type, plus, tensor }: RowsToEncode): Uint8Array<ArrayBuffer> {
   if (dtype === type && plus === 0) return bytes;
   const values = new Float32Array(bytes.byteLength / weightBytes(dtype));
   decodeToF32(bytes, dtype, values);
   if (plus !== 0) for (let i = 0; i < values.length; i++) values[i]! += plus;
-  const out = new Uint8Array((values.length / columns) * rowBytes(type, columns));
-  if (type === 'F32' || type === 'BF16') {
-    encodeFromF32(values, type, out);
-    return out;
+  const out = new Uint8Array(values.length * BLOCK_TYPES[type].bytes);
+  if (type === 'F16' && values.some((value) => !(Math.abs(value) <= MOST_F16))) {
+    throw cannotHold(tensor, type, 'Write BF16 or F32 instead.');
   }
-  requireWithin(values, type === 'F16' ? MOST_F16 : MOST_F32, type, tensor);
-  if (type === 'F16') encodeFromF32(values, type, out);
-  else ENCODERS[type](values, out, importance);
+  encodeFromF32(values, type as WeightDtype, out);
   return out;
 }
 
-const MOST_F32 = 3.4028234663852886e38;
 /** Above it binary16 rounds to infinity. */
 const MOST_F16 = 65_519;
 
-function requireWithin(values: Float32Array, most: number, type: BlockType, tensor: string): void {
-  for (let i = 0; i < values.length; i++) {
-    if (Math.abs(values[i]!) <= most) continue;
-    throw new AmalgamError(
-      'NonFinite',
-      `${tensor} has the value ${values[i]}, which ${type} cannot hold.`,
-      type === 'F16' ? 'Write BF16 or F32 instead.' : 'Look for the broken model, or leave the tensor out.',
-    );
-  }
+/** Every buffer is the dispatch's own: what the engine does next does not wait for its answer. */
+async function blocksOn(
+  engine: Backend,
+  { bytes, dtype, type, columns, importance, tensor }: RowsToEncode,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { id, elements, bytes: blockBytes } = BLOCK_TYPES[type];
+  const rows = bytes.byteLength / (columns * weightBytes(dtype));
+  const byteLength = rows * rowBytes(type, columns);
+  const buffers = {
+    raw: engine.allocate(bytes.byteLength, 'rows to encode'),
+    importance: engine.allocate(importance?.byteLength ?? 4, 'importance of columns'),
+    row: engine.allocate(columns * 4, 'a row'),
+    blocks: engine.allocate(byteLength, 'blocks'),
+    status: engine.allocate(4, 'status of blocks'),
+  };
+  if (importance) engine.write(buffers.importance, 0, new Uint8Array(importance.buffer));
+  engine.write(buffers.raw, 0, bytes, true);
+  const params = { rows, columns, dtype: DTYPE_CODE[dtype], type: id };
+  engine.run(encodeBlocks, {
+    params: { ...params, block_elements: elements, block_bytes: blockBytes, weighted: importance ? 1 : 0 },
+    buffers,
+    groups: 1,
+    elements: rows * columns,
+  });
+  const answer = engine.read([
+    { buffer: buffers.blocks, byteLength: Math.ceil(byteLength / 4) * 4 },
+    { buffer: buffers.status, byteLength: 4 },
+  ]);
+  for (const buffer of Object.values(buffers)) engine.free(buffer);
+  const [blocks, status] = await answer;
+  const bad = new DataView(status!.buffer).getUint32(status!.byteOffset, true);
+  if (bad > 0) throw cannotHold(tensor, type, 'Look for the broken model, or leave the tensor out.');
+  return blocks!.subarray(0, byteLength);
+}
+
+function cannotHold(tensor: string, type: BlockType, remedy: string): AmalgamError {
+  return new AmalgamError('NonFinite', `${tensor} has values that ${type} cannot hold.`, remedy);
 }

@@ -1,5 +1,5 @@
 /** A GGUF file as it is written beside the merge: one part for every tensor of the merge, in the merge's order. */
-
+import type { Backend } from '../backend/backend';
 import { arrangeRows, type RowArranger } from './arrange-rows';
 import { encodeRows } from './encode-rows';
 import type { GgufPlan } from './gguf-plan';
@@ -34,6 +34,9 @@ export function ggufFile(
   return { file, header, tensors, byteLength };
 }
 
+/** Pieces that an engine may have before the first is written. */
+const PIECES_AHEAD = 2;
+
 /** Takes the finished tensors of a merge one after the other and hands on the bytes of the file. */
 export interface GgufEncoder {
   /** Bytes of the tensor at work, as the merge writes them. */
@@ -42,27 +45,48 @@ export interface GgufEncoder {
   finishTensor(): Promise<void>;
 }
 
-/**
- * @param names the tensors to come, in order
- * @param write gets the bytes that follow the file's header; one call at a time
- */
-export function ggufEncoder(
-  plan: GgufPlan,
-  names: readonly string[],
-  write: (bytes: Uint8Array<ArrayBuffer>) => Promise<void>,
-): GgufEncoder {
+/** Weights of the columns of a tensor, by the merge's name of it; of most tensors there are none. */
+export type ColumnImportance = ReadonlyMap<string, Float32Array<ArrayBuffer>>;
+
+export interface GgufEncoderOptions {
+  plan: GgufPlan;
+  /** The tensors to come, in order. */
+  names: readonly string[];
+  /** Engines of the processor that take the pieces in turn; they stay the caller's. */
+  engines: readonly Backend[];
+  importance?: ColumnImportance;
+  /** Gets the bytes that follow the file's header; one call at a time. */
+  write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+}
+
+export function ggufEncoder({ plan, names, engines, importance, write }: GgufEncoderOptions): GgufEncoder {
   let at = 0;
   let arranger: RowArranger | undefined;
+  let turn = 0;
+  /** Pieces at work, in the order of the file. */
+  const pieces: Promise<Uint8Array<ArrayBuffer>>[] = [];
+  const writeFirst = async () => write(await pieces.shift()!);
   return {
     async append(bytes) {
       const tensor = plan.tensors.get(names[at]!);
       if (!tensor) return;
       arranger ??= arrangeRows(tensor);
-      await arranger.push(bytes, (rows) =>
-        write(encodeRows({ ...tensor, tensor: tensor.name, bytes: rows })),
-      );
+      const weights = importance?.get(names[at]!);
+      await arranger.push(bytes, async (rows) => {
+        const piece = encodeRows(engines[turn++ % engines.length]!, {
+          ...tensor,
+          tensor: tensor.name,
+          bytes: rows,
+          ...(weights ? { importance: weights } : {}),
+        });
+        // a failure shows when its turn to be written comes
+        piece.catch(() => undefined);
+        pieces.push(piece);
+        while (pieces.length > PIECES_AHEAD * engines.length) await writeFirst();
+      });
     },
     async finishTensor() {
+      while (pieces.length > 0) await writeFirst();
       const length = plan.tensors.get(names[at]!)?.byteLength ?? 0;
       if (aligned(length) > length) await write(new Uint8Array(aligned(length) - length));
       arranger = undefined;

@@ -48,6 +48,8 @@ export interface GgufRequest {
   config: string;
   tokenizer: TokenizerTexts;
   tensors: readonly { name: string; dtype: Dtype; shape: readonly number[] }[];
+  /** Its columns will be weighed by an importance matrix. */
+  isWeighted?: boolean;
 }
 
 /**
@@ -71,7 +73,7 @@ export function planGguf(request: GgufRequest): GgufPlan {
     const isVector = tensor.shape.length === 1;
     const rows = tensor.shape[0]!;
     const columns = isVector ? 1 : tensor.shape[1]!;
-    const type = tensorType(request.type, tensor, architecture);
+    const type = tensorType(request.type, tensor, architecture, request.isWeighted ?? false);
     const byteLength = rows * rowBytes(type, columns);
     const elementBytes = weightBytes(dtype);
     return [source.name, { ...tensor, type, dtype, rows, columns, elementBytes, byteLength }];

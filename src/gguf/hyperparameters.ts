@@ -35,7 +35,7 @@ export function hyperparameters(
     ['attention.head_count_kv', u32(attention.keyValueHeads)],
     ['attention.key_length', u32(attention.headDim)],
     ['attention.value_length', u32(attention.headDim)],
-    [`attention.layer_norm_${norm.kind === 'layer' ? '' : 'rms_'}epsilon`, f32(norm.epsilon)],
+    [`attention.layer_norm_${norm.kind.startsWith('layer') ? '' : 'rms_'}epsilon`, f32(norm.epsilon)],
     ...ropeEntries(blocks),
   ];
   if (gguf.parallel) entries.push(['use_parallel_residual', { type: 'bool', value: parallel }]);
@@ -98,7 +98,7 @@ function scalingEntries({ scaling }: Rope): Entries {
       return [
         type('longrope'),
         ['rope.scaling.original_context_length', u32(scaling.original)],
-        ['rope.scaling.attn_factor', f32(scaling.attention)],
+        ['rope.scaling.attn_factor', f32(scaling.attention.short)],
       ];
     default:
       return [];
@@ -148,7 +148,11 @@ export function requireExpressible(architecture: Architecture, gguf: GgufArchite
     if (!attention.alibi && !embedding.positions && (attention.rope !== undefined) !== rotates) {
       throw refuse(`${layer} ${rotates ? 'without' : 'with'} rotary positions`);
     }
-    if (attention.rope?.scaling.type === 'yarn') requireYarn(attention.rope.scaling, refuse);
+    const scaling = attention.rope?.scaling;
+    if (scaling?.type === 'yarn') requireYarn(scaling, refuse);
+    if (scaling?.type === 'longrope' && scaling.attention.short !== scaling.attention.long) {
+      throw refuse('attention factors of longrope that differ between short and long texts');
+    }
   }
   if (!gguf.factors && !near(embedding.scale, embeddingScale)) throw refuse('a factor of the embedding');
   if (!gguf.factors && final.divisor !== 1) throw refuse('a divisor of the logits');

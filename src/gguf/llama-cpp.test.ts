@@ -3,8 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { hasLlama, type LlamaModel, llama } from '../../e2e/llama-cpp';
+import { hasLlama, type LlamaModel, llama, logProbabilities } from '../../e2e/llama-cpp';
 import { ggufInNode, mergeInNode } from '../../e2e/merge-in-node';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { createTokenizer } from '../evaluate/tokenizer';
 import { GGUF_TYPES } from '../formats/gguf-type';
 import { parseModelConfig } from '../formats/model-config';
@@ -34,19 +35,6 @@ function opened<T>(bytes: Uint8Array, look: (model: LlamaModel) => T): T {
   }
 }
 
-/** log p of every token of the vocabulary at every position. */
-function logProbabilities(logits: ArrayLike<number>, vocabulary: number): Float64Array {
-  const out = new Float64Array(logits.length);
-  for (let begin = 0; begin < logits.length; begin += vocabulary) {
-    let most = -Infinity;
-    for (let i = begin; i < begin + vocabulary; i++) most = Math.max(most, logits[i]!);
-    let sum = 0;
-    for (let i = begin; i < begin + vocabulary; i++) sum += Math.exp(logits[i]! - most);
-    for (let i = begin; i < begin + vocabulary; i++) out[i] = logits[i]! - most - Math.log(sum);
-  }
-  return out;
-}
-
 function furthest(a: ArrayLike<number>, b: ArrayLike<number>): number {
   expect(a.length).toBe(b.length);
   let most = 0;
@@ -57,6 +45,7 @@ function furthest(a: ArrayLike<number>, b: ArrayLike<number>): number {
   return most;
 }
 
+// runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
 describe.runIf(hasLlama)('the merged sample', () => {
   const samples = join(root, 'public/samples');
   const recipe = (more: string) => `merge_method: ties
@@ -140,6 +129,7 @@ const EXPRESSIBLE: Record<string, (config: Record<string, unknown>) => Record<st
   smollm3: () => ({ no_rope_layers: [1, 1, 1], no_rope_layer_interval: 4 }),
 };
 
+// runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
 describe.runIf(hasLlama)('architectures', () => {
   const refusedNames = ['gpt2_inv_layer', 'opt', 'opt_postnorm_proj'];
 
@@ -175,7 +165,12 @@ describe.runIf(hasLlama)('architectures', () => {
     const order = [...gguf.tensors.keys()];
     const file = ggufFile('m.gguf', gguf, order);
     const parts: Uint8Array[] = [file.header];
-    const encoder = ggufEncoder(gguf, order, async (bytes) => void parts.push(bytes.slice()));
+    const encoder = ggufEncoder({
+      plan: gguf,
+      names: order,
+      engines: [createCpuBackend()],
+      write: async (bytes) => void parts.push(bytes.slice()),
+    });
     for (const key of order) {
       const { bytes } = golden.weights.get(key)!;
       const half = Math.floor(bytes.length / 2);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { hasLlama, llama } from '../../e2e/llama-cpp';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { GGUF_TYPES, type GgufType } from '../formats/gguf-type';
 import { parseModelConfig } from '../formats/model-config';
 import { expectedTensors } from '../models/claim';
@@ -34,19 +35,48 @@ function config(inner: number, tied: boolean): string {
   });
 }
 
-async function written(text: string, type: GgufType): Promise<Uint8Array> {
-  const tensors = expectedTensors(resolveArchitecture(parseModelConfig(text, 'config.json')));
-  const plan = planGguf({
+const tensorsOf = (text: string) =>
+  expectedTensors(resolveArchitecture(parseModelConfig(text, 'config.json')));
+
+function planned(text: string, type: GgufType, isWeighted: boolean) {
+  return planGguf({
     type,
     name: 'noise',
     config: text,
     tokenizer: { tokenizer: byteLevelTokenizer(64) },
-    tensors: tensors.map(({ name, shape }) => ({ name, shape, dtype: 'F32' })),
+    tensors: tensorsOf(text).map(({ name, shape }) => ({ name, shape, dtype: 'F32' })),
+    isWeighted,
   });
+}
+
+/** A weight for every column of every matrix in a block, by the architecture's name. */
+function importanceOf(text: string): Map<string, Float32Array<ArrayBuffer>> {
+  const matrices = tensorsOf(text).filter(({ name, shape }) => shape.length === 2 && name.includes('layers'));
+  return new Map(
+    matrices.map(({ name, shape }, k) => [
+      name,
+      Float32Array.from({ length: shape[1]! }, (_, i) => 1e-3 + Math.sin(i * 7 + k) ** 2),
+    ]),
+  );
+}
+
+async function written(
+  text: string,
+  type: GgufType,
+  importance?: Map<string, Float32Array<ArrayBuffer>>,
+): Promise<Uint8Array> {
+  const tensors = tensorsOf(text);
+  const plan = planned(text, type, importance !== undefined);
   const order = tensors.map(({ name }) => name);
   const file = ggufFile('m.gguf', plan, order);
   const parts: Uint8Array[] = [file.header];
-  const encoder = ggufEncoder(plan, order, async (bytes) => void parts.push(bytes.slice()));
+  const encoder = ggufEncoder({
+    plan,
+    names: order,
+    engines: [createCpuBackend(), createCpuBackend()],
+    ...(importance ? { importance } : {}),
+    write: async (bytes) => void parts.push(bytes.slice()),
+  });
   let state = 1;
   const noise = () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -60,28 +90,37 @@ async function written(text: string, type: GgufType): Promise<Uint8Array> {
   return Buffer.concat(parts);
 }
 
+// runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
 describe.runIf(hasLlama)('every tensor is as llama-quantize makes it', () => {
   test.each([
     [256, true, GGUF_TYPES],
     [96, false, ['Q4_K_M', 'Q5_K_M', 'Q6_K']],
     [40, false, ['Q8_0', 'Q4_K_M']],
-  ] as const)('rows of 256, 32 and %i, tied: %s', async (inner, tied, types) => {
-    const text = config(inner, tied);
-    const source = join(scratch, 'source.gguf');
-    writeFileSync(source, await written(text, 'F32'));
-    for (const type of types) {
-      if (type === 'F32') continue;
-      const out = join(scratch, 'out.gguf');
-      llama().quantizeFile(source, out, FILE_TYPES[type].id);
-      const theirs = readGguf(Uint8Array.from(readFileSync(out)));
-      const mine = readGguf(await written(text, type));
-      expect(mine.metadata.get('general.file_type')).toBe(theirs.metadata.get('general.file_type'));
-      expect([...mine.tensors.keys()].sort()).toEqual([...theirs.tensors.keys()].sort());
-      for (const [name, { type: number, shape, bytes }] of mine.tensors) {
-        const other = theirs.tensors.get(name)!;
-        expect([name, number, shape]).toEqual([name, other.type, other.shape]);
-        expect(Buffer.compare(bytes, other.bytes), `${type} ${name}`).toBe(0);
+    [256, false, ['Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'weighted'],
+    [96, true, ['Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'weighted'],
+  ] as const)(
+    'rows of 256, 32 and %i, tied: %s, %s %s',
+    async (inner, tied, types, weighted?: 'weighted') => {
+      const text = config(inner, tied);
+      const source = join(scratch, 'source.gguf');
+      writeFileSync(source, await written(text, 'F32'));
+      for (const type of types) {
+        if (type === 'F32') continue;
+        const out = join(scratch, 'out.gguf');
+        const importance = weighted && importanceOf(text);
+        const names = planned(text, type, weighted !== undefined).tensors;
+        const imatrix = importance && new Map([...importance].map(([k, v]) => [names.get(k)!.name, v]));
+        llama().quantizeFile(source, out, FILE_TYPES[type].id, imatrix);
+        const theirs = readGguf(Uint8Array.from(readFileSync(out)));
+        const mine = readGguf(await written(text, type, importance));
+        expect(mine.metadata.get('general.file_type')).toBe(theirs.metadata.get('general.file_type'));
+        expect([...mine.tensors.keys()].sort()).toEqual([...theirs.tensors.keys()].sort());
+        for (const [name, { type: number, shape, bytes }] of mine.tensors) {
+          const other = theirs.tensors.get(name)!;
+          expect([name, number, shape]).toEqual([name, other.type, other.shape]);
+          expect(Buffer.compare(bytes, other.bytes), `${type} ${name}`).toBe(0);
+        }
       }
-    }
-  });
+    },
+  );
 });

@@ -13,6 +13,7 @@ const BLOCKS: Record<number, [elements: number, bytes: number]> = {
   30: [1, 2],
   8: [32, 34],
   2: [32, 18],
+  3: [32, 20],
   6: [32, 22],
   7: [32, 24],
   12: [256, 144],

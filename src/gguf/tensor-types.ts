@@ -8,34 +8,42 @@ import type { GgufTensor } from './tensors';
 /** Type for rows that a block of 256 does not divide. */
 const FALLBACK: Partial<Record<BlockType, BlockType>> = { Q4_K: 'Q5_0', Q5_K: 'Q5_1', Q6_K: 'Q8_0' };
 
-/** The block type of one tensor: vectors, norms and learned positions are F32. */
+/**
+ * The block type of one tensor: vectors, norms and learned positions are F32.
+ * @param hasImportance whether columns are weighed: then the first layers of Q4_0 have minima
+ */
 export function tensorType(
   type: GgufType,
   { name, shape }: Pick<GgufTensor, 'name' | 'shape'>,
   architecture: Architecture,
+  hasImportance: boolean,
 ): BlockType {
   if (shape.length < 2 || !name.endsWith('weight') || /_norm\.weight$|^position_embd/.test(name))
     return 'F32';
   const { blocks } = FILE_TYPES[type];
   if (BLOCK_TYPES[blocks].elements === 1) return blocks;
-  return fitting(mixed(type, blocks, name, shape.at(-1)!, architecture), shape.at(-1)!);
+  return fitting(mixed(type, hasImportance, name, shape.at(-1)!, architecture), shape.at(-1)!);
 }
 
 function mixed(
   type: GgufType,
-  ordinary: BlockType,
+  hasImportance: boolean,
   name: string,
   columns: number,
   architecture: Architecture,
 ): BlockType {
   const { final, blocks, modelType } = architecture;
+  const ordinary = FILE_TYPES[type].blocks;
   if (name === 'output.weight' || (final.tied && name === 'token_embd.weight')) {
     if (columns % BLOCK_TYPES[ordinary].elements !== 0 || ordinary === 'Q8_0') return 'Q8_0';
     return 'Q6_K';
   }
-  if (type !== 'Q4_K_M' && type !== 'Q5_K_M') return ordinary;
   const [, layer, module] = /^blk\.(\d+)\.(\w+)\.weight$/.exec(name) ?? [];
   if (layer === undefined) return ordinary;
+  if (type === 'Q4_0' && hasImportance) {
+    return module === 'ffn_down' && Number(layer) < Math.floor(blocks.length / 8) ? 'Q4_1' : ordinary;
+  }
+  if (type !== 'Q4_K_M' && type !== 'Q5_K_M') return ordinary;
   const isMore = takesMoreBits(Number(layer), blocks.length);
   if (module === 'ffn_down') return isMore ? 'Q6_K' : ordinary;
   if (module !== 'attn_v' && module !== 'attn_qkv') return ordinary;

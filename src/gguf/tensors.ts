@@ -39,7 +39,10 @@ export function ggufTensors(architecture: Architecture, gguf: GgufArchitecture):
   ];
 }
 
-function blockTensors(block: PlainBlock, { adjacentPairs }: GgufArchitecture): GgufTensor[] {
+function blockTensors(
+  block: PlainBlock,
+  { adjacentPairs, mlpNorm = 'ffn_norm' }: GgufArchitecture,
+): GgufTensor[] {
   const { attention, mlp } = block;
   const name = (module: string) => `blk.${block.index}.${module}`;
   const fused = attention.projections.length === 1;
@@ -54,7 +57,7 @@ function blockTensors(block: PlainBlock, { adjacentPairs }: GgufArchitecture): G
     ...norm(name('attn_k_norm'), attention.keyNorm),
     ...linear(name('attn_output'), attention.output, AS_STORED),
     ...norm(name('post_attention_norm'), block.attentionOut),
-    ...norm(name('ffn_norm'), block.mlpIn),
+    ...norm(name(mlpNorm), block.mlpIn),
     ...mlp.projections.flatMap((each, i) => linear(name(inner[i]!), each, AS_STORED)),
     ...linear(name('ffn_down'), mlp.output, AS_STORED),
     ...norm(name('post_ffw_norm'), block.mlpOut),
@@ -67,7 +70,7 @@ function plain(name: string, source: string, shape: readonly number[]): GgufTens
 
 function norm(name: string, of: Norm | undefined): GgufTensor[] {
   if (!of) return [];
-  const plus = of.kind === 'rms_plus_one' ? 1 : 0;
+  const plus = of.kind.endsWith('plus_one') ? 1 : 0;
   return [
     // none of the listed types has norms without weights
     { ...plain(`${name}.weight`, String(of.weight), [of.width]), plus },

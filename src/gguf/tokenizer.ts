@@ -56,7 +56,8 @@ export function tokenizerMetadata(
     throw refused('A GGUF file needs a tokenizer.json, and the output has none.');
   const read = readTokenizerJson(texts.tokenizer, 'tokenizer.json');
   const kind = kindOf(read);
-  const size = Math.max(-1, ...read.ids.values()) + 1;
+  let size = 0;
+  for (const id of read.ids.values()) size = Math.max(size, id + 1);
   if (size > rows) {
     throw refused(`The tokenizer has ids up to ${size - 1}, but the embedding has ${rows} rows.`);
   }

@@ -4,7 +4,7 @@ import { progressMeter } from '../host/progress-meter';
 import type { PushProgress, PushReport, PushRequest, PushSource, PushTarget } from '../reports/push';
 import { fileSource } from '../sources/file-source';
 import type { Hub } from '../sources/hub-request';
-import { createRepo, pushTarget, type UploadFile, uploadFiles } from '../sources/hub-upload';
+import { createRepo, pushTarget, type UploadFile, uploadFiles, validateCard } from '../sources/hub-upload';
 import { sha256Of } from '../sources/sha256';
 import { finishedFiles } from '../write/finished-files';
 
@@ -27,6 +27,8 @@ export async function runPush(
   const meter = progressMeter<PushProgress>(onProgress, () => undefined);
   const found = await finishedFiles(source);
   requireAgreed(request, await pushTarget(hub, repo, signal));
+  const card = found.find(({ path }) => path === 'README.md');
+  if (card) await validateCard(hub, repo, await card.content.text(), signal);
 
   meter.begin(
     'hashing',

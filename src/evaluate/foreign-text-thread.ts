@@ -1,0 +1,41 @@
+/** What somebody else's files say about text — chat templates, tokenizers, tasks —, run where it can be ended (foreign-text.ts). */
+import { type ErrorFacts, errorFacts } from '../errors';
+import type { ChatTemplate } from '../formats/chat-template';
+import { buildItems, type ItemOptions, type TaskRows } from '../tasks/build-items';
+import type { Task } from '../tasks/task-file';
+import { type ChatMessage, renderChat } from './chat-template';
+import { createTokenizer, type Tokenizer, type TokenizerFiles, type TokenStream } from './tokenizer';
+
+export type Answer<T> = { value: T } | { error: ErrorFacts };
+
+/** The functions of one thread: it holds one tokenizer, and decodes one text at a time. */
+export function foreignTextThread() {
+  let tokenizer: Tokenizer | undefined;
+  let stream: TokenStream | undefined;
+  return {
+    render: (chat: ChatTemplate, messages: ChatMessage[]) =>
+      answer(() => renderChat(chat.template, messages, chat.tokens)),
+    open: (files: TokenizerFiles, label: string) =>
+      answer(() => {
+        tokenizer = createTokenizer(files, label);
+        stream = tokenizer.stream();
+        const { size, prefix, prefixToken, maxLength } = tokenizer;
+        return { size, prefix, prefixToken, maxLength };
+      }),
+    items: (task: Task, rows: TaskRows, options: ItemOptions) =>
+      answer(() => buildItems(task, rows, options)),
+    encodeAll: (texts: readonly string[]) => answer(() => texts.map((text) => tokenizer!.encode(text))),
+    push: (id: number) => answer(() => stream!.push(id)),
+    end: () => answer(() => stream!.end()),
+  };
+}
+
+export type ForeignTextThread = ReturnType<typeof foreignTextThread>;
+
+async function answer<T>(act: () => T | Promise<T>): Promise<Answer<T>> {
+  try {
+    return { value: await act() };
+  } catch (thrown) {
+    return { error: errorFacts(thrown) };
+  }
+}

@@ -1,0 +1,202 @@
+/**
+ * Log-likelihoods of continuations: ln p of their tokens behind their contexts. What the inputs of an item have in common is
+ * run once, its keys, values and states copied for each; items go together, as many as there is room for.
+ */
+import type { Sequence } from '../forward/chunk';
+import type { Pass } from '../forward/pass';
+import type { Runner } from '../forward/runner';
+import { secondsLeft } from '../reports/time-left';
+import type { PairIds } from './encode-pairs';
+import type { EvaluateProgress } from './perplexity';
+
+/** Of one pair. */
+export interface Scored {
+  /** Σ ln p of the continuation's tokens, in nats. */
+  loglikelihood: number;
+  /** No other token was more probable, at any place. */
+  isGreedy: boolean;
+}
+
+/** The pairs of an item in steps, so that several models can take each layer at the same time. */
+export interface Scoring {
+  readonly progress: EvaluateProgress;
+  /** Does the next step; false when there is none left. @throws what `Pass.step` and `Pass.result` throw */
+  step(): Promise<boolean>;
+  /** Call it however the scoring ends. */
+  close(): void;
+}
+
+export interface ScoringOptions {
+  /** Tokens the model sees at once; longer inputs lose their beginning. */
+  maxLength: number;
+  /** False runs every input whole. */
+  share: boolean;
+  /** Called for every item, in order, when its group is done. */
+  onItem(index: number, scored: Scored[]): void;
+  signal?: AbortSignal;
+}
+
+/** Rows of the first group, so that there is something to see soon; every further one is twice as large. */
+const FIRST_ROWS = 1024;
+/** Beginnings shorter than this are not worth their copies. */
+const LEAST_SHARED = 4;
+
+/**
+ * Begins to score items of pairs, in order.
+ * @throws AmalgamError `TokenOutOfRange`, `ContextTooLong` when a group begins
+ */
+export function startScoring(
+  runner: Runner,
+  items: readonly (readonly PairIds[])[],
+  { maxLength, share, onItem, signal }: ScoringOptions,
+): Scoring {
+  const planned = items.map((pairs) => planItem(runner, pairs, maxLength, share));
+  const groups = groupItems(planned, runner.rowsPerPass);
+  const rows = groups.map((group) => group.reduce((sum, i) => sum + planned[i]!.rows, 0));
+  const tokens = rows.reduce((a, b) => a + b, 0);
+  const begun = performance.now();
+  let group = 0;
+  let pass: Pass | undefined;
+
+  const start = () => {
+    const sequences: Sequence[] = [];
+    for (const i of groups[group]!) {
+      const base = sequences.length;
+      for (const { after, ...sequence } of planned[i]!.sequences) {
+        sequences.push(after === undefined ? sequence : { ...sequence, after: base + after });
+      }
+    }
+    return runner.startPass({ sequences, output: 'loss', ...(signal && { signal }) });
+  };
+  const finish = async (done: Pass) => {
+    const { losses, greedy } = await done.result();
+    let base = 0;
+    for (const i of groups[group]!) {
+      const { sequences, answers } = planned[i]!;
+      const scored = answers.map((places) => ({
+        loglikelihood: -places.reduce((sum, [s, at]) => sum + losses[base + s]![at]!, 0),
+        isGreedy: places.every(([s, at]) => greedy[base + s]![at] === 1),
+      }));
+      base += sequences.length;
+      onItem(i, scored);
+    }
+    done.close();
+    pass = undefined;
+    group++;
+  };
+
+  return {
+    get progress() {
+      const share = pass ? pass.stepsDone / pass.steps : 0;
+      const tokensDone = rows.slice(0, group).reduce((a, b) => a + b, 0) + share * (rows[group] ?? 0);
+      const seconds = (performance.now() - begun) / 1000;
+      const tokensPerSecond = seconds > 0 ? tokensDone / seconds : 0;
+      const left = secondsLeft({ left: tokens - tokensDone, perSecond: tokensPerSecond });
+      return { tokensDone, tokens, tokensPerSecond, secondsLeft: left };
+    },
+    async step() {
+      if (group === groups.length) return false;
+      pass ??= start();
+      if (!(await pass.step())) await finish(pass);
+      return group < groups.length;
+    },
+    close() {
+      pass?.close();
+    },
+  };
+}
+
+/** Rows that an item runs. */
+export function itemRows(runner: Runner, pairs: readonly PairIds[], maxLength: number): number {
+  return planItem(runner, pairs, maxLength, true).rows;
+}
+
+/** An item as sequences of a pass. */
+interface PlannedItem {
+  /** `after`: index in this list. */
+  sequences: Sequence[];
+  rows: number;
+  /** Per pair, where its losses are: sequence, index among what that asks for. */
+  answers: [sequence: number, at: number][][];
+}
+
+/** What goes through the model for one pair, and the tokens that are asked for behind its rows from `from` on. */
+interface Input {
+  ids: number[];
+  from: number;
+  targets: number[];
+}
+
+function planItem(runner: Runner, pairs: readonly PairIds[], maxLength: number, share: boolean): PlannedItem {
+  const inputs = pairs.map(({ context, continuation }): Input => {
+    // cut from the left; the last token is asked for and not run
+    const whole = [...context, ...continuation].slice(-(maxLength + 1));
+    return { ids: whole.slice(0, -1), from: whole.length - 1 - continuation.length, targets: continuation };
+  });
+  const item: PlannedItem = { sequences: [], rows: 0, answers: [] };
+  const longest = Math.max(...inputs.map(({ ids }) => ids.length));
+  const shortest = Math.min(...inputs.map(({ ids }) => ids.length));
+  // what rotates otherwise cannot share; and all copies of the keys have to fit
+  const canShare = share && shortest > runner.longAfter === longest > runner.longAfter;
+  const atOnce = Math.floor(runner.mostKeyRows / longest) - 1;
+  const size = canShare && atOnce >= 2 ? atOnce : 1;
+  for (let first = 0; first < inputs.length; first += size) {
+    addInputs(item, inputs.slice(first, first + size));
+  }
+  item.rows = item.sequences.reduce((sum, { ids }) => sum + ids.length, 0);
+  return item;
+}
+
+/** Adds inputs that may share what they begin with. */
+function addInputs(item: PlannedItem, inputs: readonly Input[]): void {
+  const shared = inputs.length > 1 ? commonLength(inputs.map(({ ids }) => ids)) : 0;
+  const askOf = (s: number, at: number, id: number): [number, number] => {
+    const sequence = item.sequences[s]! as Sequence & { asks: { at: number; id: number }[] };
+    return [s, sequence.asks.push({ at, id }) - 1];
+  };
+  if (shared < LEAST_SHARED) {
+    for (const { ids, from, targets } of inputs) {
+      const s = item.sequences.push({ ids, asks: [] }) - 1;
+      item.answers.push(targets.map((id, i) => askOf(s, from + i, id)));
+    }
+    return;
+  }
+  const parent = item.sequences.push({ ids: inputs[0]!.ids.slice(0, shared), asks: [] }) - 1;
+  for (const { ids, from, targets } of inputs) {
+    const s =
+      ids.length > shared
+        ? item.sequences.push({ ids: ids.slice(shared), after: parent, asks: [] }) - 1
+        : parent;
+    item.answers.push(
+      targets.map((id, i) => {
+        const at = from + i;
+        return at < shared ? askOf(parent, at, id) : askOf(s, at - shared, id);
+      }),
+    );
+  }
+}
+
+/** Ids that all begin with. */
+function commonLength([first, ...others]: readonly number[][]): number {
+  let length = 0;
+  while (length < first!.length && others.every((ids) => ids[length] === first![length])) length++;
+  return length;
+}
+
+/** Consecutive items, the first group small and the others larger and larger. */
+function groupItems(items: readonly PlannedItem[], rowsPerPass: number): number[][] {
+  const groups: number[][] = [];
+  let most = Math.min(FIRST_ROWS, rowsPerPass);
+  let used = 0;
+  for (const [i, { rows }] of items.entries()) {
+    const open = groups.at(-1);
+    if (!open || used + rows > most) {
+      if (open) most = Math.min(2 * most, rowsPerPass);
+      groups.push([]);
+      used = 0;
+    }
+    groups.at(-1)!.push(i);
+    used += rows;
+  }
+  return groups;
+}

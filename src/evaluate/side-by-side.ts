@@ -1,0 +1,296 @@
+/**
+ * Several models and merges run side by side. All go through the same layer before any goes on to the next, so what is read
+ * of a file for one is there for the others; nothing is written. On the processor each core has models of its own.
+ */
+import { type CountedBackend, countedBackend } from '../backend/counted-backend';
+import type { ModelConfig } from '../formats/model-config';
+import { openEvaluationBackends } from '../host/backends';
+import type { OpenModels } from '../host/models';
+import { type ReadingClock, readingClock } from '../host/reading-clock';
+import { type SharedSources, shareSources } from '../host/shared-source';
+import { type Inputs, openInputs } from '../host/weight-inputs';
+import { inputName } from '../inputs/input-name';
+import type { Plan } from '../merge/plan/plan';
+import type { Prepared } from '../merge/tensor/prepared';
+import type { Architecture } from '../models/architecture';
+import { resolveArchitecture } from '../models/resolve';
+import type { BackendChoice } from '../reports/backend';
+import type { RunningProgress, RunTarget } from '../reports/evaluate';
+import { secondsLeft } from '../reports/time-left';
+import { bytesToDownload } from '../store/cached-source';
+import type { EvaluateProgress } from './perplexity';
+import { downloadMeter, openModelOn, plannedConfig, type RunningModel } from './running-model';
+
+/** Bytes of one layer's inputs, of all models together, that are kept for those who come later. */
+const KEEP_BYTES = 1 << 30;
+/** Bytes of activations on the device, of all models that go side by side. */
+const ACTIVATION_BYTES = 1 << 30;
+/** Activations of one model at work; streams, which all keep, come on top. */
+const CHUNK_BYTES = 64 << 20;
+/** Streams of one model at most. */
+const STREAM_BYTES = 256 << 20;
+/** More side by side gain little and hold up the first result. */
+const MOST_TOGETHER = 32;
+
+export interface SideBySideOptions {
+  /** The clean plan of a target, and whether it is a model as it is (`exact`: see `openPlannedWeights`). */
+  plan(target: RunTarget): Promise<{ plan: Plan; exact: boolean; prepared?: Prepared }>;
+  models: OpenModels;
+  signal: AbortSignal;
+}
+
+/** A model's work, in steps of a layer. */
+export interface Stepped {
+  readonly progress: EvaluateProgress;
+  step(): Promise<boolean>;
+  close(): void;
+}
+
+/** A target whose plan is made. */
+export interface Entry {
+  index: number;
+  plan: Plan;
+  exact: boolean;
+  prepared?: Prepared;
+  config: ModelConfig;
+  architecture: Architecture;
+}
+
+/** What is done with each model. */
+export interface SideBySideWork<W extends Stepped> {
+  targets: readonly RunTarget[];
+  engine: BackendChoice;
+  /** Tokens that each model runs, at most. */
+  tokens: number;
+  planned?(entry: Entry): void;
+  /** Begins with a model that is open; undefined where there is nothing to do. */
+  begin(entry: Entry, model: RunningModel): Promise<W | undefined>;
+  /** @param seconds its own, its share of reading included */
+  end(entry: Entry, work: W, seconds: number): void;
+  /** A model fails alone; the others go on. */
+  fail(index: number, thrown: unknown): void;
+  /** @param finished indices of the models that are done for good */
+  onProgress(progress: RunningProgress, finished: readonly number[]): void;
+}
+
+export interface SideBySideReport {
+  /** Bytes of weights read from files, for all of them together. */
+  bytesRead: number;
+  peakBytes: number;
+  batches: number;
+  seconds: number;
+}
+
+/** Runs every target's work to its end. @throws AmalgamError `NoWebGpu`, `Cancelled` */
+export async function runSideBySide<W extends Stepped>(
+  work: SideBySideWork<W>,
+  options: SideBySideOptions,
+): Promise<SideBySideReport> {
+  const begun = performance.now();
+  const fail = (index: number, thrown: unknown) => {
+    if (options.signal.aborted) throw thrown;
+    work.fail(index, thrown);
+  };
+  const entries: Entry[] = [];
+  for (const [index, target] of work.targets.entries()) {
+    try {
+      const { plan, exact, prepared } = await options.plan(target);
+      const config = await plannedConfig(plan, options.models, options.signal);
+      const architecture = resolveArchitecture(config);
+      const entry = { index, plan, exact, config, architecture, ...(prepared ? { prepared } : {}) };
+      entries.push(entry);
+      work.planned?.(entry);
+    } catch (thrown) {
+      fail(index, thrown);
+    }
+  }
+  const amount = entries.reduce((sum, { plan }) => sum + weightsOf(plan), 0) * work.tokens;
+  const opened = await openEvaluationBackends(work.engine, entries.length, amount);
+  const engines = opened.map(countedBackend);
+  const batches = cutBatches(entries, work.tokens);
+  let bytesRead = 0;
+  try {
+    for (const [b, batch] of batches.entries()) {
+      const shared = shareSources(KEEP_BYTES);
+      const part = { before: b / batches.length, share: 1 / batches.length };
+      await runBatch({ batch, engines, shared, part, work, options, fail });
+      bytesRead += shared.bytesRead;
+    }
+    const seconds = (performance.now() - begun) / 1000;
+    const peakBytes = engines.reduce((sum, engine) => sum + engine.peakBytes, 0);
+    return { bytesRead, peakBytes, batches: batches.length, seconds };
+  } finally {
+    for (const engine of engines) engine.close();
+  }
+}
+
+interface Batch<W extends Stepped> {
+  batch: readonly Entry[];
+  /** Models are dealt out among them. */
+  engines: readonly CountedBackend[];
+  shared: SharedSources;
+  /** Which part of the whole this batch is, in [0, 1]. */
+  part: { before: number; share: number };
+  work: SideBySideWork<W>;
+  options: SideBySideOptions;
+  fail(index: number, thrown: unknown): void;
+}
+
+interface Started<W> {
+  entry: Entry;
+  model: RunningModel;
+  own: W;
+  failed: boolean;
+  /** Its own seconds, reading not counted. */
+  seconds: number;
+  reading: ReadingClock;
+}
+
+async function runBatch<W extends Stepped>(batch: Batch<W>): Promise<void> {
+  const { engines, shared, options, work, fail } = batch;
+  const started: Started<W>[] = [];
+  let files: Inputs | undefined;
+  const begun = performance.now();
+  try {
+    const union = new Map(
+      batch.batch.flatMap(({ plan }) => plan.inputs.map((i) => [inputName(i.folder, i.file), i] as const)),
+    );
+    const inputs = [...union.values()];
+    const missing = await Promise.all(
+      inputs.map((i) => bytesToDownload(options.models.file(i.folder, i.file).file)),
+    );
+    const download = missing.reduce((sum, bytes) => sum + bytes, 0);
+    const meter = downloadMeter(download, (progress) => work.onProgress(progress, []));
+    files = await openInputs({ inputs }, options.models, options.signal, meter, shared.share);
+    for (const [number, entry] of batch.batch.entries()) {
+      try {
+        const one = await start(entry, engines[number % engines.length]!, files, batch);
+        if (one) started.push(one);
+      } catch (thrown) {
+        fail(entry.index, thrown);
+      }
+    }
+    const stepOf = async (one: Started<W>): Promise<boolean> => {
+      const begin = performance.now() - 1000 * one.reading.seconds;
+      try {
+        const goesOn = await one.own.step();
+        // what is under way belongs to this model's time, and its buffers are free before the next one's are taken
+        await one.model.engine.read([]);
+        one.model.rest();
+        return goesOn;
+      } catch (thrown) {
+        fail(one.entry.index, thrown);
+        one.failed = true;
+        return false;
+      } finally {
+        one.seconds += (performance.now() - begin) / 1000 - one.reading.seconds;
+        tell(started, batch, begun);
+      }
+    };
+    for (let open = [...started]; open.length > 0; ) {
+      const going = new Set<Started<W>>();
+      const layer = engines.map(async (engine) => {
+        for (const one of open) if (one.model.engine === engine && (await stepOf(one))) going.add(one);
+      });
+      const failed = (await Promise.allSettled(layer)).find((outcome) => outcome.status === 'rejected');
+      if (failed) throw failed.reason;
+      shared.forget();
+      open = open.filter((one) => going.has(one));
+    }
+    for (const one of started) {
+      if (!one.failed) work.end(one.entry, one.own, one.seconds + shared.seconds / started.length);
+    }
+    tell(
+      started,
+      batch,
+      begun,
+      batch.batch.map(({ index }) => index),
+    );
+  } finally {
+    for (const { own, model } of started) {
+      own.close();
+      model.close();
+    }
+    files?.close();
+  }
+}
+
+async function start<W extends Stepped>(
+  entry: Entry,
+  engine: CountedBackend,
+  files: Inputs,
+  { batch, engines, options, work }: Batch<W>,
+): Promise<Started<W> | undefined> {
+  const { plan, exact, prepared, config, architecture } = entry;
+  const reading = readingClock(files.read);
+  const model = await openModelOn(engine, {
+    plan,
+    models: options.models,
+    exact,
+    ...(prepared ? { prepared } : {}),
+    signal: options.signal,
+    config,
+    architecture,
+    read: reading.read,
+    inStep: true,
+    runner: {
+      activationBytes: CHUNK_BYTES / engines.length,
+      streamBytes: Math.floor(STREAM_BYTES / batch.length),
+    },
+  });
+  try {
+    const own = await work.begin(entry, model);
+    if (own) {
+      model.rest();
+      return { entry, model, own, failed: false, seconds: 0, reading };
+    }
+  } catch (thrown) {
+    model.close();
+    throw thrown;
+  }
+  model.close();
+  return undefined;
+}
+
+function weightsOf({ tensors }: Plan): number {
+  return tensors.reduce((sum, { elements }) => sum + elements, 0);
+}
+
+/** As many side by side as their activations fit: the fewest batches, all about the same. */
+function cutBatches(entries: readonly Entry[], tokens: number): Entry[][] {
+  if (entries.length === 0) return [];
+  const hidden = Math.max(...entries.map(({ architecture }) => architecture.hidden));
+  const streams = Math.min(tokens * hidden * 4, STREAM_BYTES);
+  const together = Math.max(
+    1,
+    Math.min(MOST_TOGETHER, Math.floor(ACTIVATION_BYTES / (streams + CHUNK_BYTES))),
+  );
+  const count = Math.ceil(entries.length / together);
+  const size = Math.ceil(entries.length / count);
+  return Array.from({ length: count }, (_, i) => entries.slice(i * size, (i + 1) * size));
+}
+
+function tell<W extends Stepped>(
+  started: readonly Started<W>[],
+  { part, work }: Batch<W>,
+  begun: number,
+  finished: readonly number[] = [],
+): void {
+  const all = started.map(({ own }) => own.progress);
+  const done = all.reduce((sum, p) => sum + p.tokensDone, 0);
+  const total = all.reduce((sum, p) => sum + p.tokens, 0);
+  const seconds = (performance.now() - begun) / 1000;
+  const rate = seconds > 0 ? done / seconds : 0;
+  // batches are of about the same size
+  const whole = total / part.share;
+  const doneOfWhole = part.before * whole + done;
+  const time = secondsLeft({ left: whole - doneOfWhole, perSecond: rate });
+  const amount = { stage: 'running' as const, done: doneOfWhole, total: whole };
+  work.onProgress({ ...amount, rate, secondsLeft: time }, finished);
+}
+
+/** Plans whose tokenizer comes from the same files share what it made of the texts. */
+export function tokenizerKey({ plan: { extras }, architecture: { vocab } }: Entry): string {
+  const files = extras.filter(({ path }) => /^tokenizer(_config)?\.json$/.test(path));
+  return JSON.stringify([vocab, files.map(({ path, content }) => [path, content])]);
+}

@@ -1,0 +1,221 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test, vi } from 'vitest';
+import { diskFolder } from '../../e2e/disk-folder';
+import type { Row } from '../dataset/rows';
+import type { Recipe } from '../formats/recipe';
+import { openModels } from '../host/models';
+import { methodById } from '../merge/methods';
+import { makePlan } from '../merge/plan/make-plan';
+import { requireClean } from '../merge/plan/require-clean';
+import type { RunTarget } from '../reports/evaluate';
+import type { ScoreTasksRequest, TaskScore, TasksProgress } from '../reports/tasks';
+import { openTask } from '../tasks/shipped';
+import { encodePairs, type PairIds } from './encode-pairs';
+import { scoreAll } from './log-likelihood.test.cases';
+import { openSample, sampleTokenizer } from './sample.test.fixture';
+import { runTasks } from './task-job';
+
+const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
+const copyOf = (model: string): Recipe => ({
+  mergeMethod: 'passthrough',
+  models: [{ model, parameters: {} }],
+  parameters: {},
+  amalgam: {},
+});
+const ARITHMETIC: RunTarget = {
+  recipe: {
+    mergeMethod: 'task_arithmetic',
+    baseModel: 'samples/base',
+    models: ['samples/base+samples/kitchen', 'samples/base+samples/harbour', 'samples/workshop'].map(
+      (model) => ({ model, parameters: { weight: 0.5 } }),
+    ),
+    parameters: {},
+    amalgam: {},
+  } as Recipe,
+};
+const FAMILY = [
+  'samples/base',
+  'samples/base+samples/kitchen',
+  'samples/base+samples/harbour',
+  'samples/workshop',
+];
+
+async function score(
+  change: Partial<ScoreTasksRequest>,
+  rows = vi.fn(),
+  signal = new AbortController().signal,
+) {
+  const models = openModels(() => ({ url: 'https://hub.invalid' }));
+  for (const name of ['base', 'kitchen', 'harbour', 'workshop']) {
+    await models.add(await diskFolder(`samples/${name}`, join(SAMPLES, name)), `samples/${name}`);
+  }
+  const told: TasksProgress[] = [];
+  const plan = vi.fn(async (target: RunTarget) => {
+    const recipe = 'recipe' in target ? target.recipe : copyOf(target.model);
+    const made = await makePlan(recipe, (ref) => models.open(ref), methodById);
+    requireClean(made);
+    return { plan: made, exact: 'model' in target };
+  });
+  const request: ScoreTasksRequest = {
+    targets: [{ model: 'samples/base' }],
+    tasks: [{ name: 'sample_trades' }],
+    limit: null,
+    fewshot: null,
+    engine: 'cpu',
+    ...change,
+  };
+  const heard = vi.fn();
+  const onProgress = (p: TasksProgress) => {
+    told.push(p);
+    heard(p);
+  };
+  const options = { plan, models, rows, signal, onProgress };
+  return { report: () => runTasks(request, options), told, heard, plan };
+}
+
+// one core: models take turns in this thread
+vi.stubGlobal('navigator', { hardwareConcurrency: 1 });
+
+const scoreOf = (outcome: { score: TaskScore } | object): TaskScore =>
+  (outcome as { score: TaskScore }).score;
+
+describe('the sample task', () => {
+  test('the workshop model knows its trade, a merge that is never written more than the base; items come as they are done', async () => {
+    const targets = [...FAMILY.map((model) => ({ model })), ARITHMETIC];
+    const { report, told } = await score({ targets });
+    const { models, tasks } = await report();
+    expect(tasks).toEqual([
+      expect.objectContaining({
+        task: 'sample_trades',
+        original: 48,
+        effective: 48,
+        fewshot: 0,
+        dataset: null,
+      }),
+    ]);
+    const scores = models.map(({ tasks: [only] }) => scoreOf(only!));
+    const right = (m: number, from: number, to: number) =>
+      scores[m]!.items.slice(from, to).reduce((sum, { values }) => sum + values.acc!, 0);
+    const trades = scores.map((_, m) => [right(m, 0, 16), right(m, 16, 32), right(m, 32, 48)]);
+    const [base, , , workshop] = trades;
+    expect(workshop![2]).toBeGreaterThan(base![2]!);
+    expect(scores[4]!.metrics.acc!.value).toBeGreaterThan(scores[0]!.metrics.acc!.value);
+    for (const { metrics } of scores) {
+      expect(metrics.acc!.value).toBeGreaterThan(0.25 + 3 * metrics.acc!.stderr!);
+    }
+
+    const items = told.flatMap((p) => p.items ?? []);
+    expect(items.filter(({ model }) => model === 4).map(({ item }) => item)).toEqual(scores[4]!.items);
+    expect(told.filter((p) => (p.items ?? []).length > 0).length).toBeGreaterThan(3);
+    expect(told[0]!.facts).toEqual(tasks);
+  });
+
+  test('the numbers are those of each choice by itself', async () => {
+    const { report } = await score({ limit: 5, targets: [{ model: 'samples/workshop' }] });
+    const [first] = (await report()).models;
+    const { items } = scoreOf(first!.tasks[0]!);
+    const { lines } = openTask({ name: 'sample_trades' });
+    const rows = lines!.text
+      .split('\n')
+      .slice(0, 5)
+      .map((line) => JSON.parse(line) as { context: string; choices: string[] });
+    const tokenizer = {
+      ...sampleTokenizer,
+      encodeAll: async (texts: readonly string[]) => texts.map((text) => sampleTokenizer.encode(text)),
+    };
+    const runner = openSample('workshop');
+    for (const [i, { context, choices }] of rows.entries()) {
+      const pairs = choices.map((c) => ({ context, continuation: ` ${c}` }));
+      const encoded = (await encodePairs(tokenizer, pairs, 512)) as PairIds[];
+      const alone = await scoreAll(
+        runner,
+        encoded.map((pair) => [pair]),
+        512,
+      );
+      for (const [c, [one]] of alone.entries()) {
+        expect(items[i]!.loglikelihoods[c]).toBeCloseTo(one!.loglikelihood, 4);
+      }
+    }
+    runner.close();
+  });
+
+  test('examples in front, and a trial that tells how long the whole takes', async () => {
+    const { report } = await score({
+      fewshot: 2,
+      limit: 6,
+      trial: true,
+      targets: FAMILY.map((model) => ({ model })),
+    });
+    const { tasks, models, tokens } = await report();
+    expect(tasks[0]).toMatchObject({ fewshot: 2, effective: 6 });
+    expect(models).toHaveLength(1);
+    expect(tokens).toBeGreaterThan(models[0]!.tokens);
+    expect(models[0]!.tokens).toBeGreaterThan(200);
+  });
+});
+
+describe('what cannot be scored', () => {
+  const row: Row = { goal: 'Dry a rope?', sol1: 'Hang it up.', sol2: 'Drown it.', label: 0 };
+  test('a missing column is said before any model is planned', async () => {
+    const { sol2: _, ...broken } = row;
+    const rows = vi.fn(async () => ({ rows: [broken], ref: 'baber/piqa@1', files: [] }));
+    const { report, plan } = await score({ tasks: [{ name: 'piqa' }] }, rows);
+    await expect(report()).rejects.toMatchObject({ code: 'ColumnMissing' });
+    expect(rows).toHaveBeenCalledWith(
+      { dataset: 'baber/piqa', subset: null, split: 'validation' },
+      expect.anything(),
+      expect.anything(),
+    );
+    expect(plan).not.toHaveBeenCalled();
+  });
+
+  test('a pair without a token of its continuation is refused in words and not counted', async () => {
+    const lines = [
+      { question: 'x', choices: ['a', 'b'], answer: 0 },
+      { question: 'y', choices: ['c', 'd'], answer: 1 },
+    ];
+    const yaml = `task: own\ndataset_path: json\ndataset_kwargs: { data_files: own.jsonl }\noutput_type: multiple_choice
+test_split: test\ndoc_to_text: "a"\ndoc_to_target: answer\ndoc_to_choice: choices\ntarget_delimiter: ""\n`;
+    const files = [
+      { name: 'own.yaml', text: yaml.replace('doc_to_text: "a"', 'doc_to_text: "{{question}}"') },
+      {
+        name: 'own.jsonl',
+        text: lines
+          .map((l) => JSON.stringify({ ...l, question: 'a', choices: l.answer ? ['!', ' d'] : ['b', ' d'] }))
+          .join('\n'),
+      },
+    ];
+    const { report } = await score({ tasks: [{ files }] });
+    const { items, metrics } = scoreOf((await report()).models[0]!.tasks[0]!);
+    expect(items.map(({ refused }) => refused)).toEqual([
+      expect.stringMatching(/No token of the continuation is left/),
+      undefined,
+    ]);
+    expect(metrics.acc!.stderr).toBe(null);
+  });
+
+  test('a model that cannot be run is an error in its place; what is asked wrongly is refused', async () => {
+    const { report } = await score({
+      limit: 2,
+      targets: [{ model: 'samples/kitchen' }, { model: 'samples/base' }],
+    });
+    const { models } = await report();
+    expect('error' in models[0]!.tasks[0]!).toBe(true);
+    expect('score' in models[1]!.tasks[0]!).toBe(true);
+    await expect((await score({ limit: 0 })).report()).rejects.toMatchObject({ code: 'Usage' });
+    await expect((await score({ tasks: [] })).report()).rejects.toMatchObject({ code: 'Usage' });
+  });
+
+  test('a job that is stopped has told the items that were done', async () => {
+    const stop = new AbortController();
+    const { report, told, heard } = await score(
+      { targets: FAMILY.map((model) => ({ model })) },
+      vi.fn(),
+      stop.signal,
+    );
+    heard.mockImplementation((p: TasksProgress) => p.items && stop.abort());
+    await expect(report()).rejects.toMatchObject({ code: 'Cancelled' });
+    expect(told.flatMap((p) => p.items ?? []).length).toBeGreaterThan(0);
+  });
+});
