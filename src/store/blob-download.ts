@@ -15,7 +15,7 @@ export interface BlobWanted {
 
 export interface DownloadOptions {
   signal?: AbortSignal;
-  /** Called with the bytes of this blob that are on the disk: first with what was there, then after each piece. */
+  /** Called with the bytes of this blob that are here: first with what was on the disk, then as they come. */
   onBytes?: (bytes: number) => void;
 }
 
@@ -68,10 +68,16 @@ async function fillAndHash(
   const newBuffer = () => new Uint8Array(Math.min(pieceBytes, byteLength));
   let pieceArrived = () => {};
 
+  // of pieces that are not whole yet: on a slow link one takes minutes
+  let coming = 0;
+  const arrived = (bytes: number) => {
+    coming += bytes;
+    if (bytes > 0) options.onBytes?.(blob.present() + coming);
+  };
   const put = (index: number, bytes: Uint8Array<ArrayBuffer>) => {
     blob.put(index, bytes);
     if (blob.unflushed() > mostUnflushed) blob.flush();
-    options.onBytes?.(blob.present());
+    options.onBytes?.(blob.present() + coming);
     pieceArrived();
   };
 
@@ -80,7 +86,7 @@ async function fillAndHash(
     for (;;) {
       const neighbours = takeNeighbours(missing, Math.max(1, Math.floor(requestBytes / pieceBytes)));
       if (!neighbours) return;
-      await fetchNeighbours(record, source, neighbours, buffer, put, signal);
+      await fetchNeighbours(record, source, neighbours, buffer, { put, arrived }, signal);
     }
   };
 
@@ -122,6 +128,12 @@ function takeNeighbours(missing: number[], most: number): Neighbours | undefined
   return { first, end };
 }
 
+interface PieceSink {
+  put(index: number, bytes: Uint8Array<ArrayBuffer>): void;
+  /** So many bytes more of a piece that is not whole; less where they were taken back. */
+  arrived(bytes: number): void;
+}
+
 /**
  * One request: the pieces are put together in `buffer` as their bytes come, and handed to `put` one by one. A source
  * that does not stream is asked for each piece.
@@ -131,11 +143,18 @@ async function fetchNeighbours(
   source: ByteSource,
   { first, end }: Neighbours,
   buffer: Uint8Array<ArrayBuffer>,
-  put: (index: number, bytes: Uint8Array<ArrayBuffer>) => void,
+  { put, arrived }: PieceSink,
   signal: AbortSignal,
 ): Promise<void> {
   let index = first;
   let filled = 0;
+  let told = 0;
+  /** Corrects what was told of this request's unfinished piece. */
+  const tell = (bytes: number) => {
+    const more = bytes - told;
+    told = bytes;
+    if (more !== 0) arrived(more);
+  };
   const sink = {
     take(bytes: Uint8Array<ArrayBuffer>) {
       for (let at = 0; at < bytes.length; ) {
@@ -145,7 +164,8 @@ async function fetchNeighbours(
         buffer.set(part, filled);
         at += part.length;
         filled += part.length;
-        if (filled < length) return;
+        if (filled < length) return tell(filled);
+        tell(0);
         put(index++, buffer.subarray(0, length));
         filled = 0;
       }
@@ -153,6 +173,7 @@ async function fetchNeighbours(
     // pieces that were put stay: should they be wrong, the sha256 of the whole finds it
     goBack() {
       filled = 0;
+      tell(0);
       return pieceRange(record, index).begin;
     },
   };

@@ -128,7 +128,7 @@ describe('R25 R47: a download that ends early', () => {
     }
     // a worker that is being ended may still record the piece it was writing
     for (const name of names.slice(-10)) await navigator.locks.request(name, () => {});
-    expect(await rig.sweep()).toEqual([]);
+    expect(await rig.clean()).toEqual([]);
     const kept = await present();
     expect(kept).toBeGreaterThanOrEqual(10 * piece);
     expect(kept).toBeLessThan(size);
@@ -159,7 +159,7 @@ describe('damage', () => {
     expect(await rig.matches(sha256, SEED, 0, SIZE)).toBe('ok');
   });
 
-  test('R38: what a crash leaves is swept away', async () => {
+  test('R38: what a crash leaves is cleaned away', async () => {
     const rig = startRig();
     const sha256 = await rig.sha256(SIZE, SEED);
     expect(await rig.ensure(SIZE, SEED, MIB)).toBe('ok');
@@ -167,9 +167,9 @@ describe('damage', () => {
     await tamper(`${sha256}/done.json.crswap`, 0, new Uint8Array(10)).catch(() => undefined);
     await tamper(`${broken}/journal.json`, 0, new TextEncoder().encode('{"version":1,'));
     await tamper(`${broken}/data`, 0, new Uint8Array(1000));
-    expect(await rig.sweep()).toContain(`blobs/${broken}`);
+    expect(await rig.clean()).toContain(`blobs/${broken}`);
     expect((await rig.list()).map((blob) => blob.sha256)).toEqual([sha256]);
-    expect(await rig.sweep()).toEqual([]);
+    expect(await rig.clean()).toEqual([]);
   });
 
   test('R37: storage cleared between two sessions only means another download', async () => {

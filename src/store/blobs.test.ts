@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { bufferSource } from '../sources/buffer-source';
 import type { ByteSource } from '../sources/byte-source';
 import { openBlob } from './blob-source';
-import { deleteBlob, ensureBlob, hasBlob, listBlobs, missingBlobBytes, sweepBlobs } from './blobs';
+import { cleanBlobs, deleteBlob, ensureBlob, hasBlob, listBlobs, missingBlobBytes } from './blobs';
 import { contentOf, type FakeStorage, fakeStorage, plant, rot } from './opfs.test.fake';
 
 const SIZE = 4500;
@@ -270,7 +270,7 @@ describe('R38: power cuts', () => {
         await expect(ensure(source)).rejects.toBeDefined();
         storage.powerCut(fates[fate]);
 
-        await sweepBlobs();
+        await cleanBlobs();
         for (const blob of await listBlobs()) if (blob.complete) expect(await readBack()).toEqual(content);
         await ensure(source);
         expect(await readBack()).toEqual(content);
@@ -332,7 +332,7 @@ describe('opening', () => {
   });
 });
 
-describe('R38: sweeping', () => {
+describe('R38: cleaning', () => {
   test('removes swap files, unreadable records and strangers; keeps blobs and what can be resumed', async () => {
     await ensure();
     const partial = 'cd'.repeat(32);
@@ -354,7 +354,7 @@ describe('R38: sweeping', () => {
     plant(storage, `blobs/${'ef'.repeat(32)}/data`, 'x');
     plant(storage, 'blobs/stranger.txt', 'x');
 
-    expect((await sweepBlobs()).sort()).toEqual(
+    expect((await cleanBlobs()).sort()).toEqual(
       [
         `${FOLDER}/data.crswap`,
         `${FOLDER}/journal.json`,
@@ -369,19 +369,19 @@ describe('R38: sweeping', () => {
       ].sort(),
     );
     expect(await readBack()).toEqual(content);
-    expect(await sweepBlobs()).toEqual([]);
+    expect(await cleanBlobs()).toEqual([]);
   });
 
   test('a commit record whose data is short is no blob', async () => {
     await ensure();
     plant(storage, `${FOLDER}/data`, 'short');
     expect(await hasBlob(SHA)).toBe(false);
-    expect(await sweepBlobs()).toEqual([FOLDER]);
+    expect(await cleanBlobs()).toEqual([FOLDER]);
   });
 
   test('leaves alone what is being downloaded', async () => {
     const downloading = ensure();
-    await sweepBlobs();
+    await cleanBlobs();
     await downloading;
     expect(await readBack()).toEqual(content);
   });

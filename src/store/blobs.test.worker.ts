@@ -5,7 +5,7 @@ import { bufferSource } from '../sources/buffer-source';
 import type { ByteSource } from '../sources/byte-source';
 import { digestOf } from './blob-record';
 import { type OpenSource, openBlob } from './blob-source';
-import { deleteBlob, ensureBlob, listBlobs, sweepBlobs } from './blobs';
+import { cleanBlobs, deleteBlob, ensureBlob, listBlobs } from './blobs';
 
 /** Bytes that are a function of their number, so that two workers agree on them. */
 function content(byteLength: number, seed: number): Uint8Array<ArrayBuffer> {
@@ -77,7 +77,7 @@ const rig = {
   close: (sha256: string) => readers.get(sha256)?.close(),
 
   list: listBlobs,
-  sweep: sweepBlobs,
+  clean: cleanBlobs,
   delete: (sha256: string) => attempt(() => deleteBlob(sha256)),
 
   /** Replaces one method of every synchronous handle in this worker by one that returns `result` and does nothing. */

@@ -105,7 +105,7 @@ export async function deleteBlob(sha256: string): Promise<void> {
  * things that are no blobs. Interrupted downloads that can be resumed stay, and so does what another tab works on.
  * @returns the paths removed.
  */
-export async function sweepBlobs(): Promise<string[]> {
+export async function cleanBlobs(): Promise<string[]> {
   const removed: string[] = [];
   const blobs = await blobsFolder();
   const remove = async (folder: FileSystemDirectoryHandle, name: string, path: string) => {

@@ -10,7 +10,7 @@ import { ensureBlob, listBlobs } from './blobs';
 import { bytesToDownload, openCached, openForHeader } from './cached-source';
 import { contentOf, type FakeStorage, fakeStorage, rot } from './opfs.test.fake';
 import { storageFolder, writeWhole } from './opfs-file';
-import { sweepSmallFiles } from './small-files';
+import { cleanSmallFiles } from './small-files';
 
 const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const WEIGHTS = 'model.safetensors';
@@ -99,7 +99,8 @@ describe('a Hub model', () => {
     };
     const controller = new AbortController();
     const onBytes = (bytes: number) => {
-      if (bytes >= 2 * sizes.request) controller.abort();
+      // three pieces under way are not on the disk yet
+      if (bytes >= 2 * sizes.request + 3 * sizes.piece) controller.abort();
     };
     await expect(ensureBlob(wanted, { signal: controller.signal, onBytes }, sizes)).rejects.toMatchObject({
       code: 'Cancelled',
@@ -112,6 +113,20 @@ describe('a Hub model', () => {
     const again = byteRequests().filter((r) => r.server === 'cdn');
     expect(again.reduce((sum, { sent }) => sum + sent, 0)).toBe(weights.byteLength - kept);
     await readThrough(base, WEIGHTS);
+  });
+
+  test('tells what comes as it comes, also inside of a piece', async () => {
+    const base = await openHubModel(hub(), 'amalgam/base');
+    const weights = file(base, WEIGHTS);
+    const { byteLength } = weights;
+    const wanted = { sha256: weights.sha256 ?? '', byteLength, name: WEIGHTS, source: weights.open() };
+    const told: number[] = [];
+    const sizes = { piece: 1_000_000, request: 4_000_000 };
+    await ensureBlob(wanted, { onBytes: (bytes) => told.push(bytes) }, sizes);
+    expect(told).toEqual([...told].sort((a, b) => a - b));
+    // the network brings at most a few hundred kB at a time
+    expect(told.filter((bytes) => bytes % sizes.piece !== 0 && bytes < byteLength).length).toBeGreaterThan(5);
+    expect(told.at(-1)).toBe(byteLength);
   });
 
   test.each([0, 1, 1_000_000, 2_483_295])('survives a cut after %i bytes', async (after) => {
@@ -154,7 +169,7 @@ describe('a Hub model', () => {
     expect(await bytesToDownload(file(base, 'config.json'))).toBe(0);
   });
 
-  test('R38: the sweep keeps whole small files, the newest first, and nothing else', async () => {
+  test('R38: the clean keeps whole small files, the newest first, and nothing else', async () => {
     const base = await openHubModel(hub(), 'amalgam/base');
     for (const path of ['config.json', 'tokenizer.json']) await readThrough(base, path);
     const names = ['config.json', 'tokenizer.json'].map((path) => file(base, path).gitSha1!);
@@ -162,11 +177,11 @@ describe('a Hub model', () => {
     for (const odd of [`${names[0]}.crswap`, 'notes.txt', 'f'.repeat(40)]) {
       await writeWhole(folder, odd, new Uint8Array(odd.length === 40 ? 0 : 3), odd);
     }
-    expect((await sweepSmallFiles()).sort()).toEqual(
+    expect((await cleanSmallFiles()).sort()).toEqual(
       [`${names[0]}.crswap`, 'notes.txt', 'f'.repeat(40)].sort(),
     );
     expect(await bytesToDownload(file(base, 'config.json'))).toBe(0);
-    expect(await sweepSmallFiles(1)).toHaveLength(2);
+    expect(await cleanSmallFiles(1)).toHaveLength(2);
     expect(await bytesToDownload(file(base, 'config.json'))).toBe(773);
   });
 

@@ -47,7 +47,7 @@ export async function readSmallFile(
  * could delete from. What a tab writes just then stays.
  * @returns names of what was removed
  */
-export async function sweepSmallFiles(mostBytes = KEPT_BYTES): Promise<string[]> {
+export async function cleanSmallFiles(mostBytes = KEPT_BYTES): Promise<string[]> {
   const folder = await storageFolder('small-files');
   const removed: string[] = [];
   const kept: { name: string; size: number; lastModified: number }[] = [];

@@ -6,11 +6,13 @@ import { formatCount } from './format/quantity';
 import { DropZone } from './local/DropZone';
 import { Notices } from './parts/Notices';
 import { PART_MISSING, PartBoundary } from './parts/PartBoundary';
+import { SkipLinks } from './parts/SkipLinks';
 import { TabLabel, TabList } from './parts/TabList';
 import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
 import { StartDoors } from './screens/StartDoors';
 import type { Tab } from './state/facts';
 import { JOB_WORDS } from './state/job';
+import { runShare } from './state/run-log';
 import { notify, setView, showTab } from './state/studio';
 import { useFacts, useMedia, useNarrow, useRecipeAs, useStudio } from './studio-context';
 
@@ -62,6 +64,7 @@ export function Workbench() {
   };
   return (
     <div className="workbench" data-side={side} data-text={beside || undefined}>
+      <SkipLinks />
       <TopBar />
       {narrow ? null : (
         <aside className="recipe" aria-label="Recipe">
@@ -98,7 +101,7 @@ export function Workbench() {
                 <TabLabel text="Evaluate" /> <EvaluateMark />
               </Tabs.Trigger>
               <Tabs.Trigger className="tab" value="compare">
-                <TabLabel text="Compare" /> <ToolMark tab="compare" />
+                <TabLabel text="Difference" /> <ToolMark tab="compare" />
               </Tabs.Trigger>
               <Tabs.Trigger className="tab" value="collapse">
                 <TabLabel text="Collapse" /> <ToolMark tab="collapse" />
@@ -186,7 +189,10 @@ function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
   const narrow = useMedia('(max-width: 1199px)');
   const compared = useFacts(({ comparison: c }) => c.found !== null || c.extraction !== null);
   const fits = tab === 'compare' ? compared : tab === 'plan' || tab === 'layers' || tab === 'run';
-  if (!fits) return 'none';
+  // below it the middle needs the room more than a summary does
+  const roomy = useMedia('(min-width: 1360px)');
+  const selected = useFacts((s) => s.view.selected !== null);
+  if (!fits || (!roomy && !narrow && !selected && tab !== 'compare')) return 'none';
   return narrow || beside ? 'drawer' : 'panel';
 }
 
@@ -228,8 +234,8 @@ function PlanCount() {
 function RunMark() {
   const text = useFacts(({ run }) => {
     if (run?.status === 'failed') return 'failed';
-    if (run?.status !== 'running' || !run.progress || run.progress.bytes === 0) return '';
-    return `${Math.floor((100 * run.progress.bytesDone) / run.progress.bytes)}\u00a0%`;
+    if (run?.status !== 'running' || !run.progress) return '';
+    return `${Math.floor(100 * runShare(run.progress))}\u00a0%`;
   });
   return text === '' ? null : <small>{text}</small>;
 }
@@ -237,7 +243,7 @@ function RunMark() {
 /** How far measuring is, in the tab itself. */
 function EvaluateMark() {
   const text = useFacts(({ job }) => {
-    if (job?.kind === 'generation') return 'writing';
+    if (job?.kind === 'generation') return 'generating';
     return job?.kind === 'evaluation' ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '';
   });
   return text === '' ? null : <small>{text}</small>;

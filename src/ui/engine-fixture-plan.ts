@@ -13,8 +13,25 @@ const linears: readonly [module: string, shape: [number, number]][] = [
   ['self_attn.v_proj', [64, 128]],
 ];
 
-/** Plans any recipe: adapters change the linear tensors, other contributors change all. */
-export function planFor(recipe: Recipe, layers: number, problems: PlanProblem[]): PlanFacts {
+/** The linear modules of a layer. */
+function linearsOf(experts: number): typeof linears {
+  if (experts === 0) return linears;
+  const own = linears.filter(([module]) => !module.startsWith('mlp.'));
+  const mlp = linears.filter(([module]) => module.startsWith('mlp.'));
+  const of = (n: number) =>
+    mlp.map(([module, shape]): (typeof linears)[number] => [
+      module.replace('mlp.', `mlp.experts.${n}.`),
+      shape,
+    ]);
+  return [...own, ['mlp.gate', [experts, 128]], ...Array.from({ length: experts }, (_, n) => of(n)).flat()];
+}
+
+/**
+ * Plans any recipe: adapters change the linear tensors, other contributors change all.
+ * @param experts of each layer in the place of its MLP; 0: it has none
+ */
+export function planFor(recipe: Recipe, layers: number, problems: PlanProblem[], experts = 0): PlanFacts {
+  const modules = linearsOf(experts);
   const contributors = (recipe.models ?? []).map((m) => m.model);
   const full = contributors.flatMap((id, i) => (id.includes('+') ? [] : [i]));
   const all = contributors.map((_, i) => i);
@@ -45,8 +62,8 @@ export function planFor(recipe: Recipe, layers: number, problems: PlanProblem[])
   for (let layer = 0; layer < layers; layer++) {
     const at = `model.layers.${layer}`;
     tensors.push(tensor(`${at}.input_layernorm.weight`, layer, 'input_layernorm', [128], full));
-    for (const [module, shape] of linears)
-      tensors.push(tensor(`${at}.${module}.weight`, layer, module, shape, all));
+    for (const [module, size] of modules)
+      tensors.push(tensor(`${at}.${module}.weight`, layer, module, size, all));
     tensors.push(
       tensor(`${at}.post_attention_layernorm.weight`, layer, 'post_attention_layernorm', [128], full),
     );

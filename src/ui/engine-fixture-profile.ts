@@ -2,7 +2,8 @@
 import type { PlanFacts, PlanTensorFacts } from '../reports/plan';
 import type { DeltaStatistics, ProfileProgress, ProfileReport } from '../reports/profile';
 
-const SAMPLE = 32;
+/** Rows and columns of a sample; of very many tensors fewer, as in the engine. */
+const SAMPLE = { side: 32, least: 16, tensors: 1000 };
 /** Bits of |τ| a bin stands for; as in the engine's histograms. */
 const BIN_SHIFT = 20;
 
@@ -11,9 +12,9 @@ export function pretendProfile(
   chance: (key: string) => number,
   onProgress: (progress: ProfileProgress) => void,
 ): ProfileReport {
-  const tensors = plan.tensors
-    .filter((t) => t.contributors.length > 0)
-    .map((t) => statisticsOf(plan, t, chance));
+  const changed = plan.tensors.filter((t) => t.contributors.length > 0);
+  const side = changed.length > SAMPLE.tensors ? SAMPLE.least : SAMPLE.side;
+  const tensors = changed.map((t) => statisticsOf(plan, t, side, chance));
   onProgress({
     stage: 'measuring',
     item: tensors.at(-1)?.name ?? '',
@@ -32,9 +33,10 @@ export function pretendProfile(
 function statisticsOf(
   plan: PlanFacts,
   tensor: PlanTensorFacts,
+  side: number,
   chance: (key: string) => number,
 ): DeltaStatistics {
-  const size = Math.min(tensor.elements, SAMPLE * SAMPLE);
+  const size = Math.min(tensor.elements, side * side);
   const changes = plan.contributors.map((id, index) => {
     const scale = tensor.contributors.includes(index) ? 0.002 * (0.4 + chance(tensor.name + id)) : 0;
     return Float32Array.from({ length: size }, (_, e) => scale * bell(e, index));
@@ -55,7 +57,7 @@ function statisticsOf(
       id,
       histogram: histogramOf(changes[index]!, times),
     })),
-    sample: { rows: Math.ceil(size / SAMPLE), cols: Math.min(SAMPLE, size), base, changes },
+    sample: { rows: Math.ceil(size / side), cols: Math.min(side, size), base, changes },
     nonFinite: 0,
   };
 }

@@ -2,7 +2,7 @@
 
 import { AmalgamError } from '../errors';
 import type { HubAccount, PushProgress } from '../reports/push';
-import type { WorkerApi } from '../worker/api';
+import type { WorkerCalls } from '../worker/calls';
 
 export interface PushFixtureOptions {
   account?: Partial<HubAccount>;
@@ -14,7 +14,7 @@ export interface PushFixtureOptions {
   pushError?: AmalgamError;
 }
 
-type PushFixture = Pick<WorkerApi, 'beginSignIn' | 'finishSignIn' | 'hubAccount' | 'pushTarget' | 'push'>;
+type PushFixture = Pick<WorkerCalls, 'beginSignIn' | 'finishSignIn' | 'hubAccount' | 'pushTarget' | 'push'>;
 
 const OUTPUT = ['config.json', 'README.md', 'model.safetensors'];
 const BYTES = 2_480_000;

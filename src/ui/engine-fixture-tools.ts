@@ -11,7 +11,7 @@ import type {
 } from '../reports/compare';
 import type { EvaluateReport } from '../reports/evaluate';
 import type { PlanTensorFacts } from '../reports/plan';
-import type { WorkerApi } from '../worker/api';
+import type { WorkerCalls } from '../worker/calls';
 import { planFor } from './engine-fixture-plan';
 
 export interface ToolFixtureOptions {
@@ -29,7 +29,10 @@ interface Tools {
   keep(name: string, bytes: number): void;
 }
 
-type ToolsApi = Pick<WorkerApi, 'compare' | 'extractLora' | 'measureDepth' | 'collapse' | 'verifyTensor'>;
+type ToolsApi = Pick<
+  WorkerCalls,
+  'compare' | 'extractLora' | 'measureDepth' | 'collapse' | 'verifyTensor' | 'overlap'
+>;
 
 const STAGES = { read: 0.4, upload: 0.1, compute: 0.8, readback: 0.1, write: 0.02 };
 const FACTS = { engine: 'webgpu', adapter: 'Apple M3', version: '0.1.0', seconds: 1.4 } as const;
@@ -80,6 +83,15 @@ export function pretendTools(tools: Tools): ToolsApi {
           { engine: 'webgpu', adapter: 'Apple M3', seconds: 0.001 },
         ],
       };
+    },
+    async overlap({ recipes }) {
+      begin();
+      await step();
+      return planFor(recipes[0], layers, []).tensors.flatMap(({ name, elements, copied }) => {
+        const kept = Math.floor(elements / 5);
+        const both = Math.floor((kept * (1 + (name.length % 7))) / 8);
+        return copied ? [] : [{ name, elements, kept: [kept, kept] as const, both }];
+      });
     },
     async measureDepth(request, onProgress) {
       begin();
@@ -186,7 +198,7 @@ function likeness(norm: number, rank95: number): LoraLikeness {
 }
 
 function compareReport(
-  { base, finetuned, threshold = 1e-6, top = 20, timeEngines }: Parameters<WorkerApi['compare']>[0],
+  { base, finetuned, threshold = 1e-6, top = 20, timeEngines }: Parameters<WorkerCalls['compare']>[0],
   tensors: TensorDifference[],
   files: string[],
 ): CompareReport {
@@ -237,7 +249,7 @@ function compareReport(
 }
 
 function extractReport(
-  { base, finetuned, rank, evaluation }: Parameters<WorkerApi['extractLora']>[0],
+  { base, finetuned, rank, evaluation }: Parameters<WorkerCalls['extractLora']>[0],
   linears: readonly PlanTensorFacts[],
 ): ExtractLoraReport {
   const modules = linears.map((t) => ({
@@ -291,7 +303,7 @@ function depthReport(model: string, layers: number, block?: number): MeasureDept
 }
 
 function collapseReport(
-  { model, planner, variant, parts }: Parameters<WorkerApi['collapse']>[0],
+  { model, planner, variant, parts }: Parameters<WorkerCalls['collapse']>[0],
   layers: number,
 ): CollapseReport {
   const removed = planner.kind === 'manual' ? planner.remove : [layers - 2];

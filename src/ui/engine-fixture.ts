@@ -5,11 +5,11 @@
 
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
-import type { ContributorReport, Progress, TensorReport } from '../reports/job';
+import type { ContributorReport, MergeCounts, Progress, TensorReport } from '../reports/job';
 import type { InterruptedRun, MergeReport, MergeRequest, RunElsewhere } from '../reports/merge';
 import type { HubHit, HubQuery, ModelFacts } from '../reports/models';
 import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../reports/plan';
-import type { WorkerFacts } from '../worker/api';
+import type { WorkerFacts } from '../reports/worker';
 import { planFor } from './engine-fixture-plan';
 import { pretendProfile } from './engine-fixture-profile';
 import { type PushFixtureOptions, pretendPush } from './engine-fixture-push';
@@ -19,6 +19,7 @@ import {
   pretendGeneration,
   type RunningFixtureOptions,
 } from './engine-fixture-running';
+import { fixtureTasks, pretendScores } from './engine-fixture-tasks';
 import { pretendTools, type ToolFixtureOptions } from './engine-fixture-tools';
 import type { StudioEngine } from './state/studio';
 
@@ -26,6 +27,8 @@ export interface FixtureOptions extends RunningFixtureOptions, ToolFixtureOption
   /** Milliseconds one tensor takes. */
   pace?: number;
   layers?: number;
+  /** Experts of each layer in the place of its MLP. */
+  experts?: number;
   engine?: Partial<WorkerFacts>;
   problems?: PlanProblem[];
   /** Bytes the plan would download first. */
@@ -62,12 +65,12 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
     },
     plan: async (recipe) => {
       await pause(10);
-      const planned = planFor(recipe, layers, options.problems ?? []);
+      const planned = planFor(recipe, layers, options.problems ?? [], options.experts);
       return { ...planned, bytesToDownload: options.download ?? 0 };
     },
     profile: async (request, onProgress) => {
       await pause(10);
-      return pretendProfile(planFor(request.recipe, layers, []), chance, onProgress);
+      return pretendProfile(planFor(request.recipe, layers, [], options.experts), chance, onProgress);
     },
     merge: async (request, onProgress) => {
       cancelled = false;
@@ -80,6 +83,11 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
     evaluateMany: async (request, onProgress) => {
       cancelled = false;
       return pretendEvaluations(request, options, onProgress, () => cancelled);
+    },
+    shippedTasks: async () => fixtureTasks,
+    scoreTasks: async (request, onProgress) => {
+      cancelled = false;
+      return pretendScores(request, options, onProgress, () => cancelled);
     },
     generate: async (request, onProgress) => {
       cancelled = false;
@@ -199,7 +207,7 @@ async function pretendMerge(
   onProgress: (progress: Progress) => void,
   isCancelled: () => boolean,
 ): Promise<MergeReport> {
-  const plan = planFor(request.recipe, layers, []);
+  const plan = planFor(request.recipe, layers, [], options.experts);
   const began = performance.now();
   const tensors: TensorReport[] = [];
   const stages = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
@@ -281,6 +289,7 @@ function tensorReport(recipe: Recipe, plan: PlanFacts, planned: PlanTensorFacts)
       threshold: share === 1 ? 0 : 0.0012 + 0.003 * u,
       norm,
       keptNorm: norm * Math.sqrt(energy),
+      rescaledNorm: norm * Math.sqrt(energy),
     };
   });
   return {
@@ -295,6 +304,23 @@ function tensorReport(recipe: Recipe, plan: PlanFacts, planned: PlanTensorFacts)
     baseNorm: 40,
     outputChange: contributors.length === 0 ? 0 : 0.004 + 0.03 * chance(`change ${planned.name}`),
     nonFinite: 0,
+    ...(planned.copied ? {} : { counts: countsOf(planned, contributors) }),
+  };
+}
+
+/** Overlaps and losses somewhat above what random masks of the same sizes would give. */
+function countsOf(
+  { name, elements }: PlanTensorFacts,
+  contributors: readonly ContributorReport[],
+): MergeCounts {
+  const both = (a: ContributorReport, b: ContributorReport) =>
+    Math.floor(((a.kept * b.kept) / elements) * (1 + 0.3 * chance([a.id, b.id].sort().join() + name)));
+  return {
+    atBase: Math.floor(elements * (0.4 + 0.3 * chance(`at base ${name}`))),
+    shared: contributors.map((a) =>
+      contributors.map((b) => (a === b ? a.kept : Math.min(a.kept, b.kept, both(a, b)))),
+    ),
+    lost: contributors.map((c) => Math.floor(c.kept * 0.2 * chance(`lost ${c.id} ${name}`))),
   };
 }
 

@@ -4,10 +4,11 @@ import { beforeEach } from 'vitest';
 
 beforeEach(async () => {
   localStorage.clear();
+  history.replaceState(null, '', `${location.pathname}${location.search}`);
   for (const { name } of await indexedDB.databases()) {
     if (!name?.startsWith('amalgam-')) continue;
-    const shelf = await openDB(name);
-    for (const store of shelf.objectStoreNames) await shelf.clear(store);
-    shelf.close();
+    const library = await openDB(name);
+    for (const store of library.objectStoreNames) await library.clear(store);
+    library.close();
   }
 });

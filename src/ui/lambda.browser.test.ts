@@ -115,7 +115,7 @@ test('a contributor is calibrated on a text of the sample, or on one that is add
   expect(chosen()).toEqual(['kitchen.calibration.txt', 'self', 'self (2)']);
   await expect.element(group).not.toBeInTheDocument();
 
-  // it is on the shelf of the Evaluate tab too; where it is measured on, the form says so
+  // it is on the library of the Evaluate tab too; where it is measured on, the form says so
   started.studio.store.setState(({ evaluation }) => ({
     evaluation: { ...evaluation, texts: evaluation.texts.map((t) => ({ ...t, chosen: true })) },
   }));

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
+import { AmalgamError } from '../errors';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import { type Studio, setView } from './state/studio';
@@ -33,6 +34,7 @@ test('the chart is honest before anything is measured, and predicts once the cha
   expect(cells()).toHaveLength(42);
   expect(cells().every((c) => c.ariaLabel?.endsWith('not measured yet'))).toBe(true);
   await offer.click();
+  await page.getByLabelText('Metric').selectOptions('mergedSparsity');
   const down = () => cell('model.layers.3.mlp.down_proj.weight')?.ariaLabel?.replace(/\s/g, ' ');
   // from samples, so with its error
   await waitFor(() => expect(down()).toMatch(/^layer 3, mlp.down_proj, about \d+\.\d % at the base, within/));
@@ -133,6 +135,46 @@ test('two settings are compared without a merge: on one scale, with their differ
   await page.getByRole('button', { name: /^Remove TIES/ }).click();
   expect(studio.store.getState().predictedRuns).toEqual([]);
   expect(studio.store.getState().run).toBeNull();
+});
+
+test('mask overlap of two runs: needs two, is counted when chosen, and stands in one column', async () => {
+  const { studio } = await open();
+  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await page.getByLabelText('Metric').selectOptions('runOverlap');
+  await expect.element(page.getByText(/needs two runs: show two/)).toBeVisible();
+  const [kitchen] = studio.store.getState().plan.contributors;
+  await page.getByLabelText('Add a run').selectOptions('the settings as they are');
+  await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(1));
+  await expect.element(page.getByText('A | B').first()).toBeVisible();
+  const { status, tensors } = studio.store.getState().overlap;
+  expect(status).toBe('ready');
+  const down = tensors.find(({ name }) => name === 'model.layers.3.mlp.down_proj.weight')!;
+  const share = down.both / (down.kept[0] + down.kept[1] - down.both);
+  const said = () => cell(down.name)?.ariaLabel?.replace(/\s/g, ' ');
+  expect(said()).toBe(`layer 3, mlp.down_proj, overlap ${(share * 100).toFixed(1)} %`);
+  await expect.element(page.getByText('random masks of the same size')).toBeVisible();
+  expect(JSON.parse(studio.store.getState().overlap.key).at(-1)).toBe(kitchen!.id);
+  // another model, and settings that change: counted again
+  await page.getByLabelText('Of which model').selectOptions('workshop');
+  await waitFor(() => expect(studio.store.getState().overlap.key).toMatch(/workshop"\]$/));
+  await waitFor(() => expect(studio.store.getState().overlap.status).toBe('ready'));
+  const before = studio.store.getState().overlap.key;
+  await page.getByLabelText('density of kitchen, number').fill('0.35');
+  await userEvent.keyboard('{Enter}');
+  await waitFor(() => expect(studio.store.getState().overlap.key).not.toBe(before));
+  await waitFor(() => expect(said()).toMatch(/overlap/));
+});
+
+test('mask overlap of two runs says why there is none', async () => {
+  const failing = new AmalgamError('NonFinite', 'A value is NaN.', 'Look at the model.');
+  const { studio } = await open({ toolError: failing });
+  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await page.getByLabelText('Metric').selectOptions('runOverlap');
+  await page.getByLabelText('Add a run').selectOptions('the settings as they are');
+  await expect.element(page.getByText('A value is NaN. Look at the model.')).toBeVisible();
+  await page.getByLabelText('Add a run').selectOptions('task_arithmetic');
+  await page.getByRole('button', { name: /^B TIES/ }).click();
+  await expect.element(page.getByText(/trims nothing, so there are no masks to compare/)).toBeVisible();
 });
 
 test('a tensor is computed on both engines; what was found is of this tensor and this recipe', async () => {

@@ -70,7 +70,7 @@ test('files that are there are listed and replaced only after a yes', async () =
   const list = page.getByRole('list', { name: 'Files that would be replaced' });
   await expect.element(list).toHaveTextContent('config.json');
   await expect.element(list).not.toHaveTextContent('notes.txt');
-  await page.getByRole('button', { name: 'Never mind' }).click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
   expect(push).not.toHaveBeenCalled();
   await pushButton().click();
   await page.getByRole('button', { name: 'Replace these files' }).click();

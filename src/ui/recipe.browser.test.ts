@@ -14,9 +14,9 @@ afterEach(async () => {
   running?.element.remove();
   running = undefined;
   localStorage.clear();
-  const shelf = await openDB('amalgam-recipes');
-  for (const name of shelf.objectStoreNames) await shelf.clear(name);
-  shelf.close();
+  const library = await openDB('amalgam-recipes');
+  for (const name of library.objectStoreNames) await library.clear(name);
+  library.close();
 });
 
 async function open(options: FixtureOptions = {}): Promise<Studio> {
@@ -40,7 +40,7 @@ const down = (layer: number) => cell(`model.layers.${layer}.mlp.down_proj.weight
 
 test('a density drawn over the layers is followed by the predicted chart, point by point', async () => {
   const studio = await open();
-  await page.getByRole('button', { name: 'Draw density of kitchen over the layers' }).click();
+  await page.getByRole('button', { name: 'Set density of kitchen per layer' }).click();
   const last = page.getByRole('slider', { name: 'density of kitchen, point 2 of 2' });
   await expect.element(last).toHaveAttribute('aria-valuetext', '0.20 at layer 5');
   (last.element() as HTMLElement).focus();
@@ -57,7 +57,7 @@ test('a density drawn over the layers is followed by the predicted chart, point 
 test('points are added, removed, set by presets and dragged; one value comes back', async () => {
   const studio = await open();
   const density = () => studio.store.getState().recipe.contributors[0]?.parameters.density;
-  await page.getByRole('button', { name: 'Draw density of kitchen over the layers' }).click();
+  await page.getByRole('button', { name: 'Set density of kitchen per layer' }).click();
   await page.getByRole('button', { name: 'ramp up: density of kitchen' }).click();
   expect(density()).toEqual([0, 0.1, 0.2]);
   await page.getByRole('button', { name: 'More points: density of kitchen' }).click();
@@ -69,7 +69,7 @@ test('points are added, removed, set by presets and dragged; one value comes bac
   const point = document.querySelector<HTMLElement>('.curve-point[data-point="1"]')!;
   await userEvent.dragAndDrop(point, plot, { targetPosition: { x: plot.clientWidth / 2, y: 0 } });
   await waitFor(() => expect((density() as number[])[1]).toBeGreaterThan(0.9));
-  await page.getByRole('button', { name: 'Draw density of kitchen over the layers' }).click();
+  await page.getByRole('button', { name: 'Set density of kitchen per layer' }).click();
   expect(typeof density()).toBe('number');
 });
 
@@ -77,7 +77,7 @@ test('what curves mean outside the layers is chosen where there is a curve', asy
   const studio = await open();
   const ends = page.getByLabelText('Curves outside the layers');
   expect(ends.query()).toBeNull();
-  await page.getByRole('button', { name: 'Draw weight of harbour over the layers' }).click();
+  await page.getByRole('button', { name: 'Set weight of harbour per layer' }).click();
   await ends.selectOptions('mergekit');
   expect(recipeOf(studio).amalgam.gradientEnds).toBeUndefined();
 });

@@ -5,6 +5,7 @@ import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { InterruptedRun } from '../reports/merge';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
+import { draft } from './local/saved-recipes';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
 import { waitFor } from './wait-for.test.support';
@@ -15,9 +16,9 @@ afterEach(async () => {
   close();
   localStorage.clear();
   for (const name of ['amalgam-recipes', 'amalgam-runs']) {
-    const shelf = await openDB(name);
-    for (const store of shelf.objectStoreNames) await shelf.clear(store);
-    shelf.close();
+    const library = await openDB(name);
+    for (const store of library.objectStoreNames) await library.clear(store);
+    library.close();
   }
 });
 
@@ -67,9 +68,15 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await waitFor(() => expect(first.store.getState().pastRuns).toHaveLength(1));
   const { report } = first.store.getState().run!;
   close();
-  const studio = await open({}, { openSample: fixtureEngine().openSample });
+  const studio = await open();
   await tab('Layers').click();
-  // beside the recipe as it is, under its own name
+  // the recipe as it is was merged: its counts are there
+  const chip = page.getByRole('button', { name: /^A TIES · density by model .* recipe, merged/ });
+  await expect.element(chip).toBeVisible();
+  expect(document.querySelector('.heat-cell')?.ariaLabel).not.toContain('about');
+  // another recipe: it stands beside it, under its own name
+  await page.getByLabelText('density of kitchen, number').fill('0.6');
+  await userEvent.keyboard('{Enter}');
   await page.getByRole('button', { name: /^\+ TIES · density by model/ }).click();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
   await page.getByRole('button', { name: /^Rename TIES/ }).click();
@@ -82,6 +89,62 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await expect.element(tab('Layers')).toHaveAttribute('aria-selected', 'true');
   // now it is the recipe as it is
   await waitFor(() => expect(studio.store.getState().view.runs).toEqual(['now']));
+  await page.getByLabelText('density of kitchen, number').fill('0.6');
+  await userEvent.keyboard('{Enter}');
+  await page.getByRole('button', { name: 'Remove first try' }).click();
+  await waitFor(() => expect(studio.store.getState().pastRuns).toEqual([]));
+});
+
+test('what is shown is in the address: it is there after a reload, and Back goes to the view before', async () => {
+  const first = await open();
+  await waitFor(() => expect(first.store.getState().profile.status).toBe('ready'));
+  await page.getByLabelText('Metric').selectOptions('trimmed');
+  await page.getByLabelText('Add a run').selectOptions('dare_ties');
+  await page
+    .getByRole('gridcell', { name: /layer 3, mlp\.down_proj/ })
+    .first()
+    .click();
+  await page.getByLabelText('First layer of the range').fill('2');
+  await waitFor(() => expect(location.hash).toContain('layers=2-5'));
+  const { metric, runs, layers, selected } = first.store.getState().view;
+  expect([metric, runs, layers]).toEqual(['trimmed', ['now', 'p1'], [2, 5]]);
+  await waitFor(async () => expect((await draft())?.runs).toHaveLength(1));
+  close();
+  const studio = await open();
+  await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
+  expect(studio.store.getState().view).toMatchObject({ metric, runs, layers, selected });
+  await waitFor(() => expect(document.querySelectorAll('.tensor-runs td').length).toBeGreaterThan(6));
+  await tab('Output').click();
+  expect(location.hash).toContain('tab=output');
+  history.back();
+  await waitFor(() => expect(studio.store.getState().view).toMatchObject({ tab: 'layers', metric, runs }));
+});
+
+test('shown runs are merged one after the other, and the recipe stays as it is', async () => {
+  const studio = await open();
+  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await page.getByLabelText('Add a run').selectOptions('dare_linear');
+  await page.getByRole('button', { name: 'Merge all 2 shown' }).click();
+  await waitFor(() => expect(studio.store.getState().pastRuns).toHaveLength(2));
+  const { pastRuns, recipe } = studio.store.getState();
+  expect(pastRuns.map((run) => run.recipe.mergeMethod).sort()).toEqual(['dare_linear', 'ties']);
+  expect(recipe.method).toBe('ties');
+  // the merge stands where its prediction stood
+  const dare = pastRuns.find((run) => run.recipe.mergeMethod === 'dare_linear')!;
+  await waitFor(() => expect(studio.store.getState().view.runs).toEqual(['now', dare.id]));
+  expect(studio.store.getState().predictedRuns).toEqual([]);
+  const words = () => [...document.querySelectorAll('.heat-cell')].map((c) => c.ariaLabel);
+  await waitFor(() => expect(words().some((text) => text?.includes('about'))).toBe(false));
+});
+
+test('the storage badge lists what is kept, and deletes it piece by piece', async () => {
+  const studio = await open();
+  await merge(studio);
+  await page.getByRole('button', { name: /^Storage: / }).click();
+  const outputs = page.getByRole('region', { name: 'Merged models' });
+  await expect.element(outputs).toBeVisible();
+  await page.getByRole('button', { name: /^Delete kitchen/ }).click();
+  await expect.element(page.getByText(/nothing interrupted/)).toBeVisible();
 });
 
 test('files of an older merge that are gone are said to be gone', async () => {
@@ -121,11 +184,25 @@ test('charts, tables and reports are saved as files', async () => {
   expect(svg?.[0]).toMatch(/mergedSparsity\.svg$/);
   const drawn = new DOMParser().parseFromString(svg![1], 'image/svg+xml');
   expect(drawn.querySelector('parsererror')).toBeNull();
-  expect(drawn.querySelectorAll('rect').length).toBeGreaterThan(42);
-  expect(csv?.[1].trim().split(/\r?\n/).length).toBeGreaterThan(56);
+  // a cell for each linear module of each layer, each with its words
+  expect(drawn.querySelectorAll('rect > title')).toHaveLength(6 * 7);
+  const { tensors } = studio.store.getState().run!.report!;
+  const lines = csv![1]
+    .trim()
+    .split('\r\n')
+    .slice(1)
+    .map((line) => line.split(','));
+  const ofTensor = (metric: string) => lines.filter((line) => line[5] === metric);
+  const compared = tensors.filter((t) => (t.counts?.atBase ?? null) !== null);
+  expect(ofTensor('mergedSparsity').map((line) => [line[1], Number(line[7])])).toEqual(
+    compared.map((t) => [t.name, t.counts!.atBase! / t.elements]),
+  );
+  const pairs = compared.filter((t) => t.contributors.length === 3);
+  expect(ofTensor('overlap')).toHaveLength(3 * pairs.length);
+  expect(new Set(lines.map((line) => line.at(-1)))).toEqual(new Set(['exact']));
   expect(html?.[0]).toMatch(/\.report\.html$/);
   const page2 = new DOMParser().parseFromString(html![1], 'text/html');
-  expect(page2.querySelectorAll('svg').length).toBeGreaterThan(0);
+  expect(page2.querySelectorAll('svg')).toHaveLength(11);
   expect(page2.querySelectorAll('script')).toHaveLength(0);
   expect(page2.body.textContent).toContain('merge_method: ties');
 });
@@ -203,7 +280,7 @@ test('a merge that is cancelled before its first tensor leaves nothing', async (
   );
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Cancel' }).click();
-  await expect.element(page.getByText('Cancelled. Nothing was kept.').first()).toBeVisible();
+  await expect.element(page.getByText('Canceled. Nothing was kept.').first()).toBeVisible();
   expect(interrupted).toEqual([]);
   expect(studio.store.getState().interrupted).toEqual([]);
 });

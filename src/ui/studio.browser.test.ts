@@ -15,14 +15,14 @@ afterEach(async () => {
   running?.element.remove();
   running = undefined;
   localStorage.clear();
-  await emptyShelf();
+  await emptyLibrary();
 });
 
 /** Forgets kept recipes, so that every test begins as on the first visit. */
-async function emptyShelf() {
-  const shelf = await openDB('amalgam-recipes');
-  for (const name of shelf.objectStoreNames) await shelf.clear(name);
-  shelf.close();
+async function emptyLibrary() {
+  const library = await openDB('amalgam-recipes');
+  for (const name of library.objectStoreNames) await library.clear(name);
+  library.close();
 }
 
 /** Opens the studio on a wide page with a pretended engine, and waits for the sample's plan. */
@@ -96,7 +96,7 @@ test('what is out of bounds is said at the field, and Merge says why it waits', 
   await open();
   await page.getByLabelText('density of harbour, number').fill('200');
   await userEvent.keyboard('{Enter}');
-  await expect.element(page.getByText('Goes from 0 to 100.').first()).toBeVisible();
+  await expect.element(page.getByText('Must be from 0 to 100.').first()).toBeVisible();
   await expect.element(merge()).toHaveAttribute('aria-disabled', 'true');
   await expect.element(merge()).toHaveAccessibleDescription(/density of harbour/);
 });
@@ -136,7 +136,7 @@ test('a merge can be cancelled, and says that nothing was kept', async () => {
   await open({ pace: 1000 });
   await merge().click();
   await page.getByRole('button', { name: 'Cancel' }).click();
-  await expect.element(page.getByText(/^Cancelled. Nothing was kept/)).toBeVisible();
+  await expect.element(page.getByText(/^Canceled. Nothing was kept/)).toBeVisible();
   await expect.element(merge()).not.toHaveAttribute('aria-disabled');
 });
 
@@ -235,7 +235,7 @@ test('a Hub model is searched, pinned at a revision and added; the token goes to
 
 test('the theme can be chosen and is remembered', async () => {
   await open();
-  await page.getByRole('button', { name: 'Theme: as the system' }).click();
+  await page.getByRole('button', { name: 'Theme: system' }).click();
   await page.getByRole('button', { name: 'Theme: light' }).click();
   expect(document.documentElement.dataset.theme).toBe('dark');
   expect(getComputedStyle(document.documentElement).colorScheme).toBe('dark');
@@ -281,9 +281,9 @@ test('the recipe in work comes back with the next visit, and a saved one by its 
   await page.getByLabelText('density of kitchen, number').fill('0.55');
   await userEvent.keyboard('{Enter}');
   await waitFor(async () => {
-    const shelf = await openDB('amalgam-recipes');
-    const kept = await shelf.get('draft', 'draft');
-    shelf.close();
+    const library = await openDB('amalgam-recipes');
+    const kept = await library.get('draft', 'draft');
+    library.close();
     expect(kept?.recipe.contributors[0]?.parameters.density).toBe(0.55);
   });
   running?.stop();

@@ -12,8 +12,14 @@ import { LocalSource } from './LocalSource';
 import { SampleSource } from './SampleSource';
 
 const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
-  base: { title: 'Choose the base', about: 'The checkpoint that every contributor is compared with.' },
-  shelf: { title: 'Open models', about: 'To compare them or to collapse their layers; the recipe stays.' },
+  base: {
+    title: 'Choose the base',
+    about: 'The checkpoint that the changes of contributors are measured from.',
+  },
+  library: {
+    title: 'Open models',
+    about: 'To measure their difference, extract a LoRA or collapse layers; the recipe does not change.',
+  },
   contributor: {
     title: 'Add contributors',
     about: 'Adapters and fine-tunes whose changes are merged into the base.',

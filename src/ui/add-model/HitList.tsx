@@ -100,7 +100,11 @@ interface TakeProps {
   onTake(): void;
 }
 
-const VERBS: Readonly<Record<AddTarget, string>> = { base: 'Use as base', contributor: 'Add', shelf: 'Open' };
+const VERBS: Readonly<Record<AddTarget, string>> = {
+  base: 'Use as base',
+  contributor: 'Add',
+  library: 'Open',
+};
 
 /** The button that takes a model, or says why it cannot be taken. */
 export function Take({ id, target, busy, onTake }: TakeProps) {

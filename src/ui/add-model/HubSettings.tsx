@@ -99,7 +99,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
             address === null
               ? 'This is not a web address.'
               : address === hub.url
-                ? 'This hub is in use.'
+                ? 'This is the current hub.'
                 : null
           }
           onClick={() => address !== null && void apply({ url: address })}
@@ -126,7 +126,7 @@ function SignIn(props: { clientId: string; toPush: boolean; onSignOut(): void })
           <span className="spacer" role="status">
             Waiting for you to agree in the window of {host}…
           </span>
-          <Button onClick={() => neverMind(studio)}>Never mind</Button>
+          <Button onClick={() => neverMind(studio)}>Cancel</Button>
         </>
       ) : (
         <Button

@@ -3,6 +3,7 @@ import { useShallow } from 'zustand/react/shallow';
 import { type ErrorFacts, errorFacts } from '../../errors';
 import { type HubId, parseHubId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
+import { formatBytes } from '../format/quantity';
 import { ErrorCard } from '../parts/ErrorCard';
 import { HubWaiting } from '../parts/HubWaiting';
 import { SearchIcon } from '../parts/icons';
@@ -93,11 +94,18 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
           hint={storage.why ?? 'Leave private browsing, or use another browser.'}
         />
       ) : null}
+      {storage?.memoryBytes === undefined ? null : (
+        <Message
+          tone="warning"
+          title={`This browser keeps no files: up to ${formatBytes(storage.memoryBytes)} of downloads and results fit into memory.`}
+          hint="They are gone when this tab is closed or reloaded. A normal window (not a private one) with site data allowed has more room."
+        />
+      )}
       {hub.online ? null : (
         <Message
           tone="warning"
           title="You are offline."
-          hint="The Hub cannot be reached. The sample and models of this computer work."
+          hint="The Hub cannot be reached. The sample and models on this computer still work."
           live
         />
       )}

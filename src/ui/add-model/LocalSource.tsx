@@ -36,7 +36,7 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
         takeModel(studio, only.ref, target);
         if (target === 'base') onDone();
       } else if (
-        target !== 'shelf' &&
+        target !== 'library' &&
         isUntouched(studio.store.getState().recipe, studio.store.getState().models)
       ) {
         addModels(studio, opened);

@@ -24,7 +24,7 @@ export function ModelList({ label, models, target, onDone }: ModelListProps) {
       {models.map((model) => {
         const why = whyNotAdd(recipe, model, target);
         const verb =
-          target === 'shelf'
+          target === 'library'
             ? 'Opened'
             : recipe.base === model.ref
               ? 'Base'

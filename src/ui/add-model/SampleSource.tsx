@@ -22,8 +22,8 @@ export function SampleSource({ target, onDone }: { target: AddTarget; onDone(): 
   return (
     <>
       <p className="quiet">
-        A very small family made for trying things out: one base, two adapters and a fine-tune, each knowing
-        one trade. It merges in a moment.
+        A very small family made for trying things out: one base, two adapters and a fine-tune, each trained
+        on one trade. It merges in a moment.
       </p>
       <ModelList label="Sample models" models={models} target={target} onDone={onDone} />
     </>

@@ -87,7 +87,7 @@ function waitForAnswer(state: string, signal: AbortSignal): Promise<SignInAnswer
       resolve(data.answer);
     };
     const stop = () =>
-      reject(new AmalgamError('Cancelled', 'The sign-in was given up.', 'Sign in again when you like.'));
+      reject(new AmalgamError('Cancelled', 'The sign-in was canceled.', 'Sign in again when you like.'));
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });
   }).finally(() => channel.close());

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
-import { formatCount } from '../format/quantity';
 import type { RunFacts } from '../state/run-facts';
+import { runWords } from '../state/run-log';
 import { useStudio } from '../studio-context';
 
 /** How often a running merge is spoken, in milliseconds. */
@@ -20,7 +20,7 @@ export function Announcer() {
         const changed = status !== last.current.status;
         if (!changed && now - last.current.at < EVERY_MS) return;
         last.current = { at: now, status };
-        setText(status === 'cancelling' ? 'Cancelling the merge.' : spoken(run));
+        setText(status === 'cancelling' ? 'Canceling the merge.' : spoken(run));
       }),
     [store],
   );
@@ -34,7 +34,6 @@ export function Announcer() {
 function spoken(run: RunFacts): string {
   if (run.status === 'done') return 'Merge finished.';
   if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
-  if (run.status === 'cancelled') return run.paused ? 'Merge paused by you.' : 'Merge cancelled.';
-  const p = run.progress;
-  return p ? `${formatCount(p.tensorsDone)} of ${formatCount(p.tensors)} tensors merged.` : 'Merge started.';
+  if (run.status === 'cancelled') return run.paused ? 'Merge paused by you.' : 'Merge canceled.';
+  return run.progress ? `Merge: ${runWords(run.progress)}.` : 'Merge started.';
 }

@@ -1,5 +1,5 @@
 import { Popover } from 'radix-ui';
-import type { WorkerFacts } from '../../worker/api';
+import type { WorkerFacts } from '../../reports/worker';
 import { formatBytes } from '../format/quantity';
 import { Message } from '../parts/Message';
 import { Segmented } from '../parts/Segmented';
@@ -78,7 +78,13 @@ function EngineDetail({ facts, choice }: { facts: WorkerFacts; choice: BackendCh
         </div>
         <div>
           <dt>Storage</dt>
-          <dd>{storage.available ? 'in this browser' : 'none'}</dd>
+          <dd>
+            {storage.memoryBytes !== undefined
+              ? `${formatBytes(storage.memoryBytes)} of memory, until the tab is closed`
+              : storage.available
+                ? 'in this browser'
+                : 'none'}
+          </dd>
         </div>
         <div>
           <dt>Amalgam</dt>

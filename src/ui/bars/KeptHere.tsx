@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from 'react';
-import type { CacheFacts } from '../../worker/api';
+import type { CacheFacts } from '../../reports/worker';
 import { formatBytes } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';

@@ -1,27 +1,18 @@
 import { useEffect } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import type { StageSeconds } from '../../reports/job';
 import type { InterruptedRun } from '../../reports/merge';
-import { stageShares } from '../charts/stage-shares';
-import {
-  formatBytes,
-  formatClock,
-  formatCount,
-  formatCounted,
-  formatRate,
-  formatSeconds,
-  NBSP,
-} from '../format/quantity';
+import { stageShares, type TimesSpent } from '../charts/stage-shares';
+import { formatBytes, formatCount, formatCounted, formatRate, formatSeconds, NBSP } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
 import type { StudioFacts, Tab } from '../state/facts';
 import { resumeRun } from '../state/interrupted';
 import { mergeGate } from '../state/merge-gate';
-import { cancelMerge, pauseMerge, startMerge } from '../state/run';
+import { cancelMerge, continueRecommended, pauseMerge, startMerge } from '../state/run';
 import { isRecipeOf } from '../state/run-current';
 import type { RunFacts } from '../state/run-facts';
-import { STAGE_TITLES } from '../state/run-log';
-import { showTab } from '../state/studio';
+import { runShare, runWords } from '../state/run-log';
+import { notifyError, type Studio, showTab } from '../state/studio';
 import { keptOf } from '../state/unfinished';
 import { useFacts, useStudio } from '../studio-context';
 import { Announcer } from './Announcer';
@@ -75,7 +66,7 @@ export function RunBar() {
       {active && run ? (
         <>
           <Button
-            tip="Stop here and go on later: what is written is kept"
+            tip="Stop here and continue later: what is written is kept"
             why={job?.cancelling ? stopping(run) : null}
             onClick={() => void pauseMerge(studio)}
           >
@@ -85,6 +76,10 @@ export function RunBar() {
             Cancel
           </Button>
         </>
+      ) : run?.recommended && run.paused && run.status === 'cancelled' ? (
+        <Button why={gate.open ? null : gate.why} onClick={() => void continueRecommended(studio)}>
+          Continue
+        </Button>
       ) : paused && run?.status === 'cancelled' ? (
         <Button why={gate.open ? null : gate.why} onClick={() => void resumeRun(studio, paused)}>
           Continue
@@ -97,16 +92,12 @@ export function RunBar() {
 }
 
 function stopping(run: RunFacts): string {
-  return run.paused ? 'Pausing…' : 'Cancelling…';
+  return run.paused ? 'Pausing…' : 'Canceling…';
 }
 
 function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
   const progress = run?.progress;
-  const { done: at, total } = progress?.counted ?? {
-    done: progress?.bytesDone ?? 0,
-    total: progress?.bytes ?? 0,
-  };
-  const share = total > 0 ? at / total : done ? 1 : 0;
+  const share = progress ? runShare(progress) : done ? 1 : 0;
   return (
     <div
       className="progress"
@@ -117,6 +108,7 @@ function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
             'aria-valuemin': 0,
             'aria-valuemax': 100,
             'aria-valuenow': Math.round(share * 100),
+            'aria-valuetext': progress ? runWords(progress) : 'starting',
           }
         : {})}
     >
@@ -132,13 +124,22 @@ function Working({ run }: { run: RunFacts }) {
   if (!p) return <p className="run-line">Starting…</p>;
   return (
     <p className="run-line">
-      <span className="run-item truncate">{p.item || STAGE_TITLES[p.stage]}</span>
+      {p.step ? (
+        <span className="run-item truncate">
+          {p.step.name}{' '}
+          <span className="faint">
+            ({p.step.at + 1} of {p.step.of})
+          </span>
+        </span>
+      ) : null}
+      <span className="run-words">{runWords(p)}</span>
+      <span className="run-item run-more truncate">{p.item}</span>
       <span className="run-more">
         {p.counted
           ? `${formatCount(p.counted.done)} of ${formatCount(p.counted.total)} ${p.counted.unit}`
-          : p.stage === 'downloading'
-            ? 'downloading'
-            : `${formatCount(p.tensorsDone)} of ${formatCounted(p.tensors, 'tensor')}`}
+          : p.tensors > 0
+            ? `${formatCount(p.tensorsDone)} of ${formatCounted(p.tensors, 'tensor')}`
+            : ''}
       </span>
       {p.counted ? null : (
         <>
@@ -148,22 +149,14 @@ function Working({ run }: { run: RunFacts }) {
           <span className="run-more">{formatRate(p.bytesPerSecond)}</span>
         </>
       )}
-      <span className="run-extra">{sharesText(p.stages)}</span>
-      <span className="spacer" />
-      <span className="run-more">
-        {p.secondsLeft === null
-          ? ''
-          : p.secondsLeft < 1
-            ? 'almost done'
-            : `${formatClock(p.secondsLeft)} left`}
-      </span>
+      <span className="run-extra">{sharesText(p)}</span>
     </p>
   );
 }
 
 /** `read 31 · upload 12 · compute 22 · write 35 %`, empty while nothing was measured. */
-function sharesText(stages: StageSeconds): string {
-  const shares = stageShares(stages).filter((s) => s.share >= 0.005);
+function sharesText(times: TimesSpent): string {
+  const shares = stageShares(times).filter((s) => s.share >= 0.005);
   return shares.length === 0
     ? ''
     : `${shares.map((s) => `${s.stage} ${Math.round(s.share * 100)}`).join(' · ')}${NBSP}%`;
@@ -177,6 +170,11 @@ function Resting() {
     <p className="run-line" data-tone={line.tone}>
       <span className="run-item truncate">{line.text}</span>
       {line.more ? <span className="run-extra truncate">{line.more}</span> : null}
+      {line.better ? (
+        <button type="button" className="link" onClick={() => void isItBetter(studio)}>
+          Is it better?
+        </button>
+      ) : null}
       {line.tab ? (
         <button type="button" className="link" onClick={() => line.tab && showTab(studio, line.tab)}>
           {line.link}
@@ -186,12 +184,24 @@ function Resting() {
   );
 }
 
+/** Base, contributors and merge answer the same prompt and are measured. */
+async function isItBetter(studio: Studio): Promise<void> {
+  try {
+    const { tryMerge } = await import('../state/try-merge');
+    await tryMerge(studio);
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
 interface RestingLine {
   tone: 'plain' | 'good' | 'bad';
   text: string;
   more?: string;
   tab?: Tab;
   link?: string;
+  /** The merge can be tried. */
+  better?: true;
 }
 
 function restingLine(facts: StudioFacts): RestingLine {
@@ -210,9 +220,17 @@ function restingLine(facts: StudioFacts): RestingLine {
   // the plan of the recipe before may have had errors, and no figures
   if (!plan.facts?.clean) return { tone: 'plain', text: 'Planning…' };
   const { tensors, bytesToDownload, bytesToRead, bytesToWrite, shards, peakBytes } = plan.facts;
+  const memoryBytes = facts.engine.facts?.storage.memoryBytes;
   return {
     tone: 'plain',
-    text: `Ready: ${formatCounted(tensors.length, 'tensor')}, ${formatBytes(bytesToWrite)} to write`,
+    text: [
+      `Ready: ${formatCounted(tensors.length, 'tensor')}, ${formatBytes(bytesToWrite)} to write`,
+      ...(memoryBytes === undefined
+        ? []
+        : [
+            `This browser keeps no files: up to ${formatBytes(memoryBytes)} stay in memory until the tab is closed`,
+          ]),
+    ].join('. '),
     more: [
       bytesToDownload > 0 ? `${formatBytes(bytesToDownload)} to download` : 'nothing to download',
       `${formatBytes(bytesToRead)} to read`,
@@ -227,7 +245,8 @@ function outcome(run: RunFacts, kept: InterruptedRun | undefined): RestingLine {
     return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', tab: 'run', link: 'Details' };
   }
   if (run.status === 'cancelled') {
-    const said = run.paused ? 'Paused by you' : 'Cancelled';
+    const said = run.paused ? 'Paused by you' : 'Canceled';
+    if (run.recommended) return { tone: 'plain', text: `${said}. What was computed is kept.` };
     if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
     const { tensorsDone, bytesDone, bytes } = kept;
     const tensors = kept.tensors || run.planned.length;
@@ -247,6 +266,7 @@ function outcome(run: RunFacts, kept: InterruptedRun | undefined): RestingLine {
     more: `${formatBytes(bytes)} in ${formatCounted(report?.shards.length ?? 0, 'shard')} · ${
       destination.kind === 'folder' ? `saved to ${destination.folder}/${destination.name}` : destination.name
     }`,
+    better: true,
     tab: 'output',
     link: destination.kind === 'folder' ? 'Show files' : 'Get the files',
   };

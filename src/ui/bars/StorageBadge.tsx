@@ -4,20 +4,22 @@ import { formatBytes } from '../format/quantity';
 import { DiskIcon } from '../parts/icons';
 import { PartBoundary } from '../parts/PartBoundary';
 import { type Room, readRoom } from '../state/kept-here';
-import { useFacts } from '../studio-context';
+import { useFacts, useStudio } from '../studio-context';
 
 const KeptHere = lazy(() => import('./KeptHere').then((m) => ({ default: m.KeptHere })));
 
 /** How much this page keeps in the browser; opens to see what it is, and to delete it. */
 export function StorageBadge() {
+  const studio = useStudio();
+  const inMemory = useFacts((s) => s.engine.facts?.storage.memoryBytes !== undefined);
   const available = useFacts((s) => s.engine.facts?.storage.available === true);
   const status = useFacts((s) => s.run?.status);
   const models = useFacts((s) => s.models.length);
   const [room, setRoom] = useState<Room | null>(null);
   const refresh = useCallback(() => {
     // a browser that tells nothing has no meter
-    readRoom().then(setRoom, () => setRoom(null));
-  }, []);
+    readRoom(studio).then(setRoom, () => setRoom(null));
+  }, [studio]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs and opened models change what is kept.
   useEffect(refresh, [refresh, status, models]);
   if (!available || !room) return null;
@@ -49,8 +51,9 @@ export function StorageBadge() {
             aria-label={text}
           />
           <p className="small quiet">
-            {formatBytes(room.used)} of the {formatBytes(room.quota)} that the browser gives this page, this
-            page itself included.
+            {inMemory
+              ? `${formatBytes(room.used)} of the ${formatBytes(room.quota)} that fit into memory: this browser keeps no files, and these are gone when the tab is closed or reloaded.`
+              : `${formatBytes(room.used)} of the ${formatBytes(room.quota)} that the browser gives this page, this page itself included.`}
           </p>
           <PartBoundary>
             <Suspense fallback={<p className="small quiet">Looking…</p>}>

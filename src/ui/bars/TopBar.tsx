@@ -1,3 +1,4 @@
+import { lazy, Suspense, useEffect, useState } from 'react';
 import { Button } from '../parts/Button';
 import { Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
 import { NewMerge } from '../recipe/NewMerge';
@@ -9,6 +10,8 @@ import { methodOf, setView } from '../state/studio';
 import { useFacts, useNarrow, useStudio } from '../studio-context';
 import { EngineBadge } from './EngineBadge';
 import { StorageBadge } from './StorageBadge';
+
+const KeysDialog = lazy(() => import('./KeysDialog').then((m) => ({ default: m.KeysDialog })));
 
 /** Name of the app and of the recipe, the engine, the theme. */
 export function TopBar() {
@@ -31,8 +34,37 @@ export function TopBar() {
       <EngineBadge />
       <StorageBadge />
       <ShareButton />
+      <KeysButton />
       <ThemeButton />
     </header>
+  );
+}
+
+/** The list of keys, by this button or by `?` wherever nothing is written. */
+function KeysButton() {
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const { target } = event;
+      const writes = target instanceof Element && target.closest('input, textarea, select, [role="dialog"]');
+      if (event.key === '?' && !writes && !event.defaultPrevented) setOpen(true);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  return (
+    <>
+      {useNarrow() ? null : (
+        <Button iconOnly tip="Keys (?)" aria-label="Keys" onClick={() => setOpen(true)}>
+          ?
+        </Button>
+      )}
+      {open ? (
+        <Suspense>
+          <KeysDialog onClose={() => setOpen(false)} />
+        </Suspense>
+      ) : null}
+    </>
   );
 }
 
@@ -62,7 +94,7 @@ function HistoryButtons() {
         iconOnly
         tip="Undo (Ctrl or ⌘ Z)"
         aria-label="Undo"
-        why={past.length === 0 ? 'No edit to undo.' : null}
+        why={past.length === 0 ? 'Nothing to undo.' : null}
         onClick={() => undo(studio)}
       >
         <UndoIcon />
@@ -72,7 +104,7 @@ function HistoryButtons() {
         iconOnly
         tip="Redo (Ctrl or ⌘ Shift Z)"
         aria-label="Redo"
-        why={future.length === 0 ? 'Nothing was undone.' : null}
+        why={future.length === 0 ? 'Nothing to redo.' : null}
         onClick={() => redo(studio)}
       >
         <RedoIcon />
@@ -82,7 +114,7 @@ function HistoryButtons() {
 }
 
 const themes: Readonly<Record<Theme, { next: Theme; says: string; icon: () => React.JSX.Element }>> = {
-  system: { next: 'light', says: 'Theme: as the system', icon: SystemThemeIcon },
+  system: { next: 'light', says: 'Theme: system', icon: SystemThemeIcon },
   light: { next: 'dark', says: 'Theme: light', icon: SunIcon },
   dark: { next: 'system', says: 'Theme: dark', icon: MoonIcon },
 };

@@ -146,8 +146,8 @@ const Bands = memo(function Bands({ bands }: { bands: readonly Band[] }) {
         const from = column;
         column += columns;
         return (
-          <span key={label} className="heat-band truncate" style={{ gridColumn: `${from} / ${column}` }}>
-            {label}
+          <span key={from} className="heat-band truncate" style={{ gridColumn: `${from} / ${column}` }}>
+            {columns > 1 ? label : ''}
           </span>
         );
       })}

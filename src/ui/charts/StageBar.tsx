@@ -1,10 +1,9 @@
-import type { StageSeconds } from '../../reports/job';
 import { formatPercent, formatSeconds } from '../format/quantity';
-import { stageShares } from './stage-shares';
+import { stageShares, type TimesSpent } from './stage-shares';
 
-/** Seconds of each stage as one stacked bar with its numbers below. */
-export function StageBar({ stages }: { stages: StageSeconds }) {
-  const shares = stageShares(stages);
+/** All of the time of a run as one stacked bar with its numbers below. */
+export function StageBar(times: TimesSpent) {
+  const shares = stageShares(times);
   return (
     <div className="stages">
       <div className="stage-bar" aria-hidden="true">

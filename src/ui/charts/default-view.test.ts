@@ -66,21 +66,37 @@ beforeAll(() => statisticsOf(ALL), 60_000);
 
 function check(traits: RecipeTraits, ids: readonly string[], reports: readonly TensorReport[]) {
   const linear = reports.filter((r) => r.layer !== null && r.shape.length > 1 && !r.copied);
-  const valuesOf = (metric: Metric) =>
+  const measuredOf = (metric: Metric) =>
     linear
       .filter((r) => !awaitsMerge(metric, r))
-      .flatMap((r) => measure(metric.id, r, metric.per === 'tensor' ? [] : ids)?.value ?? []);
-  const metric = metricById(defaultMetric(traits, valuesOf));
+      .flatMap((r) => measure(metric.id, r, metric.per === 'tensor' ? [] : ids) ?? []);
+  const valuesOf = (metric: Metric) => measuredOf(metric).map((m) => m.value);
+  const metric = metricById(defaultMetric(traits, measuredOf));
   const values = valuesOf(metric);
   if (!isFlat(metric, values)) return { metric: metric.id, flat: false };
   const absent = absenceOf(metric, traits);
   if (absent) expect(absent).toMatch(/^.{20,}\.$/);
   // of one colour: the line says why, and what is offered instead is not of one colour
   expect(constantReason(metric, traits)).toMatch(/^.{20,}\.$/);
-  const next = nextMetric(metric.id, traits, valuesOf);
+  const next = nextMetric(metric.id, traits, measuredOf);
   if (next) expect(isFlat(metricById(next), valuesOf(metricById(next)))).toBe(false);
   return { metric: metric.id, flat: true };
 }
+
+it('opens on no number whose errors hide it', () => {
+  const method = methods.find((m) => m.id === 'ties')!;
+  const traits: RecipeTraits = {
+    method,
+    parameters: methodParameters(parseRecipe(recipeOf(method)).recipe!, method),
+    contributors: 3,
+    hasBase: true,
+  };
+  const spread = (error: number) => (metric: Metric) =>
+    [0.5, 0.51, 0.52, 0.53].map((value) => ({ value, error: metric.id === 'mergedSparsity' ? error : 0 }));
+  expect(defaultMetric(traits, spread(0))).toBe('mergedSparsity');
+  expect(defaultMetric(traits, spread(0.005))).toBe('mergedSparsity');
+  expect(defaultMetric(traits, spread(0.02))).toBe('outputChange');
+});
 
 describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
   it('says something before and after the merge', async () => {

@@ -1,6 +1,6 @@
 /** Which number the Layers tab opens on, which numbers a method does not have, and why a picture is of one colour. Pure. */
 import type { DeltaPreset, MergeMethod, ResolvedParameters } from '../../merge/method';
-import { type Metric, type MetricId, metricById, metrics } from './metrics';
+import { type Measured, type Metric, type MetricId, metricById, metrics } from './metrics';
 
 /** What of a recipe decides which numbers there are. */
 export interface RecipeTraits {
@@ -28,6 +28,7 @@ export function absenceOf(
     case 'effectiveNorm':
       return preset && preset.select !== 'all' ? null : `${title} trims nothing: every change is kept.`;
     case 'overlap':
+    case 'runOverlap':
       return preset && preset.select !== 'all'
         ? null
         : `${title} trims nothing, so there are no masks to compare.`;
@@ -99,28 +100,44 @@ function reasonOf(metric: MetricId, preset: DeltaPreset, title: string): string 
   return undefined;
 }
 
+/** What is known of a metric: its values over the linear layers, with their errors. */
+export type MeasuredOf = (metric: Metric) => readonly Pick<Measured, 'value' | 'error'>[];
+
+/** Whether the errors of predicted values are about as large as what tells them apart. */
+export function isHidden(measured: ReturnType<MeasuredOf>): boolean {
+  const middle = (of: readonly number[], p: number) => of[Math.round(p * (of.length - 1))] ?? 0;
+  const values = measured.map((m) => m.value).sort((a, b) => a - b);
+  const error = middle(
+    measured.map((m) => m.error).sort((a, b) => a - b),
+    0.5,
+  );
+  return error > 0 && middle(values, 0.98) - middle(values, 0.02) < 4 * error;
+}
+
 /**
- * The metric to open on: the first by interest that the recipe has and that has values.
- * @param valuesOf what is known of a metric: its values over the linear layers
+ * The metric to open on: the first by interest that the recipe has, that has values, and whose errors do not hide them; if
+ * there is none, the first with values.
  */
-export function defaultMetric(
-  traits: RecipeTraits,
-  valuesOf: (metric: Metric) => readonly number[],
-): MetricId {
+export function defaultMetric(traits: RecipeTraits, measuredOf: MeasuredOf): MetricId {
   const there = BY_INTEREST.map(metricById).filter((m) => absenceOf(m, traits) === null);
-  return (there.find((m) => valuesOf(m).length > 0) ?? there[0] ?? metrics[0]!).id;
+  const known = there.filter((m) => measuredOf(m).length > 0);
+  return (known.find((m) => !isHidden(measuredOf(m))) ?? known[0] ?? there[0] ?? metrics[0]!).id;
 }
 
 /** The next metric worth a look where one is of one colour or has no values yet; null where there is none. */
-export function nextMetric(
-  after: MetricId,
-  traits: RecipeTraits,
-  valuesOf: (metric: Metric) => readonly number[],
-): MetricId | null {
+export function nextMetric(after: MetricId, traits: RecipeTraits, measuredOf: MeasuredOf): MetricId | null {
   return (
     BY_INTEREST.find((id) => {
       const metric = metricById(id);
-      return id !== after && absenceOf(metric, traits) === null && !isFlat(metric, valuesOf(metric));
+      if (id === after || absenceOf(metric, traits) !== null) return false;
+      const measured = measuredOf(metric);
+      return (
+        !isHidden(measured) &&
+        !isFlat(
+          metric,
+          measured.map((m) => m.value),
+        )
+      );
     }) ?? null
   );
 }

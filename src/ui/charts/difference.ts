@@ -11,8 +11,10 @@ export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
     const old = before.get(cell.name)?.measured;
     if (!cell.measured || !old)
       return { ...cell, state: cell.measured ? 'pending' : cell.state, measured: null };
+    // the range of what a cell stands for is that of B alone
+    const { range: _, ...place } = cell;
     return {
-      ...cell,
+      ...place,
       measured: {
         value: cell.measured.value - old.value,
         weight: cell.measured.weight,
@@ -38,7 +40,7 @@ export function differenceMetric(metric: Metric): Metric {
   const { short = metric.format } = metric;
   return {
     ...metric,
-    meaning: 'B less A.',
+    meaning: 'B minus A.',
     full: { min: -1, max: 1 },
     diverging: true,
     format: signed(format),

@@ -36,6 +36,27 @@ const plain = (text: string) => text.replace(/[\u00a0\u202f]/g, ' ');
 const sparsity = metricById('trimmed');
 
 describe('the grid', () => {
+  test('two towers: their modules have columns of their own', () => {
+    const at = (stack: string, layer: number, module: string) =>
+      tensor(layer, module, `${stack}.${layer}.${module}.weight`);
+    const text = [0, 1, 2].flatMap((i) => [
+      at('model.language_model.layers', i, 'self_attn.q_proj'),
+      at('model.language_model.layers', i, 'mlp.up_proj'),
+    ]);
+    const vision = [0, 1].map((i) => at('model.vision_tower.encoder.layers', i, 'self_attn.q_proj'));
+    const grid = layerGrid([...vision, ...text]);
+    expect(grid.modules.map(({ label }) => label)).toEqual(['q', 'up', 'vision q']);
+    for (const [column, { module }] of grid.modules.entries()) {
+      const names = grid.layers.flatMap(({ tensors }) => tensors[column]?.name ?? []);
+      expect(names.every((name) => name.includes('vision') === module.includes('vision'))).toBe(true);
+    }
+    expect(grid.layers.map(({ tensors }) => tensors[2]?.name ?? null)).toEqual([
+      'model.vision_tower.encoder.layers.0.self_attn.q_proj.weight',
+      'model.vision_tower.encoder.layers.1.self_attn.q_proj.weight',
+      null,
+    ]);
+  });
+
   test('modules in the order data flows, layers by number, the rest apart', () => {
     const grid = layerGrid([
       tensor(null, 'embed_tokens'),
@@ -74,7 +95,9 @@ describe('the grid', () => {
       'input norm',
       'gate',
     ]);
-    expect(moduleLabels(['attn.c_proj', 'mlp.c_proj'])).toEqual(['attn.c_proj', 'mlp.c_proj']);
+    expect(moduleLabels(['attn.c_proj', 'mlp.c_proj'])).toEqual(['attn c', 'mlp c']);
+    expect(moduleLabels(['mlp.experts.*.gate_proj', 'mlp.gate'])).toEqual(['experts gate', 'mlp gate']);
+    expect(moduleLabels(['a.attn.c_proj', 'b.attn.c_proj'])).toEqual(['a.attn.c_proj', 'b.attn.c_proj']);
   });
 });
 

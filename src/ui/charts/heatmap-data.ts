@@ -55,6 +55,7 @@ export function layerGrid<T extends GridTensor>(tensors: readonly T[]): LayerGri
   const columns = new Map<string, number>();
   const rows = new Map<number, Map<string, T>>();
   const loose: T[] = [];
+  const towers = towersOf(tensors);
   for (const tensor of tensors) {
     if (tensor.layer === null) {
       loose.push(tensor);
@@ -62,7 +63,7 @@ export function layerGrid<T extends GridTensor>(tensors: readonly T[]): LayerGri
     }
     const row = rows.get(tensor.layer) ?? new Map<string, T>();
     rows.set(tensor.layer, row);
-    const column = freeColumn(row, columnOf(tensor));
+    const column = freeColumn(row, `${towers.get(stackOf(tensor)) ?? ''}${columnOf(tensor)}`);
     row.set(column, tensor);
     if (!columns.has(column)) columns.set(column, columns.size);
   }
@@ -225,7 +226,8 @@ export function extremeValues(heatmaps: readonly Heatmap[]): number[] {
 
 /** Short labels for module names, all different: `self_attn.q_proj` → `q`, `input_layernorm` → `input norm`. */
 export function moduleLabels(modules: readonly string[]): string[] {
-  const short = modules.map((module) => {
+  const short = modules.map((full) => {
+    const [, tower = '', module = full] = /^(.*: )?(.*)$/.exec(full) ?? [];
     const bias = module.endsWith('.bias') ? ' bias' : '';
     const last =
       module
@@ -239,16 +241,51 @@ export function moduleLabels(modules: readonly string[]): string[] {
       .replace('feedforward', 'ff')
       .replaceAll('_', ' ')
       .trim();
-    return `${label}${bias}`;
+    const which = tower.split(/[._:]/)[0] ?? '';
+    return `${which}${which && ' '}${label}${bias}`;
   });
-  return short.map((label, i) =>
-    short.filter((other) => other === label).length > 1 ? (modules[i] ?? label) : label,
+  const isTwice = (all: readonly string[], label: string) =>
+    all.filter((other) => other === label).length > 1;
+  // the router of experts, `mlp.gate`, beside their own gates
+  const longer = short.map((label, i) =>
+    isTwice(short, label) ? `${parentOf(modules[i]!)} ${label}` : label,
   );
+  return longer.map((label, i) => (isTwice(longer, label) ? (modules[i] ?? label) : label));
+}
+
+/** `experts` of `mlp.experts.*.gate_proj`. */
+function parentOf(module: string): string {
+  const parts = module.replace(/\.bias$/, '').split('.');
+  return parts.slice(0, -1).findLast((part) => !/^(\*|\d+)$/.test(part)) ?? '';
 }
 
 function columnOf(tensor: GridTensor): string {
   const isBias = tensor.name.endsWith('.bias') && !tensor.module.endsWith('bias');
   return isBias ? `${tensor.module}.bias` : tensor.module;
+}
+
+/** The name of a tensor up to the number of its layer. */
+function stackOf({ name, layer }: GridTensor): string {
+  return layer === null ? '' : name.slice(0, Math.max(0, name.search(/(?:^|\.)\d+\./)));
+}
+
+/**
+ * What tells the stacks of layers of one model apart, to stand before their modules: `vision_tower `, nothing for the stack
+ * of most tensors. Without it a column would mean one tower above and another one below.
+ */
+function towersOf(tensors: readonly GridTensor[]): Map<string, string> {
+  const sizes = new Map<string, number>();
+  for (const tensor of tensors) {
+    if (tensor.layer !== null) sizes.set(stackOf(tensor), (sizes.get(stackOf(tensor)) ?? 0) + 1);
+  }
+  const [main = '', ...others] = [...sizes.keys()].sort((a, b) => (sizes.get(b) ?? 0) - (sizes.get(a) ?? 0));
+  const mainParts = new Set(main.split('.'));
+  return new Map(
+    others.map((stack) => {
+      const own = stack.split('.').filter((part) => !mainParts.has(part));
+      return [stack, `${(own.length > 0 ? own : stack.split('.')).join('.')}: `];
+    }),
+  );
 }
 
 /** Two tensors of one layer and module (an unusual architecture) get two columns. */
@@ -260,6 +297,8 @@ function freeColumn(row: ReadonlyMap<string, unknown>, column: string): string {
 }
 
 function flow(module: string): number {
+  // a tower beside the main one comes behind it
+  if (module.includes(': ')) return FLOW.length + 1;
   const at = FLOW.findIndex((pattern) => pattern.test(module));
   return at < 0 ? FLOW.length : at;
 }

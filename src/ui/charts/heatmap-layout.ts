@@ -87,5 +87,5 @@ export function cellHeight(rows: number): number {
 /** Room for the longest column head, written upright. */
 export function headHeight(grid: LayerGrid): number {
   const longest = Math.max(4, ...grid.modules.map((m) => m.label.length));
-  return Math.min(110, Math.round(longest * 5.6) + 4);
+  return Math.min(110, Math.round(longest * 6) + 8);
 }

@@ -140,7 +140,7 @@ function paintHatches(
 const HATCH = 'rgba(255, 255, 255, 0.55)';
 /** About the width of a digit, in pixels, and the height a line of values needs. */
 const DIGIT = 6;
-const LINE = 11;
+const LINE = 16;
 
 /** Writes the values into cells where they fit: first those on dark colours, then the others. */
 function paintValues(

@@ -7,6 +7,7 @@
 import { isPredicted, sampledError } from '../../merge/prediction/predicted-report';
 import type { ContributorReport, TensorReport } from '../../reports/job';
 import { formatPercent, formatReal, NBSP } from '../format/quantity';
+import { overlapOfModels, overlapOfRuns } from './mask-overlap';
 
 export type MetricId =
   | 'mergedSparsity'
@@ -19,6 +20,7 @@ export type MetricId =
   | 'threshold'
   | 'size'
   | 'overlap'
+  | 'runOverlap'
   | 'cosine';
 
 /** What a chart needs to know of the number it shows. */
@@ -130,12 +132,12 @@ export const metrics: readonly Metric[] = [
   {
     ...SHARE,
     id: 'lostInVote',
-    label: 'Lost in the vote',
+    label: 'Lost in the sign election',
     meaning: 'Share of the model’s kept changes that the sign election drops.',
     per: 'contributor',
     absent: UNCHANGED,
     ofMerge: true,
-    phrase: (v) => `${formatPercent(v)} lost in the vote`,
+    phrase: (v) => `${formatPercent(v)} lost in the sign election`,
   },
   {
     ...SHARE,
@@ -188,6 +190,16 @@ export const metrics: readonly Metric[] = [
     phrase: (v) => `overlap ${formatPercent(v)}`,
   },
   {
+    ...SHARE,
+    id: 'runOverlap',
+    label: 'Mask overlap of two runs',
+    meaning: 'Weights of the model that both runs keep, as a share of those that either keeps (IoU).',
+    per: 'contributor',
+    absent: 'not trimmed by both runs',
+    ofMerge: true,
+    phrase: (v) => `overlap ${formatPercent(v)}`,
+  },
+  {
     id: 'cosine',
     label: 'Cosine',
     meaning: 'Do two models change a tensor in the same direction? 1 the same, 0 unrelated, −1 opposite.',
@@ -235,7 +247,8 @@ export function measure(metric: MetricId, report: TensorReport, subject: Subject
     }
     case 'signConflict': {
       const { signConflict: value } = report;
-      return changing(report).length < 2 || report.counts?.shared.length === 0
+      const keepsNone = isPredicted(report) ? report.exactChange : report.counts?.shared.length === 0;
+      return changing(report).length < 2 || keepsNone
         ? null
         : { value, weight: elements, error: sampledError(report, value, elements) };
     }
@@ -246,7 +259,9 @@ export function measure(metric: MetricId, report: TensorReport, subject: Subject
       return value === undefined ? null : { value, weight: elements, error: 0 };
     }
     case 'overlap':
-      return overlap(report, subject);
+      return overlapOfModels(report, subject);
+    case 'runOverlap':
+      return overlapOfRuns(report, subject);
     default:
       return ofContributor(metric, report, subject[0]);
   }
@@ -257,7 +272,8 @@ function ofContributor(metric: MetricId, report: TensorReport, id: string | unde
   const i = report.contributors.findIndex((c) => c.id === id && c.norm > 0);
   const c = report.contributors[i];
   if (!c) return null;
-  const { elements, counts } = report;
+  // of a predicted report the counts are worked out when they are looked at
+  const { elements } = report;
   const error = isPredicted(report) ? report.errors[i] : undefined;
   switch (metric) {
     case 'trimmed':
@@ -274,36 +290,14 @@ function ofContributor(metric: MetricId, report: TensorReport, id: string | unde
     case 'threshold':
       return { value: c.threshold, weight: elements, error: c.threshold * (error?.threshold ?? 0) };
     case 'lostInVote': {
-      const lost = counts?.lost[i];
-      const kept = counts?.shared[i]?.[i];
+      const lost = report.counts?.lost[i];
+      const kept = report.counts?.shared[i]?.[i];
       if (lost === undefined || !kept) return null;
       return { value: lost / kept, weight: kept, error: sampledError(report, lost / kept, kept) };
     }
     default:
       return report.baseNorm > 0 ? { value: c.norm / report.baseNorm, weight: elements, error: 0 } : null;
   }
-}
-
-/** The changes that two contributors both keep, of those that either keeps, over the union of their masks. */
-function overlap(report: TensorReport, [a, b]: Subject): Measured | null {
-  const shared = report.counts?.shared;
-  const i = report.contributors.findIndex((c) => c.id === a);
-  const j = report.contributors.findIndex((c) => c.id === b);
-  const both = shared?.[i]?.[j];
-  if (!shared || both === undefined) return null;
-  const union = shared[i]![i]! + shared[j]![j]! - both;
-  if (union <= 0) return null;
-  return { value: both / union, weight: union, error: sampledError(report, both / union, union) };
-}
-
-/** What the overlap of two random masks of the same densities would be: pq / (p + q − pq). */
-export function chanceOverlap(report: TensorReport, [a, b]: Subject): number | null {
-  const shared = report.counts?.shared;
-  const i = report.contributors.findIndex((c) => c.id === a);
-  const j = report.contributors.findIndex((c) => c.id === b);
-  const p = (shared?.[i]?.[i] ?? 0) / report.elements;
-  const q = (shared?.[j]?.[j] ?? 0) / report.elements;
-  return p + q > 0 ? (p * q) / (p + q - p * q) : null;
 }
 
 /** Relative error of a root mean square over a sample; sums of squares of weights have heavy tails. */

@@ -14,18 +14,18 @@ const PLANNERS: readonly { value: PlannerKind; label: string; words: string }[] 
   {
     value: 'influence',
     label: 'Least influence',
-    words: 'ShortGPT: the layers that turn the stream least, wherever they stand.',
+    words: 'ShortGPT: the layers that turn the residual stream least, wherever they are.',
   },
   {
     value: 'angular',
-    label: 'Straightest block',
-    words: 'Angular distance: the run of layers over which the stream turns least.',
+    label: 'Most similar block',
+    words: 'Angular distance: the consecutive layers over which the residual stream turns least.',
   },
   {
     value: 'laco',
     label: 'Greedy search',
     words:
-      'LaCo: from the top down, blocks become one layer while the shallower model, really run, stays alike.',
+      'LaCo: from the top down, blocks become one layer as long as the shallower model, when run, stays similar.',
   },
   { value: 'manual', label: 'By hand', words: 'Press layers on the map below.' },
 ];
@@ -80,10 +80,10 @@ export function CollapseForm() {
       ) : null}
       <div className="tool-grid collapse-choices">
         <div className="tool-labelled">
-          <span aria-hidden="true">They become</span>
+          <span aria-hidden="true">Replace with</span>
           <select
             className="select"
-            aria-label="What becomes of the layers that go"
+            aria-label="What happens to the removed layers"
             value={variant}
             onChange={(event) => editCollapse(studio, { variant: event.target.value as CollapseVariant })}
           >
@@ -113,7 +113,7 @@ export function CollapseForm() {
         </div>
         {variant === 'drop' ? (
           <p id="collapse-scope" className="small quiet tool-across">
-            Layers that are dropped are not taken in by others, so the scope does not matter.
+            Dropped layers are not folded into others, so the scope has no effect.
           </p>
         ) : null}
       </div>
@@ -148,7 +148,7 @@ export function CollapseButton() {
           <span>name</span>
           <input
             className="field mono collapse-name"
-            aria-label="Name of the shallower model"
+            aria-label="Name of the pruned model"
             value={name ?? (model === null ? '' : collapseName(model))}
             spellCheck={false}
             autoComplete="off"
@@ -248,7 +248,7 @@ function LacoFields({ laco, layers }: { laco: LacoChoices; layers: number | null
       {field('highest layer', laco.highest ?? last, 'highest', last)}
       <Toggle
         label="Stop at a target"
-        title="Ends the search when as many layers are gone."
+        title="Ends the search when this many layers are gone."
         checked={laco.stops}
         onChange={(stops) => edit({ stops })}
       />

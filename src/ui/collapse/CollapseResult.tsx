@@ -106,7 +106,7 @@ function Steps({ steps }: { steps: readonly CollapseStep[] }) {
         <thead>
           <tr>
             <th scope="col">layer</th>
-            <th scope="col">takes in</th>
+            <th scope="col">folded into</th>
             <th scope="col">similarity</th>
             <th scope="col">kept</th>
             <th scope="col">layers</th>
@@ -141,16 +141,14 @@ function Written({ saved }: { saved: SavedOutput }) {
       saved.files.map((f) => f.name),
     );
     setOpening(false);
-    if (ref !== null) notify(studio, 'note', `Opened ${ref}.`, 'Choose it in a recipe, or compare it.');
+    if (ref !== null)
+      notify(studio, 'note', `Opened ${ref}.`, 'Choose it in a recipe, or measure how it differs.');
   };
   return (
     <>
       <SavedFiles saved={saved} />
       <div className="row">
-        <Button
-          why={known ? 'It is among the opened models.' : opening ? 'Opening…' : null}
-          onClick={() => void open()}
-        >
+        <Button why={known ? 'It is already open.' : opening ? 'Opening…' : null} onClick={() => void open()}>
           Open it as a model
         </Button>
       </div>

@@ -27,19 +27,19 @@ export function CollapseTab() {
     <div className="screen tool-screen">
       <div className="collapse-model">
         <span className="pair-label" aria-hidden="true">
-          Model to make shallower
+          Model to prune
         </span>
         <div className="row wrap tool-actions">
           <ModelSelect
-            label="Model to make shallower"
+            label="Model to prune"
             value={model}
             onChange={(ref) => editCollapse(studio, { model: ref, manual: [] })}
           />
           <OpenModels />
         </div>
         <p className="small quiet">
-          Whole layers are left out, or taken in by the layer before them. Nothing is trained; what it costs
-          is measured on a text of yours.
+          Whole layers are dropped, or folded into the layer before them. Nothing is trained; the loss of
+          quality is measured on a text of yours.
         </p>
       </div>
       <Section title="1 · Look at the layers" className="evaluate-section">

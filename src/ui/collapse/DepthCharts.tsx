@@ -34,7 +34,7 @@ export function DepthCharts() {
       {curve && curve.length > 0 ? (
         <figure className="chart">
           <figcaption>
-            <strong>Similarity that is left</strong>
+            <strong>Remaining similarity</strong>
             <span className="spacer" />
             <span className="small quiet">one block collapsed</span>
           </figcaption>

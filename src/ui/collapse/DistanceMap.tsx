@@ -9,7 +9,8 @@ import { useShownTheme } from '../studio-context';
 
 const METRIC: ShownMetric = {
   label: 'Angular distance',
-  meaning: 'arccos(cosine) / π between the stream at two depths: 0 the same direction, 0.5 unrelated.',
+  meaning:
+    'arccos(cosine) / π between the residual stream at two depths: 0 the same direction, 0.5 unrelated.',
   full: { min: 0, max: null },
   diverging: false,
   absent: 'not measured',

@@ -86,8 +86,8 @@ export function LayerMap() {
       </fieldset>
       {survey ? (
         <p className="small quiet">
-          Block influence: how far a layer turns the stream, 1 − cosine of what enters and what leaves it.
-          Small ones are missed least.
+          Block influence: how far a layer turns the residual stream, 1 − cosine of its input and output.
+          Layers with small values are missed least.
         </p>
       ) : null}
     </div>

@@ -47,8 +47,8 @@ export function SurveyForm() {
         <p className="small quiet tool-words">
           {amount === 'quick'
             ? `The first ${formatCount(QUICK_CHARACTERS)} characters of each text are run through all layers. `
-            : 'Whole texts are run through all layers. '}
-          A text of the kind the model is for tells most.
+            : 'Full texts are run through all layers. '}
+          Use a text of the kind that the model is for.
         </p>
       </div>
       {own?.error ? <ErrorCard error={own.error} /> : null}

@@ -38,7 +38,7 @@ test('choices that cannot be meant say why', () => {
   const problem = (change: Partial<typeof initialCollapse>) =>
     choicesProblem({ ...initialCollapse, ...change }, 4);
   expect(problem({})).toBeNull();
-  expect(problem({ remove: 4 })).toMatch(/Removing 4 layers of 4/);
+  expect(problem({ remove: 4 })).toMatch(/Cannot remove 4 layers of 4/);
   expect(problem({ targetBy: 'ratio', ratio: 0.1 })).toMatch(/less than half a layer/);
   expect(problem({ targetBy: 'threshold', influence: 0 })).toMatch(/above 0/);
   expect(problem({ planner: 'manual' })).toMatch(/Choose layers/);

@@ -78,7 +78,7 @@ export function choicesProblem(slice: CollapseSlice, layers: number | null): str
     if (manual.length === 0) return 'Choose layers on the map first.';
     if (manual.length >= layers) return 'All layers are chosen; leave at least one.';
     if (manual.includes(0) && variantOf(slice) !== 'drop') {
-      return 'Layer 0 has no layer before it that could take it in: keep it, or drop layers.';
+      return 'Layer 0 has no layer before it to be folded into: keep it, or drop layers.';
     }
     return null;
   }

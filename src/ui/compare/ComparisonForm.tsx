@@ -55,8 +55,12 @@ export function ComparisonForm() {
         />
         <Toggle
           label="Time both engines"
-          title="Measures every tensor on the GPU and on the processor: seconds of each, and by how much they disagree."
-          why={webgpu && !webgpu.available ? `There is only one: ${webgpu.why ?? 'no WebGPU here.'}` : null}
+          title="Measures every tensor on the GPU and on the CPU: the seconds of each, and how far they disagree."
+          why={
+            webgpu && !webgpu.available
+              ? `There is only one engine: ${webgpu.why ?? 'no WebGPU here.'}`
+              : null
+          }
           checked={timeEngines}
           onChange={(next) => editComparison(studio, { timeEngines: next })}
         />
@@ -72,11 +76,11 @@ export function ComparisonForm() {
           why={busy ?? pairProblem(pair) ?? problem}
           onClick={() => void compare(studio)}
         >
-          Compare
+          Measure difference
         </Button>
         <SaveTo what="Report files to" />
       </div>
-      {unsaved ? <p className="small quiet">{unsaved} The comparison works without.</p> : null}
+      {unsaved ? <p className="small quiet">{unsaved} The comparison works without report files.</p> : null}
     </div>
   );
 }

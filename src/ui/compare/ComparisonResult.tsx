@@ -17,10 +17,10 @@ export function ComparisonResult() {
   if (!found) {
     return (
       <div className="empty" role="status">
-        <strong>Nothing compared yet</strong>
+        <strong>No difference measured yet</strong>
         <span>
-          Choose two models and press Compare: every tensor is measured, from where the weights moved most to
-          whether the change looks like a LoRA. Nothing is changed or uploaded.
+          Choose two models and press Measure difference: every tensor is measured, from where the weights
+          moved most to whether the change looks like a LoRA. Nothing is changed or uploaded.
         </span>
       </div>
     );

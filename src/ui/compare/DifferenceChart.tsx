@@ -43,7 +43,7 @@ export const DifferenceChart = memo(function DifferenceChart({ found }: { found:
           />
         </div>
         <Segmented
-          label="Colour scale"
+          label="Color scale"
           value={extent}
           options={[
             { value: 'full', label: 'Full scale' },

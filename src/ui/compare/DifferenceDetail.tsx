@@ -47,7 +47,7 @@ function Overview() {
     <>
       <Hint what="A cell or a row" />
       <Shortlist
-        title="Changed most, part of the norm"
+        title="Largest relative change"
         tensors={largest(tensors, (t) => t.relative, 5)}
         value={(t) => formatReal(t.relative)}
       />

@@ -40,7 +40,7 @@ export const DifferenceTable = memo(function DifferenceTable({ found }: { found:
           selected={selected}
           onSelect={(name) => toggleSelected(studio, name)}
           empty={
-            found.status === 'running' ? 'The first tensors are on their way.' : 'No tensor was compared.'
+            found.status === 'running' ? 'The first tensors are being measured.' : 'No tensor was compared.'
           }
         />
       </div>

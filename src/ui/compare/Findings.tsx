@@ -53,7 +53,7 @@ function ConfigTable({ differences }: { differences: CompareReport['config']['di
         <tr>
           <th scope="col">field</th>
           <th scope="col">base</th>
-          <th scope="col">made from it</th>
+          <th scope="col">fine-tuned model</th>
         </tr>
       </thead>
       <tbody>
@@ -89,7 +89,7 @@ function Architecture({ architecture: { base, finetuned } }: Pick<CompareReport,
         <tr>
           <td />
           <th scope="col">base</th>
-          <th scope="col">made from it</th>
+          <th scope="col">fine-tuned model</th>
         </tr>
       </thead>
       <tbody>

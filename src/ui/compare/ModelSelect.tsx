@@ -65,7 +65,7 @@ export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps)
 export function OpenModels() {
   const studio = useStudio();
   return (
-    <button type="button" className="link small" onClick={() => setView(studio, { adding: 'shelf' })}>
+    <button type="button" className="link small" onClick={() => setView(studio, { adding: 'library' })}>
       Open another model…
     </button>
   );

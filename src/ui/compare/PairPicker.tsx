@@ -39,10 +39,10 @@ export function PairPicker() {
       </Button>
       <div className="pair-side">
         <span className="pair-label" aria-hidden="true">
-          Made from it
+          Fine-tuned model
         </span>
         <ModelSelect
-          label="Made from it"
+          label="Fine-tuned model"
           value={finetuned}
           onChange={(ref) => editComparison(studio, { finetuned: ref })}
         />

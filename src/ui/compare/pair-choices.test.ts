@@ -17,8 +17,8 @@ test('checkpoints and adapters on their base can be compared', () => {
 });
 
 test('models of one name are told apart by their whole reference', () => {
-  const twins = ['a/model@1234', 'b/model@5678'].map((ref) => ({ ...sampleModels[0]!, ref }));
-  expect(pairChoices({ models: twins, recipe }).map((c) => c.label)).toEqual(twins.map((m) => m.ref));
+  const others = ['a/model@1234', 'b/model@5678'].map((ref) => ({ ...sampleModels[0]!, ref }));
+  expect(pairChoices({ models: others, recipe }).map((c) => c.label)).toEqual(others.map((m) => m.ref));
 });
 
 test('the recipe suggests its base and the last model made from it; what is chosen stays', () => {

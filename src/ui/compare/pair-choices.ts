@@ -56,7 +56,7 @@ export function pairOf(facts: PairFacts): ChosenPair {
 /** Why these two cannot be compared, or null. */
 export function pairProblem({ base, finetuned }: ChosenPair): string | null {
   if (base === null) return 'Open a model first: it becomes the base of the comparison.';
-  return finetuned === null ? 'Choose what was made from the base.' : null;
+  return finetuned === null ? 'Choose a model that was fine-tuned from the base.' : null;
 }
 
 /** `base`, `workshop`; `base + kitchen` for an adapter on its base. */

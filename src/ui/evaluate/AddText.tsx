@@ -80,7 +80,7 @@ function PasteText({ take, onDone }: { take: TakeText; onDone: () => void }) {
           Add text
         </Button>
         <Button variant="quiet" onClick={onDone}>
-          Never mind
+          Cancel
         </Button>
       </div>
     </div>

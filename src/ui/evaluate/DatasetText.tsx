@@ -94,7 +94,7 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
             else onDone();
           }}
         >
-          {working === 'read' ? 'Stop reading' : 'Never mind'}
+          {working === 'read' ? 'Stop reading' : 'Cancel'}
         </Button>
       </form>
       {error ? <ErrorCard error={error} /> : null}

@@ -6,6 +6,7 @@ import '../styles/evaluate.css';
 import { GenerateSection } from './GenerateSection';
 import { PerplexitySection } from './PerplexitySection';
 import { SweepSection } from './SweepSection';
+import { TaskSection } from './TaskSection';
 
 /** The merge measured where it is made: perplexity of everything on any text, and what each model writes. */
 export function EvaluateTab() {
@@ -19,8 +20,9 @@ export function EvaluateTab() {
   return (
     <div className="screen evaluate-screen">
       <PerplexitySection rows={rows} />
-      <SweepSection rows={rows} />
+      <TaskSection rows={rows} />
       <GenerateSection rows={rows} />
+      <SweepSection rows={rows} />
     </div>
   );
 }

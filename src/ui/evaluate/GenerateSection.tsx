@@ -12,6 +12,7 @@ import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import { editGenerationSettings, emptyColumns, write } from '../state/generation';
 import { cancelJob } from '../state/job';
 import { useFacts, useStudio } from '../studio-context';
+import '../styles/writing.css';
 
 /** Beginnings that the sample family has learned to continue. */
 const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
@@ -19,7 +20,7 @@ const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:',
 /** One prompt, continued by base, contributors and merge, side by side. */
 export function GenerateSection({ rows }: { rows: readonly EvaluationRow[] }) {
   return (
-    <Section title="Writing" className="evaluate-section">
+    <Section title="Generated text" className="evaluate-section">
       <PromptForm rows={rows} />
       <Columns rows={rows} />
     </Section>
@@ -40,7 +41,7 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
         rows={2}
         aria-label="Prompt"
         placeholder={
-          settings.chat ? 'What is said to the model, by its chat template' : 'The beginning of a text'
+          settings.chat ? 'A message to the model, in its chat template' : 'The beginning of a text'
         }
         value={settings.prompt}
         onChange={(event) => editGenerationSettings(studio, { prompt: event.target.value })}
@@ -81,11 +82,11 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
         <Setting name="seed" label="seed" min={0} max={2 ** 32 - 1} />
         {writing === null ? (
           <Button className="strong" why={why} onClick={start}>
-            Write
+            Generate
           </Button>
         ) : (
-          <Button why={writing.cancelling ? 'Cancelling…' : null} onClick={() => void cancelJob(studio)}>
-            Stop writing
+          <Button why={writing.cancelling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
+            Stop generating
           </Button>
         )}
       </div>
@@ -171,7 +172,7 @@ function Column({ column, prompt, begun, stale }: ColumnProps) {
       )}
       <p className="small faint written-foot">
         {stale ? 'The recipe has changed since. ' : ''}
-        {begun ? footWords(column) : 'Nothing written yet.'}
+        {begun ? footWords(column) : 'Nothing generated yet.'}
       </p>
     </article>
   );

@@ -22,8 +22,8 @@ export function MeasuredFoot({ rows }: { rows: readonly TableRow[] }) {
     <div className="row wrap small quiet measured-foot">
       {cost ? (
         <span>
-          Measured last: {formatCounted(cost.models, 'model')}, {formatBytes(cost.bytesRead)} of weights read
-          once for all, at most {formatBytes(cost.peakBytes)} on the device.
+          Measured last: {formatCounted(cost.models, 'model')}, {formatBytes(cost.bytesRead)} of weights read,
+          at most {formatBytes(cost.peakBytes)} of memory on the device.
         </span>
       ) : null}
       {earlier.length > 0 ? (

@@ -1,4 +1,4 @@
-import { formatClock, formatCount } from '../format/quantity';
+import { formatAbout, formatCount } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { groupWords } from '../state/evaluation-table';
 import { cancelJob } from '../state/job';
@@ -51,7 +51,7 @@ function Bar({ job: { progress: p, cancelling } }: { job: Job }) {
         <div className="progress-fill" style={{ width: `${share * 100}%` }} />
       </div>
       <p className="small measuring-line">
-        <span className="truncate">{cancelling ? 'Cancelling…' : p?.item}</span>
+        <span className="truncate">{cancelling ? 'Canceling…' : p?.item}</span>
         {work && work.groups.length > 1 ? (
           <span className="quiet">
             {formatCount(work.at + 1)} of {formatCount(work.groups.length)}
@@ -65,12 +65,13 @@ function Bar({ job: { progress: p, cancelling } }: { job: Job }) {
               : 'opening'}
         </span>
         <span className="spacer" />
-        <span className="quiet">{p?.secondsLeft == null ? '' : `${formatClock(p.secondsLeft)} left`}</span>
+        <span className="quiet">{p?.secondsLeft == null ? '' : `${formatAbout(p.secondsLeft)} left`}</span>
       </p>
       <p className="small faint measuring-line">
-        Models side by side finish together. Stopping keeps every number in the table, not those at work.
+        Models measured side by side finish together. Stopping keeps every number in the table, but not those
+        in progress.
       </p>
-      <Button why={cancelling ? 'Cancelling…' : null} onClick={() => void cancelJob(studio)}>
+      <Button why={cancelling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
         Stop measuring
       </Button>
     </div>

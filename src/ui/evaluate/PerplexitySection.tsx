@@ -6,7 +6,7 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { Section } from '../parts/Section';
 import { measure, takeMethod } from '../state/evaluation';
 import { whyNotMeasure } from '../state/evaluation-gate';
-import { type EvaluationRow, methodsNotCompared, recipeByMethod } from '../state/evaluation-rows';
+import type { EvaluationRow } from '../state/evaluation-rows';
 import {
   bestMerge,
   evaluationTable,
@@ -14,8 +14,6 @@ import {
   type TableRow,
   tableErrors,
 } from '../state/evaluation-table';
-import { methodTitle } from '../state/recipe-build';
-import { editRecipe } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { MeasuredFoot } from './MeasuredFoot';
 import { MeasuringBar } from './MeasuringBar';
@@ -30,8 +28,10 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
   return (
     <Section title="Perplexity" className="evaluate-section" aside={<PerplexityHelp />}>
       <TextChoice />
-      <ProtocolFields />
-      <Actions rows={rows} />
+      <div className="evaluate-controls">
+        <ProtocolFields />
+        <Actions rows={rows} />
+      </div>
       <MeasuringBar of="table" />
       <Verdict rows={table.rows} texts={table.columns.length} />
       {tableErrors(table.rows).map(({ rows: names, error }) => (
@@ -71,7 +71,7 @@ function Verdict({ rows, texts }: { rows: readonly TableRow[]; texts: number }) 
         ' It is this recipe.'
       ) : (
         <button type="button" className="link" onClick={() => takeMethod(studio, best.row)}>
-          Take it into the recipe
+          Apply it
         </button>
       )}
     </p>
@@ -101,8 +101,8 @@ function PerplexityHelp() {
           </p>
           <p className="small quiet">
             Compare numbers of one column only: every text has its own level. Models with different tokenizers
-            are compared by bits per byte (bits/B). The percentage is the difference to the base; the bar is
-            the mean loss, from 0.
+            are compared by bits per byte (bits/B). The percentage is the difference from the base; the dots
+            are the means over the texts, on one scale, with a line at the base.
           </p>
         </Popover.Content>
       </Popover.Portal>
@@ -141,35 +141,13 @@ function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
         }
         onClick={() => void measure(studio, compared)}
       >
-        Compare all {methods.length} methods
+        Benchmark {methods.length} methods
       </Button>
-      <span className="small quiet">
-        {why === null && ownToDo > 0
-          ? `${formatCounted(ownToDo, 'number')} to measure, or ${formatCounted(comparedToDo, 'number')} to compare all methods. Merges are computed on the fly; nothing is written.`
-          : 'Merges are computed on the fly; nothing is written.'}
+      <span className="small quiet evaluate-words">
+        {why === null && ownToDo > 0 ? `${formatCounted(ownToDo, 'number')} to measure. ` : ''}
+        {why === null && comparedToDo > 0 ? `${formatCounted(comparedToDo, 'number')} for all methods. ` : ''}
+        Merges are computed in memory (not saved).
       </span>
-      <NotCompared />
     </div>
   );
-}
-
-/** Why a method is missing among all methods, and how it becomes a row. */
-function NotCompared() {
-  const studio = useStudio();
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
-  return methodsNotCompared(recipe, models).map((method) => (
-    <span key={method.id} className="small quiet">
-      {methodTitle(recipe, method)} is not among them: it runs every model over text first, minutes where
-      these take seconds.{' '}
-      <button
-        type="button"
-        className="link"
-        onClick={() => editRecipe(studio, (r) => recipeByMethod(r, method))}
-      >
-        Make it the recipe’s method
-      </button>{' '}
-      to measure it.
-    </span>
-  ));
 }

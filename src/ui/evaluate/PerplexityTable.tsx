@@ -1,18 +1,30 @@
 import type { CSSProperties } from 'react';
-import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds, NBSP } from '../format/quantity';
+import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../format/quantity';
 import { Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
 import { takeMethod } from '../state/evaluation';
 import type { EvaluationRow } from '../state/evaluation-rows';
-import { rankRows, type TableCell, type TableColumn, type TableRow } from '../state/evaluation-table';
+import {
+  type DotScale,
+  dotAt,
+  dotScale,
+  rankRows,
+  type TableCell,
+  type TableColumn,
+  type TableRow,
+} from '../state/evaluation-table';
 import { useFacts, useStudio } from '../studio-context';
 
-/** Rows: base, contributors, merges; columns: texts. Merges are ranked by their mean once nothing moves any more. */
+/**
+ * Rows: base, contributors, merges; columns: their means as dots on one scale, with a line at the base, then the texts.
+ * Rows are sorted by their mean once nothing moves any more.
+ */
 export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; rows: TableRow[] }) {
   const busy = useFacts((s) => s.evaluation.work !== null);
   const ordered = busy ? rows : rankRows(rows);
   const base = rows.find((r) => r.row.id === 'base');
   const several = columns.length > 1;
+  const scale = dotScale(rows);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x perplexity-scroll" tabIndex={0} aria-label="Table of perplexities">
@@ -25,6 +37,7 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
             <th scope="col">
               <span className="faint">lower is better</span>
             </th>
+            {scale ? <DotHead scale={scale} several={several} /> : null}
             {columns.map((column) => (
               <ColumnHead key={column.id} column={column} />
             ))}
@@ -35,6 +48,11 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
                 </Tip>
               </th>
             ) : null}
+            <th scope="col">
+              <Tip text="Bits per byte of text, the mean over the texts: for models with different tokenizers.">
+                <span>bits/B</span>
+              </Tip>
+            </th>
             <th scope="col">
               <Tip text="Average loss over the texts, in nats per token: the logarithm of the perplexity.">
                 <span>loss</span>
@@ -50,18 +68,38 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
           return (
             <tbody key={group}>
               <tr className="perplexity-group">
-                <th scope="rowgroup" colSpan={columns.length + (several ? 5 : 4)}>
-                  {group === 'models' ? 'Models' : 'Merges, not written'}
+                <th scope="rowgroup" colSpan={columns.length + 5 + Number(several) + Number(scale !== null)}>
+                  {group === 'models' ? 'Models' : 'Merges in memory (not saved)'}
                 </th>
               </tr>
               {members.map((row) => (
-                <Row key={row.row.id} row={row} columns={columns} base={base} several={several} />
+                <Row
+                  key={row.row.id}
+                  row={row}
+                  columns={columns}
+                  base={base}
+                  several={several}
+                  scale={scale}
+                />
               ))}
             </tbody>
           );
         })}
       </table>
     </section>
+  );
+}
+
+/** The ends of the scale of the dots. */
+function DotHead({ scale: { least, most }, several }: { scale: DotScale; several: boolean }) {
+  return (
+    <th scope="col" className="dot-head">
+      <span className="visually-hidden">{several ? 'mean perplexity' : 'perplexity'}, drawn</span>
+      <span className="dot-ends" aria-hidden="true">
+        <span>{formatReal(least)}</span>
+        <span>{formatReal(most)}</span>
+      </span>
+    </th>
   );
 }
 
@@ -86,47 +124,52 @@ interface RowProps {
   columns: TableColumn[];
   base: TableRow | undefined;
   several: boolean;
+  scale: DotScale | null;
 }
 
-function Row({ row: facts, columns, base, several }: RowProps) {
-  const { row, cells, mean, seconds, bytes, staleTitle, earlier } = facts;
+function Row({ row: facts, columns, base, several, scale }: RowProps) {
+  const { row, cells, mean, bitsPerByte, seconds, bytes, staleTitle, earlier } = facts;
   return (
     <tr data-current={row.current || undefined} data-stale={staleTitle !== null || undefined}>
       <th scope="row">
-        <RowHead row={row} />
+        <span className="row perplexity-head">
+          <RowHead row={row} />
+          {earlier === null ? null : (
+            <small className="faint" title={`Measured on ${new Date(earlier).toLocaleString()}.`}>
+              from an earlier visit
+            </small>
+          )}
+        </span>
         {staleTitle !== null ? <small className="faint">before your change: {staleTitle}</small> : null}
-        {earlier === null ? null : (
-          <small className="faint" title={`Measured on ${new Date(earlier).toLocaleString()}.`}>
-            from an earlier visit
-          </small>
-        )}
       </th>
+      {scale ? (
+        <td className="dot-cell" aria-hidden="true">
+          <Dot row={facts} base={base} scale={scale} />
+        </td>
+      ) : null}
       {columns.map((column, i) => {
         const cell = cells[i];
         return (
           <td key={column.id}>
-            {cell ? (
-              <Cell
-                cell={cell}
-                longest={column.longest}
-                base={row.id === 'base' ? undefined : base?.cells[i]}
-              />
-            ) : null}
+            {cell ? <Cell cell={cell} base={row.id === 'base' ? undefined : base?.cells[i]} /> : null}
           </td>
         );
       })}
       {several ? (
         <td>
           {mean ? (
-            <div className="perplexity-value" data-best={mean.best || undefined}>
+            <span className="perplexity-value" data-best={mean.best || undefined}>
               {mean.perplexity.toFixed(3)}
               {mean.best ? <Best /> : null}
-            </div>
+            </span>
           ) : (
             <span className="faint">–</span>
           )}
         </td>
       ) : null}
+      <td className="perplexity-time">
+        {bitsPerByte === null ? <span className="faint">–</span> : bitsPerByte.toFixed(3)}
+      </td>
       <td className="perplexity-time">
         {mean ? Math.log(mean.perplexity).toFixed(4) : <span className="faint">–</span>}
       </td>
@@ -140,14 +183,51 @@ function Row({ row: facts, columns, base, several }: RowProps) {
   );
 }
 
+/** The mean of a row on the scale of all, and a piece of the line at the base. */
+function Dot({ row, base, scale }: { row: TableRow; base: TableRow | undefined; scale: DotScale }) {
+  return (
+    <span className="dot-track">
+      {base?.mean ? <Mark className="dot-base" at={dotAt(scale, base.mean.perplexity)} /> : null}
+      {row.mean ? (
+        <Mark
+          className="dot"
+          at={dotAt(scale, row.mean.perplexity)}
+          best={row.mean.best}
+          group={row.row.group}
+        />
+      ) : null}
+    </span>
+  );
+}
+
+interface MarkProps {
+  className: string;
+  /** In [0, 1]; null: beyond the end of the scale. */
+  at: number | null;
+  best?: boolean;
+  group?: EvaluationRow['group'];
+}
+
+function Mark({ className, at, best, group }: MarkProps) {
+  return (
+    <span
+      className={className}
+      data-best={best || undefined}
+      data-group={group}
+      data-beyond={at === null || undefined}
+      style={{ '--at': at ?? 1 } as CSSProperties}
+    />
+  );
+}
+
 /** Models by name and colour; a method can be taken into the recipe. */
 function RowHead({ row }: { row: EvaluationRow }) {
   const studio = useStudio();
   if (row.group === 'merges' && !row.current) {
     return (
-      <Tip text={`Take ${row.title} into the recipe`}>
+      <Tip text={`Apply ${row.title} to the recipe`}>
         <button type="button" className="link perplexity-take" onClick={() => takeMethod(studio, row)}>
-          <span className="visually-hidden">Take into the recipe: </span>
+          <span className="visually-hidden">Apply: </span>
           {row.label}
         </button>
       </Tip>
@@ -166,11 +246,10 @@ function RowHead({ row }: { row: EvaluationRow }) {
 
 interface CellProps {
   cell: TableCell;
-  longest: number;
   base: TableCell | undefined;
 }
 
-function Cell({ cell, longest, base }: CellProps) {
+function Cell({ cell, base }: CellProps) {
   switch (cell.state) {
     case 'none':
       return <span className="faint">–</span>;
@@ -190,27 +269,23 @@ function Cell({ cell, longest, base }: CellProps) {
         base?.state === 'done' && base.report.tokens === tokens
           ? perplexity / base.report.perplexity - 1
           : null;
-      const share = longest > 0 ? meanNll / longest : 0;
       const bits = bitsPerByte === null ? '' : `, ${bitsPerByte.toFixed(4)} bits per byte`;
       return (
-        <div title={`mean loss ${meanNll.toFixed(4)} nats over ${formatCount(tokens)} tokens${bits}`}>
-          <div className="perplexity-value" data-best={cell.best || undefined}>
+        <span
+          className="perplexity-cell"
+          title={`mean loss ${meanNll.toFixed(4)} nats over ${formatCount(tokens)} tokens${bits}`}
+        >
+          <span className="perplexity-value" data-best={cell.best || undefined}>
             {perplexity.toFixed(3)}
             {cell.best ? <Best /> : null}
-          </div>
-          <div className="perplexity-bar">
-            <span className="bar-fill" style={{ '--share': share } as CSSProperties} />
-          </div>
-          <small className="perplexity-more">
-            <span>{bitsPerByte === null ? '' : `${bitsPerByte.toFixed(3)}${NBSP}bits/B`}</span>
-            {than === null ? null : (
-              <span className="perplexity-than">
-                {changeWords(than)}
-                <span className="visually-hidden"> against the base</span>
-              </span>
-            )}
-          </small>
-        </div>
+          </span>
+          {than === null ? null : (
+            <small className="perplexity-than">
+              {changeWords(than)}
+              <span className="visually-hidden"> against the base</span>
+            </small>
+          )}
+        </span>
       );
     }
   }
@@ -222,19 +297,13 @@ function changeWords(change: number): string {
   return `${change > 0 ? '+' : ''}${formatPercent(change)}`;
 }
 
+/** How far all that are measured together are. */
 function Running() {
   const share = useFacts(({ job }) => {
     const counted = job?.progress?.counted;
     return counted && counted.total > 0 ? counted.done / counted.total : 0;
   });
-  return (
-    <div>
-      <div className="perplexity-value faint">{formatPercent(share)}</div>
-      <div className="perplexity-bar" data-running>
-        <span className="bar-fill" style={{ '--share': share } as CSSProperties} />
-      </div>
-    </div>
-  );
+  return <span className="perplexity-value faint">{formatPercent(share)}</span>;
 }
 
 function Best() {

@@ -20,7 +20,7 @@ export function ProtocolFields() {
         value={amount}
         options={[
           { value: 'quick', label: 'Quick' },
-          { value: 'full', label: 'Whole texts' },
+          { value: 'full', label: 'Full text' },
         ]}
         onChange={(next) => editEvaluation(studio, { amount: next })}
       />
@@ -62,6 +62,8 @@ export function ProtocolFields() {
 function protocolWords({ amount, window, stride, outcomes }: EvaluationSlice): string {
   const scope =
     amount === 'quick' ? `The first ${formatCount(QUICK_CHARACTERS)} characters of each text. ` : '';
+  if (stride === window)
+    return `${scope}Windows of ${formatCount(window)} tokens do not overlap; every token but the first of each is scored; ${startWords(outcomes)}.`;
   return `${scope}Every token but the first is scored once, in windows of ${formatCount(window)} tokens that advance by ${formatCount(stride)}; ${startWords(outcomes)}.`;
 }
 
@@ -69,7 +71,7 @@ function protocolWords({ amount, window, stride, outcomes }: EvaluationSlice): s
 function startWords(outcomes: EvaluationSlice['outcomes']): string {
   const found = new Set<number | null>();
   for (const outcome of outcomes.values()) if ('report' in outcome) found.add(outcome.report.protocol.bos);
-  if (found.size === 0) return 'in front stands the tokenizer’s own start token, if it has one';
+  if (found.size === 0) return 'the tokenizer’s own start token, if it has one, comes first';
   const words = [...found].map((id) => (id === null ? 'no start token' : `start token ${id}`));
-  return `in front of the text stands ${words.join(' or ')}`;
+  return `the text is preceded by ${words.join(' or ')}`;
 }

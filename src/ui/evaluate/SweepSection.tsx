@@ -195,7 +195,7 @@ function SweepTable({ curves, best, onTake }: SweepTableProps) {
     <div className="scroll-x">
       <table className="sweep-table">
         <caption className="visually-hidden">
-          Perplexity by method and density; lower is better. A number takes its method and density into the
+          Perplexity by method and density; lower is better. A number applies its method and density to the
           recipe.
         </caption>
         <thead>

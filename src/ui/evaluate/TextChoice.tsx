@@ -5,6 +5,7 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { CheckIcon, CloseIcon } from '../parts/icons';
 import { addText, chooseText, openSampleTexts, removeText } from '../state/evaluation';
 import type { EvaluationText } from '../state/evaluation-facts';
+import { isOfSample } from '../state/sample-texts';
 import { useFacts, useStudio } from '../studio-context';
 import { AddText } from './AddText';
 
@@ -15,6 +16,7 @@ export function TextChoice() {
   const opening = useFacts((s) => s.evaluation.opening);
   const error = useFacts((s) => s.evaluation.openError);
   const busy = useFacts((s) => s.evaluation.work !== null);
+  const own = useFacts((s) => !isOfSample(s));
   return (
     <div className="stack">
       <fieldset className="text-choice">
@@ -25,6 +27,11 @@ export function TextChoice() {
         {opening === 'opening' ? <span className="small quiet">Opening the sample texts…</span> : null}
         <AddText take={async (name, text) => void (await addText(studio, name, text))} multiple />
       </fieldset>
+      {own && texts.every((t) => t.origin === 'sample' && !t.chosen) ? (
+        <p className="small quiet">
+          Add a text of the kind that your merge is for. The texts above were made for the sample models.
+        </p>
+      ) : null}
       {error ? (
         <div className="stack">
           <ErrorCard error={error} />

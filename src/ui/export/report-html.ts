@@ -57,7 +57,7 @@ ${hashes(report)}
 <h2>Where the time went</h2>
 ${table(
   ['stage', 'seconds', 'share'],
-  stageShares(report.stages).map((s) => [s.stage, s.seconds.toFixed(3), formatPercent(s.share)]),
+  stageShares(report).map((s) => [s.stage, s.seconds.toFixed(3), formatPercent(s.share)]),
 )}
 <p>Stages overlap, so they add up to more than the whole. At most ${text(formatBytes(report.peakBytes))} of memory for tiles.</p>
 <h2>Layers</h2>

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  formatAbout,
   formatBytes,
-  formatClock,
   formatCount,
   formatCounted,
   formatParameters,
@@ -71,9 +71,16 @@ describe('quantities', () => {
     [7500, '2 h 05 min'],
   ])('seconds %d', (n, text) => expect(plain(formatSeconds(n))).toBe(text));
 
-  test('clock, shape, counted, setting', () => {
-    expect(formatClock(2)).toBe('0:02');
-    expect(formatClock(3765)).toBe('1:02:45');
+  test('time left, shape, counted, setting', () => {
+    // a time that is left is never none
+    expect([0, 9.1, 12, 56, 130, 3765].map((s) => plain(formatAbout(s)))).toEqual([
+      'about 1 s',
+      'about 10 s',
+      'about 12 s',
+      'about 1 min',
+      'about 3 min',
+      'about 1 h 03 min',
+    ]);
     expect(plain(formatShape([128, 352]))).toBe('128 × 352');
     expect(formatShape([])).toBe('scalar');
     expect(plain(formatCounted(1, 'tensor'))).toBe('1 tensor');

@@ -63,12 +63,12 @@ export function formatSeconds(seconds: number): string {
   return `${Math.floor(whole / 3600)}${NBSP}h ${pad(Math.floor((whole % 3600) / 60))}${NBSP}min`;
 }
 
-/** A running clock: `0:02`, `12:45`, `1:02:45`. */
-export function formatClock(seconds: number): string {
-  const whole = Math.max(0, Math.round(seconds));
-  const minutes = Math.floor(whole / 60);
-  if (minutes < 60) return `${minutes}:${pad(whole % 60)}`;
-  return `${Math.floor(minutes / 60)}:${pad(minutes % 60)}:${pad(whole % 60)}`;
+/** Time that is left, estimated: `about 12 s`, `about 3 min`, `about 1 h 20 min`; never none. */
+export function formatAbout(seconds: number): string {
+  if (seconds < 55) return `about ${Math.max(1, Math.ceil(seconds))}${NBSP}s`;
+  const minutes = Math.ceil(seconds / 60);
+  if (minutes < 60) return `about ${minutes}${NBSP}min`;
+  return `about ${Math.floor(minutes / 60)}${NBSP}h ${pad(minutes % 60)}${NBSP}min`;
 }
 
 /** A tensor's shape: `128 × 352`; a scalar's is `scalar`. */

@@ -16,7 +16,7 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
   return (
     <DialogFrame
       title="Recipes"
-      about="What you open takes the place of the one that is there; undo brings it back."
+      about="Opening a recipe replaces the current one; undo brings it back."
       foot={<p className="small quiet">{SAYS[tab]}</p>}
       onClose={() => setView(studio, { recipes: null })}
     >

@@ -1,5 +1,5 @@
 import { type FormEvent, useEffect, useState } from 'react';
-import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/recipe-shelf';
+import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/saved-recipes';
 import { Button } from '../parts/Button';
 import { CloseIcon, CopyIcon } from '../parts/icons';
 import { copyShareLink, openKept, saveRecipe } from '../state/keeping';
@@ -43,7 +43,9 @@ export function SavedRecipes() {
         <Button onClick={() => void copyShareLink(studio)}>Copy a link</Button>
       </form>
       {saved?.length === 0 ? (
-        <p className="empty">Nothing saved yet. The recipe in work comes back after a reload without it.</p>
+        <p className="empty">
+          Nothing saved yet. The current recipe comes back after a reload without being saved.
+        </p>
       ) : (
         <ul className="saved-list" aria-label="Saved recipes">
           {saved?.map((kept) => (

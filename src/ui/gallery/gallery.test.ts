@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
-import { workAheadInNode } from '../../../e2e/ahead-in-node';
+import { calibrateInNode } from '../../../e2e/calibrate-in-node';
 import { mergeInNode } from '../../../e2e/merge-in-node';
 import type { ParameterSetting, Recipe } from '../../formats/recipe';
 import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
@@ -52,7 +52,7 @@ async function merge(recipe: Recipe) {
   const little = { calibration_windows: 4, calibration_window: 64 };
   const short = formatRecipe({ ...last, parameters: { ...last.parameters, ...little } });
   vi.stubGlobal('navigator', fakeStorage().navigator);
-  const { prepared } = await workAheadInNode(short, { root: samples, folders, texts });
+  const { prepared } = await calibrateInNode(short, { root: samples, folders, texts });
   return mergeInNode(text, samples, known, undefined, prepared);
 }
 

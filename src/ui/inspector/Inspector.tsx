@@ -1,5 +1,7 @@
 import { lazy, type ReactNode, Suspense } from 'react';
-import { useNow } from '../layers/runs';
+import type { PlanTensorFacts } from '../../reports/plan';
+import { NOW } from '../layers/predicted-runs';
+import { type LayersRun, shownRuns, useNow, useRuns } from '../layers/runs';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { REST_MS, useSettled } from '../parts/use-settled';
@@ -7,6 +9,7 @@ import { setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { ModelOverview } from './ModelOverview';
 import { TensorDetail } from './TensorDetail';
+import { TensorRuns } from './TensorRuns';
 
 const DifferenceDetail = lazy(() =>
   import('../compare/DifferenceDetail').then((m) => ({ default: m.DifferenceDetail })),
@@ -21,24 +24,56 @@ export function Inspector() {
 /** The selected tensor's numbers in the merge, or those of the whole model while none is selected. */
 function MergeInspector() {
   const selected = useFacts((s) => s.view.selected);
+  const inLayers = useFacts((s) => s.view.tab === 'layers');
+  if (selected === null) return <WholeModel />;
+  return inLayers ? <TensorOfShown name={selected} /> : <TensorOfRecipe name={selected} />;
+}
+
+function WholeModel() {
   const source = useNow();
   // it looks at every tensor: once a slider rests
   const later = useSettled(source, source.state === 'predicted' ? REST_MS : 0);
-  const tensor = source.tensors.find((t) => t.name === selected);
-  // as a drawer on narrow screens it would hide half of a tab that has nothing to do with tensors
-  const fits = useFacts((s) => s.view.tab === 'plan' || s.view.tab === 'layers');
   return (
-    <Panel detail={tensor !== undefined} open={tensor !== undefined && fits}>
-      {tensor ? (
-        <TensorDetail
-          tensor={tensor}
-          report={source.reports.get(tensor.name)}
-          contributors={source.contributors}
-        />
-      ) : (
-        <ModelOverview source={later} />
-      )}
+    <Panel detail={false} open={false}>
+      <ModelOverview source={later} />
     </Panel>
+  );
+}
+
+/** What stands in the first column of Layers, and what the other columns have beside it. */
+function TensorOfShown({ name }: { name: string }) {
+  const shown = shownRuns(useRuns());
+  const tensor = shown[0]?.tensors.find((t) => t.name === name);
+  if (!shown[0] || !tensor) return <WholeModel />;
+  return (
+    <Panel detail open>
+      {shown.length > 1 ? <TensorRuns name={name} runs={shown} /> : null}
+      <TensorOf run={shown[0]} tensor={tensor} />
+    </Panel>
+  );
+}
+
+function TensorOfRecipe({ name }: { name: string }) {
+  const now = useNow();
+  // as a drawer on narrow screens it would hide half of a tab that has nothing to do with tensors
+  const fits = useFacts((s) => s.view.tab === 'plan');
+  const tensor = now.tensors.find((t) => t.name === name);
+  if (!tensor) return <WholeModel />;
+  return (
+    <Panel detail open={fits}>
+      <TensorOf run={now} tensor={tensor} />
+    </Panel>
+  );
+}
+
+function TensorOf({ run, tensor }: { run: LayersRun; tensor: PlanTensorFacts }) {
+  return (
+    <TensorDetail
+      tensor={tensor}
+      report={run.reports.get(tensor.name)}
+      contributors={run.contributors}
+      of={run.id === NOW ? null : run.name}
+    />
   );
 }
 

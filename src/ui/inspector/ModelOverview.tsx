@@ -108,7 +108,7 @@ function Merged({ source }: { source: LayersRun }) {
       {source.state === 'predicted' ? null : (
         <>
           <Shortlist
-            title="Changed most, part of the norm"
+            title="Largest relative change"
             tensors={largest(source.reports.values(), (r) => r.outputChange, 5)}
             value={(r) => formatReal(r.outputChange)}
           />

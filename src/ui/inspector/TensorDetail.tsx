@@ -18,10 +18,12 @@ interface TensorDetailProps {
   tensor: PlanTensorFacts;
   report: TensorReport | undefined;
   contributors: readonly Contributor[];
+  /** Name of the run that it is of; null: the recipe as it is. */
+  of: string | null;
 }
 
-/** Everything known about one tensor. */
-export function TensorDetail({ tensor, report, contributors }: TensorDetailProps) {
+/** Everything known about one tensor in a run. */
+export function TensorDetail({ tensor, report, contributors, of }: TensorDetailProps) {
   const changing = tensor.contributors.flatMap((i) => contributors[i] ?? []);
   return (
     <>
@@ -32,6 +34,7 @@ export function TensorDetail({ tensor, report, contributors }: TensorDetailProps
         <p className="small quiet">
           {formatShape(tensor.shape)} · {tensor.dtype} · {formatCounted(tensor.elements, 'element')}
         </p>
+        {of === null ? null : <p className="small">In {of}:</p>}
       </Section>
       {tensor.copied ? (
         <p className="quiet">
@@ -39,8 +42,8 @@ export function TensorDetail({ tensor, report, contributors }: TensorDetailProps
         </p>
       ) : report ? (
         <>
-          <Measured report={report} contributors={contributors} />
-          <TensorCheckSection name={tensor.name} />
+          <Measured report={report} contributors={contributors} ofRecipe={of === null} />
+          {of === null ? <TensorCheckSection name={tensor.name} /> : null}
         </>
       ) : (
         <Section title="Changed by">
@@ -61,9 +64,16 @@ export function TensorDetail({ tensor, report, contributors }: TensorDetailProps
   );
 }
 
-function Measured({ report, contributors }: { report: TensorReport; contributors: readonly Contributor[] }) {
+interface MeasuredProps {
+  report: TensorReport;
+  contributors: readonly Contributor[];
+  /** It is of the recipe as it is: so are the masks. */
+  ofRecipe: boolean;
+}
+
+function Measured({ report, contributors, ofRecipe }: MeasuredProps) {
   const profile = useProfileOf(report.name);
-  const masks = usePredictedMasks(profile);
+  const masks = usePredictedMasks(ofRecipe ? profile : undefined);
   const byId = new Map(contributors.map((c) => [c.id, c]));
   const named = (id: string) => byId.get(id) ?? { id, label: id, colour: 0 };
   const changed = changing(report);

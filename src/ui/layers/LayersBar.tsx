@@ -1,11 +1,13 @@
 import { memo, useCallback, useRef } from 'react';
-import { absenceOf } from '../charts/default-view';
+import { absenceOf, type RecipeTraits } from '../charts/default-view';
 import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
 import { Segmented } from '../parts/Segmented';
+import type { Contributor } from '../state/run-facts';
 import { setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import type { LayersView } from './columns';
 import { LayersExport } from './LayersExport';
+import { PAIR } from './runs';
 import { subjectsOf } from './subject';
 
 const GROUPS = [
@@ -22,11 +24,36 @@ interface LayersBarProps {
 
 /** Which number of whom, on which scale. */
 export function LayersBar({ metric, subject, view }: LayersBarProps) {
-  const studio = useStudio();
   const latest = useRef(view);
   latest.current = view;
   const shown = useCallback(() => latest.current, []);
   const { traits, contributors } = view.columns[0]!.run;
+  return (
+    <Bar
+      metric={metric}
+      subject={subject}
+      traits={traits}
+      contributors={contributors}
+      isPair={view.columns[0]!.run.id === PAIR}
+      empty={view.columns.every(({ run }) => run.reports.size === 0)}
+      shown={shown}
+    />
+  );
+}
+
+interface BarProps {
+  metric: Metric;
+  subject: Subject;
+  traits: RecipeTraits;
+  contributors: readonly Contributor[];
+  isPair: boolean;
+  empty: boolean;
+  shown(): LayersView;
+}
+
+/** A step of a slider leaves it as it is. */
+const Bar = memo(function Bar({ metric, subject, traits, contributors, isPair, empty, shown }: BarProps) {
+  const studio = useStudio();
   const subjects = subjectsOf(metric, contributors);
   return (
     <div className="layers-bar">
@@ -57,6 +84,7 @@ export function LayersBar({ metric, subject, view }: LayersBarProps) {
           of
           <select
             className="field"
+            aria-label="Of which model"
             value={subject.join(' ')}
             onChange={(event) => setView(studio, { subject: event.target.value })}
           >
@@ -70,11 +98,11 @@ export function LayersBar({ metric, subject, view }: LayersBarProps) {
       ) : null}
       <ScaleChoice />
       <div className="layers-actions">
-        <LayersExport empty={view.columns.every(({ run }) => run.reports.size === 0)} shown={shown} />
+        <LayersExport isPair={isPair} empty={empty} shown={shown} />
       </div>
     </div>
   );
-}
+});
 
 const ScaleChoice = memo(function ScaleChoice() {
   const studio = useStudio();

@@ -7,7 +7,7 @@ import { Legend } from '../charts/Legend';
 import { type Metric, valueText } from '../charts/metrics';
 import { setView, toggleSelected } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
-import type { LayersView } from './columns';
+import { hasChance, type LayersView } from './columns';
 import { ProfilePlot } from './ProfilePlot';
 
 /** Rows of a small model are no taller than this, those of a large one no lower than that, in pixels. */
@@ -82,7 +82,7 @@ export function LayersCanvas({ view }: { view: LayersView }) {
       <div className="layers-legends">
         <LegendOf metric={metric} scale={scale} label={columns.length > 1 ? 'both' : metric.label} />
         {difference ? <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" /> : null}
-        {metric.id === 'mergedSparsity' || metric.id === 'overlap' ? (
+        {hasChance(metric) ? (
           <span className="profile-chance-key small quiet">random masks of the same size</span>
         ) : null}
         <Readout view={view} />
@@ -200,15 +200,18 @@ function useRowHeight(root: { current: HTMLElement | null }, rows: number, heads
   const [room, setRoom] = useState(420);
   useLayoutEffect(() => {
     const screen = root.current?.closest<HTMLElement>('.tab-content') ?? root.current?.parentElement;
-    if (!screen) return;
+    const above = root.current?.parentElement;
+    if (!screen || !above) return;
     const observer = new ResizeObserver(() => {
-      const top = (root.current?.offsetTop ?? 0) - screen.offsetTop;
-      setRoom(screen.clientHeight - Math.max(0, Math.min(top, 260)));
+      // at the top of the page: a scrolled one has no other rows
+      const top = (root.current?.offsetTop ?? 0) - above.offsetTop;
+      setRoom(screen.clientHeight - Math.min(Math.max(0, top), screen.clientHeight / 2));
     });
     observer.observe(screen);
+    observer.observe(above);
     return () => observer.disconnect();
   }, [root]);
-  // captions, heads, bands and legends
-  const left = room - heads - 24 - 16 - 44;
+  // captions, heads, bands and legends, and the space between them
+  const left = room - heads - 24 - 16 - 64;
   return Math.min(ROW.most, Math.max(ROW.least, Math.floor(left / Math.max(1, rows)) - GAP));
 }

@@ -17,6 +17,8 @@ const CHOICES = [
 ] as const;
 
 interface LayersExportProps {
+  /** Two runs are shown as one: there is no recipe of it. */
+  isPair: boolean;
   /** Nothing is measured yet. */
   empty: boolean;
   /** What is shown when it is asked. */
@@ -24,7 +26,7 @@ interface LayersExportProps {
 }
 
 /** Saves what Layers shows. */
-export const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportProps) {
+export const LayersExport = memo(function LayersExport({ isPair, empty, shown }: LayersExportProps) {
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
     const { exportLayers } = await import('../export/save-exports');
@@ -33,7 +35,7 @@ export const LayersExport = memo(function LayersExport({ empty, shown }: LayersE
   return (
     <ExportMenu
       label="Export the picture and its numbers"
-      choices={CHOICES}
+      choices={isPair ? CHOICES.filter(({ value }) => value !== 'json' && value !== 'html') : CHOICES}
       why={empty ? 'Nothing is measured yet.' : null}
       onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
     />

@@ -1,9 +1,12 @@
 import { useDeferredValue, useMemo } from 'react';
 import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from '../charts/default-view';
+import type { Cell } from '../charts/heatmap-data';
 import {
   awaitsMerge,
+  type Measured,
   type Metric,
   type MetricId,
+  mean,
   measure,
   metricById,
   type Subject,
@@ -22,6 +25,7 @@ import { LayersTable } from './LayersTable';
 import { LooseStrip } from './LooseStrip';
 import { RangeLine } from './RangeLine';
 import { RunsStrip } from './RunsStrip';
+import { useRunOverlap } from './run-overlap';
 import { type LayersRun, reportsFor, shownRuns, useRuns } from './runs';
 import { subjectOf } from './subject';
 
@@ -62,14 +66,19 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
   const subject = useFacts((s) => s.view.subject);
   const filter = useFacts((s) => s.view.filter);
   const first = shown[0]!;
-  const id = chosen ?? defaultMetric(first.traits, (m) => valuesOf(first, m));
+  // it looks at several numbers: once a slider rests
+  const rested = useSettled(first, first.state === 'predicted' ? REST_MS : 0);
+  const known = rested.traits === first.traits && rested.state === first.state ? rested : first;
+  const usual = useMemo(() => defaultMetric(known.traits, (m) => measuredOf(known, m)), [known]);
+  const id = chosen ?? usual;
   const metric = metricById(id);
   const ids = useMemo(
     () => subjectOf(metric, subject, first.contributors),
     [metric, subject, first.contributors],
   );
   const wanted = useDeferredValue(filter);
-  const view = useLayersView(shown, metric, ids ?? NOBODY, wanted);
+  const overlap = useRunOverlap(metric, shown, ids);
+  const view = useLayersView(overlap.runs, metric, ids ?? NOBODY, wanted);
   const absent = absenceOf(metric, first.traits);
   // the numbers follow once a slider rests
   const later = useDeferredValue(
@@ -85,6 +94,10 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
         <p className="empty" role="status">
           {absent ?? `${metric.label} compares two models; this recipe has only one.`}{' '}
           <Next after={metric.id} run={first} />
+        </p>
+      ) : overlap.why ? (
+        <p className="empty" role="status">
+          {overlap.why}
         </p>
       ) : (
         <>
@@ -102,14 +115,14 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
 const NOBODY: Subject = [];
 
 /** What is known of a metric over the linear layers, for the first of its subjects. */
-function valuesOf(run: LayersRun, metric: Metric): number[] {
+function measuredOf(run: LayersRun, metric: Metric): Measured[] {
   const subject = subjectOf(metric, null, run.contributors);
   if (!subject) return [];
   const reports = reportsFor(run, metric);
   return run.tensors.filter(isLinear).flatMap(({ name }) => {
     const report = reports.get(name);
     if (!report || awaitsMerge(metric, report)) return [];
-    return measure(metric.id, report, subject)?.value ?? [];
+    return measure(metric.id, report, subject) ?? [];
   });
 }
 
@@ -121,31 +134,43 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   if (columns.every(({ data }) => isFlat(metric, linearValues(data)))) {
     return (
       <p className="layers-finding" role="status">
-        {metric.label} is {metric.format(columns[0]!.data.mean ?? 0)} in every layer.{' '}
-        {constantReason(metric, run.traits)} <Next after={metric.id} run={run} />
+        {metric.label} is {allMeans(view)} in every layer. {constantReason(metric, run.traits)}{' '}
+        <Next after={metric.id} run={run} />
       </p>
     );
   }
   const shown = difference ? difference.data : columns[0]!.data;
   const cells = shown.rows.flatMap((row) => row.cells.flatMap((cell) => (cell?.measured ? [cell] : [])));
   const sorted = cells.sort((a, b) => a.measured!.value - b.measured!.value);
-  const [least, most] = [sorted[0]!, sorted.at(-1)!];
+  const [least, most] = [sorted[0], sorted.at(-1)];
+  // the other run has no numbers yet
+  if (!least || !most) return <Unknown view={view} run={columns.at(-1)!.run} />;
+  const shownMetric = difference?.metric ?? metric;
   const gap = most.measured!.value - least.measured!.value;
   // no ranking where the errors are as large as what is ranked
   const isCertain = gap > 2 * (most.measured!.error + least.measured!.error);
   const text = (cell: typeof least) =>
-    `${(difference?.metric ?? metric).format(cell.measured!.value)} (layer ${cell.layer}, ${cell.module})`;
+    `${shownMetric.format(cell.measured!.value)} (layer ${cell.layer}, ${cell.module})`;
   const unmeasured = columns[0]!.run.state === 'running' ? cellsLeft(view) : '';
   return (
     <p className="layers-finding" role="status">
-      {difference ? 'B less A' : metric.label}:{' '}
-      {isCertain
-        ? `from ${text(least)} to ${text(most)}`
-        : `${metric.format(columns[0]!.data.mean ?? 0)} on average`}
+      {difference ? 'B minus A' : metric.label}:{' '}
+      {isCertain ? `from ${text(least)} to ${text(most)}` : `${shownMetric.format(meanOf(cells))} on average`}
       . <span className="quiet">{metric.meaning}</span> {unmeasured}
       <Badge view={view} />
     </p>
   );
+}
+
+/** `51.3 %`, of two runs `51.3 % (A) and 51.7 % (B)`. */
+function allMeans({ metric, columns }: LayersView): string {
+  const means = columns.map(({ letter, data }) => ({ letter, text: metric.format(data.mean ?? 0) }));
+  const isOne = new Set(means.map(({ text }) => text)).size === 1;
+  return isOne ? means[0]!.text : means.map(({ letter, text }) => `${text} (${letter})`).join(', ');
+}
+
+function meanOf(cells: readonly Cell[]): number {
+  return mean(cells.map((cell) => cell.measured)) ?? 0;
 }
 
 function cellsLeft({ columns }: LayersView): string {
@@ -166,7 +191,9 @@ function Badge({ view: { columns } }: { view: LayersView }) {
 /** Offers another metric, where one tells more. */
 function Next({ after, run }: { after: MetricId; run: LayersRun }) {
   const studio = useStudio();
-  const next = nextMetric(after, run.traits, (m) => valuesOf(run, m));
+  // it looks at every number there is: once a slider rests
+  const later = useSettled(run, run.state === 'predicted' ? REST_MS : 0);
+  const next = useMemo(() => nextMetric(after, later.traits, (m) => measuredOf(later, m)), [after, later]);
   if (next === null) return null;
   return (
     <button type="button" className="link" onClick={() => setView(studio, { metric: next })}>

@@ -2,7 +2,7 @@ import { memo, useCallback, useMemo } from 'react';
 import type { PlanTensorFacts } from '../../reports/plan';
 import { awaitsMerge, type Measured, measure, valueText } from '../charts/metrics';
 import { formatCount } from '../format/quantity';
-import { passesFilter, TableFilter } from '../parts/TableFilter';
+import { noTensorWords, passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import { setView, toggleSelected } from '../state/studio';
@@ -107,7 +107,7 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
         columns={shown}
         selected={selected}
         onSelect={select}
-        empty={`No tensor’s name contains “${filter}”.`}
+        empty={noTensorWords(filter, 'There are no tensors.')}
       />
     </section>
   );

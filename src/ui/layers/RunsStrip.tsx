@@ -1,9 +1,11 @@
-import { useState } from 'react';
+import { memo, useState } from 'react';
 import { methods } from '../../merge/methods/index';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
+import type { StudioFacts } from '../state/facts';
+import { mergeGate } from '../state/merge-gate';
+import { mergeRuns } from '../state/merge-runs';
 import { forgetRun, renameRun, reopenRun, whyNotReopen } from '../state/past-runs';
-import { startMerge } from '../state/run';
 import { useFacts, useStudio } from '../studio-context';
 import {
   addPredictedRun,
@@ -14,12 +16,11 @@ import {
   toggleRun,
 } from './predicted-runs';
 import { methodName } from './run-names';
+import { useRunScore } from './run-score';
 import type { LayersRun } from './runs';
 
 /** The runs there are: which are shown, what they are called, and more of them. */
 export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
-  const studio = useStudio();
-  const hasModels = useFacts((s) => s.recipe.contributors.some((c) => c.enabled));
   const own = runs[0]!.contributors.map((c) => c.id).join('\n');
   const near = runs.filter((run) => run.place >= 0 || run.contributors.map((c) => c.id).join('\n') === own);
   const others = runs.filter((run) => !near.includes(run));
@@ -30,25 +31,8 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
           <RunChip key={run.id} run={run} />
         ))}
       </ul>
-      <select
-        className="field"
-        aria-label="Add a run"
-        value=""
-        disabled={!hasModels}
-        onChange={(event) =>
-          addPredictedRun(studio, event.target.value === NOW ? undefined : event.target.value)
-        }
-      >
-        <option value="">Add run…</option>
-        <option value={NOW}>the settings as they are</option>
-        {methods
-          .filter((method) => method.base !== 'none')
-          .map((method) => (
-            <option key={method.id} value={method.id}>
-              {methodName(method)}
-            </option>
-          ))}
-      </select>
+      <AddRun />
+      <MergeShown runs={near} />
       {others.length > 0 ? (
         <details className="runs-others">
           <summary className="small">Merges of other models ({others.length})</summary>
@@ -63,12 +47,70 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
   );
 }
 
+/** Another run that is only predicted. */
+const AddRun = memo(function AddRun() {
+  const studio = useStudio();
+  const hasModels = useFacts((s) => s.recipe.contributors.some((c) => c.enabled));
+  return (
+    <select
+      className="field"
+      aria-label="Add a run"
+      value=""
+      disabled={!hasModels}
+      onChange={(event) =>
+        addPredictedRun(studio, event.target.value === NOW ? undefined : event.target.value)
+      }
+    >
+      <option value="">Add run…</option>
+      <option value={NOW}>the settings as they are</option>
+      {methods
+        .filter((method) => method.base !== 'none')
+        .map((method) => (
+          <option key={method.id} value={method.id}>
+            {methodName(method)}
+          </option>
+        ))}
+    </select>
+  );
+});
+
+/** Merges what is shown and only predicted, one run after the other. */
+function MergeShown({ runs }: { runs: readonly LayersRun[] }) {
+  const studio = useStudio();
+  const gate = useFacts((s) => whyNotMerge(s));
+  const wanted = runs.filter(
+    (run) => run.place >= 0 && (run.state === 'predicted' || run.state === 'planned'),
+  );
+  if (runs.filter((run) => run.place >= 0).length < 2 || wanted.length === 0) return null;
+  const byPlace = [...wanted].sort((a, b) => a.place - b.place).map((run) => run.id);
+  return (
+    <Button
+      tip="One after the other; the recipe stays as it is"
+      why={gate}
+      onClick={() => void mergeRuns(studio, byPlace)}
+    >
+      {wanted.length === 1 ? 'Merge the shown run' : `Merge all ${wanted.length} shown`}
+    </Button>
+  );
+}
+
+/** Why nothing can be merged now, or null. */
+function whyNotMerge(facts: StudioFacts): string | null {
+  const gate = mergeGate(facts);
+  return gate.open ? null : gate.why;
+}
+
 const LETTERS = ['A', 'B', 'C', 'D'];
 
-function RunChip({ run }: { run: LayersRun }) {
+const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
   const studio = useStudio();
   const [renaming, setRenaming] = useState(false);
-  const why = useFacts((s) => whyNotReopen(s));
+  const whyNotOpen = useFacts((s) => whyNotReopen(s));
+  const whyNot = useFacts((s) => whyNotMerge(s));
+  const isQueued = useFacts((s) => s.queuedRuns.includes(run.id));
+  // what has just been merged is open already
+  const isOpen = useFacts((s) => run.id === NOW && s.run?.status === 'done' && s.run.recipe === run.recipe);
+  const score = useRunScore(run.recipe);
   const shown = run.place >= 0;
   const rename = (name: string) => {
     setRenaming(false);
@@ -89,7 +131,10 @@ function RunChip({ run }: { run: LayersRun }) {
           {shown ? LETTERS[run.place] : '+'}
         </span>
         <span className="truncate">{run.name}</span>
-        <span className="small quiet">{stateText(run)}</span>
+        <span className="small quiet">
+          {isQueued ? 'queued' : stateText(run)}
+          {score === null ? '' : ` · ${score}`}
+        </span>
       </button>
       {renaming ? (
         <input
@@ -105,7 +150,7 @@ function RunChip({ run }: { run: LayersRun }) {
           }}
         />
       ) : null}
-      {run.id === NOW ? null : (
+      {run.id === NOW && run.kept === null ? null : (
         <>
           <button
             type="button"
@@ -115,22 +160,33 @@ function RunChip({ run }: { run: LayersRun }) {
           >
             rename
           </button>
-          <button
-            type="button"
-            className="link small"
-            aria-label={run.settings ? `Merge ${run.name}` : `Open the recipe of ${run.name}`}
-            disabled={why !== null}
-            title={why ?? undefined}
-            onClick={() => {
-              if (run.kept) reopenRun(studio, run.kept);
-              else if (run.settings) {
-                applyRun(studio, run.settings);
-                void startMerge(studio);
-              }
-            }}
-          >
-            {run.settings ? 'merge' : 'open'}
-          </button>
+          {run.settings && run.state !== 'running' ? (
+            <button
+              type="button"
+              className="link small"
+              aria-label={`Merge ${run.name}`}
+              disabled={whyNot !== null}
+              title={whyNot ?? undefined}
+              onClick={() => void mergeRuns(studio, [run.id])}
+            >
+              merge
+            </button>
+          ) : null}
+          {isOpen ? null : (
+            <button
+              type="button"
+              className="link small"
+              aria-label={`Open the recipe of ${run.name}`}
+              disabled={whyNotOpen !== null}
+              title={whyNotOpen ?? undefined}
+              onClick={() => {
+                if (run.kept) reopenRun(studio, run.kept);
+                else if (run.settings) applyRun(studio, run.settings);
+              }}
+            >
+              open
+            </button>
+          )}
           <Button
             variant="quiet"
             iconOnly
@@ -144,10 +200,10 @@ function RunChip({ run }: { run: LayersRun }) {
       )}
     </li>
   );
-}
+});
 
 function stateText({ id, state, kept }: LayersRun): string {
-  if (kept) {
+  if (kept && id !== NOW) {
     return new Date(kept.startedAt).toLocaleString(undefined, { dateStyle: 'short', timeStyle: 'short' });
   }
   const said = { exact: 'merged', running: 'merging', predicted: '≈ predicted', planned: 'not measured' }[

@@ -1,5 +1,6 @@
 /** What the canvas shows: rows of layers shared by all columns, and the values of every run in them. Pure but for memory of what was drawn before. */
 import { useMemo, useRef } from 'react';
+import { isPredicted } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensorFacts } from '../../reports/plan';
 import { type ColorScale, colorScale, domain, percentileDomain } from '../charts/color-scale';
@@ -13,12 +14,14 @@ import {
   heatmap,
   type LayerGrid,
   layerGrid,
+  sameItems,
 } from '../charts/heatmap-data';
-import { chanceOverlap, type Metric, type Subject } from '../charts/metrics';
+import { chanceOverlap } from '../charts/mask-overlap';
+import type { Metric, Subject } from '../charts/metrics';
 import { passesFilter } from '../parts/TableFilter';
 import { useSameList } from '../parts/use-same-list';
 import { useFacts, useShownTheme } from '../studio-context';
-import { type LayersRun, reportsFor } from './runs';
+import { type LayersRun, PAIR, reportsFor } from './runs';
 
 export interface RunColumn {
   run: LayersRun;
@@ -39,6 +42,12 @@ export interface LayersView {
   columns: RunColumn[];
   scale: ColorScale;
   difference: { metric: Metric; data: Heatmap; scale: ColorScale } | null;
+}
+
+/** The columns of the last time, and what they were drawn from besides their runs. */
+interface Drawn {
+  of: readonly unknown[];
+  columns: ReadonlyMap<string, RunColumn>;
 }
 
 const LETTERS = ['A', 'B', 'C', 'D'];
@@ -63,21 +72,19 @@ export function useLayersView(
     const made = layerGrid(arranged);
     return { grid: made, bands: bandsOf(made), loose: wanted.filter((t) => !isLinear(t)) };
   }, [tensors, filter, expanded]);
-  const before = useRef(new Map<string, Heatmap>());
+  const before = useRef<Drawn>({ of: [], columns: new Map() });
   const columns = useMemo(() => {
+    const of = [grid, metric, subject];
+    const isSame = sameItems(before.current.of, of);
     const made = runs.map((run, i): RunColumn => {
-      const key = `${run.id} ${metric.id} ${subject.join(' ')}`;
+      const old = isSame ? before.current.columns.get(run.id) : undefined;
+      const letter = run.id === PAIR ? 'A | B' : LETTERS[i]!;
+      if (old?.run === run && old.letter === letter) return old;
       const reports = reportsFor(run, metric);
-      return {
-        run,
-        letter: LETTERS[i]!,
-        reports,
-        data: heatmap(grid, reports, metric, subject, before.current.get(key)),
-      };
+      const data = heatmap(grid, reports, metric, subject, old?.data);
+      return { run, letter, reports, data };
     });
-    before.current = new Map(
-      made.map(({ run, data }) => [`${run.id} ${metric.id} ${subject.join(' ')}`, data]),
-    );
+    before.current = { of, columns: new Map(made.map((column) => [column.run.id, column])) };
     return made;
   }, [runs, grid, metric, subject]);
   const maps = columns.map((c) => c.data);
@@ -97,7 +104,10 @@ export function useLayersView(
     const { min, max } = percentileDomain(signed, linearValues(data), leastRange(metric, [data]));
     return { metric: signed, data, scale: colorScale(signed, min, max, theme) };
   }, [columns, metric, theme]);
-  return { metric, subject, grid, bands, loose, columns, scale, difference };
+  return useMemo(
+    () => ({ metric, subject, grid, bands, loose, columns, scale, difference }),
+    [metric, subject, grid, bands, loose, columns, scale, difference],
+  );
 }
 
 /** What a scale covers at least, so that values which hardly differ look alike. */
@@ -183,16 +193,22 @@ function bandsOf({ modules }: LayerGrid): Band[] {
   return bands.every((band) => band.label !== '') ? bands : [];
 }
 
+/** Whether random masks of the same sizes would give a metric a value to hold it against. */
+export function hasChance({ id }: Metric): boolean {
+  return id === 'mergedSparsity' || id === 'overlap' || id === 'runOverlap';
+}
+
 /** What random masks of the same sizes would give in a layer, where a metric has such a reference. */
 export function chanceOf(view: LayersView, { reports }: RunColumn, layer: number): number | null {
   const { metric, subject, grid } = view;
-  if (metric.id !== 'mergedSparsity' && metric.id !== 'overlap') return null;
+  if (!hasChance(metric)) return null;
   let [sum, weight] = [0, 0];
   for (const tensor of grid.layers.find((row) => row.layer === layer)?.tensors ?? []) {
     for (const { name } of tensor?.members ?? (tensor ? [tensor] : [])) {
       const report = reports.get(name);
-      if (!report?.counts || report.counts.shared.length === 0) continue;
-      const value = metric.id === 'overlap' ? chanceOverlap(report, subject) : untouchedByChance(report);
+      if (!report) continue;
+      const value =
+        metric.id === 'mergedSparsity' ? untouchedByChance(report) : chanceOverlap(report, subject);
       if (value === null) continue;
       sum += value * report.elements;
       weight += report.elements;
@@ -201,9 +217,15 @@ export function chanceOf(view: LayersView, { reports }: RunColumn, layer: number
   return weight > 0 ? sum / weight : null;
 }
 
-/** The share of weights that no model would change, were masks drawn at random. */
-function untouchedByChance({ counts, elements }: TensorReport): number {
-  return (counts?.shared ?? []).reduce((share, row, i) => share * (1 - row[i]! / elements), 1);
+/** The share of weights that no model would change, were masks drawn at random; null where there are no masks. */
+function untouchedByChance(report: TensorReport): number | null {
+  const { contributors, elements } = report;
+  if (isPredicted(report)) {
+    if (report.exactChange || report.predicted === 'changes') return null;
+    return contributors.reduce((share, c) => (c.norm > 0 ? share * (1 - c.kept / elements) : share), 1);
+  }
+  const shared = report.counts?.shared ?? [];
+  return shared.length > 0 ? shared.reduce((share, row, i) => share * (1 - row[i]! / elements), 1) : null;
 }
 
 export interface Statistics {

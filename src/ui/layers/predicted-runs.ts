@@ -1,8 +1,10 @@
 /** Runs of the Layers tab that are only predicted: other settings for the models of the recipe. No merge is needed. */
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
+import type { ModelFacts } from '../../reports/models';
 import { deltaKey } from '../state/delta-statistics';
 import type { StudioFacts } from '../state/facts';
+import { contributorId } from '../state/recipe-build';
 import type { RecipeFacts, Settings } from '../state/recipe-facts';
 import type { PredictedRun } from '../state/run-facts';
 import { editRecipe, methodOf, type Studio, setView } from '../state/studio';
@@ -13,34 +15,59 @@ export const NOW = 'now';
 export const MOST_SHOWN = 4;
 
 /** The recipe with the settings of a predicted run. */
-export function recipeOfRun(run: PredictedRun, recipe: RecipeFacts): RecipeFacts {
+export function recipeOfRun(
+  run: PredictedRun,
+  recipe: RecipeFacts,
+  models: readonly ModelFacts[],
+): RecipeFacts {
   return {
     ...recipe,
     asWritten: null,
     method: run.method,
     parameters: run.parameters,
     seed: run.seed,
-    contributors: recipe.contributors.map((c) => ({ ...c, parameters: run.models[c.ref] ?? {} })),
+    contributors: recipe.contributors.map((c) => ({
+      ...c,
+      parameters: run.models[contributorId(recipe.base, c.ref, models)] ?? {},
+    })),
+  };
+}
+
+/** A run with the settings of a recipe. */
+export function runOf(
+  recipe: RecipeFacts,
+  models: readonly ModelFacts[],
+  id: string,
+  name: string | null = null,
+): PredictedRun {
+  return {
+    id,
+    of: deltaKey({ recipe, models }),
+    name,
+    method: recipe.method,
+    parameters: recipe.parameters,
+    seed: recipe.seed,
+    models: Object.fromEntries(
+      recipe.contributors.map((c) => [contributorId(recipe.base, c.ref, models), c.parameters]),
+    ),
   };
 }
 
 /** Adds the settings of the recipe as a run of its own, or those with which another method begins, and shows it. */
 export function addPredictedRun(studio: Studio, methodId?: string): void {
   const facts = studio.store.getState();
-  const { recipe } = facts;
+  const { recipe, models } = facts;
   const method = methodById.get(methodId ?? '') ?? methodOf(recipe);
-  const isOther = method.id !== recipe.method;
-  const run: PredictedRun = {
-    id: freeId(facts),
-    of: deltaKey(facts),
-    name: null,
-    method: method.id,
-    parameters: isOther ? {} : recipe.parameters,
-    seed: recipe.seed,
-    models: Object.fromEntries(
-      recipe.contributors.map((c) => [c.ref, isOther ? shared(c.parameters, method) : c.parameters]),
-    ),
-  };
+  const settings =
+    method.id === recipe.method
+      ? recipe
+      : {
+          ...recipe,
+          method: method.id,
+          parameters: {},
+          contributors: recipe.contributors.map((c) => ({ ...c, parameters: shared(c.parameters, method) })),
+        };
+  const run = runOf(settings, models, freeId(facts));
   studio.store.setState((s) => ({ predictedRuns: [...s.predictedRuns, run] }));
   show(studio, run.id);
 }
@@ -92,5 +119,6 @@ export function renamePredictedRun(studio: Studio, id: string, name: string | nu
 
 /** Puts the settings of a predicted run into the recipe, to merge it or to go on from it. */
 export function applyRun(studio: Studio, run: PredictedRun): void {
-  editRecipe(studio, (recipe) => recipeOfRun(run, recipe));
+  const { models } = studio.store.getState();
+  editRecipe(studio, (recipe) => recipeOfRun(run, recipe, models));
 }

@@ -29,8 +29,12 @@ export function runNames(runs: readonly Named[]): string[] {
   });
 }
 
+const known = new WeakMap<Recipe, Map<string, string>>();
+
 /** What a recipe sets, by parameter, in words. */
 function traitsOf({ recipe, method }: Named): Map<string, string> {
+  const before = known.get(recipe);
+  if (before) return before;
   const traits = new Map<string, string>();
   for (const [name, spec] of Object.entries(method.parameters)) {
     const value = recipe.parameters[name] ?? spec.default;
@@ -57,6 +61,7 @@ function traitsOf({ recipe, method }: Named): Map<string, string> {
     // which models, where values differ
     if (texts.size > 1) traits.set(name, `${text} ${values.map((v) => short(v, step)).join(' ')}`);
   }
+  known.set(recipe, traits);
   return traits;
 }
 

@@ -1,23 +1,27 @@
 /** The runs that the Layers tab can show side by side: the recipe as it is, predicted ones, and finished merges. */
-import { useMemo } from 'react';
+import { useMemo, useRef } from 'react';
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
 import { methodParameters } from '../../merge/prediction/recipe-settings';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensorFacts } from '../../reports/plan';
 import type { RecipeTraits } from '../charts/default-view';
+import { sameItems } from '../charts/heatmap-data';
 import type { Metric } from '../charts/metrics';
 import { deltaKey } from '../state/delta-statistics';
 import type { StudioFacts } from '../state/facts';
 import { keptRunId } from '../state/past-runs';
 import { type PredictedReports, predictedReports } from '../state/predicted';
 import { buildRecipe } from '../state/recipe-build';
-import { isRecipeOf } from '../state/run-current';
-import type { Contributor, KeptRun, PredictedRun } from '../state/run-facts';
+import { recipeKey } from '../state/run-current';
+import type { Contributor, KeptRun, PredictedRun, RunFacts } from '../state/run-facts';
 import { methodOf } from '../state/studio';
 import { useFacts } from '../studio-context';
 import { NOW, recipeOfRun } from './predicted-runs';
 import { runNames } from './run-names';
+
+/** Id of two runs that are shown as one, where a metric is about both. */
+export const PAIR = 'pair';
 
 export interface LayersRun {
   id: string;
@@ -47,21 +51,25 @@ export function useRuns(): LayersRun[] {
   const models = useFacts((s) => s.models);
   const profile = useFacts((s) => s.profile);
   const plan = useFacts((s) => s.plan);
-  const mergedId = useFacts((s) => (s.run?.report ? keptRunId(s.run.startedAt, s.run.report) : null));
+  const merged = useFacts((s) => (s.run?.of === undefined ? null : s.run));
   const predicted = useMemo(
     () =>
       planned
         .filter((run) => run.of === deltaKey({ recipe, models }))
-        .map((run): LayersRun => predictedRun(run, { recipe, models, profile, plan })),
-    [planned, recipe, models, profile, plan],
+        .map((run): LayersRun => {
+          const own = predictedRun(run, { recipe, models, profile, plan });
+          return merged?.of === run.id ? { ...own, ...mergeOf(merged) } : own;
+        }),
+    [planned, recipe, models, profile, plan, merged],
   );
   const finished = useMemo(() => past.map(finishedRun), [past]);
+  const before = useRef<readonly { of: LayersRun; run: LayersRun }[]>([]);
   return useMemo(() => {
     const all = [
       now,
       ...predicted,
       // the merge of the recipe as it is stands there already
-      ...finished.filter((run) => now.state !== 'exact' || run.id !== mergedId),
+      ...finished.filter((run) => run.id !== now.kept?.id),
     ];
     const names = runNames(
       all.map((run) => ({
@@ -72,8 +80,15 @@ export function useRuns(): LayersRun[] {
     );
     const there = shown.filter((id) => all.some((run) => run.id === id));
     const visible = there.length > 0 ? there : [NOW];
-    return all.map((run, i) => ({ ...run, name: names[i]!, place: visible.indexOf(run.id) }));
-  }, [now, predicted, finished, shown, mergedId]);
+    before.current = all.map((of, i) => {
+      const [name, place] = [names[i]!, visible.indexOf(of.id)];
+      // the very object for a run without news: what shows it is not drawn again
+      const old = before.current.find((entry) => entry.of === of);
+      const isSame = old?.run.name === name && old.run.place === place;
+      return isSame ? old : { of, run: { ...of, name, place } };
+    });
+    return before.current.map(({ run }) => run);
+  }, [now, predicted, finished, shown]);
 }
 
 /** The runs that are shown, in the order of their places. */
@@ -81,43 +96,39 @@ export function shownRuns(runs: readonly LayersRun[]): LayersRun[] {
   return runs.filter((run) => run.place >= 0).sort((a, b) => a.place - b.place);
 }
 
-/** The run of the recipe as it is: being merged, merged, or predicted. */
+/** The run of the recipe as it is: being merged, merged now or on an earlier visit, or predicted. */
 export function useNow(): LayersRun {
   const run = useFacts((s) => s.run);
+  const past = useFacts((s) => s.pastRuns);
   const plan = useFacts((s) => s.plan);
   const profile = useFacts((s) => s.profile);
   const recipe = useFacts((s) => s.recipe);
   const models = useFacts((s) => s.models);
-  const merged = run && run.tensors.length + (run.status === 'running' ? 1 : 0) > 0 ? run : null;
-  const isCurrent = useMemo(
-    () => merged !== null && (merged.status === 'running' || isRecipeOf(merged.recipe, recipe, models)),
-    [merged, recipe, models],
-  );
-  const finished = merged?.tensors;
-  const reports = useMemo(() => new Map((finished ?? []).map((t) => [t.name, t])), [finished]);
+  const built = useMemo(() => buildRecipe(recipe, models, methodOf(recipe)), [recipe, models]);
+  const begun = run && run.tensors.length + (run.status === 'running' ? 1 : 0) > 0 ? run : null;
+  const isLive =
+    begun !== null &&
+    ((begun.status === 'running' && begun.of === undefined) || recipeKey(begun.recipe) === recipeKey(built));
+  const merged = isLive ? begun : null;
+  const kept = useMemo(() => {
+    const id = merged?.report ? keptRunId(merged.startedAt, merged.report) : null;
+    return past.find((own) => (merged ? own.id === id : recipeKey(own.recipe) === recipeKey(built))) ?? null;
+  }, [past, merged, built]);
   const predicted = predictedReports({ profile, plan, recipe, models });
   return useMemo((): LayersRun => {
-    const method = methodOf(recipe);
-    const built = isCurrent && merged ? merged.recipe : buildRecipe(recipe, models, method);
+    const own = merged?.recipe ?? built;
     const base = {
       id: NOW,
       name: '',
       place: 0,
       predicted,
-      recipe: built,
-      kept: null,
+      recipe: own,
+      kept,
       settings: null,
-      traits: traitsOf(built, predicted.size > 0),
+      traits: traitsOf(own, predicted.size > 0),
     };
-    if (merged && isCurrent) {
-      return {
-        ...base,
-        state: merged.status === 'running' ? 'running' : 'exact',
-        contributors: merged.contributors,
-        tensors: merged.planned,
-        reports,
-      };
-    }
+    if (merged) return { ...base, ...mergeOf(merged) };
+    if (kept) return { ...finishedRun(kept), ...base };
     return {
       ...base,
       state: predicted.size > 0 ? 'predicted' : 'planned',
@@ -125,7 +136,25 @@ export function useNow(): LayersRun {
       tensors: plan.facts?.tensors ?? NONE,
       reports: predicted,
     };
-  }, [merged, isCurrent, reports, predicted, recipe, models, plan]);
+  }, [merged, kept, predicted, built, plan]);
+}
+
+/** What a merge at work, or the last one, says of its run. */
+function mergeOf(merged: RunFacts): Pick<LayersRun, 'state' | 'contributors' | 'tensors' | 'reports'> {
+  return {
+    state: merged.status === 'running' ? 'running' : 'exact',
+    contributors: merged.contributors,
+    tensors: merged.planned,
+    reports: reportsByName(merged.tensors),
+  };
+}
+
+const byName = new WeakMap<readonly TensorReport[], ReadonlyMap<string, TensorReport>>();
+
+function reportsByName(reports: readonly TensorReport[]): ReadonlyMap<string, TensorReport> {
+  const known = byName.get(reports) ?? new Map(reports.map((t) => [t.name, t]));
+  byName.set(reports, known);
+  return known;
 }
 
 const NONE: readonly PlanTensorFacts[] = [];
@@ -133,17 +162,25 @@ const NOTHING: PredictedReports = new Map();
 
 type Facts = Pick<StudioFacts, 'recipe' | 'models' | 'profile' | 'plan'>;
 
+const made = new WeakMap<PredictedRun, { of: readonly unknown[]; run: LayersRun }>();
+
+/** The very object while nothing of it changes: a step of a slider is about another run. */
 function predictedRun(settings: PredictedRun, facts: Facts): LayersRun {
-  const recipe = recipeOfRun(settings, facts.recipe);
+  const recipe = recipeOfRun(settings, facts.recipe, facts.models);
   const reports = predictedReports({ ...facts, recipe }, settings.id);
   const built = buildRecipe(recipe, facts.models, methodOf(recipe));
-  return {
+  const { contributors } = facts.plan;
+  const tensors = facts.plan.facts?.tensors ?? NONE;
+  const of = [reports, contributors, tensors, recipeKey(built)];
+  const known = made.get(settings);
+  if (known && sameItems(known.of, of)) return known.run;
+  const run: LayersRun = {
     id: settings.id,
     name: '',
     place: -1,
     state: reports.size > 0 ? 'predicted' : 'planned',
-    contributors: facts.plan.contributors,
-    tensors: facts.plan.facts?.tensors ?? NONE,
+    contributors,
+    tensors,
     reports,
     predicted: reports,
     recipe: built,
@@ -151,6 +188,8 @@ function predictedRun(settings: PredictedRun, facts: Facts): LayersRun {
     kept: null,
     settings,
   };
+  made.set(settings, { of, run });
+  return run;
 }
 
 function finishedRun(kept: KeptRun): LayersRun {
@@ -161,7 +200,7 @@ function finishedRun(kept: KeptRun): LayersRun {
     state: 'exact',
     contributors: kept.contributors,
     tensors: kept.planned,
-    reports: new Map(kept.report.tensors.map((t) => [t.name, t])),
+    reports: reportsByName(kept.report.tensors),
     predicted: NOTHING,
     recipe: kept.recipe,
     traits: traitsOf(kept.recipe, false),
@@ -170,14 +209,23 @@ function finishedRun(kept: KeptRun): LayersRun {
   };
 }
 
+const traits = new Map<string, RecipeTraits>();
+
+/** The same object for recipes that are alike in them: a slider changes none. */
 function traitsOf(recipe: Recipe, isMeasured: boolean): RecipeTraits {
   const method = methodById.get(recipe.mergeMethod) ?? methodById.get('passthrough')!;
-  return {
+  const made: RecipeTraits = {
     method,
     parameters: methodParameters(recipe, method),
     contributors: recipe.models?.length ?? 0,
     hasBase: recipe.baseModel !== undefined || isMeasured,
   };
+  const key = JSON.stringify({ ...made, method: method.id });
+  const known = traits.get(key) ?? made;
+  // settings without a slider are few; λ has one
+  if (traits.size > 200) traits.clear();
+  traits.set(key, known);
+  return known;
 }
 
 /**

@@ -1,29 +1,63 @@
 /**
- * A recipe in a link: its YAML, deflated, in the part of the address behind `#`, which browsers never send anywhere.
+ * Recipes in a link: their YAML, deflated, in the part of the address behind `#`, which browsers never send anywhere.
  */
 import { AmalgamError } from '../../errors';
 
-const KEY = '#recipe=';
 /** Longest link part read, and longest text inflated: no recipe comes near, and a bomb goes no further. */
 const MAX_LINK = 100_000;
 const MAX_TEXT = 1_000_000;
+/** Most runs read. */
+const MAX_RUNS = 16;
 
-/** The address of this page with a recipe in it. */
-export async function recipeLink(yaml: string, page: string): Promise<string> {
+/** A run that is shown beside the recipe. */
+export interface LinkedRun {
+  yaml: string;
+  /** Given by a person. */
+  name: string | null;
+}
+
+/** What a link has besides the recipe. */
+export interface LinkExtras {
+  runs: readonly LinkedRun[];
+  view: URLSearchParams;
+}
+
+/** The address of this page with a recipe in it, and what is shown of it. */
+export async function recipeLink(yaml: string, page: string, extras?: LinkExtras): Promise<string> {
   const url = new URL(page);
-  const deflated = await throughStream(
-    new TextEncoder().encode(yaml),
-    new CompressionStream('deflate-raw'),
-    MAX_LINK,
-  );
-  url.hash = `${KEY}${toBase64Url(deflated)}`;
+  const said = new URLSearchParams({ recipe: await packed(yaml) });
+  for (const { yaml: own, name } of extras?.runs ?? []) {
+    said.append('run', `${await packed(own)}${name === null ? '' : `.${name}`}`);
+  }
+  for (const [name, value] of extras?.view ?? []) said.set(name, value);
+  url.hash = said.toString();
   return url.href;
 }
 
 /** The YAML in an address, or undefined where there is none. @throws AmalgamError `LinkInvalid` */
 export async function recipeInLink(hash: string): Promise<string | undefined> {
-  if (!hash.startsWith(KEY)) return undefined;
-  const text = hash.slice(KEY.length);
+  const text = new URLSearchParams(hash.slice(1)).get('recipe');
+  return text === null ? undefined : unpacked(text);
+}
+
+/** The runs in an address. @throws AmalgamError `LinkInvalid` */
+export async function runsInLink(hash: string): Promise<LinkedRun[]> {
+  const all = new URLSearchParams(hash.slice(1)).getAll('run').slice(0, MAX_RUNS);
+  return Promise.all(
+    all.map(async (text) => {
+      const end = text.indexOf('.');
+      const yaml = await unpacked(end < 0 ? text : text.slice(0, end));
+      return { yaml, name: end < 0 ? null : text.slice(end + 1) };
+    }),
+  );
+}
+
+async function packed(text: string): Promise<string> {
+  const bytes = new TextEncoder().encode(text);
+  return toBase64Url(await throughStream(bytes, new CompressionStream('deflate-raw'), MAX_LINK));
+}
+
+async function unpacked(text: string): Promise<string> {
   if (text.length > MAX_LINK) throw invalid();
   try {
     const inflated = await throughStream(

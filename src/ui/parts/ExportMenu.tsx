@@ -20,7 +20,8 @@ export function ExportMenu<T extends string>({ label, choices, why = null, onCho
     );
   }
   return (
-    <DropdownMenu.Root>
+    // a modal menu locks scrolling with a style element, which the page's policy forbids
+    <DropdownMenu.Root modal={false}>
       <DropdownMenu.Trigger asChild>
         <button type="button" className="button" data-variant="plain" aria-label={label}>
           <DownloadIcon />

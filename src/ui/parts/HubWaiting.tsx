@@ -32,7 +32,7 @@ function waitText({ reason, host, name }: HubWait, seconds: number, online: bool
   const again = `again in ${seconds} s`;
   if (reason === 'rate-limit') return `${host} asks to wait ${seconds} s: ${name}`;
   if (!online) return `This device is offline; trying ${again}: ${name}`;
-  if (reason === 'server') return `${host} has a problem; trying ${again}: ${name}`;
+  if (reason === 'server') return `${host} had a server error; trying ${again}: ${name}`;
   if (reason === 'connection') return `The connection to ${host} was lost; trying ${again}: ${name}`;
   return `What arrived is not what was asked for; trying ${again}: ${name}`;
 }

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'react';
 import { UpdateNotice } from '../offline/UpdateNotice';
 import type { Notice } from '../state/facts';
+import { keepThisDraft, openOtherDraft } from '../state/keeping';
 import { dismissNotice } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { Button } from './Button';
@@ -31,16 +32,40 @@ function OneNotice({ notice }: { notice: Notice }) {
   );
 }
 
+/** Another tab has kept a recipe too: one of them goes on. */
+function DraftNotice() {
+  const studio = useStudio();
+  if (!useFacts((s) => s.draftElsewhere)) return null;
+  return (
+    <li>
+      <Message
+        tone="warning"
+        title="The recipe was edited in another tab too"
+        hint="This browser keeps one of them for the next visit. Until you choose, edits in this tab are not kept."
+        live
+      >
+        <div className="row wrap message-actions">
+          <Button onClick={() => void keepThisDraft(studio)}>Keep the one in this tab</Button>
+          <Button onClick={() => void openOtherDraft(studio)}>Open the other one here</Button>
+        </div>
+      </Message>
+    </li>
+  );
+}
+
 /** What has no place of its own on the page, above the run bar. */
 export function Notices() {
   const notices = useFacts((s) => s.notices);
-  const waiting = useFacts((s) => s.interrupted.length > 0 || s.elsewhere !== null || s.update);
+  const waiting = useFacts(
+    (s) => s.interrupted.length > 0 || s.elsewhere !== null || s.update || s.draftElsewhere,
+  );
   if (notices.length === 0 && !waiting) return null;
   return (
     <aside className="notices" aria-label="Notices">
       <ul className="stack">
         <RunNotices />
         <UpdateNotice />
+        <DraftNotice />
         {notices.map((notice) => (
           <OneNotice key={notice.id} notice={notice} />
         ))}

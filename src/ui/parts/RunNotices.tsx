@@ -72,7 +72,7 @@ function Elsewhere() {
             Another tab is merging <span className="mono">{elsewhere?.name}</span>
           </>
         }
-        hint={`${far}This tab can plan and look, and merges when that one is done.`}
+        hint={`${far}This tab can plan and show results; it can merge when that one is done.`}
         live
       >
         <div className="row message-actions">

@@ -35,6 +35,12 @@ export function TableFilter({ value, shown, of, what, onChange }: TableFilterPro
   );
 }
 
+/** Why a filtered table is empty. */
+export function noTensorWords(filter: string, none: string): string {
+  const words = filter.trim();
+  return words === '' ? none : `No tensor’s name contains “${words}”.`;
+}
+
 /** Whether a text has every word of the filter, in any order and case. */
 export function passesFilter(filter: string, text: string): boolean {
   const low = text.toLowerCase();

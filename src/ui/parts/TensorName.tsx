@@ -2,12 +2,26 @@ import { displayName } from '../../formats/names';
 
 /**
  * A tensor's name in a table, without what nearly all names share (`model.` and `.weight`); the whole name is its
- * tooltip. Where it is still too long its beginning is cut off: the end tells tensors apart.
+ * tooltip. Where it is still too long it is cut in the middle: the beginning says the layer, the end the module.
  */
 export function TensorName({ name }: { name: string }) {
+  const short = shortTensorName(name);
+  const parts = short.split('.');
+  const end = parts.length > 2 ? parts.slice(-2).join('.') : '';
   return (
     <span className="tensor-name" title={displayName(name)}>
-      <bdi>{shortTensorName(name)}</bdi>
+      {end === '' ? (
+        <bdi className="truncate">{short}</bdi>
+      ) : (
+        <>
+          {/* heard as one word */}
+          <span className="visually-hidden">{short}</span>
+          <bdi className="truncate" aria-hidden="true">
+            {short.slice(0, -end.length)}
+          </bdi>
+          <bdi aria-hidden="true">{end}</bdi>
+        </>
+      )}
     </span>
   );
 }

@@ -1,4 +1,4 @@
-import { formatClock, formatCount, formatRate } from '../format/quantity';
+import { formatAbout, formatCount, formatRate } from '../format/quantity';
 import { cancelJob, JOB_WORDS } from '../state/job';
 import type { Job, JobKind } from '../state/job-facts';
 import { useFacts, useStudio } from '../studio-context';
@@ -54,7 +54,7 @@ function Bar({ job }: { job: Job }) {
       </div>
       <p className="small tool-line">
         <span className="truncate tool-item">
-          {job.cancelling ? 'Cancelling…' : p ? p.item || STAGES[p.stage] : 'Starting…'}
+          {job.cancelling ? 'Canceling…' : p ? p.item || STAGES[p.stage] : 'Starting…'}
         </span>
         {p && !job.cancelling ? (
           <>
@@ -67,12 +67,12 @@ function Bar({ job }: { job: Job }) {
             {p.rate?.unit === 'bytes' ? <span className="quiet">{formatRate(p.rate.perSecond)}</span> : null}
             <span className="spacer" />
             <span className="quiet">
-              {p.secondsLeft === null ? '' : `${formatClock(p.secondsLeft)} left`}
+              {p.secondsLeft === null ? '' : `${formatAbout(p.secondsLeft)} left`}
             </span>
           </>
         ) : null}
       </p>
-      <Button why={job.cancelling ? 'Cancelling…' : null} onClick={() => void cancelJob(studio)}>
+      <Button why={job.cancelling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
         Stop
       </Button>
     </div>

@@ -135,7 +135,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
             <Button why={why} onClick={() => void pushReplacing(studio, output)}>
               Replace these files
             </Button>
-            <Button onClick={() => editPush(studio, { status: 'idle', target: null })}>Never mind</Button>
+            <Button onClick={() => editPush(studio, { status: 'idle', target: null })}>Cancel</Button>
           </div>
         </Message>
       ) : null}

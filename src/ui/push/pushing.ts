@@ -72,7 +72,7 @@ export function whyNotPush(facts: StudioFacts, repo: string): string | null {
   if (facts.push.account && !facts.push.account.mayWrite) {
     return facts.hub.signedInAs === null
       ? 'This token can only read. Give one with write permission.'
-      : 'You signed in to read. Sign out here and in again to push.';
+      : 'You signed in with read access only. Sign out here and sign in again to push.';
   }
   if (!/^[^/\s]+\/[^/\s]+$/.test(repo)) return 'Name the repository as owner/name.';
   if (facts.push.status === 'looking') return 'Looking at the repository…';

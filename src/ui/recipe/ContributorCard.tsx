@@ -3,6 +3,7 @@ import { type CSSProperties, memo, useCallback, useState } from 'react';
 import type { MergeMethod } from '../../merge/method';
 import { keepsNothing } from '../../merge/method-conflicts';
 import type { ModelFacts } from '../../reports/models';
+import { formatSetting } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { ModelMeta } from '../parts/ModelMeta';
@@ -57,6 +58,11 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
     density !== undefined &&
     !Array.isArray(parameters.density) &&
     keepsNothing(method, { density: scalarValue(parameters, 'density', density) });
+  const recommended = density?.kind === 'number' ? density.recommended : undefined;
+  const all =
+    density !== undefined &&
+    !Array.isArray(parameters.density) &&
+    Number(scalarValue(parameters, 'density', density)) >= 1;
   return (
     <li
       className="card"
@@ -90,6 +96,14 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
       {enabled && nothing ? (
         <p className="field-problem" role="alert">
           With density 0 nothing of {name} is kept. Choose a density above 0, or switch the model off.
+        </p>
+      ) : null}
+      {enabled && recommended !== undefined && all ? (
+        <p className="field-advice" role="status">
+          Density 1, mergekit’s default, trims nothing of {name}.{' '}
+          <button type="button" className="link" onClick={() => edit('density', recommended)}>
+            Use {formatSetting(recommended, 0.01)}, as recommended
+          </button>
         </p>
       ) : null}
     </li>

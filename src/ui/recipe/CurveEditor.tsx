@@ -138,8 +138,8 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
         <button
           type="button"
           className="curve-preset"
-          aria-label={`One point less: ${label}`}
-          title="One point less"
+          aria-label={`Fewer points: ${label}`}
+          title="Fewer points"
           disabled={points.length <= 2}
           onClick={() => onChange(withoutPoint(points, points.length - 2))}
         >

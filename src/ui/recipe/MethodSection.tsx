@@ -34,6 +34,7 @@ export function MethodSection() {
       <select
         className="select"
         aria-label="Merge method"
+        title={method.title}
         value={method.id}
         onChange={(event) => {
           const next = methods.find((m) => m.id === event.target.value);
@@ -47,8 +48,7 @@ export function MethodSection() {
         ))}
       </select>
       <p className="small quiet">{method.summary}</p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long formula scrolls, also by keyboard. */}
-      <code className="formula" tabIndex={0} role="math" aria-label={`Formula: ${method.formula}`}>
+      <code className="formula" role="math" aria-label={`Formula: ${method.formula}`}>
         {method.formula}
       </code>
       {effectiveSpecs(method.parameters, parameters).map(({ name, spec }) => (

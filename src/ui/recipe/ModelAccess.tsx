@@ -136,7 +136,7 @@ function HubRemedies({ name, error }: { name: string; error: ErrorFacts }) {
         </a>
       ) : null}
       {refused ? (
-        <Button onClick={() => setView(studio, { adding: 'shelf' })}>Sign in or give a token…</Button>
+        <Button onClick={() => setView(studio, { adding: 'library' })}>Sign in or give a token…</Button>
       ) : null}
       <Button onClick={() => openAgain(studio, name)}>Retry</Button>
     </>

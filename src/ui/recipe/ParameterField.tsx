@@ -73,7 +73,7 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
         </select>
       )}
       <span id={helpId} className="visually-hidden">
-        {spec.help}
+        {helpOf(spec)}
       </span>
       {problem ? (
         <span className="field-problem parameter-problem" role="alert">
@@ -84,9 +84,15 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
   );
 });
 
+function helpOf(spec: ParameterSpec): string {
+  return spec.kind === 'number' && spec.recommended !== undefined
+    ? `${spec.help} Recommended for this method: ${spec.recommended}; mergekit’s default is 1.0.`
+    : spec.help;
+}
+
 const ParameterLabel = memo(function ParameterLabel({ spec }: { spec: ParameterSpec }) {
   return (
-    <Tip text={spec.help}>
+    <Tip text={helpOf(spec)}>
       <span className="parameter-label">
         {/* a long name may go on in the next line after a word */}
         {spec.label.split(/(?<=_)/).map((word, i) => (
@@ -123,7 +129,7 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
       {curve ? (
         <CurveExtent points={curve} step={curveStep(spec)} />
       ) : value === 'auto' ? (
-        <span className="faint">searched for on the calibration text</span>
+        <span className="faint">tuned on the calibration text</span>
       ) : spec.slider ? (
         <NumberSlider
           {...spec.slider}
@@ -163,7 +169,7 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
           className="link parameter-wide"
           onClick={() => onChange(value === 'auto' ? (spec.default ?? 1) : 'auto')}
         >
-          {value === 'auto' ? `set ${spec.label} by hand` : `search for the best ${spec.label}`}
+          {value === 'auto' ? `set ${spec.label} by hand` : `auto-tune ${spec.label}`}
         </button>
       ) : null}
     </>
@@ -183,8 +189,8 @@ const CurveToggle = memo(function CurveToggle({ label, pressed, onToggle }: Curv
       variant="quiet"
       iconOnly
       className="curve-toggle"
-      tip={pressed ? 'One value for all layers' : 'Draw it over the layers'}
-      aria-label={`Draw ${label} over the layers`}
+      tip={pressed ? 'One value for all layers' : 'Set it per layer'}
+      aria-label={`Set ${label} per layer`}
       aria-pressed={pressed}
       onClick={onToggle}
     >

@@ -92,7 +92,7 @@ function BaseSection() {
         </div>
       ) : (
         <div className="empty" data-opening={opening || undefined}>
-          {opening ? 'Opening…' : 'The model that everything is measured against.'}
+          {opening ? 'Opening…' : 'The model that changes are measured from.'}
           {opening ? null : (
             <button type="button" className="link" onClick={choose}>
               Choose a base model
@@ -169,10 +169,10 @@ function OutputSummary() {
       }
     >
       <div className="row wrap tags">
-        <span className="tag">{outDtype ?? 'dtype of each tensor'}</span>
+        <span className="tag">{outDtype ?? 'same dtype as base'}</span>
         <span className="tag">{adapter ? 'a LoRA' : `${formatBytes(shardBytes)} shards`}</span>
         <span className="tag">
-          {output.kind === 'folder' ? `folder ${output.folder ?? 'to be picked'}` : 'downloads'}
+          {output.kind === 'folder' ? `folder ${output.folder ?? 'not chosen yet'}` : 'downloads'}
         </span>
       </div>
     </Section>

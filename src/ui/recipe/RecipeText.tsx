@@ -6,7 +6,7 @@ import { Message } from '../parts/Message';
 import '../styles/recipe-text.css';
 import { buildRecipe } from '../state/recipe-build';
 import type { RecipeFacts } from '../state/recipe-facts';
-import { retoldFacts } from '../state/recipe-text';
+import { retoldFacts, warningsAtLines } from '../state/recipe-text';
 import { editRecipe, methodOf } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 
@@ -27,6 +27,12 @@ export function RecipeText() {
   const text = typed?.of === recipe ? typed.text : written;
   const problems = useMemo(() => [...parseRecipe(text).problems].sort((a, b) => a.line - b.line), [text]);
   const listId = useId();
+  // the plan's warnings, at the line they are about; a text that is not applied has another plan
+  const planned = useFacts((s) => s.plan.facts?.problems);
+  const warnings = useMemo(
+    () => (problems.length > 0 ? [] : warningsAtLines(text, planned ?? [])),
+    [text, problems, planned],
+  );
 
   const write = (next: string) => {
     const { recipe: read } = parseRecipe(next);
@@ -45,13 +51,16 @@ export function RecipeText() {
   };
 
   const wrong = new Set(problems.map((p) => p.line));
+  const doubtful = new Set(warnings.map((w) => w.line));
   const lines = text.split('\n');
   return (
     <div className="recipe-text">
       <div className="row recipe-text-head">
         <span className="small quiet" role="status">
           {problems.length === 0
-            ? 'As mergekit reads it'
+            ? warnings.length === 0
+              ? 'As mergekit reads it'
+              : formatCounted(warnings.length, 'warning')
             : `${formatCounted(problems.length, 'problem')}: not applied`}
         </span>
         <span className="spacer" />
@@ -70,8 +79,12 @@ export function RecipeText() {
       <div className="recipe-text-page" data-invalid={problems.length > 0 || undefined}>
         <ol className="recipe-text-lines" aria-hidden="true">
           {lines.map((_, i) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a line is its number.
-            <li key={i} data-wrong={wrong.has(i + 1) || undefined}>
+            <li
+              // biome-ignore lint/suspicious/noArrayIndexKey: a line is its number.
+              key={i}
+              data-wrong={wrong.has(i + 1) || undefined}
+              data-doubtful={doubtful.has(i + 1) || undefined}
+            >
               {i + 1}
             </li>
           ))}
@@ -96,6 +109,14 @@ export function RecipeText() {
             tone="error"
             title={`Line ${line}, column ${column}: ${message}`}
             hint={hint}
+          />
+        ))}
+        {warnings.map(({ line, message, remedy }) => (
+          <Message
+            key={`${line}:${message}`}
+            tone="warning"
+            title={`Line ${line}: ${message}`}
+            hint={remedy}
           />
         ))}
       </div>

@@ -10,6 +10,8 @@ const AddText = lazy(() => import('../evaluate/AddText').then((m) => ({ default:
 interface TextParameterProps {
   /** The spoken label: `calibration of kitchen`. */
   label: string;
+  /** What it says where no text is chosen, whose value is empty; absent where there always is one. */
+  none?: string;
   /** The value that stands for text of the model's own making. */
   self: string;
   helpId: string;
@@ -18,13 +20,14 @@ interface TextParameterProps {
 }
 
 /** Which text a model reads: of its own making, one of the sample's, or one that was added in the studio. */
-export function TextParameter({ label, self, helpId, value, onChange }: TextParameterProps) {
+export function TextParameter({ label, none, self, helpId, value, onChange }: TextParameterProps) {
   const studio = useStudio();
   const texts = useFacts((s) => s.evaluation.texts);
   const sample = useSampleNames();
   const [adding, setAdding] = useState(false);
   const own = texts.filter((t) => t.origin === 'own');
-  const elsewhere = value !== self && !sample.includes(value) && own.every((t) => t.name !== value);
+  const elsewhere =
+    value !== '' && value !== self && !sample.includes(value) && own.every((t) => t.name !== value);
   const measured = own.some((t) => t.name === value && t.chosen);
   const take = async (name: string, text: string) => {
     onChange(await addText(studio, name, text, false));
@@ -40,7 +43,8 @@ export function TextParameter({ label, self, helpId, value, onChange }: TextPara
           aria-describedby={helpId}
           onChange={(event) => onChange(event.target.value)}
         >
-          <option value={self}>text it writes itself</option>
+          {none === undefined ? null : <option value="">{none}</option>}
+          <option value={self}>self-generated text</option>
           {elsewhere ? <option value={value}>{value}</option> : null}
           {own.length > 0 ? (
             <optgroup label="Added here">

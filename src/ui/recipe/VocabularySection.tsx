@@ -50,11 +50,11 @@ export function VocabularySection() {
       </label>
       {source === null ? null : (
         <div className="labelled">
-          <span>Rows in multiples of</span>
+          <span>Pad vocabulary to a multiple of</span>
           <span className="row">
             <NumberField
               className="field mono vocabulary-multiple"
-              label="Rows in multiples of"
+              label="Pad vocabulary to a multiple of"
               value={multiple}
               min={1}
               max={MAX_MULTIPLE}

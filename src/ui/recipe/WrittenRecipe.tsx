@@ -18,7 +18,8 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
   return (
     <Section title="Recipe">
       <p className="small quiet">
-        {reasons(recipe).join(', ')}: more than the form has fields for, so it is merged as it is written.
+        {reasons(recipe).join(', ')}: the form has no fields for this, so the recipe is merged as it is
+        written.
       </p>
       <dl className="terms">
         {recipe.stages?.map((stage) => (
@@ -58,7 +59,9 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
           Back to the form
         </Button>
       </div>
-      <p className="small quiet">The form keeps base, models and method; the rest of this recipe goes.</p>
+      <p className="small quiet">
+        The form keeps base, models and method; the rest of this recipe is dropped.
+      </p>
     </Section>
   );
 }

@@ -1,10 +1,12 @@
 import { useEffect, useState } from 'react';
-import { formatCounted } from '../format/quantity';
-import { saveFiles, saveText } from '../local/save-file';
+import { namedFiles } from '../../formats/gguf-type';
+import { formatCounted, formatPercent } from '../format/quantity';
+import { saveFile, saveFiles, saveText } from '../local/save-file';
 import { Button } from '../parts/Button';
 import { FileList } from '../parts/FileList';
 import { DownloadIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
+import { outputName } from '../state/recipe-build';
 import type { RunFacts } from '../state/run-facts';
 import { notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
@@ -16,7 +18,9 @@ const FETCHING = 'Being fetched from this browser’s storage.';
 /** The files of the last finished run with size, hash and a download each; before that, the files a merge will write. */
 export function OutputFiles() {
   const run = useFacts((s) => s.run);
-  const planned = useFacts((s) => s.plan.facts?.outputFiles);
+  const plan = useFacts((s) => s.plan.facts?.outputFiles);
+  const name = useFacts((s) => s.output.name ?? outputName(s.recipe));
+  const planned = plan && namedFiles(plan, name);
   if (run?.status === 'done') return <Finished run={run} />;
   return (
     <Section title="Files to be written">
@@ -29,7 +33,7 @@ export function OutputFiles() {
           ))}
         </ul>
       ) : (
-        <p className="quiet">Known once the plan is there.</p>
+        <p className="quiet">Known once the plan is ready.</p>
       )}
     </Section>
   );
@@ -76,6 +80,13 @@ function Finished({ run }: { run: RunFacts }) {
             Download all
           </Button>
         )}
+        {inFolder || names.length < 2 ? null : (
+          <ZipButton
+            name={destination.name}
+            files={downloads}
+            why={downloads.length < names.length ? waiting : null}
+          />
+        )}
         <Button onClick={() => saveText(JSON.stringify(report, null, 2), `${destination.name}.report.json`)}>
           <DownloadIcon />
           Report as JSON
@@ -85,6 +96,40 @@ function Finished({ run }: { run: RunFacts }) {
         The report holds every tensor's numbers, the hashes of inputs and outputs, and the timings.
       </p>
     </Section>
+  );
+}
+
+interface ZipButtonProps {
+  name: string;
+  files: readonly { name: string; file: File }[];
+  why: string | null;
+}
+
+/** All files as one .zip: browsers ask before the second of several downloads. */
+function ZipButton({ name, files, why }: ZipButtonProps) {
+  const studio = useStudio();
+  const [share, setShare] = useState<number | null>(null);
+  const all = files.reduce((sum, { file }) => sum + file.size, 0);
+  const save = async () => {
+    setShare(0);
+    try {
+      const { zipOf } = await import('../local/zip');
+      const inFolder = files.map(({ name: path, file }) => ({ name: `${name}/${path}`, file }));
+      saveFile(await zipOf(inFolder, (bytes) => setShare(bytes / Math.max(1, all))), `${name}.zip`);
+    } catch (thrown) {
+      notifyError(studio, thrown);
+    } finally {
+      setShare(null);
+    }
+  };
+  return (
+    <Button
+      why={why ?? (share === null ? null : `Reading the files, ${formatPercent(share)}`)}
+      onClick={() => void save()}
+    >
+      <DownloadIcon />
+      {share === null ? 'Download as .zip' : `Reading, ${formatPercent(share)}`}
+    </Button>
   );
 }
 

@@ -1,6 +1,6 @@
 import { lazy, Suspense } from 'react';
 import { COMBINATIONS, COMBINATIONS_OF } from '../../formats/adapter-combination';
-import { GGUF_TYPES } from '../../formats/gguf-type';
+import { formatBytes } from '../format/quantity';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { Button } from '../parts/Button';
 import { FolderIcon } from '../parts/icons';
@@ -12,9 +12,11 @@ import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { chooseFolder } from '../state/run';
 import { editRecipe, methodOf, notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
+import { GgufForm } from './GgufForm';
 import { KeptOutputs } from './KeptOutputs';
 import { ModelCard } from './ModelCard';
 import { OutputFiles } from './OutputFiles';
+import { UseIt } from './UseIt';
 import { VerifySection } from './VerifySection';
 
 const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
@@ -37,6 +39,7 @@ export function OutputTab() {
       </div>
       <div className="stack output-column output-files">
         <OutputFiles />
+        <UseIt />
         <Suspense>
           <PushSection />
         </Suspense>
@@ -70,7 +73,11 @@ function Destination() {
           why={noDownloads}
           onChoose={() => take('downloads')}
           title="Downloads"
-          text="Files are kept in this browser; you download them one by one when the merge is done."
+          text={
+            storage?.memoryBytes === undefined
+              ? 'Files are kept in this browser; you download them one by one when the merge is done.'
+              : `This browser keeps no files for this page. Up to ${formatBytes(storage.memoryBytes)}, downloads from the Hub included, stay in memory; download the result before you close or reload this tab.`
+          }
         />
         <Choice
           name="folder"
@@ -88,7 +95,7 @@ function Destination() {
             {output.folder === null ? 'Choose folder…' : 'Choose another…'}
           </Button>
           <span className="small quiet">
-            {output.folder === null ? 'Else you are asked when you press Merge.' : ''}
+            {output.folder === null ? 'Otherwise you are asked when you press Merge.' : ''}
           </span>
         </div>
       ) : null}
@@ -136,7 +143,7 @@ function Choice({ name, checked, why, title, text, onChoose }: ChoiceProps) {
 }
 
 const dtypes: readonly { value: OutDtype | ''; label: string }[] = [
-  { value: '', label: 'as each tensor of the base' },
+  { value: '', label: 'same dtype as base' },
   { value: 'bfloat16', label: 'bfloat16' },
   { value: 'float16', label: 'float16' },
   { value: 'float32', label: 'float32' },
@@ -151,7 +158,7 @@ function AdapterForm() {
   return (
     <>
       <label className="labelled">
-        <span>Writes</span>
+        <span>Output</span>
         <select
           className="select"
           value={recipe.output}
@@ -231,61 +238,30 @@ function Form() {
           ))}
         </select>
       </label>
-      <div className="labelled">
-        <span>Shard size</span>
-        <span className="row">
-          <NumberField
-            className="field mono shard-field"
-            label="Shard size in gigabytes"
-            value={recipe.shardBytes / 1e9}
-            min={SHARD_BYTES.min / 1e9}
-            max={SHARD_BYTES.max / 1e9}
-            step={0.5}
-            invalid={problem !== undefined}
-            onChange={(gb) => editRecipe(studio, (r) => ({ ...r, shardBytes: Math.round(gb * 1e9) }))}
-          />
-          <span className="quiet">GB at most</span>
-        </span>
-      </div>
+      {recipe.output === 'adapter' ? null : (
+        <div className="labelled">
+          <span>Shard size</span>
+          <span className="row">
+            <NumberField
+              className="field mono shard-field"
+              label="Shard size in gigabytes"
+              value={recipe.shardBytes / 1e9}
+              min={SHARD_BYTES.min / 1e9}
+              max={SHARD_BYTES.max / 1e9}
+              step={0.5}
+              invalid={problem !== undefined}
+              onChange={(gb) => editRecipe(studio, (r) => ({ ...r, shardBytes: Math.round(gb * 1e9) }))}
+            />
+            <span className="quiet">GB at most</span>
+          </span>
+        </div>
+      )}
       {problem ? (
         <p className="field-problem" role="alert">
           {problem.remedy}
         </p>
       ) : null}
-      <label className="labelled">
-        <span>Also write GGUF</span>
-        <select
-          className="select"
-          value={recipe.gguf ?? ''}
-          onChange={(event) => {
-            const gguf = GGUF_TYPES.find((type) => type === event.target.value) ?? null;
-            editRecipe(studio, (r) => ({ ...r, gguf, ggufOnly: gguf !== null && r.ggufOnly }));
-          }}
-        >
-          <option value="">none</option>
-          {GGUF_TYPES.map((type) => (
-            <option key={type} value={type}>
-              {type}
-            </option>
-          ))}
-        </select>
-      </label>
-      {recipe.gguf === null ? null : (
-        <>
-          <label className="row">
-            <input
-              type="checkbox"
-              checked={recipe.ggufOnly}
-              onChange={(event) => editRecipe(studio, (r) => ({ ...r, ggufOnly: event.target.checked }))}
-            />
-            <span>GGUF only, no safetensors</span>
-          </label>
-          <p className="small quiet">
-            One file for llama.cpp, LM Studio and Ollama, with the tokenizer inside. A single model with the
-            method passthrough is converted as it is.
-          </p>
-        </>
-      )}
+      <GgufForm />
     </Section>
   );
 }

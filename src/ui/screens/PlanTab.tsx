@@ -5,7 +5,7 @@ import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { Swatch } from '../parts/Swatch';
-import { passesFilter, TableFilter } from '../parts/TableFilter';
+import { noTensorWords, passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import { expectedSeconds } from '../state/expected-time';
@@ -75,7 +75,7 @@ function Costs({ plan }: { plan: PlanFacts }) {
     [
       'Download',
       formatBytes(plan.bytesToDownload),
-      plan.bytesToDownload === 0 ? 'all at hand' : 'from the Hub, once',
+      plan.bytesToDownload === 0 ? 'nothing to download' : 'from the Hub, once',
     ],
     ['Read', formatBytes(plan.bytesToRead), 'each byte once'],
     [
@@ -85,11 +85,11 @@ function Costs({ plan }: { plan: PlanFacts }) {
     ],
     ['Memory', formatBytes(plan.peakBytes), 'at most, for tiles'],
     seconds === null
-      ? ['Time', '–', 'known after a merge like it']
+      ? ['Time', '–', 'known after a similar merge']
       : [
           'Time',
           `≈ ${formatSeconds(seconds)}`,
-          plan.bytesToDownload > 0 ? 'once downloaded' : 'by merges made here',
+          plan.bytesToDownload > 0 ? 'once downloaded' : 'from earlier merges here',
         ],
   ];
   return (
@@ -127,7 +127,7 @@ const order: readonly PlanProblem['severity'][] = ['error', 'warning', 'note'];
 
 function Problems({ problems }: { problems: readonly PlanProblem[] }) {
   if (problems.length === 0) {
-    return <Message tone="ok" title="The models fit together. Nothing stands in the way of this merge." />;
+    return <Message tone="ok" title="The models fit together, and no problem was found." />;
   }
   const sorted = [...problems].sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
   return (
@@ -186,7 +186,7 @@ function Tensors({ tensors, contributors }: TensorsProps) {
           onChange={setFilter}
         />
         <span className="spacer" />
-        <ul className="row wrap key" aria-label="Colours of the contributors">
+        <ul className="row wrap key" aria-label="Colors of the contributors">
           {contributors.map((c) => (
             <li key={c.id} className="row">
               <Swatch colour={c.colour} dot />
@@ -202,7 +202,7 @@ function Tensors({ tensors, contributors }: TensorsProps) {
         columns={narrow ? narrowColumns(contributors) : columns(contributors)}
         selected={selected}
         onSelect={(name) => toggleSelected(studio, name)}
-        empty={filter === '' ? 'There are no output tensors.' : `No tensor’s name contains “${filter}”.`}
+        empty={noTensorWords(filter, 'There are no output tensors.')}
       />
     </section>
   );

@@ -1,5 +1,6 @@
 import { StageBar } from '../charts/StageBar';
-import { formatBytes, formatClock, formatCount, formatRate, formatSeconds } from '../format/quantity';
+import type { TimesSpent } from '../charts/stage-shares';
+import { formatAbout, formatBytes, formatCount, formatRate, formatSeconds } from '../format/quantity';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
@@ -8,6 +9,7 @@ import { STAGE_TITLES } from '../state/run-log';
 import { isKept } from '../state/unfinished';
 import { useFacts } from '../studio-context';
 import { LambdaPlot } from './LambdaPlot';
+import { Recommended } from './Recommended';
 import { RunExport } from './RunExport';
 import { RunLog } from './RunLog';
 
@@ -20,7 +22,7 @@ export function RunTab() {
       <div className="screen">
         <div className="empty" role="status">
           <strong>No merge has run yet</strong>
-          <span>Press Merge: progress, the time each stage takes and the log appear here.</span>
+          <span>Press Merge: progress, the time each phase takes and the log appear here.</span>
         </div>
       </div>
     );
@@ -39,20 +41,25 @@ export function RunTab() {
         <Message
           tone="note"
           title={
-            kept
-              ? run.paused
-                ? `${stopped(run)}. What was written is kept until you continue, or delete it under Storage.`
-                : `${stopped(run)}. What was written is kept: resume the merge, or discard it.`
-              : `${stopped(run)}. Everything that was begun has been removed.`
+            run.recommended && run.paused
+              ? `${stopped(run)}. What was computed is kept: press Continue, or Merge with recommended settings after a reload.`
+              : kept
+                ? run.paused
+                  ? `${stopped(run)}. What was written is kept until you continue, or delete it under Storage.`
+                  : `${stopped(run)}. What was written is kept: resume the merge, or discard it.`
+                : `${stopped(run)}. Everything that was begun has been removed.`
           }
         />
       ) : null}
+      {run.report?.recommended ? (
+        <Recommended report={run.report.recommended} contributors={run.contributors} />
+      ) : null}
       <Numbers run={run} />
       <Section title="Where the time goes">
-        <StageBar stages={run.report?.stages ?? run.progress?.stages ?? NOTHING} />
+        <StageBar {...timesOf(run)} />
       </Section>
       {run.report?.ahead?.lambda ? (
-        <Section title="Search for λ">
+        <Section title="λ tuning">
           <LambdaPlot lambda={run.report.ahead.lambda} />
         </Section>
       ) : null}
@@ -64,7 +71,10 @@ export function RunTab() {
   );
 }
 
-const NOTHING = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
+/** Of the finished merge, else of the one at work. */
+function timesOf({ report, progress }: RunFacts): TimesSpent {
+  return report ?? progress ?? { stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 } };
+}
 
 function Status({ run }: { run: RunFacts }) {
   const cancelling = useFacts((s) => s.job?.cancelling);
@@ -82,7 +92,7 @@ function Status({ run }: { run: RunFacts }) {
 }
 
 function stopped(run: RunFacts): string {
-  return run.paused ? 'Paused by you' : 'Cancelled';
+  return run.paused ? 'Paused by you' : 'Canceled';
 }
 
 function Numbers({ run }: { run: RunFacts }) {
@@ -97,13 +107,13 @@ function Numbers({ run }: { run: RunFacts }) {
       ? ['Throughput', formatRate((p?.bytes ?? written ?? 0) / Math.max(seconds, 1e-3)), 'on average']
       : ['Throughput', formatRate(p?.bytesPerSecond ?? 0), now],
     report
-      ? ['Time', formatSeconds(seconds), 'in all']
+      ? ['Time', formatSeconds(seconds), 'in total']
       : run.status === 'running'
-        ? ['Left', p?.secondsLeft == null ? '…' : formatClock(p.secondsLeft), 'minutes : seconds']
+        ? ['Left', p?.secondsLeft == null ? '…' : formatAbout(p.secondsLeft), 'over all steps']
         : ['Time', formatSeconds(run.log.at(-1)?.at ?? 0), 'until it stopped'],
     report
       ? ['Memory', formatBytes(report.peakBytes), 'at most, for tiles']
-      : ['Stage', p ? STAGE_TITLES[p.stage] : '–', now],
+      : ['Phase', p ? STAGE_TITLES[p.stage] : '–', now],
     report
       ? ['Engine', report.engine === 'webgpu' ? 'WebGPU' : 'CPU', report.adapter]
       : ['Target', run.destination.kind === 'folder' ? 'Folder' : 'Downloads', run.destination.name],
@@ -127,7 +137,7 @@ function Numbers({ run }: { run: RunFacts }) {
 
 function Inputs({ report }: { report: NonNullable<RunFacts['report']> }) {
   return (
-    <Section title="What went in">
+    <Section title="Inputs">
       <ul className="hashes">
         {report.inputs.map((input) => (
           <li key={`${input.id} ${input.file}`}>

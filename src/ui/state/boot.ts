@@ -2,14 +2,16 @@
 import { errorFacts } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { remembered } from '../local/remembered';
+import { readAddress, watchAddress } from './address';
 import { watchDeltas } from './delta-statistics';
-import { restoreRecipe, watchDraft } from './keeping';
+import { openLink, restoreRecipe, watchDraft } from './keeping';
 import { openSampleFamily, retryUnreached, watchNamedModels } from './opening';
 import { watchOtherTabs } from './other-tabs';
 import { watchRuns } from './past-runs';
 import { watchPlan } from './plan';
 import { watchHistory } from './recipe-history';
-import { notify, type Studio } from './studio';
+import { watchSampleTexts } from './sample-texts';
+import { notify, notifyError, type Studio } from './studio';
 import { watchTheme } from './theme';
 import { loadInterrupted } from './unfinished';
 
@@ -20,17 +22,22 @@ export function bootStudio(studio: Studio): () => void {
     watchPlan(studio),
     watchDeltas(studio),
     watchRuns(studio),
+    watchSampleTexts(studio),
     watchTheme(studio),
     watchNetwork(studio),
   ];
   let stopped = false;
+  readAddress(studio);
   void startEngine(studio);
   void restoreHub(studio)
     .then(() => restoreRecipe(studio))
     .then((restored) => openSampleFamily(studio, !restored))
     .then(() => {
       // what the start itself puts into the recipe is no edit
-      if (!stopped) stops.push(watchDraft(studio), watchHistory(studio));
+      if (!stopped) {
+        const open = () => void openLink(studio).catch((thrown: unknown) => notifyError(studio, thrown));
+        stops.push(watchDraft(studio), watchHistory(studio), watchAddress(studio, open));
+      }
     });
   return () => {
     stopped = true;

@@ -6,6 +6,7 @@
 import { errorFacts } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import type { ModelFacts } from '../../reports/models';
+import type { PlanFacts } from '../../reports/plan';
 import { type DeltaStatisticsSlice, noDeltas } from './facts';
 import { contributorId } from './recipe-build';
 import type { RecipeFacts } from './recipe-facts';
@@ -43,6 +44,11 @@ export function deltaRecipe({ recipe, models }: RecipeModels): Recipe | null {
   };
 }
 
+/** Whether a pass over the models of a plan costs so little that nobody is asked. */
+export function goesUnasked({ bytesToDownload, bytesToRead }: PlanFacts): boolean {
+  return bytesToDownload === 0 && bytesToRead <= UNASKED_BYTES;
+}
+
 /** Watches the recipe's models; returns a function that stops watching. */
 export function watchDeltas(studio: Studio): () => void {
   return studio.store.subscribe((now, before) => {
@@ -52,8 +58,7 @@ export function watchDeltas(studio: Studio): () => void {
     const key = deltaKey(now);
     if (now.profile.key === key && now.profile.status !== 'none') return;
     if (deltaRecipe(now) === null) return;
-    const { bytesToDownload, bytesToRead } = now.plan.facts;
-    if (bytesToDownload === 0 && bytesToRead <= UNASKED_BYTES) void measureDeltas(studio);
+    if (goesUnasked(now.plan.facts)) void measureDeltas(studio);
     else studio.store.setState({ profile: { ...noDeltas, status: 'offered', key } });
   });
 }

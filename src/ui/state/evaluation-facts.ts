@@ -73,6 +73,8 @@ export interface PlannedCell {
   target: RunTarget;
   /** Characters to score: what the remaining time is estimated by. */
   characters: number;
+  /** Measured by itself, after all others. */
+  last: boolean;
 }
 
 export interface GenerationSlice {
@@ -122,8 +124,12 @@ export const initialEvaluation: EvaluationSlice = {
   sweep: initialSweep,
 };
 
+/** What is continued before a person writes a prompt: by the sample family, and by other models. */
+export const SAMPLE_PROMPT = 'Recipe:';
+export const PROMPT = 'Once upon a time';
+
 export const initialGeneration: GenerationSlice = {
-  settings: { prompt: 'Recipe:', chat: false, maxTokens: 60, temperature: 0.4, topP: 0.95, seed: 0 },
+  settings: { prompt: SAMPLE_PROMPT, chat: false, maxTokens: 60, temperature: 0.4, topP: 0.95, seed: 0 },
   columns: [],
   written: null,
 };

@@ -33,7 +33,7 @@ test('one job at a time, and each says which', () => {
   expect(whyNotRun(doing('merge'))).toMatch(/merge is running/);
   expect(whyNotRun({ ...ready, elsewhere: { name: 'x', progress: null } })).toMatch(/another tab/);
   const writing = doing('generation');
-  expect(whyNotMeasure(writing)).toMatch(/writing/);
+  expect(whyNotMeasure(writing)).toMatch(/generating text/);
   expect(mergeGate(writing)).toMatchObject({ open: false, tone: 'wait', tab: 'evaluate' });
   const measuring = doing('evaluation');
   expect(whyNotWrite(measuring)).toMatch(/measured/);
@@ -45,6 +45,7 @@ test('without models, texts or sensible numbers it says what is missing', () => 
   expect(whyNotMeasure({ ...ready, recipe: initialFacts.recipe })).toMatch(/no models/);
   const prompt = { ...ready.generation, settings: { ...ready.generation.settings, prompt: ' ' } };
   expect(whyNotWrite({ ...ready, generation: prompt })).toMatch(/prompt/);
-  expect(protocolProblem({ window: 256, stride: 256 })).toMatch(/below the window/);
+  expect(protocolProblem({ window: 256, stride: 257 })).toMatch(/no longer than the window/);
+  expect(protocolProblem({ window: 256, stride: 256 })).toBeNull();
   expect(protocolProblem({ window: 2, stride: 1 })).toBeNull();
 });

@@ -24,9 +24,9 @@ export function whyNotMeasure(facts: StudioFacts): string | null {
 /** Why the windows would not score every token, or null. */
 export function protocolProblem({ window, stride }: { window: number; stride: number }): string | null {
   const whole = Number.isInteger(window) && Number.isInteger(stride);
-  return whole && stride >= 1 && stride < window
+  return whole && window >= 2 && stride >= 1 && stride <= window
     ? null
-    : 'Window and stride are whole numbers, the stride at least 1 and below the window.';
+    : 'Window and stride are whole numbers, the stride at least 1 and no longer than the window.';
 }
 
 /** Why nothing can be written now, or null. */

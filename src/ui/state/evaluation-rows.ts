@@ -24,17 +24,19 @@ export interface EvaluationRow {
   method: MergeMethod | null;
   /** The merge of the recipe as it stands. */
   current: boolean;
+  /** Measured by itself, after all others: it runs every model over text first. */
+  last?: true;
 }
 
 /**
  * Every row the table can have, in order. A method fits when choosing it in the recipe would leave nothing to fix; it
  * takes weights and densities from the recipe as the method picker would. A method that runs the models over text first
- * (minutes, for a table that takes seconds) is a row only while it is the recipe's own.
+ * (minutes, where others take seconds) comes last.
  */
 export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[]): EvaluationRow[] {
   const rows: EvaluationRow[] = [];
-  const fitting = methods
-    .filter((method) => method.compute.kind !== 'solved' || method.id === recipe.method)
+  const fitting = [...methods]
+    .sort((a, b) => Number(readsTexts(a)) - Number(readsTexts(b)))
     .map((method) => ({ method, facts: recipeByMethod(recipe, method) }))
     .filter(({ method, facts }) => recipeProblems(facts, models, method).length === 0)
     .map((fit) => ({ ...fit, label: methodTitle(fit.facts, fit.method) }));
@@ -57,19 +59,15 @@ export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[
       target: { recipe: buildRecipe(facts, models, method) },
       method,
       current: method.id === recipe.method,
+      ...(readsTexts(method) ? { last: true } : {}),
     });
   }
   return rows;
 }
 
-/** Methods that fit but are no row: they run every model first, which is worth it for the recipe one has settled on. */
-export function methodsNotCompared(recipe: RecipeFacts, models: readonly ModelFacts[]): MergeMethod[] {
-  return methods.filter(
-    (method) =>
-      method.compute.kind === 'solved' &&
-      method.id !== recipe.method &&
-      recipeProblems(recipeByMethod(recipe, method), models, method).length === 0,
-  );
+/** Whether a merge by this method runs every model over text first. */
+function readsTexts({ compute }: MergeMethod): boolean {
+  return compute.kind === 'solved';
 }
 
 /** The recipe by another method, as the method picker makes it; by its own method, the recipe itself. */

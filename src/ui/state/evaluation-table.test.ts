@@ -11,6 +11,8 @@ import {
 import { type EvaluationRow, evaluationRows, isPinned, recipeByMethod, targetKey } from './evaluation-rows';
 import {
   bestMerge,
+  dotAt,
+  dotScale,
   evaluationTable,
   groupCells,
   measuringProgress,
@@ -229,4 +231,27 @@ test('rows that lack the same texts are measured side by side, and the time left
   const { share, secondsLeft } = measuringProgress({ groups, at: 1 }, progress, 9);
   expect(share).toBeCloseTo(18_000 / 22_000, 12);
   expect(secondsLeft).toBeCloseTo(2, 12);
+});
+
+test('eight rows at most go side by side; what runs every model over text first goes last and alone', () => {
+  const groups = groupCells(missingCells([...rows].reverse(), empty));
+  const ids = groups.map((g) => [...new Set(g.map((c) => c.rowId))]);
+  expect(Math.max(...ids.map((g) => g.length))).toBe(8);
+  expect(ids.flat()).toHaveLength(rows.length);
+  expect(ids.at(-1)).toEqual(['method gram']);
+});
+
+test('dots lie on one linear scale; a merge that broke is beyond its end', () => {
+  const scaleOf = (losses: Parameters<typeof measured>[0]) =>
+    dotScale(evaluationTable(rows, measured(losses)).rows);
+  expect(scaleOf({ base: [1, 1] })).toBeNull();
+  expect(scaleOf({ base: [1, 1], 'method ties': [1, 1] })).toBeNull();
+  const near = scaleOf({ base: [1, 1], 'model samples/kitchen': [1.2, 1.2], 'method ties': [9, 9] });
+  expect(near?.least).toBeCloseTo(Math.exp(1), 12);
+  expect(near?.most).toBeCloseTo(Math.exp(1.2), 12);
+  expect(near && dotAt(near, (Math.exp(1) + Math.exp(1.2)) / 2)).toBeCloseTo(0.5, 12);
+  expect(near && dotAt(near, Math.exp(9))).toBeNull();
+  // of two there is no middle to be far from
+  const two = scaleOf({ base: [1, 1], 'method ties': [9, 9] });
+  expect(two?.most).toBeCloseTo(Math.exp(9), 6);
 });

@@ -2,6 +2,7 @@
 
 import type { ErrorFacts } from '../../errors';
 import type { EvaluateReport, RunningProgress } from '../../reports/evaluate';
+import { secondsLeft } from '../../reports/time-left';
 import { formatCounted } from '../format/quantity';
 import type {
   EvaluationSlice,
@@ -22,14 +23,14 @@ export interface TableColumn {
   /** Characters scored, and how many the text has. */
   scored: number;
   characters: number;
-  /** The largest mean loss of the column: the full length of a bar. */
-  longest: number;
 }
 
 export interface TableRow {
   row: EvaluationRow;
   cells: TableCell[];
   mean: { perplexity: number; best: boolean } | null;
+  /** Mean of the texts' bits per byte; null unless every text has one. */
+  bitsPerByte: number | null;
   /** Seconds that the cells of this row took together; null before the first. */
   seconds: number | null;
   /** Bytes of the model if it were saved. */
@@ -90,6 +91,7 @@ export function missingCells(rows: readonly EvaluationRow[], evaluation: Evaluat
             textName: text.name,
             target: row.target,
             characters: scoredText(text.text, evaluation.amount).length,
+            last: row.last ?? false,
           },
         ];
       }),
@@ -103,14 +105,26 @@ export function cellsByRow(cells: readonly PlannedCell[]): PlannedCell[][] {
   return [...rows.values()];
 }
 
-/** Cells in groups that can be measured together: rows that lack the same texts go side by side. */
+/** Rows that go side by side: more read their files less often, fewer are done sooner. */
+const ROWS_TOGETHER = 8;
+
+/**
+ * Cells in groups that are measured together: rows that lack the same texts go side by side, a few at a time so that the
+ * table fills; those that are measured by themselves come last.
+ */
 export function groupCells(cells: readonly PlannedCell[]): PlannedCell[][] {
-  const groups = new Map<string, PlannedCell[]>();
+  const groups = new Map<string, PlannedCell[][]>();
   for (const own of cellsByRow(cells)) {
-    const texts = JSON.stringify(own.map((c) => c.textId));
-    groups.set(texts, [...(groups.get(texts) ?? []), ...own]);
+    const alike = JSON.stringify([own.some((c) => c.last), own.map((c) => c.textId)]);
+    groups.set(alike, [...(groups.get(alike) ?? []), own]);
   }
-  return [...groups.values()];
+  return [...groups.values()]
+    .flatMap((rows) =>
+      Array.from({ length: Math.ceil(rows.length / ROWS_TOGETHER) }, (_, i) =>
+        rows.slice(i * ROWS_TOGETHER, (i + 1) * ROWS_TOGETHER).flat(),
+      ),
+    )
+    .sort((a, b) => Number(a.some((c) => c.last)) - Number(b.some((c) => c.last)));
 }
 
 export function evaluationTable(
@@ -135,25 +149,22 @@ export function evaluationTable(
       (mean) => mean.perplexity,
     );
   }
-  const columns = texts.map((text, c) => ({
+  const columns = texts.map((text) => ({
     id: text.id,
     name: text.name,
     scored: scoredText(text.text, evaluation.amount).length,
     characters: text.text.length,
-    longest: Math.max(
-      0,
-      ...table.map(({ cells }) => (cells[c]?.state === 'done' ? (cells[c].report.meanNll ?? 0) : 0)),
-    ),
   }));
   return { columns, rows: table };
 }
 
-/** Merges by their mean, the best first, those without one last; models keep their order before them. */
+/** Models, then merges, each by their mean, the best first, those without one last. */
 export function rankRows(rows: readonly TableRow[]): TableRow[] {
   const models = rows.filter((r) => r.row.group === 'models');
   const merges = rows.filter((r) => r.row.group === 'merges');
   const value = (r: TableRow) => r.mean?.perplexity ?? Number.POSITIVE_INFINITY;
-  return [...models, ...merges.sort((a, b) => (value(a) === value(b) ? 0 : value(a) - value(b)))];
+  const ranked = (of: TableRow[]) => of.sort((a, b) => (value(a) === value(b) ? 0 : value(a) - value(b)));
+  return [...ranked(models), ...ranked(merges)];
 }
 
 /** The merge with the least mean (of one text: its number) among at least two that can be compared, or null. */
@@ -201,7 +212,7 @@ export function measuringProgress(
     counted: now?.counted ?? null,
     bytes: now?.bytes ?? null,
     rate: now?.rate ?? null,
-    secondsLeft: share > 0.005 ? (elapsed * (1 - share)) / share : null,
+    secondsLeft: secondsLeft({ left: 1 - share, perSecond: share > 0.005 ? share / elapsed : 0 }),
   };
 }
 
@@ -258,6 +269,7 @@ function tableRow(
     mean: whole
       ? { perplexity: Math.exp(reports.reduce((s, r) => s + r.meanNll, 0) / reports.length), best: false }
       : null,
+    bitsPerByte: whole ? meanOf(reports.map((r) => r.bitsPerByte)) : null,
     seconds: reports.length > 0 ? reports.reduce((s, r) => s + r.seconds, 0) : null,
     bytes: cells.find((c) => c.state === 'done')?.bytes ?? null,
     staleTitle: stale ? last.title : null,
@@ -267,6 +279,36 @@ function tableRow(
       null,
     ),
   };
+}
+
+function meanOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((v) => v !== null);
+  return known.length === values.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
+}
+
+/** The linear scale of the dots, from the least mean to the largest that is not far off. */
+export interface DotScale {
+  least: number;
+  most: number;
+}
+
+/** So many times the median is far off: a merge that broke would leave one dot of all others. */
+const FAR_OFF = 1.5;
+
+/** The scale of all means, of those of the past too; null before two differ. */
+export function dotScale(rows: readonly TableRow[]): DotScale | null {
+  const values = rows.flatMap(({ mean }) => (mean ? [mean.perplexity] : [])).sort((a, b) => a - b);
+  const [least = 0] = values;
+  const median = values[Math.floor((values.length - 1) / 2)] ?? 0;
+  const near = values.filter((v) => v <= FAR_OFF * median);
+  const most = near.at(-1) ?? 0;
+  const end = most > least ? most : (values.at(-1) ?? 0);
+  return end > least ? { least, most: end } : null;
+}
+
+/** Where a perplexity lies on the scale, in [0, 1]; null beyond its end. */
+export function dotAt({ least, most }: DotScale, perplexity: number): number | null {
+  return perplexity > most ? null : (perplexity - least) / (most - least);
 }
 
 function markBest<T extends { best: boolean }>(items: readonly T[], value: (item: T) => number): void {

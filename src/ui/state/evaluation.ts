@@ -3,7 +3,7 @@
 import { AmalgamError, errorFacts } from '../../errors';
 import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
 import { formatBytes } from '../format/quantity';
-import { forgetOutcomes, keepOutcome, keptOutcomes } from '../local/evaluation-shelf';
+import { forgetOutcomes, keepOutcome, keptOutcomes } from '../local/saved-evaluations';
 import type { EvaluationSlice, EvaluationText, Outcome, PlannedCell } from './evaluation-facts';
 import { whyNotMeasure } from './evaluation-gate';
 import { type EvaluationRow, isPinned, recipeByMethod, targetKey } from './evaluation-rows';
@@ -12,6 +12,7 @@ import { freeName, MAX_TEXT_BYTES, scoredText, textHashes, textOfFile } from './
 import type { StudioFacts } from './facts';
 import { beginJob, tellProgress } from './job';
 import { planNow } from './plan';
+import { isOfSample } from './sample-texts';
 import { editRecipe, notifyError, type Studio } from './studio';
 
 export function editEvaluation(studio: Studio, change: Partial<EvaluationSlice>): void {
@@ -23,6 +24,7 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
   const { opening } = studio.store.getState().evaluation;
   if (opening === 'opening' || opening === 'done') return;
   editEvaluation(studio, { opening: 'opening', openError: null });
+  const chosen = isOfSample(studio.store.getState());
   try {
     const opened = await Promise.all(
       (await studio.engine.sampleTexts()).map(
@@ -32,7 +34,7 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
           text,
           sha256: await textHashes(text),
           origin: 'sample',
-          chosen: true,
+          chosen,
         }),
       ),
     );
@@ -132,7 +134,7 @@ export async function measure(studio: Studio, rows: readonly EvaluationRow[]): P
   if (groups.length === 0 || whyNotMeasure(before) !== null) return;
   const begun = performance.now();
   const secondsSince = () => (performance.now() - begun) / 1000;
-  editEvaluation(studio, { work: { groups, at: 0 } });
+  editEvaluation(studio, { work: { groups, at: 0 }, cost: null });
   const end = beginJob(studio, 'evaluation');
   try {
     for (const [at, group] of groups.entries()) {
@@ -181,8 +183,14 @@ async function measureGroup(
       onProgress(progress);
     },
   );
-  const { bytesRead, peakBytes } = report;
-  editEvaluation(studio, { cost: { models: targets.length, bytesRead, peakBytes } });
+  const { cost } = studio.store.getState().evaluation;
+  editEvaluation(studio, {
+    cost: {
+      models: (cost?.models ?? 0) + targets.length,
+      bytesRead: (cost?.bytesRead ?? 0) + report.bytesRead,
+      peakBytes: Math.max(cost?.peakBytes ?? 0, report.peakBytes),
+    },
+  });
   for (const [index, model] of report.models.entries()) keepModel(index, model);
 }
 

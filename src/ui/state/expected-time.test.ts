@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
-import type { WorkerFacts } from '../../worker/api';
+import type { WorkerFacts } from '../../reports/worker';
 import { sampleModels } from '../engine-fixture';
 import { planFor } from '../engine-fixture-plan';
 import { expectedSeconds } from './expected-time';

@@ -7,10 +7,11 @@ import type { ErrorFacts } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import type { InterruptedRun, MergeRequest, RunElsewhere } from '../../reports/merge';
 import type { ModelFacts } from '../../reports/models';
+import type { MaskOverlap } from '../../reports/overlap';
 import type { PlanFacts } from '../../reports/plan';
 import type { DeltaStatistics } from '../../reports/profile';
 import type { HubWait } from '../../reports/sign-in';
-import type { WorkerFacts } from '../../worker/api';
+import type { WorkerFacts } from '../../reports/worker';
 import type { MetricId } from '../charts/metrics';
 import { type CollapseSlice, initialCollapse } from '../collapse/collapse-facts';
 import { type ComparisonSlice, initialComparison } from '../compare/compare-facts';
@@ -25,6 +26,7 @@ import type { Job } from './job-facts';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
 import type { Contributor, KeptRun, PredictedRun, RunFacts, TensorCheck, Verification } from './run-facts';
+import { initialTasks, type TasksSlice } from './task-facts';
 
 export interface StudioFacts {
   engine: EngineSlice;
@@ -38,8 +40,11 @@ export interface StudioFacts {
   history: HistorySlice;
   plan: PlanSlice;
   profile: DeltaStatisticsSlice;
+  overlap: OverlapSlice;
   /** Runs that are only predicted, of whatever models. */
   predictedRuns: readonly PredictedRun[];
+  /** Ids of runs that are merged next. */
+  queuedRuns: readonly string[];
   output: OutputSlice;
   /** The run at work, else the last one. */
   run: RunFacts | null;
@@ -55,6 +60,7 @@ export interface StudioFacts {
   elsewhere: RunElsewhere | null;
   evaluation: EvaluationSlice;
   generation: GenerationSlice;
+  tasks: TasksSlice;
   comparison: ComparisonSlice;
   collapse: CollapseSlice;
   push: PushSlice;
@@ -65,6 +71,8 @@ export interface StudioFacts {
   hubWaits: HubWait[];
   /** A new version of the app waits to be taken. */
   update: boolean;
+  /** Another tab has kept a recipe since this one did: a person says which goes on. */
+  draftElsewhere: boolean;
   view: ViewSlice;
   notices: Notice[];
 }
@@ -118,8 +126,8 @@ export type Unopened =
 export type BackendChoice = MergeRequest['engine'];
 export type Tab = 'recipe' | 'plan' | 'layers' | 'run' | 'evaluate' | 'compare' | 'collapse' | 'output';
 export type Theme = 'system' | 'light' | 'dark';
-/** `shelf`: opened only, to be compared or collapsed. */
-export type AddTarget = 'base' | 'contributor' | 'shelf';
+/** `library`: opened only, to be compared or collapsed. */
+export type AddTarget = 'base' | 'contributor' | 'library';
 
 export type RecipeAs = 'form' | 'text' | 'both';
 
@@ -190,6 +198,17 @@ export const noDeltas: DeltaStatisticsSlice = {
   error: null,
 };
 
+/** How far the masks of one model agree in two runs. */
+export interface OverlapSlice {
+  status: 'none' | 'counting' | 'ready' | 'stopped' | 'failed';
+  /** Which two recipes and which model. */
+  key: string;
+  tensors: MaskOverlap[];
+  error: ErrorFacts | null;
+}
+
+export const noOverlap: OverlapSlice = { status: 'none', key: '', tensors: [], error: null };
+
 export const initialFacts: StudioFacts = {
   engine: { status: 'starting', facts: null, error: null, choice: 'auto' },
   models: [],
@@ -199,7 +218,9 @@ export const initialFacts: StudioFacts = {
   history: noHistory,
   plan: { status: 'empty', facts: null, contributors: [], error: null },
   profile: noDeltas,
+  overlap: noOverlap,
   predictedRuns: [],
+  queuedRuns: [],
   output: { kind: 'downloads', folder: null, name: null },
   run: null,
   pastRuns: [],
@@ -209,6 +230,7 @@ export const initialFacts: StudioFacts = {
   elsewhere: null,
   evaluation: initialEvaluation,
   generation: initialGeneration,
+  tasks: initialTasks,
   comparison: initialComparison,
   collapse: initialCollapse,
   push: initialPush,
@@ -216,6 +238,7 @@ export const initialFacts: StudioFacts = {
   hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true, pins: {} },
   hubWaits: [],
   update: false,
+  draftElsewhere: false,
   view: {
     tab: 'layers',
     theme: 'system',

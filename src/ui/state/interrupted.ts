@@ -1,5 +1,6 @@
 /** Merges that were cut off: offered at the start and after a failure, to be resumed or discarded. */
 
+import { namedFiles } from '../../formats/gguf-type';
 import { methodById } from '../../merge/methods/index';
 import type { DestinationSpec } from '../../reports/job';
 import type { InterruptedRun } from '../../reports/merge';
@@ -70,6 +71,6 @@ function begin(studio: Studio, { recipe, destination }: InterruptedRun, plan: Pl
       ...destination,
       folder: destination.kind === 'folder' ? (studio.transient.folder?.name ?? null) : null,
     },
-    outputFiles: plan.outputFiles,
+    outputFiles: namedFiles(plan.outputFiles, destination.name),
   });
 }

@@ -6,13 +6,15 @@ export type JobKind =
   | 'merge'
   | 'evaluation'
   | 'generation'
+  | 'tasks'
   | 'comparison'
   | 'extraction'
   | 'survey'
   | 'collapse'
   | 'push'
   | 'verification'
-  | 'check';
+  | 'check'
+  | 'overlap';
 
 export interface Job {
   kind: JobKind;

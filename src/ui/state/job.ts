@@ -12,13 +12,23 @@ import { notifyError, type Studio } from './studio';
 export const JOB_WORDS: Readonly<Record<JobKind, { title: string; busy: string; tab: Tab }>> = {
   merge: { title: 'Merging', busy: 'A merge is running.', tab: 'run' },
   evaluation: { title: 'Measuring', busy: 'Models are being measured.', tab: 'evaluate' },
-  generation: { title: 'Writing', busy: 'Models are writing.', tab: 'evaluate' },
-  comparison: { title: 'Comparing', busy: 'Two models are being compared.', tab: 'compare' },
+  tasks: { title: 'Scoring', busy: 'Models are being scored on tasks.', tab: 'evaluate' },
+  generation: { title: 'Generating', busy: 'Models are generating text.', tab: 'evaluate' },
+  comparison: {
+    title: 'Measuring difference',
+    busy: 'The difference of two models is being measured.',
+    tab: 'compare',
+  },
   extraction: { title: 'Extracting', busy: 'A LoRA is being extracted.', tab: 'compare' },
   survey: { title: 'Measuring layers', busy: 'Layers are being measured.', tab: 'collapse' },
   collapse: { title: 'Collapsing', busy: 'Layers are being collapsed.', tab: 'collapse' },
   push: { title: 'Pushing', busy: 'An output is being pushed to the Hub.', tab: 'output' },
   verification: { title: 'Verifying', busy: 'A merge is being verified.', tab: 'output' },
+  overlap: {
+    title: 'Comparing masks',
+    busy: 'The masks of two runs are being compared.',
+    tab: 'layers',
+  },
   check: { title: 'Computing a tensor', busy: 'A tensor is being computed on both engines.', tab: 'layers' },
 };
 
@@ -40,7 +50,7 @@ export function whyBusy({
   if (engine.status === 'starting') return { why: 'Starting the engine…', tone: 'wait' };
   if (job) {
     const { busy, tab } = JOB_WORDS[job.kind];
-    return { why: job.cancelling ? 'Cancelling…' : busy, tone: 'wait', tab };
+    return { why: job.cancelling ? 'Canceling…' : busy, tone: 'wait', tab };
   }
   return elsewhere ? { why: 'A merge is running in another tab.', tone: 'wait' } : null;
 }

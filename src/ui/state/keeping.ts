@@ -1,28 +1,82 @@
-/** Keeping the recipe: the one in work is saved as it is edited and comes back after a reload; others by name or link. */
+/** Keeping the recipe: the one in work is saved as it is edited and comes back after a reload, with the runs beside it; others by name or link. */
 import { AmalgamError } from '../../errors';
-import { recipeInLink, recipeLink } from '../local/recipe-link';
-import { draft, type KeptRecipe, keepDraft, type NamedRecipe, saveNamed } from '../local/recipe-shelf';
+import type { Recipe } from '../../formats/recipe';
+import type { ModelFacts } from '../../reports/models';
+import { NOW, recipeOfRun, runOf } from '../layers/predicted-runs';
+import { recipeInLink, recipeLink, runsInLink } from '../local/recipe-link';
+import {
+  type Draft,
+  draft,
+  type KeptRecipe,
+  keepDraft,
+  type NamedRecipe,
+  saveNamed,
+} from '../local/saved-recipes';
+import { viewParameters, writeAddress } from './address';
 import { buildRecipe } from './recipe-build';
-import { emptyRecipe } from './recipe-facts';
-import { openRecipe } from './recipe-open';
+import { emptyRecipe, type RecipeFacts } from './recipe-facts';
+import { openRecipe, recipeFacts } from './recipe-open';
 import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
 
-/** Keeps the recipe as it is edited, one write at a time; returns a function that stops. */
+/**
+ * Keeps the recipe and its runs as they are edited, one write at a time; returns a function that stops. Where another tab
+ * has kept a recipe meanwhile, nothing is written until a person says whose goes on.
+ */
 export function watchDraft(studio: Studio): () => void {
   let writing = false;
-  let kept = studio.store.getState().recipe;
+  const now = () => draftOf(studio);
+  let kept = now();
+  const isKept = () => kept.recipe === now().recipe && kept.runs === now().runs;
   const keep = async () => {
     writing = true;
-    while (kept !== studio.store.getState().recipe) {
-      kept = studio.store.getState().recipe;
+    while (!isKept() && !studio.store.getState().draftElsewhere) {
+      kept = now();
       // a browser that keeps nothing: the recipe lives as long as the tab
-      await keepDraft({ recipe: kept, at: Date.now() }).catch(() => {});
+      await writeDraft(studio, studio.transient.draftSeen).catch(() => {});
     }
     writing = false;
   };
-  return studio.store.subscribe(({ recipe }) => {
-    if (recipe !== kept && !writing) void keep();
+  return studio.store.subscribe(() => {
+    if (!writing && !isKept()) void keep();
   });
+}
+
+function draftOf(studio: Studio): Pick<Draft, 'recipe' | 'runs'> {
+  const { recipe, predictedRuns: runs } = studio.store.getState();
+  return { recipe, runs };
+}
+
+async function writeDraft(studio: Studio, seen: number | undefined | 'anyway'): Promise<void> {
+  const at = Date.now();
+  const isKept = await keepDraft({ ...draftOf(studio), at }, seen);
+  if (isKept) studio.transient.draftSeen = at;
+  studio.store.setState({ draftElsewhere: !isKept });
+}
+
+/** This tab's recipe is the one that is kept, whatever another tab has made. Never rejects. */
+export async function keepThisDraft(studio: Studio): Promise<void> {
+  try {
+    await writeDraft(studio, 'anyway');
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Takes up the recipe that another tab has kept; this one's can be had by undo. Never rejects. */
+export async function openOtherDraft(studio: Studio): Promise<void> {
+  try {
+    const other = await draft();
+    studio.transient.draftSeen = other?.at;
+    studio.store.setState({ draftElsewhere: false });
+    if (other) openDraft(studio, other);
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+function openDraft(studio: Studio, kept: Draft): void {
+  openKept(studio, kept);
+  studio.store.setState({ predictedRuns: kept.runs ?? [] });
 }
 
 /**
@@ -32,20 +86,46 @@ export function watchDraft(studio: Studio): () => void {
  */
 export async function restoreRecipe(studio: Studio): Promise<boolean> {
   try {
-    const shared = await recipeInLink(location.hash);
-    if (shared !== undefined) {
-      history.replaceState(null, '', `${location.pathname}${location.search}`);
-      await openShared(studio, shared);
-      return true;
-    }
     const kept = await draft().catch(() => undefined);
+    studio.transient.draftSeen = kept?.at;
+    if (await openLink(studio)) return true;
     if (!kept) return false;
-    openKept(studio, kept);
+    openDraft(studio, kept);
     return true;
   } catch (thrown) {
     notifyError(studio, thrown);
     return false;
   }
+}
+
+/**
+ * Opens the recipe and the runs in the page's address, where there are any, and takes them out of it.
+ * @returns whether there was a recipe
+ * @throws AmalgamError `LinkInvalid`
+ */
+export async function openLink(studio: Studio): Promise<boolean> {
+  const { hash } = location;
+  if (!new URLSearchParams(hash.slice(1)).has('recipe')) return false;
+  writeAddress(studio.store.getState().view);
+  const yaml = await recipeInLink(hash);
+  const runs = await runsInLink(hash);
+  if (yaml === undefined) return false;
+  const { models } = studio.store.getState();
+  const recipe = await parsed(yaml);
+  const beside = await Promise.all(runs.map((run) => parsed(run.yaml)));
+  openRecipe(studio, recipe);
+  studio.store.setState({
+    predictedRuns: beside.map((own, i) =>
+      runOf(recipeFacts(own, models), models, `p${i + 1}`, runs[i]?.name ?? null),
+    ),
+  });
+  notify(
+    studio,
+    'note',
+    'Opened the recipe in the link.',
+    'Models on your own disk have to be opened by you.',
+  );
+  return true;
 }
 
 /** Puts a kept recipe in place; its models are opened as its cards show. */
@@ -70,11 +150,28 @@ export async function saveRecipe(studio: Studio, name: string): Promise<NamedRec
   return named;
 }
 
-/** A link to this page with the recipe in it: the recipe alone, no weights. */
+/** A link to this page with the recipe, the shown runs and the view in it: no weights. A merge travels as its settings. */
 export async function shareLink(studio: Studio): Promise<string> {
-  const { recipe, models } = studio.store.getState();
+  const facts = studio.store.getState();
+  const { recipe, models, view } = facts;
   const { formatRecipe } = await recipeYaml();
-  return recipeLink(formatRecipe(buildRecipe(recipe, models, methodOf(recipe))), location.href);
+  const shown = view.runs.flatMap((id) => {
+    const planned = facts.predictedRuns.find((run) => run.id === id);
+    const past = facts.pastRuns.find((run) => run.id === id);
+    const own = planned ? builtRecipe(recipeOfRun(planned, recipe, models), models) : past?.recipe;
+    const name = planned?.name ?? past?.name ?? null;
+    return id === NOW ? [null] : own && !own.stages && !own.slices ? [{ yaml: formatRecipe(own), name }] : [];
+  });
+  const runs = shown.filter((run) => run !== null);
+  const ids = shown.map((run) => (run ? `p${runs.indexOf(run) + 1}` : NOW));
+  return recipeLink(formatRecipe(builtRecipe(recipe, models)), location.href, {
+    runs,
+    view: viewParameters({ ...view, runs: ids.length > 0 ? ids : [NOW] }),
+  });
+}
+
+function builtRecipe(recipe: RecipeFacts, models: readonly ModelFacts[]): Recipe {
+  return buildRecipe(recipe, models, methodOf(recipe));
 }
 
 /** Copies that link, and says so. Never rejects. */
@@ -85,7 +182,7 @@ export async function copyShareLink(studio: Studio): Promise<void> {
       studio,
       'note',
       'The link is copied.',
-      'It holds the recipe alone: no weights, and nothing is sent.',
+      'It holds the recipe, its runs and what is shown: no weights, and nothing is sent.',
     );
   } catch (thrown) {
     notifyError(studio, thrown);
@@ -97,17 +194,14 @@ function recipeYaml() {
   return import('../../formats/recipe-yaml');
 }
 
-async function openShared(studio: Studio, yaml: string): Promise<void> {
+async function parsed(yaml: string): Promise<Recipe> {
   const { parseRecipe } = await recipeYaml();
   const { recipe, problems } = parseRecipe(yaml);
-  if (!recipe) {
-    const [first] = problems;
-    throw new AmalgamError(
-      'LinkInvalid',
-      `The recipe in this link is not valid: ${first?.message ?? 'it is empty'}`,
-      'Ask for the link again, or for the recipe as a YAML file.',
-    );
-  }
-  openRecipe(studio, recipe);
-  notify(studio, 'note', 'Opened the recipe in the link.', 'Models on your own disk are opened by you.');
+  if (recipe) return recipe;
+  const [first] = problems;
+  throw new AmalgamError(
+    'LinkInvalid',
+    `The recipe in this link is not valid: ${first?.message ?? 'it is empty'}`,
+    'Ask for the link again, or for the recipe as a YAML file.',
+  );
 }

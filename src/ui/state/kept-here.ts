@@ -1,7 +1,7 @@
 /** What this page keeps in the browser: how much there is room for, and deleting it piece by piece. */
 
 import type { InterruptedRun } from '../../reports/merge';
-import type { CacheFacts } from '../../worker/api';
+import type { CacheFacts } from '../../reports/worker';
 import type { StudioFacts } from './facts';
 import { discardRun } from './interrupted';
 import { notifyError, type Studio } from './studio';
@@ -39,7 +39,7 @@ export function keptGroups(cache: CacheFacts, interrupted: readonly InterruptedR
     {
       kind: 'blob',
       title: 'Downloads',
-      meaning: 'Files of models from the Hub. Deleted ones are downloaded again when they are needed.',
+      meaning: 'Model files from the Hub. Deleted files are downloaded again when they are needed.',
       things: cache.blobs.map(({ sha256, name, bytes }) => ({
         kind: 'blob',
         id: sha256,
@@ -65,7 +65,7 @@ export function keptGroups(cache: CacheFacts, interrupted: readonly InterruptedR
     {
       kind: 'interrupted',
       title: 'Interrupted merges',
-      meaning: 'Merges that can go on where they stopped. Deleted ones begin anew.',
+      meaning: 'Merges that can continue where they stopped. Deleted ones start over.',
       things: interrupted.map(({ destination, tensorsDone, tensors }) => ({
         kind: 'interrupted',
         id: destination.name,
@@ -77,7 +77,7 @@ export function keptGroups(cache: CacheFacts, interrupted: readonly InterruptedR
     {
       kind: 'masks',
       title: 'Importance',
-      meaning: 'Masks and solved changes. Deleted ones are worked out again.',
+      meaning: 'Masks and solved changes. Deleted ones are computed again.',
       things: cache.masks.map(({ id, title, bytes, tensors }) => ({
         kind: 'masks',
         id,
@@ -96,8 +96,16 @@ export function keptGroups(cache: CacheFacts, interrupted: readonly InterruptedR
     }));
 }
 
-/** How full the browser's storage is for this page. */
-export async function readRoom(): Promise<Room | null> {
+/** How full the browser's storage is for this page, or the memory in its place. */
+export async function readRoom({ engine, store }: Studio): Promise<Room | null> {
+  const memory = store.getState().engine.facts?.storage.memoryBytes;
+  if (memory !== undefined) {
+    const { blobs, outputs, masks } = await engine.cache();
+    return {
+      used: [...blobs, ...outputs, ...masks].reduce((sum, { bytes }) => sum + bytes, 0),
+      quota: memory,
+    };
+  }
   const { usage, quota } = (await navigator.storage?.estimate?.()) ?? {};
   return usage === undefined || quota === undefined ? null : { used: usage, quota };
 }

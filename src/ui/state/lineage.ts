@@ -47,7 +47,7 @@ function adapterLineage(model: ModelFacts, base: ModelFacts | undefined): Lineag
   }
   if (!base) return { text: 'adapter', tone: 'plain', why: `${summary}, trained on ${parent}.` };
   return isBaseOf(parent, base)
-    ? { text: 'of this base', tone: 'ok', why: `${summary}, trained on ${parent}.` }
+    ? { text: 'matches base', tone: 'ok', why: `${summary}, trained on ${parent}.` }
     : {
         text: 'of another base',
         tone: 'warn',

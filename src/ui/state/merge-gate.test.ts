@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { PlanProblem } from '../../reports/plan';
-import type { WorkerFacts } from '../../worker/api';
+import type { WorkerFacts } from '../../reports/worker';
 import { sampleModels } from '../engine-fixture';
 import { planFor } from '../engine-fixture-plan';
 import { initialFacts, type StudioFacts } from './facts';
@@ -67,6 +67,20 @@ test.each<[string, Partial<StudioFacts>, RegExp]>([
 
 test('open while a model is opened that the recipe does not name', () => {
   expect(mergeGate({ ...ready, opening: ['org/name'] }).open).toBe(true);
+});
+
+test('R36: a merge that fits into memory runs where the browser keeps nothing, a larger one says what fits', () => {
+  const gate = (memoryBytes: number) =>
+    mergeGate({
+      ...ready,
+      engine: { ...ready.engine, facts: { ...backendFacts, storage: { available: true, memoryBytes } } },
+    });
+  const { bytesToDownload, bytesToWrite } = ready.plan.facts!;
+  expect(gate(bytesToDownload + bytesToWrite)).toEqual({ open: true });
+  expect(gate(bytesToDownload + bytesToWrite - 1)).toMatchObject({
+    open: false,
+    why: expect.stringMatching(/fit into memory/),
+  });
 });
 
 test('without storage a folder still works', () => {

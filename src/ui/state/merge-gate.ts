@@ -1,5 +1,5 @@
 /** May the recipe be merged now, and if not: why, and where to look. Pure; one answer for button, bar and tests. */
-import { formatCounted } from '../format/quantity';
+import { formatBytes, formatCounted } from '../format/quantity';
 import type { StudioFacts, Tab } from './facts';
 import { whyBusy } from './job';
 import { whyNotOpen } from './opening';
@@ -53,7 +53,24 @@ export function mergeGate(facts: StudioFacts): MergeGate {
       remedy: 'Leave private browsing, or save to a folder where the browser can.',
     };
   }
+  const needed = memoryNeeded(facts);
+  if (storage?.memoryBytes !== undefined && needed > storage.memoryBytes) {
+    return {
+      open: false,
+      tone: 'fix',
+      tab: 'output',
+      why: `This merge needs ${formatBytes(needed)}; this browser keeps no files, and ${formatBytes(storage.memoryBytes)} fit into memory.`,
+      remedy: 'Use a normal window (not a private one) with site data allowed.',
+    };
+  }
   return { open: true };
+}
+
+/** Bytes of files that a merge leaves in the browser's storage: what it downloads, and what it does not write elsewhere. */
+function memoryNeeded({ plan, output }: StudioFacts): number {
+  if (!plan.facts) return 0;
+  const { bytesToDownload, bytesToWrite } = plan.facts;
+  return bytesToDownload + (output.kind === 'downloads' ? bytesToWrite : 0);
 }
 
 /** The message of an engine that stopped says so again; of one that did not start it says why. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { ModelFacts } from '../../reports/models';
 import { initialFacts } from './facts';
-import { isMergedWell, mergeWell } from './merge-well';
+import { mergeWell } from './merge-well';
 import { buildRecipe } from './recipe-build';
 
 const model = (ref: string, parameters: number): ModelFacts => ({
@@ -20,7 +20,7 @@ const contributor = (ref: string, colour: number) => ({
   ref,
   enabled: true,
   colour,
-  parameters: { weight: 0.4, density: 0.2, calibration: 'all.txt' },
+  parameters: { weight: 0.4, density: 0.2, ...(colour === 1 && { calibration: 'b.txt' }) },
 });
 
 const facts = {
@@ -31,11 +31,9 @@ const facts = {
   contributors: [contributor('a', 0), contributor('b', 1)],
 };
 
-test('sets a Gram merge of whole changes on text of the models’ own, with λ searched for', () => {
+test('sets a Gram merge of whole changes on the texts that were chosen, else of the models’ own, with λ searched for', () => {
   const models = [model('base', 1e6), model('a', 1e6), model('b', 1e6)];
   const well = mergeWell(facts, models);
-  expect(isMergedWell(facts)).toBe(false);
-  expect(isMergedWell(well)).toBe(true);
   const recipe = buildRecipe(well, models, methodById.get('gram')!);
   expect(recipe.mergeMethod).toBe('gram');
   expect(recipe.parameters).toMatchObject({
@@ -43,10 +41,8 @@ test('sets a Gram merge of whole changes on text of the models’ own, with λ s
     calibration_windows: 33,
     calibration_window: 128,
   });
-  for (const { parameters } of recipe.models!) {
-    expect(parameters.density ?? 1).toBe(1);
-    expect(parameters.calibration ?? 'self').toBe('self');
-  }
+  for (const { parameters } of recipe.models!) expect(parameters.density ?? 1).toBe(1);
+  expect(recipe.models!.map(({ parameters }) => parameters.calibration ?? 'self')).toEqual(['self', 'b.txt']);
 });
 
 test('gives larger models more to read', () => {

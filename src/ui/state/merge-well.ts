@@ -1,4 +1,4 @@
-/** “Merge these well”: what measured best, set in one go. Pure. */
+/** “Merge with recommended settings”: what measured best, set in one go. Pure. */
 
 import { methodById } from '../../merge/methods/index';
 import type { ModelFacts } from '../../reports/models';
@@ -12,8 +12,8 @@ const READS = [
 ];
 
 /**
- * The recipe as a Gram merge of the same models, untrimmed, each calibrated on text of its own writing, with λ searched
- * for (docs/importance.md).
+ * The recipe as a Gram merge of the same models, untrimmed, with λ searched for, each calibrated on the text that was
+ * chosen for it, or else of its own writing (docs/importance.md): what the recommended merge starts from.
  */
 export function mergeWell(recipe: RecipeFacts, models: readonly ModelFacts[]): RecipeFacts {
   const base = models.find((m) => m.ref === recipe.base);
@@ -25,13 +25,8 @@ export function mergeWell(recipe: RecipeFacts, models: readonly ModelFacts[]): R
     ...set,
     parameters: { lambda: 'auto', calibration_windows: windows, calibration_window: window },
     contributors: set.contributors.map((c) => {
-      const { density: _, calibration: __, ...parameters } = c.parameters;
+      const { density: _, ...parameters } = c.parameters;
       return { ...c, parameters };
     }),
   };
-}
-
-/** Whether the recipe is such a merge already. */
-export function isMergedWell({ method, parameters }: RecipeFacts): boolean {
-  return method === 'gram' && parameters.lambda === 'auto';
 }

@@ -6,10 +6,10 @@ import { rememberHubModel } from '../local/recent-models';
 import type { AddTarget } from './facts';
 import { type Pins, withOpened } from './model-origins';
 import { freeName, shortName } from './recipe-build';
-import { addContributor, type RecipeFacts, setBase } from './recipe-facts';
+import { addContributor, type RecipeFacts, setBase, setRecommended } from './recipe-facts';
 import { openRecipeFile } from './recipe-open';
 import { recipeToAddTo, sampleRecipe, withModels } from './roles';
-import { editRecipe, notify, notifyError, type Studio } from './studio';
+import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
 
 /**
  * Opens the sample family and, on an empty recipe, makes the first merge of it: TIES 0.2 of everything. Rejects with what
@@ -74,25 +74,39 @@ export async function addFiles(studio: Studio, picked: PickedFiles): Promise<voi
 /** Puts opened models into the recipe, each where it belongs; an untouched sample makes way. */
 export function addModels(studio: Studio, added: readonly ModelFacts[]): void {
   const { models } = studio.store.getState();
-  editRecipe(studio, (recipe) => withModels(recipeToAddTo(recipe, added, models), added, models));
+  editRecipe(studio, (recipe) =>
+    recommended(withModels(recipeToAddTo(recipe, added, models), added, models), added),
+  );
 }
 
 /** Puts an opened model into the recipe, where it is meant for it; an untouched sample makes way. */
 export function takeModel(studio: Studio, ref: string, target: AddTarget): void {
   const { models } = studio.store.getState();
   const added = models.filter((m) => m.ref === ref);
-  if (target === 'shelf') return;
+  if (target === 'library') return;
   editRecipe(studio, (recipe) => {
     const start = recipeToAddTo(recipe, added, models);
     if (target === 'base') return setBase(start, ref);
     // an adapter names its base
-    return added[0]?.kind === 'adapter' ? withModels(start, added, models) : addContributor(start, ref);
+    return recommended(
+      added[0]?.kind === 'adapter' ? withModels(start, added, models) : addContributor(start, ref),
+      added,
+    );
   });
+}
+
+/** What is added begins with what the method recommends: mergekit's default density of 1 trims nothing. */
+function recommended(recipe: RecipeFacts, added: readonly ModelFacts[]): RecipeFacts {
+  return setRecommended(
+    recipe,
+    methodOf(recipe),
+    added.map((m) => m.ref),
+  );
 }
 
 /** Why a model cannot be added in that place, or null. */
 export function whyNotAdd(recipe: RecipeFacts, model: ModelFacts, target: AddTarget): string | null {
-  if (target === 'shelf') return 'It is open.';
+  if (target === 'library') return 'It is open.';
   if (recipe.base === model.ref) return 'This is the base.';
   if (target === 'base') return model.kind === 'adapter' ? 'An adapter cannot be a base.' : null;
   return recipe.contributors.some((c) => c.ref === model.ref) ? 'Already in the recipe.' : null;

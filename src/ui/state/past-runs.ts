@@ -1,7 +1,7 @@
 /** Runs of before: kept when they finish, brought back with their recipe and charts, compared, forgotten. */
 import type { MergeReport } from '../../reports/merge';
 import { hideRun, NOW } from '../layers/predicted-runs';
-import { deleteRun, keepRun, keptRuns } from '../local/run-shelf';
+import { deleteRun, keepRun, keptRuns } from '../local/saved-runs';
 import type { StudioFacts } from './facts';
 import { isAtWork, JOB_WORDS } from './job';
 import { openRecipe } from './recipe-open';
@@ -12,12 +12,24 @@ import { notifyError, type Studio, setView, showTab } from './studio';
 export function watchRuns(studio: Studio): () => void {
   void load(studio);
   return studio.store.subscribe(({ run }, before) => {
-    if (run?.status !== 'done' || !run.report || before.run?.status === 'done') return;
+    // one that was brought back is kept already, under the name it was given
+    if (run?.status !== 'done' || !run.report || run.again || before.run?.status === 'done') return;
     // a browser that keeps nothing: the list stays empty
-    keepRun(keptRun(run, run.report))
+    const kept = keptRun(run, run.report);
+    const settled = studio.store.getState().predictedRuns.find((own) => own.id === run.of);
+    keepRun(settled?.name ? { ...kept, name: settled.name } : kept)
       .then(() => load(studio))
+      .then(() => settled && replaceRun(studio, settled.id, kept.id))
       .catch(() => {});
   });
+}
+
+/** A merge takes the place of the run that predicted it. */
+function replaceRun(studio: Studio, predicted: string, kept: string): void {
+  studio.store.setState(({ predictedRuns, view }) => ({
+    predictedRuns: predictedRuns.filter((own) => own.id !== predicted),
+    view: { ...view, runs: view.runs.map((id) => (id === predicted ? kept : id)) },
+  }));
 }
 
 /** Brings a run back as if it had just finished: its recipe into the panel, its charts into Layers. */

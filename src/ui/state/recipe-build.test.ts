@@ -12,7 +12,15 @@ import {
   recipeTitle,
   usesSeed,
 } from './recipe-build';
-import { type RecipeFacts, setContributorParameter, setEnabled, setMethod } from './recipe-facts';
+import {
+  addContributor,
+  emptyRecipe,
+  type RecipeFacts,
+  setContributorParameter,
+  setEnabled,
+  setMethod,
+  setRecommended,
+} from './recipe-facts';
 import { sampleRecipe } from './roles';
 
 const ties = methodById.get('ties')!;
@@ -125,4 +133,25 @@ test('changing the method keeps what means the same there, and drops what does n
   // normalize is on by default in TIES and off in DARE: it goes back to DARE's default.
   expect(changed.parameters).toEqual({ lambda: 0.5 });
   expect(changed.contributors).toBe(set.contributors);
+});
+
+test('who is added gets the density that the method recommends, and so does who has none when it changes', () => {
+  const added = setRecommended(addContributor(emptyRecipe, 'a'), ties, ['a']);
+  expect(added.contributors[0]?.parameters).toEqual({ density: 0.2 });
+  const chosen = setContributorParameter(added, 'a', 'density', 1);
+  expect(setRecommended(chosen, ties, ['a'])).toBe(chosen);
+  const plain = addContributor({ ...emptyRecipe, method: 'linear' }, 'a');
+  const dare = setMethod(plain, methodById.get('linear'), methodById.get('dare_linear')!);
+  expect(dare.contributors[0]?.parameters.density).toBe(0.5);
+});
+
+test('the dtype of the base is written out, so that mergekit computes as Amalgam does', () => {
+  const recipe = sampleRecipe(sampleModels);
+  expect(buildRecipe(recipe, sampleModels, ties).outDtype).toBe('bfloat16');
+  expect(formatRecipe(buildRecipe(recipe, sampleModels, ties))).toMatch(
+    /dtype: float32\nout_dtype: bfloat16/,
+  );
+  const mixed = sampleModels.map((m) => ({ ...m, dtypes: { BF16: 1, F32: 2 } }));
+  expect(buildRecipe(recipe, mixed, ties).outDtype).toBeUndefined();
+  expect(buildRecipe({ ...recipe, outDtype: 'float16' }, sampleModels, ties).outDtype).toBe('float16');
 });

@@ -1,5 +1,6 @@
 /** From the studio's facts to a `Recipe`, and the names a recipe gets. Pure. */
 
+import { usesImportance } from '../../formats/gguf-type';
 import { cachedModelId } from '../../formats/hub-id';
 import { outputFolderName } from '../../formats/names';
 import {
@@ -17,6 +18,7 @@ import {
   combinationOf,
   effectiveSpecs,
   hasCurve,
+  type OutDtype,
   type RecipeFacts,
   type Settings,
   type SettingValue,
@@ -33,8 +35,10 @@ export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], m
   const amalgam: RecipeExtensions = {};
   if (usesSeed(method, facts.parameters) && facts.seed !== 0) amalgam.seed = facts.seed;
   if (facts.shardBytes !== DEFAULT_SHARD_BYTES) amalgam.shardBytes = facts.shardBytes;
-  if (facts.gguf) amalgam.gguf = facts.gguf;
-  if (facts.gguf && facts.ggufOnly) amalgam.ggufOnly = true;
+  const gguf = facts.output === 'adapter' ? null : facts.gguf;
+  if (gguf) amalgam.gguf = gguf;
+  if (gguf && facts.ggufOnly) amalgam.ggufOnly = true;
+  if (gguf && usesImportance(gguf) && facts.imatrix !== null) amalgam.imatrix = facts.imatrix;
   if (facts.gradientEnds === 'nearest' && hasCurve(facts, method)) amalgam.gradientEnds = 'nearest';
   if (facts.include.length > 0) amalgam.include = [...facts.include];
   if (facts.exclude.length > 0) amalgam.exclude = [...facts.exclude];
@@ -54,10 +58,31 @@ export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], m
         parameters: written(method.modelParameters, c.parameters, facts.parameters),
       })),
     parameters: written(method.parameters, facts.parameters, facts.parameters),
-    ...(facts.outDtype === null ? {} : { outDtype: facts.outDtype }),
+    ...dtypeChoice(facts, models, method),
     ...vocabularyChoice(facts),
     amalgam,
   };
+}
+
+const DTYPE_NAMES: Partial<Record<string, OutDtype>> = { F32: 'float32', F16: 'float16', BF16: 'bfloat16' };
+
+/**
+ * The output's dtype. That of the base is written out where it has one: the bytes are the same, and mergekit then
+ * computes in float32 as Amalgam does.
+ */
+function dtypeChoice(
+  { outDtype, base, contributors, output }: RecipeFacts,
+  models: readonly ModelFacts[],
+  method: MergeMethod,
+): Pick<Recipe, 'outDtype'> {
+  if (outDtype !== null) return { outDtype };
+  if (output === 'adapter') return {};
+  const [first] = contributors.filter((c) => c.enabled);
+  const isAdapter = models.some((m) => m.ref === first?.ref && m.kind === 'adapter');
+  const from = method.base === 'none' && !isAdapter ? first?.ref : base;
+  const stored = Object.keys(models.find((m) => m.ref === from)?.dtypes ?? {});
+  const name = stored.length === 1 ? DTYPE_NAMES[stored[0] ?? ''] : undefined;
+  return name ? { outDtype: name } : {};
 }
 
 function vocabularyChoice({

@@ -39,6 +39,8 @@ export interface RecipeFacts {
   gguf: GgufType | null;
   /** Writes the GGUF file and no safetensors. */
   ggufOnly: boolean;
+  /** What the merged model reads so that the columns of that file are weighed; null leaves it open. */
+  imatrix: string | null;
   /** Seed of methods that draw random numbers. */
   seed: number;
   /** Whose tokens the output has: `base`, `union` or a model; null where nothing was chosen. */
@@ -90,6 +92,7 @@ export const emptyRecipe: RecipeFacts = {
   shardBytes: DEFAULT_SHARD_BYTES,
   gguf: null,
   ggufOnly: false,
+  imatrix: null,
   seed: 0,
   tokenizerSource: null,
   padToMultipleOf: 1,
@@ -157,7 +160,31 @@ export function setMethod(recipe: RecipeFacts, from: MergeMethod | undefined, to
     const after = to.parameters[name];
     return !before || !after || (before.kind === after.kind && before.default === after.default);
   });
-  return { ...recipe, method: to.id, parameters: Object.fromEntries(kept) };
+  return setRecommended(
+    { ...recipe, method: to.id, parameters: Object.fromEntries(kept) },
+    to,
+    recipe.contributors.map((c) => c.ref),
+  );
+}
+
+/** What the method recommends for these contributors, where nothing was chosen. */
+export function setRecommended(
+  recipe: RecipeFacts,
+  { modelParameters }: MergeMethod,
+  refs: readonly string[],
+): RecipeFacts {
+  const values = Object.entries(modelParameters).flatMap(([name, spec]) =>
+    spec.kind === 'number' && spec.recommended !== undefined ? [[name, spec.recommended] as const] : [],
+  );
+  const lacks = (c: ContributorFacts) =>
+    refs.includes(c.ref) && values.some(([name]) => c.parameters[name] === undefined);
+  if (!recipe.contributors.some(lacks)) return recipe;
+  return {
+    ...recipe,
+    contributors: recipe.contributors.map((c) =>
+      lacks(c) ? { ...c, parameters: { ...Object.fromEntries(values), ...c.parameters } } : c,
+    ),
+  };
 }
 
 /** The value a setting has: what the person chose, else the default, else 1 within the bounds (a weight). */

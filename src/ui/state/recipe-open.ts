@@ -76,6 +76,7 @@ export function recipeFacts(recipe: Recipe, models: readonly ModelFacts[]): Reci
       shardBytes: recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES,
       gguf: recipe.amalgam.gguf ?? null,
       ggufOnly: recipe.amalgam.ggufOnly ?? false,
+      imatrix: recipe.amalgam.imatrix ?? null,
       seed: recipe.amalgam.seed ?? 0,
       tokenizerSource: recipe.tokenizerSource ?? null,
       padToMultipleOf: recipe.tokenizer?.padToMultipleOf ?? 1,
@@ -146,6 +147,8 @@ function meansTheSame(recipe: Recipe, built: Recipe, method: MergeMethod): boole
   };
   const said = ({ models, parameters, amalgam, ...rest }: Recipe) => ({
     ...rest,
+    // the form writes the dtype out
+    outDtype: recipe.outDtype === undefined ? undefined : rest.outDtype,
     // the form keeps the base of a method that works without one, for its adapters
     baseModel: method.base === 'none' ? undefined : rest.baseModel,
     name: undefined,

@@ -3,7 +3,7 @@ import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
 import { buildRecipe } from './recipe-build';
 import { addContributor, emptyRecipe, type RecipeFacts, setBase, setEnabled } from './recipe-facts';
-import { retoldFacts } from './recipe-text';
+import { retoldFacts, warningsAtLines } from './recipe-text';
 
 const textOf = (facts: RecipeFacts) => formatRecipe(buildRecipe(facts, [], methodById.get(facts.method)!));
 const retold = (before: RecipeFacts, text: string) => retoldFacts(before, parseRecipe(text).recipe!, []);
@@ -34,4 +34,18 @@ test('a method without a base remembers it, one that becomes a contributor is no
     contributors: [{ ref: 'b' }, { ref: 'a' }],
   });
   expect(retold(three, textOf(three).replace('base_model: a\n', '')).base).toBeNull();
+});
+
+test('warnings of the plan stand at the lines of the keys they are about', () => {
+  const text = 'merge_method: ties\nparameters:\n  normalise: true\n  lambda: 1\nmodel_type: llama\n';
+  const problem = {
+    severity: 'warning',
+    code: 'ParameterIgnored',
+    message: 'ties has no parameter normalise.',
+  } as const;
+  const remedy = 'Did you mean normalize?';
+  const elsewhere = { severity: 'warning', code: 'Other', message: 'of no key', remedy } as const;
+  expect(warningsAtLines(text, [elsewhere, { ...problem, remedy, keys: ['normalise'] }])).toEqual([
+    { line: 3, message: problem.message, remedy },
+  ]);
 });

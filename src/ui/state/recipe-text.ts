@@ -3,6 +3,7 @@
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
 import type { ModelFacts } from '../../reports/models';
+import type { PlanProblem } from '../../reports/plan';
 import { addContributor, type RecipeFacts } from './recipe-facts';
 import { recipeFacts } from './recipe-open';
 
@@ -24,4 +25,24 @@ export function retoldFacts(before: RecipeFacts, recipe: Recipe, models: readonl
   const contributors = after.contributors.map((c) => ({ ...c, colour: colours.get(c.ref) ?? c.colour }));
   const isContributor = contributors.some((c) => c.ref === base);
   return { ...after, base: isContributor ? after.base : base, contributors: [...contributors, ...off] };
+}
+
+/** A warning of the plan at the line of the text, counted from 1, whose key it is about. */
+export interface LineWarning {
+  line: number;
+  message: string;
+  remedy: string;
+}
+
+/** The plan's warnings about keys that the text has, at the lines of these keys. Pure. */
+export function warningsAtLines(text: string, problems: readonly PlanProblem[]): LineWarning[] {
+  const keys = text.split('\n').map((line) => /^[\s-]*["']?([^\s"':#]+)["']?\s*:/.exec(line)?.[1]);
+  return problems
+    .filter(({ severity }) => severity === 'warning')
+    .flatMap(({ keys: about = [], message, remedy }) =>
+      keys.flatMap((key, i) =>
+        key !== undefined && about.includes(key) ? [{ line: i + 1, message, remedy }] : [],
+      ),
+    )
+    .sort((a, b) => a.line - b.line);
 }

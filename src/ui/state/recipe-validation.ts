@@ -97,19 +97,19 @@ export function settingProblem(spec: ParameterSpec, value: SettingValue): string
     const at = value.findIndex((point) => settingProblem(spec, point) !== null);
     return at < 0 ? null : `Point ${at + 1} of the curve: ${settingProblem(spec, value[at]!)}`;
   }
-  if (spec.kind === 'boolean') return typeof value === 'boolean' ? null : 'This is on or off.';
+  if (spec.kind === 'boolean') return typeof value === 'boolean' ? null : 'Must be on or off.';
   if (spec.kind === 'choice') {
     return spec.choices.some((c) => c.value === value)
       ? null
       : `Choose one of: ${spec.choices.map((c) => c.value).join(', ')}.`;
   }
   if (spec.kind === 'text') {
-    return typeof value === 'string' && value !== '' ? null : `This is ${spec.values}.`;
+    return typeof value === 'string' && value !== '' ? null : `Must be ${spec.values}.`;
   }
   if (spec.auto && value === 'auto') return null;
   if (typeof value !== 'number' || !Number.isFinite(value)) return 'This is not a number.';
-  if (value < spec.min || value > spec.max) return `Goes from ${spec.min} to ${spec.max}.`;
-  if (spec.integer && !Number.isInteger(value)) return 'A whole number.';
+  if (value < spec.min || value > spec.max) return `Must be from ${spec.min} to ${spec.max}.`;
+  if (spec.integer && !Number.isInteger(value)) return 'Must be a whole number.';
   return null;
 }
 
@@ -204,14 +204,14 @@ function outputProblems(facts: RecipeFacts): RecipeProblem[] {
   if (!Number.isInteger(facts.seed) || facts.seed < 0 || facts.seed >= 2 ** 32) {
     problems.push({
       place: { kind: 'seed' },
-      message: 'The seed does not fit.',
+      message: 'The seed is out of range.',
       remedy: 'A whole number from 0 to 4294967295.',
     });
   }
   if (!(facts.shardBytes >= SHARD_BYTES.min && facts.shardBytes <= SHARD_BYTES.max)) {
     problems.push({
       place: { kind: 'shardBytes' },
-      message: 'The shard size does not fit.',
+      message: 'The shard size is out of range.',
       remedy: `From ${formatBytes(SHARD_BYTES.min)} to ${formatBytes(SHARD_BYTES.max)}.`,
     });
   }

@@ -6,14 +6,20 @@ import { methodOf } from './studio';
 
 /** Would merging these facts now run this very recipe? One that was read from YAML has its keys in another order. */
 export function isRecipeOf(recipe: Recipe, facts: RecipeFacts, models: readonly ModelFacts[]): boolean {
-  return canonical(buildRecipe(facts, models, methodOf(facts))) === canonical(recipe);
+  return recipeKey(buildRecipe(facts, models, methodOf(facts))) === recipeKey(recipe);
 }
 
+const keys = new WeakMap<Recipe, string>();
+
 /** One text for equal recipes. */
-function canonical(recipe: Recipe): string {
-  return JSON.stringify(recipe, (_, value: unknown) =>
+export function recipeKey(recipe: Recipe): string {
+  const known = keys.get(recipe);
+  if (known !== undefined) return known;
+  const key = JSON.stringify(recipe, (_, value: unknown) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,
   );
+  keys.set(recipe, key);
+  return key;
 }

@@ -32,6 +32,10 @@ export interface RunFacts {
   again?: true;
   /** It was stopped to go on later. */
   paused?: true;
+  /** Methods are compared for it, and the best is merged. */
+  recommended?: true;
+  /** The predicted run that it merges; else the recipe. */
+  of?: string;
 }
 
 /** A contributor as charts show it: kept with a plan or a run, so that later edits change neither name nor colour. */
@@ -59,7 +63,7 @@ export interface PredictedRun {
   method: string;
   parameters: Settings;
   seed: number;
-  /** Settings of every model by its reference. */
+  /** Settings of every model by its id (`contributorId`). */
   models: Readonly<Record<string, Settings>>;
 }
 

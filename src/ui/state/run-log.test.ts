@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Progress, TensorReport } from '../../reports/job';
-import { progressLog } from './run-log';
+import { progressLog, runShare, runWords } from './run-log';
 
 const base: Progress = {
   stage: 'merging',
@@ -36,4 +36,18 @@ test('NaN and Inf are told at once', () => {
   const [line] = progressLog(base, { ...base, finished: [report] }, 1.5);
   expect(line).toMatchObject({ at: 1.5, tone: 'bad' });
   expect(line?.text).toContain('layers.0.x');
+});
+
+test('one line says which step of how many, what is done and how long all of it still takes', () => {
+  const searching: Progress = {
+    ...base,
+    stage: 'searching',
+    counted: { done: 3, total: 6, unit: 'values of λ' },
+    phase: { at: 2, of: 4 },
+    secondsLeft: 11.2,
+  };
+  expect(runWords(searching).replaceAll('\u00a0', ' ')).toBe('step 2 of 4 · tuning λ · about 12 s left');
+  expect(runShare(searching)).toBe(0.375);
+  expect(runWords(base)).toBe('merging');
+  expect(runWords({ ...base, secondsLeft: 0 }).replaceAll('\u00a0', ' ')).toBe('merging · about 1 s left');
 });

@@ -1,7 +1,7 @@
 /** What a run has to tell, line by line, drawn from the engine's progress messages. Pure. */
 
 import type { Progress } from '../../reports/job';
-import { formatBytes, formatCount, formatCounted } from '../format/quantity';
+import { formatAbout, formatBytes, formatCount, formatCounted } from '../format/quantity';
 import type { LogEntry } from './run-facts';
 
 /** The lines a progress message adds after `before`, the message that came before it. */
@@ -34,13 +34,44 @@ export const STAGE_TITLES: Readonly<Record<Progress['stage'], string>> = {
   planning: 'Planning',
   downloading: 'Downloading',
   hashing: 'Hashing inputs',
-  checking: 'Checking what is there',
-  writing: 'Models write their own text',
-  calibrating: 'Measuring what the models use',
-  searching: 'Searching for λ',
+  checking: 'Checking what was kept',
+  writing: 'Generating text',
+  calibrating: 'Calibrating',
+  searching: 'Tuning λ',
+  comparing: 'Comparing',
   measuring: 'Measuring whole models',
   merging: 'Merging',
 };
+
+/** What each stage is called in a line that says how far a merge is. */
+const STAGE_WORDS: Readonly<Record<Progress['stage'], string>> = {
+  planning: 'planning',
+  downloading: 'downloading',
+  hashing: 'hashing inputs',
+  checking: 'checking what was kept',
+  writing: 'generating text',
+  calibrating: 'calibrating',
+  searching: 'tuning λ',
+  comparing: 'comparing',
+  measuring: 'measuring whole models',
+  merging: 'merging',
+};
+
+/** `step 2 of 4 · tuning λ · about 12 s left`: for those who see it and those who hear it. */
+export function runWords({ phase, stage, secondsLeft, step }: Omit<Progress, 'finished'>): string {
+  return [
+    ...(phase && phase.of > 1 ? [`step ${phase.at} of ${phase.of}`] : []),
+    ...(step ? [`${STAGE_WORDS[stage]} ${step.name}`] : [STAGE_WORDS[stage]]),
+    ...(secondsLeft === null ? [] : [`${formatAbout(secondsLeft)} left`]),
+  ].join(' · ');
+}
+
+/** How far a merge is, over all of its steps, in [0, 1]. */
+export function runShare({ phase, counted, bytes, bytesDone }: Omit<Progress, 'finished'>): number {
+  const { done, total } = counted ?? { done: bytesDone, total: bytes };
+  const within = total > 0 ? Math.min(1, done / total) : 0;
+  return phase ? (phase.at - 1 + within) / phase.of : within;
+}
 
 function stageText(now: Progress): string {
   return now.item === '' ? STAGE_TITLES[now.stage] : `${STAGE_TITLES[now.stage]}: ${now.item}`;

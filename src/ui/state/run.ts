@@ -1,25 +1,30 @@
 /** A merge from the click to the report. */
 
 import { type ErrorFacts, errorFacts } from '../../errors';
+import { namedFiles } from '../../formats/gguf-type';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
 import { formatBytes, formatSeconds } from '../format/quantity';
 import { pickOutputFolder } from '../local/directory-picker';
+import type { PlanSlice } from './facts';
 import { beginJob, cancelJob, isAtWork, tellProgress } from './job';
 import { tensorProgress } from './job-facts';
 import { mergeGate } from './merge-gate';
+import { mergeWell } from './merge-well';
 import { planNow } from './plan';
 import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './recipe-build';
+import type { RecipeFacts } from './recipe-facts';
+import { recipeFacts } from './recipe-open';
 import type { LogEntry, RunFacts } from './run-facts';
 import { progressLog } from './run-log';
-import { methodOf, notifyError, type Studio, showTab } from './studio';
+import { editRecipe, methodOf, notifyError, type Studio, showTab } from './studio';
 import { loadInterrupted, settleUnfinished } from './unfinished';
 
 /**
  * Starts the merge of the recipe: asks for the folder first where one is wanted (browsers allow that only right after
  * the click), plans once more if an edit is still pending, then runs. Does nothing while the gate is closed.
  */
-export async function startMerge(studio: Studio): Promise<void> {
+export async function startMerge(studio: Studio, recommended = false): Promise<void> {
   if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
   studio.transient.starting = true;
   try {
@@ -29,13 +34,48 @@ export async function startMerge(studio: Studio): Promise<void> {
     if (studio.store.getState().plan.status !== 'ready') await planNow(studio);
     if (!mergeGate(studio.store.getState()).open) return showTab(studio, 'plan');
     const { tab } = studio.store.getState().view;
-    if (tab !== 'run' && tab !== 'output') showTab(studio, 'layers');
-    void run(studio, destination);
+    if (recommended) showTab(studio, 'run');
+    else if (tab !== 'run' && tab !== 'output') showTab(studio, 'layers');
+    void run(studio, destination, recommended);
   } catch (thrown) {
     notifyError(studio, thrown);
   } finally {
     studio.transient.starting = false;
   }
+}
+
+/** Starts the recommended merge of the recipe's base and contributors: methods are compared, the best is merged. */
+export async function startRecommended(studio: Studio): Promise<void> {
+  try {
+    const { models, output } = studio.store.getState();
+    // a folder can be asked for right after the click only
+    if (output.kind === 'folder' && !studio.transient.folder && !(await chooseFolder(studio))) return;
+    editRecipe(studio, (recipe) => mergeWell(recipe, models));
+    await planNow(studio);
+    await startMerge(studio, true);
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Goes on with the recommended merge that was paused, with all that it has worked out. */
+export async function continueRecommended(studio: Studio): Promise<void> {
+  const { run: paused, engine } = studio.store.getState();
+  if (!paused?.recommended || !mergeGate(studio.store.getState()).open) return;
+  const { kind, name } = paused.destination;
+  const handle = studio.transient.folder;
+  if (kind === 'folder' && !handle) return;
+  const destination: NamedDestination =
+    kind === 'folder' ? { kind, handle: handle!, name } : { kind: 'downloads', name };
+  const { paused: _, ...planned } = paused;
+  const started = newRun(studio, planned);
+  await carryOut(studio, started, {
+    recipe: started.recipe,
+    engine: engine.choice,
+    destination,
+    recommended: true,
+    resume: true,
+  });
 }
 
 /** Asks the engine to stop; the run ends as cancelled once it has cleaned up. */
@@ -84,10 +124,15 @@ export async function chooseDestination(studio: Studio, name: string): Promise<N
   };
 }
 
-async function run(studio: Studio, destination: NamedDestination): Promise<void> {
-  const started = beginRun(studio, destination);
+async function run(studio: Studio, destination: NamedDestination, recommended: boolean): Promise<void> {
+  const started = beginRun(studio, destination, recommended);
   const { choice } = studio.store.getState().engine;
-  await carryOut(studio, started, { recipe: started.recipe, engine: choice, destination });
+  await carryOut(studio, started, {
+    recipe: started.recipe,
+    engine: choice,
+    destination,
+    ...(recommended && { recommended }),
+  });
 }
 
 /** Has the engine do a run that was begun here, and keeps its facts up to date. Never rejects. */
@@ -112,11 +157,26 @@ export async function carryOut(studio: Studio, started: RunFacts, request: Merge
   }
 }
 
-function beginRun(studio: Studio, destination: NamedDestination): RunFacts {
-  const { recipe, models, plan, output } = studio.store.getState();
+function beginRun(studio: Studio, destination: NamedDestination, recommended: boolean): RunFacts {
+  const { recipe, plan } = studio.store.getState();
+  const planned = plannedRun(studio, recipe, plan, destination);
+  return newRun(
+    studio,
+    recommended ? { ...planned, methodTitle: 'Recommended merge', recommended: true } : planned,
+  );
+}
+
+/** What is known of the merge of a recipe before it runs. */
+export function plannedRun(
+  studio: Studio,
+  recipe: RecipeFacts,
+  plan: Pick<PlanSlice, 'facts' | 'contributors'>,
+  destination: NamedDestination,
+): PlannedRun {
+  const { models, output } = studio.store.getState();
   const method = methodOf(recipe);
   const { name } = destination;
-  return newRun(studio, {
+  return {
     title: recipeTitle(recipe),
     methodTitle: methodTitle(recipe, method),
     recipe: buildRecipe(recipe, models, method),
@@ -124,14 +184,23 @@ function beginRun(studio: Studio, destination: NamedDestination): RunFacts {
     planned: plan.facts?.tensors ?? [],
     layers: plan.facts?.layers ?? 0,
     destination: { kind: output.kind, name, folder: output.kind === 'folder' ? output.folder : null },
-    outputFiles: plan.facts?.outputFiles ?? [],
-  });
+    outputFiles: namedFiles(plan.facts?.outputFiles ?? [], name),
+  };
 }
 
 /** What is known of a run before it runs. */
-type PlannedRun = Pick<
+export type PlannedRun = Pick<
   RunFacts,
-  'title' | 'methodTitle' | 'recipe' | 'contributors' | 'planned' | 'layers' | 'destination' | 'outputFiles'
+  | 'title'
+  | 'methodTitle'
+  | 'recipe'
+  | 'contributors'
+  | 'planned'
+  | 'layers'
+  | 'destination'
+  | 'outputFiles'
+  | 'of'
+  | 'recommended'
 >;
 
 /** Makes this the studio's run. */
@@ -170,8 +239,15 @@ function follow(studio: Studio, id: number, progress: Progress): void {
 function finish(studio: Studio, report: MergeReport): void {
   const bytes = report.shards.reduce((sum, s) => sum + s.bytes, 0);
   const text = `Merged in ${formatSeconds(report.seconds)}: ${formatBytes(bytes)} of weights written`;
+  // what was chosen is the recipe now
+  if (report.recommended) {
+    editRecipe(studio, () => recipeFacts(report.recipe, studio.store.getState().models));
+  }
+  const { recipe, models } = studio.store.getState();
+  const merged = report.recommended && buildRecipe(recipe, models, methodOf(recipe));
   editRun(studio, (run) => ({
     ...run,
+    ...(merged && { recipe: merged }),
     status: 'done',
     report,
     tensors: report.tensors,

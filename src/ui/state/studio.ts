@@ -3,14 +3,14 @@ import { createStore, type StoreApi } from 'zustand/vanilla';
 import { errorFacts } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
-import type { WorkerApi } from '../../worker/api';
+import type { WorkerCalls } from '../../worker/calls';
 import { initialFacts, type StudioFacts, type Tab, type ViewSlice } from './facts';
 import { withOpened } from './model-origins';
 import type { RecipeFacts } from './recipe-facts';
 
 /** What the studio asks of the engine. */
 export type StudioEngine = Pick<
-  WorkerApi,
+  WorkerCalls,
   | 'facts'
   | 'openSample'
   | 'openLocal'
@@ -22,8 +22,11 @@ export type StudioEngine = Pick<
   | 'merge'
   | 'profile'
   | 'verifyTensor'
+  | 'overlap'
   | 'evaluateMany'
   | 'generate'
+  | 'scoreTasks'
+  | 'shippedTasks'
   | 'sampleTexts'
   | 'calibrationTexts'
   | 'addCalibrationText'
@@ -60,6 +63,8 @@ export interface Studio {
     folder: FileSystemDirectoryHandle | null;
     starting: boolean;
     signIn: AbortController | null;
+    /** `at` of the kept draft that this tab read or wrote last. */
+    draftSeen?: number | undefined;
   };
 }
 

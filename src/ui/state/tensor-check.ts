@@ -36,7 +36,7 @@ export function whyNotCheck(facts: StudioFacts): string | null {
   if (engine.facts?.webgpu.available === false) {
     return `There is no other engine here: ${engine.facts.webgpu.why ?? 'this browser has no WebGPU.'}`;
   }
-  if (plan.status !== 'ready') return 'Wait for the plan of the recipe.';
+  if (plan.status !== 'ready') return 'Wait until the recipe is planned.';
   if (plan.facts?.problems.some(({ severity }) => severity === 'error')) return 'The plan has errors.';
   return whyNoTool(facts);
 }

@@ -6,25 +6,25 @@
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
 import type { KeptRun } from '../state/run-facts';
 
-interface Shelf extends DBSchema {
+interface Saved extends DBSchema {
   runs: { key: string; value: KeptRun };
 }
 
 /** As many are kept: the report of a large model has some hundred kilobytes. */
 export const MOST_RUNS = 30;
 
-let shelf: Promise<IDBPDatabase<Shelf>> | undefined;
+let saved: Promise<IDBPDatabase<Saved>> | undefined;
 
-function open(): Promise<IDBPDatabase<Shelf>> {
-  shelf ??= openDB<Shelf>('amalgam-runs', 1, {
+function open(): Promise<IDBPDatabase<Saved>> {
+  saved ??= openDB<Saved>('amalgam-runs', 1, {
     upgrade(db) {
       db.createObjectStore('runs', { keyPath: 'id' });
     },
   }).catch((error: unknown) => {
-    shelf = undefined; // the next call tries again
+    saved = undefined; // the next call tries again
     throw error;
   });
-  return shelf;
+  return saved;
 }
 
 /** Keeps a run; of more than {@link MOST_RUNS} the oldest go. */

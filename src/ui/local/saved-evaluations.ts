@@ -16,24 +16,24 @@ export interface KeptOutcome {
   version: string;
 }
 
-interface Shelf extends DBSchema {
+interface Saved extends DBSchema {
   outcomes: { key: string; value: KeptOutcome; indexes: { at: number } };
 }
 
 /** The oldest go when there are more. */
 const MOST = 1000;
-let shelf: Promise<IDBPDatabase<Shelf>> | undefined;
+let saved: Promise<IDBPDatabase<Saved>> | undefined;
 
-function open(): Promise<IDBPDatabase<Shelf>> {
-  shelf ??= openDB<Shelf>('amalgam-evaluations', 1, {
+function open(): Promise<IDBPDatabase<Saved>> {
+  saved ??= openDB<Saved>('amalgam-evaluations', 1, {
     upgrade(db) {
       db.createObjectStore('outcomes', { keyPath: 'key' }).createIndex('at', 'at');
     },
   }).catch((error: unknown) => {
-    shelf = undefined; // the next call tries again
+    saved = undefined; // the next call tries again
     throw error;
   });
-  return shelf;
+  return saved;
 }
 
 export async function keepOutcome(kept: KeptOutcome): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
 import type { RecipeFacts } from '../state/recipe-facts';
+import type { PredictedRun } from '../state/run-facts';
 
 export interface KeptRecipe {
   recipe: RecipeFacts;
@@ -15,32 +16,48 @@ export interface NamedRecipe extends KeptRecipe {
   name: string;
 }
 
-interface Shelf extends DBSchema {
-  draft: { key: 'draft'; value: KeptRecipe };
+/** The recipe in work, and the runs beside it. */
+export interface Draft extends KeptRecipe {
+  /** Absent in what an older version kept. */
+  runs?: readonly PredictedRun[];
+}
+
+interface Saved extends DBSchema {
+  draft: { key: 'draft'; value: Draft };
   named: { key: string; value: NamedRecipe };
 }
 
 const DRAFT = 'draft';
-let shelf: Promise<IDBPDatabase<Shelf>> | undefined;
+let saved: Promise<IDBPDatabase<Saved>> | undefined;
 
-function open(): Promise<IDBPDatabase<Shelf>> {
-  shelf ??= openDB<Shelf>('amalgam-recipes', 1, {
+function open(): Promise<IDBPDatabase<Saved>> {
+  saved ??= openDB<Saved>('amalgam-recipes', 1, {
     upgrade(db) {
       db.createObjectStore('draft');
       db.createObjectStore('named', { keyPath: 'name' });
     },
   }).catch((error: unknown) => {
-    shelf = undefined; // the next call tries again
+    saved = undefined; // the next call tries again
     throw error;
   });
-  return shelf;
+  return saved;
 }
 
-export async function keepDraft(kept: KeptRecipe): Promise<void> {
-  await (await open()).put('draft', kept, DRAFT);
+/**
+ * Keeps the draft, unless another tab has kept one since this one last saw it.
+ * @param seen `at` of the draft that this tab read or wrote last; `anyway` replaces whatever is there
+ * @returns whether it was kept
+ */
+export async function keepDraft(kept: Draft, seen: number | undefined | 'anyway'): Promise<boolean> {
+  const { store, done } = (await open()).transaction('draft', 'readwrite');
+  const other = seen === 'anyway' ? undefined : await store.get(DRAFT);
+  const free = other === undefined || other.at === seen;
+  if (free) await store.put(kept, DRAFT);
+  await done;
+  return free;
 }
 
-export async function draft(): Promise<KeptRecipe | undefined> {
+export async function draft(): Promise<Draft | undefined> {
   return (await open()).get('draft', DRAFT);
 }
 

@@ -1,0 +1,80 @@
+/** The part of the pretended engine that scores tasks: every model gets the items right that its name says. */
+import { AmalgamError } from '../errors';
+import type {
+  ScoreTasksReport,
+  ScoreTasksRequest,
+  ShippedTask,
+  TaskFacts,
+  TaskItem,
+  TasksProgress,
+} from '../reports/tasks';
+import type { RunningFixtureOptions } from './engine-fixture-running';
+
+export const fixtureTasks: ShippedTask[] = [
+  { name: 'sample_trades', title: 'Sample trades', dataset: null, metrics: ['acc', 'acc_norm'], subsets: [] },
+  {
+    name: 'hellaswag',
+    title: 'HellaSwag',
+    dataset: 'Rowan/hellaswag',
+    metrics: ['acc', 'acc_norm'],
+    subsets: [],
+  },
+  { name: 'mmlu', title: 'MMLU', dataset: 'cais/mmlu', metrics: ['acc'], subsets: ['anatomy', 'virology'] },
+];
+
+/** Items of a task. */
+const ITEMS = 48;
+
+export async function pretendScores(
+  request: ScoreTasksRequest,
+  { runPace = 0 }: RunningFixtureOptions,
+  onProgress: (progress: TasksProgress) => void,
+  isCancelled: () => boolean,
+): Promise<ScoreTasksReport> {
+  const effective = Math.min(ITEMS, request.limit ?? ITEMS);
+  const facts = request.tasks.map(
+    (source): TaskFacts => ({
+      task: 'name' in source ? source.name : (source.files[0]?.name ?? ''),
+      version: 1,
+      outputType: 'multiple_choice',
+      dataset: null,
+      split: null,
+      metrics: ['acc', 'acc_norm'],
+      fewshot: request.fewshot ?? 0,
+      original: ITEMS,
+      effective,
+    }),
+  );
+  const targets = request.trial ? request.targets.slice(0, 1) : request.targets;
+  const total = effective * facts.length * targets.length * 120;
+  const tell = (done: number, more: Partial<TasksProgress>) =>
+    onProgress({ stage: 'running', done, total, rate: 3000, secondsLeft: (total - done) / 3000, ...more });
+  tell(0, { facts });
+  const items = targets.map(() => facts.map((): TaskItem[] => []));
+  for (let docId = 0; docId < effective; docId++) {
+    await new Promise((done) => setTimeout(done, runPace));
+    if (isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
+    const fresh = targets.flatMap((_, model) =>
+      facts.map((__, task) => ({ model, task, item: answer(docId, model) })),
+    );
+    for (const { model, task, item } of fresh) items[model]![task]!.push(item);
+    tell(((docId + 1) * total) / effective, { items: fresh });
+  }
+  const tokens = total / targets.length;
+  const score = (own: TaskItem[]) => ({ score: { metrics: {}, items: own } });
+  return {
+    tasks: facts,
+    models: items.map((own) => ({ tasks: own.map(score), tokens, seconds: tokens / 3000, engine: 'cpu' })),
+    tokens,
+    seconds: total / 3000,
+    bytesRead: 7_440_000,
+    peakBytes: 34_500_000,
+  };
+}
+
+/** Model m is wrong at every (m + 2)-th item. */
+function answer(docId: number, model: number): TaskItem {
+  const acc = docId % (model + 2) === 0 ? 0 : 1;
+  const values = { acc, acc_norm: docId % 3 === 0 ? 0 : 1 };
+  return { docId, target: 0, loglikelihoods: [-1, -2], isGreedy: [false, false], values };
+}

@@ -1,0 +1,270 @@
+import { useEffect } from 'react';
+import { pairedValues } from '../../tasks/harness-report';
+import { pairedTest } from '../../tasks/statistics';
+import { formatAbout, formatCount, formatCounted, formatSeconds } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { LabelledNumber } from '../parts/LabelledNumber';
+import { Section } from '../parts/Section';
+import { Swatch } from '../parts/Swatch';
+import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
+import { cancelJob } from '../state/job';
+import type { TaskRun } from '../state/task-facts';
+import {
+  addTaskFiles,
+  editTasks,
+  openTaskList,
+  predictTasks,
+  runningMean,
+  scoredRows,
+  scoreTasks,
+  taskSettingsKey,
+  toggleTask,
+  whyNotScore,
+} from '../state/tasks';
+import { useFacts, useStudio } from '../studio-context';
+import '../styles/tasks.css';
+
+/** Accuracy on tasks, as lm-evaluation-harness scores them: item by item, with a running mean and its error. */
+export function TaskSection({ rows }: { rows: readonly EvaluationRow[] }) {
+  const studio = useStudio();
+  const error = useFacts((s) => s.tasks.error);
+  const run = useFacts((s) => s.tasks.run);
+  const scored = scoredRows(rows);
+  useEffect(() => {
+    void openTaskList(studio);
+  }, [studio]);
+  return (
+    <Section title="Tasks" className="evaluate-section">
+      <TaskChoice />
+      <TaskActions rows={scored} />
+      {error ? <ErrorCard error={error} /> : null}
+      {run ? (
+        <TaskTable run={run} rows={scored} />
+      ) : (
+        <p className="small quiet">
+          Accuracy as lm-evaluation-harness counts it: the most probable choice of each item, or the most
+          probable per character. Rows come from the Hub; the sample’s ship with Amalgam.
+        </p>
+      )}
+    </Section>
+  );
+}
+
+function TaskChoice() {
+  const studio = useStudio();
+  const { shipped, chosen, own, subset, limit, fewshot } = useFacts((s) => s.tasks);
+  const subsets = (shipped ?? []).find(
+    (task) => chosen.includes(task.name) && task.subsets.length > 0,
+  )?.subsets;
+  return (
+    <>
+      <fieldset className="text-choice" aria-label="Tasks to score">
+        {[...(shipped ?? []), ...own.map(({ name }) => ({ name, title: name }))].map(({ name, title }) => (
+          <span key={name} className="text-toggle" data-on={chosen.includes(name) || undefined}>
+            <button
+              type="button"
+              className="task-toggle"
+              aria-pressed={chosen.includes(name)}
+              onClick={() => toggleTask(studio, name)}
+            >
+              {title}
+            </button>
+          </span>
+        ))}
+        <label className="button task-file">
+          Own task…
+          <input
+            type="file"
+            className="visually-hidden"
+            multiple
+            accept=".yaml,.yml,.jsonl,.json"
+            onChange={(event) => {
+              void addTaskFiles(studio, [...(event.target.files ?? [])]);
+              event.target.value = '';
+            }}
+          />
+        </label>
+      </fieldset>
+      <div className="row wrap task-settings">
+        {subsets ? (
+          <div className="row small">
+            <span aria-hidden="true">MMLU subset</span>
+            <select
+              className="field"
+              aria-label="MMLU subset"
+              value={subset || subsets[0]}
+              onChange={(event) => editTasks(studio, { subset: event.target.value })}
+            >
+              {subsets.map((name) => (
+                <option key={name} value={name}>
+                  {name.replaceAll('_', ' ')}
+                </option>
+              ))}
+            </select>
+          </div>
+        ) : null}
+        <LabelledNumber
+          label="items of each"
+          value={limit}
+          min={1}
+          max={100_000}
+          onChange={(next) => editTasks(studio, { limit: next })}
+        />
+        <LabelledNumber
+          label="examples in front"
+          value={fewshot}
+          min={0}
+          max={32}
+          onChange={(next) => editTasks(studio, { fewshot: next })}
+        />
+        <span className="small quiet">The first items are taken, as the harness takes them.</span>
+      </div>
+    </>
+  );
+}
+
+function TaskActions({ rows }: { rows: readonly EvaluationRow[] }) {
+  const studio = useStudio();
+  const tasks = useFacts((s) => s.tasks);
+  const why = useFacts(whyNotScore);
+  const job = useFacts((s) => (s.job?.kind === 'tasks' ? s.job : null));
+  const { predicted } = tasks;
+  const known = predicted?.key === taskSettingsKey(tasks, rows.length) ? predicted : null;
+  return (
+    <div className="row wrap evaluate-actions">
+      <Button className="strong" why={why} onClick={() => void scoreTasks(studio, rows)}>
+        Score {formatCounted(rows.length, 'model')}
+      </Button>
+      <Button why={why} onClick={() => void predictTasks(studio, rows)}>
+        How long?
+      </Button>
+      {job ? (
+        <Button why={job.cancelling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
+          Stop scoring
+        </Button>
+      ) : null}
+      <span className="small quiet" role="status">
+        {job ? progressWords(job.progress) : known ? predictedWords(known) : ''}
+      </span>
+    </div>
+  );
+}
+
+function predictedWords({ seconds, tokens }: { seconds: number; tokens: number }): string {
+  return `Predicted by the first items of the first model: ${formatAbout(seconds)} for ${formatCount(tokens)} tokens.`;
+}
+
+function progressWords(
+  progress: {
+    stage: string;
+    share: number;
+    rate: { perSecond: number } | null;
+    secondsLeft: number | null;
+  } | null,
+): string {
+  if (progress?.stage !== 'running') {
+    return progress?.stage === 'downloading' ? 'Downloading…' : 'Reading the tasks…';
+  }
+  const rate = progress.rate ? `, ${formatCount(Math.round(progress.rate.perSecond))} tokens/s` : '';
+  const left = progress.secondsLeft === null ? '' : `, ${formatSeconds(progress.secondsLeft)} left`;
+  return `${Math.round(100 * progress.share)} %${rate}${left}. Stopping keeps the items that are done.`;
+}
+
+function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[] }) {
+  const now = new Set(rows.map(({ target }) => targetKey(target)));
+  return (
+    <div className="task-tables">
+      {run.facts.map((facts, t) => (
+        <div key={facts.task} className="task-scroll">
+          <table className="task-table">
+            <caption>
+              <strong>{facts.task}</strong>{' '}
+              <span className="small quiet">
+                {formatCount(facts.effective)} of {formatCounted(facts.original, 'item')}
+                {facts.fewshot > 0 ? `, ${formatCounted(facts.fewshot, 'example')} in front` : ''}
+                {facts.dataset === null ? '' : `, ${facts.dataset.slice(0, facts.dataset.indexOf('@') + 8)}`}
+              </span>
+            </caption>
+            <thead>
+              <tr>
+                <th scope="col">Model</th>
+                {facts.metrics.map((metric) => (
+                  <th key={metric} scope="col">
+                    {metric}
+                  </th>
+                ))}
+                <th scope="col">Items</th>
+                <th scope="col">Better than {run.rows[0]?.label}?</th>
+                <th scope="col">Tokens/s</th>
+              </tr>
+            </thead>
+            <tbody>
+              {run.rows.map((row, m) => (
+                <tr key={row.id} data-stale={!now.has(row.target) || undefined}>
+                  <th scope="row">
+                    <span className="row">
+                      {row.colour === null ? null : <Swatch colour={row.colour} />}
+                      <span className="truncate">{row.label}</span>
+                    </span>
+                  </th>
+                  {facts.metrics.map((metric) => (
+                    <Metric key={metric} items={run.items[m]?.[t] ?? []} metric={metric} />
+                  ))}
+                  <td className="mono">{itemsWords(run, m, t)}</td>
+                  <td className="small">{m === 0 ? '' : betterWords(run, m, t)}</td>
+                  <td className="mono">{speedWords(run, m)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** A mean with its standard error, and both on a track from 0 to 1. */
+function Metric({ items, metric }: { items: TaskRun['items'][number][number]; metric: string }) {
+  const found = runningMean(items, metric);
+  if (!found) return <td className="mono quiet">–</td>;
+  const { value, stderr } = found;
+  const isShare = metric.startsWith('acc');
+  const low = Math.max(0, value - (stderr ?? 0));
+  const high = Math.min(1, value + (stderr ?? 0));
+  return (
+    <td className="mono">
+      {value.toFixed(3)}
+      {stderr === null ? '' : <span className="quiet"> ± {stderr.toFixed(3)}</span>}
+      {isShare ? (
+        <span className="task-track" aria-hidden="true">
+          <span className="task-bar" style={{ left: `${100 * low}%`, width: `${100 * (high - low)}%` }} />
+          <span className="task-mean" style={{ left: `${100 * value}%` }} />
+        </span>
+      ) : null}
+    </td>
+  );
+}
+
+function itemsWords({ items }: TaskRun, m: number, t: number): string {
+  const own = items[m]?.[t] ?? [];
+  const refused = own.filter((item) => item.refused !== undefined).length;
+  return `${formatCount(own.length - refused)}${refused > 0 ? ` (${refused} refused)` : ''}`;
+}
+
+/** The paired test of the first metric, on the items that both have. */
+function betterWords({ items, facts }: TaskRun, m: number, t: number): string {
+  const metric = facts[t]?.metrics[0] ?? 'acc';
+  const pairs = pairedValues(items[0]?.[t] ?? [], items[m]?.[t] ?? [], metric);
+  if (pairs.length < 2) return '';
+  const { difference, onlyA, onlyB, p, test } = pairedTest(pairs);
+  // a log-likelihood is kept for perplexity: more is better there, too
+  const verdict = p >= 0.05 ? 'not told apart' : difference > 0 ? 'better' : 'worse';
+  const how = test === 'mcnemar' ? `${onlyB} gained, ${onlyA} lost` : `${pairs.length} items`;
+  return `${verdict}: ${how}, p = ${p.toPrecision(2)}`;
+}
+
+function speedWords({ models }: TaskRun, m: number): string {
+  const model = models?.[m];
+  return model && model.seconds > 0 ? formatCount(Math.round(model.tokens / model.seconds)) : '';
+}

@@ -1,0 +1,103 @@
+/** Mask overlap of two runs: a number about both, so they stand in one column; it is counted when it is chosen. */
+import { type ReactNode, useEffect, useMemo } from 'react';
+import type { MaskOverlap } from '../../reports/overlap';
+import { absenceOf } from '../charts/default-view';
+import type { RunsReport } from '../charts/mask-overlap';
+import type { Metric, Subject } from '../charts/metrics';
+import { REST_MS, useSettled } from '../parts/use-settled';
+import { goesUnasked } from '../state/delta-statistics';
+import { whyNoTool } from '../state/job';
+import { countOverlap, overlapKey } from '../state/run-overlap';
+import { useFacts, useStudio } from '../studio-context';
+import { type LayersRun, PAIR } from './runs';
+
+/** The runs to show: two as one where the metric is about both; and why there is nothing to see, or null. */
+export function useRunOverlap(
+  metric: Metric,
+  shown: readonly LayersRun[],
+  subject: Subject | null,
+): { runs: readonly LayersRun[]; why: ReactNode } {
+  const studio = useStudio();
+  const overlap = useFacts((s) => s.overlap);
+  const busy = useFacts(whyNoTool);
+  const unasked = useFacts((s) => s.plan.facts !== null && goesUnasked(s.plan.facts));
+  const [a, b] = shown;
+  const model = subject?.[0];
+  const isChosen = metric.id === 'runOverlap' && a !== undefined && model !== undefined;
+  const absent = isChosen ? absenceOfPair(metric, shown, model) : null;
+  const asked = useMemo(() => {
+    if (!isChosen || absent !== null || !b) return null;
+    const recipes = [a.recipe, b.recipe] as const;
+    return { recipes, model, key: overlapKey(recipes, model) };
+  }, [isChosen, absent, a, b, model]);
+  // once a slider rests
+  const rested = useSettled(asked, REST_MS);
+  const isKnown = asked !== null && overlap.key === asked.key;
+  const begins = rested !== null && rested === asked && !isKnown && busy === null && unasked;
+  useEffect(() => {
+    if (begins) void countOverlap(studio, rested.recipes, rested.model);
+  }, [studio, begins, rested]);
+  const tensors = isKnown && overlap.status === 'ready' ? overlap.tensors : NONE;
+  const runs = useMemo(
+    () => (asked && a && b ? [pairOf(a, b, asked.model, tensors)] : shown),
+    [asked, a, b, shown, tensors],
+  );
+  if (!asked) return { runs, why: absent };
+  if (isKnown && overlap.status === 'ready') {
+    return { runs, why: tensors.length > 0 ? null : 'No tensor is trimmed by both runs.' };
+  }
+  if (isKnown && overlap.status === 'failed') {
+    return { runs, why: `${overlap.error?.message} ${overlap.error?.hint}` };
+  }
+  if ((isKnown && overlap.status === 'counting') || begins) {
+    return { runs, why: 'Counting what both runs keep…' };
+  }
+  if (busy !== null) return { runs, why: `${busy} The masks are counted after it.` };
+  const offer = (
+    <button
+      type="button"
+      className="link"
+      onClick={() => void countOverlap(studio, asked.recipes, asked.model)}
+    >
+      Count what both runs keep
+    </button>
+  );
+  return { runs, why: isKnown || !unasked ? offer : 'Counting what both runs keep…' };
+}
+
+const NONE: readonly MaskOverlap[] = [];
+
+function absenceOfPair(metric: Metric, shown: readonly LayersRun[], model: string): string | null {
+  if (shown.length !== 2) return `${metric.label} needs two runs: show two, no more and no less.`;
+  for (const { traits, contributors, name } of shown) {
+    const absent = absenceOf(metric, traits);
+    if (absent !== null) return absent;
+    if (!contributors.some(({ id }) => id === model)) return `${name} has no ${model}.`;
+  }
+  return null;
+}
+
+function pairOf(a: LayersRun, b: LayersRun, model: string, tensors: readonly MaskOverlap[]): LayersRun {
+  const counted = new Map(tensors.map((overlap) => [overlap.name, overlap]));
+  const reports = a.tensors.flatMap((tensor): [string, RunsReport][] => {
+    const overlap = counted.get(tensor.name);
+    if (!overlap) return [];
+    const { name, layer, module, shape, dtype, elements } = tensor;
+    const report: RunsReport = {
+      ...{ name, layer, module, shape, dtype, elements, copied: false, runs: { model, overlap } },
+      ...{ contributors: [], signConflict: 0, cosine: [], baseNorm: 0, outputChange: 0, nonFinite: 0 },
+      counts: { atBase: null, shared: [], lost: [] },
+    };
+    return [[name, report]];
+  });
+  return {
+    ...a,
+    id: PAIR,
+    name: `${a.name} and ${b.name}`,
+    state: 'exact',
+    reports: new Map(reports),
+    predicted: new Map(),
+    kept: null,
+    settings: null,
+  };
+}

@@ -1,0 +1,71 @@
+import { useId } from 'react';
+import { GGUF_TYPES, usesImportance } from '../../formats/gguf-type';
+import { TextParameter } from '../recipe/TextParameter';
+import { editRecipe } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+
+/** As the calibration of a model has it. */
+const SELF = 'self';
+
+/** Whether the result is also written for llama.cpp, in which type, and what weighs its columns. */
+export function GgufForm() {
+  const studio = useStudio();
+  const { gguf, ggufOnly, imatrix, output } = useFacts((s) => s.recipe);
+  const helpId = useId();
+  const isAdapter = output === 'adapter';
+  if (isAdapter) return null;
+  return (
+    <>
+      <label className="labelled">
+        <span>Also write GGUF</span>
+        <select
+          className="select"
+          value={gguf ?? ''}
+          onChange={(event) => {
+            const chosen = GGUF_TYPES.find((type) => type === event.target.value) ?? null;
+            editRecipe(studio, (r) => ({ ...r, gguf: chosen, ggufOnly: chosen !== null && r.ggufOnly }));
+          }}
+        >
+          <option value="">none</option>
+          {GGUF_TYPES.map((type) => (
+            <option key={type} value={type}>
+              {type}
+            </option>
+          ))}
+        </select>
+      </label>
+      {gguf !== null && usesImportance(gguf) ? (
+        <div className="labelled">
+          <span>Importance matrix</span>
+          <TextParameter
+            label="Text for the importance matrix"
+            none="nothing, or what its models are calibrated on"
+            self={SELF}
+            helpId={helpId}
+            value={imatrix ?? ''}
+            onChange={(text) => editRecipe(studio, (r) => ({ ...r, imatrix: text === '' ? null : text }))}
+          />
+        </div>
+      ) : null}
+      {gguf === null ? null : (
+        <>
+          <label className="row">
+            <input
+              type="checkbox"
+              checked={ggufOnly}
+              onChange={(event) => editRecipe(studio, (r) => ({ ...r, ggufOnly: event.target.checked }))}
+            />
+            <span>GGUF only, no safetensors</span>
+          </label>
+          <p className="small quiet" id={helpId}>
+            One file for llama.cpp, LM Studio and Ollama, with the tokenizer inside. A single model with the
+            method passthrough is converted as it is.
+            {usesImportance(gguf)
+              ? ' Where the merged model reads a text first, columns that matter there keep more precision.'
+              : ''}
+          </p>
+        </>
+      )}
+    </>
+  );
+}

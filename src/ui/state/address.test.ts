@@ -1,0 +1,45 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { metrics } from '../charts/metrics';
+import { type AddressedView, viewIn, viewParameters } from './address';
+import { initialFacts } from './facts';
+
+const view = fc.record<AddressedView>({
+  tab: fc.constantFrom('recipe', 'plan', 'layers', 'run', 'evaluate', 'compare', 'collapse', 'output'),
+  metric: fc.constantFrom(null, ...metrics.map((m) => m.id)),
+  subject: fc.option(fc.string({ minLength: 1, unit: 'grapheme' })),
+  scale: fc.constantFrom('percentile', 'full'),
+  runs: fc.uniqueArray(fc.constantFrom('now', 'p1', 'p2', '1795400329897-57a69b1281f2'), { minLength: 1 }),
+  layers: fc.option(
+    fc.tuple(fc.nat(99), fc.nat(99)).map(([a, b]): [number, number] => [Math.min(a, b), Math.max(a, b)]),
+  ),
+  expanded: fc.option(fc.constant('mlp.experts.*.gate_proj')),
+  filter: fc.string({ unit: 'grapheme' }),
+  selected: fc.option(fc.constant('model.layers.0.mlp.down_proj.weight')),
+});
+
+describe('the view in an address', () => {
+  test('comes back whole', () => {
+    fc.assert(
+      fc.property(view, (shown) => {
+        const well = {
+          ...shown,
+          filter: shown.filter.toWellFormed(),
+          subject: shown.subject?.toWellFormed() ?? null,
+        };
+        expect(viewIn(`#${viewParameters(well)}`)).toEqual(well);
+      }),
+    );
+  });
+
+  test('a first visit says nothing', () => {
+    expect(viewParameters(initialFacts.view).toString()).toBe('');
+    expect(viewIn('')).toEqual(viewIn(`#${viewParameters(initialFacts.view)}`));
+  });
+
+  test('what means nothing is as on a first visit', () => {
+    const odd = viewIn('#tab=nowhere&metric=x&scale=y&runs=<b>,,&layers=5-2&recipe=abc');
+    const { tab, metric, scale, runs, layers } = initialFacts.view;
+    expect(odd).toMatchObject({ tab, metric, scale, runs, layers });
+  });
+});

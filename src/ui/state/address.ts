@@ -1,0 +1,126 @@
+/**
+ * The view in the page's address, behind `#`, which browsers never send anywhere: the tab and what Layers shows. Back
+ * goes to the view before.
+ */
+import { metrics } from '../charts/metrics';
+import { initialFacts, type Tab, type ViewSlice } from './facts';
+import { type Studio, setView } from './studio';
+
+const PARTS = [
+  'tab',
+  'metric',
+  'subject',
+  'scale',
+  'runs',
+  'layers',
+  'expanded',
+  'filter',
+  'selected',
+] as const;
+
+/** What of the view the address says. */
+export type AddressedView = Pick<ViewSlice, (typeof PARTS)[number]>;
+
+const TABS: readonly Tab[] = ['recipe', 'plan', 'layers', 'run', 'evaluate', 'compare', 'collapse', 'output'];
+const FIRST: AddressedView = initialFacts.view;
+
+/** The view as parts of an address; what is as on a first visit is left away. Pure. */
+export function viewParameters(view: AddressedView): URLSearchParams {
+  const said: Record<(typeof PARTS)[number], string | null> = {
+    ...view,
+    runs: view.runs.join(','),
+    layers: view.layers?.join('-') ?? null,
+  };
+  const first: typeof said = { ...FIRST, runs: FIRST.runs.join(','), layers: null };
+  const parameters = new URLSearchParams();
+  for (const part of PARTS) {
+    const value = said[part];
+    if (value !== null && value !== first[part]) parameters.set(part, value);
+  }
+  return parameters;
+}
+
+/** The view that an address asks for; what it does not say, or says of nothing that exists, is as on a first visit. Pure. */
+export function viewIn(hash: string): AddressedView {
+  const said = new URLSearchParams(hash.slice(1));
+  const among = <T extends string>(all: readonly T[], name: string) =>
+    all.find((value) => value === said.get(name));
+  const runs = (said.get('runs') ?? '').split(',').filter((id) => /^[\w-]+$/.test(id));
+  const [, from, to] = /^(\d{1,4})-(\d{1,4})$/.exec(said.get('layers') ?? '') ?? [];
+  return {
+    tab: among(TABS, 'tab') ?? FIRST.tab,
+    metric:
+      among(
+        metrics.map((m) => m.id),
+        'metric',
+      ) ?? FIRST.metric,
+    subject: said.get('subject'),
+    scale: among(['percentile', 'full'], 'scale') ?? FIRST.scale,
+    runs: runs.length > 0 ? [...new Set(runs)].slice(0, 4) : FIRST.runs,
+    layers: from !== undefined && Number(from) <= Number(to) ? [Number(from), Number(to)] : null,
+    expanded: said.get('expanded'),
+    filter: said.get('filter') ?? '',
+    selected: said.get('selected'),
+  };
+}
+
+/** Puts the view that the address asks for in place. */
+export function readAddress(studio: Studio): void {
+  setView(studio, viewIn(location.hash));
+}
+
+/** Writes the view into the address. @param entry a new one, or the present one changed */
+export function writeAddress(view: AddressedView, entry: 'push' | 'replace' = 'replace'): void {
+  const parameters = viewParameters(view).toString();
+  const url = `${location.pathname}${location.search}${parameters === '' ? '' : `#${parameters}`}`;
+  if (entry === 'push') history.pushState(null, '', url);
+  else history.replaceState(null, '', url);
+}
+
+/** What is typed or dragged is written once it rests, in milliseconds: browsers allow only so many changes. */
+const REST_MS = 300;
+
+/** Keeps address and view the same; returns a function that stops. @param onLink an address was entered */
+export function watchAddress(studio: Studio, onLink: () => void): () => void {
+  let following = false;
+  let timer: number | undefined;
+  const view = () => studio.store.getState().view;
+  const settle = (of: AddressedView) => {
+    clearTimeout(timer);
+    if (timer !== undefined) writeAddress(of);
+    timer = undefined;
+  };
+  const stop = studio.store.subscribe(({ view: now }, { view: before }) => {
+    if (following || PARTS.every((part) => now[part] === before[part])) return;
+    if (isAnotherView(now, before)) {
+      settle(before);
+      writeAddress(now, 'push');
+      return;
+    }
+    clearTimeout(timer);
+    timer = window.setTimeout(() => settle(view()), REST_MS);
+  });
+  const follow = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    following = true;
+    readAddress(studio);
+    following = false;
+    onLink();
+  };
+  addEventListener('popstate', follow);
+  writeAddress(view());
+  return () => {
+    settle(view());
+    stop();
+    removeEventListener('popstate', follow);
+  };
+}
+
+/** Whether Back should return from one to the other: going from one selected tensor to the next is no step. */
+function isAnotherView(now: AddressedView, before: AddressedView): boolean {
+  return (
+    (['tab', 'metric', 'subject', 'runs', 'expanded'] as const).some((part) => now[part] !== before[part]) ||
+    (now.selected === null) !== (before.selected === null)
+  );
+}

@@ -1,0 +1,61 @@
+/** Merging runs of the Layers tab one after the other, without touching the recipe. */
+import { NOW, recipeOfRun } from '../layers/predicted-runs';
+import { mergeGate } from './merge-gate';
+import { planContributors } from './plan';
+import { buildRecipe, freeName, outputName } from './recipe-build';
+import type { RecipeFacts } from './recipe-facts';
+import { carryOut, chooseDestination, newRun, plannedRun } from './run';
+import { methodOf, notify, notifyError, type Studio } from './studio';
+
+/**
+ * Merges the recipe or predicted runs, by their ids, in this order; what fails or is stopped ends it. Does nothing while
+ * the gate is closed. Never rejects.
+ */
+export async function mergeRuns(studio: Studio, ids: readonly string[]): Promise<void> {
+  if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
+  studio.transient.starting = true;
+  const taken: string[] = [];
+  try {
+    for (const [i, id] of ids.entries()) {
+      studio.store.setState({ queuedRuns: ids.slice(i + 1) });
+      if (!(await mergeOne(studio, id, taken))) return;
+    }
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  } finally {
+    studio.transient.starting = false;
+    studio.store.setState({ queuedRuns: [] });
+  }
+}
+
+/** @returns whether it was merged */
+async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<boolean> {
+  const facts = studio.store.getState();
+  const recipe = settingsOf(studio, id);
+  if (!recipe) return true; // it was removed meanwhile
+  const built = buildRecipe(recipe, facts.models, methodOf(recipe));
+  const plan = await studio.engine.plan(built);
+  const problem = plan.problems.find((p) => p.severity === 'error');
+  if (problem) {
+    notify(studio, 'error', problem.message, problem.remedy);
+    return false;
+  }
+  const destination = await chooseDestination(studio, freeName(outputName(recipe), taken));
+  if (!destination) return false;
+  taken.push(destination.name);
+  const known = planContributors({ ...facts, recipe });
+  const contributors = plan.contributors.flatMap((name) => known.find((c) => c.id === name) ?? []);
+  const started = newRun(studio, {
+    ...plannedRun(studio, recipe, { facts: plan, contributors }, destination),
+    ...(id === NOW ? {} : { of: id }),
+  });
+  await carryOut(studio, started, { recipe: built, engine: facts.engine.choice, destination });
+  return studio.store.getState().run?.status === 'done';
+}
+
+function settingsOf(studio: Studio, id: string): RecipeFacts | undefined {
+  const { recipe, models, predictedRuns } = studio.store.getState();
+  if (id === NOW) return recipe;
+  const run = predictedRuns.find((own) => own.id === id);
+  return run && recipeOfRun(run, recipe, models);
+}

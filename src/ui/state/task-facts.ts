@@ -1,0 +1,41 @@
+/** What the Evaluate tab knows of tasks. Plain, serialisable facts. */
+import type { ErrorFacts } from '../../errors';
+import type { ScoredModel, ShippedTask, TaskFacts, TaskItem } from '../../reports/tasks';
+
+export interface TasksSlice {
+  /** Null until the tab was first shown. */
+  shipped: readonly ShippedTask[] | null;
+  /** Names of shipped tasks, and of one's own. */
+  chosen: readonly string[];
+  /** Of tasks that have subsets. */
+  subset: string;
+  own: readonly { name: string; files: { name: string; text: string }[] }[];
+  limit: number;
+  fewshot: number;
+  /** Predicted by a trial of the first model, for the settings it was made with. */
+  predicted: { key: string; seconds: number; tokens: number } | null;
+  run: TaskRun | null;
+  error: ErrorFacts | null;
+}
+
+/** The last scoring, as far as it got. */
+export interface TaskRun {
+  facts: readonly TaskFacts[];
+  rows: readonly { id: string; label: string; colour: number | null; target: string }[];
+  /** Row by row, task by task. */
+  items: readonly (readonly (readonly TaskItem[])[])[];
+  /** Once all is done. */
+  models: readonly ScoredModel[] | null;
+}
+
+export const initialTasks: TasksSlice = {
+  shipped: null,
+  chosen: ['sample_trades'],
+  subset: '',
+  own: [],
+  limit: 100,
+  fewshot: 0,
+  predicted: null,
+  run: null,
+  error: null,
+};

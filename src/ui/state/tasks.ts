@@ -1,0 +1,195 @@
+/** Tasks in the Evaluate tab: which are chosen, how long they will take, and what came of them item by item. */
+import { errorFacts } from '../../errors';
+import type {
+  ScoredModel,
+  ScoreTasksRequest,
+  TaskFacts,
+  TaskItem,
+  TaskSource,
+  TasksProgress,
+} from '../../reports/tasks';
+import { mean, meanStderr } from '../../tasks/statistics';
+import { whyNotRun } from './evaluation-gate';
+import { type EvaluationRow, targetKey } from './evaluation-rows';
+import type { StudioFacts } from './facts';
+import { beginJob, tellProgress } from './job';
+import { runningProgress } from './job-facts';
+import { notifyError, type Studio } from './studio';
+import type { TaskRun, TasksSlice } from './task-facts';
+
+export function editTasks(studio: Studio, change: Partial<TasksSlice>): void {
+  studio.store.setState((s) => ({ tasks: { ...s.tasks, ...change } }));
+}
+
+/** Asks which tasks there are, once. */
+export async function openTaskList(studio: Studio): Promise<void> {
+  if (studio.store.getState().tasks.shipped) return;
+  try {
+    editTasks(studio, { shipped: await studio.engine.shippedTasks() });
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+export function toggleTask(studio: Studio, name: string): void {
+  const { chosen } = studio.store.getState().tasks;
+  const others = chosen.filter((one) => one !== name);
+  editTasks(studio, { chosen: others.length < chosen.length ? others : [...chosen, name] });
+}
+
+/** A task of one's own: a .yaml, a .jsonl, or both together. */
+export async function addTaskFiles(studio: Studio, picked: readonly File[]): Promise<void> {
+  try {
+    const files = await Promise.all(
+      picked.map(async (file) => ({ name: file.name, text: await file.text() })),
+    );
+    const [first] = files;
+    if (!first) return;
+    const name = (files.find((file) => /\.ya?ml$/i.test(file.name)) ?? first).name;
+    const { own, chosen } = studio.store.getState().tasks;
+    editTasks(studio, {
+      own: [...own.filter((one) => one.name !== name), { name, files }],
+      chosen: [...chosen.filter((one) => one !== name), name],
+    });
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** The models of the table that are scored: those of the recipe and its merge. */
+export function scoredRows(rows: readonly EvaluationRow[]): EvaluationRow[] {
+  return rows.filter((row) => row.group === 'models' || row.current);
+}
+
+/** Why nothing can be scored now, or null. */
+export function whyNotScore(facts: StudioFacts): string | null {
+  const { chosen, limit, fewshot } = facts.tasks;
+  if (chosen.length === 0) return 'Choose a task first.';
+  if (!Number.isInteger(limit) || limit < 1) return 'Items: a whole number from 1.';
+  if (!Number.isInteger(fewshot) || fewshot < 0) return 'Examples: a whole number from 0.';
+  return whyNotRun(facts);
+}
+
+/** Tells settings apart: what was predicted for others does not count. */
+export function taskSettingsKey({ chosen, subset, limit, fewshot }: TasksSlice, rows: number): string {
+  return JSON.stringify([[...chosen].sort(), subset, limit, fewshot, rows]);
+}
+
+function requestOf({ tasks, engine }: StudioFacts, rows: readonly EvaluationRow[]): ScoreTasksRequest {
+  const sources = tasks.chosen.map((name): TaskSource => {
+    const own = tasks.own.find((one) => one.name === name);
+    if (own) return { files: own.files };
+    const subsets = tasks.shipped?.find((one) => one.name === name)?.subsets ?? [];
+    return { name: subsets.length > 0 ? `${name}_${tasks.subset || subsets[0]}` : name };
+  });
+  return {
+    targets: rows.map(({ target }) => target),
+    tasks: sources,
+    limit: tasks.limit,
+    fewshot: tasks.fewshot,
+    engine: engine.choice,
+  };
+}
+
+/** Runs the first items of the first model, and says how long all will take. Never rejects. */
+export async function predictTasks(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
+  const before = studio.store.getState();
+  if (whyNotScore(before) !== null || rows.length === 0) return;
+  await running(studio, async () => {
+    const request = { ...requestOf(before, rows), trial: true };
+    const { models, tokens } = await studio.engine.scoreTasks(request, (progress) => tell(studio, progress));
+    const [first] = models;
+    const failed = first?.tasks.find((outcome) => 'error' in outcome);
+    if (failed && 'error' in failed) return editTasks(studio, { error: failed.error });
+    if (!first || first.tokens === 0) return;
+    const seconds = (first.seconds / first.tokens) * tokens * rows.length;
+    const key = taskSettingsKey(before.tasks, rows.length);
+    editTasks(studio, { predicted: { key, seconds, tokens: tokens * rows.length } });
+  });
+}
+
+/** Scores the chosen tasks on every row; items are shown as they are done, and stay when it is stopped. Never rejects. */
+export async function scoreTasks(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
+  const before = studio.store.getState();
+  if (whyNotScore(before) !== null || rows.length === 0) return;
+  const shown = rows.map(({ id, label, colour, target, method }) => ({
+    id,
+    label: method ? `merge, ${label}` : label,
+    colour,
+    target: targetKey(target),
+  }));
+  await running(studio, async () => {
+    const { models } = await studio.engine.scoreTasks(requestOf(before, rows), (progress) => {
+      tell(studio, progress);
+      if (progress.facts) beginRun(studio, shown, progress.facts);
+      if (progress.items) addItems(studio, progress.items);
+    });
+    const failed = models.flatMap(({ tasks }) => tasks).find((outcome) => 'error' in outcome);
+    studio.store.setState(({ tasks }) => ({
+      tasks: {
+        ...tasks,
+        run: tasks.run && { ...tasks.run, models, items: finalItems(tasks.run, models) },
+        error: failed && 'error' in failed ? failed.error : null,
+      },
+    }));
+  });
+}
+
+/** The items of the report: the last messages may come after it, and are not heard then. */
+function finalItems({ items }: TaskRun, models: readonly ScoredModel[]): TaskRun['items'] {
+  return items.map((row, m) =>
+    row.map((own, t) => {
+      const outcome = models[m]?.tasks[t];
+      return outcome && 'score' in outcome ? outcome.score.items : own;
+    }),
+  );
+}
+
+async function running(studio: Studio, act: () => Promise<void>): Promise<void> {
+  editTasks(studio, { error: null });
+  const end = beginJob(studio, 'tasks');
+  try {
+    await act();
+  } catch (thrown) {
+    const error = errorFacts(thrown);
+    if (error.code !== 'Cancelled') editTasks(studio, { error });
+  } finally {
+    end();
+  }
+}
+
+function tell(studio: Studio, progress: TasksProgress): void {
+  tellProgress(studio, 'tasks', runningProgress(progress));
+}
+
+function beginRun(studio: Studio, rows: TaskRun['rows'], facts: readonly TaskFacts[]): void {
+  editTasks(studio, {
+    run: { facts, rows, items: rows.map(() => facts.map(() => [])), models: null },
+  });
+}
+
+function addItems(studio: Studio, fresh: NonNullable<TasksProgress['items']>): void {
+  studio.store.setState(({ tasks }) => {
+    if (!tasks.run) return {};
+    const items = tasks.run.items.map((row, m) =>
+      row.map((own, t) => {
+        const added = fresh.filter((one) => one.model === m && one.task === t);
+        return added.length === 0 ? own : [...own, ...added.map(({ item }) => item)];
+      }),
+    );
+    return { tasks: { ...tasks, run: { ...tasks.run, items } } };
+  });
+}
+
+/** The running mean of a metric and its standard error; null before the first item. */
+export function runningMean(
+  items: readonly TaskItem[],
+  metric: string,
+): { value: number; stderr: number | null; count: number } | null {
+  const values = items.flatMap((item) => item.values[metric] ?? []);
+  if (values.length === 0) return null;
+  const stderr = meanStderr(values);
+  if (metric !== 'perplexity') return { value: mean(values), stderr, count: values.length };
+  const value = Math.exp(-mean(values));
+  return { value, stderr: stderr === null ? null : value * stderr, count: values.length };
+}

@@ -1,0 +1,92 @@
+import { afterEach, expect, test } from 'vitest';
+import { page } from 'vitest/browser';
+import { AmalgamError } from '../errors';
+import { type FixtureOptions, fixtureEngine } from './engine-fixture';
+import { startStudio } from './start';
+import type { Studio, StudioEngine } from './state/studio';
+import { waitFor } from './wait-for.test.support';
+
+let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
+
+afterEach(() => {
+  running?.stop();
+  running?.element.remove();
+  running = undefined;
+  localStorage.clear();
+});
+
+async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> = {}) {
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  running = { ...startStudio({ ...fixtureEngine(options), ...change }, element), element };
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await expect.element(task('Sample trades')).toBeVisible();
+  return running.studio;
+}
+
+const task = (name: string) =>
+  page.getByRole('group', { name: 'Tasks to score' }).getByRole('button', { name, exact: true });
+const score = () => page.getByRole('button', { name: /^Score \d/ });
+const cells = (row: string) =>
+  page
+    .getByRole('table', { name: /^sample_trades/ })
+    .getByRole('row', { name: new RegExp(`^${row}`) })
+    .getByRole('cell');
+
+test('the time is predicted before; a score has its error, and a test against the first model', async () => {
+  const studio = await open();
+  await page.getByRole('button', { name: 'How long?' }).click();
+  await expect.element(page.getByText(/^Predicted by the first items of the first model/)).toBeVisible();
+  await page.getByLabelText('items of each').fill('30');
+  await page.getByLabelText('examples in front').click();
+  expect(page.getByText(/^Predicted by/).query()).toBeNull();
+  await score().click();
+  await waitFor(() => expect(studio.store.getState().job).toBeNull());
+  // wrong at every second item, and at every third
+  await expect.element(cells('base').nth(0)).toHaveTextContent('0.500 ± 0.093');
+  await expect.element(cells('kitchen').nth(0)).toHaveTextContent('0.667 ± 0.088');
+  await expect.element(cells('kitchen').nth(2)).toHaveTextContent('30');
+  // 10 gained, 5 lost of 30: 2 Σ_{i ≤ 5} C(15, i) / 2¹⁵
+  await expect
+    .element(cells('kitchen').nth(3))
+    .toHaveTextContent('not told apart: 10 gained, 5 lost, p = 0.30');
+});
+
+test('stopping keeps the items that are done; a task is chosen by its subset', async () => {
+  const asked: unknown[] = [];
+  const studio = await open(
+    { runPace: 20 },
+    {
+      scoreTasks: (request, tell) => {
+        asked.push(request.tasks);
+        return fixtureEngineOf.scoreTasks(request, tell);
+      },
+      cancel: () => fixtureEngineOf.cancel(),
+    },
+  );
+  await task('Sample trades').click();
+  await expect.element(score()).toHaveAttribute('aria-disabled', 'true');
+  await task('MMLU').click();
+  await page.getByLabelText('MMLU subset').selectOptions('virology');
+  await score().click();
+  const done = () => studio.store.getState().tasks.run?.items[0]?.[0]?.length ?? 0;
+  await waitFor(() => expect(done()).toBeGreaterThan(2));
+  await page.getByRole('button', { name: 'Stop scoring' }).click();
+  await waitFor(() => expect(studio.store.getState().job).toBeNull());
+  expect(done()).toBeLessThan(48);
+  expect(asked).toEqual([[{ name: 'mmlu_virology' }]]);
+  await expect.element(page.getByRole('table', { name: /^mmlu_virology/ })).toBeVisible();
+});
+
+const fixtureEngineOf = fixtureEngine({ runPace: 20 });
+
+test('what is wrong with a task is said where it was asked for', async () => {
+  const scoreTasks = async () => {
+    throw new AmalgamError('ColumnMissing', 'The split has no column “goal”.', 'Its columns are “a”.');
+  };
+  await open({}, { scoreTasks });
+  await score().click();
+  await expect.element(page.getByText('The split has no column “goal”.')).toBeVisible();
+});
