@@ -1,4 +1,5 @@
 /** Reading options of the command line. */
+import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { AmalgamError } from '../errors';
 import type { BackendChoice } from '../reports/backend';
@@ -25,6 +26,11 @@ export function numberOption(
   throw usage(`--${name} is ${String(text)}; it is ${whole ? 'a whole number' : 'a number'} from ${least}.`);
 }
 
+/** `--quiet`, which every verb takes: no progress. */
+export function isQuiet(): boolean {
+  return process.argv.includes('--quiet');
+}
+
 /** Options of a verb as `parseArgs` takes them. */
 export type Options = Record<string, { type: 'string' | 'boolean'; multiple?: boolean }>;
 
@@ -37,20 +43,26 @@ export function parseOne(verb: string, what: string, args: string[], options: Op
   return { subject, options: values };
 }
 
-/** The two models a verb is about, and its options. @throws Usage */
-export function parseTwo(verb: string, args: string[], options: Options) {
+/** The two things a verb is about, and its options. @throws Usage */
+export function parseTwo(verb: string, what: string, args: string[], options: Options) {
   const { subjects, values } = parseArguments(verb, args, options);
-  const [base, finetuned, ...more] = subjects;
-  if (base === undefined || finetuned === undefined) {
-    throw usage(`${verb} needs two models, the base and the fine-tune.`);
-  }
-  if (more.length > 0) throw usage(`${verb} takes two models; ${more.join(' ')} is too much.`);
-  return { base, finetuned, options: values };
+  const [first, second, ...more] = subjects;
+  if (first === undefined || second === undefined) throw usage(`${verb} needs ${what}.`);
+  if (more.length > 0) throw usage(`${verb} takes ${what}; ${more.join(' ')} is too much.`);
+  return { subjects: [first, second] as const, options: values };
+}
+
+/** The things a verb is about, one or more, and its options. @throws Usage */
+export function parseSome(verb: string, what: string, args: string[], options: Options) {
+  const { subjects, values } = parseArguments(verb, args, options);
+  if (subjects.length === 0) throw usage(`${verb} needs a ${what}.`);
+  return { subjects, options: values };
 }
 
 function parseArguments(verb: string, args: string[], options: Options) {
   try {
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true, strict: true });
+    const all: Options = { ...options, quiet: { type: 'boolean' } };
+    const { values, positionals } = parseArgs({ args, options: all, allowPositionals: true, strict: true });
     return { subjects: positionals, values: values as Record<string, unknown> };
   } catch (thrown) {
     throw usage(`${verb}: ${thrown instanceof Error ? thrown.message : String(thrown)}`);

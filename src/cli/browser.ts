@@ -1,24 +1,20 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
 import process from 'node:process';
 import { type BrowserContext, chromium, type Page } from 'playwright';
 import { CHROMIUM_ARGS, findChromium } from '../../e2e/setup-chromium.mjs';
-import { AmalgamError, type ErrorCode } from '../errors';
-import type { AnyProgress, HeadlessCalls, Outcome } from './headless-calls';
+import { AmalgamError, type ErrorFacts, fromErrorFacts } from '../errors';
+import { temporaryFolder } from '../host/node/temporary';
+import type { WorkerCalls } from '../worker/calls';
+import type { Outcome } from '../worker/remote';
 
 /** The studio's page in a Chromium of its own. */
 export interface StudioPage {
-  /** Calls the page. @throws AmalgamError what the page's engine threw, WorkerDied when the page is gone. */
-  call<K extends keyof HeadlessCalls>(name: K, ...args: Parameters<HeadlessCalls[K]>): Promise<ValueOf<K>>;
-  onProgress(print: (progress: AnyProgress) => void): Promise<void>;
+  /** The page's calls. They reject with what its worker threw, and with WorkerDied when the page is gone. */
+  calls: WorkerCalls;
   /** Ends the browser and removes its profile. Calls under way fail. */
   close(): Promise<void>;
 }
-
-type ValueOf<K extends keyof HeadlessCalls> =
-  Awaited<ReturnType<HeadlessCalls[K]>> extends Outcome<infer T> ? T : never;
 
 /** Headless Chromium reaches a GPU on Linux through Vulkan only, and then wants it for everything. */
 const LINUX_GPU_ARGS = ['--use-angle=vulkan', '--enable-features=Vulkan', '--disable-vulkan-surface'];
@@ -46,15 +42,18 @@ export async function openStudioPage(url: string): Promise<StudioPage> {
     ['/dev/nvidia0', '/dev/dri/renderD128'].some((path) => existsSync(path))
   ) {
     const page = await start(executablePath, url, LINUX_GPU_ARGS);
-    const { webgpu } = await page.call('facts');
+    const { webgpu } = await page.calls.facts();
     if (webgpu.available && !webgpu.isFallback) return page;
     await page.close();
   }
   return start(executablePath, url, []);
 }
 
+/** Chromium's sandbox needs a user that is not root. @param uid of the process; undefined on Windows */
+export const hasSandbox = (uid = process.getuid?.()): boolean => uid !== 0;
+
 async function start(executablePath: string, url: string, args: string[]): Promise<StudioPage> {
-  const profile = await mkdtemp(join(tmpdir(), 'amalgam-profile-'));
+  const profile = await temporaryFolder('amalgam-profile-');
   let context: BrowserContext | undefined;
   const close = async (): Promise<void> => {
     // A browser that crashed is closed already; its profile goes all the same.
@@ -65,20 +64,34 @@ async function start(executablePath: string, url: string, args: string[]): Promi
     context = await chromium.launchPersistentContext(profile, {
       executablePath,
       args: [...CHROMIUM_ARGS, ...args],
+      chromiumSandbox: hasSandbox(),
       // The command itself takes signals, so that it can remove what it began.
       handleSIGINT: false,
       handleSIGTERM: false,
       handleSIGHUP: false,
     });
     const page = context.pages()[0] ?? (await context.newPage());
-    return { ...(await startPage(page, url)), close };
+    return { calls: await openCalls(page, url), close };
   } catch (thrown) {
     await close();
+    if (thrown instanceof Error && /no usable sandbox|sandbox_host/i.test(thrown.message)) {
+      throw new AmalgamError(
+        'WorkerDied',
+        'Chromium could not make its sandbox, which keeps what models and servers send away from your files.',
+        'Allow user namespaces on this machine, or use --engine cpu, which needs no browser.',
+        { cause: thrown },
+      );
+    }
     throw thrown;
   }
 }
 
-async function startPage(page: Page, url: string): Promise<Omit<StudioPage, 'close'>> {
+/**
+ * Opens the headless page of a studio and hands out its calls.
+ * @param url where the studio is served
+ * @throws WorkerDied when the page does not start
+ */
+export async function openCalls(page: Page, url: string): Promise<WorkerCalls> {
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));
   page.on('console', (message) => {
@@ -99,32 +112,51 @@ async function startPage(page: Page, url: string): Promise<Omit<StudioPage, 'clo
     throw pageDied(complaints.join('; ') || (thrown as Error).message);
   }
 
-  return {
-    async call(name, ...args) {
-      let outcome: Outcome<unknown>;
-      try {
-        const called = page.evaluate(
-          ([method, values]) => (window.amalgamHeadless as unknown as AnyCalls)[method]!(...values),
-          [name, args] as [string, unknown[]],
-        );
-        outcome = await Promise.race([called, crashed]);
-      } catch (thrown) {
-        if (thrown instanceof AmalgamError) throw thrown;
-        throw pageDied(complaints.at(-1) ?? (thrown as Error).message);
-      }
-      if ('error' in outcome) {
-        const { code, message, hint } = outcome.error;
-        throw new AmalgamError(code as ErrorCode, message, hint);
-      }
-      return outcome.value as ValueOf<typeof name>;
-    },
-    async onProgress(print) {
-      await page.exposeFunction('amalgamProgress', print);
-    },
+  // only lines on a terminal: a page that is closing may lose one
+  let tell: (progress: unknown) => void = () => {};
+  await page.exposeFunction('amalgamProgress', (progress: unknown) => tell(progress));
+  const call = async (name: string, args: unknown[]): Promise<unknown> => {
+    const print = args.at(-1);
+    const reports = typeof print === 'function';
+    if (reports) tell = print as typeof tell;
+    let outcome: Outcome;
+    try {
+      const request = { name, args: reports ? args.slice(0, -1) : args, reports };
+      outcome = await Promise.race([page.evaluate(callInPage, request), crashed]);
+    } catch (thrown) {
+      if (thrown instanceof AmalgamError) throw thrown;
+      throw pageDied(complaints.at(-1) ?? (thrown as Error).message);
+    }
+    if ('error' in outcome) throw fromErrorFacts(outcome.error);
+    return outcome.value;
   };
+  return new Proxy({} as WorkerCalls, {
+    get: (_, name) => (name === 'then' ? undefined : (...args: unknown[]) => call(String(name), args)),
+  });
 }
 
-type AnyCalls = Record<string, (...args: unknown[]) => Promise<Outcome<unknown>>>;
+interface PageCall {
+  name: string;
+  args: unknown[];
+  reports: boolean;
+}
+
+/** Runs in the page, alone. The tensors that a job finished come with its report, and are no line on a terminal. */
+async function callInPage({ name, args, reports }: PageCall): Promise<Outcome> {
+  const calls = window.amalgamHeadless as unknown as Record<string, (...all: unknown[]) => Promise<unknown>>;
+  const tell = reports
+    ? [
+        ({ finished: _, ...line }: { finished?: unknown }) =>
+          window.amalgamProgress?.(line).catch(() => undefined),
+      ]
+    : [];
+  try {
+    return { value: await calls[name]!(...args, ...tell) };
+  } catch (thrown) {
+    const { code, message, hint } = thrown as ErrorFacts;
+    return { error: { code, message, hint } };
+  }
+}
 
 function pageDied(why: string): AmalgamError {
   return new AmalgamError(

@@ -1,26 +1,33 @@
-/** Bundles the headless command for Node: one module, and one for the threads that compute. */
+/** Bundles the headless command for Node: one module, and one for each kind of thread. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { register } from 'tsx/esm/api';
 import { build } from 'vite';
 
-/** Threads are found beside the command, and sha256 is the processor's own. */
+/** Workers of the browser are never started, and sha256 is the processor's own. */
 const forNode = {
   name: 'amalgam-for-node',
   enforce: 'pre',
   resolveId(id, importer) {
-    if (id.endsWith('?worker&url')) return `\0thread:${id}`;
-    if (id.endsWith('/start-thread')) {
-      return fileURLToPath(new URL('../host/node/start-thread.ts', import.meta.url));
-    }
+    if (id.endsWith('?worker&url')) return `\0worker:${id}`;
     const isSha256 = id === 'hash-wasm' && importer?.endsWith('/src/sources/sha256.ts');
     return isSha256 ? fileURLToPath(new URL('../host/node/hash-wasm.ts', import.meta.url)) : undefined;
   },
-  load: (id) => (id.startsWith('\0thread:') ? "export default './thread.mjs';" : undefined),
+  load: (id) => (id.startsWith('\0worker:') ? "export default '';" : undefined),
 };
 
-/** @param root the project's folder @param outDir takes `amalgam.mjs` and `thread.mjs` */
-export async function buildCommand(root, outDir) {
+/** @param root the project's folder @param outDir takes `amalgam.mjs`, `thread.mjs` and `foreign-text.mjs` */
+export function buildCommand(root, outDir) {
+  return bundleForNode(root, outDir, {
+    amalgam: 'src/cli/main.ts',
+    thread: 'src/worker/node-thread.ts',
+    formats: 'src/formats/index.ts',
+    'foreign-text': 'src/worker/node-foreign-text.ts',
+  });
+}
+
+/** @param inputs files below `root` by the name of their bundle */
+export async function bundleForNode(root, outDir, inputs) {
   const unregister = register();
   const { cpuKernels } = await import(new URL('../../assembly/vite-plugin.ts', import.meta.url).href);
   await unregister();
@@ -37,8 +44,14 @@ export async function buildCommand(root, outDir) {
       copyPublicDir: false,
       target: 'node20',
       rollupOptions: {
-        input: { amalgam: join(root, 'src/cli/main.ts'), thread: join(root, 'src/worker/node-thread.ts') },
-        output: { format: 'es', entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' },
+        checks: { pluginTimings: false },
+        input: Object.fromEntries(Object.entries(inputs).map(([name, path]) => [name, join(root, path)])),
+        output: {
+          banner: ({ name }) => (name === 'amalgam' ? '#!/usr/bin/env node' : ''),
+          format: 'es',
+          entryFileNames: '[name].mjs',
+          chunkFileNames: '[name]-[hash].mjs',
+        },
       },
     },
   });

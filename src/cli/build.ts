@@ -1,7 +1,6 @@
 import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import process from 'node:process';
-import { build } from 'vite';
 
 /** What the built studio is made of, from the project's root. */
 const INPUTS = [
@@ -28,6 +27,7 @@ export async function ensureBuilt(root: string, onBuild: () => void): Promise<st
   const newest = Math.max(...(await Promise.all(INPUTS.map((input) => newestChange(join(root, input))))));
   if (built && built.mtimeMs >= newest) return dist;
   onBuild();
+  const { build } = await import('vite');
   const fresh = join(root, `dist-${process.pid}`);
   const old = join(root, `dist-${process.pid}-old`);
   try {

@@ -40,7 +40,6 @@ export async function collapseVerb(command: CollapseCommand, place: Place): Prom
   );
   const { model } = job.recipe.models![0]!;
   const printer = progressPrinter(process.stderr);
-  await job.page.onProgress(printer.print);
   const finish = async (report: object, text: string) => {
     if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
     await write(`${text}\n`);
@@ -48,21 +47,19 @@ export async function collapseVerb(command: CollapseCommand, place: Place): Prom
   };
   try {
     if (!isCollapse) {
-      const report = await job.page.call('measureDepth', {
-        ...task.request,
-        model,
-        calibration: calibration!,
-      });
+      const request = { ...task.request, model, calibration: calibration! };
+      const report = await job.calls.measureDepth(request, printer.print);
       printer.end();
       return await finish(report, measureText(report));
     }
-    const report = await job.page.call('collapse', {
+    const request = {
       ...task.request,
       model,
       ...(calibration && { calibration }),
       ...(evaluation === undefined ? {} : { evaluation }),
-      outputUrl: job.server.receiveOutput(output!),
-    });
+      destination: { kind: 'served', url: job.server.receiveOutput(output!) } as const,
+    };
+    const report = await job.calls.collapse(request, printer.print);
     printer.end();
     if (!output!.isCommitted) {
       throw new AmalgamError('Internal', 'The job ended without an output folder.', 'Please report this.');

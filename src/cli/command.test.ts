@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseCommand, USAGE } from './command';
+import { parseCommand, USAGE, verbOptions } from './command';
 
 const refused = (args: string[]) => {
   try {
@@ -29,6 +29,7 @@ describe('parseCommand', () => {
       gguf: {},
       engine: 'auto',
       resume: false,
+      recommended: false,
     });
     expect(
       parseCommand(['merge', '--out=o', '--engine=cpu', '--report', 'x.json', '--resume', 'r.yml']),
@@ -40,12 +41,19 @@ describe('parseCommand', () => {
       engine: 'cpu',
       report: 'x.json',
       resume: true,
+      recommended: false,
     });
   });
 
   test('help is help wherever it stands', () => {
-    for (const args of [['--help'], ['help'], ['merge', '-h']])
-      expect(parseCommand(args)).toEqual({ verb: 'help' });
+    for (const args of [['--help'], ['help']]) expect(parseCommand(args)).toEqual({ verb: 'help' });
+    for (const args of [
+      ['merge', '-h'],
+      ['help', 'merge'],
+    ]) {
+      expect(parseCommand(args)).toEqual({ verb: 'help', about: 'merge' });
+    }
+    for (const [verb, options] of verbOptions()) expect(options, verb).toContain('--hub');
     expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);
   });
 
@@ -69,6 +77,30 @@ describe('parseCommand', () => {
     [['plan', 'a.yml', '--hub', 'file:///etc'], '--hub is file:///etc'],
   ])('%j is refused in words', (args, words) => {
     expect(refused(args)).toMatchObject({ code: 'Usage', message: expect.stringContaining(words) });
+  });
+
+  test('evaluate takes several models where it is about tasks', () => {
+    expect(
+      parseCommand([
+        'evaluate',
+        'a',
+        'b.yml',
+        '--task',
+        'hellaswag,piqa',
+        '--task=own.yaml',
+        '--limit',
+        '200',
+        '--fewshot',
+        '0',
+      ]),
+    ).toEqual({
+      verb: 'evaluate',
+      models: ['a', 'b.yml'],
+      tasks: ['hellaswag', 'piqa', 'own.yaml'],
+      limit: 200,
+      fewshot: 0,
+      engine: 'auto',
+    });
   });
 
   test('evaluate and generate read their options, with the protocol of the reports as default', () => {
@@ -107,6 +139,11 @@ describe('parseCommand', () => {
 
   test.each([
     [['evaluate', 'm'], /--text FILE, --tokens/],
+    [['evaluate', 'm', '--task', ','], /--task is empty/],
+    [['evaluate', '--task', 'piqa'], /evaluate needs a model/],
+    [['evaluate', 'm', '--task', 'piqa', '--limit', '0'], /--limit is 0/],
+    [['evaluate', 'm', '--task', 'piqa', '--sample-seed', '3'], /--sample-seed belongs to --limit/],
+    [['evaluate', 'm', '--task', 'piqa', '--text', 'a'], /Unknown option '--text'/],
     [['evaluate', 'm', '--dataset', 'owner/name'], /\[@revision\]:path/],
     [['evaluate', 'm', '--text', 'a', '--rows', '3'], /--rows and --characters/],
     [['evaluate', 'm', '--text', 'a', '--tokens', 'b'], /either/],

@@ -12,19 +12,27 @@ import {
   parseExtractLora,
 } from './compare-command';
 import { IMPORTANCE_USAGE, type ImportanceCommand, parseImportance } from './importance-command';
+import { PUSH_USAGE, type PushCommand, type PushOptions, parsePush, repoOption } from './push-verb';
+import { parseSearch, SEARCH_USAGE, type SearchCommand } from './search-command';
+import { parseTasks, TASK_USAGE, type TaskCommand } from './task-command';
 
 /** What the command line asks for. Paths are as typed. */
 export type Command =
-  | { verb: 'help' }
+  | { verb: 'help'; about?: string }
+  | { verb: 'version' }
+  | { verb: 'completion' }
   | { verb: 'plan'; recipe: string; hub?: string; cache?: string; json: boolean }
   | MergeCommand
   | { verb: 'verify'; merged: string; recipe?: string; hub?: string; cache?: string; engine: BackendChoice }
   | EvaluateCommand
+  | TaskCommand
   | GenerateCommand
   | CompareCommand
   | ExtractLoraCommand
   | CollapseCommand
-  | ImportanceCommand;
+  | ImportanceCommand
+  | PushCommand
+  | SearchCommand;
 
 export interface MergeCommand {
   verb: 'merge';
@@ -36,8 +44,11 @@ export interface MergeCommand {
   report?: string;
   /** Goes on with what an interrupted merge left, and leaves the like when interrupted. */
   resume: boolean;
+  /** Compares methods on text and merges the best. */
+  recommended: boolean;
   /** What the command line says beside the recipe. */
-  gguf: Pick<RecipeExtensions, 'gguf' | 'ggufOnly'>;
+  gguf: Pick<RecipeExtensions, 'gguf' | 'ggufOnly' | 'imatrix'>;
+  push?: PushOptions;
 }
 
 interface RunCommand {
@@ -72,16 +83,19 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
   plan <recipe.yml> [--json] [--hub URL] [--cache DIR]
       Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models.
 
-  merge <recipe.yml> --out DIR [--gguf TYPE [--gguf-only]] [--resume] [--engine auto|webgpu|cpu]
-        [--report FILE.json] [--hub URL] [--cache DIR]
+  merge <recipe.yml> --out DIR [--recommended] [--gguf TYPE [--gguf-only] [--imatrix TEXT]] [--resume]
+        [--engine auto|webgpu|cpu] [--push owner/name [--private]] [--report FILE.json] [--hub URL] [--cache DIR]
       Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, in one of the types
-      ${GGUF_TYPES.join(', ')}; --gguf-only writes nothing else. A model in place of the
-      recipe is converted. --report writes every tensor's statistics. With --resume an interrupted merge leaves what it
-      has written beside DIR, and the same command goes on from there.
+      ${GGUF_TYPES.join(', ')}; --gguf-only writes nothing else. --imatrix has the result
+      read a text (a file beside the recipe, self for one it writes itself), by which columns are weighed. A model in place
+      of the recipe is converted. --recommended takes base, models and calibration from the recipe, compares methods on
+      text and merges the best. --report writes every tensor's statistics. With --resume an interrupted merge leaves what it
+      has written beside DIR, and the same command goes on from there. --push sends the result to
+      the Hub.
 
   verify <merged> [--recipe FILE] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       Merges again what the metadata of a merged model says and compares the bytes. Exit code 1 when they differ.
-      The metadata name models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe
+      The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe
       has them.
 
   evaluate <model> (--text FILE | --tokens IDS.json | --dataset owner/name[@rev]:path[:column])
@@ -90,6 +104,7 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
       Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on
       the Hub, of which the first rows or characters are taken.
 
+${TASK_USAGE}
   generate <model> --prompt TEXT [--chat] [--max-tokens 64] [--temperature 0] [--top-p 1] [--seed 0]
            [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       Continues a text; with --chat answers it, by the model's chat template.
@@ -97,12 +112,19 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
 ${COMPARE_USAGE}
 ${COLLAPSE_USAGE}
 ${IMPORTANCE_USAGE}
+${SEARCH_USAGE}
+${PUSH_USAGE}
+  completion
+      Prints what makes bash complete verbs and options: eval "$(amalgam completion)".
+
+--version prints the version, --help after a verb its arguments; --quiet hides progress.
 <model> is a folder, a Hub id, or model+adapter; a recipe file in its place runs the merge without writing it.
 A model in the recipe is a folder beside the recipe, else a folder in the working directory, else a Hub id.
 HF_TOKEN in the environment gives access to private and gated models. CHROMIUM_PATH chooses the browser.
 `;
 
-const VERBS = 'plan, merge, verify, evaluate, generate, compare, extract-lora, collapse and importance';
+const VERBS =
+  'plan, merge, verify, evaluate, generate, compare, extract-lora, collapse, importance, search and push';
 
 /**
  * Reads the command line (without `node` and the script).
@@ -111,8 +133,16 @@ const VERBS = 'plan, merge, verify, evaluate, generate, compare, extract-lora, c
 export function parseCommand(args: string[]): Command {
   const [verb, ...rest] = args;
   if (verb === undefined) throw usage(`A verb is missing; there are ${VERBS}.`);
-  if (verb === 'help' || args.includes('--help') || args.includes('-h')) return { verb: 'help' };
+  if (verb === '--version') return { verb: 'version' };
+  if (verb === 'help') return { verb, ...(rest[0] === undefined ? {} : { about: rest[0] }) };
+  if (args.includes('--help') || args.includes('-h')) {
+    return { verb: 'help', ...(verb.startsWith('-') ? {} : { about: verb }) };
+  }
   switch (verb) {
+    case 'completion':
+      return { verb };
+    case 'push':
+      return parsePush(rest);
     case 'plan': {
       const { subject: recipe, options } = parseOne(verb, 'recipe file', rest, {
         json: { type: 'boolean' },
@@ -125,12 +155,16 @@ export function parseCommand(args: string[]): Command {
       const { subject: recipe, options } = parseOne(verb, 'recipe file', rest, {
         out: { type: 'string' },
         resume: { type: 'boolean' },
+        recommended: { type: 'boolean' },
         engine: { type: 'string' },
         report: { type: 'string' },
         hub: { type: 'string' },
         cache: { type: 'string' },
         gguf: { type: 'string' },
         'gguf-only': { type: 'boolean' },
+        imatrix: { type: 'string' },
+        push: { type: 'string' },
+        private: { type: 'boolean' },
       });
       const { out, engine = 'auto', report } = options;
       if (typeof out !== 'string' || out === '') throw usage('merge needs --out DIR, the folder to write.');
@@ -139,7 +173,9 @@ export function parseCommand(args: string[]): Command {
         recipe,
         out,
         resume: options.resume === true,
-        gguf: ggufOptions(options.gguf, options['gguf-only']),
+        recommended: options.recommended === true,
+        gguf: ggufOptions(options.gguf, options['gguf-only'], options.imatrix),
+        ...pushOptions(options),
         engine: engineOption(engine),
         ...(typeof report === 'string' ? { report } : {}),
         ...whereOptions(options),
@@ -162,9 +198,11 @@ export function parseCommand(args: string[]): Command {
       };
     }
     case 'evaluate':
-      return parseEvaluate(rest);
+      return rest.some((arg) => /^--task(=|$)/.test(arg)) ? parseTasks(rest) : parseEvaluate(rest);
     case 'generate':
       return parseGenerate(rest);
+    case 'search':
+      return parseSearch(rest);
     case 'importance':
       return parseImportance(rest);
     case 'compare':
@@ -178,13 +216,55 @@ export function parseCommand(args: string[]): Command {
   }
 }
 
-function ggufOptions(type: unknown, only: unknown): MergeCommand['gguf'] {
-  if (typeof type !== 'string') {
-    if (only === true) throw usage('--gguf-only needs --gguf TYPE.');
+function pushOptions(options: Record<string, unknown>): { push?: PushOptions } {
+  const isPrivate = options.private === true;
+  if (typeof options.push !== 'string') {
+    if (isPrivate) throw usage('--private needs --push owner/name.');
     return {};
   }
+  const { hub } = whereOptions(options);
+  const push = { repo: repoOption(options.push), private: isPrivate, replace: false };
+  return { push: { ...push, ...(hub === undefined ? {} : { hub }) } };
+}
+
+/** The usage of one verb, or of all where there is no such verb. */
+export function helpText(about: string | undefined): string {
+  const paragraphs = USAGE.split(/\n(?=\n? {2}[a-z])/).map((text) => text.replace(/^\n/, ''));
+  const found = paragraphs.find((text) => about !== undefined && text.startsWith(`  ${about} `));
+  return found === undefined ? USAGE : `${found.split('\n\n')[0]!.trimEnd()}\n`;
+}
+
+/** Verbs with their options, as the usage names them. */
+export function verbOptions(): Map<string, string[]> {
+  const names = VERBS.split(/, | and /);
+  return new Map(names.map((verb) => [verb, [...new Set(helpText(verb).match(/--[a-z][a-z-]*/g))]]));
+}
+
+/** Completion for bash: verbs, then the options of the verb, else files. */
+export function completionText(): string {
+  const verbs = verbOptions();
+  const cases = [...verbs].map(([verb, options]) => `    ${verb}) words='${options.join(' ')}' ;;`);
+  return `_amalgam() {
+  local words='' current="\${COMP_WORDS[COMP_CWORD]}"
+  case "\${COMP_WORDS[1]}" in
+${cases.join('\n')}
+  esac
+  [ "$COMP_CWORD" = 1 ] && words='${[...verbs.keys()].join(' ')}'
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -o default -F _amalgam amalgam
+`;
+}
+
+function ggufOptions(type: unknown, only: unknown, imatrix: unknown): MergeCommand['gguf'] {
+  const text = typeof imatrix === 'string' ? { imatrix } : {};
+  if (typeof type !== 'string') {
+    if (only === true) throw usage('--gguf-only needs --gguf TYPE.');
+    // a type may stand in the recipe
+    return text;
+  }
   if (!isGgufType(type)) throw usage(`--gguf is ${type}; it is one of ${GGUF_TYPES.join(', ')}.`);
-  return only === true ? { gguf: type, ggufOnly: true } : { gguf: type };
+  return only === true ? { gguf: type, ggufOnly: true, ...text } : { gguf: type, ...text };
 }
 
 const RUN_OPTIONS = {
@@ -208,7 +288,9 @@ function parseEvaluate(args: string[]): EvaluateCommand {
   });
   const given = [options.text, options.tokens, options.dataset].filter((o) => typeof o === 'string');
   if (given.length !== 1) {
-    throw usage('evaluate needs either --text FILE, --tokens IDS.json or --dataset owner/name:path.');
+    throw usage(
+      'evaluate needs either --text FILE, --tokens IDS.json, --dataset owner/name:path or --task NAME.',
+    );
   }
   return {
     verb: 'evaluate',

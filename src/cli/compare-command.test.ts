@@ -68,7 +68,10 @@ describe('extract-lora', () => {
 
 test.each([
   [['compare', 'a', '--out', 'd'], 'compare needs two models, the base and the fine-tune.'],
-  [['compare', 'a', 'b', 'c', '--out', 'd'], 'compare takes two models; c is too much.'],
+  [
+    ['compare', 'a', 'b', 'c', '--out', 'd'],
+    'compare takes two models, the base and the fine-tune; c is too much.',
+  ],
   [['compare', 'a', 'b'], 'compare needs --out DIR'],
   [['compare', 'a', 'b', '--out', 'd', '--threshold', 'x'], '--threshold is x'],
   [['extract-lora', 'a', 'b', '--out', 'd'], 'exactly one of --rank, --energy, --cutoff and --budget'],

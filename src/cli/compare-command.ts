@@ -11,6 +11,8 @@ import {
 } from './arguments';
 import { type InputFile, inputOption } from './input-files';
 
+const TWO_MODELS = 'two models, the base and the fine-tune';
+
 export interface CompareCommand {
   verb: 'compare';
   out: string;
@@ -47,13 +49,14 @@ export const COMPARE_USAGE = `  compare <base> <finetuned> --out DIR [--threshol
 
 /** @throws Usage */
 export function parseCompare(args: string[]): CompareCommand {
-  const { base, finetuned, options } = parseTwo('compare', args, {
+  const { subjects, options } = parseTwo('compare', TWO_MODELS, args, {
     ...COMMON,
     threshold: { type: 'string' },
     top: { type: 'string' },
     'no-lora-analysis': { type: 'boolean' },
     'time-engines': { type: 'boolean' },
   });
+  const [base, finetuned] = subjects;
   return {
     verb: 'compare',
     out: outOption('compare', options.out),
@@ -72,7 +75,7 @@ export function parseCompare(args: string[]): CompareCommand {
 
 /** @throws Usage */
 export function parseExtractLora(args: string[]): ExtractLoraCommand {
-  const { base, finetuned, options } = parseTwo('extract-lora', args, {
+  const { subjects, options } = parseTwo('extract-lora', TWO_MODELS, args, {
     ...COMMON,
     rank: { type: 'string' },
     energy: { type: 'string' },
@@ -89,6 +92,7 @@ export function parseExtractLora(args: string[]): ExtractLoraCommand {
     'eval-text': { type: 'string' },
     'eval-tokens': { type: 'string' },
   });
+  const [base, finetuned] = subjects;
   const { report } = options;
   const evaluation = inputOption('extract-lora', options, 'eval-');
   return {

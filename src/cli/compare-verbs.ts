@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';
+import type { CompareProgress, ExtractLoraRequest } from '../reports/compare';
 import type { CompareCommand, ExtractLoraCommand } from './compare-command';
 import { compareText, extractText } from './compare-print';
 import { readInput } from './input-files';
@@ -20,8 +21,8 @@ export interface Place {
 
 export async function compareVerb(command: CompareCommand, place: Place): Promise<number> {
   const out = resolve(place.workingFolder, command.out);
-  const report = await withBoth(command, out, place, (job, models, outputUrl) =>
-    job.page.call('compare', { ...command.request, ...models, outputUrl }),
+  const report = await withBoth(command, out, place, (job, both, onProgress) =>
+    job.calls.compare({ ...command.request, ...both }, onProgress),
   );
   await place.write(`${compareText(report, out)}\n`);
   return 0;
@@ -32,25 +33,22 @@ export async function extractLoraVerb(command: ExtractLoraCommand, place: Place)
   const reportFile = command.report === undefined ? undefined : resolve(place.workingFolder, command.report);
   if (reportFile !== undefined) await checkReportPlace(reportFile);
   const evaluation = command.evaluation && (await readInput(command.evaluation, place.workingFolder));
-  const report = await withBoth(command, out, place, (job, models, outputUrl) =>
-    job.page.call('extractLora', {
-      ...command.request,
-      ...models,
-      ...(evaluation && { evaluation }),
-      outputUrl,
-    }),
+  const report = await withBoth(command, out, place, (job, both, onProgress) =>
+    job.calls.extractLora({ ...command.request, ...both, ...(evaluation && { evaluation }) }, onProgress),
   );
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
   await place.write(`${extractText(report, out)}\n`);
   return 0;
 }
 
+type Both = Pick<ExtractLoraRequest, 'base' | 'finetuned' | 'destination'>;
+
 /** Opens both models and the output folder, runs the job with progress, and sees that its folder is there. */
 async function withBoth<T>(
   { request, hub, cache }: CompareCommand | ExtractLoraCommand,
   out: string,
   { workingFolder, undo, say }: Place,
-  run: (job: Job, models: { base: string; finetuned: string }, outputUrl: string) => Promise<T>,
+  run: (job: Job, both: Both, onProgress: (progress: CompareProgress) => void) => Promise<T>,
 ): Promise<T> {
   const output: OutputFolder = await beginOutputFolder(out);
   undo.push(() => output.discard());
@@ -71,12 +69,9 @@ async function withBoth<T>(
   );
   const [base, finetuned] = job.recipe.models!.map(({ model }) => model);
   const printer = progressPrinter(process.stderr);
-  await job.page.onProgress(printer.print);
-  const result = await run(
-    job,
-    { base: base!, finetuned: finetuned! },
-    job.server.receiveOutput(output),
-  ).finally(() => printer.end());
+  const destination = { kind: 'served', url: job.server.receiveOutput(output) } as const;
+  const both = { base: base!, finetuned: finetuned!, destination };
+  const result = await run(job, both, printer.print).finally(() => printer.end());
   if (!output.isCommitted) {
     throw new AmalgamError('Internal', 'The job ended without an output folder.', 'Please report this.');
   }

@@ -10,8 +10,9 @@ export const HUB_ORIGINS: readonly string[] = [
   'https://huggingface.co',
   'https://*.huggingface.co',
   'https://*.hf.co',
-  // where the Hub has large files sent to when they are pushed
+  // where the Hub has large files sent to when they are pushed: one store a region
   'https://hf-hub-lfs-us-east-1.s3-accelerate.amazonaws.com',
+  'https://hf-hub-lfs-eu-west-1.s3-accelerate.amazonaws.com',
 ];
 
 /** @param connect origins besides our own that the page may talk to: the Hub and the hosts it redirects to. */

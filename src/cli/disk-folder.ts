@@ -2,17 +2,23 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { AmalgamError } from '../errors';
 import { checkByteRange } from '../sources/byte-range';
 import type { ByteSource } from '../sources/byte-source';
-import type { ModelFolder } from '../sources/model-folder';
+import type { HubCommit, ModelFolder } from '../sources/model-folder';
 import type { ServedFile } from './served-folder';
 
 /**
  * A model folder of this machine, read by one open descriptor a file: what was hashed is what is merged.
  * @param path the name a recipe uses for it
+ * @param snapshot where the folder is from, when it is in the cache of another program
  */
-export function diskFolder(path: string, files: Iterable<ServedFile>): ModelFolder {
+export function diskFolder(
+  path: string,
+  files: Iterable<ServedFile>,
+  snapshot?: HubCommit & { license?: string },
+): ModelFolder {
   return {
     path,
-    origin: { kind: 'served' },
+    origin: { kind: 'served', ...(snapshot ? { snapshot } : {}) },
+    ...(snapshot?.license === undefined ? {} : { license: snapshot.license }),
     files: [...files].map((file) => {
       let source: ByteSource | undefined;
       return {

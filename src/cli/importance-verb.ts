@@ -27,17 +27,13 @@ export async function importanceVerb(command: ImportanceCommand, place: Place): 
     undo,
     say,
   );
-  const facts = await job.page.call('plan', job.recipe);
+  const facts = await job.calls.plan(job.recipe);
   for (const line of problemLines(facts.problems)) say(line);
   if (!facts.clean) return 1;
   const printer = progressPrinter(process.stderr);
-  await job.page.onProgress(printer.print);
-  const report = await job.page
-    .call('importance', {
-      recipe: job.recipe,
-      engine: command.engine,
-      destination: { kind: 'served', url: job.server.receiveOutput(output) },
-    })
+  const destination = { kind: 'served', url: job.server.receiveOutput(output) } as const;
+  const report = await job.calls
+    .importance({ recipe: job.recipe, engine: command.engine, destination }, printer.print)
     .finally(() => printer.end());
   if (!output.isCommitted) {
     throw new AmalgamError('Internal', 'The job ended without an output folder.', 'Please report this.');

@@ -10,7 +10,9 @@ import { recipeRepositories, renameRepositories } from '../formats/recipe-models
 import { parseRecipe } from '../formats/recipe-yaml';
 import { defaultCache } from '../host/node/platform';
 import type { BackendChoice } from '../reports/backend';
+import type { WorkerCalls } from '../worker/calls';
 import type { HeadlessEngine } from './headless-engine';
+import { hubCacheFolder } from './hub-cache';
 import { lookUpModels, publishedNames } from './model-lookup';
 import { readCalibrationTexts } from './recipe-texts';
 
@@ -19,7 +21,7 @@ export interface Job {
   /** Hub models are pinned to the commit they were opened at. */
   recipe: Recipe;
   server: HeadlessEngine['server'];
-  page: HeadlessEngine['page'];
+  calls: WorkerCalls;
 }
 
 /** Options that every verb has. */
@@ -63,7 +65,11 @@ export async function locateModels(
   workingFolder: string,
 ): Promise<Recipe> {
   const recipe = await readRecipe(recipeFile);
-  const found = await lookUpModels(recipeRepositories(recipe), [dirname(recipeFile), workingFolder]);
+  const found = await lookUpModels(
+    recipeRepositories(recipe),
+    [dirname(recipeFile), workingFolder],
+    hubCacheFolder(),
+  );
   const names = publishedNames(
     found,
     recipe.stages?.map((stage) => stage.name),
@@ -90,7 +96,9 @@ export async function openJob(
   say: (line: string) => void,
 ): Promise<Job> {
   const places = [resolve(workingFolder, dirname(recipeFile)), workingFolder];
-  const found = await lookUpModels(recipeRepositories(recipe), places);
+  // what another hub calls by that name is another model
+  const hubCache = hub === undefined && choice !== 'webgpu' ? hubCacheFolder() : undefined;
+  const found = await lookUpModels(recipeRepositories(recipe), places, hubCache);
   const texts = await readCalibrationTexts(recipe, places);
   const names = publishedNames(
     found,
@@ -102,14 +110,16 @@ export async function openJob(
       ? await openBrowserEngine(hub, say)
       : await openNode(cache === undefined ? defaultCache() : resolve(workingFolder, cache));
   undo.push(() => engine.close());
-  const { server, page } = engine;
+  const { server, calls } = engine;
   const models = [];
-  for (const { name, folder } of found) {
+  for (const { name, folder, snapshot } of found) {
     if (folder === undefined) {
       models.push({ name });
       continue;
     }
-    const { url, dangling } = await server.serveFolder(folder);
+    if (snapshot)
+      say(`${displayName(name)}: commit ${snapshot.commit.slice(0, 8)} from the Hugging Face cache.`);
+    const { url, dangling } = await server.serveFolder(folder, snapshot);
     for (const path of dangling) {
       say(`warning: ${displayName(path)} in ${displayName(name)} is a link to nothing and is left out.`);
     }
@@ -119,14 +129,21 @@ export async function openJob(
   const token = process.env.HF_TOKEN;
   const address = { ...(hub === undefined ? {} : { url: hub }), ...(token ? { token } : {}) };
   try {
-    const opened = await page.call('open', { recipe: published, hub: address, models, texts });
-    return { recipe: opened.recipe, server, page };
+    await calls.setHub(address);
+    for (const { name, text } of texts) await calls.addCalibrationText(name, text);
+    const pinned = new Map<string, string>();
+    for (const { name, url } of models) {
+      const { ref } = await (url === undefined ? calls.openHub(name) : calls.openServed(name, url));
+      pinned.set(name, ref);
+    }
+    return { recipe: renameRepositories(published, pinned), server, calls };
   } catch (thrown) {
     throw withPlaces(thrown, models, places, hub);
   }
 }
 
-async function openNode(cache: string): Promise<HeadlessEngine> {
+/** The worker's session in this process. @param cache takes what is downloaded */
+export async function openNode(cache: string): Promise<HeadlessEngine> {
   const { openNodeEngine } = await import('./node-engine');
   return openNodeEngine(cache, join(PROJECT, 'public', 'samples'));
 }
@@ -148,7 +165,7 @@ async function openBrowserEngine(
     const page = await openStudioPage(server.url);
     return {
       server,
-      page,
+      calls: page.calls,
       async close() {
         await page.close();
         await server.close();

@@ -1,19 +1,30 @@
 /** The headless command: the studio's own jobs in this process, driven from a terminal. */
+
 import { basename, resolve } from 'node:path';
 import process from 'node:process';
+import { version } from '../../package.json';
 import { AmalgamError, errorFacts } from '../errors';
 import { printableJson, printableText } from '../formats/names';
 import type { Recipe } from '../formats/recipe';
+import { defaultCache } from '../host/node/platform';
 import type { DatasetRequest } from '../reports/dataset';
-import type { RunTarget } from '../reports/evaluate';
+import type { RunningProgress, RunTarget } from '../reports/evaluate';
 import type { MergeReport } from '../reports/merge';
 import { formatBytes } from '../ui/format/quantity';
 import { collapseVerb } from './collapse-verb';
-import { type Command, type EvaluateCommand, type GenerateCommand, parseCommand, USAGE } from './command';
+import {
+  type Command,
+  completionText,
+  type EvaluateCommand,
+  type GenerateCommand,
+  helpText,
+  parseCommand,
+} from './command';
 import { compareVerb, extractLoraVerb } from './compare-verbs';
+import type { HeadlessEngine } from './headless-engine';
 import { importanceVerb } from './importance-verb';
 import { readInput } from './input-files';
-import { type Job, locateModels, openJob, readRecipe, type Undo } from './job';
+import { type Job, locateModels, openJob, openNode, readRecipe, type Undo } from './job';
 import { readMergedMetadata } from './merged-metadata';
 import { beginOutputFolder } from './output-folder';
 import {
@@ -26,7 +37,12 @@ import {
   verifyText,
 } from './print';
 import { progressPrinter } from './progress-printer';
+import type { PushOptions } from './push-verb';
+import { pushFolder, pushText, pushVerb, requireWriter } from './push-verb';
+import { recommendedText } from './recommended-print';
 import { checkReportPlace, writeWhole } from './report-file';
+import { searchVerb } from './search-verb';
+import { taskVerb } from './task-verb';
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
@@ -44,18 +60,19 @@ async function plan(command: Command & { verb: 'plan' }, undo: Undo): Promise<nu
   const file = resolve(workingFolder, command.recipe);
   const recipe = await readRecipe(file);
   const job = await openJob(recipe, file, workingFolder, command, undo, say);
-  const facts = await job.page.call('plan', job.recipe);
+  const facts = await job.calls.plan(job.recipe);
   const text = command.json ? printableJson(facts) : planText(facts, recipe.mergeMethod);
   await write(`${text}\n`);
   return facts.clean ? 0 : EXIT_FAILED;
 }
 
 async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<number> {
-  const { recipe: read, file } = await recipeOrModel(command.recipe);
+  const { recipe: read, file, isRecipe } = await recipeOrModel(command.recipe);
   const out = resolve(workingFolder, command.out);
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
   const recipe = { ...read, amalgam: { ...read.amalgam, ...command.gguf } };
   if (reportFile !== undefined) await checkReportPlace(reportFile);
+  const pusher = command.push && (await openPusher(command.push, undo));
   const output = await beginOutputFolder(out, command.resume);
   undo.push(() => output.discard());
   if (command.resume) {
@@ -67,8 +84,8 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
   }
 
   const job = await openJob(recipe, file, workingFolder, command, undo, say);
-  const facts = await job.page.call('plan', job.recipe);
-  for (const line of [...problemLines(facts.problems), ...elsewhereLines(facts)]) say(line);
+  const facts = await job.calls.plan(job.recipe);
+  for (const line of [...problemLines(facts.problems), ...(isRecipe ? elsewhereLines(facts) : [])]) say(line);
   if (!facts.clean) {
     say('\nNothing was merged: the recipe does not fit the models.');
     return EXIT_FAILED;
@@ -76,15 +93,18 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
   await output.checkRoom(facts.bytesToWrite);
 
   const printer = progressPrinter(process.stderr);
-  await job.page.onProgress(printer.print);
   let report: MergeReport;
   try {
-    report = await job.page.call('merge', {
-      recipe: job.recipe,
-      engine: command.engine,
-      destination: { kind: 'served', url: job.server.receiveOutput(output), name: basename(out) },
-      resume: command.resume,
-    });
+    const destination = {
+      kind: 'served',
+      url: job.server.receiveOutput(output),
+      name: basename(out),
+    } as const;
+    const { engine, resume, recommended } = command;
+    report = await job.calls.merge(
+      { recipe: job.recipe, engine, destination, resume, ...(recommended && { recommended }) },
+      printer.print,
+    );
   } finally {
     printer.end();
   }
@@ -92,8 +112,18 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
     throw new AmalgamError('Internal', 'The merge ended without an output folder.', 'Please report this.');
   }
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
+  if (report.recommended) say(`${recommendedText(report.recommended)}\n`);
   say(mergeText(report, out));
+  if (pusher && command.push) say(pushText(await pushFolder(pusher.calls, out, command.push)));
   return 0;
+}
+
+/** A session that can push, once its token was seen to be one that may write. */
+async function openPusher({ hub }: PushOptions, undo: Undo): Promise<HeadlessEngine> {
+  const engine = await openNode(defaultCache());
+  undo.push(() => engine.close());
+  await requireWriter(engine.calls, hub);
+  return engine;
 }
 
 async function verify(command: Command & { verb: 'verify' }, undo: Undo): Promise<number> {
@@ -106,16 +136,9 @@ async function verify(command: Command & { verb: 'verify' }, undo: Undo): Promis
       : await locateModels(metadata.recipe, resolve(workingFolder, command.recipe), workingFolder);
   const job = await openJob(recipe, folder, workingFolder, command, undo, say);
   const printer = progressPrinter(process.stderr);
-  await job.page.onProgress(printer.print);
-  const report = await job.page
-    .call('verify', {
-      url: (await job.server.serveFolder(folder)).url,
-      merged: folder,
-      recipe: job.recipe,
-      inputs,
-      engine: command.engine,
-    })
-    .finally(() => printer.end());
+  await job.calls.openServed(folder, (await job.server.serveFolder(folder)).url);
+  const request = { merged: folder, recipe: job.recipe, inputs, engine: command.engine };
+  const report = await job.calls.verify(request, printer.print).finally(() => printer.end());
   await write(`${verifyText(report)}\n`);
   return report.agrees ? 0 : EXIT_FAILED;
 }
@@ -148,19 +171,24 @@ async function evaluate(command: EvaluateCommand, undo: Undo): Promise<number> {
   const local = 'dataset' in given ? undefined : await readInput(given, workingFolder);
   const { job, target } = await openTarget(command, undo);
   const printer = progressPrinter(process.stderr);
-  await job.page.onProgress(printer.print);
   const input =
-    'dataset' in given ? await readDataset(given.dataset, job).finally(() => printer.end()) : local!;
+    'dataset' in given
+      ? await readDataset(given.dataset, job, printer.print).finally(() => printer.end())
+      : local!;
   const request = { target, input, window, stride, perToken, engine };
-  const report = await job.page.call('evaluate', request).finally(() => printer.end());
+  const report = await job.calls.evaluate(request, printer.print).finally(() => printer.end());
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
   await write(`${evaluateText(report)}\n`);
   return 0;
 }
 
 /** Text of a dataset; what was taken of it is said. */
-async function readDataset(request: DatasetRequest, job: Job): Promise<{ text: string }> {
-  const read = await job.page.call('readDataset', request);
+async function readDataset(
+  request: DatasetRequest,
+  job: Job,
+  onProgress: (progress: RunningProgress) => void,
+): Promise<{ text: string }> {
+  const read = await job.calls.readDataset(request, onProgress);
   say(datasetText(read));
   return { text: read.text };
 }
@@ -173,19 +201,8 @@ async function generate(command: GenerateCommand, undo: Undo): Promise<number> {
   // a file gets what the model wrote, a terminal what can be printed of it
   const shown = (written: string) => (process.stdout.isTTY ? printableText(written) : written);
   process.stdout.write(shown(chat ? `${prompt}\n\n` : prompt));
-  await job.page.onProgress((progress) => {
-    if ('text' in progress) process.stdout.write(shown(progress.text ?? ''));
-  });
-  const report = await job.page.call('generate', {
-    target,
-    prompt,
-    chat,
-    maxTokens,
-    temperature,
-    topP,
-    seed,
-    engine,
-  });
+  const request = { target, prompt, chat, maxTokens, temperature, topP, seed, engine };
+  const report = await job.calls.generate(request, ({ text }) => process.stdout.write(shown(text ?? '')));
   await write('\n');
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
   const rate = `${report.tokensPerSecond.toFixed(1)} tokens/s on ${report.engine}`;
@@ -205,8 +222,16 @@ async function run(undo: Undo): Promise<number> {
   const command = parseCommand(process.argv.slice(2));
   switch (command.verb) {
     case 'help':
-      await write(USAGE);
+      await write(helpText(command.about));
       return 0;
+    case 'version':
+      await write(`${version}\n`);
+      return 0;
+    case 'completion':
+      await write(completionText());
+      return 0;
+    case 'push':
+      return pushVerb(command, { workingFolder, undo, say, write });
     case 'plan':
       return plan(command, undo);
     case 'merge':
@@ -214,11 +239,15 @@ async function run(undo: Undo): Promise<number> {
     case 'verify':
       return verify(command, undo);
     case 'evaluate':
-      return evaluate(command, undo);
+      return 'tasks' in command
+        ? taskVerb(command, { workingFolder, undo, say, write }, recipeOrModel)
+        : evaluate(command, undo);
     case 'generate':
       return generate(command, undo);
     case 'importance':
       return importanceVerb(command, { workingFolder, undo, say, write });
+    case 'search':
+      return searchVerb(command, { workingFolder, undo, say, write });
     case 'compare':
       return compareVerb(command, { workingFolder, undo, say, write });
     case 'extract-lora':
@@ -243,6 +272,8 @@ async function main(): Promise<number> {
     say('\nInterrupted.');
     return EXIT_INTERRUPTED;
   });
+  // threads keep no process alive, so that they cannot keep one that is done; one that waits for them is not done
+  const alive = setInterval(() => {}, 60_000);
   try {
     return await Promise.race([run(undo), interrupted]);
   } catch (thrown) {
@@ -250,6 +281,7 @@ async function main(): Promise<number> {
     say(`${message}\n${hint}`);
     return code === 'Usage' ? EXIT_USAGE : EXIT_FAILED;
   } finally {
+    clearInterval(alive);
     for (const act of undo.reverse()) await act().catch((thrown: unknown) => say(errorFacts(thrown).message));
   }
 }

@@ -3,19 +3,23 @@ import { basename, isAbsolute, normalize, resolve, sep } from 'node:path';
 import { AmalgamError } from '../errors';
 import { isRepoId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
+import { type CachedModel, findInHubCache } from './hub-cache';
 
 /** Where a name in a recipe leads. */
-export type FoundModel = { name: string; folder: string } | { name: string; folder?: undefined };
+export type FoundModel =
+  | { name: string; folder: string; snapshot?: CachedModel }
+  | { name: string; folder?: undefined; snapshot?: undefined };
 
 /**
- * Looks every name up as a folder beside the recipe, then as a folder in the working directory; a name that is
- * neither is taken for a Hub id.
+ * Looks every name up as a folder beside the recipe, then as a folder in the working directory, then in the cache of
+ * huggingface_hub; a name that is none of them is taken for a Hub id.
  *
  * @param places folders to look in, in order
+ * @param cache of huggingface_hub; not looked into where none is given
  * @throws NotFound for a name that is no folder and cannot be a Hub id either.
  */
-export async function lookUpModels(names: string[], places: string[]): Promise<FoundModel[]> {
-  return Promise.all(names.map((name) => lookUp(name, places)));
+export async function lookUpModels(names: string[], places: string[], cache?: string): Promise<FoundModel[]> {
+  return Promise.all(names.map((name) => lookUp(name, places, cache)));
 }
 
 /**
@@ -34,8 +38,12 @@ export function publishedNames(
     ...found.flatMap(({ name, folder }) => (folder === undefined ? [name] : [])),
   ]);
   const names = new Map<string, string>();
-  for (const { name, folder } of found) {
+  for (const { name, folder, snapshot } of found) {
     if (folder === undefined) continue;
+    if (snapshot) {
+      names.set(name, `${snapshot.repo}@${snapshot.commit}`);
+      continue;
+    }
     const short = shortName(name, folder);
     let published = short;
     for (let i = 2; used.has(published); i++) published = `${short}-${i}`;
@@ -54,11 +62,13 @@ function shortName(name: string, folder: string): string {
   return (repository ?? basename(folder)).replace(/[+@]/g, '-') || 'model';
 }
 
-async function lookUp(name: string, places: string[]): Promise<FoundModel> {
+async function lookUp(name: string, places: string[], cache: string | undefined): Promise<FoundModel> {
   const candidates = [...new Set(isAbsolute(name) ? [name] : places.map((place) => resolve(place, name)))];
   for (const folder of candidates) {
     if (await isFolder(folder)) return { name, folder };
   }
+  const snapshot = cache === undefined ? undefined : await findInHubCache(name, cache);
+  if (snapshot) return { name, folder: snapshot.folder, snapshot };
   if (isRepoId(name.replace(/@.*$/, ''))) return { name };
   throw new AmalgamError(
     'NotFound',

@@ -1,14 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AmalgamError, type ErrorCode } from '../errors';
+import { startForeignTextWith } from '../evaluate/foreign-text';
 import { becomeHost } from '../host/node/platform';
-import { createSession } from '../worker/session';
+import { startForeignText } from '../host/node/start-foreign-text';
+import { startThread } from '../host/node/start-thread';
+import { startThreadsWith } from '../host/threads';
+import { createCalls } from '../worker/calls';
 import { openServedWith } from '../write/open-destination';
 import { diskDestination } from './disk-destination';
 import { diskFolder } from './disk-folder';
-import { headlessCalls } from './headless';
-import type { AnyProgress, Outcome } from './headless-calls';
 import type { HeadlessEngine } from './headless-engine';
+import type { CachedModel } from './hub-cache';
 import type { OutputFolder } from './output-folder';
 import { listFolder, type ServedFile } from './served-folder';
 
@@ -18,21 +20,24 @@ import { listFolder, type ServedFile } from './served-folder';
  * @param samples folder of the sample family
  */
 export async function openNodeEngine(cache: string, samples: string): Promise<HeadlessEngine> {
-  const leave = becomeHost(cache);
-  const folders = new Map<string, ServedFile[]>();
+  const leave = await becomeHost(cache);
+  startThreadsWith(startThread);
+  startForeignTextWith(startForeignText);
+  const folders = new Map<string, { files: ServedFile[]; snapshot?: CachedModel }>();
   let output: OutputFolder | undefined;
   openServedWith(() => diskDestination(output!));
-  const session = createSession(async (ref, url) => diskFolder(ref, folders.get(url) ?? []));
-  for (const name of await session.calibrationTexts()) {
-    await session.addCalibrationText(name, await readFile(join(samples, 'texts', name), 'utf8'));
+  const calls = createCalls(async (ref, url) => {
+    const { files = [], snapshot } = folders.get(url) ?? {};
+    return diskFolder(ref, files, snapshot);
+  });
+  for (const name of await calls.calibrationTexts()) {
+    await calls.addCalibrationText(name, await readFile(join(samples, 'texts', name), 'utf8'));
   }
-  let print: (progress: AnyProgress) => void = () => {};
-  const calls = headlessCalls(session, (progress) => print(progress));
   return {
     server: {
-      async serveFolder(folder) {
+      async serveFolder(folder, snapshot) {
         const { files, dangling } = await listFolder(folder);
-        folders.set(folder, [...files.values()]);
+        folders.set(folder, { files: [...files.values()], ...(snapshot ? { snapshot } : {}) });
         return { url: folder, dangling };
       },
       receiveOutput(received) {
@@ -40,18 +45,7 @@ export async function openNodeEngine(cache: string, samples: string): Promise<He
         return 'output';
       },
     },
-    page: {
-      async call(name, ...args) {
-        const call = calls[name] as (...all: unknown[]) => Promise<Outcome<never>>;
-        const outcome = await call(...args);
-        if (!('error' in outcome)) return outcome.value;
-        const { code, message, hint } = outcome.error;
-        throw new AmalgamError(code as ErrorCode, message, hint);
-      },
-      async onProgress(given) {
-        print = given;
-      },
-    },
+    calls,
     close: leave,
   };
 }

@@ -17,8 +17,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { startOf } from '../host/node/owner';
 import { beginOutputFolder } from './output-folder';
-import { claimPartial, startOf } from './partial-output';
+import { claimPartial } from './partial-output';
 
 let root: string;
 

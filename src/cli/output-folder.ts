@@ -100,8 +100,8 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
       isKept = true;
       throw new AmalgamError(
         'DestinationFailed',
-        `The output is whole, but could not be given its name: ${(thrown as Error).message} It lies in ${temporary}.`,
-        `Move it from there, or mend the cause and run the same command with --resume.`,
+        `The output is complete, but could not be renamed: ${(thrown as Error).message} It lies in ${temporary}.`,
+        `Move it from there, or fix the cause and run the same command with --resume.`,
         { cause: thrown },
       );
     }

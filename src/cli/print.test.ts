@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { Progress } from '../reports/job';
 import type { PlanFacts } from '../reports/plan';
-import type { ProgressLine } from './headless-calls';
 import { planText, problemLines, progressText } from './print';
 import { progressPrinter } from './progress-printer';
 
@@ -56,7 +56,7 @@ test('a plan says what it costs, lists every tensor in columns and ends with the
   ]);
 });
 
-const progress: ProgressLine = {
+const progress: Omit<Progress, 'finished'> = {
   stage: 'merging',
   item: 'embed',
   tensorsDone: 1,

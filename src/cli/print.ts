@@ -1,8 +1,12 @@
 import { displayName } from '../formats/names';
+import type { CollapseProgress } from '../reports/collapse';
+import type { CompareProgress } from '../reports/compare';
 import type { DatasetText } from '../reports/dataset';
 import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
+import type { Progress } from '../reports/job';
 import type { MergeReport, VerifyReport } from '../reports/merge';
 import type { PlanFacts, PlanProblem } from '../reports/plan';
+import type { PushProgress } from '../reports/push';
 import {
   formatBytes,
   formatCount,
@@ -11,7 +15,6 @@ import {
   formatSeconds,
   formatShape,
 } from '../ui/format/quantity';
-import type { AnyProgress } from './headless-calls';
 
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
 export function planText(plan: PlanFacts, method: string): string {
@@ -84,6 +87,14 @@ function countedText({ done, total, unit }: { done: number; total: number; unit:
 
 /** Stages that count layers run, not tensors. */
 const PASSES: ReadonlySet<string> = new Set(['measuring', 'searching']);
+
+/** What a job tells while it runs; the tensors' reports come with the final report. */
+export type AnyProgress =
+  | Omit<Progress, 'finished'>
+  | Omit<CompareProgress, 'finished'>
+  | Omit<CollapseProgress, 'finished'>
+  | Omit<PushProgress, 'finished'>
+  | RunningProgress;
 
 /** One line of progress without an end of line. */
 export function progressText(progress: AnyProgress): string {
@@ -163,11 +174,12 @@ export function mergeText(report: MergeReport, folder: string): string {
   const bytes = report.shards.reduce((sum, shard) => sum + shard.bytes, 0);
   const engine = `${report.engine} (${displayName(report.adapter)})`;
   const tensors = formatCounted(report.tensors.length, 'tensor');
-  return `Merged ${tensors}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`;
+  const merged = `Merged ${tensors}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`;
+  return report.use?.length ? `${merged}\nHow to use it stands in its README.md.` : merged;
 }
 
 /** Pads every column but the last to its widest cell. */
-function columns(rows: string[][]): string[] {
+export function columns(rows: string[][]): string[] {
   const widths = rows[0]!.map((_, column) =>
     rows.reduce((widest, row) => Math.max(widest, row[column]!.length), 0),
   );

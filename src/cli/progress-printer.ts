@@ -1,6 +1,6 @@
 import { printableText } from '../formats/names';
-import type { AnyProgress } from './headless-calls';
-import { progressText } from './print';
+import { isQuiet } from './arguments';
+import { type AnyProgress, progressText } from './print';
 
 interface Terminal {
   readonly isTTY?: boolean;
@@ -19,6 +19,7 @@ export function progressPrinter(
   out: Terminal,
   now: () => number = Date.now,
 ): { print: (progress: AnyProgress) => void; end: () => void } {
+  if (isQuiet()) return { print: () => undefined, end: () => undefined };
   let stage = '';
   let printedAt = Number.NEGATIVE_INFINITY;
   let isLineOpen = false;

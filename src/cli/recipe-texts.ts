@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { AmalgamError } from '../errors';
+import { NO_IMATRIX } from '../formats/gguf-type';
 import type { Recipe } from '../formats/recipe';
 import type { CalibrationText } from '../reports/importance';
 import { parseTokens } from './input-files';
@@ -8,10 +9,11 @@ import { parseTokens } from './input-files';
 /** The word for text that a model writes itself. */
 const SELF = 'self';
 
-/** Names of the texts that a recipe calibrates its models on. */
-export function calibrationNames({ parameters, models = [] }: Recipe): string[] {
+/** Names of the texts that a recipe's models, or its output, read. */
+export function calibrationNames({ parameters, models = [], amalgam }: Recipe): string[] {
   const values = [parameters, ...models.map((m) => m.parameters)].map((p) => p.calibration);
-  return [...new Set(values.filter((v) => typeof v === 'string'))].filter((name) => name !== SELF);
+  const names = new Set([...values, amalgam.imatrix].filter((v) => typeof v === 'string'));
+  return [...names].filter((name) => name !== SELF && name !== NO_IMATRIX);
 }
 
 /**

@@ -22,7 +22,7 @@ const dist = await ensureBuilt(PROJECT, () => console.log('Building the studio â
 const { url } = await startAppServer(dist, HUB_ORIGINS, port).catch((thrown: NodeJS.ErrnoException) => {
   const why = thrown.code === 'EADDRINUSE' ? 'another program has it' : thrown.message;
   console.error(
-    `Port ${port} cannot be used: ${why}. Is the studio open already? Else: npm start -- --port 5174`,
+    `Port ${port} cannot be used: ${why}. Is the studio already running? Otherwise: npm start -- --port 5174`,
   );
   process.exit(1);
 });

@@ -1,0 +1,76 @@
+/**
+ * Packs the headless command, the studio it serves and `amalgam/formats` as one npm package without dependencies, prebuilt:
+ * `npm run package`. Prints the path of the tarball.
+ */
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const PACKAGE = join(ROOT, 'dist-package');
+const FORMATS = join('src', 'formats', 'index.ts');
+const node = (...args) =>
+  execFileSync(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
+
+// both are made where their sources are newer
+node(join('src', 'cli', 'amalgam.mjs'), '--version');
+node(
+  '--import',
+  'tsx',
+  '--eval',
+  "await (await import('./src/cli/build.ts')).ensureBuilt(process.cwd(), () => {})",
+);
+
+rmSync(PACKAGE, { recursive: true, force: true });
+mkdirSync(PACKAGE);
+const take = (path) => cpSync(join(ROOT, path), join(PACKAGE, path), { recursive: true });
+for (const path of ['dist-command', 'dist', join('public', 'samples', 'texts'), 'LICENSE', 'README.md'])
+  take(path);
+// the sources of the sample models are for whoever trains them again
+rmSync(join(PACKAGE, 'dist', 'samples', 'source'), { recursive: true, force: true });
+
+const project = join(ROOT, 'tsconfig.json');
+const { compilerOptions } = JSON.parse(readFileSync(project, 'utf8'));
+const types = {
+  ...compilerOptions,
+  ...{ noEmit: false, incremental: false, declaration: true, emitDeclarationOnly: true },
+  ...{
+    rootDir: join(ROOT, 'src'),
+    outDir: join(PACKAGE, 'types'),
+    types: ['node'],
+    typeRoots: [join(ROOT, 'node_modules/@types')],
+  },
+};
+delete types.tsBuildInfoFile;
+const config = join(PACKAGE, 'tsconfig.json');
+writeFileSync(config, JSON.stringify({ compilerOptions: types, files: [join(ROOT, FORMATS)] }));
+node(join('node_modules', 'typescript', 'bin', 'tsc'), '--project', config);
+rmSync(config);
+
+const { name, version, description, license, repository, bugs, engines, devDependencies } = JSON.parse(
+  readFileSync(join(ROOT, 'package.json'), 'utf8'),
+);
+const manifest = {
+  ...{ name, version, description, license, repository, bugs, type: 'module', engines },
+  bin: { amalgam: 'dist-command/bin/amalgam.mjs' },
+  exports: {
+    './formats': { types: './types/formats/index.d.ts', default: './dist-command/bin/formats.mjs' },
+  },
+  // drives the browser for --engine webgpu
+  peerDependencies: { playwright: devDependencies.playwright },
+  peerDependenciesMeta: { playwright: { optional: true } },
+};
+writeFileSync(join(PACKAGE, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+const target = process.argv[2] ?? ROOT;
+const packed = execFileSync(
+  'npm',
+  ['pack', PACKAGE, '--pack-destination', target, '--json', '--loglevel', 'error'],
+  {
+    cwd: ROOT,
+    encoding: 'utf8',
+  },
+);
+const [{ filename }] = Object.values(JSON.parse(packed));
+process.stdout.write(`${join(target, filename)}\n`);
