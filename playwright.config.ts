@@ -4,13 +4,14 @@ import { defineConfig } from '@playwright/test';
 import {
   CLIENT_ID,
   HUB_CDN_URL,
+  HUB_EU_URL,
   HUB_URL,
   STUDIO_DIST,
   STUDIO_PORT,
   STUDIO_URL,
 } from './e2e/journeys/addresses';
 
-const HUB_JOURNEYS = /\/(hub|names|own|push|sign-in)\.spec\.ts$/;
+const HUB_JOURNEYS = /\/(hub|names|outputs|own|push|sign-in|tasks)\.spec\.ts$/;
 const outDir = `--outDir ${STUDIO_DIST}`;
 // What the command keeps from one run to the next is nobody's here, and new every time.
 process.env.XDG_CACHE_HOME = join(import.meta.dirname, 'test-results/cache');
@@ -37,7 +38,7 @@ export default defineConfig({
   webServer: {
     command: `npx vite build --logLevel warn ${outDir} && npx vite preview ${outDir} --host 127.0.0.1 --port ${STUDIO_PORT} --strictPort`,
     url: STUDIO_URL,
-    env: { VITE_HUB_URL: `${HUB_URL} ${HUB_CDN_URL}`, VITE_HF_CLIENT_ID: CLIENT_ID },
+    env: { VITE_HUB_URL: `${HUB_URL} ${HUB_CDN_URL} ${HUB_EU_URL}`, VITE_HF_CLIENT_ID: CLIENT_ID },
     timeout: 300_000,
     stdout: 'ignore',
   },

@@ -26,6 +26,14 @@ const policy: Plugin = {
   ],
 };
 
+/** What WGSL says in comments is for whoever reads the sources. */
+const plainShaders = (): Plugin => ({
+  name: 'amalgam-plain-shaders',
+  apply: 'build',
+  transform: (code, id) =>
+    id.endsWith('.wgsl?raw') ? { code: code.replaceAll(/ *\/\/.*?(?=\\n|"$)/g, ''), map: null } : undefined,
+});
+
 const hasDesktop =
   process.platform === 'darwin' ||
   process.platform === 'win32' ||
@@ -33,13 +41,14 @@ const hasDesktop =
 
 export default defineConfig({
   base: './',
-  plugins: [react(), policy, cpuKernels(), offlineApp()],
-  worker: { format: 'es', plugins: () => [cpuKernels()] },
+  plugins: [react(), policy, cpuKernels(), plainShaders(), offlineApp()],
+  worker: { format: 'es', plugins: () => [cpuKernels(), plainShaders()] },
   // Found up front, so that the dev server never has to reload the page in the middle of somebody's first merge.
   optimizeDeps: { entries: ['index.html', 'src/**/*.worker.ts'] },
   // No other page of this machine may read the project.
   server: { open: hasDesktop, cors: false },
-  preview: { cors: false },
+  // a worker has the policy of the header it came with, never that of the page
+  preview: { cors: false, headers: { 'Content-Security-Policy': contentSecurityPolicy(connect) } },
   build: {
     target: 'es2023',
     // The policy allows no data: fonts or scripts.

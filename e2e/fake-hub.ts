@@ -47,6 +47,11 @@ export interface FakeHubOptions {
   cdnPort?: number;
   /** Apps that people can sign in to, as the user `writer`. */
   apps?: FakeApp[];
+  /**
+   * Where large files are stored: the second origin (`us`), another address of it (`eu`), or one that no policy names.
+   * Default `us`.
+   */
+  region?: 'us' | 'eu' | 'unknown';
   /** Uploads of more bytes go in pieces of so many. Default 1 MiB. */
   pieceBytes?: number;
   /** Most bytes of a file that go out in a second, for each request. Default: as fast as they are taken. */
@@ -78,6 +83,11 @@ export interface FakeHub {
   close(): Promise<void>;
 }
 
+/** The stores of the regions; all but the last are the one second server. */
+function storageUrls(cdnUrl: string): Record<NonNullable<FakeHubOptions['region']>, string> {
+  return { us: cdnUrl, eu: cdnUrl.replace('127.0.0.1', 'localhost'), unknown: 'http://127.0.0.3:4390' };
+}
+
 type Reader = 'anonymous' | 'stranger' | 'reader';
 
 /** Starts the hub and its download host. */
@@ -106,7 +116,7 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
     repositories,
     push,
     hubUrl: () => url,
-    storageUrl: () => cdnUrl,
+    storageUrl: () => storageUrls(cdnUrl)[options.region ?? 'us'],
     pieceBytes: options.pieceBytes ?? 2 ** 20,
   });
 

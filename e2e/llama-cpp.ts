@@ -69,10 +69,12 @@ function loadLlama() {
     count: 'int32_t',
     ...pointers('token', 'embd', 'pos', 'sequences', 'sequenceIds', 'logits'),
   });
+  koffi.struct('Imatrix', { name: 'const char *', data: 'float *', size: 'size_t' });
   koffi.struct('QuantizeParams', {
     ...many('int32_t', 'threads', 'ftype', 'outputType', 'embeddingType'),
     ...many('bool', 'requantize', 'quantizeOutput', 'onlyCopy', 'pure', 'keepSplit', 'dryRun'),
-    ...pointers('imatrix', 'kvOverrides', 'typeOverrides', 'pruned'),
+    imatrix: 'Imatrix *',
+    ...pointers('kvOverrides', 'typeOverrides', 'pruned'),
     most: 'size_t',
   });
 
@@ -159,10 +161,31 @@ function loadLlama() {
       call.chunk(BLOCK_TYPES[type].id, values, out, 0, rows, columns, weights ?? null);
       return out;
     },
-    /** Quantizes a file as llama-quantize does, with its usual mix. */
-    quantizeFile(from: string, to: string, ftype: number): void {
-      const failed: number = call.quantize(from, to, { ...call.quantizeParams(), threads: 1, ftype });
+    /**
+     * Quantizes a file as llama-quantize does, with its usual mix.
+     * @param imatrix a weight for every column, by the name of the tensor
+     */
+    quantizeFile(from: string, to: string, ftype: number, imatrix?: ReadonlyMap<string, Float32Array>): void {
+      const entries = [...(imatrix ?? [])].map(([name, data]) => ({ name, data, size: data.length }));
+      const failed: number = call.quantize(from, to, {
+        ...call.quantizeParams(),
+        ...{ threads: 1, ftype },
+        imatrix: imatrix ? [...entries, { name: null, data: null, size: 0 }] : null,
+      });
       if (failed !== 0) throw new Error(`llama.cpp does not quantize ${from} (${failed})`);
     },
   };
+}
+
+/** log p of every token of the vocabulary at every position. */
+export function logProbabilities(logits: ArrayLike<number>, vocabulary: number): Float64Array {
+  const out = new Float64Array(logits.length);
+  for (let begin = 0; begin < logits.length; begin += vocabulary) {
+    let most = -Infinity;
+    for (let i = begin; i < begin + vocabulary; i++) most = Math.max(most, logits[i]!);
+    let sum = 0;
+    for (let i = begin; i < begin + vocabulary; i++) sum += Math.exp(logits[i]! - most);
+    for (let i = begin; i < begin + vocabulary; i++) out[i] = logits[i]! - most - Math.log(sum);
+  }
+  return out;
 }

@@ -4,15 +4,15 @@ import { isWeightDtype } from '../src/formats/dtype';
 import { decodeToF32 } from '../src/formats/half';
 import { parseRecipe } from '../src/formats/recipe-yaml';
 import { headerLength, parseSafetensorsHeader } from '../src/formats/safetensors-header';
-import { ggufEncoder } from '../src/gguf/gguf-file';
+import { type ColumnImportance, ggufEncoder } from '../src/gguf/gguf-file';
 import { inputName } from '../src/inputs/input-name';
 import { openModel } from '../src/inputs/open-model';
 import { readingRows } from '../src/inputs/read-rows';
 import type { ReadTensor } from '../src/inputs/read-tensor';
 import { methodById } from '../src/merge/methods';
+import { finishGguf } from '../src/merge/plan/finish-gguf';
 import { makePlan } from '../src/merge/plan/make-plan';
 import type { Plan } from '../src/merge/plan/plan';
-import { finishGguf } from '../src/merge/plan/plan-gguf';
 import { finishShards } from '../src/merge/plan/shards';
 import { runPlan } from '../src/merge/run/run';
 import type { Prepared } from '../src/merge/tensor/prepared';
@@ -121,6 +121,7 @@ export async function ggufInNode(
   recipeText: string,
   root: string,
   folders: NamedFolders,
+  importance?: ColumnImportance,
 ): Promise<{ plan: Plan; bytes: Uint8Array<ArrayBuffer> }> {
   const { plan, read } = await planInNode(recipeText, root, folders);
   const gguf = plan.gguf!;
@@ -128,14 +129,16 @@ export async function ggufInNode(
   const bytes = new Uint8Array(file.byteLength);
   bytes.set(file.header);
   let at = file.header.length;
-  const encoder = ggufEncoder(
-    gguf,
-    file.tensors.map(({ name }) => name),
-    async (piece) => {
+  const encoder = ggufEncoder({
+    plan: gguf,
+    names: file.tensors.map(({ name }) => name),
+    engines: [createCpuBackend()],
+    ...(importance ? { importance } : {}),
+    async write(piece) {
       bytes.set(piece, at);
       at += piece.length;
     },
-  );
+  });
   await runPlan({
     plan,
     shards: [file],

@@ -1,6 +1,7 @@
 /**
- * Takes the pictures of docs/screenshots: a newcomer's way from opening the page to the best method, and every tab after
- * a merge of the sample, at three widths, light and dark. On a slow machine it takes long, and gives up nowhere.
+ * Takes the pictures of docs/screenshots: a newcomer's way from opening the page to the best method, the first five minutes
+ * of a hobbyist and of a researcher (docs/studio.md), every tab after a merge of the sample, at three widths, and Layers of
+ * pretended models, large and of experts; light and dark. On a slow machine it takes long, and gives up nowhere.
  *
  *     npm run screenshots
  */
@@ -9,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Page } from 'playwright';
 import { build, preview } from 'vite';
+import { giveFolder } from './given-folder';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './setup-chromium.mjs';
 
 const FOLDER = join(import.meta.dirname, '../docs/screenshots');
@@ -19,59 +21,175 @@ const SIZES = [
 ];
 /** The newcomer's pictures stand side by side in the README. */
 const WALK = { width: 1280, height: 800 };
-const TABS = ['Plan', 'Layers', 'Run', 'Evaluate', 'Compare', 'Collapse', 'Output'];
+/** Layers: as the others, and on a small laptop. */
+const LAYERS_SIZES = [SIZES[0]!, { width: 1280, height: 720 }, SIZES[2]!];
+/** Models of the pretended engine, and how many contributors they have. */
+const PRETENDED = [
+  { name: 'layers-32', page: 'layers=32', contributors: 4 },
+  { name: 'layers-experts', page: 'layers=24&experts=64', contributors: 3 },
+];
+const PRETENDED_PAGE = 'e2e/bench/interaction.html';
+const TABS = ['Plan', 'Layers', 'Run', 'Evaluate', 'Difference', 'Collapse', 'Output'];
 
 /** Patience with one step, in milliseconds: all methods are measured on a processor that may be busy. */
 const PATIENCE = 1_800_000;
 
 const outDir = mkdtempSync(join(tmpdir(), 'amalgam-screenshots-'));
-await build({ logLevel: 'warn', build: { outDir } });
+const root = join(import.meta.dirname, '..');
+await build({
+  root,
+  logLevel: 'warn',
+  build: { outDir, rolldownOptions: { input: [join(root, 'index.html'), join(root, PRETENDED_PAGE)] } },
+});
 const server = await preview({ build: { outDir }, preview: { host: '127.0.0.1', port: 4394 } });
 const url = server.resolvedUrls?.local[0] ?? 'http://127.0.0.1:4394/';
 mkdirSync(FOLDER, { recursive: true });
 const executablePath = findChromium();
 try {
   for (const colorScheme of ['light', 'dark'] as const) {
-    const profile = mkdtempSync(join(tmpdir(), 'amalgam-screenshots-profile-'));
-    const context = await chromium.launchPersistentContext(profile, {
-      colorScheme,
-      reducedMotion: 'reduce',
-      args: [...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
-      ...(executablePath ? { executablePath } : {}),
-    });
-    context.setDefaultTimeout(PATIENCE);
-    const page = context.pages()[0] ?? (await context.newPage());
-    await work(page, colorScheme);
-    await page.getByRole('tab', { name: /^Layers/ }).click();
-    await page.getByLabel('Add a run').selectOption('dare_linear');
-    await page
-      .getByRole('gridcell', { name: /layer 3, mlp\.down_proj/ })
-      .first()
-      .click();
-    for (const size of SIZES) {
-      await page.setViewportSize(size);
-      const tabs = size.width < 760 ? ['Recipe', ...TABS] : TABS;
-      for (const tab of tabs) {
-        await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
-        if (tab === 'Output') await filesRead(page);
-        await picture(page, `${tab.toLowerCase()}-${size.width}-${colorScheme}`);
-      }
+    for (const model of PRETENDED) {
+      await inBrowser(colorScheme, (page) => pretended(page, model, colorScheme));
     }
-    await page.setViewportSize(SIZES[0]!);
-    await page.getByRole('tab', { name: 'Layers' }).click();
-    await page.getByRole('radio', { name: 'Both' }).click();
-    await page.getByRole('textbox', { name: 'Recipe as YAML' }).waitFor();
-    await picture(page, `yaml-1440-${colorScheme}`);
-    await page.getByRole('radio', { name: 'Form' }).click();
-    await page.getByRole('button', { name: 'Examples' }).click();
-    await page.getByRole('button', { name: /^In two stages/ }).waitFor();
-    await picture(page, `examples-1440-${colorScheme}`);
-    await context.close();
-    rmSync(profile, { recursive: true, force: true });
+    await inBrowser(colorScheme, (page) => sample(page, colorScheme));
   }
+  for (const way of [hobbyist, researcher]) await inBrowser('light', way);
 } finally {
   await server.close();
   rmSync(outDir, { recursive: true, force: true });
+}
+
+/** A browser with a profile of its own. */
+async function inBrowser(colorScheme: 'light' | 'dark', use: (page: Page) => Promise<void>): Promise<void> {
+  const profile = mkdtempSync(join(tmpdir(), 'amalgam-screenshots-profile-'));
+  const context = await chromium.launchPersistentContext(profile, {
+    colorScheme,
+    reducedMotion: 'reduce',
+    args: [...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
+    ...(executablePath ? { executablePath } : {}),
+  });
+  context.setDefaultTimeout(PATIENCE);
+  await use(context.pages()[0] ?? (await context.newPage()));
+  await context.close();
+  rmSync(profile, { recursive: true, force: true });
+}
+
+/** Two predicted runs of a pretended model side by side, and the experts of one projection. */
+async function pretended(
+  page: Page,
+  { name, page: query, contributors }: (typeof PRETENDED)[number],
+  colorScheme: 'light' | 'dark',
+): Promise<void> {
+  await page.setViewportSize(SIZES[0]!);
+  await page.goto(`${url}${PRETENDED_PAGE}?${query}`);
+  await page.getByText(/^Ready:/).waitFor();
+  if (contributors === 4) await page.evaluate(() => window.addFourth());
+  const offer = page.getByRole('button', { name: 'Measure the changes now' });
+  const measured = page.getByRole('gridcell', { name: /about/ });
+  await offer.or(measured).first().waitFor();
+  if (await offer.isVisible()) await offer.click();
+  await page.waitForFunction((count) => {
+    const { plan, profile } = window.studio.store.getState();
+    return plan.status === 'ready' && plan.facts?.contributors.length === count && profile.status === 'ready';
+  }, contributors);
+  await page.getByLabel('Add a run').selectOption('dare_ties');
+  await page.getByLabel('Metric').selectOption('outputChange');
+  for (const size of LAYERS_SIZES) {
+    await page.setViewportSize(size);
+    await page.getByRole('tab', { name: /^Layers/ }).click();
+    await picture(page, `${name}-${size.width}-${colorScheme}`);
+  }
+  if (!query.includes('experts')) return;
+  await page.setViewportSize(SIZES[0]!);
+  await page
+    .getByRole('gridcell', { name: /layer 3, mlp\.experts/ })
+    .first()
+    .click();
+  await picture(page, `${name}-open-1440-${colorScheme}`);
+}
+
+/** Every tab after a merge of the sample. */
+async function sample(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
+  await work(page, colorScheme);
+  await page.getByRole('tab', { name: /^Layers/ }).click();
+  await page.getByLabel('Add a run').selectOption('dare_linear');
+  await page
+    .getByRole('gridcell', { name: /layer 3, mlp\.down_proj/ })
+    .first()
+    .click();
+  for (const size of SIZES) {
+    await page.setViewportSize(size);
+    const tabs = size.width < 760 ? ['Recipe', ...TABS] : TABS;
+    for (const tab of tabs) {
+      await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+      if (tab === 'Output') await filesRead(page);
+      await picture(page, `${tab.toLowerCase()}-${size.width}-${colorScheme}`);
+    }
+  }
+  for (const size of LAYERS_SIZES.slice(1, 2)) {
+    await page.setViewportSize(size);
+    await page.getByRole('tab', { name: /^Layers/ }).click();
+    await picture(page, `layers-${size.width}-${colorScheme}`);
+  }
+  await page.setViewportSize(SIZES[0]!);
+  await page.getByRole('tab', { name: 'Layers' }).click();
+  await page.getByRole('radio', { name: 'Both' }).click();
+  await page.getByRole('textbox', { name: 'Recipe as YAML' }).waitFor();
+  await picture(page, `yaml-1440-${colorScheme}`);
+  await page.getByRole('radio', { name: 'Form' }).click();
+  await page.getByRole('button', { name: 'Examples' }).click();
+  await page.getByRole('button', { name: /^In two stages/ }).waitFor();
+  await picture(page, `examples-1440-${colorScheme}`);
+}
+
+/** Two LoRAs and a base from a folder: opened, merged, tried, saved. */
+async function hobbyist(page: Page): Promise<void> {
+  await page.setViewportSize(WALK);
+  await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen'], url);
+  await page.getByRole('button', { name: 'Open models or LoRAs…' }).click();
+  await page.getByText('matches base').nth(1).waitFor();
+  await page.getByText(/^Ready:/).waitFor();
+  await picture(page, 'hobbyist-1-opened');
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await page.getByText(/^Merged in/).waitFor();
+  await page.getByRole('button', { name: 'Is it better?' }).click();
+  await page
+    .getByText(/^60 tokens in/)
+    .nth(3)
+    .waitFor();
+  await page.getByRole('heading', { name: 'Generated text' }).scrollIntoViewIfNeeded();
+  await page.mouse.move(0, 0);
+  await page.screenshot({ path: join(FOLDER, 'hobbyist-2-better.png') });
+  await page.getByRole('button', { name: 'Get the files' }).click();
+  await filesRead(page);
+  await picture(page, 'hobbyist-3-files');
+}
+
+/** The sample: two runs side by side, every method measured, the recipe as mergekit reads it. */
+async function researcher(page: Page): Promise<void> {
+  await page.setViewportSize(WALK);
+  await page.goto(url);
+  await page.getByText(/^Ready:/).waitFor();
+  await page
+    .getByRole('gridcell', { name: /about .* within/ })
+    .first()
+    .waitFor();
+  await page.getByLabel('Add a run').selectOption('dare_linear');
+  await page.getByText('B − A').first().waitFor();
+  await picture(page, 'researcher-1-runs');
+  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await page.getByRole('button', { name: /^Benchmark \d+ methods/ }).click();
+  await page.getByText(/^Best of \d+ merges/).waitFor();
+  await picture(page, 'researcher-2-benchmark');
+  await page.getByRole('tab', { name: /^Plan/ }).click();
+  await page.getByRole('radio', { name: 'Both' }).click();
+  const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
+  await text.waitFor();
+  await text.fill((await text.inputValue()).replace('normalize: true', 'normalise: true'));
+  await page
+    .getByText(/Did you mean normalize/)
+    .first()
+    .waitFor();
+  await picture(page, 'researcher-3-yaml');
 }
 
 /** Merges, measures, writes, compares and collapses; on its way, in the light, the newcomer's pictures. */
@@ -82,7 +200,10 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.setViewportSize(WALK);
   await page.goto(url);
   await page.getByText(/^Ready:/).waitFor();
-  await page.getByText(/move a slider and it redraws/).waitFor();
+  await page
+    .getByRole('gridcell', { name: /about .* within/ })
+    .first()
+    .waitFor();
   await walk('1-open');
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByText(/^Merged in/).waitFor();
@@ -91,7 +212,7 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.getByRole('button', { name: 'Download all' }).waitFor();
   await walk('3-files');
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
-  await page.getByRole('button', { name: /^Compare all \d+ methods/ }).click();
+  await page.getByRole('button', { name: /^Benchmark \d+ methods/ }).click();
   const stop = page.getByRole('button', { name: 'Stop measuring' });
   await stop.waitFor();
   await stop.waitFor({ state: 'detached' });
@@ -100,13 +221,13 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.getByRole('button', { name: 'Measure', exact: true }).click();
   await stop.waitFor();
   await stop.waitFor({ state: 'detached' });
-  await page.getByRole('button', { name: 'Write', exact: true }).click();
+  await page.getByRole('button', { name: 'Generate', exact: true }).click();
   await page
     .getByText(/^60 tokens in/)
     .nth(4)
     .waitFor();
-  await page.getByRole('tab', { name: /^Compare/ }).click();
-  await page.getByRole('button', { name: 'Compare', exact: true }).click();
+  await page.getByRole('tab', { name: /^Difference/ }).click();
+  await page.getByRole('button', { name: 'Measure difference', exact: true }).click();
   await page.getByText(/^56 tensors compared/).waitFor();
   await page.getByRole('tab', { name: /^Collapse/ }).click();
   await page.getByRole('button', { name: 'Measure layers' }).click();

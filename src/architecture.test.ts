@@ -7,6 +7,7 @@ import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
+import { withRooms } from '../docs/rooms.mjs';
 
 const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
 
@@ -18,16 +19,17 @@ const MAY_IMPORT: Record<string, string[]> = {
   store: 'formats sources'.split(' '),
   models: 'formats'.split(' '),
   dataset: 'formats reports sources store'.split(' '),
+  tasks: 'formats reports sources store dataset'.split(' '),
   backend: 'formats reports sources/spare-arrays'.split(' '),
   linalg: [],
   adapters: 'formats backend linalg'.split(' '),
   inputs: 'formats reports sources models backend'.split(' '),
   write: 'formats reports sources store'.split(' '),
-  host: 'formats reports sources store backend inputs write worker/api worker/thread.worker'.split(' '),
-  gguf: 'formats sources models'.split(' '),
+  host: 'formats reports sources store backend inputs write'.split(' '),
+  gguf: 'formats sources models backend'.split(' '),
   merge: 'formats reports sources store models backend inputs adapters gguf write host'.split(' '),
   forward: 'formats sources models backend'.split(' '),
-  evaluate: 'formats reports sources store models backend inputs host forward merge'.split(' '),
+  evaluate: 'formats reports sources store dataset tasks models backend inputs host forward merge'.split(' '),
   calibration: 'formats reports sources store models backend inputs write host forward merge evaluate'.split(
     ' ',
   ),
@@ -40,16 +42,16 @@ const MAY_IMPORT: Record<string, string[]> = {
   ),
   push: 'formats reports sources write host'.split(' '),
   recipe:
-    'formats reports sources store models backend inputs gguf write host merge evaluate calibration'.split(
+    'formats reports sources store models backend linalg inputs gguf write host merge evaluate calibration'.split(
       ' ',
     ),
   worker:
-    'formats reports sources store dataset backend inputs write host merge evaluate calibration compare extract collapse push recipe'.split(
+    'formats reports sources store dataset tasks backend inputs write host merge evaluate calibration compare extract collapse push recipe'.split(
       ' ',
     ),
   ui: [
     'worker/client',
-    'worker/api',
+    'worker/calls',
     'reports',
     'formats/recipe',
     'formats/adapter-combination',
@@ -59,9 +61,13 @@ const MAY_IMPORT: Record<string, string[]> = {
     'merge/method',
     'merge/methods',
     'merge/prediction',
+    'tasks/harness-report',
+    'tasks/statistics',
     'collapse/choose-layers',
   ],
-  cli: 'worker reports formats sources write host/node ui/format'.split(' '),
+  cli: 'worker reports formats sources write host/node host/threads evaluate/foreign-text tasks/harness-report ui/format'.split(
+    ' ',
+  ),
   main: ['ui', 'cli/page', 'worker/client'],
 };
 
@@ -93,7 +99,7 @@ const API_ROOMS: Record<string, string[]> = {
 };
 
 /** What runs in Node alone. */
-const NODE_ONLY = /^(cli\/(?!page$|headless$)|host\/node\/|worker\/node-thread$)/;
+const NODE_ONLY = /^(cli\/(?!page$|headless$)|host\/node\/|worker\/node-)/;
 
 const RUNTIME_DEPENDENCIES = [
   '@huggingface/hub',
@@ -184,6 +190,11 @@ describe('rooms', () => {
     };
     const inCircles = [...paths].filter((path) => reaches(path).has(path));
     expect(inCircles).toEqual([]);
+  });
+
+  test('docs/design.md draws them as they are (npm run docs:rooms writes it)', () => {
+    const page = read('docs/design.md');
+    expect(page).toBe(withRooms(page));
   });
 
   test('each platform API is used in its own room only', () => {

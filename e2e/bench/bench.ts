@@ -10,6 +10,7 @@
  * Without `--gpu` WebGPU is the software adapter of the tests. What is generated and the browser's profile are kept in
  * node_modules/.cache/amalgam-bench. Memory is read from /proc, on Linux only.
  */
+
 import { mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -18,10 +19,13 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type BrowserContext, chromium, type Page } from 'playwright';
 import { startAppServer } from '../../src/cli/app-server';
+import { openCalls } from '../../src/cli/browser';
 import { ensureBuilt } from '../../src/cli/build';
 import type { Recipe } from '../../src/formats/recipe';
+import { renameRepositories } from '../../src/formats/recipe-models';
+import type { BackendKind } from '../../src/reports/backend';
 import type { MergeReport } from '../../src/reports/merge';
-import type { PlanFacts } from '../../src/reports/plan';
+import type { WorkerCalls } from '../../src/worker/calls';
 import {
   browserBytes,
   browserSeconds,
@@ -103,26 +107,18 @@ async function modelsOf(c: Case): Promise<FakeModel[]> {
   return models;
 }
 
-/** Calls the studio's headless page. */
-async function call<T>(page: Page, name: string, ...args: unknown[]): Promise<T> {
-  const outcome = await page.evaluate(
-    ([method, values]) =>
-      (window.amalgamHeadless as unknown as Record<string, (...all: unknown[]) => Promise<unknown>>)[
-        method as string
-      ]!(...(values as unknown[])),
-    [name, args] as const,
-  );
-  const { value, error } = outcome as { value: T; error?: { message: string } };
-  if (error) throw new Error(`${name}: ${error.message}`);
-  return value;
+interface Studio {
+  page: Page;
+  calls: WorkerCalls;
 }
 
-async function openStudio(context: BrowserContext, url: string): Promise<Page> {
+async function openStudio(context: BrowserContext, url: string): Promise<Studio> {
   const page = await context.newPage();
-  await page.goto(`${url}#headless`);
-  await page.waitForFunction(() => window.amalgamHeadless !== undefined, undefined, { timeout: 120_000 });
-  return page;
+  return { page, calls: await openCalls(page, url) };
 }
+
+/** The bench prints what came out, not how far it is. */
+const silent = () => undefined;
 
 const OUTPUT = 'bench-output';
 
@@ -145,22 +141,22 @@ async function removeMasks(page: Page): Promise<void> {
 const someIds = (count: number) => Array.from({ length: count }, (_, i) => (i * 7919) % 9000);
 
 /** The statistics pass over a recipe, a comparison of its base with its first model, its perplexity, or its masks. */
-async function look(page: Page, job: Look, recipe: Recipe, engine: string): Promise<Done> {
+async function look(calls: WorkerCalls, job: Look, recipe: Recipe, engine: BackendKind): Promise<Done> {
   const none = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
   if (job === 'profile') {
-    return { stages: none, ...(await call<Omit<Done, 'stages'>>(page, job, { recipe, engine })) };
+    return { stages: none, ...(await calls.profile({ recipe, engine }, silent)) };
   }
   if (job === 'evaluate') {
     const request = { target: { recipe }, input: { ids: someIds(EVALUATED_TOKENS) }, engine };
-    return { stages: none, ...(await call<Omit<Done, 'stages'>>(page, job, request)) };
+    return { stages: none, ...(await calls.evaluate(request, silent)) };
   }
   if (job === 'importance') {
-    const request = { recipe, engine, destination: { kind: 'nowhere' } };
-    const { seconds } = await call<{ seconds: number }>(page, job, request);
+    const request = { recipe, engine, destination: { kind: 'nowhere' } as const };
+    const { seconds } = await calls.importance(request, silent);
     return { stages: none, adapter: 'WebAssembly', seconds };
   }
-  const [base, finetuned] = [recipe.baseModel, recipe.models?.[0]?.model];
-  return call(page, job, { base, finetuned, engine, loraAnalysis: false });
+  const [base, finetuned] = [recipe.baseModel!, recipe.models![0]!.model];
+  return calls.compare({ base, finetuned, engine, loraAnalysis: false }, silent);
 }
 
 /** The weight files that a recipe reads, by their sha256: the hub says it. */
@@ -182,16 +178,16 @@ async function makeReady(
   context: BrowserContext,
   url: string,
   c: Case,
-  engine: string,
+  engine: BackendKind,
   hub: FakeHub,
   models: readonly FakeModel[],
 ): Promise<void> {
-  const page = await openStudio(context, url);
+  const { page, calls } = await openStudio(context, url);
   try {
-    const recipe = await openModels(page, c, hub, models);
-    const { bytesToDownload } = await call<PlanFacts>(page, 'plan', recipe);
+    const recipe = await openModels(calls, c, hub, models);
+    const { bytesToDownload } = await calls.plan(recipe);
     if (bytesToDownload > 0 || c.masks === 'cached') {
-      await call(page, 'merge', { recipe, engine, destination: { kind: 'nowhere' } });
+      await calls.merge({ recipe, engine, destination: { kind: 'nowhere' } }, silent);
     }
   } finally {
     await page.close();
@@ -199,16 +195,19 @@ async function makeReady(
 }
 
 /** The case's recipe, its models opened and pinned. */
-async function openModels(page: Page, c: Case, hub: FakeHub, models: readonly FakeModel[]): Promise<Recipe> {
+async function openModels(
+  calls: WorkerCalls,
+  c: Case,
+  hub: FakeHub,
+  models: readonly FakeModel[],
+): Promise<Recipe> {
   const [base, ...others] = models.map((m) => m.id) as [string, ...string[]];
   const loras = c.contributors.kind === 'lora';
-  const opened = await call<{ recipe: Recipe }>(page, 'open', {
-    recipe: recipeOf(c, base, loras ? others.map((id) => `${base}+${id}`) : others),
-    hub: { url: hub.url },
-    models: [base, ...others].map((name) => ({ name })),
-    texts: [{ name: CALIBRATION, text: someIds(CALIBRATION_TOKENS) }],
-  });
-  return opened.recipe;
+  await calls.setHub({ url: hub.url });
+  await calls.addCalibrationText(CALIBRATION, someIds(CALIBRATION_TOKENS));
+  const pinned = new Map<string, string>();
+  for (const name of [base, ...others]) pinned.set(name, (await calls.openHub(name)).ref);
+  return renameRepositories(recipeOf(c, base, loras ? others.map((id) => `${base}+${id}`) : others), pinned);
 }
 
 /** One case on one engine: downloads what is missing, then merge and floor in turn; the best of each counts. */
@@ -216,7 +215,7 @@ async function measure(
   context: BrowserContext,
   url: string,
   c: Case,
-  engine: string,
+  engine: BackendKind,
   rates: Rates,
 ): Promise<Row | undefined> {
   const models = await modelsOf(c);
@@ -227,24 +226,24 @@ async function measure(
     // masks are made once: it takes long, and is the same work every time
     const rounds = c.masks === 'cold' ? Math.min(1, Number(options.repeat)) : Number(options.repeat);
     for (let round = 0; round < rounds; round++) {
-      const page = await openStudio(context, url);
+      const { page, calls } = await openStudio(context, url);
       try {
         await removeOutput(page);
         if (c.masks === 'cold') await removeMasks(page);
-        const recipe = await openModels(page, c, hub, models);
+        const recipe = await openModels(calls, c, hub, models);
         const blobs = await blobsOf(hub.url, recipe);
         // also brings the files into the cache of the system
         const before = await copyFloor(context, url, blobs, 0);
-        await call(page, 'plan', recipe);
+        await calls.plan(recipe);
         const idle = browserBytes(process.pid);
         const memory = watchMemory(process.pid);
         const threads = watchThreads(process.pid);
         const begun = browserSeconds(process.pid);
-        const destination = { kind: 'downloads', name: OUTPUT };
+        const destination = { kind: 'downloads', name: OUTPUT } as const;
         const report: Done =
           c.job === 'merge'
-            ? await call<MergeReport>(page, 'merge', { recipe, engine, destination })
-            : await look(page, c.job, recipe, engine);
+            ? await calls.merge({ recipe, engine, destination }, silent)
+            : await look(calls, c.job, recipe, engine);
         const processor = browserSeconds(process.pid) - begun;
         const busy = threads.stop();
         const peak = memory.stop();

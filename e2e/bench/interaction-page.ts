@@ -1,4 +1,7 @@
-/** The studio for the interaction benchmark, over a pretended model of 32 layers and four contributors. */
+/**
+ * The studio for the interaction benchmark and for pictures, over a pretended model of 32 layers, or of what the address says:
+ * `?layers=24&experts=64`.
+ */
 
 import { trustedWorkerUrl } from '../../src/trusted-worker-url';
 import { startStudio } from '../../src/ui/start';
@@ -15,7 +18,7 @@ declare global {
   }
 }
 
-const worker = new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: 'pretended-engine' });
+const worker = new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: location.search.slice(1) });
 window.studio = startStudio(connectWorker(worker), document.getElementById('root') as HTMLElement).studio;
 
 window.addFourth = async () => {

@@ -5,6 +5,7 @@
  *
  * - a step of the density slider over a view of 32 layers, 4 contributors and 2 runs with their difference, and what follows
  *   once it rests
+ * - another metric, and a run that is hidden or shown
  * - typing into the filter of the table
  * - the longest tasks while the sample is merged, by the engine in its worker
  *
@@ -32,6 +33,15 @@ const REST_MS = 1200;
 /** After the name of a row: of this build, of the other. */
 const OTHER = ['', ', the other'];
 const METRICS = ['mergedSparsity', 'trimmed', 'keptEnergy', 'lostInVote', 'signConflict', 'outputChange'];
+
+/** What is pressed to change the view, and where. */
+const TOGGLES = [
+  ['another metric', '.layers-bar select', 'ArrowDown'],
+  ['a run hidden or shown', '.run-chip:nth-child(2) .run-toggle', 'Enter'],
+] as const;
+const TOGGLE_STEPS = 8;
+/** All that follows a toggle is counted with it. */
+const TOGGLE_MS = 700;
 
 const { values: options } = parseArgs({
   options: { trace: { type: 'string' }, keep: { type: 'string' }, against: { type: 'string' } },
@@ -114,6 +124,14 @@ async function measureSliders(opened: readonly Opened[]): Promise<void> {
     }
   }
   for (const [i, { page, cdp }] of opened.entries()) {
+    await page.getByLabel('Metric').selectOption(METRICS[0]!);
+    for (const [name, control, key] of TOGGLES) {
+      await page.locator(control).first().focus();
+      await steps(page, [key, key], TOGGLE_MS); // compiled by then
+      const toggling = await startTrace(cdp);
+      await steps(page, Array(TOGGLE_STEPS).fill(key), TOGGLE_MS);
+      table[`${name}${OTHER[i]}`] = row(await toggling());
+    }
     await page.getByRole('searchbox', { name: 'Filter tensors' }).click();
     const word = [...'layers.3 mlp'];
     await steps(page, word);
@@ -149,11 +167,11 @@ async function measureMerge({ page, cdp }: Opened): Promise<void> {
 }
 
 /** Keys at an even pace, whether or not the page has answered: a slider on a busy machine does not rest either. */
-async function steps(page: Page, keys: readonly string[]): Promise<void> {
+async function steps(page: Page, keys: readonly string[], between = BETWEEN_MS): Promise<void> {
   const pressed: Promise<void>[] = [];
   for (const key of keys) {
     pressed.push(page.keyboard.press(key === ' ' ? 'Space' : key));
-    await page.waitForTimeout(BETWEEN_MS);
+    await page.waitForTimeout(between);
   }
   await Promise.all(pressed);
 }

@@ -7,18 +7,21 @@
  *
  * Without `--gpu` WebGPU is the software adapter of the tests.
  */
+
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { chromium, type Page } from 'playwright';
+import { chromium } from 'playwright';
 import { createServer } from 'vite';
 import { startAppServer } from '../../src/cli/app-server';
+import { openCalls } from '../../src/cli/browser';
 import { ensureBuilt } from '../../src/cli/build';
 import type { Recipe } from '../../src/formats/recipe';
 import type { MergeMethod } from '../../src/merge/method';
-import type { MergeReport } from '../../src/reports/merge';
+import type { BackendKind } from '../../src/reports/backend';
+import type { WorkerCalls } from '../../src/worker/calls';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 import { checkpoint } from './checkpoints';
 import { QWEN_SLICE, type Shape } from './shapes';
@@ -64,29 +67,11 @@ function recipeOf(method: MergeMethod, semantics: string | undefined): Recipe {
   };
 }
 
-/** Calls the studio's headless page. */
-async function call<T>(page: Page, name: string, request: unknown): Promise<T> {
-  const outcome = await page.evaluate(
-    ([method, value]) =>
-      (window.amalgamHeadless as unknown as Record<string, (request: unknown) => Promise<unknown>>)[
-        method as string
-      ]!(value),
-    [name, request] as const,
-  );
-  const { value, error } = outcome as { value: T; error?: { message: string } };
-  if (error) throw new Error(`${name}: ${error.message}`);
-  return value;
-}
-
 /** Milliseconds for a million elements, the best of some runs. */
-async function measure(page: Page, recipe: Recipe, engine: string): Promise<number> {
+async function measure(calls: WorkerCalls, recipe: Recipe, engine: BackendKind): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < Number(options.repeat); round++) {
-    const report = await call<MergeReport>(page, 'merge', {
-      recipe,
-      engine,
-      destination: { kind: 'nowhere' },
-    });
+    const report = await calls.merge({ recipe, engine, destination: { kind: 'nowhere' } }, () => undefined);
     const elements = report.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
     best = Math.min(best, (report.seconds * 1000) / (elements / 1e6));
   }
@@ -119,16 +104,13 @@ const context = await chromium.launchPersistentContext(profile, {
 });
 try {
   const page = context.pages()[0] ?? (await context.newPage());
-  await page.goto(`${server.url}#headless`);
-  await page.waitForFunction(() => window.amalgamHeadless !== undefined);
-  const models = [];
+  const calls = await openCalls(page, server.url);
   for (let i = 0; i <= MODELS; i++) {
     const folder = await checkpoint(CACHE, SHAPE, i);
-    models.push({ name: i === 0 ? 'bench/base' : `bench/tuned-${i}`, ...(await server.serveFolder(folder)) });
+    const { url } = await server.serveFolder(folder);
+    await calls.openServed(i === 0 ? 'bench/base' : `bench/tuned-${i}`, url);
   }
-  const empty: Recipe = { mergeMethod: 'linear', models: [], parameters: {}, amalgam: {} };
-  await call(page, 'open', { recipe: empty, hub: {}, models });
-  const engines = options.engine ? [options.engine] : ['cpu', 'webgpu'];
+  const engines = (['cpu', 'webgpu'] as const).filter((e) => (options.engine ?? e) === e);
   console.log(`| method | models | ${engines.map((e) => `${e}, ms for 10⁶ elements`).join(' | ')} |`);
   console.log(`|---|---:|${'---:|'.repeat(engines.length)}`);
   // those that run the models on a text first are measured by what that takes
@@ -140,7 +122,7 @@ try {
       const recipe = recipeOf(method, semantics);
       const cells = [];
       for (const engine of engines) {
-        const time = await measure(page, recipe, engine).catch((thrown: Error) => thrown);
+        const time = await measure(calls, recipe, engine).catch((thrown: Error) => thrown);
         cells.push(typeof time === 'number' ? time.toFixed(1) : '–');
         if (typeof time !== 'number') console.error(`${method.id} on ${engine}: ${time.message}`);
       }

@@ -1,5 +1,6 @@
 /** Starts the browsers that the journeys are walked in: Chromium and Firefox over one protocol, WebKitGTK over WebDriver. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,64 +17,89 @@ const WEBKIT = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu']
   .concat(['4.1', '4.0'].map((api) => `/usr/lib/x86_64-linux-gnu/webkit2gtk-${api}/MiniBrowser`))
   .find((path) => existsSync(path));
 
-/** Debian packages that are missing for all three; the software Vulkan driver gives Firefox its WebGPU. */
-export function missingPackages(): string[] {
-  const needs: [string, boolean][] = [
-    ['chromium', findChromium() !== undefined],
+const hasXvfb = existsSync('/usr/bin/Xvfb');
+
+/** Debian packages that each browser needs; the software Vulkan driver gives Firefox its WebGPU. */
+const NEEDS: Record<string, [string, boolean][]> = {
+  chromium: [['chromium', findChromium() !== undefined]],
+  firefox: [
     ['firefox-esr', FIREFOX !== undefined],
     ['mesa-vulkan-drivers', existsSync('/usr/share/vulkan/icd.d')],
+  ],
+  webkit: [
     ['webkit2gtk-driver', existsSync(WEBKIT_DRIVER) && WEBKIT !== undefined],
-    ['xvfb', existsSync('/usr/bin/Xvfb')],
-  ];
-  return needs.flatMap(([name, isThere]) => (isThere ? [] : [name]));
+    ['xvfb', hasXvfb],
+  ],
+};
+
+/** Packages that are missing for these browsers. */
+export function missingPackages(browsers: readonly string[]): string[] {
+  return browsers.flatMap((browser) => NEEDS[browser] ?? []).flatMap(([name, has]) => (has ? [] : [name]));
 }
 
-export async function openChromium(): Promise<Tab> {
-  const profile = await mkdtemp(join(tmpdir(), 'amalgam-browsers-'));
+export async function openChromium(profile?: string): Promise<Tab> {
+  const own = profile ?? (await mkdtemp(join(tmpdir(), 'amalgam-browsers-')));
   const browser = await puppeteer.launch({
     browser: 'chrome',
     executablePath: findChromium()!,
-    userDataDir: profile,
-    args: ['--no-sandbox', ...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
+    userDataDir: own,
+    args: ['--no-sandbox', '--disable-dev-shm-usage', ...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
     protocolTimeout: 600_000,
   });
-  const tab = await puppeteerTab('Chromium', browser, profile);
+  const tab = await puppeteerTab('Chromium', browser, own, openChromium);
   const session = await browser.target().createCDPSession();
-  await session.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: profile });
+  await session.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: own });
   return tab;
 }
 
-export async function openFirefox(): Promise<Tab> {
-  const profile = await mkdtemp(join(tmpdir(), 'amalgam-browsers-'));
+export async function openFirefox(profile?: string): Promise<Tab> {
+  const own = profile ?? (await mkdtemp(join(tmpdir(), 'amalgam-browsers-')));
   const browser = await puppeteer.launch({
     browser: 'firefox',
     executablePath: FIREFOX!,
+    userDataDir: own,
     protocolTimeout: 600_000,
     extraPrefsFirefox: {
       'dom.webgpu.enabled': true,
       // a software adapter is on the list of those that are not used unasked
       'gfx.webgpu.ignore-blocklist': true,
       'browser.download.folderList': 2,
-      'browser.download.dir': profile,
+      'browser.download.dir': own,
       'browser.download.useDownloadDir': true,
       'browser.download.always_ask_before_handling_new_types': false,
+      // started again after it was killed it is to open what it is told to
+      'browser.sessionstore.resume_from_crash': false,
+      'toolkit.startup.max_resumed_crashes': -1,
     },
   });
-  return puppeteerTab('Firefox', browser, profile);
+  return puppeteerTab('Firefox', browser, own, openFirefox);
 }
 
-async function puppeteerTab(name: string, browser: Browser, downloads: string): Promise<Tab> {
+async function puppeteerTab(
+  name: string,
+  browser: Browser,
+  profile: string,
+  open: (profile: string) => Promise<Tab>,
+): Promise<Tab> {
   const page = (await browser.pages())[0] ?? (await browser.newPage());
+  page.setDefaultNavigationTimeout(150_000);
   return {
     browser: `${name} ${(await browser.version()).replace(/^\D*/, '')}`,
-    downloads,
+    downloads: profile,
     async goto(url) {
       await page.goto(url);
     },
     run: <T>(expression: string) => page.evaluate(expression) as Promise<T>,
+    async restart() {
+      const program = browser.process()!;
+      const ended = once(program, 'exit');
+      program.kill('SIGKILL');
+      await ended;
+      return open(profile);
+    },
     async close() {
       await browser.close();
-      await rm(downloads, { recursive: true, force: true, maxRetries: 5 });
+      await rm(profile, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }

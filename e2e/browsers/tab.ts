@@ -6,6 +6,8 @@ export interface Tab {
   run<T>(expression: string): Promise<T>;
   /** Folder into which the browser puts downloads; absent where it has none. */
   readonly downloads?: string;
+  /** Ends the browser as a power cut would, and starts it again on the same profile; absent where none is kept. */
+  restart?(): Promise<Tab>;
   close(): Promise<void>;
 }
 
@@ -14,13 +16,27 @@ export interface Tab {
  * them; a press is the whole row of events, because menus and tabs listen to the first of them.
  */
 const HANDS = `(() => {
-  const SELECTORS = { button: 'button', tab: '[role=tab]', radio: '[role=radio],input[type=radio]' };
+  const SELECTORS = {
+    button: 'button:not([role])', tab: '[role=tab]', radio: '[role=radio],input[type=radio]', summary: 'summary',
+    textbox: 'input:not([type]),input[type=text],input[type=search],input[type=url]',
+  };
   const nameOf = (e) => (e.getAttribute('aria-label') ?? (e.labels?.length ? e.labels[0].innerText : e.innerText) ?? '').replace(/\\s+/g, ' ').trim();
   const find = (role, name) => [...document.querySelectorAll(SELECTORS[role])].filter((e) => e.getClientRects().length > 0)
     .find((e) => new RegExp(name).test(nameOf(e)) && e.getAttribute('aria-disabled') !== 'true' && !e.disabled);
   return {
-    shows: (text) => new RegExp(text, 'm').test(document.body.innerText),
+    shows: (text) => new RegExp(text, 'm').test(document.body.innerText.replace(/[\\u00a0\\u202f]/g, ' ')),
     has: (role, name) => find(role, name) !== undefined,
+    fill(name, value) {
+      const element = find('textbox', name);
+      if (!element) return false;
+      Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set.call(element, value);
+      element.dispatchEvent(new Event('input', { bubbles: true }));
+      return true;
+    },
+    submit(name) {
+      find('textbox', name).form.requestSubmit();
+      return true;
+    },
     press(role, name) {
       const element = find(role, name);
       if (!element) return false;
@@ -36,35 +52,48 @@ const HANDS = `(() => {
 })()`;
 
 /** Ceiling for true events: software rendering on a machine with other work on it. */
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 150_000;
 
-type Role = 'button' | 'tab' | 'radio';
+type Role = 'button' | 'tab' | 'radio' | 'summary';
 
 /** What a journey does on a tab. All of them wait for what they need. */
 export interface Person {
   sees(text: string): Promise<void>;
   presses(role: Role, name: string): Promise<void>;
   finds(role: Role, name: string): Promise<void>;
-  until<T>(what: string, expression: string): Promise<T>;
+  /** Writes into a field, and sends its form where it has to be sent. */
+  fills(name: string, value: string, submit?: 'submit'): Promise<void>;
+  /** @param everyMs how often it is looked at */
+  until<T>(what: string, expression: string, everyMs?: number, patienceMs?: number): Promise<T>;
 }
 
 export function personAt(tab: Tab): Person {
-  const until = async <T>(what: string, expression: string): Promise<T> => {
-    const deadline = Date.now() + PATIENCE_MS;
+  const until = async <T>(
+    what: string,
+    expression: string,
+    everyMs = 200,
+    patienceMs = PATIENCE_MS,
+  ): Promise<T> => {
+    const deadline = Date.now() + patienceMs;
     for (;;) {
       const value = await tab.run<T | null | false>(expression);
       if (value) return value;
       if (Date.now() > deadline) {
         const shown = await tab.run<string>('document.body.innerText');
-        throw new Error(`${tab.browser}: ${what} did not come. The page says: ${shown.slice(0, 1500)}`);
+        throw new Error(`${tab.browser}: ${what} did not come. The page says: … ${shown.slice(-1500)}`);
       }
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await new Promise((resolve) => setTimeout(resolve, everyMs));
     }
   };
   return {
     until,
     sees: (text) => until(`“${text}”`, `${HANDS}.shows(${JSON.stringify(text)})`),
     finds: (role, name) => until(`${role} “${name}”`, `${HANDS}.has('${role}', ${JSON.stringify(name)})`),
+    async fills(name, value, submit) {
+      const field = JSON.stringify(name);
+      await until(`field “${name}”`, `${HANDS}.fill(${field}, ${JSON.stringify(value)})`);
+      if (submit) await tab.run(`${HANDS}.submit(${field})`);
+    },
     presses: (role, name) => until(`${role} “${name}”`, `${HANDS}.press('${role}', ${JSON.stringify(name)})`),
   };
 }

@@ -6,6 +6,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sendError, sendJson } from './answers.ts';
+import { cardErrors } from './model-card.ts';
 import type { FakeModel, FakeRepository } from './repository.ts';
 
 /** A user whose token may read only, or write too. */
@@ -53,6 +54,15 @@ export function fakeUploads(around: Surroundings): Uploads {
       return true;
     }
     if (request.method !== 'POST') return false;
+    if (path === '/api/validate-yaml') {
+      const { content } = JSON.parse((await readBody(request)).toString()) as { content: string };
+      const errors = cardErrors(content).map((message) => ({ message }));
+      response.writeHead(errors.length > 0 ? 400 : 200, {
+        'Content-Type': 'application/json; charset=utf-8',
+      });
+      response.end(JSON.stringify({ errors, warnings: [] }));
+      return true;
+    }
     if (path === '/api/complete_multipart') return completeParts(request, response, asked);
     const [, id = '', what = ''] =
       /^\/api\/models\/([^/]+\/[^/]+)\/(preupload|commit)\/main$/.exec(path) ??
@@ -222,6 +232,8 @@ export function fakeUploads(around: Surroundings): Uploads {
       if (!content) return sendError(response, 400, `LFS pointer to ${value.path} has no object.`);
       files[value.path ?? ''] = new Uint8Array(content);
     }
+    const [wrong] = cardErrors(Buffer.from(files['README.md'] ?? '').toString());
+    if (wrong !== undefined) return sendError(response, 400, `Invalid metadata in README.md. - ${wrong}`);
     const oid = await around.push({ ...repository.model, files });
     sendJson(response, {
       success: true,

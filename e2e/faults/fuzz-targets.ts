@@ -13,6 +13,7 @@ import { parseShardIndex } from '../../src/formats/shard-index';
 import { parseJson } from '../../src/formats/strict-json';
 import { matchesTensor } from '../../src/formats/tensor-pattern';
 import { readTokenizerJson } from '../../src/formats/tokenizer-json';
+import { tokenizerMetadata } from '../../src/gguf/tokenizer';
 import { announcedWaitMs } from '../../src/sources/transfer';
 import { parseRecord } from '../../src/store/blob-record';
 import { fileTargets } from './fuzz-files';
@@ -128,6 +129,9 @@ export const fuzzTargets: FuzzTarget[] = [
     name: 'adapter config',
     seeds: [
       '{"peft_type":"LORA","r":8,"lora_alpha":16,"target_modules":["q_proj","v_proj"],"rank_pattern":{"layers.0":4},"use_rslora":false,"bias":"none","base_model_name_or_path":"a/b"}',
+      '{"peft_type":"LOKR","r":4,"alpha":8,"decompose_factor":-1,"target_modules":"all-linear"}',
+      '{"peft_type":"FOURIERFT","n_frequency":100,"scaling":150,"random_loc_seed":777,"n_frequency_pattern":{"q_proj":10}}',
+      '{"fine_tune_type":"lora","num_layers":4,"lora_parameters":{"rank":8,"scale":20.0,"dropout":0.0}}',
     ],
     runs: 100_000,
     parse(bytes) {
@@ -210,6 +214,19 @@ export const fuzzTargets: FuzzTarget[] = [
       const { ids } = readTokenizerJson(text(bytes), 'tokenizer.json');
       const odd = [...ids.values()].find((id) => !Number.isSafeInteger(id) || id < 0);
       return odd === undefined ? undefined : `id ${odd}`;
+    },
+  },
+  {
+    name: 'GGUF tokenizer',
+    seeds: [
+      '{"added_tokens":[{"id":2,"content":"<s>","special":true}],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":true},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":["a b"]}}',
+      '{"added_tokens":[],"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}]},"model":{"type":"BPE","byte_fallback":true,"vocab":{"a":0,"<0x41>":1,"ab":2,"b":3},"merges":[["a","b"]]}}',
+    ],
+    runs: 100_000,
+    parse(bytes) {
+      const metadata = new Map(tokenizerMetadata({ tokenizer: text(bytes) }, 8, new Map()));
+      const tokens = metadata.get('tokenizer.ggml.tokens');
+      return tokens?.type === 'array' && tokens.values.length === 8 ? undefined : 'not a token for every row';
     },
   },
   {

@@ -8,7 +8,7 @@ import type { ByteSource } from '../../src/sources/byte-source';
 import { openHubModel } from '../../src/sources/hub';
 import { findFile } from '../../src/sources/model-folder';
 import { openBlob } from '../../src/store/blob-source';
-import { ensureBlob, listBlobs, sweepBlobs } from '../../src/store/blobs';
+import { cleanBlobs, ensureBlob, listBlobs } from '../../src/store/blobs';
 import { openCached } from '../../src/store/cached-source';
 import { contentOf, type FakeStorage, fakeStorage } from '../../src/store/opfs.test.fake';
 import { sampleModels, startFakeHub } from '../fake-hub';
@@ -45,7 +45,7 @@ function download(source: ByteSource = bufferSource(content)): Promise<unknown> 
 
 /** Differing bytes of the blob, should it count as whole; undefined when it does not. */
 async function differing(): Promise<number | undefined> {
-  await sweepBlobs();
+  await cleanBlobs();
   if (!(await listBlobs()).some(({ complete }) => complete)) return undefined;
   const blob = await openBlob(SHA);
   try {

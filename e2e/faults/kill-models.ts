@@ -42,6 +42,9 @@ export const KILL_RECIPE = {
   amalgam: { shardBytes: 9_000_000 },
 };
 
+/** The same as one file: with no index beside it, its name alone says that it is whole. */
+export const ONE_SHARD_RECIPE = { ...KILL_RECIPE, amalgam: { shardBytes: 1_000_000_000 } };
+
 function weights(seed: number): Uint8Array<ArrayBuffer> {
   const shapes: [string, number[]][] = [['model.embed_tokens.weight', [VOCABULARY, HIDDEN]]];
   for (let i = 0; i < LAYERS; i++) {

@@ -1,6 +1,7 @@
 /** What the kill test asks the page to do; each function is sent to the page as it is, and so stands alone. */
 
 import type { Recipe } from '../../src/formats/recipe';
+import type { Progress } from '../../src/reports/job';
 import type { InterruptedRun, MergeReport } from '../../src/reports/merge';
 
 export interface Attempt {
@@ -40,44 +41,44 @@ declare global {
 export async function attemptMerge(wanted: Attempt): Promise<AttemptOutcome> {
   const { recipe, hub, models, kind, name, engine, moment } = wanted;
   const calls = window.amalgamHeadless!;
-  const unwrap = <T>(outcome: { value: T } | { error: { code: string; message: string } }): T => {
-    if ('error' in outcome) throw new Error(`${outcome.error.code}: ${outcome.error.message}`);
-    return outcome.value;
-  };
-  const found = unwrap(await calls.interrupted());
+  const found = await calls.interrupted();
   const resumed = found.find((run) => run.destination.kind === kind && run.destination.name === name) ?? null;
-  const opened = unwrap(
-    await calls.open({ recipe, hub: { url: hub }, models: models.map((model) => ({ name: model })) }),
-  );
+  await calls.setHub({ url: hub });
+  let pinned = JSON.stringify(recipe);
+  for (const model of models) {
+    const { ref } = await calls.openHub(model);
+    pinned = pinned.replaceAll(JSON.stringify(model), JSON.stringify(ref));
+  }
   const root = await navigator.storage.getDirectory();
   const destination =
     kind === 'downloads'
       ? ({ kind, name } as const)
       : ({ kind, handle: await root.getDirectoryHandle('picked', { create: true }), name } as const);
   let isOver = moment === undefined;
-  window.amalgamProgress = async (progress) => {
-    if (isOver || !('bytesDone' in progress)) return;
-    const { stage, bytesDone, bytes } = progress;
+  const follow = ({ stage, bytesDone, bytes }: Progress) => {
+    if (isOver) return;
     const hasCome = stage === moment?.stage ? bytesDone >= moment.share * bytes : stage === 'merging';
     if (!hasCome) return;
     isOver = true;
-    await window.amalgamMoment?.();
+    void window.amalgamMoment?.();
   };
-  const report = unwrap(
-    await calls.merge({
-      recipe: resumed?.recipe ?? opened.recipe,
-      engine,
-      destination,
-      resume: resumed !== null,
-    }),
-  );
+  const request = {
+    recipe: resumed?.recipe ?? (JSON.parse(pinned) as Recipe),
+    engine,
+    destination,
+    resume: resumed !== null,
+  };
+  const report = await calls.merge(request, follow);
   return { shards: report.shards, resumed };
 }
 
 export interface StoredFacts {
   /** Whole blobs as the cache lists them, each with the sha256 of what is on the disk. */
   blobs: { sha256: string; actual: string }[];
-  /** Files of outputs that count as complete, and of picked folders that have an index, by path. */
+  /**
+   * Files of outputs that count as complete, and of picked folders that load: with an index, or with one file of weights
+   * that has something in it, by path.
+   */
   outputs: { path: string; sha256: string }[];
   /** Swap files and anything else that no listing knows. */
   orphans: string[];
@@ -121,8 +122,35 @@ export async function storedFacts(): Promise<StoredFacts> {
   }
   for await (const [name, output] of (await folder(root, 'picked'))?.entries() ?? []) {
     const inside = output as FileSystemDirectoryHandle;
-    const index = await inside.getFileHandle('model.safetensors.index.json').catch(() => undefined);
-    if (index && (await index.getFile()).size > 0) await takeAll(inside, `picked/${name}`);
+    for (const loaded of ['model.safetensors.index.json', 'model.safetensors']) {
+      const file = await inside.getFileHandle(loaded).catch(() => undefined);
+      if (file && (await file.getFile()).size > 0) await takeAll(inside, `picked/${name}`);
+    }
   }
   return facts;
+}
+
+/** Turns a bit in the middle of the first file of weights that has anything in it. @returns its name */
+export async function damageOutput(): Promise<string | null> {
+  const root = await navigator.storage.getDirectory();
+  const folder = (parent: FileSystemDirectoryHandle | undefined, name: string) =>
+    parent?.getDirectoryHandle(name).catch(() => undefined);
+  const outputs = await folder(await folder(root, 'outputs'), 'merged');
+  for (const inside of [
+    await folder(outputs, 'files'),
+    await folder(await folder(root, 'picked'), 'merged'),
+  ]) {
+    for await (const [name, handle] of inside?.entries() ?? []) {
+      if (!name.endsWith('.safetensors')) continue;
+      const file = await (handle as FileSystemFileHandle).getFile();
+      if (file.size === 0) continue;
+      const position = Math.floor(file.size / 2);
+      const byte = new Uint8Array(await file.slice(position, position + 1).arrayBuffer())[0]! ^ 4;
+      const stream = await (handle as FileSystemFileHandle).createWritable({ keepExistingData: true });
+      await stream.write({ type: 'write', position, data: Uint8Array.of(byte) });
+      await stream.close();
+      return name;
+    }
+  }
+  return null;
 }

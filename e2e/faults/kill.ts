@@ -1,7 +1,8 @@
 /**
  * The kill test: a download and merge against the fake Hub is cut off by SIGKILL at seeded random moments; the browser
  * is started again on the same profile and goes on. Every run must end with the bytes of an undisturbed one, and
- * nothing that is listed as whole may ever be otherwise.
+ * nothing that is listed as whole may ever be otherwise. Outputs go into browser storage and into a folder, as several
+ * shards and as one; in some cases a bit of what was written turns before the merge goes on.
  *
  *     npm run faults:kill -- [--kills 50] [--seed 1]
  */
@@ -12,12 +13,16 @@ import { parseArgs } from 'node:util';
 import { DOWNLOAD_SIZES } from '../../src/store/blob-record';
 import type { FakeHub } from '../fake-hub';
 import { startChromium } from './chromium-process';
-import { type Attempt, type Moment, storedFacts } from './kill-page';
+import { KILL_RECIPE, ONE_SHARD_RECIPE } from './kill-models';
+import { type Attempt, damageOutput, type Moment, storedFacts } from './kill-page';
 import { attempt, openPage, type Rig, randomNumbers, undisturbed, withProfile, withRig } from './rig';
 
 export interface KillOutcome {
   kind: Attempt['kind'];
+  shards: Shards;
   moment: Moment;
+  /** The file in which a bit was turned between the kill and the second start. */
+  damaged?: string;
   /** What the second start found: nothing, a merge and how many tensors of it are written, or all of it. */
   found: 'nothing' | 'all' | number;
   /** Shards have the reference hashes. */
@@ -27,6 +32,8 @@ export interface KillOutcome {
   /** Bytes of a weight file sent beyond one copy of it; of the file of which they are most. */
   fetchedAgain: number;
 }
+
+type Shards = 'several' | 'one';
 
 /** Between a moment and its kill, in milliseconds: progress is told ten times a second. */
 const JITTER_MS = 120;
@@ -39,15 +46,23 @@ export async function killTest(
   say: (line: string) => void = () => {},
 ): Promise<KillOutcome[]> {
   return withRig(async (rig) => {
-    const reference = await undisturbed(rig, 'cpu');
-    say(`reference: ${reference.size} shards`);
+    const references = {
+      several: await undisturbed(rig, 'cpu'),
+      one: await undisturbed(rig, 'cpu', ONE_SHARD_RECIPE),
+    };
+    say(`reference: ${references.several.size} shards, and one`);
     const random = randomNumbers(seed);
     const outcomes: KillOutcome[] = [];
     for (let i = 0; i < kills; i++) {
       const kind = i % 2 === 0 ? 'downloads' : 'folder';
-      // a third of the kills fall into the download
-      const moment = { stage: random() < 1 / 3 ? 'downloading' : 'merging', share: random() } as const;
-      const outcome = await killOnce(rig, reference, kind, moment, random() * JITTER_MS);
+      const shards = i % 4 < 2 ? 'several' : 'one';
+      const damages = i % 5 === 4;
+      // a third of the kills fall into the download; where a bit is to turn, something must be written
+      const moment: Moment = damages
+        ? { stage: 'merging', share: (1 + random()) / 2 }
+        : { stage: random() < 1 / 3 ? 'downloading' : 'merging', share: random() };
+      const how = { kind, shards, moment, damages, jitterMs: random() * JITTER_MS } as const;
+      const outcome = await killOnce(rig, references[shards], how);
       outcomes.push(outcome);
       tell(outcome, i);
     }
@@ -58,11 +73,11 @@ export async function killTest(
 async function killOnce(
   rig: Rig,
   reference: ReadonlyMap<string, string>,
-  kind: Attempt['kind'],
-  moment: Moment,
-  jitterMs: number,
+  how: { kind: Attempt['kind']; shards: Shards; moment: Moment; damages: boolean; jitterMs: number },
 ): Promise<KillOutcome> {
   const { hub, server } = rig;
+  const { kind, shards, moment, damages, jitterMs } = how;
+  const what = { kind, engine: 'cpu', recipe: shards === 'one' ? ONE_SHARD_RECIPE : KILL_RECIPE } as const;
   const from = hub.requests.length;
   return withProfile(async (profile) => {
     const first = await startChromium(profile);
@@ -72,7 +87,7 @@ async function killOnce(
       come = resolve;
     });
     await first.page.exposeFunction('amalgamMoment', come);
-    const ended = attempt(first.page, hub, { kind, engine: 'cpu', moment }).then(
+    const ended = attempt(first.page, hub, { ...what, moment }).then(
       () => true,
       () => false,
     );
@@ -84,17 +99,20 @@ async function killOnce(
     const second = await startChromium(profile);
     try {
       await openPage(second.page, server);
-      // the start-up sweep has run when the engine answers
+      // the start-up cleaning has run when the engine answers
       const left = await second.page.evaluate(() => window.amalgamHeadless!.interrupted());
       const before = await second.page.evaluate(storedFacts);
       // a run can have ended before its kill, and before it could say so: all of it must be there
-      const isOver = isReported || (before.outputs.length > 0 && 'value' in left && left.value.length === 0);
-      const resumed = isOver ? null : (await attempt(second.page, hub, { kind, engine: 'cpu' })).resumed;
+      const isOver = isReported || (before.outputs.length > 0 && left.length === 0);
+      const damaged = damages && !isOver ? await second.page.evaluate(damageOutput) : null;
+      const resumed = isOver ? null : (await attempt(second.page, hub, what)).resumed;
       const now = await second.page.evaluate(storedFacts);
       const written = now.outputs.filter(({ path }) => path.endsWith('.safetensors'));
       return {
         kind,
+        shards,
         moment,
+        ...(damaged === null ? {} : { damaged }),
         found: isOver ? 'all' : resumed ? resumed.tensorsDone : 'nothing',
         same:
           written.length === reference.size &&
@@ -142,13 +160,17 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
     const found = typeof o.found === 'number' ? `${o.found} tensors found` : `${o.found} found`;
     const verdict = o.same && o.wrong.length === 0 ? 'same bytes' : `WRONG ${o.wrong.join(' ')}`;
     const again = o.fetchedAgain === 0 ? 'nothing' : `${o.fetchedAgain} bytes`;
+    const bit = o.damaged === undefined ? '' : `a bit of ${o.damaged} turned, `;
     console.log(
-      `${i + 1}: ${o.kind}, killed at ${Math.round(100 * o.moment.share)} % of ${o.moment.stage}, ${found}, ${verdict}, ${again} fetched again`,
+      `${i + 1}: ${o.kind}, ${o.shards} shard${o.shards === 'one' ? '' : 's'}, killed at ${Math.round(100 * o.moment.share)} % of ${o.moment.stage}, ${found}, ${bit}${verdict}, ${again} fetched again`,
     );
   };
   const outcomes = await killTest(Number(values.kills), Number(values.seed), report, console.log);
   const good = outcomes.filter((o) => o.same && o.wrong.length === 0).length;
+  const single = outcomes.filter((o) => o.kind === 'folder' && o.shards === 'one').length;
+  const damaged = outcomes.filter((o) => o.damaged !== undefined).length;
   console.log(`${good} of ${outcomes.length} ended with the reference bytes and nothing listed wrongly`);
+  console.log(`${single} of them one shard in a folder, ${damaged} with a bit turned`);
   const again = Math.max(...outcomes.map((o) => o.fetchedAgain));
   console.log(`${again} bytes of a file fetched again at most, ${DOWNLOAD_SIZES.request} allowed`);
   process.exit(good === outcomes.length && again <= DOWNLOAD_SIZES.request ? 0 : 1);

@@ -74,7 +74,7 @@ export async function openPage(page: Page, server: AppServer): Promise<void> {
 export function attempt(
   page: Page,
   hub: FakeHub,
-  how: Pick<Attempt, 'kind' | 'engine' | 'moment'>,
+  how: Pick<Attempt, 'kind' | 'engine' | 'moment'> & { recipe?: typeof KILL_RECIPE },
 ): Promise<AttemptOutcome> {
   return page.evaluate(attemptMerge, {
     recipe: KILL_RECIPE,
@@ -86,9 +86,13 @@ export function attempt(
 }
 
 /** sha256 by shard of a merge that nothing disturbs. */
-export async function undisturbed(rig: Rig, engine: Attempt['engine']): Promise<Map<string, string>> {
+export async function undisturbed(
+  rig: Rig,
+  engine: Attempt['engine'],
+  recipe = KILL_RECIPE,
+): Promise<Map<string, string>> {
   return withPage(rig, async ({ page }) => {
-    const { shards } = await attempt(page, rig.hub, { kind: 'downloads', engine });
+    const { shards } = await attempt(page, rig.hub, { kind: 'downloads', engine, recipe });
     return new Map(shards.map(({ file, sha256 }) => [file, sha256]));
   });
 }

@@ -65,12 +65,8 @@ async function mergeAll(from: number, to: number): Promise<void> {
         (async () => {
           for (let i = from; i <= to; i++) {
             const name = `soak-${i}`;
-            const outcome = await window.amalgamHeadless!.merge({
-              recipe,
-              engine,
-              destination: { kind: 'downloads', name },
-            });
-            if ('error' in outcome) throw new Error(outcome.error.message);
+            const request = { recipe, engine, destination: { kind: 'downloads', name } } as const;
+            await window.amalgamHeadless!.merge(request, () => {});
             // the outputs are files, not memory; but a disk is not endless
             const outputs = await (await navigator.storage.getDirectory()).getDirectoryHandle('outputs');
             await outputs.removeEntry(name, { recursive: true });
@@ -128,11 +124,9 @@ async function held(): Promise<{ bytes: number; files: number; workers: number }
 try {
   await chromium.page.goto(`${server.url}#headless`);
   await chromium.page.waitForFunction(() => window.amalgamHeadless !== undefined);
-  await chromium.page.evaluate((request) => window.amalgamHeadless!.open(request), {
-    recipe,
-    hub: {},
-    models,
-  });
+  for (const { name, url } of models) {
+    await chromium.page.evaluate(([ref, at]) => window.amalgamHeadless!.openServed(ref!, at!), [name, url]);
+  }
   await chromium.browser.close();
   const stops = new Set([
     WARM,

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { fakeStorage } from '../../src/store/opfs.test.fake';
-import { type NodeModels, workAheadInNode } from '../ahead-in-node';
+import { calibrateInNode, type NodeModels } from '../calibrate-in-node';
 import { readText, real, reference } from './reference';
 
 const corpora = join(reference, 'data/corpora');
@@ -108,7 +108,7 @@ let test: { shakespeare: number[]; wiki: number[] };
 const measured = new Map<string, number>();
 
 async function geometricMean(row: Row, calibration: readonly string[]): Promise<number> {
-  const merge = await workAheadInNode(recipe(row, calibration), models);
+  const merge = await calibrateInNode(recipe(row, calibration), models);
   const a = await merge.perplexity(test.shakespeare);
   const b = await merge.perplexity(test.wiki);
   return Math.sqrt(a * b);
@@ -162,7 +162,7 @@ describe('calibrated on text the models wrote themselves', () => {
     'λ of %s is %d, as on held-out text',
     async (method, study) => {
       const text = recipe({ name: method, method, parameters: 'lambda: auto', study: 0 }, SELF);
-      const { report } = await workAheadInNode(text, models);
+      const { report } = await calibrateInNode(text, models);
       const curve = report.lambda!.curve.map((p) => `${p.lambda} ${p.perplexity.toFixed(2)}`);
       console.log(`${method}: λ ${report.lambda!.chosen} from ${curve.join(', ')}`);
       expect(report.lambda!.chosen).toBe(study);

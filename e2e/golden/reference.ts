@@ -11,6 +11,10 @@ export function readText(...path: string[]): string {
   return readFileSync(join(...path), 'utf8');
 }
 
+export function readBytes(...path: string[]): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(readFileSync(join(...path)));
+}
+
 export function readFile(...path: string[]): Tensors {
-  return readTensors(new Uint8Array(readFileSync(join(...path))), path.at(-1)!);
+  return readTensors(readBytes(...path), path.at(-1)!);
 }

@@ -3,7 +3,7 @@ import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 import { expect, test } from './studio';
 
-const TABS = ['Plan', 'Layers', 'Run', 'Evaluate', 'Compare', 'Collapse', 'Output'];
+const TABS = ['Plan', 'Layers', 'Run', 'Evaluate', 'Difference', 'Collapse', 'Output'];
 
 /** What axe calls serious within `part`: every rule in the light theme, the colours again in the dark one. */
 async function seriousIssues(page: Page, part: string): Promise<string[]> {

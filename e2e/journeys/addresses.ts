@@ -15,5 +15,8 @@ export const STUDIO_URL = `http://127.0.0.1:${STUDIO_PORT}/`;
 export const HUB_URL = `http://127.0.0.1:${HUB_PORT}`;
 export const HUB_CDN_URL = `http://127.0.0.1:${HUB_CDN_PORT}`;
 
+/** The store of another region: the same server by another name. */
+export const HUB_EU_URL = `http://localhost:${HUB_CDN_PORT}`;
+
 /** Whom the built studio is to the fake hub, where people sign in. */
 export const CLIENT_ID = 'amalgam-journeys';

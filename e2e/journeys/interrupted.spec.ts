@@ -93,7 +93,7 @@ test('R47: a cancelled merge is kept and nothing of it looks like a model; disca
   await merge(page);
   await underWay(page);
   await page.getByRole('button', { name: 'Cancel' }).click();
-  await expect(page.getByText('Cancelled. It can be resumed.')).toBeVisible();
+  await expect(page.getByText('Canceled. It can be resumed.')).toBeVisible();
   const left = () =>
     page.evaluate(async () => {
       const root = await navigator.storage.getDirectory();
@@ -130,7 +130,7 @@ test('R39: a second tab shows the merge, does not start one, and takes it over',
   await second.getByRole('button', { name: 'Take over' }).click();
   await merged(second);
   const taken = await hashOf(second);
-  await expect(page.getByText(/^Cancelled/).first()).toBeVisible();
+  await expect(page.getByText(/^Canceled/).first()).toBeVisible();
   await second.close();
   expect(await undisturbed(page)).toBe(taken);
 });

@@ -118,7 +118,7 @@ test('R48: thirty hostile names are shown as text, with no report of the policy 
 
     await page.getByRole('button', { name: 'Merge', exact: true }).click();
     await expect(page.getByText(/^Merged in/)).toBeVisible();
-    for (const tab of [/^Layers/, /^Run/, /^Evaluate/, /^Compare/, /^Collapse/, /^Output/]) {
+    for (const tab of [/^Layers/, /^Run/, /^Evaluate/, /^Difference/, /^Collapse/, /^Output/]) {
       await page.getByRole('tab', { name: tab }).click();
       expect(await harm(page), String(tab)).toEqual({ elements: 0, noticed: [] });
     }

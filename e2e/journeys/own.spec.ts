@@ -1,8 +1,8 @@
 /** Models of one's own: they stay on this computer, also where the Hub has others of the same name. */
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator, Page } from '@playwright/test';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
+import { giveFolder } from '../given-folder';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
 import { expect, localNames, test } from './studio';
 
@@ -14,51 +14,16 @@ test.beforeEach(async () => {
 });
 test.afterEach(() => hub.close());
 
-/**
- * Puts copies of sample models into a folder of the page's private file system, which stands for one on the disk: native
- * pickers cannot be driven. Its access has to be asked for again after a reload, as on the disk.
- */
-async function giveFolder(page: Page, folder: string, models: readonly string[]): Promise<void> {
-  const files = models.flatMap((model) =>
-    readdirSync(join(samples, model)).map((file) => `${model}/${file}`),
-  );
-  await page.addInitScript((name) => {
-    const access = sessionStorage;
-    Object.assign(window, {
-      showDirectoryPicker: async () => {
-        access.setItem('access', `${performance.timeOrigin}`);
-        return (await navigator.storage.getDirectory()).getDirectoryHandle(name);
-      },
-    });
-    Object.assign(FileSystemHandle.prototype, {
-      queryPermission: async () =>
-        access.getItem('access') === `${performance.timeOrigin}` ? 'granted' : 'prompt',
-      requestPermission: async () => {
-        access.setItem('access', `${performance.timeOrigin}`);
-        return 'granted';
-      },
-    });
-  }, folder);
-  await page.goto('/');
-  await page.evaluate(
-    async ({ name, paths }) => {
-      const root = await (await navigator.storage.getDirectory()).getDirectoryHandle(name, { create: true });
-      for (const path of paths) {
-        const [model = '', file = ''] = path.split('/');
-        const inside = await root.getDirectoryHandle(model, { create: true });
-        const out = await (await inside.getFileHandle(file, { create: true })).createWritable();
-        await out.write(await (await fetch(`samples/${path}`)).blob());
-        await out.close();
-      }
-    },
-    { name: folder, paths: files },
-  );
-}
-
 async function pointAtFakeHub(page: Page): Promise<void> {
   await page.getByText('Access token and hub').click();
   await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
   await page.getByLabel('Hub', { exact: true }).press('Enter');
+}
+
+/** What a way from opening the page to merged files took, for docs/studio.md. */
+function measured(way: string, clicks: number, begun: number): void {
+  const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+  test.info().annotations.push({ type: way, description: `${clicks} clicks, ${seconds} s` });
 }
 
 /** What the person does, counted. */
@@ -86,7 +51,7 @@ test('own base and two adapters: folders found their roles, merged and saved in 
   await expect(recipe.getByText('mine/base')).toBeVisible();
   for (const name of ['harbour', 'kitchen'])
     await expect(recipe.getByRole('switch', { name: `Merge ${name}` })).toBeVisible();
-  await expect(recipe.getByText('of this base')).toHaveCount(2);
+  await expect(recipe.getByText('matches base')).toHaveCount(2);
   // the sample made way
   await expect(recipe.getByText('workshop')).toHaveCount(0);
   await click(page.getByRole('button', { name: 'Merge', exact: true }));
@@ -95,10 +60,7 @@ test('own base and two adapters: folders found their roles, merged and saved in 
   const download = page.waitForEvent('download');
   await click(page.getByRole('button', { name: 'Download all' }));
   await (await download).path();
-  test.info().annotations.push({
-    type: 'clicks and seconds',
-    description: `${clicks()} clicks, ${((performance.now() - begun) / 1000).toFixed(1)} s`,
-  });
+  measured('own base and two LoRAs', clicks(), begun);
   expect(clicks()).toBeLessThanOrEqual(5);
 
   // another begins empty, and stays so after a reload
@@ -160,8 +122,13 @@ test('an adapter names its base: the card gets it from the Hub; a dropped recipe
   await expect(page.getByText('Opened the recipe mine.yml.')).toBeVisible();
   await expect(recipe.getByRole('switch', { name: 'Merge base' })).toBeVisible();
   expect(hub.requests.slice(before)).toEqual([]);
+  // a hub that is down: its card says so, and asks once more when told to
+  const down = { kind: 'status', status: 503 } as const;
+  hub.faults.push({ path: '/api/models/amalgam/base/revision/HEAD', fault: down, times: 6 });
   await recipe.getByRole('button', { name: 'Get amalgam/base from the Hub' }).click();
+  await recipe.getByRole('button', { name: 'Retry' }).click();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await expect(recipe.getByRole('button', { name: 'Retry' })).toHaveCount(0);
 });
 
 test('a folder called as a model on the Hub stays what it is, and one click opens it after a reload', async ({
@@ -215,3 +182,203 @@ test('a folder called as a model on the Hub stays what it is, and one click open
   await page.getByRole('button', { name: 'Use this one' }).click();
   await expect(page.getByText(/Not the folder/)).toHaveCount(0);
 });
+
+test('one line tells every step of a merge and the time that all of them still take; all of the time has a name', async ({
+  page,
+}) => {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await page.getByRole('button', { name: 'auto-tune λ' }).click();
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  // every line of the bar and every word that is heard, as they change
+  await page.evaluate(() => {
+    const told = { seen: [] as string[], heard: [] as string[] };
+    Object.assign(window, { told });
+    const note = () => {
+      const line = document.querySelector('.run-words')?.textContent;
+      const spoken = document.querySelector('.runbar [role="status"]')?.textContent;
+      if (line && told.seen.at(-1) !== line) told.seen.push(line);
+      if (spoken && told.heard.at(-1) !== spoken) told.heard.push(spoken);
+    };
+    new MutationObserver(note).observe(document.body, {
+      subtree: true,
+      childList: true,
+      characterData: true,
+    });
+  });
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  // λ is tuned on every model's text
+  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 240_000 });
+  const { seen, heard } = await page.evaluate(
+    () => (window as unknown as { told: { seen: string[]; heard: string[] } }).told,
+  );
+  const words = (lines: string[]) => lines.map((line) => line.replaceAll('\u00a0', ' '));
+  expect(words(seen).some((w) => /^step \d of \d · tuning λ · about \d+ (s|min) left$/.test(w))).toBe(true);
+  expect(words(seen).filter((w) => /0:00|about 0/.test(w))).toEqual([]);
+  expect(words(heard).some((w) => /step \d of \d · .* · about/.test(w))).toBe(true);
+
+  await page.getByRole('tab', { name: 'Run', exact: true }).click();
+  const time = page.locator('.stage-key');
+  for (const name of ['opening', 'calibration', 'compute', 'write']) {
+    await expect(time.getByText(name, { exact: true })).toBeVisible();
+  }
+  const shares = await time.locator('.faint').allTextContents();
+  const sum = shares.reduce((all, share) => all + Number.parseFloat(share.replace(/[<>]/, '')), 0);
+  expect(Math.abs(sum - 100)).toBeLessThan(1);
+});
+
+test('densities trim by default, dtypes are written, and a key that has no effect is doubted at its line', async ({
+  page,
+}) => {
+  await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen']);
+  await page.getByRole('button', { name: 'Open models or LoRAs…' }).click();
+  const recipe = page.getByRole('complementary', { name: 'Recipe', exact: true });
+  const density = recipe.getByLabel('density of kitchen, number');
+  await expect(density).toHaveValue('0.20');
+  await density.fill('1');
+  await density.press('Enter');
+  await expect(recipe.getByText(/Density 1, mergekit’s default, trims nothing of kitchen/)).toBeVisible();
+  await recipe.getByRole('button', { name: 'Use 0.20, as recommended' }).click();
+  await expect(density).toHaveValue('0.20');
+
+  await page.getByRole('radio', { name: 'YAML' }).click();
+  const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
+  await expect(text).toHaveValue(/dtype: float32\nout_dtype: bfloat16/);
+  await text.fill((await text.inputValue()).replace('normalize: true', 'normalise: true'));
+  await expect(page.getByText(/^Line \d+: ties has no parameter normalise/)).toBeVisible();
+  await expect(page.getByText(/Did you mean normalize\?/).first()).toBeVisible();
+  await expect(page.getByRole('tab', { name: /Plan .*warning/ })).toBeVisible();
+});
+
+test('two tabs: neither overwrites the recipe of the other without a word', async ({ page, context }) => {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  const second = await context.newPage();
+  await second.goto('/');
+  await expect(second.getByText(/^Ready:/)).toBeVisible();
+  const density = (tab: Page) => tab.getByLabel('density of kitchen, number');
+  const set = async (tab: Page, value: string) => {
+    await density(tab).fill(value);
+    await density(tab).press('Enter');
+  };
+  await set(page, '0.3');
+  await expect.poll(() => draftDensity(page)).toBe(0.3);
+  await set(second, '0.4');
+  await expect(second.getByText('The recipe was edited in another tab too')).toBeVisible();
+  expect(await draftDensity(page)).toBe(0.3);
+  await second.getByRole('button', { name: 'Open the other one here' }).click();
+  await expect(density(second)).toHaveValue('0.30');
+  await set(second, '0.5');
+  await expect.poll(() => draftDensity(page)).toBe(0.5);
+  await set(page, '0.6');
+  await page.getByRole('button', { name: 'Keep the one in this tab' }).click();
+  await expect.poll(() => draftDensity(page)).toBe(0.6);
+
+  // three comparisons, three names
+  await expect(page.getByRole('tab', { name: 'Difference' })).toBeVisible();
+  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await expect(page.getByRole('button', { name: /^Benchmark \d+ methods/ })).toBeVisible();
+  await page.getByRole('tab', { name: /^Layers/ }).click();
+  await expect(page.getByLabel('Add a run')).toBeVisible();
+});
+
+/** The density of the first contributor in the recipe that the browser keeps. */
+function draftDensity(page: Page): Promise<unknown> {
+  return page.evaluate(
+    () =>
+      new Promise<unknown>((resolve) => {
+        const opening = indexedDB.open('amalgam-recipes');
+        opening.onsuccess = () => {
+          const draft = opening.result.transaction('draft').objectStore('draft').get('draft');
+          draft.onsuccess = () => {
+            opening.result.close();
+            resolve(draft.result?.recipe.contributors[0]?.parameters.density);
+          };
+        };
+      }),
+  );
+}
+
+test('one’s own merge is tried before its files are fetched: a prompt answered by all, a text measured', async ({
+  page,
+}) => {
+  await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen']);
+  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  const texts = page.getByRole('group', { name: 'Texts to measure on' });
+  await expect(texts.getByRole('button', { name: 'kitchen' })).toHaveAttribute('aria-pressed', 'true');
+  await page.getByRole('button', { name: 'Open models or LoRAs…' }).click();
+  // texts of the sample are not for these
+  await expect(texts.getByRole('button', { name: 'kitchen' })).toHaveAttribute('aria-pressed', 'false');
+  await page.getByRole('button', { name: 'Paste text' }).click();
+  await page
+    .getByLabel('Text', { exact: true })
+    .fill('Recipe: a soup of leeks and potatoes, for four people.');
+  await page.getByLabel('Name of the text').fill('soup');
+  await page.getByRole('button', { name: 'Add text' }).click();
+  await page.getByLabel('tokens', { exact: true }).fill('5');
+  await page.getByLabel('tokens', { exact: true }).press('Enter');
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await page.getByRole('button', { name: 'Is it better?' }).click();
+  await expect(page.getByText(/^5 tokens in/)).toHaveCount(4);
+  const table = page.getByRole('table');
+  for (const row of [/^base/, /^kitchen/, /^harbour/, /^TIES 0\.20/]) {
+    await expect(table.getByRole('row', { name: row }).locator('.perplexity-value').first()).toHaveText(
+      /\d\.\d{3}/,
+    );
+  }
+  await expect(table.locator('.dot')).toHaveCount(4);
+  await expect(table.locator('.dot-base').first()).toBeVisible();
+});
+
+test('a base of the Hub and two adapters made for it: merged files in eight clicks; the sample in three', async ({
+  page,
+}) => {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await page.getByRole('button', { name: 'Search the Hub' }).click();
+  await pointAtFakeHub(page);
+  await page.getByRole('button', { name: 'Done' }).click();
+
+  const sample = counting();
+  let begun = performance.now();
+  await sample.click(page.getByRole('button', { name: 'Merge', exact: true }));
+  await saved(page, sample.click);
+  measured('sample', sample.clicks(), begun);
+  expect(sample.clicks()).toBe(3);
+
+  await page.getByRole('button', { name: 'New merge' }).click();
+  const { click, clicks } = counting();
+  begun = performance.now();
+  await click(page.getByRole('button', { name: 'Search the Hub' }));
+  await page.getByLabel('Search the Hub').fill('base');
+  await click(page.getByRole('button', { name: 'Use as base: amalgam/base' }));
+  for (const name of ['kitchen', 'harbour'])
+    await click(page.getByRole('button', { name: `Add: amalgam/${name}` }));
+  await click(page.getByRole('button', { name: 'Done' }));
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await click(page.getByRole('button', { name: 'Merge', exact: true }));
+  await saved(page, click);
+  measured('Hub base and two adapters', clicks(), begun);
+  expect(clicks()).toBe(8);
+
+  // one file instead of nine, and a menu that keeps to the page's policy
+  const archive = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download as .zip' }).click();
+  expect((await archive).suggestedFilename()).toMatch(/\.zip$/);
+  await page.getByRole('tab', { name: /^Layers/ }).click();
+  await page.getByRole('button', { name: 'Export the picture and its numbers' }).click();
+  await expect(page.getByRole('menuitem').first()).toBeVisible();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('?');
+  await expect(page.getByRole('dialog', { name: 'Keys' })).toBeVisible();
+});
+
+/** Waits for the merge and takes its files. */
+async function saved(page: Page, click: (target: Locator) => Promise<void>): Promise<void> {
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await click(page.getByRole('button', { name: 'Get the files' }));
+  const download = page.waitForEvent('download');
+  await click(page.getByRole('button', { name: 'Download all' }));
+  await (await download).path();
+}

@@ -3,19 +3,28 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
-import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub, WRITER_TOKEN } from '../fake-hub';
+import {
+  type FakeHub,
+  type FakeHubOptions,
+  READER_TOKEN,
+  sampleModels,
+  startFakeHub,
+  WRITER_TOKEN,
+} from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
 import { expect, test } from './studio';
 
 let hub: FakeHub;
-test.beforeEach(async () => {
+const start = async (region: FakeHubOptions['region'] = 'us') => {
   hub = await startFakeHub({
     models: sampleModels(join(import.meta.dirname, '../../public/samples')),
     port: HUB_PORT,
     cdnPort: HUB_CDN_PORT,
     pieceBytes: 1_000_000,
+    region,
   });
-});
+};
+test.beforeEach(() => start());
 test.afterEach(() => hub.close());
 
 async function openMerged(page: Page): Promise<void> {
@@ -104,4 +113,29 @@ test('what the hub refuses is said in words, and nothing is left behind', async 
 
   await push(page).click();
   await expect(page.getByRole('link', { name: 'writer/half' })).toBeVisible();
+});
+
+test('large files go to the store of the region; one that the policy of the page does not name is named', async ({
+  page,
+}) => {
+  await hub.close();
+  await start('eu');
+  await openMerged(page);
+  await giveToken(page, WRITER_TOKEN);
+  await page.getByRole('textbox', { name: 'Repository' }).fill('writer/merged');
+  await push(page).click();
+  await expect(page.getByRole('link', { name: 'writer/merged' })).toBeVisible();
+  expect((await stored('model.safetensors')).length).toBeGreaterThan(2_000_000);
+  // the hub has checked the card before a byte was sent
+  const asked = hub.requests.findIndex((r) => r.path === '/api/validate-yaml' && r.status === 200);
+  expect(asked).toBeGreaterThanOrEqual(0);
+  expect(asked).toBeLessThan(hub.requests.findIndex((r) => r.method === 'PUT'));
+
+  await hub.close();
+  await start('unknown');
+  await page.getByRole('textbox', { name: 'Repository' }).fill('writer/other');
+  await push(page).click();
+  await expect(
+    page.getByText(/sent to 127\.0\.0\.3:4390, which the policy of this page does not name/),
+  ).toBeVisible();
 });

@@ -5,7 +5,7 @@ import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
 import { expect, test } from './studio';
 
-async function open(page: Page, tab: 'Compare' | 'Collapse') {
+async function open(page: Page, tab: 'Difference' | 'Collapse') {
   await page.goto('/');
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
@@ -31,9 +31,9 @@ async function noSeriousFaults(page: Page) {
 }
 
 test('base and workshop are compared: chart, words, spectrum, files', async ({ page }) => {
-  await open(page, 'Compare');
-  await expect(page.getByRole('combobox', { name: 'Made from it' })).toHaveValue('samples/workshop');
-  await page.getByRole('button', { name: 'Compare', exact: true }).click();
+  await open(page, 'Difference');
+  await expect(page.getByRole('combobox', { name: 'Fine-tuned model' })).toHaveValue('samples/workshop');
+  await page.getByRole('button', { name: 'Measure difference', exact: true }).click();
   await expect(page.getByText(/^56 tensors compared: 56 modified/)).toBeVisible();
   await expect(page.getByText('Both configs say the same.')).toBeVisible();
 
@@ -52,8 +52,8 @@ test('base and workshop are compared: chart, words, spectrum, files', async ({ p
 });
 
 test('the kitchen adapter is found again in what it makes of the base, at rank 8', async ({ page }) => {
-  await open(page, 'Compare');
-  await page.getByRole('combobox', { name: 'Made from it' }).selectOption('samples/base+samples/kitchen');
+  await open(page, 'Difference');
+  await page.getByRole('combobox', { name: 'Fine-tuned model' }).selectOption('samples/base+samples/kitchen');
   await page.getByRole('radio', { name: 'Extract a LoRA' }).click();
   await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
   const left = page.locator('.costs > div', { hasText: 'Error left' }).locator('strong');
@@ -68,7 +68,7 @@ test('the kitchen adapter is found again in what it makes of the base, at rank 8
   await noSeriousFaults(page);
 
   // the same two models: nothing to do, in words
-  await page.getByRole('combobox', { name: 'Made from it' }).selectOption('samples/base');
+  await page.getByRole('combobox', { name: 'Fine-tuned model' }).selectOption('samples/base');
   await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
   await expect(page.getByText(/identical in all 56 tensors.*nothing to extract/)).toBeVisible();
 });
@@ -97,8 +97,6 @@ test('layers are measured, one is taken out, and the shallower model opens again
   await page.getByRole('button', { name: 'Open it as a model' }).click();
   await expect(page.getByText('Opened base-collapsed.')).toBeVisible();
   await expect(
-    page
-      .getByRole('combobox', { name: 'Model to make shallower' })
-      .getByRole('option', { name: 'base-collapsed' }),
+    page.getByRole('combobox', { name: 'Model to prune' }).getByRole('option', { name: 'base-collapsed' }),
   ).toHaveCount(1);
 });

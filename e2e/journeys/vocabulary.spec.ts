@@ -106,7 +106,7 @@ test('the studio shows the difference and merges what is chosen', async ({ page 
   await expect(page.getByRole('heading', { name: 'Vocabulary' })).toBeVisible();
   await page.getByLabel('Tokens of the output').selectOption('union');
   await expect(page.getByText(/those of samples\/base and 1 more/)).toBeVisible();
-  await page.getByLabel('Rows in multiples of').fill('64');
+  await page.getByLabel('Pad vocabulary to a multiple of').fill('64');
   await page.keyboard.press('Enter');
   await expect(page.getByText('padded with the mean row')).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();

@@ -25,7 +25,7 @@ test('a saved merge in three clicks, every method compared by two more', async (
 
   clicks = 0;
   await click(page.getByRole('tab', { name: /^Evaluate/ }));
-  await click(page.getByRole('button', { name: /^Compare all \d+ methods/ }));
+  await click(page.getByRole('button', { name: /^Benchmark \d+ methods/ }));
   // every method is at work now; the verdict stands above the table when they are done, without another click
   await expect(page.getByRole('progressbar', { name: 'Measuring' })).toBeVisible();
   await expect(page.getByRole('row', { name: /DARE/ }).first()).toBeVisible();

@@ -5,9 +5,9 @@ import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
 import type { CalibrationSource } from '../src/calibration/calibration';
 import { findLambda } from '../src/calibration/find-lambda';
 import { calibrationChoice } from '../src/calibration/plan-problems';
-import { importanceKind, prepareImportance } from '../src/calibration/prepare';
+import { prepareImportance } from '../src/calibration/prepare';
 import type { Contributor } from '../src/calibration/readings';
-import { DEFAULT_PROTOCOL, evaluate } from '../src/evaluate/perplexity';
+import { DEFAULT_PROTOCOL, type EvaluateProtocol, evaluate } from '../src/evaluate/perplexity';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { createTokenizer } from '../src/evaluate/tokenizer';
 import { parseModelConfig } from '../src/formats/model-config';
@@ -17,33 +17,38 @@ import { openRunner, type RunnerOptions } from '../src/forward/runner';
 import { openModel } from '../src/inputs/open-model';
 import type { TensorRef } from '../src/inputs/tensor-view';
 import { methodById } from '../src/merge/methods';
+import { importanceKind } from '../src/merge/plan/importance-kind';
 import { makePlan } from '../src/merge/plan/make-plan';
 import type { Plan } from '../src/merge/plan/plan';
 import { wantsLambda, withLambda } from '../src/merge/plan/with-lambda';
 import type { Prepared } from '../src/merge/tensor/prepared';
 import { resolveArchitecture } from '../src/models/resolve';
-import type { AheadReport } from '../src/reports/importance';
+import type { CalibrationReport } from '../src/reports/importance';
 import type { ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';
 
 export interface NodeMerge {
   plan: Plan;
   prepared: Prepared | undefined;
-  report: AheadReport;
+  report: CalibrationReport;
   /** Perplexity of the merge on token ids, by the strided protocol. */
-  perplexity(ids: ArrayLike<number>): Promise<number>;
+  perplexity(ids: ArrayLike<number>, protocol?: EvaluateProtocol): Promise<number>;
+  /** The same merge with another λ. */
+  perplexityAt(lambda: number, ids: ArrayLike<number>, protocol?: EvaluateProtocol): Promise<number>;
+  /** A merged tensor in f32. */
+  tensor(name: string): Promise<Float32Array>;
 }
 
 export interface NodeModels {
   root: string;
   /** Name → folder under `root`. */
   folders: Readonly<Record<string, string>>;
-  /** Calibration texts by name. */
-  texts?: Readonly<Record<string, string>>;
+  /** Calibration texts, or token ids, by name. */
+  texts?: Readonly<Record<string, string | readonly number[]>>;
 }
 
 /** A recipe with everything that is worked out ahead of it. Needs `navigator.storage` (store/opfs.test.fake.ts). */
-export async function workAheadInNode(recipeText: string, models: NodeModels): Promise<NodeMerge> {
+export async function calibrateInNode(recipeText: string, models: NodeModels): Promise<NodeMerge> {
   const { recipe, problems } = parseRecipe(recipeText);
   if (!recipe) throw new Error(problems.map((p) => `${p.line}: ${p.message}`).join('\n'));
   const engine = createCpuBackend();
@@ -103,10 +108,13 @@ export async function workAheadInNode(recipeText: string, models: NodeModels): P
       id,
     );
     const name = texts.get(id)!;
+    const given = models.texts?.[name];
     const source: CalibrationSource =
-      name === 'self'
+      given === undefined
         ? { kind: 'self', seed: recipe.amalgam.seed ?? 0 }
-        : { kind: 'text', name, text: models.texts![name]! };
+        : typeof given === 'string'
+          ? { kind: 'text', name, text: given }
+          : { kind: 'tokens', name, ids: given, heldOut: wantsLambda(recipe) };
     contributors.push({
       id,
       model: createHash('sha256')
@@ -132,6 +140,7 @@ export async function workAheadInNode(recipeText: string, models: NodeModels): P
       architecture,
       read,
       base: 'base',
+      openMerge: (merge, solved) => openMerge(merge, true, solved, { streamBytes: 2 ** 30 }),
     }));
   const lambda = wantsLambda(recipe)
     ? await findLambda({
@@ -149,15 +158,25 @@ export async function workAheadInNode(recipeText: string, models: NodeModels): P
       ...(importance ? { importance: importance.report } : {}),
       ...(lambda ? { lambda } : {}),
     },
-    async perplexity(ids) {
-      const merge = await openMerge(final, false, importance?.prepared);
-      try {
-        return (await evaluate(merge.runner, { ids, bos: null }, DEFAULT_PROTOCOL)).perplexity;
-      } finally {
-        merge.close();
-      }
+    perplexity: (ids, protocol) => perplexityOf(final, ids, protocol),
+    perplexityAt: (value, ids, protocol) => perplexityOf(withLambda(final, value), ids, protocol),
+    async tensor(name) {
+      const weights = await openPlannedWeights(final, engine, read, true, importance?.prepared);
+      const elements = weights.tensors.get(name)!.shape.reduce((a, b) => a * b, 1);
+      const bytes = await weights.read(name, 0, elements * 4);
+      weights.close();
+      return new Float32Array(bytes.buffer);
     },
   };
+
+  async function perplexityOf(merged: Plan, ids: ArrayLike<number>, protocol = DEFAULT_PROTOCOL) {
+    const merge = await openMerge(merged, false, importance?.prepared);
+    try {
+      return (await evaluate(merge.runner, { ids, bos: null }, protocol)).perplexity;
+    } finally {
+      merge.close();
+    }
+  }
 }
 
 function passthrough(model: string): Recipe {

@@ -1,0 +1,59 @@
+/** Draws the rooms of src in docs/design.md from what their files import: `npm run docs:rooms`. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const FILE = join(ROOT, 'docs/design.md');
+const BEGIN = '<!-- written by `npm run docs:rooms`: begin -->';
+const END = '<!-- written by `npm run docs:rooms`: end -->';
+
+/** @returns {Map<string, Set<string>>} for each room, the rooms that its product files import */
+function importsOfRooms() {
+  const rooms = new Map();
+  for (const path of readdirSync(join(ROOT, 'src'), { recursive: true }).map((name) =>
+    posix.normalize(name),
+  )) {
+    if (!path.includes('/') || !/\.tsx?$/.test(path) || /\.(test|cases|oracle)\.|fixture|\.d\.ts$/.test(path))
+      continue;
+    const room = path.split('/')[0];
+    const found = rooms.get(room) ?? new Set();
+    rooms.set(room, found);
+    for (const { fileName } of ts.preProcessFile(readFileSync(join(ROOT, 'src', path), 'utf8'))
+      .importedFiles) {
+      const target = posix.join(dirname(path), fileName).split('/');
+      if (fileName.startsWith('.') && target[0] !== '..' && target.length > 1) found.add(target[0]);
+    }
+    found.delete(room);
+  }
+  return rooms;
+}
+
+/** The arrows that no other way makes needless, so that the drawing can be read. */
+function withoutDetours(rooms) {
+  const reaches = (from, to, seen = new Set()) =>
+    [...(rooms.get(from) ?? [])].some(
+      (next) => next === to || (!seen.has(next) && reaches(next, to, seen.add(next))),
+    );
+  return [...rooms].flatMap(([room, needs]) =>
+    [...needs]
+      .filter((need) => ![...needs].some((other) => other !== need && reaches(other, need)))
+      .map((need) => [room, need]),
+  );
+}
+
+/** @param {string} page docs/design.md @returns it with the drawing as the imports are now */
+export function withRooms(page) {
+  const arrows = withoutDetours(importsOfRooms())
+    .map(([room, need]) => `  ${room} --> ${need}`)
+    .sort();
+  const before = page.slice(0, page.indexOf(BEGIN) + BEGIN.length);
+  const after = page.slice(page.indexOf(END));
+  return `${before}\n\n\`\`\`mermaid\nflowchart TD\n${arrows.join('\n')}\n\`\`\`\n\n${after}`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  writeFileSync(FILE, withRooms(readFileSync(FILE, 'utf8')));
+}

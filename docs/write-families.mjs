@@ -1,0 +1,32 @@
+/** Writes the table of families in docs/forward.md from the fixtures: `npm run docs:families`. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'vite';
+
+const file = new URL('forward.md', import.meta.url);
+const golden = new URL('../e2e/fixtures/golden/', import.meta.url);
+const server = await createServer({
+  server: { middlewareMode: true, ws: false },
+  appType: 'custom',
+  logLevel: 'error',
+});
+try {
+  const { seenShare, withFamilies } = await server.ssrLoadModule('/src/forward/families-table.ts');
+  const { resolveArchitecture } = await server.ssrLoadModule('/src/models/resolve.ts');
+  const { parseModelConfig } = await server.ssrLoadModule('/src/formats/model-config.ts');
+  const checked = new Map(
+    Object.entries(JSON.parse(readFileSync(new URL('forward2/checked.json', golden), 'utf8'))),
+  );
+  for (const folder of ['forward/', 'forward2/']) {
+    for (const entry of readdirSync(new URL(folder, golden), { withFileTypes: true })) {
+      if (!entry.isDirectory()) continue;
+      const text = readFileSync(new URL(`${folder}${entry.name}/config.json`, golden), 'utf8');
+      const config = parseModelConfig(text, 'config.json');
+      if (!checked.has(config.modelType)) {
+        checked.set(config.modelType, { seen: seenShare(resolveArchitecture(config)) });
+      }
+    }
+  }
+  writeFileSync(file, withFamilies(readFileSync(file, 'utf8'), checked));
+} finally {
+  await server.close();
+}

@@ -1,0 +1,32 @@
+/** The page of contracts.ts: the contract tests of every kernel and method, run where the page is opened. */
+import { runCases } from './contract-runner';
+
+export interface ContractResult {
+  file: string;
+  passed: number;
+  failed: string[];
+}
+
+declare global {
+  interface Window {
+    contracts: { results: ContractResult[]; isOver: boolean };
+  }
+}
+
+const files = {
+  ...import.meta.glob('../../src/backend/kernels/*.browser.test.ts'),
+  ...import.meta.glob('../../src/merge/tensor/*.browser.test.ts'),
+  ...import.meta.glob('../../src/merge/methods/contract.browser.test.ts'),
+};
+
+window.contracts = { results: [], isOver: false };
+for (const [file, load] of Object.entries(files)) {
+  if (!file.includes(location.hash.slice(1))) continue;
+  try {
+    await load();
+    window.contracts.results.push({ file, ...(await runCases()) });
+  } catch (thrown) {
+    window.contracts.results.push({ file, passed: 0, failed: [String(thrown)] });
+  }
+}
+window.contracts.isOver = true;

@@ -1,0 +1,136 @@
+/** Runs side by side: predicted, merged, and in a link that somebody else opens. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import AxeBuilder from '@axe-core/playwright';
+import { chromium, type Page } from '@playwright/test';
+import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
+import { STUDIO_URL } from './addresses';
+import { expect, test } from './studio';
+
+const CELL = /layer 3, mlp\.down_proj/;
+
+/** What is said of one cell in every column: A, B, B − A. */
+async function words(page: Page): Promise<string[]> {
+  const cells = page.getByRole('gridcell', { name: CELL });
+  const said = await cells.evaluateAll((all) => all.map((cell) => cell.getAttribute('aria-label') ?? ''));
+  return said.map((text) => text.replace(/\s/g, ' '));
+}
+
+async function open(page: Page, address = '/'): Promise<void> {
+  await page.goto(address);
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  // the changes of the sample were measured
+  await expect(page.getByRole('gridcell', { name: /about .* within/ }).first()).toBeVisible();
+}
+
+/** Share of the linear weights that a column says stays at the base. */
+function percent(text: string | undefined): number {
+  return Number(/([\d.]+) % at the base/.exec(text ?? '')?.[1]);
+}
+
+test('the masks of two runs are held against each other, without a merge', async ({ page }) => {
+  await open(page);
+  await page.getByLabel('Metric').selectOption('runOverlap');
+  await expect(page.getByText('needs two runs')).toBeVisible();
+  await page.getByLabel('Add a run').selectOption('dare_linear');
+  await expect(page.getByRole('gridcell', { name: CELL })).toHaveCount(1);
+  await expect(page.getByRole('gridcell', { name: /overlap/ }).first()).toBeVisible();
+  // DARE draws at random: what chance gives two masks of 20 %, 0.04 / 0.36
+  const [said] = await words(page);
+  expect(Number(/overlap ([\d.]+) %/.exec(said ?? '')?.[1])).toBeCloseTo(11.1, 0);
+});
+
+test('two methods are compared without merging, then both are merged and counted', async ({ page }) => {
+  await open(page);
+  await page.getByLabel('Metric').selectOption('mergedSparsity');
+  await page.getByLabel('Add a run').selectOption('dare_linear');
+  await expect(page.getByRole('gridcell', { name: CELL })).toHaveCount(3);
+  const predicted = await words(page);
+  for (const text of predicted.slice(0, 2)) expect(text).toMatch(/about [\d.]+ % at the base, within/);
+  expect(predicted[2]).toMatch(/pp against A/);
+  // nothing was written for it
+  await expect(page.getByText(/^Merged in/)).toHaveCount(0);
+
+  await page.getByRole('button', { name: 'Merge all 2 shown' }).click();
+  // each has its time of merging, once it is kept
+  await expect(page.getByRole('button', { name: /^A TIES.* recipe, merged/ })).toBeVisible();
+  await expect(page.getByRole('button', { name: /^B DARE.*\d:\d\d/ })).toBeVisible();
+  await expect(page.getByRole('gridcell', { name: /about/ })).toHaveCount(0);
+  const counted = await words(page);
+  // what was predicted came true within its error
+  for (const [i, text] of counted.slice(0, 2).entries()) {
+    const error = Number(/within ([\d.]+) %/.exec(predicted[i]!)?.[1]);
+    expect(Math.abs(percent(text) - percent(predicted[i]))).toBeLessThanOrEqual(error + 0.05);
+  }
+  // both are there after a reload
+  await page.reload();
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await expect(page.getByRole('gridcell', { name: CELL })).toHaveCount(3);
+  expect(await words(page)).toEqual(counted);
+});
+
+test('a link opens the same view in another profile; Back goes to the view before', async ({
+  page,
+  context,
+}) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await open(page);
+  await page.getByLabel('Add a run').selectOption('ties');
+  await page.getByLabel('density of kitchen, number').fill('0.5');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: /^Rename/ }).click();
+  await page.getByRole('textbox', { name: /^Name of/ }).fill('the first');
+  await page.keyboard.press('Enter');
+  await page.getByLabel('Metric').selectOption('lostInVote');
+  await page.getByLabel('Of which model').selectOption('samples/workshop');
+  await page.getByLabel('First layer of the range').fill('2');
+  await page.getByRole('gridcell', { name: CELL }).first().click();
+  await expect(page.getByRole('complementary', { name: 'Inspector' })).toContainText(
+    'layers.3.mlp.down_proj',
+  );
+  const before = await words(page);
+  expect(before).toHaveLength(3);
+  await page.getByRole('button', { name: 'Share' }).click();
+  await expect(page.getByText('The link is copied.')).toBeVisible();
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  expect(link.startsWith(STUDIO_URL)).toBe(true);
+
+  const profile = mkdtempSync(join(tmpdir(), 'amalgam-journey-other-'));
+  const executablePath = findChromium();
+  const other = await chromium.launchPersistentContext(profile, {
+    args: [...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
+    ...(executablePath ? { executablePath } : {}),
+  });
+  try {
+    const theirs = other.pages()[0] ?? (await other.newPage());
+    await open(theirs, link);
+    await expect(theirs.getByRole('gridcell', { name: CELL })).toHaveCount(3);
+    await expect.poll(() => words(theirs)).toEqual(before);
+    await expect(theirs.getByRole('button', { name: /the first/ }).first()).toBeVisible();
+    await expect(theirs.getByLabel('First layer of the range')).toHaveValue('2');
+    await expect(theirs.getByRole('complementary', { name: 'Inspector' })).toContainText(
+      'layers.3.mlp.down_proj',
+    );
+    expect(await theirs.getByLabel('density of kitchen, number').inputValue()).toBe('0.50');
+    await theirs.getByLabel('Metric').selectOption('keptEnergy');
+    await theirs.getByRole('tab', { name: /^Plan/ }).click();
+    await theirs.goBack();
+    await expect(theirs.getByLabel('Metric')).toHaveValue('keptEnergy');
+    await theirs.goBack();
+    await expect(theirs.getByLabel('Metric')).toHaveValue('lostInVote');
+    await expect.poll(() => words(theirs)).toEqual(before);
+    const { violations } = await new AxeBuilder({ page: theirs })
+      .include('.workbench')
+      .setLegacyMode(true)
+      .options({ resultTypes: ['violations'] })
+      .analyze();
+    const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+    expect(
+      serious.map(({ id, nodes }) => `${id}: ${nodes.map((n) => n.target.join(' ')).join(', ')}`),
+    ).toEqual([]);
+  } finally {
+    await other.close();
+    rmSync(profile, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,116 @@
+/** The other outputs: GGUF beside a merge, two LoRAs made one, a model converted without a merge. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from '@playwright/test';
+import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
+import { hasLlama, llama } from '../llama-cpp';
+import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
+import { readSafetensors } from './merged-folder';
+import { expect, test } from './studio';
+
+const samples = join(import.meta.dirname, '../../public/samples');
+let hub: FakeHub;
+test.beforeEach(async () => {
+  hub = await startFakeHub({ models: sampleModels(samples), port: HUB_PORT, cdnPort: HUB_CDN_PORT });
+});
+test.afterEach(() => hub.close());
+
+async function merged(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await page.getByRole('tab', { name: /Output/ }).click();
+}
+
+async function saved(page: Page, name: RegExp): Promise<{ path: string; name: string }> {
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name }).click();
+  const file = await download;
+  return { path: await file.path(), name: file.suggestedFilename() };
+}
+
+/** The text that llama.cpp goes on with, a token at a time the likeliest. */
+function continued(file: string, prompt: string, count: number): number[] {
+  const model = llama().open(file);
+  try {
+    const ids = model.tokenize(prompt, true);
+    for (let i = 0; i < count; i++) {
+      const row = model.logits(ids).slice(-model.vocabulary);
+      ids.push(row.indexOf(Math.max(...row)));
+    }
+    return ids.slice(-count);
+  } finally {
+    model.close();
+  }
+}
+
+test('the sample is also written as GGUF, and llama.cpp goes on with a text', async ({ page }) => {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await page.getByRole('tab', { name: /Output/ }).click();
+  await page.getByLabel('Also write GGUF').selectOption('Q4_K_M');
+  await merged(page);
+  await expect(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
+  const file = await saved(page, /^Download .*-Q4_K_M\.gguf$/);
+  expect(readFileSync(file.path).subarray(0, 4).toString()).toBe('GGUF');
+  // what comes next has the real name
+  await expect(page.getByRole('region', { name: 'llama.cpp: what to type' })).toContainText(file.name);
+  await expect(page.getByRole('region', { name: 'transformers: what to type' })).toBeVisible();
+  await expect(page.getByRole('region', { name: 'Text of the model card' })).toContainText('## Use it');
+  if (hasLlama) expect(new Set(continued(file.path, 'In the kitchen', 12)).size).toBeGreaterThan(1);
+});
+
+test('two LoRAs of the Hub become a LoRA, without the weights of their base', async ({ page }) => {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  for (const name of ['kitchen', 'harbour', 'workshop']) {
+    await page.getByRole('button', { name: `Remove ${name}` }).click();
+  }
+  await page.getByRole('button', { name: 'change' }).first().click();
+  await page.getByRole('tab', { name: 'Hub' }).click();
+  await page.getByText('Access token and hub').click();
+  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
+  await page.getByLabel('Hub', { exact: true }).press('Enter');
+  await page.getByLabel('Search the Hub').fill('base');
+  await page.getByRole('button', { name: 'Use as base: amalgam/base' }).click();
+  for (const name of ['kitchen', 'harbour']) {
+    await page.getByRole('button', { name: `Add: amalgam/${name}` }).click();
+    await expect(page.getByRole('button', { name: `Added: amalgam/${name}` }).first()).toBeVisible();
+  }
+  await page.getByRole('button', { name: 'Done' }).click();
+  await page.getByRole('combobox', { name: 'Merge method' }).selectOption('task_arithmetic');
+  await page.getByRole('tab', { name: /Output/ }).click();
+  await page.getByRole('combobox', { name: 'Output', exact: true }).selectOption('adapter');
+  await expect(page.getByLabel('Combination')).toHaveValue('cat');
+  const before = hub.requests.length;
+  await merged(page);
+  const asked = hub.requests.slice(before).map(({ path }) => path);
+  expect(asked.some((path) => path.includes('kitchen'))).toBe(true);
+  expect(asked.filter((path) => path.includes('amalgam/base'))).toEqual([]);
+  const { path } = await saved(page, /^Download adapter_model\.safetensors$/);
+  const { tensors } = readSafetensors(readFileSync(path));
+  const shapes = [...tensors].filter(([name]) => name.endsWith('lora_A.weight')).map(([, t]) => t.shape[0]);
+  const ranks = ['kitchen', 'harbour'].map(
+    (name) =>
+      (JSON.parse(readFileSync(join(samples, name, 'adapter_config.json'), 'utf8')) as { r: number }).r,
+  );
+  // exact: the ranks add up
+  expect(new Set(shapes)).toEqual(new Set([ranks[0]! + ranks[1]!]));
+  await expect(page.getByRole('region', { name: 'PEFT: what to type' })).toBeVisible();
+});
+
+test('a model is converted without a merge', async ({ page }) => {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  for (const name of ['kitchen', 'harbour']) {
+    await page.getByRole('button', { name: `Remove ${name}` }).click();
+  }
+  await page.getByRole('combobox', { name: 'Merge method' }).selectOption('passthrough');
+  await page.getByRole('tab', { name: /Output/ }).click();
+  await page.getByLabel('Also write GGUF').selectOption('F32');
+  await page.getByLabel('GGUF only, no safetensors').check();
+  await merged(page);
+  await expect(page.getByRole('button', { name: 'Download model.safetensors' })).toHaveCount(0);
+  const { path } = await saved(page, /^Download .*-F32\.gguf$/);
+  expect(readFileSync(path).length).toBeGreaterThan(4 * 1_238_656);
+  if (hasLlama) expect(continued(path, 'The saw', 8)).toHaveLength(8);
+});

@@ -1,0 +1,47 @@
+/** The npm package: packed, installed in an empty folder without a network, it merges; its formats can be imported. */
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { expect, test } from '@playwright/test';
+import { readSafetensors } from './merged-folder';
+
+const root = join(import.meta.dirname, '../..');
+const example = /```js\n([\s\S]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8'))![1]!;
+
+test('installs without a network in an empty folder, merges the sample, and lends its formats', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'amalgam-package-'));
+  try {
+    const run = (file: string, ...args: string[]) =>
+      execFileSync(file, args, { cwd: folder, encoding: 'utf8' });
+    const tarball = execFileSync(process.execPath, ['src/cli/package.mjs', folder], {
+      cwd: root,
+      encoding: 'utf8',
+    }).trim();
+    writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+    run('npm', 'install', '--offline', '--no-audit', '--no-fund', '--loglevel', 'error', tarball);
+    expect(readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
+      'amalgam',
+    ]);
+
+    for (const name of ['base', 'workshop'])
+      cpSync(join(root, 'public/samples', name), join(folder, name), { recursive: true });
+    writeFileSync(
+      join(folder, 'recipe.yml'),
+      'merge_method: linear\nmodels:\n- {model: base, parameters: {weight: 1}}\n- {model: workshop, parameters: {weight: 1}}\n',
+    );
+    run('npx', 'amalgam', 'merge', 'recipe.yml', '--out', 'merged');
+    const tensors = (name: string) =>
+      readSafetensors(readFileSync(join(folder, name, 'model.safetensors'))).tensors.size;
+    expect(tensors('merged')).toBe(tensors('base'));
+    expect(run('npx', 'amalgam', 'plan', 'recipe.yml')).toContain('linear');
+
+    writeFileSync(join(folder, 'example.js'), example);
+    const [count, recipe] = run(process.execPath, 'example.js').trim().split('\n');
+    expect(count).toBe(`${tensors('base')} tensors`);
+    expect(recipe).toBe('0 problems: merge_method: linear');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,77 @@
+/** The recommended merge: one press, a result that says how it compares; stopped in the middle and reloaded, the same bytes. */
+import { readFileSync } from 'node:fs';
+import type { Page } from '@playwright/test';
+import { readSafetensors } from './merged-folder';
+import { expect, test } from './studio';
+
+async function openStudio(page: Page): Promise<void> {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await page
+    .getByRole('banner')
+    .getByRole('button', { name: /typed arrays|WebAssembly|swiftshader|WebGPU|CPU/i })
+    .click();
+  await page.getByRole('radio', { name: 'CPU', exact: true }).click();
+  await page.keyboard.press('Escape');
+}
+
+const press = (page: Page) => page.getByRole('button', { name: 'Merge with recommended settings' }).click();
+const result = (page: Page) =>
+  page.getByRole('region', { name: 'Perplexities of base, contributors and merge' });
+
+async function hashOf(page: Page): Promise<string> {
+  await page.getByRole('tab', { name: /Output/ }).click();
+  return (await page.getByTitle(/^sha256 [0-9a-f]{64}$/).getAttribute('title'))!;
+}
+
+test('press, wait, see how it compares, save; paused and reloaded in the middle it comes to the same bytes', async ({
+  page,
+}) => {
+  test.setTimeout(600_000);
+  page.on('dialog', (dialog) => void dialog.accept());
+  await openStudio(page);
+  await press(page);
+  // every step says which of all it is, and what is left of all
+  await expect(page.getByText(/\([2-6] of 7\)/).first()).toBeVisible({ timeout: 200_000 });
+  await expect(page.getByText(/· about .+ left/).first()).toBeVisible();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await expect(page.getByText('Paused by you. What was computed is kept.')).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Continue' })).toBeVisible();
+  await page.reload();
+  await openStudio(page);
+  await press(page);
+  await expect(result(page)).toBeVisible({ timeout: 240_000 });
+  // rows: base, three contributors, merge; a figure for every text
+  const rows = await result(page).locator('tbody tr').all();
+  expect(rows.length).toBe(5);
+  for (const row of rows) {
+    const figures = (await row.locator('td').allTextContents()).map(Number);
+    expect(figures.length).toBe(3);
+    for (const figure of figures) expect(figure).toBeGreaterThan(1);
+  }
+  const tried = await page.getByRole('region', { name: 'What was tried' }).locator('tbody tr').all();
+  const perplexities = [];
+  for (const row of tried) perplexities.push(Number((await row.locator('td').allTextContents())[1]));
+  expect(perplexities.length).toBe(4);
+  const merged = page.getByRole('region', { name: 'What was tried' }).locator('[data-chosen] td');
+  expect(Number((await merged.allTextContents())[1])).toBe(Math.min(...perplexities));
+  await expect(page.getByText(/% of the gain of/).first()).toBeVisible();
+  const interrupted = await hashOf(page);
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
+  const { tensors } = readSafetensors(readFileSync(await (await download).path()));
+  expect(tensors.size).toBe(56);
+
+  // everything that was worked out is forgotten
+  await page.evaluate(async () => {
+    const root = await navigator.storage.getDirectory();
+    for await (const name of (root as FileSystemDirectoryHandle & { keys(): AsyncIterable<string> }).keys()) {
+      if (name !== 'outputs') await root.removeEntry(name, { recursive: true }).catch(() => undefined);
+    }
+  });
+  await page.reload();
+  await openStudio(page);
+  await press(page);
+  await expect(result(page)).toBeVisible({ timeout: 240_000 });
+  expect(await hashOf(page)).toBe(interrupted);
+});
