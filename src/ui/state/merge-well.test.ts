@@ -50,3 +50,12 @@ test('gives larger models more to read', () => {
     mergeWell(facts, [model('base', parameters)]).parameters.calibration_windows;
   expect([windows(1e7), windows(1e9)]).toEqual([32, 128]);
 });
+
+test('leaves how much is read as the person set it, and chooses anew what it chose itself', () => {
+  const read = (windows: number, window: number) => {
+    const set = { ...facts, parameters: { calibration_windows: windows, calibration_window: window } };
+    return mergeWell(set, [model('base', 1e9)]).parameters;
+  };
+  expect(read(8, 32)).toMatchObject({ calibration_windows: 8, calibration_window: 32 });
+  expect(read(33, 128)).toMatchObject({ calibration_windows: 128, calibration_window: 256 });
+});
