@@ -25,9 +25,17 @@ const OLD_WORDS: readonly [old: RegExp, now: string][] = [
   [/\bcompare all \d* ?methods\b/i, 'benchmark'],
   [/\bpart of the norm\b/i, 'relative change'],
   [/\btext (they|the models?) writes? (themselves|itself)\b/i, 'self-generated text'],
+  [/\bis not a text\b/i, 'is not a string'],
+  [/\bmade to do harm\b/i, 'malicious'],
+  [/\banew\b/i, 'again'],
+  [/\blog in to\b/i, 'sign in to'],
+  [/\bsearched for on\b|λ (is|was) searched\b/i, 'tuned'],
   [/\blicence/i, 'license'],
   [/\bcolour/i, 'color'],
-  [/\b(normal|optim|serial|quant|initial|organ)is(e|ation|ing)|\blearnt\b|\btowards\b/i, 'the US spelling'],
+  [
+    /\b(normal|optim|serial|quant|random|token|initial|organ)is(e|ation|ing)|\blearnt\b|\btowards\b/i,
+    'the US spelling',
+  ],
 ];
 
 interface Message {

@@ -21,7 +21,7 @@ const golden = JSON.parse(readText(real, 'golden/diff/base_vs_shakespeare_f32.js
 describe('decompositions at rank 8', () => {
   it.each([
     ['exact', 1e-5],
-    ['randomised', 0.01],
+    ['randomized', 0.01],
   ] as const)('%s: within %d of the optimal error', async (way, limit) => {
     const { base, tuned, read } = await sidesInNode(real, 'f32/base', 'f32/shakespeare');
     const { shared } = pairTensors(base, tuned);

@@ -287,7 +287,7 @@ describe('published tokenizers', () => {
   it('gpt2 and gpt-neox have no union', async () => {
     const plan = await union(folder('gpt2', read('gpt2'), 50257), folder('neox', read('gpt-neox'), 50278));
     const problem = plan.problems.find(({ code }) => code === 'TokenizersNotUnited')!;
-    expect(problem.message).toMatch(/union of gpt2, neox: their lists of merges part at number 1,/);
+    expect(problem.message).toMatch(/union of gpt2, neox: their merge lists diverge at number 1,/);
     expect(problem.remedy).toMatch(/tokenizer_source: base/);
   });
 });

@@ -77,7 +77,7 @@ async function start(executablePath: string, url: string, args: string[]): Promi
     if (thrown instanceof Error && /no usable sandbox|sandbox_host/i.test(thrown.message)) {
       throw new AmalgamError(
         'WorkerDied',
-        'Chromium could not make its sandbox, which keeps what models and servers send away from your files.',
+        'Chromium could not set up its sandbox, which keeps data from models and servers away from your files.',
         'Allow user namespaces on this machine, or use --engine cpu, which needs no browser.',
         { cause: thrown },
       );

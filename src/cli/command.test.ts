@@ -58,10 +58,10 @@ describe('parseCommand', () => {
   });
 
   test.each([
-    [[], 'A verb is missing'],
+    [[], 'The command is missing'],
     [
       ['levitate', 'm'],
-      'There is no verb levitate; there are plan, merge, verify, evaluate, generate, compare, extract-lora, collapse',
+      'There is no command levitate. Commands: plan, merge, verify, evaluate, generate, compare, extract-lora, collapse',
     ],
     [['plan'], 'plan needs a recipe file.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],

@@ -78,7 +78,7 @@ export interface GenerateCommand extends RunCommand {
   seed: number;
 }
 
-export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
+export const USAGE = `Usage: npm run --silent amalgam -- <command> …
 
   plan <recipe.yml> [--json] [--hub URL] [--cache DIR]
       Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models.
@@ -94,7 +94,7 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
       the Hub.
 
   verify <merged> [--recipe FILE] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
-      Merges again what the metadata of a merged model says and compares the bytes. Exit code 1 when they differ.
+      Repeats the merge that a merged model's metadata describes and compares the bytes. Exit code 1 when they differ.
       The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe
       has them.
 
@@ -107,7 +107,7 @@ export const USAGE = `Usage: npm run --silent amalgam -- <verb> …
 ${TASK_USAGE}
   generate <model> --prompt TEXT [--chat] [--max-tokens 64] [--temperature 0] [--top-p 1] [--seed 0]
            [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
-      Continues a text; with --chat answers it, by the model's chat template.
+      Continues a text; with --chat, answers it using the model's chat template.
 
 ${COMPARE_USAGE}
 ${COLLAPSE_USAGE}
@@ -115,9 +115,9 @@ ${IMPORTANCE_USAGE}
 ${SEARCH_USAGE}
 ${PUSH_USAGE}
   completion
-      Prints what makes bash complete verbs and options: eval "$(amalgam completion)".
+      Prints a bash completion script: eval "$(amalgam completion)".
 
---version prints the version, --help after a verb its arguments; --quiet hides progress.
+--version prints the version, --help after a command prints its arguments; --quiet hides progress.
 <model> is a folder, a Hub id, or model+adapter; a recipe file in its place runs the merge without writing it.
 A model in the recipe is a folder beside the recipe, else a folder in the working directory, else a Hub id.
 HF_TOKEN in the environment gives access to private and gated models. CHROMIUM_PATH chooses the browser.
@@ -132,7 +132,7 @@ const VERBS =
  */
 export function parseCommand(args: string[]): Command {
   const [verb, ...rest] = args;
-  if (verb === undefined) throw usage(`A verb is missing; there are ${VERBS}.`);
+  if (verb === undefined) throw usage(`The command is missing. Commands: ${VERBS}.`);
   if (verb === '--version') return { verb: 'version' };
   if (verb === 'help') return { verb, ...(rest[0] === undefined ? {} : { about: rest[0] }) };
   if (args.includes('--help') || args.includes('-h')) {
@@ -212,7 +212,7 @@ export function parseCommand(args: string[]): Command {
     case 'collapse':
       return parseCollapse(rest);
     default:
-      throw usage(`There is no verb ${verb}; there are ${VERBS}.`);
+      throw usage(`There is no command ${verb}. Commands: ${VERBS}.`);
   }
 }
 

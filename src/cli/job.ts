@@ -121,7 +121,7 @@ export async function openJob(
       say(`${displayName(name)}: commit ${snapshot.commit.slice(0, 8)} from the Hugging Face cache.`);
     const { url, dangling } = await server.serveFolder(folder, snapshot);
     for (const path of dangling) {
-      say(`warning: ${displayName(path)} in ${displayName(name)} is a link to nothing and is left out.`);
+      say(`warning: ${displayName(path)} in ${displayName(name)} is a broken link and is left out.`);
     }
     models.push({ name: names.get(name)!, url });
   }

@@ -109,7 +109,7 @@ describe('beginOutputFolder', () => {
     const [hidden] = (await readdir(root)).filter((name) => name.startsWith('.merged'));
     await expect(output.commit([{ path: 'x', size: 1 }])).rejects.toMatchObject({
       code: 'DestinationFailed',
-      message: expect.stringContaining(`It lies in ${join(root, hidden!)}.`),
+      message: expect.stringContaining(`It is in ${join(root, hidden!)}.`),
     });
     await output.discard();
     expect(await readdir(join(root, 'merged'))).toEqual(['mine']);
@@ -145,7 +145,7 @@ describe('beginOutputFolder', () => {
     ]);
     await symlink('nowhere', join(root, 'dangling'));
     await expect(beginOutputFolder(join(root, 'dangling'))).rejects.toMatchObject({
-      message: expect.stringContaining('leads nowhere'),
+      message: expect.stringContaining('is a broken link'),
     });
   });
 

@@ -100,7 +100,7 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
       isKept = true;
       throw new AmalgamError(
         'DestinationFailed',
-        `The output is complete, but could not be renamed: ${(thrown as Error).message} It lies in ${temporary}.`,
+        `The output is complete, but could not be renamed: ${(thrown as Error).message} It is in ${temporary}.`,
         `Move it from there, or fix the cause and run the same command with --resume.`,
         { cause: thrown },
       );

@@ -9,7 +9,7 @@ const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
 const tensor = { layer: null, module: 'embed', shape: [8, 4], dtype: 'BF16', elements: 32 };
 const facts: PlanFacts = {
   problems: [
-    { severity: 'note', code: 'Tied', message: 'The head is tied.', remedy: 'Nothing to do.' },
+    { severity: 'note', code: 'Tied', message: 'The head is tied.', remedy: 'No action needed.' },
     {
       severity: 'error',
       code: 'ShapeMismatch',
@@ -52,7 +52,7 @@ test('a plan says what it costs, lists every tensor in columns and ends with the
     '  tensors: embed, evil\\u{202e}',
     '  Leave b out.',
     'note: The head is tied.',
-    '  Nothing to do.',
+    '  No action needed.',
   ]);
 });
 

@@ -163,7 +163,7 @@ export function datasetText(read: DatasetText): string {
   const what = [
     ...(plain ? [] : [`column ${displayName(read.column ?? '')}`, formatCounted(read.rows, 'row')]),
     formatCounted(read.text.length, 'character'),
-    ...(read.empty > 0 ? [`${formatCounted(read.empty, 'row')} without a text left out`] : []),
+    ...(read.empty > 0 ? [`${formatCounted(read.empty, 'row')} without text skipped`] : []),
     read.whole ? 'the whole file' : 'the beginning of the file',
   ];
   return `${displayName(read.ref)}: ${displayName(read.path)}: ${what.join(', ')}`;
@@ -175,7 +175,7 @@ export function mergeText(report: MergeReport, folder: string): string {
   const engine = `${report.engine} (${displayName(report.adapter)})`;
   const tensors = formatCounted(report.tensors.length, 'tensor');
   const merged = `Merged ${tensors}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`;
-  return report.use?.length ? `${merged}\nHow to use it stands in its README.md.` : merged;
+  return report.use?.length ? `${merged}\nIts README.md says how to use it.` : merged;
 }
 
 /** Pads every column but the last to its widest cell. */

@@ -45,7 +45,7 @@ export async function lookAtTarget(folder: string): Promise<OutputPlace> {
   if (target === undefined) {
     throw new AmalgamError(
       'DestinationFailed',
-      `${folder} is a link that leads nowhere.`,
+      `${folder} is a broken link.`,
       'Remove the link, or make the folder that it names; then merge again.',
     );
   }

@@ -78,7 +78,7 @@ export async function requireWriter(calls: WorkerCalls, hub: string | undefined)
   throw new AmalgamError(
     'Unauthorized',
     `The token in HF_TOKEN, of ${name}, can only read.`,
-    'Make one with the permission to write in the settings of your account.',
+    'Create one with write permission in your account settings.',
   );
 }
 
@@ -99,7 +99,7 @@ export async function pushFolder(
     throw new AmalgamError(
       'DestinationNotEmpty',
       `${repo} already has ${taken.join(', ')}.`,
-      'Say --replace to replace these files, or give another name.',
+      'Use --replace to replace these files, or choose another name.',
     );
   }
   const printer = progressPrinter(process.stderr);

@@ -49,7 +49,7 @@ export function searchText({ points, best, reused, seconds }: SearchReport): str
   const figure = (value: number | null) => (value === null ? '–' : value.toFixed(4));
   const values = Object.entries(found.values).map(([name, value]) => `${name} ${value}`);
   return [
-    `as it was: perplexity ${figure(first!.perplexity)}`,
+    `recipe as given: perplexity ${figure(first!.perplexity)}`,
     `best of ${points.length}: perplexity ${figure(found.perplexity)} with ${values.join(', ')}`,
     `${reused} of them found in the cache; ${formatSeconds(seconds)}`,
   ].join('\n');

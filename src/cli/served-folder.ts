@@ -86,7 +86,7 @@ function leadsOut(path: string, folder: string, location: string): AmalgamError 
   return new AmalgamError(
     'UnsafePath',
     `${displayName(path)} in ${displayName(folder)} is a link to ${displayName(location)}, outside of the model's folder. It was not read.`,
-    'If the link is yours, put the file itself in its place; if it is not, somebody may want to have that file in your output.',
+    'If the link is yours, put the file itself in its place; if it is not, someone may be trying to get that file into your output.',
   );
 }
 

@@ -20,7 +20,7 @@ const port = values.port === undefined ? PORT : Number(values.port);
 
 const dist = await ensureBuilt(PROJECT, () => console.log('Building the studio …'));
 const { url } = await startAppServer(dist, HUB_ORIGINS, port).catch((thrown: NodeJS.ErrnoException) => {
-  const why = thrown.code === 'EADDRINUSE' ? 'another program has it' : thrown.message;
+  const why = thrown.code === 'EADDRINUSE' ? 'another program is using it' : thrown.message;
   console.error(
     `Port ${port} cannot be used: ${why}. Is the studio already running? Otherwise: npm start -- --port 5174`,
   );

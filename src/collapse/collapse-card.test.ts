@@ -84,7 +84,7 @@ describe('collapseCard', () => {
     const card = collapseCard(report, undefined);
     expect(card).toContain('Layers\\: 3 of 5. Removed\\: 2 and 3');
     expect(card).toContain('36.0 % less');
-    expect(card).toContain('What it cost was not measured.');
+    expect(card).toContain('Its effect on quality was not measured.');
     expect(card).toContain('`me/[x](y)`');
     expect(card).not.toContain('<b>');
     expect(card).not.toContain('base_model');

@@ -42,7 +42,7 @@ export function depthModel(plan: Plan, fileOf: DepthModel['fileOf']): DepthModel
   if (!content || !('text' in content)) {
     throw new AmalgamError(
       'ArchitectureUnsupported',
-      `${plan.contributors[0] ?? 'The model'} has no config.json, so nobody knows which tensors are its layers.`,
+      `${plan.contributors[0] ?? 'The model'} has no config.json, so it is not known which tensors are its layers.`,
       'Add the config.json of its architecture.',
     );
   }

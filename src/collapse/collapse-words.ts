@@ -138,5 +138,5 @@ export function costWords({
       `Perplexity on ${after.tokens} tokens: ${before.perplexity.toPrecision(5)} before, ${after.perplexity.toPrecision(5)} after (windows of ${after.protocol.window}, stride ${after.protocol.stride})`,
     );
   }
-  return words.length > 0 ? words : ['What it cost was not measured.'];
+  return words.length > 0 ? words : ['Its effect on quality was not measured.'];
 }

@@ -167,7 +167,7 @@ describe('what does not fit', () => {
     expect(report.tensors.map((t) => t.name)).toEqual([EMBEDDING, Q]);
     const words = report.words.join('\n');
     expect(words).toContain(`1 tensor is in the base only: ${NORM}.`);
-    expect(words).toContain(`1 tensor has another shape and was not compared: ${K} [12,24] and [6,24].`);
+    expect(words).toContain(`1 tensor has a different shape and was not compared: ${K} [12,24] and [6,24].`);
   });
 
   test('a tensor with NaN, and one that cannot be read, are reported; the others go on', async () => {

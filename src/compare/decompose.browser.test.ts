@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => gpu.close());
 
-test.each(['exact', 'randomised'] as const)(
+test.each(['exact', 'randomized'] as const)(
   '%s: both engines give the same factors to the bit',
   async (way) => {
     const a = matrixOf(

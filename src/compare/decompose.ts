@@ -1,5 +1,5 @@
 /**
- * Singular values and vectors of Δ. Small matrices are decomposed exactly on the host; others by a randomised range
+ * Singular values and vectors of Δ. Small matrices are decomposed exactly on the host; others by a randomized range
  * finder (Halko, Martinsson and Tropp 2011, algorithms 4.4 and 5.1), whose products run on the engine in an order that
  * both engines share, so that they give the same factors to the bit.
  */
@@ -21,8 +21,8 @@ export interface DecomposeOptions {
   seed: number;
   /** Name of the tensor: with the seed it determines the random numbers. */
   name: string;
-  /** Exact or randomised; by the size of the matrix where it is not said. */
-  way?: 'exact' | 'randomised';
+  /** Exact or randomized; by the size of the matrix where it is not said. */
+  way?: 'exact' | 'randomized';
 }
 
 /** True when the values found are all that are not zero. */

@@ -17,8 +17,8 @@ export function findingsOf(report: Facts): string[] {
     ...listed(report.onlyInFinetuned, 'is in the fine-tune only', 'are in the fine-tune only'),
     ...listed(
       report.shapeMismatches.map(({ name, base, finetuned }) => `${name} [${base}] and [${finetuned}]`),
-      'has another shape and was not compared',
-      'have another shape and were not compared',
+      'has a different shape and was not compared',
+      'have different shapes and were not compared',
     ),
     ...listed(
       raw.filter(({ identical }) => !identical).map(({ name }) => name),

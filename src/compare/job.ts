@@ -103,7 +103,7 @@ function checkNumbers(threshold: number, top: number): void {
   if (threshold >= 0 && Number.isFinite(threshold) && Number.isSafeInteger(top) && top >= 0) return;
   throw new AmalgamError(
     'Usage',
-    `A threshold of ${threshold} and a table of ${top} rows cannot be meant.`,
+    `A threshold of ${threshold} and a table of ${top} rows are not valid.`,
     'Give a threshold from 0 and a whole number of rows.',
   );
 }

@@ -54,7 +54,7 @@ async function study(engine: Backend, tileElements?: number) {
   const sums = await measurePair(open, 0);
   const delta = deltaMatrix(open);
   const options = { count: 6, seed: 1, name: 'w' };
-  const svd = await decompose(delta, { ...options, way: 'randomised' });
+  const svd = await decompose(delta, { ...options, way: 'randomized' });
   const values = await readDelta(delta);
   open.close();
   work.close();

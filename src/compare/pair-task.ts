@@ -40,7 +40,7 @@ export interface PairSums {
   product: number;
   /** max|Δ| */
   largest: number;
-  /** Numbers of elements: |Δ| above the threshold, of opposite sign, with other bits. */
+  /** Numbers of elements: |Δ| above the threshold, of opposite sign, with different bits. */
   changed: number;
   flipped: number;
   different: number;

@@ -35,7 +35,7 @@ export function comparisonReportHtml(report: Report): string {
     ),
     analysed.length > 0
       ? section(
-          'Likeness to a LoRA',
+          'Similarity to a LoRA',
           table(
             [...LORA_COLUMNS, 'singular values'],
             analysed.map(loraRow),

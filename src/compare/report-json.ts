@@ -87,7 +87,7 @@ export function loraAnalysisJson(report: Report): string {
       effective_rank: lora!.effectiveRank,
       effective_rank_is_bound: lora!.effectiveRankIsBound,
       potential_lora: lora!.potentialLora,
-      method: lora!.exact ? 'one-sided Jacobi' : 'randomised',
+      method: lora!.exact ? 'one-sided Jacobi' : 'randomized',
       singular_values: lora!.singularValues,
     })),
   });

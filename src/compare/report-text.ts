@@ -46,7 +46,7 @@ export function comparisonReportText(report: Report): string {
     [`The ${top.length} most changed tensors`, table([TENSOR_COLUMNS, ...top.map(tensorRow)])],
   ];
   if (analysed.length > 0) {
-    sections.push(['Likeness to a LoRA', table([LORA_COLUMNS, ...analysed.map(loraRow)])]);
+    sections.push(['Similarity to a LoRA', table([LORA_COLUMNS, ...analysed.map(loraRow)])]);
   }
   if (report.timing) {
     const rows = report.timing.tensors.map((t) => [displayName(t.name), real(t.webgpu), real(t.cpu)]);

@@ -52,9 +52,9 @@ test('added, missing and moved tokens, merges, preparation', async () => {
   expect(found.words).toEqual([
     'One token is in the base only: “ab”.',
     '2 tokens are in the fine-tune only: “abc”, “<pad>”.',
-    '2 tokens have another id in the fine-tune: “a”, “b”.',
-    'The lists of merges differ, 1 and 2 long, from number 2 on: text is split in another way.',
-    'Text is prepared in another way: normalizer differ.',
+    '2 tokens have a different id in the fine-tune: “a”, “b”.',
+    'The lists of merges differ, 1 and 2 long, from number 2 on: text is split differently.',
+    'Text is prepared differently: normalizer differ.',
   ]);
 });
 

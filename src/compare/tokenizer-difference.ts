@@ -91,13 +91,13 @@ function differencesOf(a: TokenizerTokens, b: TokenizerTokens): TokenizerCompari
   if (!sameMerges) {
     const at = merge < 0 ? Math.min(a.merges.length, b.merges.length) : merge;
     words.push(
-      `The lists of merges differ, ${a.merges.length} and ${b.merges.length} long, from number ${at + 1} on: text is split in another way.`,
+      `The lists of merges differ, ${a.merges.length} and ${b.merges.length} long, from number ${at + 1} on: text is split differently.`,
     );
   }
   const other = (key: string) => jsonText(a.rest.get(key) ?? null) !== jsonText(b.rest.get(key) ?? null);
   const splitting = SPLITTING.filter(other);
   const framing = FRAMING.filter(other);
-  if (splitting.length > 0) words.push(`Text is prepared in another way: ${splitting.join(' and ')} differ.`);
+  if (splitting.length > 0) words.push(`Text is prepared differently: ${splitting.join(' and ')} differ.`);
   if (framing.length > 0)
     words.push(`What is put around or made of the tokens differs: ${framing.join(' and ')}.`);
   const same = sameIds && sameMerges && splitting.length === 0;

@@ -121,7 +121,7 @@ export function openDatasets(hub: () => Hub): Datasets {
       if (files.length === 0) {
         throw new AmalgamError(
           'DatasetUnsupported',
-          `The dataset ${dataset.id} has no file that is read as text here: no .parquet, .jsonl, .json or .txt.`,
+          `The dataset ${dataset.id} has no file that can be read as text: no .parquet, .jsonl, .json or .txt.`,
           'Try its branch refs/convert/parquet (write it behind an @), where the Hub keeps most datasets as parquet.',
         );
       }

@@ -86,7 +86,7 @@ export function readFooter(cursor: Cursor): ParquetFooter {
   });
   if (!schema || rows === undefined) throw damaged(cursor, 'its footer has no schema');
   if (groups.reduce((sum, group) => sum + group.rows, 0) !== rows) {
-    throw damaged(cursor, 'its row groups do not have the rows it says');
+    throw damaged(cursor, 'its row groups do not add up to its row count');
   }
   return { columns: topLevel(cursor, schema), leaves: leavesOf(cursor, schema), rows, groups };
 }
@@ -142,11 +142,11 @@ function topLevel(cursor: Cursor, [root, ...elements]: SchemaElement[]): Parquet
     i++;
     for (let open = children; open > 0; i++) {
       const inside = elements[i];
-      if (!inside) throw damaged(cursor, 'its schema is not whole');
+      if (!inside) throw damaged(cursor, 'its schema is incomplete');
       open += inside.children - 1;
     }
   }
-  if (!root || top.length !== root.children) throw damaged(cursor, 'its schema is not whole');
+  if (!root || top.length !== root.children) throw damaged(cursor, 'its schema is incomplete');
   return top;
 }
 
@@ -157,10 +157,10 @@ function leavesOf(cursor: Cursor, [root, ...elements]: SchemaElement[]): Parquet
   /** `role`: what the element is of the list around it. */
   const walk = (path: string[], nodes: LeafNode[], role: 'field' | 'repeated' | 'element') => {
     const element = elements[at++];
-    if (!element || nodes.length === DEPTH) throw damaged(cursor, 'its schema is not whole');
+    if (!element || nodes.length === DEPTH) throw damaged(cursor, 'its schema is incomplete');
     const { name, type, isText, children, isList } = element;
     const repetition = REPETITIONS[element.repetition];
-    if (!repetition) throw damaged(cursor, 'its schema is not whole');
+    if (!repetition) throw damaged(cursor, 'its schema is incomplete');
     const ownPath = [...path, name];
     const ownNodes = [...nodes, { name, repetition, isField: role === 'field' }];
     const inner =
@@ -182,7 +182,7 @@ function readGroup(cursor: Cursor): RowGroup {
     else return false;
     return true;
   });
-  if (rows === undefined) throw damaged(cursor, 'a row group does not say how many rows it has');
+  if (rows === undefined) throw damaged(cursor, 'a row group has no row count');
   return { rows, chunks };
 }
 
@@ -215,7 +215,7 @@ function readChunk(cursor: Cursor): ColumnChunk {
     }
     return true;
   });
-  if (!elsewhere && (!path || data === undefined)) throw damaged(cursor, 'a column does not say where it is');
+  if (!elsewhere && (!path || data === undefined)) throw damaged(cursor, 'a column has no offset');
   const begin = dictionary > 0 ? Math.min(dictionary, data ?? 0) : (data ?? 0);
   const end = begin + packedBytes;
   return { column: path?.join('\0') ?? '', codec, values, begin, end, unpackedBytes, elsewhere };

@@ -83,7 +83,7 @@ export class LeafReader {
         return new Uint32Array(0);
       }
       if (head.kind === 'data' && head.levelEncoding !== RLE)
-        throw damaged(body, 'its levels are packed in an old way');
+        throw damaged(body, 'its levels use a deprecated encoding');
       const part: Cursor = { ...body, bytes: take(body, bytes ?? takeUint32(body)), at: 0 };
       const levels = runLengthValues(part, 32 - Math.clz32(most), head.values);
       if (levels.some((level) => level > most)) throw damaged(body, 'a level is deeper than its column');
@@ -111,7 +111,7 @@ export class LeafReader {
       take(body, 4);
       return Array.from(runLengthValues(body, 1, count), (bit) => bit === 1);
     }
-    if (encoding !== PLAIN) throw damaged(body, `its values are encoded in the unknown way ${encoding}`);
+    if (encoding !== PLAIN) throw damaged(body, `its values use the unknown encoding ${encoding}`);
     if (type === BOOLEAN) {
       const packed = take(body, Math.ceil(count / 8));
       return Array.from({ length: count }, (_, i) => ((packed[i >> 3]! >> (i & 7)) & 1) === 1);

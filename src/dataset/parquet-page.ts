@@ -52,10 +52,10 @@ export function readPageHead(cursor: Cursor): PageHead {
   });
   const { packedBytes, unpackedBytes, values = 0, encoding = PLAIN } = head;
   if (!kind || packedBytes === undefined || unpackedBytes === undefined) {
-    throw damaged(cursor, 'a page has no whole head');
+    throw damaged(cursor, 'a page header is incomplete');
   }
   if (kind !== 'index' && part !== { data: 5, dictionary: 7, data2: 8 }[kind]) {
-    throw damaged(cursor, 'a page has the head of another kind');
+    throw damaged(cursor, 'a page header is of the wrong type');
   }
   if (values > PAGE_VALUES) throw tooLarge(cursor.name, `a page of ${values} values`);
   const { levelEncoding = RLE, levelBytes = 0, repetitionBytes = 0, isPacked = true } = head;
@@ -119,7 +119,7 @@ function presence(body: Cursor, { kind, values, levelEncoding, levelBytes, repet
     const packed = take(body, Math.ceil(values / 8));
     marks = Uint32Array.from({ length: values }, (_, i) => (packed[i >> 3]! >> (7 - (i & 7))) & 1);
   } else throw unknown(body, levelEncoding);
-  for (const mark of marks) if (mark > 1) throw damaged(body, 'a page has marks of a nested column');
+  for (const mark of marks) if (mark > 1) throw damaged(body, 'a page has the levels of a nested column');
   return marks;
 }
 
@@ -142,7 +142,7 @@ export function dictionaryValues<T>(body: Cursor, count: number, dictionary: rea
   if (!dictionary) throw damaged(body, 'a page needs a dictionary and there is none');
   return Array.from(runLengthValues(body, takeByte(body), count), (index) => {
     const value = dictionary[index];
-    if (value === undefined) throw damaged(body, 'a page names a value that its dictionary does not have');
+    if (value === undefined) throw damaged(body, 'a page refers to a value that is not in its dictionary');
     return value;
   });
 }
@@ -163,10 +163,10 @@ export function byteArrays(body: Cursor, encoding: number, count: number): Uint8
 
 /** Values that leave bytes over are not the ones that were written. */
 function whole<T>(body: Cursor, values: T): T {
-  if (body.at !== body.bytes.length) throw damaged(body, 'a page holds more than its values');
+  if (body.at !== body.bytes.length) throw damaged(body, 'a page has bytes left after its values');
   return values;
 }
 
 function unknown(cursor: Cursor, encoding: number) {
-  return damaged(cursor, `its values are encoded in the unknown way ${encoding}`);
+  return damaged(cursor, `its values use the unknown encoding ${encoding}`);
 }

@@ -75,7 +75,7 @@ describe('what promises more than there is', () => {
       ...Array.from({ length: 157 }, () => [2 * step, 0, 0, 0, 0]).flat(),
     ];
     const bytes = [...steps(0, 3), ...steps(3, 0), ...new Array<number>(60_000).fill(65)];
-    expect(() => deltaValues(at(...bytes), 20_000)).toThrow(/unpacks to more than/);
+    expect(() => deltaValues(at(...bytes), 20_000)).toThrow(/decompresses to more than/);
   });
 
   test('marks of a column inside a list', () => {

@@ -14,7 +14,7 @@ const BLOCK_VALUES = 1 << 16;
 export function plainValues(cursor: Cursor, count: number): Uint8Array<ArrayBuffer>[] {
   // a length takes four bytes, so a count that promises more makes no array
   if (count > (cursor.bytes.length - cursor.at) / 4)
-    throw damaged(cursor, 'a page has fewer values than it says');
+    throw damaged(cursor, 'a page has fewer values than its header says');
   return Array.from({ length: count }, () => take(cursor, takeUint32(cursor)));
 }
 
@@ -57,11 +57,12 @@ export function deltaValues(cursor: Cursor, count: number): Uint8Array<ArrayBuff
   const shared = differences(cursor, count);
   const rest = deltaLengthValues(cursor, count);
   const bytes = rest.reduce((sum, suffix, i) => sum + Math.max(0, shared[i]!) + suffix.length, 0);
-  if (bytes > SHARED_BYTES) throw damaged(cursor, `a page unpacks to more than ${SHARED_BYTES} bytes`);
+  if (bytes > SHARED_BYTES) throw damaged(cursor, `a page decompresses to more than ${SHARED_BYTES} bytes`);
   let before = new Uint8Array(0);
   return rest.map((suffix, i) => {
     const prefix = shared[i]!;
-    if (!(prefix >= 0 && prefix <= before.length)) throw damaged(cursor, 'a value shares more than there is');
+    if (!(prefix >= 0 && prefix <= before.length))
+      throw damaged(cursor, 'a value shares a longer prefix than the value before it has');
     const value = new Uint8Array(prefix + suffix.length);
     value.set(before.subarray(0, prefix));
     value.set(suffix, prefix);
@@ -80,7 +81,7 @@ function differences(cursor: Cursor, count: number): Int32Array {
     !(blockValues <= BLOCK_VALUES && Number.isInteger(partValues / 8) && partValues > 0) ||
     total !== count
   ) {
-    throw damaged(cursor, 'a page has blocks of differences that do not fit it');
+    throw damaged(cursor, 'a page has delta blocks of an invalid size');
   }
   const values = new Int32Array(count);
   let value = signed(cursor);
@@ -90,7 +91,7 @@ function differences(cursor: Cursor, count: number): Int32Array {
     const widths = take(cursor, parts);
     for (let part = 0; part < parts && done < count; part++) {
       const width = widths[part]!;
-      if (width > 32) throw damaged(cursor, `differences of ${width} bits`);
+      if (width > 32) throw damaged(cursor, `deltas of ${width} bits`);
       const packed = take(cursor, (partValues / 8) * width);
       for (let i = 0; i < partValues && done < count; i++) {
         // modulo 2³², as they were taken

@@ -38,7 +38,7 @@ export async function readLines(
       if (value !== null && typeof value !== 'string') {
         throw new AmalgamError(
           'JsonInvalid',
-          `${name}, line ${line}: “${column}” is not a text.`,
+          `${name}, line ${line}: “${column}” is not a string.`,
           'Choose a column that holds text in every row.',
         );
       }
@@ -81,7 +81,7 @@ async function* lines(text: AsyncIterable<string>, name: string): AsyncGenerator
       throw new AmalgamError(
         'LimitExceeded',
         `${name} has a line of more than ${LINE_CHARACTERS} characters.`,
-        'It is no file of one row a line. Choose another file.',
+        'It is not a file with one row per line. Choose another file.',
       );
     }
     yield* parts;
@@ -109,7 +109,7 @@ function stringFields(fields: Record<string, unknown>): string[] {
 function oneDocument(name: string, cause?: unknown): AmalgamError {
   return new AmalgamError(
     'DatasetUnsupported',
-    `${name} is one JSON document, not one object a line.`,
+    `${name} is one JSON document, not one object per line.`,
     'Choose the .parquet or .jsonl form of the data.',
     { cause },
   );

@@ -72,7 +72,7 @@ async function footerCursor(source: ByteSource, name: string, signal?: AbortSign
   refusePointer(await source.read(0, Math.min(64, byteLength), signal), name);
   const tail: Cursor = { bytes: await source.read(byteLength - 8, byteLength, signal), at: 0, name };
   const footer = takeUint32(tail);
-  if (takeUint32(tail) !== PARQUET_MARK) throw damaged({ name }, 'it does not end as one');
+  if (takeUint32(tail) !== PARQUET_MARK) throw damaged({ name }, 'it does not end as a parquet file does');
   if (footer > byteLength - 12) throw damaged({ name }, 'its footer is longer than the file');
   if (footer > FOOTER_BYTES) throw tooLarge(name, `a footer of ${footer} bytes`);
   return { bytes: await source.read(byteLength - 8 - footer, byteLength - 8, signal), at: 0, name };
@@ -124,17 +124,14 @@ function chunksOf(
 ): ColumnChunk[] {
   return groups.map(({ rows, chunks }) => {
     const [chunk, second] = chunks.filter((c) => c.column === column.name);
-    if (!chunk || second) throw damaged({ name }, 'a row group does not have the column once');
-    if (chunk.elsewhere) throw unsupported(name, 'keeps its columns in other files, or encrypted');
+    if (!chunk || second) throw damaged({ name }, 'a row group lacks the column, or has it twice');
+    if (chunk.elsewhere) throw unsupported(name, 'keeps its columns in other files, or encrypts them');
     if (!isNested && chunk.values !== rows)
       throw damaged({ name }, `${chunk.values} values for ${rows} rows`);
     if (chunk.end > source.byteLength) throw damaged({ name }, 'its footer points beyond the file');
     const codec = CODECS[chunk.codec];
     if (!codec || codec === 'LZO') {
-      throw unsupported(
-        name,
-        `is packed with ${codec ?? `codec ${chunk.codec}`}, which is not unpacked here`,
-      );
+      throw unsupported(name, `is packed with ${codec ?? `codec ${chunk.codec}`}, which is not supported`);
     }
     return chunk;
   });
@@ -219,11 +216,11 @@ async function unpacker(name: string): Promise<Unpack> {
   return ({ codec }, head, bytes) => {
     const inFront = head.kind === 'data2' ? head.repetitionBytes + head.levelBytes : 0;
     const length = head.unpackedBytes - inFront;
-    if (inFront > bytes.length || length < 0) throw damaged({ name }, 'a page has no room for its marks');
+    if (inFront > bytes.length || length < 0) throw damaged({ name }, 'a page is shorter than its levels');
     const packed = bytes.subarray(inFront);
     const values = codec === 0 || !head.isPacked ? packed : unpackValues(codec, packed, length);
     if (values.length !== length) {
-      throw damaged({ name }, `a page unpacks to ${values.length} bytes instead of ${length}`);
+      throw damaged({ name }, `a page decompresses to ${values.length} bytes instead of ${length}`);
     }
     if (inFront === 0) return values;
     const whole = new Uint8Array(head.unpackedBytes);
@@ -240,7 +237,7 @@ async function unpacker(name: string): Promise<Unpack> {
       if (known === 'ZSTD') return new Uint8Array(decompressZstd(packed, new Uint8Array(length)));
       return new Uint8Array(compressors[known]!(packed, length));
     } catch (cause) {
-      throw damaged({ name }, 'a page cannot be unpacked', cause);
+      throw damaged({ name }, 'a page cannot be decompressed', cause);
     }
   }
 }
@@ -260,6 +257,6 @@ function unsupported(name: string, what: string): AmalgamError {
   return new AmalgamError(
     'DatasetUnsupported',
     `${name} ${what}.`,
-    'Choose a copy packed with snappy, zstd, gzip, brotli or lz4, or not at all.',
+    'Choose a copy compressed with snappy, zstd, gzip, brotli or lz4, or an uncompressed one.',
   );
 }

@@ -95,7 +95,7 @@ function requireKind(name: string, path: string) {
   if (kind) return kind;
   throw new AmalgamError(
     'DatasetUnsupported',
-    `${name} is no file that is read as text here.`,
+    `${name} is not a file that can be read as text.`,
     'Choose a .parquet, .jsonl, .json or .txt file; .gz of the last three is fine.',
   );
 }

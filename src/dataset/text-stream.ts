@@ -45,7 +45,7 @@ export async function* openStream(
     if (failed !== undefined) throw failed;
     throw new AmalgamError(
       'DatasetInvalid',
-      `${name} cannot be unpacked: it is not whole, or not gzip.`,
+      `${name} cannot be decompressed: it is incomplete, or not gzip.`,
       'Choose another file.',
       { cause },
     );

@@ -46,7 +46,7 @@ export function readStruct(cursor: Cursor, read: (field: Field) => boolean): voi
 /** Goes through a list of structs. */
 export function readStructs(cursor: Cursor, field: Field, read: () => void): void {
   const { elements, count } = listHead(cursor, field);
-  if (count > 0 && elements !== STRUCT) throw damaged(cursor, 'a list holds something else');
+  if (count > 0 && elements !== STRUCT) throw damaged(cursor, 'a list has elements of the wrong type');
   for (let i = 0; i < count; i++) read();
 }
 
@@ -68,21 +68,21 @@ export function readInteger(cursor: Cursor, { type }: Field): number {
 /** An integer that counts something. */
 export function readCount(cursor: Cursor, field: Field): number {
   const count = readInteger(cursor, field);
-  if (count < 0) throw damaged(cursor, `a count is ${count}`);
+  if (count < 0) throw damaged(cursor, `a count is negative: ${count}`);
   return count;
 }
 
 export function readBoolean(cursor: Cursor, { type }: Field): boolean {
-  if (type !== TRUE && type !== FALSE) throw damaged(cursor, 'a yes or no is missing');
+  if (type !== TRUE && type !== FALSE) throw damaged(cursor, 'a boolean is missing');
   return type === TRUE;
 }
 
 export function readText(cursor: Cursor, { type }: Field): string {
-  if (type !== BINARY) throw damaged(cursor, 'a text is missing');
+  if (type !== BINARY) throw damaged(cursor, 'a string is missing');
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(take(cursor, varint(cursor)));
   } catch (cause) {
-    throw damaged(cursor, 'a name is no text', cause);
+    throw damaged(cursor, 'a name is not a string', cause);
   }
 }
 
@@ -94,7 +94,7 @@ export function varint(cursor: Cursor): number {
     value += (byte & 127) * scale;
     if (value > Number.MAX_SAFE_INTEGER) throw damaged(cursor, 'a number is too large');
     if (byte < 128) return value;
-    if (scale > 2 ** 56) throw damaged(cursor, 'a number does not end');
+    if (scale > 2 ** 56) throw damaged(cursor, 'a number is cut off');
   }
 }
 
@@ -128,7 +128,7 @@ function skip(cursor: Cursor, type: number, depth: number): void {
     case I16:
     case I32:
     case I64:
-      for (let i = 0; takeByte(cursor) >= 128; i++) if (i > 9) throw damaged(cursor, 'a number does not end');
+      for (let i = 0; takeByte(cursor) >= 128; i++) if (i > 9) throw damaged(cursor, 'a number is cut off');
       return;
     case DOUBLE:
       take(cursor, 8);

@@ -171,7 +171,7 @@ export async function plannedConfig(
   }
   throw new AmalgamError(
     'ArchitectureUnsupported',
-    `${plan.contributors[0] ?? 'The model'} has no config.json, so nobody knows how to run it.`,
+    `${plan.contributors[0] ?? 'The model'} has no config.json, so it is not known how to run it.`,
     'It can still be merged. To run it, add the config.json of its architecture.',
   );
 }

@@ -146,7 +146,7 @@ function checkRequest({ targets, tasks, limit, fewshot }: ScoreTasksRequest): vo
     refuse('There is nothing to score.', 'Name a model and a task at least.');
   }
   if (limit !== null && !(Number.isInteger(limit) && limit >= 1)) {
-    refuse(`A limit of ${limit} items is none.`, 'Choose a whole number from 1.');
+    refuse(`A limit of ${limit} items is not valid.`, 'Choose a whole number from 1.');
   }
   if (fewshot !== null && !(Number.isInteger(fewshot) && fewshot >= 0)) {
     refuse(`${fewshot} examples cannot be given.`, 'Choose a whole number from 0.');

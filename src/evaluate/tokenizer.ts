@@ -148,7 +148,7 @@ function invalid(message: string, cause?: unknown): AmalgamError {
   return new AmalgamError(
     'TokenizerInvalid',
     message,
-    'Get the file again, or use the tokenizer of the base model.',
+    'Download the file again, or use the tokenizer of the base model.',
     { cause },
   );
 }

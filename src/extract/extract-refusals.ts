@@ -69,7 +69,7 @@ export function requireChange(
     throw new AmalgamError(
       'NothingToExtract',
       `${base.ref} and ${tuned.ref} are identical in all ${compared} tensors: the difference is zero and has rank 0, so there is nothing to extract.`,
-      'Nothing to do. If you expected a difference, check that you gave the right two models.',
+      'If you expected a difference, check that you gave the right two models.',
     );
   }
   const names = nameSome([

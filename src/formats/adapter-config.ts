@@ -273,7 +273,7 @@ function refuseInitialisations({ object, fileName }: ConfigFields): void {
   const init = object.get('init_lora_weights') ?? true;
   if (typeof init === 'boolean') return;
   if (typeof init !== 'string')
-    throw invalid(fileName, '“init_lora_weights” is neither a text nor a boolean');
+    throw invalid(fileName, '“init_lora_weights” is neither a string nor a boolean');
   if (PLAIN_INITS.includes(init.toLowerCase())) return;
   throw new AmalgamError(
     'AdapterUnsupported',
@@ -293,7 +293,7 @@ function patterns(
     throw new AmalgamError(
       'LimitExceeded',
       `${displayName(fields.fileName)}: “${key}” has more than ${MAX_PATTERNS} entries.`,
-      'No real adapter comes near this limit: the file is damaged or made to do harm.',
+      'No real adapter comes near this limit: the file is damaged or malicious.',
     );
   }
   const entries = [...object].map(([pattern, value]) => {

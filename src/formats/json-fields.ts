@@ -33,7 +33,7 @@ export interface ConfigFields {
 export function parseConfigFile(text: string, fileName: string, code: ErrorCode): ConfigFields {
   const object = parseStrictJson(text, fileName, CONFIG_RULES);
   if (!(object instanceof Map)) {
-    throw new AmalgamError(code, `${displayName(fileName)} is not an object.`, 'Get the file again.');
+    throw new AmalgamError(code, `${displayName(fileName)} is not an object.`, 'Download the file again.');
   }
   return { object, fileName, code };
 }
@@ -42,7 +42,7 @@ export function parseConfigFile(text: string, fileName: string, code: ErrorCode)
 export function stringField(fields: ConfigFields, key: string): string | undefined {
   const value = fields.object.get(key) ?? undefined;
   if (value === undefined || typeof value === 'string') return value;
-  throw wrongField(fields, key, 'a text');
+  throw wrongField(fields, key, 'a string');
 }
 
 export function booleanField(fields: ConfigFields, key: string): boolean | undefined {
@@ -73,7 +73,7 @@ export function integerField(fields: ConfigFields, key: string, least = 0): numb
 export function stringListField(fields: ConfigFields, key: string): string[] {
   const value = fields.object.get(key) ?? [];
   if (Array.isArray(value) && value.every((item): item is string => typeof item === 'string')) return value;
-  throw wrongField(fields, key, 'a list of texts');
+  throw wrongField(fields, key, 'a list of strings');
 }
 
 /** The object at `key`. */

@@ -78,7 +78,7 @@ describe('spellings', () => {
     expect(config.tieWordEmbeddings).toBe(true);
   });
 
-  test('quantised weights are named', () => {
+  test('quantized weights are named', () => {
     expect(parse({ quantization_config: { quant_method: 'gptq', bits: 4 } }).quantization).toBe('gptq');
     expect(parse({ quantization_config: { bits: 4 } }).quantization).toBe('an unnamed method');
   });

@@ -59,7 +59,7 @@ export interface ModelConfig {
   ropeTheta?: number;
   /** Does the head share the embedding? transformers leaves the field out when it is true for the architecture too. */
   tieWordEmbeddings: boolean;
-  /** Quantisation method of the weights, where the config names one. */
+  /** Quantization method of the weights, where the config names one. */
   quantization?: string;
 }
 

@@ -190,13 +190,23 @@ export function readScalar(reader: RecipeReader, field: Field): string | number 
     return complain(reader, field, `${field.where} is ${value}.`, 'Give a finite number.');
   }
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value;
-  return complain(reader, field, `${field.where} is not a text, number or boolean.`, 'Write a plain value.');
+  return complain(
+    reader,
+    field,
+    `${field.where} is not a string, number or boolean.`,
+    'Write a plain value.',
+  );
 }
 
 export function readText(reader: RecipeReader, field: Field): string | undefined {
   const value = readScalar(reader, field);
   if (value === undefined || (typeof value === 'string' && value !== '')) return value as string | undefined;
-  return complain(reader, field, `${field.where} is not a text.`, 'Put it in quotes if it is meant as one.');
+  return complain(
+    reader,
+    field,
+    `${field.where} is not a string.`,
+    'Put it in quotes if it is meant as one.',
+  );
 }
 
 /** A number as Python's `float` reads one out of a text. */

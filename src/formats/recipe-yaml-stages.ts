@@ -66,7 +66,7 @@ export function joinStages(documents: readonly ReadDocument[]): Recipe | undefin
       result
         ? `No other document uses ${name} as a model.`
         : `${unused.join(' and ')} are used by no other document, so none of them is clearly the result.`,
-      `Correct the name where it is meant, take the document out, or leave out the name of the result. Names are ${[...names].join(', ')}.`,
+      `Correct the name where it is used, take the document out, or leave out the name of the result. Names are ${[...names].join(', ')}.`,
     );
   }
   return fits && result ? { ...result.recipe, stages: inOrder(result, named, needs) } : undefined;

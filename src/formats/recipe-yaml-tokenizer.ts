@@ -63,7 +63,7 @@ function sourceOf(source: string | undefined): Tokenizer {
 
 function readToken(reader: RecipeReader, token: string, entry: Field): RecipeToken | undefined {
   if (token === '') {
-    return complain(reader, entry, `${entry.where} names an empty token.`, 'Write the token as a text.');
+    return complain(reader, entry, `${entry.where} names an empty token.`, 'Write the token as a string.');
   }
   const fields = readMapping(reader, entry, ['source', 'force']);
   const field = fields && need(reader, fields, entry, 'source');
@@ -90,7 +90,7 @@ function readSource(reader: RecipeReader, field: Field): TokenSource | undefined
   if (kind === 'zero') {
     const extra = model ?? token ?? tokenId;
     if (!extra) return { kind };
-    return complain(reader, extra, `${extra.where} means nothing beside kind: zero.`, 'Remove it.');
+    return complain(reader, extra, `${extra.where} has no effect with kind: zero.`, 'Remove it.');
   }
   const ref = readModelRef(reader, need(reader, fields, field, 'model'));
   if ((token === undefined) === (tokenId === undefined)) {

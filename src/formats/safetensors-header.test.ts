@@ -53,7 +53,7 @@ describe('R1 R2: headerLength', () => {
     ['\n\n <html lang="en">', 'NotSafetensors', 'web page'],
     ['<?xml version="1.0"?>', 'NotSafetensors', 'web page'],
     ['{"error":"Repository not found"}', 'NotSafetensors', 'JSON'],
-    ['Access denied.', 'NotSafetensors', 'a text'],
+    ['Access denied.', 'NotSafetensors', 'a text file'],
   ])('%j is named for what it is', (content, code, word) => {
     const bytes = Uint8Array.from(content, (c) => c.charCodeAt(0));
     expect(() => headerLength(bytes.subarray(0, 8), 134, 'w.safetensors')).toThrow(refusal(code, word));

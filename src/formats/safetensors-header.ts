@@ -113,8 +113,8 @@ function otherFormat(first8: Uint8Array, name: string): AmalgamError | undefined
   if (text.startsWith('\x89HDF')) return is('an HDF5 file');
   if (text.startsWith('\x1f\x8b')) return is('a gzip file');
   if (/^\s*<[!a-z?]/i.test(text)) return is('a web page, perhaps an error page saved in place of the file');
-  if (/^\s*[{[]/.test(text)) return is('a JSON text');
-  if (/^[\x20-\x7e\r\n\t]{8}$/.test(text)) return is('a text');
+  if (/^\s*[{[]/.test(text)) return is('a JSON document');
+  if (/^[\x20-\x7e\r\n\t]{8}$/.test(text)) return is('a text file');
   return undefined;
 }
 
@@ -141,7 +141,7 @@ export function parseSafetensorsHeader(
       throw new AmalgamError(
         'LimitExceeded',
         `${displayName(fileName)} names more than ${MAX_TENSORS} tensors.`,
-        'No real model comes near this limit: the file is damaged or made to do harm.',
+        'No real model comes near this limit: the file is damaged or malicious.',
       );
     } else found.push(readTensor(cursor, key));
   });
@@ -297,7 +297,9 @@ function layOut(
     throw new AmalgamError(
       'FileSizeMismatch',
       `${file} is ${fileLength} bytes long, ${Math.abs(more)} bytes ${more > 0 ? 'more' : 'fewer'} than its header describes.`,
-      more > 0 ? 'Something was appended to it. Get the file again.' : 'The file was cut off. Get it again.',
+      more > 0
+        ? 'Something was appended to it. Download the file again.'
+        : 'The file was cut off. Get it again.',
     );
   }
   return tensors;

@@ -78,7 +78,7 @@ function readWeightMap(cursor: JsonCursor): Map<string, string> {
       throw new AmalgamError(
         'LimitExceeded',
         `${displayName(fileName)} names more than ${MAX_TENSORS} tensors.`,
-        'No real model comes near this limit: the file is damaged or made to do harm.',
+        'No real model comes near this limit: the file is damaged or malicious.',
       );
     }
     checkTensorName(tensor, fileName);
@@ -90,7 +90,7 @@ function readWeightMap(cursor: JsonCursor): Map<string, string> {
         throw new AmalgamError(
           'LimitExceeded',
           `${displayName(fileName)} names more than ${MAX_SHARDS} files.`,
-          'No real model file comes near this limit: the file is damaged or made to do harm.',
+          'No real model file comes near this limit: the file is damaged or malicious.',
         );
       }
       files.set(file, file);

@@ -75,7 +75,7 @@ export function openJson(text: string, fileName: string, rules: JsonRules): Json
 /** Checks that only white space is left. @throws AmalgamError `rules.code` */
 export function endJson(cursor: JsonCursor): void {
   skipSpace(cursor);
-  if (cursor.at < cursor.text.length) throw syntax(cursor, 'something follows the end of the JSON text');
+  if (cursor.at < cursor.text.length) throw syntax(cursor, 'something follows the end of the JSON document');
 }
 
 /** Kind of the next value; nothing is consumed but white space. @throws AmalgamError `rules.code` */
@@ -264,7 +264,7 @@ function duplicate(cursor: JsonCursor, key: string): AmalgamError {
   return new AmalgamError(
     'DuplicateKey',
     `${displayName(cursor.fileName)}: the key “${displayName(key)}” appears twice.`,
-    'It cannot be told which of the two is meant. Get the file again from its author.',
+    'It cannot be told which of the two is meant. Download the file again from its author.',
   );
 }
 
@@ -272,7 +272,7 @@ function limit(fileName: string, what: string): AmalgamError {
   return new AmalgamError(
     'LimitExceeded',
     `${displayName(fileName)} ${what}.`,
-    'No real model file comes near this limit: the file is damaged or made to do harm.',
+    'No real model file comes near this limit: the file is damaged or malicious.',
   );
 }
 

@@ -41,7 +41,11 @@ export function tokenDifferenceWords(difference: TokenDifference, first: string,
   };
   say(difference.onlyInFirst, `One token is in ${first} only`, `tokens are in ${first} only`);
   say(difference.onlyInSecond, `One token is in ${second} only`, `tokens are in ${second} only`);
-  say(difference.moved, `One token has another id in ${second}`, `tokens have another id in ${second}`);
+  say(
+    difference.moved,
+    `One token has a different id in ${second}`,
+    `tokens have a different id in ${second}`,
+  );
   return words;
 }
 

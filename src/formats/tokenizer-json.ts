@@ -113,7 +113,7 @@ function idOf(value: JsonValue | undefined, token: string, fileName: string): nu
   throw new AmalgamError(
     'TokenizerInvalid',
     `${displayName(fileName)}: the token “${displayName(token, 40)}” has no id that is a whole number below ${MAX_TOKENS}.`,
-    'Get the file again, or use the tokenizer of the base model.',
+    'Download the file again, or use the tokenizer of the base model.',
   );
 }
 

@@ -68,8 +68,7 @@ export function planGguf(request: GgufRequest): GgufPlan {
   const planned = ggufTensors(architecture, gguf).map((tensor): [string, GgufTensorPlan] => {
     const source = stored.get(claimed.get(tensor.source)!)!;
     const { dtype } = source;
-    if (!isWeightDtype(dtype))
-      throw refused(`${source.name} is ${dtype}, which GGUF files are not made from here.`);
+    if (!isWeightDtype(dtype)) throw refused(`${source.name} is ${dtype}, which cannot be written as GGUF.`);
     const isVector = tensor.shape.length === 1;
     const rows = tensor.shape[0]!;
     const columns = isVector ? 1 : tensor.shape[1]!;

@@ -119,7 +119,7 @@ function separateEnds(model: Model, adapter: Adapter, changes: Changes, problems
   const own = (name: string) => replaces.has(name) || updates.has(name) || modules.has(name);
   const ownHead = own(head) || tokenRows.has(head);
   const note = (message: string) =>
-    problems.add({ severity: 'note', code: 'TiedEndsAdapted', message, remedy: 'Nothing to do.' });
+    problems.add({ severity: 'note', code: 'TiedEndsAdapted', message, remedy: 'No action needed.' });
   if (adapter.config.ensureWeightTying && own(embedding)) {
     for (const map of Object.values(changes) as Map<string, unknown>[]) map.delete(head);
     note(
@@ -171,7 +171,7 @@ function noteIgnored({ path, ignored, config }: Adapter, problems: Problems): vo
     severity: 'note',
     code: 'AdapterKeysUnused',
     message: `${ignored.length} tensors of ${path} change nothing, as in PEFT: ${nameSome(ignored)}.`,
-    remedy: 'Nothing to do.',
+    remedy: 'No action needed.',
   });
 }
 
@@ -205,7 +205,7 @@ function updated(
       severity: 'note',
       code: 'FanInFanOut',
       message: `${adapter.path} says fan_in_fan_out: ${adapter.config.fanInFanOut}, but ${model.checkpoint.path} stores the weights the other way; what is stored counts, as in PEFT.`,
-      remedy: 'Nothing to do.',
+      remedy: 'No action needed.',
       tensors: [name],
     });
   }

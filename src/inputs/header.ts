@@ -51,7 +51,7 @@ export async function readSmallText(
     throw new AmalgamError(
       'LimitExceeded',
       `${label} is ${file.byteLength} bytes long; at most ${most} are read.`,
-      'No real model has such a file: it is damaged or made to do harm.',
+      'No real model has such a file: it is damaged or malicious.',
     );
   }
   const source = file.open();

@@ -1,4 +1,4 @@
-/** The randomised range finder (Halko, Martinsson and Tropp 2011, algorithm 4.4) over any way to multiply by a matrix. */
+/** The randomized range finder (Halko, Martinsson and Tropp 2011, algorithm 4.4) over any way to multiply by a matrix. */
 import type { Columns } from './columns';
 import { thinQr } from './householder';
 

@@ -41,3 +41,13 @@ export function keepsNothing(method: MergeMethod, own: ResolvedParameters): bool
   const spec = method.modelParameters.density;
   return spec !== undefined && spec.inert !== true && own.density === 0;
 }
+
+/**
+ * The density to recommend instead, where a model's `density` of 1 keeps every change of a method that trims: mergekit's
+ * default. Undefined where something is dropped, or the method trims nothing.
+ */
+export function densityAdvised(method: MergeMethod, own: ResolvedParameters): number | undefined {
+  const spec = method.modelParameters.density;
+  if (spec?.kind !== 'number' || spec.inert === true) return undefined;
+  return typeof own.density === 'number' && own.density >= 1 ? spec.recommended : undefined;
+}

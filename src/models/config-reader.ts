@@ -70,7 +70,7 @@ export function readFlag(config: ConfigFile, flag: FlagField): boolean {
 export function readText(config: ConfigFile, path: string): string | undefined {
   const value = valueAt(config, path) ?? undefined;
   if (value === undefined || typeof value === 'string') return value;
-  throw wrong(config, path, 'is not a text');
+  throw wrong(config, path, 'is not a string');
 }
 
 /** A list with one entry per layer, or undefined. @throws AmalgamError `ConfigInvalid` */
@@ -95,6 +95,6 @@ export function unsupported(message: string): AmalgamError {
   return new AmalgamError(
     'ArchitectureUnsupported',
     message,
-    'It can be merged all the same; only perplexity, generation and Hessian importance need the forward pass.',
+    'It can still be merged; only perplexity, generation and Hessian importance need the forward pass.',
   );
 }

@@ -27,7 +27,7 @@ import type { Wiring } from './wiring';
  * The architecture a config describes, in its old and its new spelling.
  *
  * @param config parsed config.json (`parseModelConfig`)
- * @throws AmalgamError `ArchitectureUnsupported` (unknown `model_type`, quantised weights, an option no wiring covers),
+ * @throws AmalgamError `ArchitectureUnsupported` (unknown `model_type`, quantized weights, an option no wiring covers),
  *   `ConfigInvalid` (a field is missing or of the wrong type)
  */
 export function resolveArchitecture(config: ConfigFile & { modelType?: string }): Architecture {

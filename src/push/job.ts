@@ -79,7 +79,7 @@ export async function runPush(
     throw new AmalgamError(
       'DestinationNotEmpty',
       `${repo} already has ${taken.join(', ')}.`,
-      'Agree to replace these files, or choose another name.',
+      'Confirm that these files may be replaced, or choose another name.',
     );
   }
 }

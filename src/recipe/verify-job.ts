@@ -41,7 +41,7 @@ function storedShard(models: OpenModels, merged: string, file: string) {
     throw new AmalgamError(
       'NotFound',
       `${merged} has no ${file}, which its recipe writes.`,
-      'The folder is incomplete, or its shards were put together anew.',
+      'The folder is incomplete, or its shards were rewritten.',
       { cause },
     );
   }

@@ -29,7 +29,7 @@ export interface CompareRequest {
   timeEngines?: boolean;
   /** Rows of the tables of most changed tensors. Default 20. */
   top?: number;
-  /** Seed of the randomised decompositions. Default 0. */
+  /** Seed of the randomized decompositions. Default 0. */
   seed?: number;
   /** Elements of one tile; tests vary it. */
   tileElements?: number;
@@ -233,7 +233,7 @@ export interface ExtractLoraRequest {
   dtype?: 'F32' | 'F16' | 'BF16';
   /** A text or ids on which base, base with adapter and fine-tune are run. Default: none of them is. */
   evaluation?: { text: string } | { ids: number[] };
-  /** Seed of the randomised decompositions. Default 0. */
+  /** Seed of the randomized decompositions. Default 0. */
   seed?: number;
   tileElements?: number;
 }

@@ -30,8 +30,8 @@ export function refusal(response: Response, subject: RequestSubject, tokenSent: 
         ? `${name} is gated, and your access token has not been granted access.`
         : `${name} is gated: its owner asks for a license to be accepted first.`,
       tokenSent
-        ? `Log in to ${host} and ${licence}; check that the token may read gated models.`
-        : `Log in to ${host}, ${licence}, then give an access token.`,
+        ? `Sign in to ${host} and ${licence}; check that the token may read gated models.`
+        : `Sign in to ${host}, ${licence}, then give an access token.`,
     );
   }
   if (status === 401 && tokenSent && code === null) {

@@ -105,7 +105,7 @@ async function writeRefusal(
       hub.token
         ? `${host} does not accept your access token for ${name}.${words}`
         : `Pushing to ${host} needs an access token.`,
-      'Give a token with the permission to write; it may be mistyped, expired or revoked.',
+      'Give a token with write permission; this one may be mistyped, expired or revoked.',
     );
   }
   if (status === 403) {

@@ -61,7 +61,7 @@ export function hubFailure(thrown: unknown, subject: RequestSubject): AmalgamErr
   return new AmalgamError(
     'HubError',
     `${subject.host} gave an answer about ${subject.name} that Amalgam cannot read.`,
-    'Check the address of the hub; a network that asks for a login answers like this too.',
+    'Check the address of the hub; a network with a sign-in page answers like this too.',
     { cause: thrown },
   );
 }

@@ -71,7 +71,11 @@ async function openHandle(sha256: string): Promise<OpenBlob> {
   const folder = await findBlobFolder(sha256);
   const record = folder && (await readDone(folder));
   if (!record) {
-    throw new AmalgamError('NotFound', `The cache has no whole blob ${sha256}.`, 'Download the model again.');
+    throw new AmalgamError(
+      'NotFound',
+      `The cache has no complete blob ${sha256}.`,
+      'Download the model again.',
+    );
   }
   return {
     folder,
@@ -108,6 +112,6 @@ async function verifyPiece(blob: OpenBlob, index: number): Promise<void> {
   throw new AmalgamError(
     'IntegrityError',
     `${record.name} has changed on this disk since it was downloaded (bytes ${begin} to ${end}).`,
-    'Start again: only the part that changed is downloaded anew. If it happens again, check the disk.',
+    'Start again: only the part that changed is downloaded again. If it happens again, check the disk.',
   );
 }

@@ -14,7 +14,7 @@ export function storageError(thrown: unknown, what: string): AmalgamError {
       return new AmalgamError(
         'StorageFailed',
         `${what} is gone: the browser's storage was cleared while Amalgam was using it.`,
-        'Start again; what is missing is downloaded anew.',
+        'Start again; what is missing is downloaded again.',
         { cause: thrown },
       );
     case 'NoModificationAllowedError':

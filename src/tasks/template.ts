@@ -173,7 +173,7 @@ export function readListText(name: string, text: string): RowValue[] {
   throw new AmalgamError(
     'TaskInvalid',
     `The template of “${name}” makes no list: “${displayName(text.slice(0, 80))}”.`,
-    'It has to give a list of texts, e.g. "{{choices.text}}" or "{{[a, b]}}".',
+    'It has to give a list of strings, e.g. "{{choices.text}}" or "{{[a, b]}}".',
   );
 }
 

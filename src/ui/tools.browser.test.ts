@@ -151,7 +151,7 @@ test('identical models: nothing to do, in words', async () => {
   const studio = await open('Difference', {}, { compare });
   await button('Measure difference').click();
   await idle(studio);
-  await expect.element(page.getByText(/^Nothing to do: the two are the same/)).toBeVisible();
+  await expect.element(page.getByText(/^No action needed: the two are the same/)).toBeVisible();
 });
 
 test('a LoRA is extracted by rank, energy or size; its error and modules are shown', async () => {
@@ -245,7 +245,7 @@ test('choices that cannot be meant are refused before anything runs', async () =
   await userEvent.keyboard('{Enter}');
   await expect.element(button('Collapse')).toHaveAccessibleDescription(/A block has 2 to 6 layers/);
   await page.getByRole('radio', { name: 'Least influence' }).click();
-  await page.getByLabelText('layers to go').fill('6');
+  await page.getByLabelText('layers to remove').fill('6');
   await userEvent.keyboard('{Enter}');
   await expect.element(button('Collapse')).toHaveAccessibleDescription(/Cannot remove 6 layers of 6/);
   expect(studio.store.getState().collapse.outcome).toBeNull();

@@ -103,7 +103,7 @@ function notAsWritten(path: string, begin: number, end: number): AmalgamError {
   return new AmalgamError(
     'IntegrityError',
     `${path} was not stored as it was written: bytes ${begin} to ${end} differ when they are read back.`,
-    'Check the disk and the memory of this machine, then resume the merge: the file is written anew.',
+    'Check the disk and the memory of this machine, then resume the merge: the file is written again.',
   );
 }
 

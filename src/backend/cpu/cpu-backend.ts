@@ -31,8 +31,8 @@ export function instantiateKernels(memory: WebAssembly.Memory): KernelExports {
   if (!WebAssembly.validate(binary)) {
     throw new AmalgamError(
       'NoWebAssembly',
-      'This browser has no WebAssembly with SIMD, which computing on the processor needs.',
-      'Use a browser of 2023 or later, or compute on WebGPU.',
+      'This browser has no WebAssembly SIMD, which the CPU engine needs.',
+      'Use a browser from 2023 or later, or the WebGPU engine.',
     );
   }
   const instance = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory } });
@@ -131,7 +131,7 @@ export function createCpuBackend(): Backend {
             const bytes = bytesOf(buffers[name]);
             return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
           };
-          if (!kernel.cpu) throw new Error(`${kernel.id} has no form for the processor`);
+          if (!kernel.cpu) throw new Error(`${kernel.id} has no CPU version`);
           kernel.cpu({
             params,
             groups,

@@ -34,7 +34,7 @@ export class Pipelines {
 
   private compile(kernel: Kernel): Compiled {
     const { device } = this;
-    if (kernel.wgsl === '') throw new Error(`${kernel.id} has no form for the GPU`);
+    if (kernel.wgsl === '') throw new Error(`${kernel.id} has no GPU version`);
     device.pushErrorScope('validation');
     const module = device.createShaderModule({ label: kernel.id, code: kernel.wgsl });
     const layout = device.createBindGroupLayout({

@@ -46,7 +46,7 @@ export class Stamps {
         throw new AmalgamError(
           'GpuUnverified',
           `The kernel ${kernel} did not run as asked: ${words[2 * slot + 1]} of ${elements} elements reported.`,
-          'Nothing of it was written. Start again; if it returns, choose the CPU engine and report the adapter name.',
+          'None of it was written. Start again; if it happens again, choose the CPU engine and report the adapter name.',
         );
       }
     });

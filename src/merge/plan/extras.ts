@@ -174,7 +174,7 @@ function outputConfig(
     ...(dtype ? { dtype } : {}),
     ...(tied === undefined || tied === isTied(checkpoint) ? {} : { tieWordEmbeddings: tied }),
     ...(vocabSize === undefined ? {} : { vocabSize }),
-    // what was quantised is written as plain weights
+    // what was quantized is written as plain weights
     ...(tensors.some(
       ({ base, models, copy }) =>
         !copy && [base, ...models.map(({ view }) => view)].some((v) => v?.origin.derived),

@@ -101,7 +101,7 @@ function noteQuantization({ ref, checkpoint, dequantized }: Model, problems: Pro
       severity: 'note',
       code: 'Dequantized',
       message: `Weights of ${ref} are stored as ${dequantized.join(' and ')}: they are read with their scales and written as BF16.`,
-      remedy: 'Nothing to do. Choose an output dtype to have them in another.',
+      remedy: 'No action needed. Choose an output dtype to have them in another.',
     });
     return;
   }
@@ -141,6 +141,6 @@ function noteDtypes(models: readonly Model[], problems: Problems): void {
     severity: 'note',
     code: 'DtypesDiffer',
     message: `Weights are stored in different formats: ${parts.join('; ')}. Everything is computed in F32 and rounded once.`,
-    remedy: 'Nothing to do. Choose an output dtype to have all of them in one format.',
+    remedy: 'No action needed. Choose an output dtype to have all of them in one format.',
   });
 }

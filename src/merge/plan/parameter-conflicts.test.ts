@@ -4,9 +4,9 @@ import { openerOf, tinyModel } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
 
-async function errorsOf(mergeMethod: string, parameters: RecipeParameters, models: RecipeParameters[]) {
+function planOf(mergeMethod: string, parameters: RecipeParameters, models: RecipeParameters[]) {
   const folders = [tinyModel('base'), ...models.map((_, i) => tinyModel(`m${i}`))];
-  const plan = await makePlan(
+  return makePlan(
     {
       mergeMethod,
       ...(methodById.get(mergeMethod)!.base === 'required' ? { baseModel: 'base' } : {}),
@@ -17,6 +17,10 @@ async function errorsOf(mergeMethod: string, parameters: RecipeParameters, model
     openerOf(...folders),
     methodById,
   );
+}
+
+async function errorsOf(...recipe: Parameters<typeof planOf>) {
+  const plan = await planOf(...recipe);
   return plan.problems.filter((p) => p.severity === 'error').map((p) => `${p.code}: ${p.message}`);
 }
 
@@ -124,4 +128,35 @@ it.each<[string, RecipeParameters, RecipeParameters[]]>([
   ],
 ])('takes %s %j %j', async (method, parameters, models) => {
   expect(await errorsOf(method, parameters, models)).toEqual([]);
+});
+
+it.each<[string, RecipeParameters[], string | undefined]>([
+  [
+    'ties',
+    [{ weight: 1 }, { weight: 1, density: 0.2 }],
+    'trims nothing of m0. Set a density below 1; 0.2 is',
+  ],
+  [
+    'dare_linear',
+    [{ weight: 1, density: 1 }, { weight: 1 }],
+    'trims nothing of m0, m1. Set a density below 1; 0.5',
+  ],
+  [
+    'ties',
+    [
+      { weight: 1, density: [1, 0.2] },
+      { weight: 1, density: 0.9 },
+    ],
+    undefined,
+  ],
+  ['gram', [{ weight: 1 }, { weight: 1 }], undefined],
+  ['linear', [{ weight: 1 }, { weight: 1 }], undefined],
+])('a density of 1 where a method trims is warned of: %s %j', async (method, models, said) => {
+  const { problems } = await planOf(method, {}, models);
+  const found = problems.find(({ code }) => code === 'NothingTrimmed');
+  expect(found && `${found.severity}: ${found.message} ${found.remedy}`).toEqual(
+    said === undefined
+      ? undefined
+      : expect.stringContaining(`warning: Density 1, mergekit’s default, ${said}`),
+  );
 });

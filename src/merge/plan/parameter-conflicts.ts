@@ -1,8 +1,8 @@
 /** Parameters that are each in range but do not go together, in one tensor or from one tensor to the next. */
 
-import type { Problems } from '../../inputs/problems';
+import { nameSome, type Problems } from '../../inputs/problems';
 import type { MergeMethod } from '../method';
-import { keepsNothing } from '../method-conflicts';
+import { densityAdvised, keepsNothing } from '../method-conflicts';
 import type { ResolvedParameters, TensorPlan } from './plan';
 
 /** What the method itself refuses for one tensor. Values that are missing are problems already. */
@@ -31,15 +31,25 @@ export function checkTogether(
   });
 }
 
-/** A model of which nothing is kept in any tensor is no part of the merge. */
+/**
+ * A model of which nothing is kept in any tensor is no part of the merge; one of which everything is kept is not what a
+ * method that trims is chosen for.
+ */
 export function checkDensities(
   method: MergeMethod,
   tensors: readonly TensorPlan[],
   problems: Problems,
 ): void {
   const models = tensors.flatMap((tensor) => tensor.models);
+  const whole: string[] = [];
+  let advised = 0;
   for (const id of new Set(models.map((model) => model.id))) {
     const own = models.filter((model) => model.id === id);
+    const densities = own.map(({ parameters }) => densityAdvised(method, parameters));
+    if (densities.every((density) => density !== undefined)) {
+      whole.push(id);
+      advised = densities[0]!;
+    }
     if (!own.every(({ parameters }) => keepsNothing(method, parameters))) continue;
     problems.add({
       severity: 'error',
@@ -48,6 +58,13 @@ export function checkDensities(
       remedy: `Give it a density above 0, or take ${id} out of the recipe.`,
     });
   }
+  if (whole.length === 0) return;
+  problems.add({
+    severity: 'warning',
+    code: 'NothingTrimmed',
+    message: `Density 1, mergekit’s default, trims nothing of ${nameSome(whole)}.`,
+    remedy: `Set a density below 1; ${advised} is recommended for ${method.id}.`,
+  });
 }
 
 /** Parameters that a whole model is measured with must not change from tensor to tensor. */

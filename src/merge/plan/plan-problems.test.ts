@@ -124,7 +124,7 @@ describe('R17 R18 R22: mismatches', () => {
       /m stores tensors as F64/,
     ],
     [
-      'quantised weights',
+      'quantized weights',
       recipeOf(['m']),
       [tinyModel('m', { config: { quantization_config: { quant_method: 'gptq' } } })],
       'Quantized',

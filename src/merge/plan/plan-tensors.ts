@@ -106,7 +106,7 @@ function planTensor(
       code: 'DtypeCopied',
       message: `${base.origin.folder} stores tensors as ${base.origin.dtype}, which cannot be computed with; they stay as the base has them.`,
       remedy:
-        'Nothing to do, unless these tensors are weights: then use a copy of the models in F32, F16 or BF16.',
+        'No action needed, unless these tensors are weights: then use a copy of the models in F32, F16 or BF16.',
       tensors: [name],
     });
     return [copyPlan(name, reference, base.origin, models, parameters, context, base)];

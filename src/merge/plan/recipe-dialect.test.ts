@@ -202,7 +202,7 @@ describe('what is ignored is named and kept', () => {
     const plan = await planOf(`${linear}paramters: {normalize: false}\nvocab_size: 32000\n`);
     expect(warnings(plan)).toEqual([
       'mergekit ignores paramters, and so does Amalgam. Did you mean parameters?',
-      'mergekit ignores vocab_size, and so does Amalgam. Nothing to do, unless it was meant to have an effect.',
+      'mergekit ignores vocab_size, and so does Amalgam. No action needed, unless it was meant to have an effect.',
     ]);
     expect(parseRecipe(formatRecipe(plan.recipe)).recipe).toEqual(plan.recipe);
   });

@@ -78,7 +78,7 @@ export function checkIgnoredKeys(recipe: Recipe, problems: Problems): void {
       if (nearest !== undefined) warn(displayName(name), [name], `Did you mean ${nearest}?`);
     }
     if (strange.length > 0)
-      warn(nameSome(shown, 12), strange, 'Nothing to do, unless it was meant to have an effect.');
+      warn(nameSome(shown, 12), strange, 'No action needed, unless it was meant to have an effect.');
   };
   report(recipe.ignored, '', RECIPE_KEYS);
   for (const { model, ignored } of recipe.models ?? []) report(ignored, ` beside ${model}`, MODEL_KEYS);

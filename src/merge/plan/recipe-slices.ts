@@ -89,7 +89,7 @@ function outlineSlice(
       severity: 'note',
       code: 'BaseListed',
       message: `${where} lists the base ${ref} among the models; its difference from itself is zero, and it is left out.`,
-      remedy: 'Nothing to do. Remove it from the list to make that explicit.',
+      remedy: 'No action needed. Remove it from the list to make that explicit.',
     });
   }
   return {

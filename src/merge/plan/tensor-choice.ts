@@ -36,7 +36,7 @@ export function checkPatterns(
       severity: 'note',
       code: 'TensorsLeftOut',
       message: `${kept.length} of ${tensors.length} tensors are left out of the merge and keep the base’s bytes.`,
-      remedy: 'Nothing to do: include and exclude say so.',
+      remedy: 'No action needed: include and exclude say so.',
       tensors: kept,
     });
   }

@@ -22,7 +22,7 @@ export function resolveHeads(models: readonly Model[], problems: Problems): bool
         severity: 'note',
         code: 'TiedHeadLeftOut',
         message: `${names(stored)} ties its head to the embedding and stores the head all the same; loaders ignore it, and the output does not have it.`,
-        remedy: 'Nothing to do.',
+        remedy: 'No action needed.',
       });
     }
     return true;
@@ -35,7 +35,7 @@ export function resolveHeads(models: readonly Model[], problems: Problems): bool
     severity: 'note',
     code: 'HeadUntied',
     message: `${names(untied)} has a head of its own, ${names(tied)} has its embedding for a head: there the embedding stands in, and the output has its own head (tie_word_embeddings: false).`,
-    remedy: 'Nothing to do.',
+    remedy: 'No action needed.',
   });
   return false;
 }

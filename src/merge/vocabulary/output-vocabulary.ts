@@ -122,7 +122,7 @@ function checkUnion(
     problems.add({
       severity: 'error',
       code: 'TokenizersNotUnited',
-      message: `No one tokenizer can be the union of ${nameSome([from, ...owners].map(({ ref }) => ref))}: ${why}.`,
+      message: `No single tokenizer can be the union of ${nameSome([from, ...owners].map(({ ref }) => ref))}: ${why}.`,
       remedy: `Choose the tokenizer of one model: tokenizer_source: base, or the model's name.`,
     });
     return 'refused';
@@ -138,7 +138,7 @@ function checkUnion(
       const at = short.tokens.merges.findIndex((merge, i) => merge !== long.tokens.merges[i]);
       if (at >= 0) {
         return refuse(
-          `their lists of merges part at number ${at + 1}, so ${own.length} tokens such as “${own[0]!.token}” would never come out of a text`,
+          `their merge lists diverge at number ${at + 1}, so ${own.length} tokens such as “${own[0]!.token}” would never be produced`,
         );
       }
       longest = long;

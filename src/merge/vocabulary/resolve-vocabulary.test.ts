@@ -67,7 +67,7 @@ describe('what the plan asks', () => {
     expect(more).toEqual([]);
     expect(problem).toMatchObject({ code: 'VocabularyMismatch' });
     expect(problem!.message).toBe(
-      'tuned has a vocabulary of 6, but base has 5. One token is in base only: “d”. One token is in tuned only: “<chat>”. 3 tokens have another id in tuned: “a”, “b”, “<s>”.',
+      'tuned has a vocabulary of 6, but base has 5. One token is in base only: “d”. One token is in tuned only: “<chat>”. 3 tokens have a different id in tuned: “a”, “b”, “<s>”.',
     );
     expect(problem!.remedy).toMatch(/tokenizer_source: base.*union.*never cuts/);
     expect(plan.vocabulary).toMatchObject({

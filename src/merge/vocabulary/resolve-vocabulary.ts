@@ -209,7 +209,7 @@ function ask(
     code: 'TokenizersDiffer',
     message: `${names} ${have} another tokenizer.json than ${first.ref}${same ? ', with the same tokens under the same ids' : ''}.`,
     remedy: same
-      ? 'Nothing to do: the output takes the settings of the tokenizer it is given.'
+      ? 'No action needed: the output takes the settings of the tokenizer it is given.'
       : 'When only settings differ, this is harmless. When tokens stand for other words, the merged model writes gibberish: check before you merge.',
   });
   return false;
@@ -235,7 +235,7 @@ function sayOutput(
     severity: 'note',
     code: 'VocabularyOutput',
     message: parts.filter(Boolean).join(' '),
-    remedy: 'Nothing to do. Rows follow their tokens, whatever ids the models have for them.',
+    remedy: 'No action needed. Rows follow their tokens, whatever ids the models have for them.',
   });
   for (const model of models) {
     const lost = [...model.ids.keys()].filter((token) => !ids.has(token));

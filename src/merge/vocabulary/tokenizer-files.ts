@@ -60,7 +60,7 @@ export async function tokenizerFiles(
       severity: 'note',
       code: 'TokenizerFormsLeftOut',
       message: `The output has the union as ${TOKENIZER_JSON} only; ${others.join(', ')} of ${from.ref} do not know its tokens and are left out.`,
-      remedy: 'Nothing to do: loaders prefer tokenizer.json.',
+      remedy: 'No action needed: loaders prefer tokenizer.json.',
     });
   }
   return [

@@ -131,7 +131,7 @@ function statusText(search: HubSearch, text: string, pasted: boolean): string {
   const found = search.groups.reduce((sum, g) => sum + g.hits.length, 0);
   if (search.status === 'searching') return 'Searching…';
   if (search.status === 'found' && found === 0) {
-    return pasted ? '' : `Nothing with safetensors weights is called “${text.trim()}”.`;
+    return pasted ? '' : `No model with safetensors weights matches “${text.trim()}”.`;
   }
   if (search.status === 'idle')
     return 'Only models with safetensors weights are listed. Search sends what you type to the Hub.';

@@ -59,7 +59,7 @@ function EngineDetail({ facts, choice }: { facts: WorkerFacts; choice: BackendCh
       />
       <dl className="facts">
         <div>
-          <dt>Auto takes</dt>
+          <dt>Auto uses</dt>
           <dd>{facts.auto === 'webgpu' ? 'WebGPU' : 'CPU'}</dd>
         </div>
         <div>

@@ -62,7 +62,7 @@ function Group({ group, why, onRemove }: GroupProps) {
               setSure(!sure);
             }}
           >
-            {sure ? `really delete ${things.length}?` : 'delete all'}
+            {sure ? `delete ${things.length}?` : 'delete all'}
           </button>
         ) : null}
       </div>

@@ -167,7 +167,7 @@ function TargetFields({ slice, layers }: { slice: CollapseSlice; layers: number 
   return (
     <div className="row wrap tool-fields">
       <Segmented<CollapseSlice['targetBy']>
-        label="How far"
+        label="How much to remove"
         value={targetBy}
         options={[
           { value: 'remove', label: 'Layers' },
@@ -181,9 +181,15 @@ function TargetFields({ slice, layers }: { slice: CollapseSlice; layers: number 
         onChange={(next) => editCollapse(studio, { targetBy: next })}
       />
       {targetBy === 'remove' ? (
-        <Field label="layers to go" value={slice.remove} min={1} max={(layers ?? 129) - 1} name="remove" />
+        <Field
+          label="layers to remove"
+          value={slice.remove}
+          min={1}
+          max={(layers ?? 129) - 1}
+          name="remove"
+        />
       ) : targetBy === 'ratio' ? (
-        <Field label="share to go" value={slice.ratio} min={0.01} max={0.99} step={0.01} name="ratio" />
+        <Field label="share to remove" value={slice.ratio} min={0.01} max={0.99} step={0.01} name="ratio" />
       ) : planner === 'influence' ? (
         <Field
           label="influence below"

@@ -47,7 +47,7 @@ export function CollapseTab() {
         <SurveyForm />
         <ToolBar kinds={['survey']} />
       </Section>
-      <Section title="2 · Choose which go" className="evaluate-section">
+      <Section title="2 · Choose which to remove" className="evaluate-section">
         <CollapseForm />
         <LayerMap />
         <DepthCharts />

@@ -24,8 +24,8 @@ export function LayerMap() {
         {going === null ? (
           <span className="quiet">
             {slice.planner === 'laco'
-              ? 'Which layers go is found by trying. Press a layer to choose by hand instead.'
-              : 'Measure the layers to see which would go, or press layers to choose by hand.'}
+              ? 'Which layers are removed is found by trying. Press a layer to choose by hand instead.'
+              : 'Measure the layers to see which would be removed, or press layers to choose by hand.'}
           </span>
         ) : 'why' in going ? (
           <span className="tone-bad">{going.why}</span>

@@ -72,7 +72,7 @@ function Totals({ report: { total } }: { report: NonNullable<Comparison['report'
     ['Modified', formatCount(total.modified), 'more than 1 % moved'],
     ['Difference', formatReal(total.relative), '‖Δ‖ / ‖base‖'],
     ['Changed', formatPercent(total.changedRatio), 'of all elements'],
-    ['Other bits', formatPercent(total.bitDifferentRatio), 'of all elements'],
+    ['Bits differ', formatPercent(total.bitDifferentRatio), 'of all elements'],
   ];
   return (
     <dl className="costs">

@@ -101,7 +101,7 @@ function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }
           <Fact label="Max |Δ|" value={formatReal(t.maxAbs)} />
           <Fact label="Changed" value={formatPercent(t.changedRatio)} />
           <Fact label="Sign flips" value={formatPercent(t.signFlipRatio)} />
-          <Fact label="Other bits" value={formatPercent(t.bitDifferentRatio)} />
+          <Fact label="Bits differ" value={formatPercent(t.bitDifferentRatio)} />
           <Fact label="Cosine" value={differenceMetric('cosine').format(t.cosine)} />
           {t.stableRank === null ? null : <Fact label="Stable rank" value={formatReal(t.stableRank)} />}
         </dl>

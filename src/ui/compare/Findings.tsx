@@ -12,7 +12,7 @@ export function Findings({ report }: { report: CompareReport }) {
       {same ? (
         <Message
           tone="ok"
-          title="Nothing to do: the two are the same in every tensor both have."
+          title="The two are the same in every tensor both have."
           hint="No weight differs by a single bit, so there is nothing to merge and no LoRA to extract."
         />
       ) : null}
@@ -123,7 +123,7 @@ function TokenSamples({ tokenizer }: Pick<CompareReport, 'tokenizer'>) {
   const samples = [
     ['Only in the base', tokenizer.onlyInBase],
     ['Only in the other', tokenizer.onlyInFinetuned],
-    ['With another id', tokenizer.moved],
+    ['With a different id', tokenizer.moved],
   ] as const;
   return samples.map(([label, { count, examples }]) =>
     count === 0 ? null : (
@@ -146,7 +146,7 @@ function Uncompared({ report }: { report: CompareReport }) {
     { title: 'only in the base', items: onlyInBase },
     { title: 'only in the other model', items: onlyInFinetuned },
     {
-      title: 'of another shape',
+      title: 'of a different shape',
       items: shapeMismatches.map((m) => `${m.name}: ${formatShape(m.base)} and ${formatShape(m.finetuned)}`),
     },
     { title: 'that failed', items: failed.map((f) => `${f.name}: ${f.message} ${f.hint}`), bad: true },

@@ -66,14 +66,14 @@ export const differenceMetrics: readonly DifferenceMetric[] = [
     id: 'signFlipRatio',
     label: 'Sign flips',
     meaning: 'Share of weights that changed their sign.',
-    ...share('with another sign'),
+    ...share('with the sign flipped'),
     full: { min: 0, max: null },
   },
   {
     id: 'bitDifferentRatio',
-    label: 'Other bits',
-    meaning: 'Share of weights that are stored with other bits, however small the change.',
-    ...share('with other bits'),
+    label: 'Bits differ',
+    meaning: 'Share of weights whose stored bits differ, however small the change.',
+    ...share('with different bits'),
   },
 ];
 

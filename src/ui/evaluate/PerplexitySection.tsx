@@ -97,7 +97,7 @@ function PerplexityHelp() {
           <h3>Perplexity</h3>
           <p>
             How surprised a model is by a text: e to the mean of −ln p over its tokens, p being the
-            probability the model gave to the token that came. 1 means never surprised; lower is better.
+            probability the model gave to the actual token. 1 means never surprised; lower is better.
           </p>
           <p className="small quiet">
             Compare numbers of one column only: every text has its own level. Models with different tokenizers

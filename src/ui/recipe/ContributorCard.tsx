@@ -1,7 +1,7 @@
 import { Switch } from 'radix-ui';
 import { type CSSProperties, memo, useCallback, useState } from 'react';
 import type { MergeMethod } from '../../merge/method';
-import { keepsNothing } from '../../merge/method-conflicts';
+import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
 import type { ModelFacts } from '../../reports/models';
 import { formatSetting } from '../format/quantity';
 import { Button } from '../parts/Button';
@@ -58,11 +58,10 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
     density !== undefined &&
     !Array.isArray(parameters.density) &&
     keepsNothing(method, { density: scalarValue(parameters, 'density', density) });
-  const recommended = density?.kind === 'number' ? density.recommended : undefined;
-  const all =
-    density !== undefined &&
-    !Array.isArray(parameters.density) &&
-    Number(scalarValue(parameters, 'density', density)) >= 1;
+  const advised =
+    density !== undefined && !Array.isArray(parameters.density)
+      ? densityAdvised(method, { density: scalarValue(parameters, 'density', density) })
+      : undefined;
   return (
     <li
       className="card"
@@ -98,11 +97,11 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
           With density 0 nothing of {name} is kept. Choose a density above 0, or switch the model off.
         </p>
       ) : null}
-      {enabled && recommended !== undefined && all ? (
+      {enabled && advised !== undefined ? (
         <p className="field-advice" role="status">
           Density 1, mergekit’s default, trims nothing of {name}.{' '}
-          <button type="button" className="link" onClick={() => edit('density', recommended)}>
-            Use {formatSetting(recommended, 0.01)}, as recommended
+          <button type="button" className="link" onClick={() => edit('density', advised)}>
+            Use {formatSetting(advised, 0.01)}, as recommended
           </button>
         </p>
       ) : null}
@@ -154,7 +153,7 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
         variant="quiet"
         iconOnly
         className="card-remove"
-        tip="Take out of the recipe"
+        tip="Remove from the recipe"
         aria-label={`Remove ${name}`}
         onClick={() => editRecipe(studio, (r) => removeContributor(r, ref))}
       >
