@@ -42,7 +42,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   ),
   push: 'formats reports sources write host'.split(' '),
   recipe:
-    'formats reports sources store models backend linalg inputs gguf write host merge evaluate calibration'.split(
+    'formats reports sources store tasks models backend linalg inputs gguf write host merge evaluate calibration'.split(
       ' ',
     ),
   worker:
@@ -54,6 +54,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'worker/calls',
     'reports',
     'formats/recipe',
+    'formats/card-results',
     'formats/adapter-combination',
     'formats/names',
     'formats/gguf-type',
@@ -62,6 +63,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'merge/methods',
     'merge/prediction',
     'tasks/harness-report',
+    'tasks/metrics',
     'tasks/statistics',
     'collapse/choose-layers',
   ],

@@ -38,21 +38,51 @@ export function cardErrors(readme: string): string[] {
   }
   texts('tags');
   const index = card['model-index'];
-  if (index !== undefined) {
-    const results = (Array.isArray(index) ? index : [index]).flatMap(
-      (entry) => entry?.results ?? [undefined],
-    );
-    const isWhole = (result: {
-      task?: { type?: unknown };
-      dataset?: { name?: unknown; type?: unknown };
-      metrics?: unknown;
-    }) =>
-      typeof result?.task?.type === 'string' &&
-      typeof result.dataset?.name === 'string' &&
-      typeof result.dataset.type === 'string' &&
-      Array.isArray(result.metrics);
-    if (!results.every(isWhole))
-      errors.push('"model-index[0].results" must have task.type, dataset.name, dataset.type and metrics');
-  }
+  if (index !== undefined) errors.push(...indexErrors(index));
   return errors;
+}
+
+type Fields = Record<string, unknown>;
+
+/** `model-index`: what `ModelCardData` of huggingface_hub and the Hub require of it. */
+function indexErrors(index: unknown): string[] {
+  if (!Array.isArray(index)) return ['"model-index" must be an array'];
+  return (index as Fields[]).flatMap((entry, i) => {
+    const at = `"model-index[${i}]`;
+    const errors: string[] = [];
+    const need = (isGood: boolean, what: string) => {
+      if (!isGood) errors.push(`${at}${what}`);
+    };
+    need(typeof entry?.name === 'string', '.name" is required');
+    const results = entry?.results;
+    need(Array.isArray(results) && results.length > 0, '.results" must be an array that is not empty');
+    for (const [j, result] of (Array.isArray(results) ? (results as Fields[]) : []).entries()) {
+      const where = `.results[${j}]`;
+      const [task, dataset] = [(result?.task ?? {}) as Fields, (result?.dataset ?? {}) as Fields];
+      need(typeof task.type === 'string', `${where}.task.type" is required`);
+      for (const key of ['name', 'type']) {
+        need(typeof dataset[key] === 'string', `${where}.dataset.${key}" is required`);
+      }
+      for (const key of ['config', 'split', 'revision']) {
+        need(
+          ['string', 'undefined'].includes(typeof dataset[key]),
+          `${where}.dataset.${key}" must be a string`,
+        );
+      }
+      const metrics = Array.isArray(result?.metrics) ? (result.metrics as Fields[]) : [];
+      need(metrics.length > 0, `${where}.metrics" must be an array that is not empty`);
+      for (const [k, metric] of metrics.entries()) {
+        need(typeof metric.type === 'string', `${where}.metrics[${k}].type" is required`);
+        need(
+          metric.value !== undefined && metric.value !== null,
+          `${where}.metrics[${k}].value" is required`,
+        );
+        need(
+          ['boolean', 'undefined'].includes(typeof metric.verified),
+          `${where}.metrics[${k}].verified" must be a boolean`,
+        );
+      }
+    }
+    return errors;
+  });
 }

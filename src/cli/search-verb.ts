@@ -2,7 +2,8 @@
 import { resolve } from 'node:path';
 import process from 'node:process';
 import { formatRecipe } from '../formats/recipe-yaml';
-import type { SearchReport } from '../reports/search';
+import type { SearchPoint, SearchReport } from '../reports/search';
+import type { TaskSource } from '../reports/tasks';
 import { formatSeconds } from '../ui/format/quantity';
 import type { Place } from './compare-verbs';
 import { readInput } from './input-files';
@@ -10,6 +11,7 @@ import { openJob, readRecipe } from './job';
 import { problemLines } from './print';
 import { checkReportPlace, writeWhole } from './report-file';
 import type { SearchCommand } from './search-command';
+import { taskSource } from './task-verb';
 
 export async function searchVerb(command: SearchCommand, place: Place): Promise<number> {
   const { workingFolder, undo, say, write } = place;
@@ -21,14 +23,19 @@ export async function searchVerb(command: SearchCommand, place: Place): Promise<
   const recipe = await readRecipe(file);
   const inputs = [];
   for (const input of command.inputs) inputs.push(await readInput(input, workingFolder));
+  const { names, ...asked } = command.tasks ?? { names: [], metric: 'acc', limit: null, fewshot: null };
+  const sources: TaskSource[] = [];
+  for (const name of names) sources.push(await taskSource(name, workingFolder));
+  const tasks = command.tasks && { ...asked, tasks: sources };
   const job = await openJob(recipe, file, workingFolder, command, undo, say);
   const facts = await job.calls.plan(job.recipe);
   for (const line of problemLines(facts.problems)) say(line);
   if (!facts.clean) return 1;
   const report = await job.calls.search(
-    { recipe: job.recipe, inputs, window, stride, evaluations, seed, engine },
+    { recipe: job.recipe, inputs, ...(tasks && { tasks }), window, stride, evaluations, seed, engine },
     ({ done, total, points, secondsLeft }) => {
-      const best = Math.min(...points.map(({ perplexity }) => perplexity ?? Number.POSITIVE_INFINITY));
+      const values = points.flatMap(({ perplexity, score }) => score?.value ?? perplexity ?? []);
+      const best = values.length === 0 ? Number.NaN : tasks ? Math.max(...values) : Math.min(...values);
       const left = secondsLeft === null ? '' : ` · ${formatSeconds(secondsLeft)} left`;
       process.stderr.write(`${done}/${total} measured · best of the last ${best.toFixed(4)}${left}\n`);
     },
@@ -38,19 +45,27 @@ export async function searchVerb(command: SearchCommand, place: Place): Promise<
   const named = (recipe.models ?? []).map(({ model }, i) => ({ ...models[i]!, model }));
   await writeWhole(out, formatRecipe({ ...recipe, parameters, models: named }));
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);
-  await write(`${searchText(report)}\n`);
+  await write(`${searchText(report, command.tasks?.metric)}\n`);
   return 0;
 }
 
-/** The report in a few lines. */
-export function searchText({ points, best, reused, seconds }: SearchReport): string {
+/**
+ * The report in a few lines.
+ * @param metric of tasks, where the search went by them
+ */
+export function searchText({ points, best, reused, seconds }: SearchReport, metric?: string): string {
   const [first] = points;
   const found = points[best]!;
-  const figure = (value: number | null) => (value === null ? '–' : value.toFixed(4));
+  const figure = ({ perplexity, score }: SearchPoint) => {
+    if (metric === undefined) return `perplexity ${perplexity === null ? '–' : perplexity.toFixed(4)}`;
+    const error = score?.stderr ?? null;
+    return `${metric} ${score ? score.value.toFixed(4) : '–'}${error === null ? '' : ` ± ${error.toFixed(4)}`}`;
+  };
   const values = Object.entries(found.values).map(([name, value]) => `${name} ${value}`);
   return [
-    `recipe as given: perplexity ${figure(first!.perplexity)}`,
-    `best of ${points.length}: perplexity ${figure(found.perplexity)} with ${values.join(', ')}`,
+    `recipe as given: ${figure(first!)}`,
+    `best of ${points.length}: ${figure(found)} with ${values.join(', ')}`,
+    ...(metric === undefined ? [] : ['It was chosen on these items: score it on others before you cite it.']),
     `${reused} of them found in the cache; ${formatSeconds(seconds)}`,
   ].join('\n');
 }

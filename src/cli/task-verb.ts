@@ -1,12 +1,16 @@
 /** What `evaluate --task` does: opens all models in one engine, scores them side by side, prints a table and the tests. */
-import { basename, dirname, resolve } from 'node:path';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';
+import { withResults } from '../formats/card-results';
+import { SUMS_FILE, withSum } from '../formats/names';
 import type { Recipe } from '../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import type { RunTarget } from '../reports/evaluate';
 import type { ScoreTasksReport, TaskSource } from '../reports/tasks';
-import { comparisons, harnessResults } from '../tasks/harness-report';
+import { cardResult, comparisons, harnessResults } from '../tasks/harness-report';
 import type { Place } from './compare-verbs';
 import { readTextFile } from './input-files';
 import { openJob } from './job';
@@ -23,6 +27,8 @@ export async function taskVerb(command: TaskCommand, place: Place, read: Read): 
   const { workingFolder, say, write } = place;
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
   if (reportFile !== undefined) await checkReportPlace(reportFile);
+  const card = command.card === undefined ? undefined : resolve(workingFolder, command.card);
+  if (card !== undefined) await readTextFile(card, workingFolder);
   const tasks: TaskSource[] = [];
   for (const name of command.tasks) tasks.push(await taskSource(name, workingFolder));
   const { calls, targets } = await openTargets(command, place, read);
@@ -46,17 +52,33 @@ export async function taskVerb(command: TaskCommand, place: Place, read: Read): 
     const whole = { config, datasets: datasetsOf(report), models, comparisons: compared };
     await writeWhole(reportFile, `${JSON.stringify(whole, null, 2)}\n`);
   }
+  if (card !== undefined) await writeCard(card, report, workingFolder);
   await write(`${scoresText(report, command.models)}\n`);
   const failed = report.models.some((model) => model.tasks.some((outcome) => 'error' in outcome));
   if (failed) say('A model could not be scored: see the table.');
   return failed ? 1 : 0;
 }
 
+/** Puts what the first model scored into its card, and the card's new sha256 into the file of sums beside it. */
+async function writeCard(card: string, report: ScoreTasksReport, workingFolder: string): Promise<void> {
+  const results = report.tasks.flatMap((facts, t) => {
+    const outcome = report.models[0]?.tasks[t];
+    return outcome && 'score' in outcome ? [cardResult(facts, outcome.score)] : [];
+  });
+  const text = withResults(await readTextFile(card, workingFolder), basename(dirname(card)), results);
+  await writeWhole(card, text);
+  const sums = join(dirname(card), SUMS_FILE);
+  const found = await readFile(sums, 'utf8').catch(() => undefined);
+  if (found === undefined) return;
+  const sha256 = createHash('sha256').update(text).digest('hex');
+  await writeWhole(sums, withSum(found, basename(card), sha256));
+}
+
 const datasetsOf = ({ tasks }: ScoreTasksReport) =>
   Object.fromEntries(tasks.map(({ task, dataset, split }) => [task, { dataset, split }]));
 
 /** A name, or the files that a path stands for: a task in YAML brings the rows beside it that it names. */
-async function taskSource(name: string, workingFolder: string): Promise<TaskSource> {
+export async function taskSource(name: string, workingFolder: string): Promise<TaskSource> {
   if (!/\.(ya?ml|jsonl|ndjson|json)$/i.test(name)) return { name };
   const text = await readTextFile(name, workingFolder);
   const files = [{ name: basename(name), text }];

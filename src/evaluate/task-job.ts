@@ -188,9 +188,11 @@ async function readTask(
     items,
     facts: {
       ...{ task: name, version, outputType, dataset, metrics, fewshot },
+      subset: 'dataset' in task.data ? task.data.subset : null,
       split: lines ? null : split,
       original: own.length,
       effective: items.length,
+      sampleSeed: items.length < own.length ? (sampleSeed ?? null) : null,
     },
   };
 }

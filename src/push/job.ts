@@ -1,12 +1,16 @@
 /** A finished output, from this browser's storage or the person's folder, to a model repository on the Hub. */
 import { AmalgamError } from '../errors';
+import { withResults } from '../formats/card-results';
+import { SUMS_FILE, withSum } from '../formats/names';
 import { progressMeter } from '../host/progress-meter';
 import type { PushProgress, PushReport, PushRequest, PushSource, PushTarget } from '../reports/push';
 import { fileSource } from '../sources/file-source';
 import type { Hub } from '../sources/hub-request';
 import { createRepo, pushTarget, type UploadFile, uploadFiles, validateCard } from '../sources/hub-upload';
 import { sha256Of } from '../sources/sha256';
-import { finishedFiles } from '../write/finished-files';
+import { type FinishedFile, finishedFiles } from '../write/finished-files';
+
+const CARD = 'README.md';
 
 /** The repository that an output would go to, and which of its files would be replaced. */
 export async function lookAtTarget(hub: Hub, repo: string, source: PushSource): Promise<PushTarget> {
@@ -25,9 +29,9 @@ export async function runPush(
   const begun = performance.now();
   const { repo, source } = request;
   const meter = progressMeter<PushProgress>(onProgress, () => undefined);
-  const found = await finishedFiles(source);
+  const found = await withScores(await finishedFiles(source), request);
   requireAgreed(request, await pushTarget(hub, repo, signal));
-  const card = found.find(({ path }) => path === 'README.md');
+  const card = found.find(({ path }) => path === CARD);
   if (card) await validateCard(hub, repo, await card.content.text(), signal);
 
   meter.begin(
@@ -82,6 +86,26 @@ export async function runPush(
       'Confirm that these files may be replaced, or choose another name.',
     );
   }
+}
+
+/** The files with what was scored since in the model card, whose sum is then another one. */
+async function withScores(
+  files: readonly FinishedFile[],
+  { repo, results = [] }: PushRequest,
+): Promise<readonly FinishedFile[]> {
+  const card = files.find(({ path }) => path === CARD);
+  if (!card || results.length === 0) return files;
+  const text = withResults(await card.content.text(), repo.slice(repo.indexOf('/') + 1), results);
+  const content = new File([text], CARD);
+  const sha256 = await sha256Of(fileSource(content, CARD));
+  return Promise.all(
+    files.map(async (file) => {
+      if (file === card) return { path: CARD, content };
+      if (file.path !== SUMS_FILE) return file;
+      const sums = withSum(await file.content.text(), CARD, sha256);
+      return { path: SUMS_FILE, content: new File([sums], SUMS_FILE) };
+    }),
+  );
 }
 
 async function createIfMissing(hub: Hub, { repo, private: hidden }: PushRequest, signal: AbortSignal) {

@@ -98,7 +98,8 @@ export async function runMerge(
     const done = await record.point(files, beside, signal, (bytes, file) => meter.advance(bytes, file));
     // weights come last: a folder that was cut off is not taken for a model
     const use = usesOf(plan, request.destination, gguf?.file.file);
-    await writeSmallFiles(withUses(writtenExtras(plan), use), models, destination, signal);
+    const extras = withUses(writtenExtras(plan), use, request.results ?? [], request.destination);
+    await writeSmallFiles(extras, models, destination, signal);
     const { tensors, shards } = await mergeShards({
       plan,
       prepared: ahead?.prepared,

@@ -2,8 +2,10 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import type { Recipe } from '../formats/recipe';
 import { methodById } from '../merge/methods';
 import type { EvaluateManyReport, EvaluateManyRequest } from '../reports/evaluate';
-import type { SearchPoint } from '../reports/search';
+import type { SearchPoint, SearchTasks } from '../reports/search';
+import type { ScoreTasksReport, ScoreTasksRequest } from '../reports/tasks';
 import { fakeStorage } from '../store/opfs.test.fake';
+import { aggregate } from '../tasks/metrics';
 import { runSearch } from './search-job';
 import { searchSpace } from './search-space';
 
@@ -64,25 +66,39 @@ function bench() {
     });
     return { models } as unknown as EvaluateManyReport;
   };
-  return { asked, measure };
+  /** The same valley on a task of four items, two of which no merge gets right. */
+  const score = async ({ targets }: ScoreTasksRequest): Promise<ScoreTasksReport> => {
+    const found = await measure({ targets, inputs: [], engine: 'cpu' });
+    const models = found.models.map(({ outcomes: [outcome] }) => {
+      const { meanNll } = (outcome as { report: { meanNll: number } }).report;
+      const items = [1.02, 1.2, 0, 0].map((floor, docId) => {
+        const acc = meanNll < floor ? 1 : 0;
+        return { docId, target: 0, loglikelihoods: [-meanNll, -floor], isGreedy: [], values: { acc } };
+      });
+      return { tasks: [{ score: { metrics: aggregate(['acc'], items), items } }] };
+    });
+    return { tasks: [{ task: 't', metrics: ['acc'] }], models } as unknown as ScoreTasksReport;
+  };
+  return { asked, measure, score };
 }
 
-const search = (
-  evaluations: number,
-  { measure }: ReturnType<typeof bench>,
-  signal = new AbortController().signal,
-) => {
+const search = (evaluations: number, { measure, score }: ReturnType<typeof bench>, tasks?: SearchTasks) => {
+  const { signal } = new AbortController();
   const told: SearchPoint[] = [];
   const request = {
     recipe: arithmetic,
     inputs: [{ ids: [1, 2] }],
+    ...(tasks && { tasks }),
     evaluations,
     seed: 3,
     engine: 'cpu' as const,
   };
-  return runSearch(request, { measure, signal, onProgress: ({ points }) => told.push(...points) }).then(
-    (report) => ({ report, told }),
-  );
+  return runSearch(request, {
+    measure,
+    score,
+    signal,
+    onProgress: ({ points }) => told.push(...points),
+  }).then((report) => ({ report, told }));
 };
 
 test('finds the floor of a valley, is never worse than where it began, and tells every point', async () => {
@@ -108,4 +124,18 @@ test('goes on from what was measured, in the same way', async () => {
   expect(report.points).toEqual(whole.report.points);
   expect(report.reused).toBe(19);
   expect(rest.asked.length).toBe(report.points.length - 19);
+});
+
+test('goes by accuracy on tasks; among equal ones the right answers’ probability shows the way', async () => {
+  const tasks = { tasks: [{ name: 't' }], limit: 4, fewshot: 0, metric: 'acc' };
+  const { report } = await search(60, bench(), tasks);
+  const [first] = report.points;
+  expect(first!.score!.value).toBe(0);
+  const best = report.points[report.best]!;
+  expect(best.perplexity).toBeNull();
+  expect(best.score!.value).toBe(0.5);
+  // 0, 0, 1, 1: deviation √(1/3), over √4
+  expect(best.score!.stderr).toBeCloseTo(Math.sqrt(1 / 12), 12);
+  expect(best.values['weight 1']).toBeCloseTo(0.6, 1);
+  await expect(search(5, bench(), { ...tasks, metric: 'acc_norm' })).rejects.toThrow(/t has no acc_norm/);
 });

@@ -1,26 +1,39 @@
 /**
  * A search for the settings of a recipe: CMA-ES (linalg/cma-es.ts) over weights, λ and density, the candidates of a generation
- * merged as they are read and measured side by side, nothing written. What was measured is kept: a search that was
- * stopped goes on from there, for the same recipe, texts and seed in the same way.
+ * merged as they are read and measured side by side, by perplexity on texts or accuracy on tasks, nothing written. What was
+ * measured is kept: a search that was stopped goes on from there, for the same recipe, texts or tasks and seed in the same way.
  */
 import { normals } from '../backend/philox';
-import { AmalgamError } from '../errors';
+import { AmalgamError, type ErrorFacts } from '../errors';
 import { formatRecipe } from '../formats/recipe-yaml';
 import { openCmaEs } from '../linalg/cma-es';
 import { methodById } from '../merge/methods';
 import type { EvaluateManyReport, EvaluateManyRequest } from '../reports/evaluate';
-import type { SearchPoint, SearchProgress, SearchReport, SearchRequest } from '../reports/search';
+import type {
+  SearchPoint,
+  SearchProgress,
+  SearchReport,
+  SearchRequest,
+  SearchTasks,
+} from '../reports/search';
+import type { ScoreTasksReport, ScoreTasksRequest } from '../reports/tasks';
 import { throwIfCancelled } from '../sources/cancel';
 import { beginSha256 } from '../sources/sha256';
 import { openRecords, type RecordHeader } from '../store/masks';
+import { taskObjective } from '../tasks/objective';
 import { searchSpace } from './search-space';
 
 export interface SearchContext {
   /** Measures several merges side by side. */
   measure(request: EvaluateManyRequest): Promise<EvaluateManyReport>;
+  /** Scores tasks on several merges side by side. */
+  score(request: ScoreTasksRequest): Promise<ScoreTasksReport>;
   signal: AbortSignal;
   onProgress(progress: SearchProgress): void;
 }
+
+/** So small that accuracies decide, and equal ones do not leave the search without a slope. */
+const TIE = 1e-6;
 
 interface PointHeader extends RecordHeader {
   points: SearchPoint[];
@@ -55,11 +68,11 @@ export async function runSearch(request: SearchRequest, context: SearchContext):
     const name = `generation ${generation}`;
     const found = await folder.find<PointHeader>(name);
     const known = found?.header.points;
-    const measured = known ?? (await measureAll(wanted));
+    const measured = known ?? (await (request.tasks ? scoreAll(request.tasks, wanted) : measureAll(wanted)));
     if (known) reused += known.length;
     else await folder.write<PointHeader>({ name, points: measured }, []);
     if (generation > 0) {
-      search.tell(measured.map(({ perplexity }) => perplexity ?? Number.POSITIVE_INFINITY));
+      search.tell(measured.map(searchLoss));
     }
     points.push(...measured);
     const rate = (points.length - reused) / ((performance.now() - begun) / 1000);
@@ -70,10 +83,7 @@ export async function runSearch(request: SearchRequest, context: SearchContext):
       secondsLeft: rate > 0 ? Math.max(0, evaluations - points.length) / rate : null,
     });
   }
-  const best = points.reduce(
-    (at, { perplexity }, i) => (perplexity !== null && perplexity < points[at]!.perplexity! ? i : at),
-    0,
-  );
+  const best = points.reduce((at, point, i) => (searchLoss(point) < searchLoss(points[at]!) ? i : at), 0);
   return {
     variables: space.names,
     points,
@@ -94,20 +104,51 @@ export async function runSearch(request: SearchRequest, context: SearchContext):
     });
     return models.map(({ outcomes }, i) => {
       const losses = outcomes.map((outcome) => ('report' in outcome ? outcome.report.meanNll : Number.NaN));
-      const failed = outcomes.find((outcome) => 'error' in outcome);
-      if (points.length === 0 && failed && 'error' in failed) {
-        const { code, message, hint } = failed.error;
-        throw new AmalgamError(code, message, hint);
-      }
+      throwOfFirst(outcomes);
       const mean = losses.reduce((a, b) => a + b, 0) / losses.length;
       return { values: wanted[i]!, perplexity: Number.isFinite(mean) ? Math.exp(mean) : null };
     });
   }
+
+  async function scoreAll(
+    { metric, ...asked }: SearchTasks,
+    wanted: readonly Record<string, number>[],
+  ): Promise<SearchPoint[]> {
+    const targets = wanted.map((values) => ({ recipe: space.recipe(values) }));
+    const report = await context.score({ ...asked, targets, engine });
+    return report.models.map(({ tasks }, i) => {
+      throwOfFirst(tasks);
+      const score = taskObjective(report.tasks, tasks, metric);
+      return { values: wanted[i]!, perplexity: null, ...(score && { score }) };
+    });
+  }
+
+  /** What the recipe itself cannot be measured for. */
+  function throwOfFirst(outcomes: readonly ({ error: ErrorFacts } | object)[]): void {
+    const failed = outcomes.find((outcome) => 'error' in outcome);
+    if (points.length > 0 || !failed || !('error' in failed)) return;
+    const { code, message, hint } = failed.error;
+    throw new AmalgamError(code, message, hint);
+  }
+}
+
+/** What the search makes small; infinite where a merge could not be measured. */
+export function searchLoss({ perplexity, score }: SearchPoint): number {
+  if (score) return -score.value - TIE * score.rightLogShare;
+  return perplexity ?? Number.POSITIVE_INFINITY;
 }
 
 /** Everything that a search depends on but the number of evaluations. */
-async function keyOf({ recipe, inputs, window, stride, seed, engine }: SearchRequest): Promise<string> {
+async function keyOf({
+  recipe,
+  inputs,
+  tasks,
+  window,
+  stride,
+  seed,
+  engine,
+}: SearchRequest): Promise<string> {
   const hash = await beginSha256();
-  hash.update(new TextEncoder().encode(JSON.stringify(inputs)));
+  hash.update(new TextEncoder().encode(JSON.stringify(tasks ?? inputs)));
   return JSON.stringify(['search', 1, formatRecipe(recipe), hash.digest(), window, stride, seed, engine]);
 }

@@ -1,4 +1,5 @@
 /** How an output is run elsewhere: for its report, and as the last section of its model card. */
+import { type CardResult, withResults } from '../formats/card-results';
 import { parseModelConfig } from '../formats/model-config';
 import { snippetSection, snippetsOf, type UseSnippet } from '../formats/use-it';
 import type { Plan } from '../merge/plan/plan';
@@ -27,12 +28,18 @@ export function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | 
   });
 }
 
-/** The small files, the card among them with the section. */
-export function withUses(extras: Plan['extras'], use: readonly UseSnippet[]): Plan['extras'] {
+/** The small files, the card among them with the section and with what was scored. */
+export function withUses(
+  extras: Plan['extras'],
+  use: readonly UseSnippet[],
+  results: readonly CardResult[],
+  destination: DestinationSpec,
+): Plan['extras'] {
+  const name = 'name' in destination ? destination.name : UNNAMED;
   return extras.map((extra) => {
     const { path, content } = extra;
     if (path !== 'README.md' || !('text' in content)) return extra;
-    return { path, content: { text: content.text + snippetSection(use) } };
+    return { path, content: { text: withResults(content.text + snippetSection(use), name, results) } };
   });
 }
 

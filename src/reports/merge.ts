@@ -1,5 +1,6 @@
 /** Merging and verifying: requests and reports. The merge report is one schema for command, studio and tests. */
 
+import type { CardResult } from '../formats/card-results';
 import type { Recipe } from '../formats/recipe';
 import type { UseSnippet } from '../formats/use-it';
 import type { BackendChoice, BackendKind } from './backend';
@@ -21,6 +22,8 @@ export interface MergeRequest {
   recommended?: boolean;
   /** Goes on with what an interrupted merge of this recipe left at the destination; begins where there is nothing. */
   resume?: boolean;
+  /** What the same merge scored before it was written: it goes into the model card. */
+  results?: CardResult[];
 }
 
 /** A merge that was cut off and can go on. */

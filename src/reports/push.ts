@@ -1,4 +1,5 @@
 /** What crosses the worker boundary when a finished output goes to a model repository on the Hub. */
+import type { CardResult } from '../formats/card-results';
 import type { Progress } from './job';
 
 /** Files of a finished output, where they are. */
@@ -40,6 +41,8 @@ export interface PushRequest {
   replace: string[];
   /** Title of the commit. */
   summary: string;
+  /** What the output scored since it was written: sent with its model card. */
+  results?: CardResult[];
 }
 
 export interface PushProgress extends Omit<Progress, 'stage' | 'finished'> {

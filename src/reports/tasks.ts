@@ -40,12 +40,16 @@ export interface TaskFacts {
   outputType: 'multiple_choice' | 'loglikelihood' | 'loglikelihood_rolling';
   /** `owner/name@commit`, null for rows of one's own; the split that is scored. */
   dataset: string | null;
+  /** The `dataset_name` of the task, where its dataset has several. */
+  subset: string | null;
   split: string | null;
   metrics: string[];
   fewshot: number;
   /** Items there are, and those that are scored. */
   original: number;
   effective: number;
+  /** By which the scored items were drawn; null for the first ones, or all. */
+  sampleSeed: number | null;
 }
 
 /** One item as a model answered it. */

@@ -1,4 +1,5 @@
 /** Scores as lm-evaluation-harness reports them (`results.json`, 0.4.13), and whether models differ. */
+import type { CardResult } from '../formats/card-results';
 import type { MetricValue, ScoredModel, ScoreTasksReport, TaskFacts, TaskItem } from '../reports/tasks';
 import { type PairedTest, pairedTest } from './statistics';
 
@@ -87,6 +88,20 @@ function sampleOf({ docId, target, loglikelihoods, isGreedy, values, refused }: 
     filtered_resps: loglikelihoods.map((ll, i) => [ll, isGreedy[i] ?? false]),
     ...values,
     ...(refused === undefined ? {} : { refused }),
+  };
+}
+
+/** A score as a model card has it. */
+export function cardResult(
+  { task, dataset, subset, split, fewshot, original, sampleSeed }: TaskFacts,
+  { metrics, items }: { metrics: Readonly<Record<string, MetricValue>>; items: readonly TaskItem[] },
+): CardResult {
+  const [id, revision] = dataset?.split('@') ?? [];
+  return {
+    ...{ task, split, fewshot, original, sampleSeed },
+    dataset: id === undefined ? null : { id, revision: revision ?? 'main', config: subset },
+    items: items.filter(({ refused }) => refused === undefined).length,
+    metrics: Object.entries(metrics).map(([type, found]) => ({ type, ...found })),
   };
 }
 

@@ -8,6 +8,7 @@ import type {
   TaskItem,
   TasksProgress,
 } from '../reports/tasks';
+import { aggregate } from '../tasks/metrics';
 import type { RunningFixtureOptions } from './engine-fixture-running';
 
 export const fixtureTasks: ShippedTask[] = [
@@ -38,11 +39,13 @@ export async function pretendScores(
       version: 1,
       outputType: 'multiple_choice',
       dataset: null,
+      subset: null,
       split: null,
       metrics: ['acc', 'acc_norm'],
       fewshot: request.fewshot ?? 0,
       original: ITEMS,
       effective,
+      sampleSeed: request.sampleSeed ?? null,
     }),
   );
   const targets = request.trial ? request.targets.slice(0, 1) : request.targets;
@@ -51,7 +54,8 @@ export async function pretendScores(
     onProgress({ stage: 'running', done, total, rate: 3000, secondsLeft: (total - done) / 3000, ...more });
   tell(0, { facts });
   const items = targets.map(() => facts.map((): TaskItem[] => []));
-  for (let docId = 0; docId < effective; docId++) {
+  const run = request.trial ? Math.min(4, effective) : effective;
+  for (let docId = 0; docId < run; docId++) {
     await new Promise((done) => setTimeout(done, runPace));
     if (isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
     const fresh = targets.flatMap((_, model) =>
@@ -60,12 +64,14 @@ export async function pretendScores(
     for (const { model, task, item } of fresh) items[model]![task]!.push(item);
     tell(((docId + 1) * total) / effective, { items: fresh });
   }
-  const tokens = total / targets.length;
-  const score = (own: TaskItem[]) => ({ score: { metrics: {}, items: own } });
+  const tokens = ((total / targets.length) * run) / effective;
+  const score = (own: TaskItem[]) => ({
+    score: { metrics: aggregate(['acc', 'acc_norm'], own), items: own },
+  });
   return {
     tasks: facts,
     models: items.map((own) => ({ tasks: own.map(score), tokens, seconds: tokens / 3000, engine: 'cpu' })),
-    tokens,
+    tokens: total / targets.length,
     seconds: total / 3000,
     bytesRead: 7_440_000,
     peakBytes: 34_500_000,

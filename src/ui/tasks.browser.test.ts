@@ -54,13 +54,59 @@ test('the time is predicted before; a score has its error, and a test against th
     .toHaveTextContent('not told apart: 10 gained, 5 lost, p = 0.30');
 });
 
+test('a scoring whose time is not known is predicted first; one that takes long begins when it is asked for again', async () => {
+  const asked: (boolean | undefined)[] = [];
+  const slow = fixtureEngine();
+  const studio = await open(
+    {},
+    {
+      scoreTasks: async (request, tell) => {
+        asked.push(request.trial);
+        const report = await slow.scoreTasks(request, tell);
+        // 600 tokens of the trial at a token a second
+        return { ...report, models: report.models.map((model) => ({ ...model, seconds: model.tokens })) };
+      },
+    },
+  );
+  await score().click();
+  await expect.element(page.getByText(/^Predicted by the first items.* Score begins it\.$/)).toBeVisible();
+  expect(asked).toEqual([true]);
+  await score().click();
+  await waitFor(() => expect(studio.store.getState().tasks.run?.models).toBeTruthy());
+  expect(asked).toEqual([true, undefined]);
+});
+
+test('what was scored stands in the strip of runs and comes back on a later visit', async () => {
+  const studio = await open();
+  await page.getByLabelText('Which items').selectOptions('drawn');
+  await page.getByRole('region', { name: 'Tasks' }).getByLabelText('seed').fill('7');
+  await page.getByLabelText('items of each').fill('30');
+  await score().click();
+  await waitFor(() => expect(studio.store.getState().tasks.scores.size).toBe(5));
+  await expect.element(page.getByText(/30 of 48\sitems, drawn by seed 7/)).toBeVisible();
+  await page.getByRole('tab', { name: /^Layers/ }).click();
+  const strip = page.getByRole('region', { name: 'Runs' });
+  // the merge is the fifth: wrong at every sixth item
+  await expect.element(strip.getByText(/sample_trades acc 0\.833 ± 0\.069/)).toBeVisible();
+
+  running?.stop();
+  running?.element.remove();
+  const later = await open();
+  await page.getByRole('tab', { name: /^Layers/ }).click();
+  await expect.element(strip.getByText(/sample_trades acc 0\.833 ± 0\.069/)).toBeVisible();
+  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await expect.element(cells('base').nth(0)).toHaveTextContent('0.500 ± 0.093');
+  await page.getByRole('button', { name: 'Forget it' }).click();
+  await waitFor(() => expect(later.store.getState().tasks.scores.size).toBe(0));
+});
+
 test('stopping keeps the items that are done; a task is chosen by its subset', async () => {
   const asked: unknown[] = [];
   const studio = await open(
     { runPace: 20 },
     {
       scoreTasks: (request, tell) => {
-        asked.push(request.tasks);
+        if (!request.trial) asked.push(request.tasks);
         return fixtureEngineOf.scoreTasks(request, tell);
       },
       cancel: () => fixtureEngineOf.cancel(),

@@ -235,7 +235,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
           onProgress,
         }),
       ),
-    /** Weights, λ and density of a recipe searched for on texts; nothing is written. */
+    /** Weights, λ and density of a recipe searched for on texts or tasks; nothing is written. */
     search: (request: SearchRequest, onProgress: Tell<SearchProgress>): Promise<SearchReport> =>
       job.run(async (signal) =>
         (await import('../recipe/search-job')).runSearch(request, {
@@ -243,6 +243,14 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
             (await import('../evaluate/many-job')).runEvaluations(many, {
               plan: (target) => readyTarget(target, many.engine, signal, () => undefined),
               models,
+              signal,
+              onProgress: () => undefined,
+            }),
+          score: async (request) =>
+            (await import('../evaluate/task-job')).runTasks(request, {
+              plan: (target) => readyTarget(target, request.engine, signal, () => undefined),
+              models,
+              rows: (await datasets()).rows,
               signal,
               onProgress: () => undefined,
             }),

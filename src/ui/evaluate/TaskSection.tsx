@@ -9,16 +9,18 @@ import { Section } from '../parts/Section';
 import { Swatch } from '../parts/Swatch';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import { cancelJob } from '../state/job';
-import type { TaskRun } from '../state/task-facts';
+import type { TaskRun, TasksSlice } from '../state/task-facts';
+import { earlierRun, forgetAllScores, recallScores } from '../state/task-scores';
 import {
   addTaskFiles,
   editTasks,
+  LONG_SECONDS,
   openTaskList,
+  predictionOf,
   predictTasks,
-  runningMean,
+  runningValue,
   scoredRows,
   scoreTasks,
-  taskSettingsKey,
   toggleTask,
   whyNotScore,
 } from '../state/tasks';
@@ -29,18 +31,32 @@ import '../styles/tasks.css';
 export function TaskSection({ rows }: { rows: readonly EvaluationRow[] }) {
   const studio = useStudio();
   const error = useFacts((s) => s.tasks.error);
-  const run = useFacts((s) => s.tasks.run);
+  const last = useFacts((s) => s.tasks.run);
+  const scores = useFacts((s) => s.tasks.scores);
+  const isReady = useFacts((s) => s.engine.facts !== null);
   const scored = scoredRows(rows);
+  const run = last ?? earlierRun(scores, scored);
   useEffect(() => {
     void openTaskList(studio);
-  }, [studio]);
+    if (isReady) void recallScores(studio);
+  }, [studio, isReady]);
   return (
     <Section title="Tasks" className="evaluate-section">
       <TaskChoice />
       <TaskActions rows={scored} />
       {error ? <ErrorCard error={error} /> : null}
       {run ? (
-        <TaskTable run={run} rows={scored} />
+        <>
+          <TaskTable run={run} rows={scored} />
+          {last ? null : (
+            <p className="small quiet">
+              Scored on an earlier visit.{' '}
+              <Button variant="quiet" onClick={() => void forgetAllScores(studio)}>
+                Forget it
+              </Button>
+            </p>
+          )}
+        </>
       ) : (
         <p className="small quiet">
           Accuracy as lm-evaluation-harness counts it: the most probable choice of each item, or the most
@@ -53,7 +69,7 @@ export function TaskSection({ rows }: { rows: readonly EvaluationRow[] }) {
 
 function TaskChoice() {
   const studio = useStudio();
-  const { shipped, chosen, own, subset, limit, fewshot } = useFacts((s) => s.tasks);
+  const { shipped, chosen, own, subset, limit, sampleSeed, fewshot } = useFacts((s) => s.tasks);
   const subsets = (shipped ?? []).find(
     (task) => chosen.includes(task.name) && task.subsets.length > 0,
   )?.subsets;
@@ -111,6 +127,26 @@ function TaskChoice() {
           max={100_000}
           onChange={(next) => editTasks(studio, { limit: next })}
         />
+        <div className="row small">
+          <select
+            className="field"
+            aria-label="Which items"
+            value={sampleSeed === null ? 'first' : 'drawn'}
+            onChange={(event) => editTasks(studio, { sampleSeed: event.target.value === 'drawn' ? 0 : null })}
+          >
+            <option value="first">the first, as the harness</option>
+            <option value="drawn">drawn at random</option>
+          </select>
+        </div>
+        {sampleSeed === null ? null : (
+          <LabelledNumber
+            label="seed"
+            value={sampleSeed}
+            min={0}
+            max={2 ** 31}
+            onChange={(next) => editTasks(studio, { sampleSeed: next })}
+          />
+        )}
         <LabelledNumber
           label="examples in front"
           value={fewshot}
@@ -118,7 +154,6 @@ function TaskChoice() {
           max={32}
           onChange={(next) => editTasks(studio, { fewshot: next })}
         />
-        <span className="small quiet">The first items are taken, as the harness takes them.</span>
       </div>
     </>
   );
@@ -129,8 +164,7 @@ function TaskActions({ rows }: { rows: readonly EvaluationRow[] }) {
   const tasks = useFacts((s) => s.tasks);
   const why = useFacts(whyNotScore);
   const job = useFacts((s) => (s.job?.kind === 'tasks' ? s.job : null));
-  const { predicted } = tasks;
-  const known = predicted?.key === taskSettingsKey(tasks, rows.length) ? predicted : null;
+  const known = predictionOf(tasks, rows.length);
   return (
     <div className="row wrap evaluate-actions">
       <Button className="strong" why={why} onClick={() => void scoreTasks(studio, rows)}>
@@ -151,8 +185,9 @@ function TaskActions({ rows }: { rows: readonly EvaluationRow[] }) {
   );
 }
 
-function predictedWords({ seconds, tokens }: { seconds: number; tokens: number }): string {
-  return `Predicted by the first items of the first model: ${formatAbout(seconds)} for ${formatCount(tokens)} tokens.`;
+function predictedWords(known: NonNullable<TasksSlice['predicted']>): string {
+  const about = `${formatAbout(known.seconds)} for ${formatCount(known.tokens)} tokens.`;
+  return `Predicted by the first items of the first model: ${about}${known.seconds > LONG_SECONDS ? ' Score begins it.' : ''}`;
 }
 
 function progressWords(
@@ -182,6 +217,7 @@ function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[]
               <strong>{facts.task}</strong>{' '}
               <span className="small quiet">
                 {formatCount(facts.effective)} of {formatCounted(facts.original, 'item')}
+                {facts.sampleSeed === null ? '' : `, drawn by seed ${facts.sampleSeed}`}
                 {facts.fewshot > 0 ? `, ${formatCounted(facts.fewshot, 'example')} in front` : ''}
                 {facts.dataset === null ? '' : `, ${facts.dataset.slice(0, facts.dataset.indexOf('@') + 8)}`}
               </span>
@@ -226,7 +262,7 @@ function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[]
 
 /** A mean with its standard error, and both on a track from 0 to 1. */
 function Metric({ items, metric }: { items: TaskRun['items'][number][number]; metric: string }) {
-  const found = runningMean(items, metric);
+  const found = runningValue(items, metric);
   if (!found) return <td className="mono quiet">–</td>;
   const { value, stderr } = found;
   const isShare = metric.startsWith('acc');

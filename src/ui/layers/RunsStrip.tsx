@@ -1,4 +1,4 @@
-import { memo, useState } from 'react';
+import { memo, useEffect, useState } from 'react';
 import { methods } from '../../merge/methods/index';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
@@ -6,6 +6,7 @@ import type { StudioFacts } from '../state/facts';
 import { mergeGate } from '../state/merge-gate';
 import { mergeRuns } from '../state/merge-runs';
 import { forgetRun, renameRun, reopenRun, whyNotReopen } from '../state/past-runs';
+import { recallScores } from '../state/task-scores';
 import { useFacts, useStudio } from '../studio-context';
 import {
   addPredictedRun,
@@ -21,6 +22,11 @@ import type { LayersRun } from './runs';
 
 /** The runs there are: which are shown, what they are called, and more of them. */
 export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
+  const studio = useStudio();
+  const isReady = useFacts((s) => s.engine.facts !== null);
+  useEffect(() => {
+    if (isReady) void recallScores(studio);
+  }, [studio, isReady]);
   const own = runs[0]!.contributors.map((c) => c.id).join('\n');
   const near = runs.filter((run) => run.place >= 0 || run.contributors.map((c) => c.id).join('\n') === own);
   const others = runs.filter((run) => !near.includes(run));

@@ -4,6 +4,7 @@
  */
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
 import type { EvaluateReport } from '../../reports/evaluate';
+import type { KeptScore } from '../state/task-facts';
 
 export interface KeptOutcome {
   /** `outcomeKey`: target with its commits or recipe, hash of the text, protocol. */
@@ -18,16 +19,20 @@ export interface KeptOutcome {
 
 interface Saved extends DBSchema {
   outcomes: { key: string; value: KeptOutcome; indexes: { at: number } };
+  scores: { key: string; value: KeptScore; indexes: { at: number } };
 }
 
 /** The oldest go when there are more. */
 const MOST = 1000;
+/** Items of scores that are kept: some ten megabytes. */
+const MOST_ITEMS = 100_000;
 let saved: Promise<IDBPDatabase<Saved>> | undefined;
 
 function open(): Promise<IDBPDatabase<Saved>> {
-  saved ??= openDB<Saved>('amalgam-evaluations', 1, {
-    upgrade(db) {
-      db.createObjectStore('outcomes', { keyPath: 'key' }).createIndex('at', 'at');
+  saved ??= openDB<Saved>('amalgam-evaluations', 2, {
+    upgrade(db, before) {
+      if (before < 1) db.createObjectStore('outcomes', { keyPath: 'key' }).createIndex('at', 'at');
+      db.createObjectStore('scores', { keyPath: 'key' }).createIndex('at', 'at');
     },
   }).catch((error: unknown) => {
     saved = undefined; // the next call tries again
@@ -50,7 +55,31 @@ export async function keptOutcomes(version: string): Promise<KeptOutcome[]> {
   return good;
 }
 
-/** Forgets all of them. */
+export async function keepScore(kept: KeptScore): Promise<void> {
+  await (await open()).put('scores', kept);
+}
+
+/** Scores of this version, the newest first; others, and the oldest beyond {@link MOST_ITEMS}, are deleted. */
+export async function keptScores(version: string): Promise<KeptScore[]> {
+  const db = await open();
+  const newestFirst = (await db.getAllFromIndex('scores', 'at')).reverse();
+  let items = 0;
+  const good = newestFirst.filter((kept) => {
+    if (kept.version !== version) return false;
+    items += kept.items.length;
+    return items <= MOST_ITEMS;
+  });
+  const keys = new Set(good.map(({ key }) => key));
+  for (const { key } of newestFirst) if (!keys.has(key)) await db.delete('scores', key);
+  return good;
+}
+
+/** Forgets all outcomes. */
 export async function forgetOutcomes(): Promise<void> {
   await (await open()).clear('outcomes');
+}
+
+/** Forgets all scores. */
+export async function forgetScores(): Promise<void> {
+  await (await open()).clear('scores');
 }

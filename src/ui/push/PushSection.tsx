@@ -12,6 +12,7 @@ import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { ToolBar } from '../parts/ToolBar';
 import { notifyError } from '../state/studio';
+import { recallScores } from '../state/task-scores';
 import { useFacts, useStudio } from '../studio-context';
 import {
   editPush,
@@ -22,6 +23,7 @@ import {
   push,
   pushables,
   pushReplacing,
+  scoresOfOutput,
   whyNotPush,
 } from './pushing';
 
@@ -39,7 +41,12 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
   const hub = useFacts((s) => s.hub);
   const repo = state.repo ?? proposedRepo(state.account, output.name);
   const why = useFacts((s) => whyNotPush(s, repo));
+  const scores = useFacts((s) => scoresOfOutput(s, output.name));
+  const isReady = useFacts((s) => s.engine.facts !== null);
   const outputId = useId();
+  useEffect(() => {
+    if (isReady) void recallScores(studio);
+  }, [studio, isReady]);
   // another token or another hub is another account: the facts of the hub change with either
   useEffect(() => {
     if (hub.hasToken && hub.online) void loadAccount(studio);
@@ -118,6 +125,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
       <p className="small quiet">
         The repository is created if it is missing; one that exists stays as private or public as it is.
         Everything arrives as one commit at the end: until then nothing of it can be seen.
+        {scores === '' ? '' : ` Its model card says what it scored: ${scores}.`}
       </p>
       {state.status === 'asking' && state.target ? (
         <Message

@@ -1,10 +1,13 @@
 /** Actions of pushing an output to the Hub. */
 
 import { errorFacts } from '../../errors';
+import type { Recipe } from '../../formats/recipe';
 import type { PushProgress, PushReport, PushSource } from '../../reports/push';
+import { targetKey } from '../state/evaluation-rows';
 import type { StudioFacts } from '../state/facts';
 import { runTool, whyNoTool } from '../state/job';
 import type { Studio } from '../state/studio';
+import { cardResults, scoresOf, scoreWords } from '../state/task-scores';
 import type { PushSlice } from './push-facts';
 
 /** An output that can be pushed, as the person chooses it. */
@@ -96,6 +99,19 @@ export async function push(studio: Studio, { name, source }: Pushable, repo: str
   }
 }
 
+/** The recipe of an output that was merged here, by its name. */
+function recipeOf({ run, pastRuns }: StudioFacts, name: string): Recipe | undefined {
+  if (run?.status === 'done' && run.destination.name === name) return run.report?.recipe;
+  return pastRuns.find(({ destination }) => destination.name === name)?.recipe;
+}
+
+/** What the push adds to the model card of an output: `sample_trades acc 0.512 ± 0.072`, one for each task. */
+export function scoresOfOutput(facts: StudioFacts, name: string): string {
+  const recipe = recipeOf(facts, name);
+  const words = recipe ? scoresOf(facts.tasks.scores, targetKey({ recipe })).map(scoreWords) : [];
+  return words.filter((one) => one !== null).join(', ');
+}
+
 /** Goes on after the person agreed to replace what is there. Never rejects. */
 export async function pushReplacing(studio: Studio, pushable: Pushable): Promise<void> {
   const { push: state } = studio.store.getState();
@@ -110,9 +126,13 @@ async function send(
   replace: string[],
 ): Promise<void> {
   editPush(studio, { status: 'pushing', error: null });
+  const { push: own, tasks } = studio.store.getState();
+  const recipe = recipeOf(studio.store.getState(), name);
+  const results = recipe ? cardResults(tasks.scores, recipe) : [];
   const request = {
-    ...{ source, repo, replace, private: studio.store.getState().push.private },
+    ...{ source, repo, replace, private: own.private },
     summary: `${name}, merged with Amalgam`,
+    ...(results.length > 0 ? { results } : {}),
   };
   const outcome = await runTool<PushProgress, PushReport>(studio, 'push', (onProgress) =>
     studio.engine.push(request, onProgress),

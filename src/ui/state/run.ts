@@ -139,7 +139,12 @@ async function run(studio: Studio, destination: NamedDestination, recommended: b
 export async function carryOut(studio: Studio, started: RunFacts, request: MergeRequest): Promise<void> {
   const end = beginJob(studio, 'merge');
   try {
-    finish(studio, await studio.engine.merge(request, (progress) => follow(studio, started.id, progress)));
+    const { cardResults } = await import('./task-scores');
+    const results = request.recommended
+      ? []
+      : cardResults(studio.store.getState().tasks.scores, request.recipe);
+    const known = results.length > 0 ? { ...request, results } : request;
+    finish(studio, await studio.engine.merge(known, (progress) => follow(studio, started.id, progress)));
     await loadInterrupted(studio);
   } catch (thrown) {
     const error = errorFacts(thrown);

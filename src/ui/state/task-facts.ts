@@ -1,6 +1,6 @@
 /** What the Evaluate tab knows of tasks. Plain, serialisable facts. */
 import type { ErrorFacts } from '../../errors';
-import type { ScoredModel, ShippedTask, TaskFacts, TaskItem } from '../../reports/tasks';
+import type { MetricValue, ScoredModel, ShippedTask, TaskFacts, TaskItem } from '../../reports/tasks';
 
 export interface TasksSlice {
   /** Null until the tab was first shown. */
@@ -11,10 +11,16 @@ export interface TasksSlice {
   subset: string;
   own: readonly { name: string; files: { name: string; text: string }[] }[];
   limit: number;
+  /** Draws the items at random; null takes the first. */
+  sampleSeed: number | null;
   fewshot: number;
   /** Predicted by a trial of the first model, for the settings it was made with. */
   predicted: { key: string; seconds: number; tokens: number } | null;
   run: TaskRun | null;
+  /** By `scoreKey`: what every model and merge scored, also on earlier visits. */
+  scores: ReadonlyMap<string, KeptScore>;
+  /** Earlier visits were asked. */
+  recalled: boolean;
   error: ErrorFacts | null;
 }
 
@@ -28,14 +34,33 @@ export interface TaskRun {
   models: readonly ScoredModel[] | null;
 }
 
+/** What a model or merge scored on a task. */
+export interface KeptScore {
+  key: string;
+  /** As `targetKey` has it. */
+  target: string;
+  facts: TaskFacts;
+  metrics: Record<string, MetricValue>;
+  items: readonly TaskItem[];
+  tokens: number;
+  seconds: number;
+  /** Milliseconds since 1970. */
+  at: number;
+  /** Of Amalgam: another one may score otherwise. */
+  version: string;
+}
+
 export const initialTasks: TasksSlice = {
   shipped: null,
   chosen: ['sample_trades'],
   subset: '',
   own: [],
   limit: 100,
+  sampleSeed: null,
   fewshot: 0,
   predicted: null,
   run: null,
+  scores: new Map(),
+  recalled: false,
   error: null,
 };

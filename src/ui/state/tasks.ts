@@ -1,6 +1,7 @@
 /** Tasks in the Evaluate tab: which are chosen, how long they will take, and what came of them item by item. */
 import { errorFacts } from '../../errors';
 import type {
+  MetricValue,
   ScoredModel,
   ScoreTasksRequest,
   TaskFacts,
@@ -8,7 +9,7 @@ import type {
   TaskSource,
   TasksProgress,
 } from '../../reports/tasks';
-import { mean, meanStderr } from '../../tasks/statistics';
+import { aggregate } from '../../tasks/metrics';
 import { whyNotRun } from './evaluation-gate';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
 import type { StudioFacts } from './facts';
@@ -16,6 +17,7 @@ import { beginJob, tellProgress } from './job';
 import { runningProgress } from './job-facts';
 import { notifyError, type Studio } from './studio';
 import type { TaskRun, TasksSlice } from './task-facts';
+import { keepScores, shownRow } from './task-scores';
 
 export function editTasks(studio: Studio, change: Partial<TasksSlice>): void {
   studio.store.setState((s) => ({ tasks: { ...s.tasks, ...change } }));
@@ -63,16 +65,22 @@ export function scoredRows(rows: readonly EvaluationRow[]): EvaluationRow[] {
 
 /** Why nothing can be scored now, or null. */
 export function whyNotScore(facts: StudioFacts): string | null {
-  const { chosen, limit, fewshot } = facts.tasks;
+  const { chosen, limit, fewshot, sampleSeed } = facts.tasks;
   if (chosen.length === 0) return 'Choose a task first.';
   if (!Number.isInteger(limit) || limit < 1) return 'Items: a whole number from 1.';
   if (!Number.isInteger(fewshot) || fewshot < 0) return 'Examples: a whole number from 0.';
+  if (sampleSeed !== null && (!Number.isInteger(sampleSeed) || sampleSeed < 0)) {
+    return 'Seed: a whole number from 0.';
+  }
   return whyNotRun(facts);
 }
 
 /** Tells settings apart: what was predicted for others does not count. */
-export function taskSettingsKey({ chosen, subset, limit, fewshot }: TasksSlice, rows: number): string {
-  return JSON.stringify([[...chosen].sort(), subset, limit, fewshot, rows]);
+export function taskSettingsKey(
+  { chosen, subset, limit, fewshot, sampleSeed }: TasksSlice,
+  rows: number,
+): string {
+  return JSON.stringify([[...chosen].sort(), subset, limit, fewshot, sampleSeed, rows]);
 }
 
 function requestOf({ tasks, engine }: StudioFacts, rows: readonly EvaluationRow[]): ScoreTasksRequest {
@@ -86,39 +94,59 @@ function requestOf({ tasks, engine }: StudioFacts, rows: readonly EvaluationRow[
     targets: rows.map(({ target }) => target),
     tasks: sources,
     limit: tasks.limit,
+    ...(tasks.sampleSeed === null ? {} : { sampleSeed: tasks.sampleSeed }),
     fewshot: tasks.fewshot,
     engine: engine.choice,
   };
 }
 
+/** A scoring that takes longer is said, and begins when it is asked for once more. */
+export const LONG_SECONDS = 120;
+
 /** Runs the first items of the first model, and says how long all will take. Never rejects. */
 export async function predictTasks(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const before = studio.store.getState();
   if (whyNotScore(before) !== null || rows.length === 0) return;
-  await running(studio, async () => {
-    const request = { ...requestOf(before, rows), trial: true };
-    const { models, tokens } = await studio.engine.scoreTasks(request, (progress) => tell(studio, progress));
-    const [first] = models;
-    const failed = first?.tasks.find((outcome) => 'error' in outcome);
-    if (failed && 'error' in failed) return editTasks(studio, { error: failed.error });
-    if (!first || first.tokens === 0) return;
-    const seconds = (first.seconds / first.tokens) * tokens * rows.length;
-    const key = taskSettingsKey(before.tasks, rows.length);
-    editTasks(studio, { predicted: { key, seconds, tokens: tokens * rows.length } });
-  });
+  await running(studio, () => predict(studio, before, rows));
 }
 
-/** Scores the chosen tasks on every row; items are shown as they are done, and stay when it is stopped. Never rejects. */
+/** @returns whether it could be predicted */
+async function predict(
+  studio: Studio,
+  before: StudioFacts,
+  rows: readonly EvaluationRow[],
+): Promise<boolean> {
+  const request = { ...requestOf(before, rows), trial: true };
+  const { models, tokens } = await studio.engine.scoreTasks(request, (progress) => tell(studio, progress));
+  const [first] = models;
+  const failed = first?.tasks.find((outcome) => 'error' in outcome);
+  if (failed && 'error' in failed) editTasks(studio, { error: failed.error });
+  if (failed || !first || first.tokens === 0) return false;
+  const seconds = (first.seconds / first.tokens) * tokens * rows.length;
+  const key = taskSettingsKey(before.tasks, rows.length);
+  editTasks(studio, { predicted: { key, seconds, tokens: tokens * rows.length } });
+  return true;
+}
+
+/** What was predicted for these settings, or null. */
+export function predictionOf(tasks: TasksSlice, rows: number): TasksSlice['predicted'] {
+  return tasks.predicted?.key === taskSettingsKey(tasks, rows) ? tasks.predicted : null;
+}
+
+/**
+ * Scores the chosen tasks on every row; items are shown as they are done, and stay when it is stopped. Where it is not known
+ * how long that takes, it is predicted first; what takes long begins when it is asked for again. Never rejects.
+ */
 export async function scoreTasks(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const before = studio.store.getState();
   if (whyNotScore(before) !== null || rows.length === 0) return;
-  const shown = rows.map(({ id, label, colour, target, method }) => ({
-    id,
-    label: method ? `merge, ${label}` : label,
-    colour,
-    target: targetKey(target),
-  }));
   await running(studio, async () => {
+    if (!predictionOf(before.tasks, rows.length)) {
+      if (!(await predict(studio, before, rows))) return;
+      const { job, tasks } = studio.store.getState();
+      if (job?.cancelling || (tasks.predicted?.seconds ?? 0) > LONG_SECONDS) return;
+    }
+    const shown = rows.map((row) => shownRow(row, targetKey(row.target)));
     const { models } = await studio.engine.scoreTasks(requestOf(before, rows), (progress) => {
       tell(studio, progress);
       if (progress.facts) beginRun(studio, shown, progress.facts);
@@ -132,6 +160,8 @@ export async function scoreTasks(studio: Studio, rows: readonly EvaluationRow[])
         error: failed && 'error' in failed ? failed.error : null,
       },
     }));
+    const { run } = studio.store.getState().tasks;
+    if (run) keepScores(studio, rows, run, models);
   });
 }
 
@@ -145,7 +175,7 @@ function finalItems({ items }: TaskRun, models: readonly ScoredModel[]): TaskRun
   );
 }
 
-async function running(studio: Studio, act: () => Promise<void>): Promise<void> {
+async function running(studio: Studio, act: () => Promise<unknown>): Promise<void> {
   editTasks(studio, { error: null });
   const end = beginJob(studio, 'tasks');
   try {
@@ -181,15 +211,7 @@ function addItems(studio: Studio, fresh: NonNullable<TasksProgress['items']>): v
   });
 }
 
-/** The running mean of a metric and its standard error; null before the first item. */
-export function runningMean(
-  items: readonly TaskItem[],
-  metric: string,
-): { value: number; stderr: number | null; count: number } | null {
-  const values = items.flatMap((item) => item.values[metric] ?? []);
-  if (values.length === 0) return null;
-  const stderr = meanStderr(values);
-  if (metric !== 'perplexity') return { value: mean(values), stderr, count: values.length };
-  const value = Math.exp(-mean(values));
-  return { value, stderr: stderr === null ? null : value * stderr, count: values.length };
+/** The running value of a metric and its standard error; null before the first item. */
+export function runningValue(items: readonly TaskItem[], metric: string): MetricValue | null {
+  return aggregate([metric], items)[metric] ?? null;
 }

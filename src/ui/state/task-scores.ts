@@ -1,0 +1,131 @@
+/** What models and merges scored on tasks: kept for later visits, found again by the recipe. */
+import type { CardResult } from '../../formats/card-results';
+import type { Recipe } from '../../formats/recipe';
+import type { ScoredModel, TaskFacts } from '../../reports/tasks';
+import { cardResult } from '../../tasks/harness-report';
+import { forgetScores, keepScore, keptScores } from '../local/saved-evaluations';
+import { type EvaluationRow, isPinned, targetKey } from './evaluation-rows';
+import { notifyError, type Studio } from './studio';
+import type { KeptScore, TaskRun } from './task-facts';
+
+/** What a task is told from others by: the same items, asked in the same way. */
+function taskKey({ task, version, dataset, split, fewshot, effective, sampleSeed }: TaskFacts): string {
+  return JSON.stringify([task, version, dataset, split, fewshot, effective, sampleSeed]);
+}
+
+/** What a score is kept under: the same target on the same items. */
+export function scoreKey(target: string, facts: TaskFacts): string {
+  return `${taskKey(facts)} ${target}`;
+}
+
+/** Scores of earlier visits come back, once; a browser that keeps nothing has none. */
+export async function recallScores(studio: Studio): Promise<void> {
+  const { tasks, engine } = studio.store.getState();
+  if (tasks.recalled || !engine.facts) return;
+  studio.store.setState((s) => ({ tasks: { ...s.tasks, recalled: true } }));
+  const kept = await keptScores(engine.facts.version).catch(() => []);
+  if (kept.length === 0) return;
+  studio.store.setState((s) => {
+    const scores = new Map([...kept.map((own) => [own.key, own] as const), ...s.tasks.scores]);
+    return { tasks: { ...s.tasks, scores } };
+  });
+}
+
+/** Keeps what was scored: in this tab always, for later visits where names stand for the same weights then. */
+export function keepScores(
+  studio: Studio,
+  rows: readonly EvaluationRow[],
+  { facts, items }: TaskRun,
+  models: readonly ScoredModel[],
+): void {
+  const { engine, models: opened } = studio.store.getState();
+  if (!engine.facts) return;
+  const { version } = engine.facts;
+  const fresh = rows.flatMap((row, m) =>
+    facts.flatMap((own, t): { kept: KeptScore; row: EvaluationRow }[] => {
+      const outcome = models[m]?.tasks[t];
+      if (!outcome || 'error' in outcome) return [];
+      const target = targetKey(row.target);
+      const { tokens, seconds } = models[m]!;
+      const { metrics } = outcome.score;
+      const kept = {
+        ...{ key: scoreKey(target, own), target, facts: own, metrics, items: items[m]![t]! },
+        ...{ tokens, seconds, at: Date.now(), version },
+      };
+      return [{ kept, row }];
+    }),
+  );
+  studio.store.setState((s) => {
+    const scores = new Map([...s.tasks.scores, ...fresh.map(({ kept }) => [kept.key, kept] as const)]);
+    return { tasks: { ...s.tasks, scores } };
+  });
+  for (const { kept, row } of fresh) {
+    // a browser that keeps nothing: the score lives as long as the tab
+    if (isPinned(row.target, opened)) keepScore(kept).catch(() => {});
+  }
+}
+
+/** Forgets what was scored, here and on earlier visits. */
+export async function forgetAllScores(studio: Studio): Promise<void> {
+  studio.store.setState((s) => ({ tasks: { ...s.tasks, scores: new Map() } }));
+  try {
+    await forgetScores();
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** The newest score of a target on each task. */
+export function scoresOf(scores: ReadonlyMap<string, KeptScore>, target: string): KeptScore[] {
+  const newest = new Map<string, KeptScore>();
+  for (const kept of scores.values()) {
+    if (kept.target !== target) continue;
+    const known = newest.get(kept.facts.task);
+    if (!known || known.at < kept.at) newest.set(kept.facts.task, kept);
+  }
+  return [...newest.values()];
+}
+
+/** `hellaswag acc 0.412 ± 0.049`: a score by its accuracy, or else its first metric; null without an item that counts. */
+export function scoreWords({ facts, metrics }: KeptScore): string | null {
+  const metric = facts.metrics.includes('acc') ? 'acc' : facts.metrics[0];
+  const found = metric === undefined ? undefined : metrics[metric];
+  if (!found) return null;
+  const error = found.stderr === null ? '' : ` ± ${found.stderr.toFixed(3)}`;
+  return `${facts.task} ${metric} ${found.value.toFixed(3)}${error}`;
+}
+
+/** What a merge scored, for its model card. */
+export function cardResults(scores: ReadonlyMap<string, KeptScore>, recipe: Recipe): CardResult[] {
+  return scoresOf(scores, targetKey({ recipe })).map((kept) => cardResult(kept.facts, kept));
+}
+
+/** What earlier visits scored of these rows, as the table shows it; null where that is nothing. */
+export function earlierRun(
+  scores: ReadonlyMap<string, KeptScore>,
+  rows: readonly EvaluationRow[],
+): TaskRun | null {
+  const known = rows.flatMap((row) => {
+    const target = targetKey(row.target);
+    const own = [...scores.values()].filter((kept) => kept.target === target);
+    return own.length > 0 ? [{ row, target, own }] : [];
+  });
+  const facts = new Map(known.flatMap(({ own }) => own.map((kept) => [taskKey(kept.facts), kept.facts])));
+  if (facts.size === 0) return null;
+  return {
+    facts: [...facts.values()],
+    rows: known.map(({ row, target }) => shownRow(row, target)),
+    items: known.map(({ target }) =>
+      [...facts.values()].map((own) => scores.get(scoreKey(target, own))?.items ?? []),
+    ),
+    models: known.map(({ own: [first] }) => ({ ...first!, tasks: [], engine: null })),
+  };
+}
+
+/** A row as the table of tasks shows it. */
+export function shownRow(
+  { id, label, colour, method }: EvaluationRow,
+  target: string,
+): TaskRun['rows'][number] {
+  return { id, label: method ? `merge, ${label}` : label, colour, target };
+}
