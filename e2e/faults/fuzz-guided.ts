@@ -3,7 +3,7 @@
  * reaches a place, or reaches one more often, as none did before is kept and damaged further. Everything must be refused in
  * words or give a sound result within 100 ms of processor time.
  *
- *     npm run fuzz -- [--share 1] [--seed 1] [--only "recipe YAML"]
+ *     npm run fuzz -- [--share 1 | --minutes 10] [--seed 1] [--only "recipe YAML"]
  */
 import process from 'node:process';
 import { parseArgs } from 'node:util';
@@ -19,6 +19,7 @@ const MOST_BYTES = 20_000;
 const { values } = parseArgs({
   options: {
     share: { type: 'string', default: '1' },
+    minutes: { type: 'string' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
   },
@@ -36,16 +37,26 @@ const BUCKET = Uint8Array.from({ length: 256 }, (_, n) =>
 let failed = 0;
 for (const target of targets) {
   if (values.only !== undefined && target.name !== values.only) continue;
-  failed += await guided(target, Math.ceil(target.runs * Number(values.share)));
+  const runs =
+    values.minutes === undefined ? Math.ceil(target.runs * Number(values.share)) : Number.POSITIVE_INFINITY;
+  failed += await guided(target, runs, Number(values.minutes ?? Number.POSITIVE_INFINITY) * 60_000_000);
 }
 process.exit(failed === 0 ? 0 : 1);
 
-/** @returns how many inputs were treated wrongly; it stops at the tenth */
-async function guided(target: FuzzTarget, runs: number): Promise<number> {
-  const begun = performance.now();
+/**
+ * @param runs inputs at most
+ * @param micros processor time at most, in microseconds
+ * @returns how many inputs were treated wrongly; it stops at the tenth
+ */
+async function guided(target: FuzzTarget, runs: number, micros: number): Promise<number> {
+  const begun = process.cpuUsage();
+  const spent = () => {
+    const { user, system } = process.cpuUsage(begun);
+    return user + system;
+  };
   const seen = new Uint8Array(counts.length);
   const corpus = seedBytes(target);
-  const result = { name: target.name, runs, taken: 0, refused: 0, slowestMs: 0 };
+  const result = { name: target.name, runs: 0, taken: 0, refused: 0, slowestMs: 0 };
   let wrong = 0;
   const attempt = async (bytes: Uint8Array<ArrayBuffer>): Promise<boolean> => {
     counts.fill(0);
@@ -70,7 +81,9 @@ async function guided(target: FuzzTarget, runs: number): Promise<number> {
     return isNew;
   };
   for (const seed of corpus) await attempt(seed);
-  for (let run = 0; run < runs && wrong < 10; run++) {
+  let run = 0;
+  for (; run < runs && wrong < 10; run++) {
+    if (run % 100 === 0 && spent() > micros) break;
     // the newest half of the time: what was reached last is followed first
     const chosen =
       corpus[random() < 0.5 ? corpus.length - 1 - below(Math.min(8, corpus.length)) : below(corpus.length)]!;
@@ -83,9 +96,8 @@ async function guided(target: FuzzTarget, runs: number): Promise<number> {
     if (bytes.length <= MOST_BYTES && (await attempt(bytes))) corpus.push(bytes);
   }
   const reached = seen.reduce((n, bits) => n + (bits > 0 ? 1 : 0), 0);
-  const seconds = (performance.now() - begun) / 1000;
   console.log(
-    `${target.name}: ${runs} inputs, ${result.taken} taken, ${result.refused} refused, ${wrong} wrong, slowest ${result.slowestMs.toFixed(1)} ms; ${corpus.length} kept, ${reached} places reached, ${seconds.toFixed(0)} s`,
+    `${target.name}: ${run} inputs, ${result.taken} taken, ${result.refused} refused, ${wrong} wrong, slowest ${result.slowestMs.toFixed(1)} ms; ${corpus.length} kept, ${reached} places reached, ${(spent() / 1e6).toFixed(0)} s of processor time`,
   );
   return wrong;
 }

@@ -75,7 +75,9 @@ export async function* parseRows(text: AsyncIterable<string>, name: string): Asy
 async function* lines(text: AsyncIterable<string>, name: string): AsyncGenerator<string> {
   let open = '';
   for await (const piece of text) {
-    const parts = (open + piece).split('\n');
+    // only what is new is looked through: a line may come in a thousand pieces
+    const parts = piece.split('\n');
+    parts[0] = open + parts[0]!;
     open = parts.pop()!;
     if (open.length > LINE_CHARACTERS) {
       throw new AmalgamError(

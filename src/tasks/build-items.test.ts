@@ -2,9 +2,11 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readRecords } from '../dataset/read-parquet';
 import type { Row } from '../dataset/rows';
+import { AmalgamError } from '../errors';
 import { bufferSource } from '../sources/buffer-source';
 import { buildItems, type Item, type ItemOptions } from './build-items';
 import { openTask, shippedTasks } from './shipped';
+import { parseYaml, readTask } from './task-file';
 
 const FIXTURES = new URL('../../e2e/fixtures/tasks/', import.meta.url);
 const read = (name: string) => new Uint8Array(readFileSync(new URL(name, FIXTURES)));
@@ -176,5 +178,62 @@ describe('tasks of one’s own', () => {
     const generate = { name: 'g.yaml', text: 'task: g\ndataset_path: a/b\noutput_type: generate_until\n' };
     expect(() => openTask({ files: [generate] })).toThrow(/its output type is “generate_until”/);
     expect(() => openTask({ files: [yaml('')] })).toThrow(/its rows are in rows.jsonl/);
+  });
+});
+
+describe('R59: task files and rows of somebody else', () => {
+  const task = (more: string) =>
+    `task: t\ndataset_path: json\ndataset_kwargs: { data_files: rows.jsonl }\noutput_type: multiple_choice\ntest_split: test\ndoc_to_text: ""\ndoc_to_target: 0\n${more}`;
+  const ask = async (yaml: string, rows: Row[] = [{ a: 1 }], options: Partial<ItemOptions> = {}) => {
+    try {
+      const own = readTask(parseYaml(yaml, 't.yaml'), 't.yaml');
+      const items = await buildItems(own, { rows, examples: rows, name: 'rows' }, { ...NONE, ...options });
+      return `${items.length} items`;
+    } catch (thrown) {
+      if (!(thrown instanceof AmalgamError)) throw thrown;
+      return `${thrown.code}: ${thrown.message}`;
+    }
+  };
+
+  test.each([
+    [
+      'a function by the name of one of JavaScript’s',
+      'doc_to_choice: !function constructor',
+      /Python function/,
+    ],
+    ['a choice that is no text', 'doc_to_choice: [{ toString: 1 }, b]', /a choice in “doc_to_choice”/],
+    [
+      'lists in lists by the thousand',
+      `doc_to_choice: ${'['.repeat(20_000)}`,
+      /Maximum call stack|Flow sequence/,
+    ],
+    ['aliases', 'doc_to_choice: &a [x, y]\ntag: [*a, *a]', /no plain YAML/],
+    ['a file without an end', `doc_to_choice: "${'x'.repeat(100_000)}"`, /longer than 100000 characters/],
+    [
+      'a metric without a name',
+      'doc_to_choice: [x, y]\nmetric_list: [{ metric: { toString: 1 } }]',
+      /“object” is not/,
+    ],
+  ])('%s is refused in words', async (_, more, message) => {
+    expect(await ask(task(more))).toMatch(message);
+  });
+
+  test('an output type and a task by the name of what every object has', async () => {
+    const yaml = task('doc_to_choice: [x, y]').replace('multiple_choice', 'constructor');
+    expect(await ask(yaml)).toMatch(/TaskInvalid: .*its output type is “constructor”/);
+    expect(() => openTask({ name: 'constructor' })).toThrow(/There is no task/);
+  });
+
+  test('rows in which something else stands where a text or a list should', async () => {
+    expect(await ask(task('doc_to_choice: a'), [{ a: ['x', { b: 1 }] }])).toMatch(
+      /“doc_to_choice” gives a list or a mapping/,
+    );
+    const labels = task('doc_to_choice: [x, y]\nprocess_results: !function truthfulqa.process_results_mc2');
+    expect(await ask(labels, [{ mc2_targets: null }])).toMatch(/“process_results” cannot be computed/);
+    expect(await ask(labels, [{ mc2_targets: {} }])).toMatch(/“process_results” gives no list/);
+    const same = Array.from({ length: 3 }, () => ({ a: 'x' }));
+    expect(await ask(task('doc_to_choice: [x, y]\nfewshot_split: test'), same, { fewshot: 1 })).toMatch(
+      /1 examples cannot be drawn from 0 other rows/,
+    );
   });
 });

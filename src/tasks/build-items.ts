@@ -53,11 +53,7 @@ export async function buildItems(task: Task, source: TaskRows, options: ItemOpti
   // as the harness has it: the row itself is kept out where examples and items may come from the same split
   const mayRepeat = task.fewshotSplit === task.test;
   if (fewshot > 0 && examples.length < fewshot + (mayRepeat ? 1 : 0)) {
-    throw taskInvalid(
-      task.name,
-      `${fewshot} examples cannot be drawn from ${examples.length} rows`,
-      'Ask for fewer examples.',
-    );
+    throw tooFewExamples(task.name, fewshot, examples.length);
   }
   const draw = exampleSampler(task, examples, fewshot, mayRepeat, fewshotSeed);
   const chosen = chooseRows(source.rows.length, limit, sampleSeed);
@@ -66,6 +62,14 @@ export async function buildItems(task: Task, source: TaskRows, options: ItemOpti
     const shots = draw(row).map(prompt.example).join('');
     return { docId, ...prompt.ask(row, `${prompt.describe(row)}${shots}`) };
   });
+}
+
+function tooFewExamples(task: string, wanted: number, rows: number): AmalgamError {
+  return taskInvalid(
+    task,
+    `${wanted} examples cannot be drawn from ${rows} other rows`,
+    'Ask for fewer examples.',
+  );
 }
 
 /** The first rows, or some by a seed, in their order. */
@@ -80,7 +84,7 @@ function chooseRows(count: number, limit: number | null, seed: number | null): n
 
 /** `ContextSampler.sample`, `FirstNSampler.sample`: one random generator for all items of the task. */
 function exampleSampler(
-  { sampler }: Task,
+  { name, sampler }: Task,
   examples: readonly Row[],
   count: number,
   mayRepeat: boolean,
@@ -95,7 +99,10 @@ function exampleSampler(
     if (sampler === 'first_n') return (mayRepeat ? others(examples) : examples).slice(0, count);
     if (!mayRepeat) return random.sample(examples, count);
     const drawn = others(random.sample(examples, count + 1)).slice(0, count);
-    return drawn.length === count ? drawn : random.sample(others(examples), count);
+    if (drawn.length === count) return drawn;
+    const rest = others(examples);
+    if (rest.length < count) throw tooFewExamples(name, count, rest.length);
+    return random.sample(rest, count);
   };
 }
 
@@ -137,11 +144,16 @@ async function openPrompt(task: Task, source: TaskRows): Promise<Prompt> {
     else if (isWord) throw columnMissing(field.columns[0]!, name, columns, task, source.name);
   }
 
+  /** A value that becomes part of a prompt. */
+  const asText = (field: string, value: RowValue): string => {
+    if (typeof value !== 'object' || value === null) return String(value);
+    throw taskInvalid(task.name, `“${field}” gives a list or a mapping where a text is needed`);
+  };
   const choicesOf = (row: Row): string[] => {
     if (!choice) return [];
     const value = choice.compute(row);
     const list = typeof value === 'string' ? readListText('doc_to_choice', value) : value;
-    if (Array.isArray(list) && list.length > 0) return list.map(String);
+    if (Array.isArray(list) && list.length > 0) return list.map((one) => asText('doc_to_choice', one));
     throw taskInvalid(task.name, '“doc_to_choice” gives no list of choices');
   };
   /** A whole number where the harness takes the text for one. */
@@ -156,37 +168,48 @@ async function openPrompt(task: Task, source: TaskRows): Promise<Prompt> {
       return value;
     }
   };
-  const textOf = (row: Row): RowValue => numbered(text.compute(row));
+  const textOf = (row: Row): number | string => {
+    const value = numbered(text.compute(row));
+    return typeof value === 'number' ? value : asText('doc_to_text', value);
+  };
+  const labelsOf = (row: Row, compute: CompiledField): number[] => {
+    const value = compute.compute(row);
+    if (Array.isArray(value)) return value.map((one) => Number(asText('process_results', one)));
+    throw taskInvalid(task.name, '“process_results” gives no list');
+  };
 
   const answerText = (row: Row): string => {
     const value = targetOf(row);
     if (typeof value === 'number' && choice && typeof textOf(row) !== 'number') {
       return choicesOf(row)[value] ?? String(value);
     }
-    return String(Array.isArray(value) ? value[0] : value);
+    return asText('doc_to_target', Array.isArray(value) ? (value[0] ?? '') : value);
   };
   return {
     process,
-    describe: (row) => (task.description === '' ? '' : String(description.compute(row))),
+    describe: (row) => (task.description === '' ? '' : asText('description', description.compute(row))),
     example(row) {
       const question = textOf(row);
       // where the context changes with the choice, that of the right one
-      const asked = typeof question === 'number' ? (choicesOf(row)[question] ?? '') : String(question);
+      const asked = typeof question === 'number' ? (choicesOf(row)[question] ?? '') : question;
       return `${asked}${targetDelimiter}${answerText(row)}${fewshotDelimiter}`;
     },
     ask(row, before) {
       if (outputType === 'loglikelihood_rolling') {
-        return { requests: { text: String(targetOf(row)) }, choices: [], target: null };
+        return { requests: { text: asText('doc_to_target', targetOf(row)) }, choices: [], target: null };
       }
       const question = textOf(row);
       if (outputType === 'loglikelihood') {
-        const pair = { context: `${before}${question}`, continuation: String(targetOf(row)) };
+        const pair = {
+          context: `${before}${question}`,
+          continuation: asText('doc_to_target', targetOf(row)),
+        };
         return { requests: [pair], choices: [], target: null };
       }
       const choices = choicesOf(row);
-      const own = labels ? { labels: (labels.compute(row) as RowValue[]).map(Number) } : {};
+      const own = labels ? { labels: labelsOf(row, labels) } : {};
       if (typeof question === 'number') {
-        const continuation = `${targetDelimiter}${targetOf(row)}`;
+        const continuation = `${targetDelimiter}${asText('doc_to_target', targetOf(row))}`;
         const requests = choices.map((context) => ({ context: `${before}${context}`, continuation }));
         return { requests, choices, target: question, ...own };
       }
@@ -200,11 +223,12 @@ async function openPrompt(task: Task, source: TaskRows): Promise<Prompt> {
 /** @throws AmalgamError `TaskInvalid` for an answer that is none of the choices */
 function rightChoice(task: Task, value: RowValue, choices: readonly string[]): number | number[] {
   const one = (answer: RowValue): number => {
-    const at = typeof answer === 'number' ? answer : choices.indexOf(String(answer));
+    const said = typeof answer === 'object' ? JSON.stringify(answer) : String(answer);
+    const at = typeof answer === 'number' ? answer : choices.indexOf(said);
     if (Number.isInteger(at) && at >= 0 && at < choices.length) return at;
     throw taskInvalid(
       task.name,
-      `the answer “${displayName(String(answer))}” is none of the ${choices.length} choices`,
+      `the answer “${displayName(said)}” is none of the ${choices.length} choices`,
       'An answer is the number of a choice, counted from 0, or its text.',
     );
   };

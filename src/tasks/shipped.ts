@@ -61,7 +61,7 @@ export function openTask(source: TaskSource): OpenedTask {
 }
 
 function openShipped(name: string): OpenedTask {
-  if (name in TITLES) {
+  if (Object.hasOwn(TITLES, name)) {
     const { task, subsets } = readShipped(name);
     if (subsets.length > 0) {
       throw new AmalgamError(

@@ -54,16 +54,35 @@ const functionTag: ScalarTag = {
   resolve: (name) => ({ call: name }),
 };
 
+/** Longest task file: the parser compares every pair of keys. Those of the harness have a tenth of it. */
+const MAX_TASK_LENGTH = 100_000;
+
 /** A YAML text as plain data. @throws AmalgamError `TaskInvalid` */
 export function parseYaml(text: string, file: string): Record<string, unknown> {
-  const document = parseDocument(text, { customTags: [functionTag], uniqueKeys: true });
-  const [error] = document.errors;
-  if (error) throw taskInvalid(file, error.message.split('\n')[0] ?? 'it is not YAML');
-  const fields: unknown = document.toJS({ maxAliasCount: 0 });
+  if (text.length > MAX_TASK_LENGTH) {
+    throw taskInvalid(file, `it is longer than ${MAX_TASK_LENGTH} characters`);
+  }
+  const fields = plainData(text, file);
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) {
     throw taskInvalid(file, 'it is not a mapping');
   }
   return fields as Record<string, unknown>;
+}
+
+function plainData(text: string, file: string): unknown {
+  try {
+    const document = parseDocument(text, { customTags: [functionTag], uniqueKeys: true });
+    const [error] = document.errors;
+    if (!error) return document.toJS({ maxAliasCount: 0 });
+    throw taskInvalid(file, error.message.split('\n')[0] ?? 'it is not YAML');
+  } catch (cause) {
+    if (cause instanceof AmalgamError) throw cause;
+    // aliases, or lists in lists by the thousand
+    throw taskInvalid(
+      file,
+      `it is no plain YAML (${cause instanceof Error ? cause.message : String(cause)})`,
+    );
+  }
 }
 
 /**
@@ -85,18 +104,22 @@ export function readTask(fields: Record<string, unknown>, file: string): Task {
     if (value !== null && typeof value !== 'string') return refuse(`“${key}” is not a string`);
     return value;
   };
+  const choice = (key: string, value: unknown): string =>
+    typeof value === 'object' && value !== null
+      ? refuse(`a choice in “${key}” is neither a text nor a number`)
+      : String(value);
   const computed = (key: string): TaskField | null => {
     const value = fields[key] ?? null;
     if (value === null) return null;
     if (typeof value === 'string') return { template: value };
     if (typeof value === 'number') return { value };
-    if (Array.isArray(value)) return { value: value.map(String) };
     if (isCall(value)) return { call: knownFunction(value.call) };
-    if (typeof value === 'object') return { value: Object.values(value).map(String) };
+    // a list, or the values of a mapping
+    if (typeof value === 'object') return { value: Object.values(value).map((one) => choice(key, one)) };
     return refuse(`“${key}” is neither a template nor a list`);
   };
   const knownFunction = (name: string): string =>
-    name in FUNCTIONS
+    Object.hasOwn(FUNCTIONS, name)
       ? name
       : refuse(
           `it calls the Python function “${displayName(name)}”`,
@@ -186,7 +209,8 @@ function metricsOf(
   if (list === undefined || list === null) return [...known.slice(0, 2)];
   if (!Array.isArray(list) || list.length === 0) return refuse('“metric_list” is not a list');
   return list.map((entry: unknown) => {
-    const name = String((entry as { metric?: unknown } | null)?.metric);
+    const metric = (entry as { metric?: unknown } | null)?.metric;
+    const name = typeof metric === 'string' ? metric : typeof metric;
     if (known.includes(name)) return name;
     return refuse(
       `the metric “${displayName(name)}” is not computed here`,
@@ -210,5 +234,5 @@ function isCall(value: unknown): value is { call: string } {
 }
 
 function isOutputType(name: string): name is Task['outputType'] {
-  return name in METRICS;
+  return Object.hasOwn(METRICS, name);
 }

@@ -28,11 +28,25 @@ export async function openTemplates(): Promise<{ compile(name: string, field: Ta
       if ('value' in field) return { compute: () => field.value, columns: [] };
       if ('call' in field) {
         const { columns, run } = FUNCTIONS[field.call]!;
-        return { compute: run, columns: [...columns] };
+        return { compute: (row) => computed(name, field.call, run, row), columns: [...columns] };
       }
       return compileTemplate(jinja, name, field.template);
     },
   };
+}
+
+/** A function of ours takes columns for what they are in its task; rows of somebody else may have other things there. */
+function computed(name: string, call: string, run: Compute, row: Row): RowValue {
+  try {
+    return run(row);
+  } catch (cause) {
+    throw new AmalgamError(
+      'TaskInvalid',
+      `“${name}” cannot be computed: a row is not as ${call} needs it (${cause instanceof Error ? cause.message : String(cause)}).`,
+      'Look at the columns of the rows.',
+      { cause },
+    );
+  }
 }
 
 function compileTemplate(jinja: Jinja, name: string, template: string): CompiledField {
