@@ -28,7 +28,16 @@ export type Journey = (walk: Walk) => Promise<string>;
 async function opened({ tab, person, url, hasStorage }: Walk): Promise<void> {
   // the app keeps the recipe when it goes, so what is kept is cleared from a file beside it
   await tab.goto(`${url}samples/expected.json`);
-  await tab.run('localStorage.clear()');
+  await tab.run(`(async () => {
+    localStorage.clear();
+    for (const { name } of await indexedDB.databases()) {
+      await new Promise((resolve, reject) => {
+        const deletion = indexedDB.deleteDatabase(name);
+        deletion.onsuccess = resolve;
+        deletion.onerror = () => reject(deletion.error);
+      });
+    }
+  })()`);
   await tab.goto(url);
   await person.sees('^Ready:');
   if (!hasStorage) await person.sees('keeps no files: up to 1\\.07.GB stay in memory');
@@ -147,8 +156,8 @@ export const JOURNEYS: Record<string, Journey> = {
   async 'compares two models'(walk) {
     const { person } = walk;
     await opened(walk);
-    await person.presses('tab', '^Compare');
-    await person.presses('button', '^Compare$');
+    await person.presses('tab', '^Difference');
+    await person.presses('button', '^Measure difference$');
     await person.sees('^56 tensors compared: 56 modified');
     await person.sees('Both configs say the same');
     return '56 of 56 modified';

@@ -3,6 +3,7 @@ import { AmalgamError } from '../errors';
 import { checkByteRange } from '../sources/byte-range';
 import type { ByteSource } from '../sources/byte-source';
 import type { HubCommit, ModelFolder } from '../sources/model-folder';
+import { claimedSha256 } from './hub-cache';
 import type { ServedFile } from './served-folder';
 
 /**
@@ -24,6 +25,7 @@ export function diskFolder(
       return {
         path: file.path,
         byteLength: file.size,
+        ...(snapshot && claimedSha256(file)),
         open: () => {
           source ??= steadySource(file, `${path}/${file.path}`);
           return source;

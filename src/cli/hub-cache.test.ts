@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findInHubCache, hubCacheFolder } from './hub-cache';
+import { checkSnapshot, claimedSha256, findInHubCache, hubCacheFolder } from './hub-cache';
 import { lookUpModels, publishedNames } from './model-lookup';
 
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
@@ -63,6 +63,17 @@ test.each<[string, Record<string, string | null>]>([
     },
   ],
   ['blob-removed', { 'config.json': '{}', 'model.safetensors': null }],
+  [
+    'index-damaged',
+    { 'config.json': '{}', 'a.safetensors': '.', 'model.safetensors.index.json': '{"weight_map":{"x":1}}' },
+  ],
+  [
+    'index-leading-out',
+    {
+      'config.json': '{}',
+      'model.safetensors.index.json': '{"weight_map":{"x":"../../refs/main"}}',
+    },
+  ],
 ])('one with %s is left to the Hub', async (name, files) => {
   await snapshot(`org/${name}`, files);
   expect(await findInHubCache(`org/${name}`, cache)).toBeUndefined();
@@ -70,4 +81,29 @@ test.each<[string, Record<string, string | null>]>([
 
 test.each(['../up', 'org/../x', 'org/tuned@../../refs/main'])('%s leads nowhere', async (id) => {
   expect(await findInHubCache(id, cache)).toBeUndefined();
+});
+
+test('R63: a cache that others may write into: a card that never ends, a branch that is a folder', async () => {
+  const folder = await snapshot('org/shared', { 'config.json': '{}', 'model.safetensors': '..' });
+  await symlink('/dev/zero', join(folder, 'README.md'));
+  expect(await findInHubCache('org/shared', cache)).toEqual({ folder, repo: 'org/shared', commit: COMMIT });
+  await rm(join(cache, 'models--org--shared', 'refs', 'main'));
+  await mkdir(join(cache, 'models--org--shared', 'refs', 'main'));
+  expect(await findInHubCache('org/shared', cache)).toBeUndefined();
+});
+
+test('R63: a small file that was changed in the cache is refused, a weight file is said to be looked at', async () => {
+  // git hash-object of “{}”
+  const location = join(cache, '9e26dfeeb6e641a33dae4961196235bdb965b21b');
+  const file = { path: 'config.json', location, size: 2 };
+  await writeFile(location, '{}');
+  await checkSnapshot([file]);
+  expect(claimedSha256(file)).toBeUndefined();
+  await writeFile(location, '[]');
+  await expect(checkSnapshot([file])).rejects.toMatchObject({
+    code: 'IntegrityError',
+    message: expect.stringContaining('config.json in the Hugging Face cache'),
+  });
+  const blob = 'ab'.repeat(32);
+  expect(claimedSha256({ path: 'w', location: join(cache, blob), size: 1 })).toEqual({ claimedSha256: blob });
 });

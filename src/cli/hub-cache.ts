@@ -1,9 +1,14 @@
 /** Models that other programs have downloaded already: the cache of huggingface_hub (`file_download.py`, `constants.py`). */
+import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import process from 'node:process';
+import { AmalgamError } from '../errors';
 import { isCommit, isRepoId } from '../formats/hub-id';
+import { displayName } from '../formats/names';
+import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
+import type { ServedFile } from './served-folder';
 
 /** A whole snapshot of a model repository. */
 export interface CachedModel {
@@ -27,15 +32,61 @@ export async function findInHubCache(id: string, cache: string): Promise<CachedM
   const [repo = '', revision = 'main'] = id.split('@');
   if (!isRepoId(repo) || !repo.includes('/') || /(^|\/)\.\.?(\/|$)/.test(revision)) return undefined;
   const place = join(cache, `models--${repo.replace('/', '--')}`);
-  const commit = isCommit(revision)
-    ? revision
-    : (await readFile(join(place, 'refs', revision), 'utf8').catch(() => '')).trim();
+  const commit = isCommit(revision) ? revision : (await readSmall(join(place, 'refs', revision))).trim();
   if (!isCommit(commit)) return undefined;
   const folder = join(place, 'snapshots', commit);
   if (!(await isWhole(folder))) return undefined;
-  const card = await readFile(join(folder, 'README.md'), 'utf8').catch(() => '');
+  const card = await readSmall(join(folder, 'README.md'));
   const license = /^---\r?\n(?:.*\r?\n)*?license: *([\w.-]+) *\r?\n/.exec(card)?.[1];
   return { folder, repo, commit, ...(license === undefined ? {} : { license }) };
+}
+
+/** Largest of the files that are read to look a model up: an index of 250 000 tensors. */
+const MAX_SMALL_BYTES = 64 * 2 ** 20;
+
+/** The text of a file; empty where there is none, or what is there is no file of such a size: others may write into a cache. */
+async function readSmall(path: string): Promise<string> {
+  const stats = await stat(path).catch(() => undefined);
+  if (!stats?.isFile() || stats.size > MAX_SMALL_BYTES) return '';
+  return readFile(path, 'utf8').catch(() => '');
+}
+
+/** The files an index names; none for what is no index. */
+function weightFiles(index: string): string[] {
+  try {
+    return [...parseShardIndex(index, SHARD_INDEX).weightMap.values()];
+  } catch (thrown) {
+    if (thrown instanceof AmalgamError) return [];
+    throw thrown;
+  }
+}
+
+/** The sha256 that the name of a blob in LFS is. */
+export function claimedSha256({ location }: ServedFile): { claimedSha256: string } | undefined {
+  const name = basename(location);
+  return /^[0-9a-f]{64}$/.test(name) ? { claimedSha256: name } : undefined;
+}
+
+/**
+ * Sees that the small files of a snapshot are what their names in `blobs` say, git's sha1 of them; weights are looked at when
+ * they are hashed ({@link claimedSha256}).
+ * @throws IntegrityError for one that was changed or damaged
+ */
+export async function checkSnapshot(files: Iterable<ServedFile>): Promise<void> {
+  for (const { path, location, size } of files) {
+    const name = basename(location);
+    if (!/^[0-9a-f]{40}$/.test(name) || size > MAX_SMALL_BYTES) continue;
+    const hash = createHash('sha1')
+      .update(`blob ${size}\0`)
+      .update(await readFile(location))
+      .digest('hex');
+    if (hash === name) continue;
+    throw new AmalgamError(
+      'IntegrityError',
+      `${displayName(path)} in the Hugging Face cache has other bytes than its name there says: it was changed or damaged.`,
+      'Remove the model from that cache (hf cache rm) and get it again.',
+    );
+  }
 }
 
 /** Whether a config is there and all weights that it goes with: a program may have wanted the config alone. */
@@ -46,10 +97,7 @@ async function isWhole(folder: string): Promise<boolean> {
   const weights =
     index === undefined
       ? names.filter((name) => name.endsWith('.safetensors'))
-      : Object.values(
-          (JSON.parse(await readFile(join(folder, index), 'utf8')) as { weight_map: Record<string, string> })
-            .weight_map,
-        );
+      : weightFiles(await readSmall(join(folder, index)));
   // a link whose blob was removed is no file
   const sizes = await Promise.all(
     [...new Set(weights)].map((name) => stat(join(folder, name)).catch(() => undefined)),

@@ -14,7 +14,7 @@ import type { WorkerCalls } from '../worker/calls';
 import type { HeadlessEngine } from './headless-engine';
 import { hubCacheFolder } from './hub-cache';
 import { lookUpModels, publishedNames } from './model-lookup';
-import { readCalibrationTexts } from './recipe-texts';
+import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
 
 /** A recipe opened in a running studio: everything `plan` and `merge` have in common. */
 export interface Job {
@@ -65,11 +65,8 @@ export async function locateModels(
   workingFolder: string,
 ): Promise<Recipe> {
   const recipe = await readRecipe(recipeFile);
-  const found = await lookUpModels(
-    recipeRepositories(recipe),
-    [dirname(recipeFile), workingFolder],
-    hubCacheFolder(),
-  );
+  const places = [dirname(recipeFile), workingFolder];
+  const found = await lookUpModels(recipeRepositories(recipe), places, hubCacheFolder());
   const names = publishedNames(
     found,
     recipe.stages?.map((stage) => stage.name),
@@ -77,7 +74,10 @@ export async function locateModels(
   const folders = found.flatMap(({ name, folder }) =>
     folder === undefined ? [] : [[names.get(name)!, folder] as const],
   );
-  return renameRepositories(merged, new Map(folders));
+  const texts = [...publishedTexts(recipe)].map(
+    ([name, short]) => [short, resolve(places[0]!, name)] as const,
+  );
+  return renameTexts(renameRepositories(merged, new Map(folders)), new Map(texts));
 }
 
 /**
@@ -104,7 +104,8 @@ export async function openJob(
     found,
     recipe.stages?.map((stage) => stage.name),
   );
-  const published = renameRepositories(recipe, names);
+  const textNames = publishedTexts(recipe);
+  const published = renameTexts(renameRepositories(recipe, names), textNames);
   const engine =
     choice === 'webgpu'
       ? await openBrowserEngine(hub, say)
@@ -130,7 +131,7 @@ export async function openJob(
   const address = { ...(hub === undefined ? {} : { url: hub }), ...(token ? { token } : {}) };
   try {
     await calls.setHub(address);
-    for (const { name, text } of texts) await calls.addCalibrationText(name, text);
+    for (const { name, text } of texts) await calls.addCalibrationText(textNames.get(name) ?? name, text);
     const pinned = new Map<string, string>();
     for (const { name, url } of models) {
       const { ref } = await (url === undefined ? calls.openHub(name) : calls.openServed(name, url));

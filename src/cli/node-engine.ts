@@ -10,7 +10,7 @@ import { openServedWith } from '../write/open-destination';
 import { diskDestination } from './disk-destination';
 import { diskFolder } from './disk-folder';
 import type { HeadlessEngine } from './headless-engine';
-import type { CachedModel } from './hub-cache';
+import { type CachedModel, checkSnapshot } from './hub-cache';
 import type { OutputFolder } from './output-folder';
 import { listFolder, type ServedFile } from './served-folder';
 
@@ -37,6 +37,7 @@ export async function openNodeEngine(cache: string, samples: string): Promise<He
     server: {
       async serveFolder(folder, snapshot) {
         const { files, dangling } = await listFolder(folder);
+        if (snapshot) await checkSnapshot(files.values());
         folders.set(folder, { files: [...files.values()], ...(snapshot ? { snapshot } : {}) });
         return { url: folder, dangling };
       },

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Recipe } from '../formats/recipe';
-import { calibrationNames, readCalibrationTexts } from './recipe-texts';
+import { calibrationNames, publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
 
 const recipe: Recipe = {
   mergeMethod: 'gram',
@@ -51,6 +51,27 @@ test('takes a .json file for an array of token ids, and nothing else', async () 
   await expect(readCalibrationTexts(named('other.json'), [first])).rejects.toMatchObject({
     code: 'Usage',
     message: expect.stringContaining('other.json'),
+  });
+});
+
+test('R60: texts from elsewhere are published by name, not by path', () => {
+  const parameters = { calibration: '/home/me/secret project/all.txt' };
+  const models = [
+    { model: 'a', parameters: { calibration: 'below/all.txt' } },
+    { model: 'b', parameters: { calibration: '../../me/all.txt' } },
+  ];
+  const own: Recipe = { ...recipe, models, parameters, amalgam: { imatrix: '/home/me/i.txt' } };
+  const names = publishedTexts(own);
+  const published = renameTexts(own, names);
+  expect(calibrationNames(published)).toEqual(['all.txt', 'below/all.txt', '2-all.txt', 'i.txt']);
+  expect(renameTexts(published, new Map([...names].map(([name, short]) => [short, name])))).toEqual(own);
+});
+
+test('R52: a recipe cannot have a device read', async () => {
+  const device: Recipe = { ...recipe, models: [], parameters: { calibration: '/dev/zero' } };
+  await expect(readCalibrationTexts(device, [first])).rejects.toMatchObject({
+    code: 'NotFound',
+    message: expect.stringContaining('/dev/zero cannot be read: it is not a file'),
   });
 });
 

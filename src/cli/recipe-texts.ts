@@ -1,10 +1,13 @@
-import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { basename, isAbsolute, normalize, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { NO_IMATRIX } from '../formats/gguf-type';
 import type { Recipe } from '../formats/recipe';
 import type { CalibrationText } from '../reports/importance';
 import { parseTokens } from './input-files';
+
+/** Longest text that is read: a thousand times what a calibration takes. */
+const MAX_TEXT_BYTES = 2 ** 28;
 
 /** The word for text that a model writes itself. */
 const SELF = 'self';
@@ -37,6 +40,37 @@ export async function readCalibrationTexts(
   return found;
 }
 
+/**
+ * What texts are called in the output, by their names in the recipe: as with models, where a file lies is nobody's business.
+ * A path that stays below the recipe keeps its form.
+ */
+export function publishedTexts(recipe: Recipe): Map<string, string> {
+  const names = calibrationNames(recipe);
+  const leadsOut = (name: string) => isAbsolute(name) || normalize(name).startsWith('..');
+  const used = new Set(names.filter((name) => !leadsOut(name)));
+  const published = new Map<string, string>();
+  for (const name of names.filter(leadsOut)) {
+    const short = basename(name);
+    let free = short;
+    for (let i = 2; used.has(free); i++) free = `${i}-${short}`;
+    used.add(free);
+    published.set(name, free);
+  }
+  return published;
+}
+
+/** The same recipe with its texts renamed. */
+export function renameTexts(recipe: Recipe, renamed: ReadonlyMap<string, string>): Recipe {
+  const copy = structuredClone(recipe);
+  for (const { parameters } of [copy, ...(copy.models ?? [])]) {
+    const { calibration } = parameters;
+    if (typeof calibration === 'string') parameters.calibration = renamed.get(calibration) ?? calibration;
+  }
+  const { imatrix } = copy.amalgam;
+  if (imatrix !== undefined) copy.amalgam.imatrix = renamed.get(imatrix) ?? imatrix;
+  return copy;
+}
+
 /** Whether a calibration of this name is an array of token ids. */
 export function isTokensFile(name: string): boolean {
   return name.toLowerCase().endsWith('.json');
@@ -44,6 +78,10 @@ export function isTokensFile(name: string): boolean {
 
 async function readIfThere(path: string, name: string): Promise<string | undefined> {
   try {
+    // a recipe of somebody else may name a device that never ends
+    const stats = await stat(path);
+    if (!stats.isFile()) throw new Error('it is not a file');
+    if (stats.size > MAX_TEXT_BYTES) throw new Error(`it is longer than ${MAX_TEXT_BYTES} bytes`);
     return await readFile(path, 'utf8');
   } catch (thrown) {
     const { code, message } = thrown as NodeJS.ErrnoException;

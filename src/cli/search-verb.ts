@@ -9,6 +9,7 @@ import type { Place } from './compare-verbs';
 import { readInput } from './input-files';
 import { openJob, readRecipe } from './job';
 import { problemLines } from './print';
+import { publishedTexts, renameTexts } from './recipe-texts';
 import { checkReportPlace, writeWhole } from './report-file';
 import type { SearchCommand } from './search-command';
 import { taskSource } from './task-verb';
@@ -40,8 +41,9 @@ export async function searchVerb(command: SearchCommand, place: Place): Promise<
       process.stderr.write(`${done}/${total} measured · best of the last ${best.toFixed(4)}${left}\n`);
     },
   );
-  // models by the names that the recipe has for them
-  const { parameters, models = [] } = report.recipe;
+  // models and texts by the names that the recipe has for them
+  const texts = new Map([...publishedTexts(recipe)].map(([name, short]) => [short, name]));
+  const { parameters, models = [] } = renameTexts(report.recipe, texts);
   const named = (recipe.models ?? []).map(({ model }, i) => ({ ...models[i]!, model }));
   await writeWhole(out, formatRecipe({ ...recipe, parameters, models: named }));
   if (reportFile !== undefined) await writeWhole(reportFile, `${JSON.stringify(report, null, 2)}\n`);

@@ -35,6 +35,8 @@ export interface ModelFile {
   readonly byteLength: number;
   /** LFS sha256 in lower-case hex where the origin knows it. */
   readonly sha256?: string;
+  /** What its name in another program's cache says of its sha256: believed once the file was hashed. */
+  readonly claimedSha256?: string;
   /** git blob sha1 of a small Hub file that is not in LFS. */
   readonly gitSha1?: string;
   /** A source for the file as it is at the origin. Opening costs nothing; reading does. */

@@ -1,4 +1,6 @@
 /** What a job writes besides the shards, and the hashes of what it reads. */
+import { AmalgamError } from '../../errors';
+import { displayName } from '../../formats/names';
 import { buildShardIndex, SHARD_INDEX } from '../../formats/shard-index';
 import type { OpenModels } from '../../host/models';
 import type { Inputs } from '../../host/weight-inputs';
@@ -28,9 +30,20 @@ export async function hashInputs(
   }
   for (const input of unknown) {
     const name = inputName(input.folder, input.file);
-    hashes.set(name, await sha256Of(inputs.source(name), signal, (bytes) => meter.advance(bytes, name)));
+    const sha256 = await sha256Of(inputs.source(name), signal, (bytes) => meter.advance(bytes, name));
+    const { claimedSha256 = sha256 } = models.file(input.folder, input.file).file;
+    if (sha256 !== claimedSha256) throw otherBytes(name);
+    hashes.set(name, sha256);
   }
   return hashes;
+}
+
+function otherBytes(name: string): AmalgamError {
+  return new AmalgamError(
+    'IntegrityError',
+    `${displayName(name)} in the Hugging Face cache has other bytes than its name there says: it was changed or damaged.`,
+    'Remove the model from that cache (hf cache rm) and get it again.',
+  );
 }
 
 /** Config, tokenizer, card and recipe. */
