@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startAppServer } from '../../src/cli/app-server';
 import { ensureBuilt } from '../../src/cli/build';
+import { HUB_ORIGINS } from '../../src/cli/content-security-policy';
 import { sampleModels, startFakeHub } from '../fake-hub';
 import { JOURNEYS, type Walk } from './journeys';
 import { missingPackages, openChromium, openFirefox, openWebKit } from './launch';
@@ -24,8 +25,7 @@ install(chosen.map(([name]) => name));
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const dist = await ensureBuilt(root, () => console.log('Building the studio …'));
 const hub = await startFakeHub({ models: sampleModels(join(root, 'public/samples')) });
-const origins = [hub.url, hub.cdnUrl];
-let server = await startAppServer(dist, origins);
+const server = await startAppServer(dist, [hub.url, hub.cdnUrl]);
 const { url } = server;
 
 function install(browsers: readonly string[]): void {
@@ -52,19 +52,14 @@ const merged = new Map<string, Set<string>>();
 for (const [, open] of chosen) {
   const tab = await open();
   names.push(tab.browser);
+  // under the policy that stands in the page itself: the service worker takes no page that differs from the build
+  const started = await startAppServer(dist, HUB_ORIGINS);
   const walk: Walk = {
     tab,
     person: personAt(tab),
     url,
     hub,
-    async offline(act) {
-      await server.close();
-      try {
-        await act();
-      } finally {
-        server = await startAppServer(dist, origins, Number(new URL(url).port));
-      }
-    },
+    started: { url: started.url, leave: () => started.close() },
     hasStorage: false,
     hasWebGpu: false,
     merged: new Map(),
@@ -92,6 +87,7 @@ for (const [, open] of chosen) {
       merged.set(what, (merged.get(what) ?? new Set<string>()).add(sha256));
   } finally {
     await walk.tab.close();
+    await started.close();
   }
 }
 await server.close();

@@ -13,8 +13,8 @@ export interface Walk {
   person: Person;
   url: string;
   hub: FakeHub;
-  /** The server goes while `act` runs. */
-  offline(act: () => Promise<void>): Promise<void>;
+  /** The studio as `npm start` serves it, until `leave` was called. */
+  started: { url: string; leave(): Promise<void> };
   /** What the browser cannot do is known from the page. Without storage, files stay in memory, and the page says so. */
   hasStorage: boolean;
   hasWebGpu: boolean;
@@ -223,14 +223,14 @@ export const JOURNEYS: Record<string, Journey> = {
     return `${sha256.slice(0, 12)}, ${hub.faults.length - left} faults`;
   },
   async 'opens offline'(walk) {
-    const { tab, person, url } = walk;
+    const { tab, person, started } = walk;
     if (!walk.hasStorage) return 'keeps nothing';
-    await tab.goto(url);
-    await person.until('the service worker', 'navigator.serviceWorker.ready.then(() => true)');
-    await walk.offline(async () => {
-      await tab.goto(url);
-      await person.sees('^Ready:|is not open');
-    });
+    await tab.goto(started.url);
+    const active = 'navigator.serviceWorker.getRegistration().then((found) => Boolean(found?.active))';
+    await person.until('the service worker', active);
+    await started.leave();
+    await tab.goto(started.url);
+    await person.sees('^Ready:');
     return 'yes';
   },
 };

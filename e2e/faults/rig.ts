@@ -21,6 +21,8 @@ export interface Rig {
  * is what the page was given, not what waits in the system's buffers.
  */
 const BYTES_PER_SECOND = 16_000_000;
+/** A page opens in a second; on a machine with much other work in a minute. */
+const PATIENCE_MS = 180_000;
 
 /** Runs `act` with a hub and a copy of the studio as it is built now. */
 export async function withRig<T>(act: (rig: Rig) => Promise<T>): Promise<T> {
@@ -65,7 +67,7 @@ export async function withPage<T>(rig: Rig, act: (chromium: ChromiumProcess) => 
 /** Opens the headless page. */
 export async function openPage(page: Page, server: AppServer): Promise<void> {
   await page.goto(`${server.url}#headless`);
-  await page.waitForFunction(() => window.amalgamHeadless !== undefined);
+  await page.waitForFunction(() => window.amalgamHeadless !== undefined, undefined, { timeout: PATIENCE_MS });
   // functions sent to the page were compiled with this mark on every name
   await page.evaluate('globalThis.__name = (named) => named');
 }

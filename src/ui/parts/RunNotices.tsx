@@ -1,6 +1,6 @@
 import type { InterruptedRun } from '../../reports/merge';
 import { formatBytes, formatCount } from '../format/quantity';
-import { discardRun, resumeRun } from '../state/interrupted';
+import { discardRun, resumeRun, whyNotYet } from '../state/interrupted';
 import { takeOverMerge } from '../state/other-tabs';
 import { keptOf } from '../state/unfinished';
 import { useFacts, useStudio } from '../studio-context';
@@ -31,6 +31,7 @@ export function RunNotices() {
 
 function Interrupted({ run }: { run: InterruptedRun }) {
   const studio = useStudio();
+  const why = useFacts((s) => whyNotYet(s, run));
   const { name, kind } = run.destination;
   const far =
     run.tensors === 0
@@ -48,7 +49,7 @@ function Interrupted({ run }: { run: InterruptedRun }) {
       live
     >
       <div className="row message-actions">
-        <Button variant="primary" onClick={() => void resumeRun(studio, run)}>
+        <Button variant="primary" why={why} onClick={() => void resumeRun(studio, run)}>
           Resume
         </Button>
         <Button onClick={() => void discardRun(studio, run)}>Discard</Button>

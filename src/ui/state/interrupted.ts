@@ -1,16 +1,30 @@
 /** Merges that were cut off: offered at the start and after a failure, to be resumed or discarded. */
 
 import { namedFiles } from '../../formats/gguf-type';
+import { recipeRepositories } from '../../formats/recipe-models';
 import { methodById } from '../../merge/methods/index';
 import type { DestinationSpec } from '../../reports/job';
 import type { InterruptedRun } from '../../reports/merge';
 import type { PlanFacts } from '../../reports/plan';
 import { pickOutputFolder } from '../local/directory-picker';
+import type { StudioFacts } from './facts';
 import { shortName } from './recipe-build';
 import { carryOut, newRun } from './run';
 import type { RunFacts } from './run-facts';
 import { notify, notifyError, type Studio, showTab } from './studio';
 import { loadInterrupted } from './unfinished';
+
+/** Why an interrupted merge cannot go on yet, or null: a model of it may just be on its way, as after a start. */
+export function whyNotYet(
+  { models, opening }: Pick<StudioFacts, 'models' | 'opening'>,
+  { recipe }: InterruptedRun,
+): string | null {
+  const open = new Set(models.map(({ ref }) => ref));
+  const [what] = opening;
+  return what === undefined || recipeRepositories(recipe).every((name) => open.has(name))
+    ? null
+    : `Opening ${what}…`;
+}
 
 /** Goes on with an interrupted merge; for one into a folder, asks for that folder again where it is not open. */
 export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Promise<void> {
