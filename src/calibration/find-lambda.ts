@@ -10,8 +10,10 @@ import { type CalibrationSize, calibrationHash, calibrationTitle, heldOutSize } 
 import { searchLambda } from './lambda-search';
 import { type Contributor, readingFor, tokensToWrite } from './readings';
 
-/** Values of λ that are tried as a rule. */
-export const USUAL_TRIES = 7;
+/** Values of λ that are tried as a rule, and the chosen one again on all of the text. */
+export const USUAL_TRIES = 8;
+/** Share of the held-out windows that values of λ are compared on, and the fewest of them. */
+const PART = { stride: 3, least: 4 };
 
 export interface FindLambdaOptions {
   plan: Plan;
@@ -40,7 +42,7 @@ export async function findLambda(options: FindLambdaOptions): Promise<LambdaRepo
   for (const { source } of contributors) hashes.push(await calibrationHash(source, size));
   const models = contributors.map(({ model }, i) => [model, hashes[i]]);
   const folder = await openRecords(
-    JSON.stringify(['lambda', 2, formatRecipe(plan.recipe), models, base, engine.kind]),
+    JSON.stringify(['lambda', 3, formatRecipe(plan.recipe), models, base, engine.kind]),
     `λ of a merge of ${contributors.map(({ id }) => id).join(', ')} (${plan.recipe.mergeMethod})`,
   );
   const found = await folder.find<LambdaHeader>('lambda');
@@ -55,7 +57,8 @@ interface LambdaHeader extends RecordHeader {
 }
 
 /**
- * Searches for λ (lambda-search.ts) by the mean over the contributors of the mean loss on held-out text of each.
+ * Searches for λ (lambda-search.ts) by the mean over the contributors of the mean loss on a part of the held-out text of each:
+ * all values are measured on the same windows, so that what differs is λ. The chosen one is measured on all of them.
  */
 async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
   const { plan, contributors, signal, progress } = options;
@@ -63,31 +66,44 @@ async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
   const size = heldOutSize(options.size);
   const texts = await heldOutTexts(options);
   progress?.begin('searching', USUAL_TRIES);
-  const { chosen, curve } = await searchLambda(async (lambda) => {
+  const measure = async (lambda: number, on: readonly (readonly (readonly number[])[])[]) => {
     progress?.advance(0, `λ ${lambda}`);
     const merge = await options.openMerge(withLambda(plan, lambda));
     try {
-      return await meanLosses(merge.runner, texts, signal);
+      return await meanLosses(merge.runner, on, signal);
     } finally {
       merge.close();
       progress?.advance(1, `λ ${lambda}`);
     }
-  });
+  };
+  const parts = texts.map(partOf);
+  const { chosen, curve } = await searchLambda((lambda) => measure(lambda, parts));
+  const whole = await measure(chosen, texts);
   return {
     chosen,
-    curve: curve.map(({ lambda, losses }) => ({
-      lambda,
-      perplexity: Math.exp(losses.reduce((a, b) => a + b, 0) / losses.length),
-      each: losses.map(Math.exp),
-    })),
+    curve: curve.map(({ lambda, losses }) => ({ lambda, ...perplexities(losses) })),
     texts: contributors.map(({ id, source }, i) => ({
       id,
-      calibration: calibrationTitle(source, size),
-      tokens: texts[i]!.reduce((sum, ids) => sum + ids.length - 1, 0),
+      calibration: calibrationTitle(source, { ...size, windows: parts[i]!.length }),
+      tokens: parts[i]!.reduce((sum, ids) => sum + ids.length - 1, 0),
     })),
+    whole: perplexities(whole),
     seconds: (performance.now() - begun) / 1000,
     reused: false,
   };
+}
+
+function perplexities(losses: readonly number[]): { perplexity: number; each: number[] } {
+  return {
+    perplexity: Math.exp(losses.reduce((a, b) => a + b, 0) / losses.length),
+    each: losses.map(Math.exp),
+  };
+}
+
+/** Some of the windows, at even distances. */
+function partOf<T>(windows: readonly T[]): T[] {
+  const stride = Math.max(1, Math.min(PART.stride, Math.floor(windows.length / PART.least)));
+  return windows.filter((_, i) => i % stride === 0);
 }
 
 /** The text of each contributor that nothing is calibrated on; written now where it is not kept. */

@@ -64,10 +64,12 @@ export function overallProgress(
       const rate = credited / ((now - begun) / 1000);
       const first = [...underWay.keys()].filter((step) => !ended.has(step)).sort((a, b) => a - b)[0] ?? at;
       const shown = underWay.get(first)!;
+      // of the phases within a step nothing is said: there is one count of steps, and one time left
+      const { phase: _, ...within } = shown.progress;
       send({
-        ...shown.progress,
+        ...within,
         secondsLeft: credited > 0 ? (total - done) / rate : null,
-        step: { name: shown.name, at: first, of },
+        step: { name: shown.name, at: first, of, share: total > 0 ? Math.min(1, done / total) : 0 },
       });
     },
     end(at) {

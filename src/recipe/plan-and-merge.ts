@@ -44,5 +44,13 @@ export async function mergeRecipe(
     return runStages(request, models, signal, onProgress);
   }
   const { runMerge } = await import('./job');
-  return runMerge(await planRecipe(request.recipe, models), request, models, signal, onProgress);
+  const report = await runMerge(
+    await planRecipe(request.recipe, models),
+    request,
+    models,
+    signal,
+    onProgress,
+  );
+  if (!request.resume) return report;
+  return (await import('./recommend-kept')).withComparison(report, request);
 }

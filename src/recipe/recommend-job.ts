@@ -5,15 +5,12 @@
 import type { Backend } from '../backend/backend';
 import { type CalibrationOptions, calibrationMessage } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
-import { measureAround } from '../calibration/measure-around';
+import { type Answer, continuePrompt, measureAround } from '../calibration/measure-around';
 import { writeTexts } from '../calibration/write-texts';
 import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
-import { runGeneration } from '../evaluate/generate-job';
 import type { Recipe } from '../formats/recipe';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
-import { methodById } from '../merge/methods';
-import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
 import type { Progress } from '../reports/job';
 import type { MergeReport, MergeRequest, RecommendedReport } from '../reports/merge';
@@ -28,10 +25,10 @@ import {
   withLambdaFound,
   workSteps,
 } from './recommend';
+import { forgetComparison, keepComparison } from './recommend-kept';
 
-/** Tokens that each model writes behind the prompt. */
-const ANSWER_TOKENS = 32;
-const PROMPT = 'The';
+/** What base, contributors and merge go on with. */
+const PROMPT = { text: 'The', tokens: 32 };
 /** Failures that leave the other candidates. */
 const DISPENSABLE: ReadonlySet<ErrorCode> = new Set(['PlanHasErrors', 'LimitExceeded', 'GpuOutOfMemory']);
 
@@ -44,7 +41,7 @@ export interface RecommendContext {
 }
 
 /**
- * Tries the candidates, merges the best, and compares it with what it was made of.
+ * Tries the candidates, compares the best with what it is made of, and merges it.
  * @throws AmalgamError as `calibrate` and `runMerge`; `PlanHasErrors` where no candidate fits the models
  */
 export async function runRecommended(
@@ -72,7 +69,9 @@ export async function runRecommended(
   const tokens = tokensRead(request.recipe);
   const work = tokens * first.tensors.reduce((sum, { elements }) => sum + elements, 0);
   const threads = await openEvaluationBackends(engine, candidates.length, work);
-  const tried: RecommendedReport['candidates'] = [];
+  const tried: Tried[] = [];
+  let around: Awaited<ReturnType<typeof measureAround>>;
+  const comparison = 1 + candidates.length;
   try {
     const writers = threads.map((backend, thread) =>
       writeTexts(
@@ -83,80 +82,63 @@ export async function runRecommended(
     );
     await allOrFirstError(writers);
     meter.end(0);
-    const left = [...candidates.entries()];
+    const left = candidates.map((candidate, i) => async (backend: Backend) => {
+      tried[i] = await attempt(candidate, planOf, ahead(1 + i, candidate.title, backend));
+      meter.end(1 + i);
+    });
+    left.push(async (backend) => {
+      around = await measureAround(first, PROMPT, ahead(comparison, 'Comparison', backend));
+      meter.end(comparison);
+    });
     const attempts = threads.map(async (backend) => {
-      for (let next = left.shift(); next; next = left.shift()) {
-        const [i, candidate] = next;
-        tried[i] = await attempt(candidate, planOf, ahead(1 + i, candidate.title, backend));
-        meter.end(1 + i);
-      }
+      for (let next = left.shift(); next; next = left.shift()) await next(backend);
     });
     await allOrFirstError(attempts);
   } finally {
     for (const thread of threads) thread.close();
   }
   const chosen = bestOf(tried);
-  const { recipe, title } = tried[chosen]!;
+  const { title, recipe, losses } = tried[chosen]!;
   const plan = await planOf(recipe);
-  const at = 1 + candidates.length;
+  const at = comparison + 1;
+  const last = ahead(at, title);
+  const solved = await calibrate(plan, last);
+  const answers: Answer[] = [
+    ...around!.answers.map(({ text }, i) => ({
+      id: i === 0 ? 'base' : around.contributors[i - 1]!.id,
+      text,
+    })),
+    { id: 'merge', text: await continuePrompt(plan, solved?.prepared, PROMPT, last) },
+  ];
+  const perplexities = (of: readonly number[]) => of.map(Math.exp);
+  const compared = (): RecommendedReport => ({
+    candidates: tried.map(({ losses: _, ...candidate }) => candidate),
+    chosen,
+    texts: around.texts,
+    base: perplexities(around.base),
+    contributors: around.contributors.map((of) => ({ id: of.id, perplexity: perplexities(of.losses) })),
+    merge: perplexities(losses!),
+    kept: keptShares(around, losses!),
+    overlap: overlapOf(around),
+    prompt: PROMPT.text,
+    answers,
+    seconds: meter.seconds(),
+  });
+  // a merge that is cut off from here on is resumed as any other, and has its comparison nevertheless
+  await keepComparison(request.destination, plan.recipe, compared());
   const report = await runMerge(plan, { ...rest, recipe }, models, signal, (progress) =>
     meter.tell(at, title, progress),
   );
   meter.end(at);
-  const last = ahead(at + 1, 'Comparison');
-  const solved = await calibrate(plan, last);
-  const around = await measureAround(plan, solved?.prepared, first, last);
-  const answers: RecommendedReport['answers'] = [];
-  const single = (model: string) =>
-    makePlan(
-      { mergeMethod: 'passthrough', models: [{ model, parameters: {} }], parameters: {}, amalgam: {} },
-      (ref) => models.open(ref),
-      methodById,
-    );
-  const writers = [
-    { id: 'base', plan: await single(plan.recipe.baseModel!), exact: true },
-    ...(await Promise.all(
-      plan.contributors.map(async (id) => ({ id, plan: await single(id), exact: true })),
-    )),
-    { id: 'merge', plan, exact: false, ...(solved?.prepared && { prepared: solved.prepared }) },
-  ];
-  for (const { id, ...writer } of writers) {
-    const { text } = await runGeneration(
-      {
-        target: { recipe },
-        prompt: PROMPT,
-        chat: false,
-        maxTokens: ANSWER_TOKENS,
-        temperature: 0,
-        topP: 1,
-        seed: 0,
-        engine: request.engine,
-      },
-      { ...writer, models, engine: request.engine, signal, onProgress: () => undefined },
-    );
-    answers.push({ id, text });
-  }
-  const perplexities = (losses: readonly number[]) => losses.map(Math.exp);
-  return {
-    ...report,
-    recommended: {
-      candidates: tried,
-      chosen,
-      texts: around.texts,
-      base: perplexities(around.base),
-      contributors: around.contributors.map(({ id, losses }) => ({ id, perplexity: perplexities(losses) })),
-      merge: perplexities(around.merge),
-      kept: keptShares(around),
-      overlap: overlapOf(around),
-      prompt: PROMPT,
-      answers,
-      seconds: meter.seconds(),
-    },
-  };
+  await forgetComparison(request.destination, plan.recipe);
+  return { ...report, recommended: compared() };
 }
 
+/** A candidate with the losses of its merge on every text. */
+type Tried = RecommendedReport['candidates'][number] & { losses?: number[] };
+
 /** @throws AmalgamError `PlanHasErrors` with the reason of the first where none could be tried */
-function bestOf(tried: RecommendedReport['candidates']): number {
+function bestOf(tried: readonly Tried[]): number {
   const measured = tried.flatMap(({ perplexity }, at) => (perplexity === null ? [] : [{ perplexity, at }]));
   if (measured.length === 0) {
     throw new AmalgamError(
@@ -180,14 +162,21 @@ async function attempt(
   { title, recipe }: Candidate,
   planOf: RecommendContext['plan'],
   options: CalibrationOptions,
-): Promise<RecommendedReport['candidates'][number]> {
+): Promise<Tried> {
   const begun = performance.now();
   const seconds = () => (performance.now() - begun) / 1000;
   try {
     const { report } = (await calibrate(await cleanPlan(recipe, planOf), options))!;
-    const { chosen, curve } = report.lambda!;
-    const { perplexity } = curve.find(({ lambda }) => lambda === chosen)!;
-    return { title, recipe: withLambdaFound(recipe, chosen), perplexity, lambda: chosen, seconds: seconds() };
+    const { chosen, whole } = report.lambda!;
+    const { perplexity, each } = whole!;
+    return {
+      title,
+      recipe: withLambdaFound(recipe, chosen),
+      perplexity,
+      lambda: chosen,
+      losses: each.map(Math.log),
+      seconds: seconds(),
+    };
   } catch (thrown) {
     const { code, message } = errorFacts(thrown);
     // what another candidate may do without

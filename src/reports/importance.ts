@@ -53,6 +53,8 @@ export interface LambdaReport {
   curve: { lambda: number; perplexity: number; each: number[] }[];
   /** What the merges were measured on, one entry per contributor, in words. */
   texts: { id: string; calibration: string; tokens: number }[];
+  /** The chosen one on all of the held-out text, of which the curve takes a part; absent in reports of older versions. */
+  whole?: { perplexity: number; each: number[] };
   /** True for one that was found before, with the same models and settings. */
   reused: boolean;
   seconds: number;

@@ -33,8 +33,8 @@ export interface Progress {
   counted?: { done: number; total: number; unit: string };
   /** Reports of tensors finished since the last progress message. */
   finished: TensorReport[];
-  /** Which stage of a recipe of several is merged. */
-  step?: { name: string; at: number; of: number };
+  /** Which stage of a recipe of several is merged, or which step of several; `share` of all of them, where it is known. */
+  step?: { name: string; at: number; of: number; share?: number };
   /** Something the person should know, said once: a device was lost and replaced. */
   note?: string;
 }

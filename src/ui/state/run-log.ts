@@ -67,7 +67,8 @@ export function runWords({ phase, stage, secondsLeft, step }: Omit<Progress, 'fi
 }
 
 /** How far a merge is, over all of its steps, in [0, 1]. */
-export function runShare({ phase, counted, bytes, bytesDone }: Omit<Progress, 'finished'>): number {
+export function runShare({ phase, step, counted, bytes, bytesDone }: Omit<Progress, 'finished'>): number {
+  if (step?.share !== undefined) return step.share;
   const { done, total } = counted ?? { done: bytesDone, total: bytes };
   const within = total > 0 ? Math.min(1, done / total) : 0;
   return phase ? (phase.at - 1 + within) / phase.of : within;
