@@ -83,6 +83,23 @@ async function writtenAdapter(given: OutputCase) {
   return { adapterFolder };
 }
 
+it.each([
+  [
+    'its Hub name at a commit',
+    `owner/base@${'a'.repeat(40)}`,
+    { base: 'owner/base', revision: 'a'.repeat(40) },
+  ],
+  ['what the inputs were trained on, for a folder', './models/base', { base: 'bases/llama', revision: null }],
+])('the base is called %s', async (_, named, expected) => {
+  const yaml = `merge_method: passthrough\nmodels: [{model: ${named}+a}]\namalgam: {output: adapter}\n`;
+  const { plan } = await planInNode(yaml, root, folders);
+  const { text } = plan.extras.find(({ path }) => path === 'adapter_config.json')!.content as {
+    text: string;
+  };
+  const { base_model_name_or_path: base, revision } = JSON.parse(text);
+  expect({ base, revision }).toEqual(expected);
+});
+
 describe('what cannot become an adapter', () => {
   const plan = (yaml: string) => planInNode(yaml, root, { ...folders, base });
   const models = (...names: string[]) =>

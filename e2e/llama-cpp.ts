@@ -15,8 +15,8 @@ const ERROR = 4;
 
 export interface LlamaModel {
   tokenize(text: string, withSpecial: boolean): number[];
-  /** Logits of every position [tokens, vocabulary]. */
-  logits(ids: readonly number[]): Float32Array;
+  /** Logits of every position [tokens, vocabulary]. @param lora file of an adapter that acts on top */
+  logits(ids: readonly number[], lora?: string): Float32Array;
   readonly vocabulary: number;
   close(): void;
 }
@@ -93,6 +93,11 @@ function loadLlama() {
     contextParams: lib.func('ContextParams llama_context_default_params()'),
     context: lib.func('void *llama_init_from_model(void *model, ContextParams params)'),
     freeContext: lib.func('void llama_free(void *context)'),
+    loadLora: lib.func('void *llama_adapter_lora_init(void *model, const char *path)'),
+    freeLora: lib.func('void llama_adapter_lora_free(void *adapter)'),
+    setLoras: lib.func(
+      'int32_t llama_set_adapters_lora(void *context, void **adapters, size_t count, float *scales)',
+    ),
     decode: lib.func('int32_t llama_decode(void *context, Batch batch)'),
     logits: lib.func('void *llama_get_logits(void *context)'),
     quantizeParams: lib.func('QuantizeParams llama_model_quantize_default_params()'),
@@ -132,13 +137,17 @@ function loadLlama() {
           if (count < 0) throw new Error(`llama.cpp does not tokenize it (${count})`);
           return [...tokens.subarray(0, count)];
         },
-        logits(ids) {
+        logits(ids, lora) {
           const size = Math.max(32, ids.length);
           const context = call.context(model, {
             ...call.contextParams(),
             ...{ ctx: size, batch: size, ubatch: size, sequences: 1, threads: 1, threadsBatch: 1 },
             ...{ typeK: F32, typeV: F32, flash: NO_FLASH_ATTENTION },
           });
+          complaint = '';
+          const adapter = lora === undefined ? undefined : call.loadLora(model, lora);
+          if (adapter === null) throw new Error(`llama.cpp does not load ${lora}: ${complaint}`);
+          if (adapter) call.setLoras(context, [adapter], 1, Float32Array.of(1));
           const token = Int32Array.from(ids);
           const wanted = new Int8Array(ids.length).fill(1);
           const none = { embd: null, pos: null, sequences: null, sequenceIds: null };
@@ -149,6 +158,7 @@ function loadLlama() {
             koffi.decode(call.logits(context), 'float', count) as Float32Array,
           );
           call.freeContext(context);
+          if (adapter) call.freeLora(adapter);
           return logits;
         },
         close: () => call.freeModel(model),

@@ -81,6 +81,7 @@ test('two LoRAs of the Hub become a LoRA, without the weights of their base', as
   await page.getByRole('tab', { name: /Output/ }).click();
   await page.getByRole('combobox', { name: 'Output', exact: true }).selectOption('adapter');
   await expect(page.getByLabel('Combination')).toHaveValue('cat');
+  await page.getByLabel('Also write GGUF').selectOption('F16');
   const before = hub.requests.length;
   await merged(page);
   const asked = hub.requests.slice(before).map(({ path }) => path);
@@ -96,6 +97,12 @@ test('two LoRAs of the Hub become a LoRA, without the weights of their base', as
   // exact: the ranks add up
   expect(new Set(shapes)).toEqual(new Set([ranks[0]! + ranks[1]!]));
   await expect(page.getByRole('region', { name: 'PEFT: what to type' })).toBeVisible();
+  // and as llama.cpp reads it
+  const gguf = await saved(page, /^Download .*-F16\.gguf$/);
+  expect(readFileSync(gguf.path).subarray(0, 4).toString()).toBe('GGUF');
+  await expect(page.getByRole('region', { name: 'llama.cpp: what to type' })).toContainText(
+    `--lora ${gguf.name}`,
+  );
 });
 
 test('a model is converted without a merge', async ({ page }) => {

@@ -47,7 +47,7 @@ export interface MergeCommand {
   /** Compares methods on text and merges the best. */
   recommended: boolean;
   /** What the command line says beside the recipe. */
-  gguf: Pick<RecipeExtensions, 'gguf' | 'ggufOnly' | 'imatrix'>;
+  form: Pick<RecipeExtensions, 'output' | 'gguf' | 'ggufOnly' | 'imatrix'>;
   push?: PushOptions;
 }
 
@@ -83,12 +83,13 @@ export const USAGE = `Usage: npm run --silent amalgam -- <command> …
   plan <recipe.yml> [--json] [--hub URL] [--cache DIR]
       Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models.
 
-  merge <recipe.yml> --out DIR [--recommended] [--gguf TYPE [--gguf-only] [--imatrix TEXT]] [--resume]
+  merge <recipe.yml> --out DIR [--recommended] [--adapter] [--gguf TYPE [--gguf-only] [--imatrix TEXT]] [--resume]
         [--engine auto|webgpu|cpu] [--push owner/name [--private]] [--report FILE.json] [--hub URL] [--cache DIR]
       Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, in one of the types
       ${GGUF_TYPES.join(', ')}; --gguf-only writes nothing else. --imatrix has the result
       read a text (a file beside the recipe, self for one it writes itself), by which columns are weighed. A model in place
-      of the recipe is converted. --recommended takes base, models and calibration from the recipe, compares methods on
+      of the recipe is converted. With --adapter LoRAs stay a LoRA, which llama.cpp reads too: base+adapter --adapter
+      --gguf F16. --recommended takes base, models and calibration from the recipe, compares methods on
       text and merges the best. --report writes every tensor's statistics. With --resume an interrupted merge leaves what it
       has written beside DIR, and the same command goes on from there. --push sends the result to
       the Hub.
@@ -156,6 +157,7 @@ export function parseCommand(args: string[]): Command {
         out: { type: 'string' },
         resume: { type: 'boolean' },
         recommended: { type: 'boolean' },
+        adapter: { type: 'boolean' },
         engine: { type: 'string' },
         report: { type: 'string' },
         hub: { type: 'string' },
@@ -174,7 +176,10 @@ export function parseCommand(args: string[]): Command {
         out,
         resume: options.resume === true,
         recommended: options.recommended === true,
-        gguf: ggufOptions(options.gguf, options['gguf-only'], options.imatrix),
+        form: {
+          ...(options.adapter === true ? { output: 'adapter' } : {}),
+          ...ggufOptions(options.gguf, options['gguf-only'], options.imatrix),
+        },
         ...pushOptions(options),
         engine: engineOption(engine),
         ...(typeof report === 'string' ? { report } : {}),
@@ -256,7 +261,7 @@ complete -o default -F _amalgam amalgam
 `;
 }
 
-function ggufOptions(type: unknown, only: unknown, imatrix: unknown): MergeCommand['gguf'] {
+function ggufOptions(type: unknown, only: unknown, imatrix: unknown): MergeCommand['form'] {
   const text = typeof imatrix === 'string' ? { imatrix } : {};
   if (typeof type !== 'string') {
     if (only === true) throw usage('--gguf-only needs --gguf TYPE.');

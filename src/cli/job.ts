@@ -86,6 +86,7 @@ export async function locateModels(
  * @param recipeFile where the recipe came from: models are looked up beside it
  * @param workingFolder where they are looked up next
  * @param undo gets what has to be closed at the end
+ * @param wanted the repositories to open, by default all that the recipe names
  */
 export async function openJob(
   recipe: Recipe,
@@ -94,11 +95,12 @@ export async function openJob(
   { hub, cache, engine: choice = 'auto' }: Where,
   undo: Undo,
   say: (line: string) => void,
+  wanted: (recipe: Recipe) => string[] = recipeRepositories,
 ): Promise<Job> {
   const places = [resolve(workingFolder, dirname(recipeFile)), workingFolder];
   // what another hub calls by that name is another model
   const hubCache = hub === undefined && choice !== 'webgpu' ? hubCacheFolder() : undefined;
-  const found = await lookUpModels(recipeRepositories(recipe), places, hubCache);
+  const found = await lookUpModels(wanted(recipe), places, hubCache);
   const texts = await readCalibrationTexts(recipe, places);
   const names = publishedNames(
     found,

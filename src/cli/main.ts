@@ -6,6 +6,7 @@ import { version } from '../../package.json';
 import { AmalgamError, errorFacts } from '../errors';
 import { printableJson, printableText } from '../formats/names';
 import type { Recipe } from '../formats/recipe';
+import { repositoriesRead } from '../formats/recipe-models';
 import { defaultCache } from '../host/node/platform';
 import type { DatasetRequest } from '../reports/dataset';
 import type { RunningProgress, RunTarget } from '../reports/evaluate';
@@ -59,7 +60,7 @@ const say = (line: string): boolean => process.stderr.write(`${printableText(lin
 async function plan(command: Command & { verb: 'plan' }, undo: Undo): Promise<number> {
   const file = resolve(workingFolder, command.recipe);
   const recipe = await readRecipe(file);
-  const job = await openJob(recipe, file, workingFolder, command, undo, say);
+  const job = await openJob(recipe, file, workingFolder, command, undo, say, repositoriesRead);
   const facts = await job.calls.plan(job.recipe);
   const text = command.json ? printableJson(facts) : planText(facts, recipe.mergeMethod);
   await write(`${text}\n`);
@@ -70,7 +71,7 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
   const { recipe: read, file, isRecipe } = await recipeOrModel(command.recipe);
   const out = resolve(workingFolder, command.out);
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
-  const recipe = { ...read, amalgam: { ...read.amalgam, ...command.gguf } };
+  const recipe = { ...read, amalgam: { ...read.amalgam, ...command.form } };
   if (reportFile !== undefined) await checkReportPlace(reportFile);
   const pusher = command.push && (await openPusher(command.push, undo));
   const output = await beginOutputFolder(out, command.resume);
@@ -83,7 +84,7 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
     });
   }
 
-  const job = await openJob(recipe, file, workingFolder, command, undo, say);
+  const job = await openJob(recipe, file, workingFolder, command, undo, say, repositoriesRead);
   const facts = await job.calls.plan(job.recipe);
   for (const line of [...problemLines(facts.problems), ...(isRecipe ? elsewhereLines(facts) : [])]) say(line);
   if (!facts.clean) {
@@ -134,7 +135,7 @@ async function verify(command: Command & { verb: 'verify' }, undo: Undo): Promis
     command.recipe === undefined
       ? metadata.recipe
       : await locateModels(metadata.recipe, resolve(workingFolder, command.recipe), workingFolder);
-  const job = await openJob(recipe, folder, workingFolder, command, undo, say);
+  const job = await openJob(recipe, folder, workingFolder, command, undo, say, repositoriesRead);
   const printer = progressPrinter(process.stderr);
   await job.calls.openServed(folder, (await job.server.serveFolder(folder)).url);
   const request = { merged: folder, recipe: job.recipe, inputs, engine: command.engine };

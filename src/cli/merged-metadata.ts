@@ -16,11 +16,18 @@ export async function readMergedMetadata(
   const files = await readdir(folder).catch(() => []);
   const shard = files.filter((name) => name.endsWith('.safetensors')).sort()[0];
   if (shard === undefined) {
-    throw new AmalgamError(
-      'NotFound',
-      `${folder} has no safetensors file.`,
-      'Give the folder of a merged model.',
-    );
+    const gguf = files.find((name) => name.endsWith('.gguf'));
+    throw gguf === undefined
+      ? new AmalgamError(
+          'NotFound',
+          `${folder} has no safetensors file.`,
+          'Give the folder of a merged model.',
+        )
+      : new AmalgamError(
+          'NotFound',
+          `${folder} holds GGUF alone (${gguf}), and what is verified are safetensors.`,
+          'Merge its mergekit_config.yml again and compare both SHA256SUMS: the same recipe gives the same bytes.',
+        );
   }
   const metadata = await readMetadata(join(folder, shard));
   const text = metadata.get('amalgam_recipe');

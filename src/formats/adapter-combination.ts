@@ -21,4 +21,6 @@ export const COMBINATIONS_OF: Readonly<Record<string, readonly Combination[]>> =
   ties: ['ties_svd', 'ties'],
   dare_linear: ['dare_linear_svd', 'dare_linear'],
   dare_ties: ['dare_ties_svd', 'dare_ties'],
+  // one LoRA as it is
+  passthrough: ['cat'],
 };

@@ -3,6 +3,9 @@ export const GGUF_TYPES = ['F32', 'F16', 'BF16', 'Q8_0', 'Q6_K', 'Q5_K_M', 'Q4_K
 
 export type GgufType = (typeof GGUF_TYPES)[number];
 
+/** Those of a LoRA: its factors are small, and rounding them to few bits loses what was trained. */
+export const ADAPTER_GGUF_TYPES: readonly GgufType[] = ['F32', 'F16', 'BF16', 'Q8_0'];
+
 /** Types whose scales are searched for, which an importance matrix helps. */
 export function usesImportance(type: GgufType): boolean {
   return type === 'Q4_0' || type.includes('_K');

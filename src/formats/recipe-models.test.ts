@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest';
 import type { Recipe } from './recipe';
-import { recipeModels, recipeRepositories, renameRepositories, stagesNamed } from './recipe-models';
+import {
+  recipeModels,
+  recipeRepositories,
+  renameRepositories,
+  repositoriesRead,
+  stagesNamed,
+} from './recipe-models';
+import { parseRecipe } from './recipe-yaml';
 
 const recipe: Recipe = {
   mergeMethod: 'ties',
@@ -82,4 +89,15 @@ test('the name of a stage is no model: it is neither looked up nor renamed', () 
   expect(renamed.models?.map((m) => m.model)).toEqual(['first', 'first+./b', 'owner/other']);
   expect(renamed.stages?.[0]?.baseModel).toBe('owner/base@aaa');
   expect(staged.stages?.[0]?.baseModel).toBe('owner/base');
+});
+
+test('LoRAs that become a LoRA are read without their base, unless its config is needed', () => {
+  const read = (more: string) =>
+    repositoriesRead(
+      parseRecipe(
+        `merge_method: task_arithmetic\nbase_model: b\nmodels: [{model: b+x}, {model: y}]\namalgam: {output: adapter${more}}\n`,
+      ).recipe!,
+    );
+  expect(read('')).toEqual(['x', 'y']);
+  expect(read(', gguf: F16')).toEqual(['b', 'x', 'y']);
 });

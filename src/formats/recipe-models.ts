@@ -25,6 +25,17 @@ export function recipeRepositories(recipe: Recipe): string[] {
   return [...names];
 }
 
+/**
+ * The repositories of {@link recipeRepositories} that are read to write the output: of LoRAs that become a LoRA the adapters
+ * alone, unless a GGUF file of it needs the config of their base.
+ */
+export function repositoriesRead(recipe: Recipe): string[] {
+  const { output, gguf } = recipe.amalgam;
+  if (output !== 'adapter' || gguf !== undefined || recipe.stages) return recipeRepositories(recipe);
+  const refs = (recipe.models ?? []).map(({ model }) => parseModelRef(model));
+  return [...new Set(refs.map(({ model, adapter }) => formatModelRef({ model: adapter ?? model })))];
+}
+
 /** Names of the stages that one recipe of several takes its models from. */
 export function stagesNamed(recipe: OneRecipe, stages: ReadonlySet<string>): string[] {
   return [...new Set(places(recipe).map((ref) => parseModelRef(ref).model.path))].filter((name) =>

@@ -18,12 +18,24 @@ export interface WrittenOutput {
   gguf?: string;
   /** The base of an adapter, where the output is one. */
   base?: string;
+  /** False where an adapter is written as GGUF alone. */
+  peft?: boolean;
   /** Class name of its config (`LlamaForCausalLM`), or the task of an adapter; other classes than language models load as they are. */
   architecture?: string;
 }
 
+/** What stands for the base of an adapter, whose GGUF file is the reader's. */
+const BASE_GGUF = 'base.gguf';
+
 /** The snippets of an output, to be run where its GGUF file or its folder lies, in the order in which they are of use. */
-export function snippetsOf({ model, gguf, base, architecture, ...output }: WrittenOutput): UseSnippet[] {
+export function snippetsOf({
+  model,
+  gguf,
+  base,
+  peft,
+  architecture,
+  ...output
+}: WrittenOutput): UseSnippet[] {
   const name = displayName(output.name, 200);
   const writes = architecture === undefined || /CausalLM|CAUSAL_LM|LMHead/i.test(architecture);
   const auto = writes ? 'AutoModelForCausalLM' : 'AutoModel';
@@ -32,15 +44,21 @@ export function snippetsOf({ model, gguf, base, architecture, ...output }: Writt
   if (gguf !== undefined) {
     const file = shellWord(gguf);
     const ollama = shellWord(name.toLowerCase().replaceAll(/[^a-z0-9._-]+/g, '-'));
-    snippets.push(
-      { title: 'llama.cpp', language: 'sh', code: `llama-cli -m ${file}` },
-      {
-        title: 'Ollama',
-        language: 'sh',
-        code: `echo ${shellWord(`FROM ./${gguf}`)} > Modelfile\nollama create ${ollama} -f Modelfile\nollama run ${ollama}`,
-      },
-      { title: 'LM Studio', language: 'sh', code: `lms import ${file}` },
-    );
+    const run = `ollama create ${ollama} -f Modelfile\nollama run ${ollama}`;
+    if (base === undefined) {
+      snippets.push(
+        { title: 'llama.cpp', language: 'sh', code: `llama-cli -m ${file}` },
+        { title: 'Ollama', language: 'sh', code: `echo ${shellWord(`FROM ./${gguf}`)} > Modelfile\n${run}` },
+        { title: 'LM Studio', language: 'sh', code: `lms import ${file}` },
+      );
+    } else {
+      // of the same base, in any type
+      const lines = `FROM ./${BASE_GGUF}\nADAPTER ./${gguf}`;
+      snippets.push(
+        { title: 'llama.cpp', language: 'sh', code: `llama-cli -m ${BASE_GGUF} --lora ${file}` },
+        { title: 'Ollama', language: 'sh', code: `printf '%s\\n' ${shellWord(lines)} > Modelfile\n${run}` },
+      );
+    }
   }
   if (model) {
     snippets.push({
@@ -63,7 +81,7 @@ model = ${auto}.from_pretrained(${folder}, dtype="auto")`,
       });
     }
   }
-  if (base !== undefined) {
+  if (base !== undefined && peft !== false) {
     const id = quoted(base === '' ? 'owner/the-model-it-was-trained-on' : base);
     snippets.push({
       title: 'PEFT',

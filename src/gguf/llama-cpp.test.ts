@@ -9,11 +9,17 @@ import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { createTokenizer } from '../evaluate/tokenizer';
 import { GGUF_TYPES } from '../formats/gguf-type';
 import { parseModelConfig } from '../formats/model-config';
-import { type FileTensor, GOLDEN_NAMES, goldenWeights, loadGolden } from '../forward/golden.test.fixture';
+import { type FileTensor, goldenWeights, loadGolden } from '../forward/golden.test.fixture';
 import { runOracle } from '../forward/oracle';
 import { plainBlocks } from '../models/plain-block';
 import { resolveArchitecture } from '../models/resolve';
 import { byteLevelTokenizer } from './byte-tokenizer.test.support';
+import {
+  EXPRESSIBLE_GOLDENS,
+  expressibleConfig,
+  goldenLimit,
+  REFUSED_GOLDENS,
+} from './expressible.test.support';
 import { ggufEncoder, ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
 
@@ -117,28 +123,13 @@ function greedy(logits: ArrayLike<number>, vocabulary: number): number[] {
 
 /** llama.cpp follows their windows; of the others only what is within the window is compared. */
 const HAS_WINDOWS = /^gemma[23]/;
-/** llama.cpp's GELU is one by tanh, from a table of halves. */
-const HAS_GELU = /^(?:gemma|gpt|bloom)/;
-
-/** The goldens have odd numbers that llama.cpp has built in otherwise; with the usual ones it can be compared. */
-const usualScale = ({ head_dim }: Record<string, unknown>) => ({ query_pre_attn_scalar: head_dim });
-const EXPRESSIBLE: Record<string, (config: Record<string, unknown>) => Record<string, unknown>> = {
-  gemma2: usualScale,
-  gemma3: usualScale,
-  gemma3_linear: usualScale,
-  smollm3: () => ({ no_rope_layers: [1, 1, 1], no_rope_layer_interval: 4 }),
-};
-
 // runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
 describe.runIf(hasLlama)('architectures', () => {
-  const refusedNames = ['gpt2_inv_layer', 'opt', 'opt_postnorm_proj'];
-
   const load = (name: string) =>
     loadGolden(name, async (path) => Uint8Array.from(readFileSync(join(root, path))));
   const request = async (name: string) => {
     const golden = await load(name);
-    const raw = JSON.parse(golden.config.text) as Record<string, unknown>;
-    const config = parseModelConfig(JSON.stringify({ ...raw, ...EXPRESSIBLE[name]?.(raw) }), 'config.json');
+    const config = parseModelConfig(expressibleConfig(name, golden.config.text), 'config.json');
     const tensors = [...golden.weights].map(([key, { dtype, shape }]) => ({
       name: key,
       dtype: dtype as 'F32',
@@ -159,7 +150,7 @@ describe.runIf(hasLlama)('architectures', () => {
     };
   };
 
-  test.each(GOLDEN_NAMES.filter((name) => !refusedNames.includes(name)))('%s', async (name) => {
+  test.each(EXPRESSIBLE_GOLDENS)('%s', async (name) => {
     const { golden, config, plan } = await request(name);
     const gguf = plan();
     const order = [...gguf.tensors.keys()];
@@ -189,10 +180,10 @@ describe.runIf(hasLlama)('architectures', () => {
       architecture.vocab,
     );
     const there = opened(bytes, (model) => logProbabilities(model.logits(ids), model.vocabulary));
-    expect(furthest(there, expected)).toBeLessThan(HAS_GELU.test(name) ? 6e-3 : 1e-3);
+    expect(furthest(there, expected)).toBeLessThan(goldenLimit(name));
   });
 
-  test.each(refusedNames)('%s is refused', async (name) => {
+  test.each(REFUSED_GOLDENS)('%s is refused', async (name) => {
     const { plan } = await request(name);
     expect(plan).toThrow(expect.objectContaining({ code: 'GgufUnsupported' }));
   });

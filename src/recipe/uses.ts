@@ -18,7 +18,11 @@ export function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | 
     const config = JSON.parse(adapter) as Record<string, unknown>;
     const field = (key: string) => (typeof config[key] === 'string' ? config[key] : undefined);
     const base = field('base_model_name_or_path') ?? '';
-    return snippetsOf({ name, model: false, base, ...optional('architecture', field('task_type')) });
+    return snippetsOf({
+      ...{ name, model: false, base, peft: !amalgam.ggufOnly },
+      ...optional('gguf', gguf),
+      ...optional('architecture', field('task_type')),
+    });
   }
   return snippetsOf({
     name,

@@ -11,9 +11,13 @@ import {
 } from '../../adapters/combine';
 import { AmalgamError, errorFacts } from '../../errors';
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
+import type { WeightDtype } from '../../formats/dtype';
+import { isCommit, isRepoId } from '../../formats/hub-id';
 import { peftConfigText } from '../../formats/peft-config';
-import { canonicalRef, formatModelRef, parseModelRef, type Recipe } from '../../formats/recipe';
+import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
+import type { AdapterModule } from '../../gguf/adapter-plan';
 import type { Adapter, AdapterUpdate } from '../../inputs/adapter';
+import type { Checkpoint } from '../../inputs/checkpoint';
 import { readF32 } from '../../inputs/factor-values';
 import { elementCount } from '../../inputs/open-model';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -25,6 +29,7 @@ import { cardOf } from './extras';
 import { layerPosition, outsidePosition, resolveParameters } from './parameters';
 import type { Plan, ResolvedParameters, TensorPlan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
+import { planAdapterGguf, writtenExtras } from './plan-gguf';
 import type { OpenByPath } from './recipe-models';
 import { finishShards } from './shards';
 
@@ -35,7 +40,7 @@ interface Contributor {
   parameters: Recipe['parameters'];
 }
 
-type AdapterPlan = Omit<Plan, 'recipe' | 'gguf' | 'vocabulary'>;
+type AdapterPlan = Omit<Plan, 'recipe' | 'vocabulary'>;
 
 /** Plans the merged adapter; what cannot be goes to `problems`. @throws AmalgamError `Cancelled` only */
 export async function planAdapter(
@@ -55,13 +60,10 @@ export async function planAdapter(
     });
   const combination = combinationOf(recipe, refuse);
   const contributors = combination ? await openContributors(recipe, open, refuse, problems) : [];
-  for (const { adapter } of contributors) checkMergeable(adapter, refuse);
-  if (recipe.amalgam.gguf !== undefined) {
-    refuse(
-      'A merged adapter is not written as GGUF.',
-      'Leave gguf out; llama.cpp’s convert_lora_to_gguf.py makes one of the output and the base.',
-    );
+  if (recipe.mergeMethod === 'passthrough' && contributors.length > 1) {
+    refuse('passthrough takes one LoRA as it is.', 'Choose task_arithmetic to merge several.');
   }
+  for (const { adapter } of contributors) checkMergeable(adapter, refuse);
   const done = () => ({ problems: problems.list(), contributors: contributors.map(({ ref }) => ref) });
   if (!combination || problems.hasErrors()) return done();
   noteIdleParameters(recipe, method, problems);
@@ -71,12 +73,16 @@ export async function planAdapter(
   const folders = new Map(contributors.map(({ adapter }) => [adapter.path, adapter.folder]));
   const fileOf = (folder: string, file: string) => findFile(folders.get(folder)!, file)!;
   const inputs = planInputs(tensors, fileOf);
-  const extras = extrasOf(recipe, method, contributors, tensors, problems);
+  const modules = modulesOf(tensors);
+  const extras = extrasOf(recipe, method, contributors, modules, problems);
+  const gguf = await planAdapterGguf(recipe, modules, () => openBase(recipe, open), problems);
+  if (problems.hasErrors()) return done();
   const shards = finishShards({ recipe, tensors, inputs }, new Map());
   return {
     ...done(),
     tensors,
     shards,
+    ...(gguf ? { gguf } : {}),
     extras,
     inputs,
     layers: new Set(tensors.map(({ role }) => role.layer).filter((layer) => layer !== null)).size,
@@ -85,8 +91,8 @@ export async function planAdapter(
       cached,
     ),
     bytesToRead: inputs.reduce((sum, input) => sum + input.readBytes, 0),
-    bytesToWrite: bytesToWrite(shards, extras, 0),
-    peakBytes: peakBytes(tensors),
+    bytesToWrite: bytesToWrite(shards, writtenExtras({ recipe, extras }), gguf?.byteLength ?? 0),
+    peakBytes: peakBytes(tensors) + (gguf?.peakBytes ?? 0),
   };
 }
 
@@ -109,6 +115,18 @@ function combinationOf({ mergeMethod, amalgam }: Recipe, refuse: Refuse): Combin
     `Set merge_method: ${owner}.`,
   );
   return undefined;
+}
+
+/** The model that the adapters stand on, as the recipe names it; undefined where it names none. */
+function baseRef({ models = [], baseModel }: Recipe): RepoRef | undefined {
+  const named = models.map(({ model }) => parseModelRef(canonicalRef(model))).find(({ adapter }) => adapter);
+  return named?.model ?? (baseModel === undefined ? undefined : parseModelRef(baseModel).model);
+}
+
+async function openBase(recipe: Recipe, open: OpenByPath): Promise<Checkpoint | undefined> {
+  const base = baseRef(recipe);
+  const opened = base && (await open(formatModelRef({ model: base })));
+  return opened?.kind === 'checkpoint' ? opened : undefined;
 }
 
 /** Opens the adapters alone, each once. */
@@ -185,7 +203,7 @@ function checkMergeable(
   }
 }
 
-const USED: readonly string[] = ['weight', 'density', 'lambda', 'majority_sign_method'];
+const USED: readonly string[] = ['weight', 'scale', 'density', 'lambda', 'majority_sign_method'];
 
 /** Names those with a value of their own: a form writes defaults too. */
 function noteIdleParameters(recipe: Recipe, method: MergeMethod, problems: Problems): void {
@@ -310,7 +328,7 @@ function moduleTensors(
         b: await readF32(update.b, read),
         rank: update.rank,
         scale: update.scale,
-        weight: Number(values.weight) * Number(lambda),
+        weight: Number(values.weight ?? values.scale) * Number(lambda),
         density: Number(values.density ?? 1),
         id: ref,
       })),
@@ -368,23 +386,51 @@ function moduleTensors(
 
 const OUTPUT_DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
 
+/** The modules of the output with their factors. */
+function modulesOf(tensors: readonly TensorPlan[]): AdapterModule[] {
+  const named = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  return tensors.flatMap((tensor) => {
+    const [, module, embedding] = FIRST_FACTOR.exec(tensor.name) ?? [];
+    if (module === undefined) return [];
+    const other = named.get(tensor.name.replace(/A((?:\.weight)?)$/, 'B$1'))!;
+    const factor = ({ name, shape, dtype }: TensorPlan) => ({ name, shape, dtype: dtype as WeightDtype });
+    const kind = embedding === undefined ? 'linear' : 'embedding';
+    return [{ module, kind, rank: tensor.shape[0]!, a: factor(tensor), b: factor(other) }];
+  });
+}
+
+/**
+ * The base as the output's config names it. One on the Hub at its commit is what the recipe says; else what the inputs say
+ * they were trained on, unless that is a folder of somebody's disk and the recipe says better.
+ */
+function baseOf(
+  recipe: Recipe,
+  { baseModel, revision }: Adapter['config'],
+): { base: string; revision?: string } {
+  const named = baseRef(recipe);
+  if (named?.revision !== undefined && isCommit(named.revision)) {
+    return { base: named.path, revision: named.revision };
+  }
+  if (baseModel === undefined || (named && isRepoId(named.path) && !isRepoId(baseModel))) {
+    return { base: named?.path ?? baseModel ?? '' };
+  }
+  return { base: baseModel, ...(revision === undefined ? {} : { revision }) };
+}
+
+const FIRST_FACTOR = /^base_model\.model\.(.+)\.lora_(embedding_)?A(?:\.weight)?$/;
+
 /** adapter_config.json, the card and the recipe. */
 function extrasOf(
   recipe: Recipe,
   method: MergeMethod,
   contributors: readonly Contributor[],
-  tensors: readonly TensorPlan[],
+  modules: readonly AdapterModule[],
   problems: Problems,
 ): Plan['extras'] {
   const { config } = contributors[0]!.adapter;
-  const ranks = tensors.flatMap(({ name, shape }) => {
-    const module = /^base_model\.model\.(.+)\.lora_(?:embedding_)?A(?:\.weight)?$/.exec(name)?.[1];
-    return module === undefined ? [] : [{ module, rank: shape[0]! }];
-  });
   const text = peftConfigText({
-    base: config.baseModel ?? recipe.baseModel ?? '',
-    ...(config.revision === undefined ? {} : { revision: config.revision }),
-    modules: ranks,
+    ...baseOf(recipe, config),
+    modules,
     saved: [],
     loraBias: false,
     fanInFanOut: contributors.some(({ adapter }) => adapter.config.fanInFanOut),

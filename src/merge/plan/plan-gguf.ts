@@ -1,7 +1,10 @@
 /** The GGUF file of an output: planned from its config, its tokenizer and its tensors, or refused by name. */
 import { AmalgamError } from '../../errors';
+import { NO_IMATRIX } from '../../formats/gguf-type';
 import type { Recipe } from '../../formats/recipe';
+import type { AdapterModule } from '../../gguf/adapter-plan';
 import type { GgufPlan } from '../../gguf/gguf-plan';
+import type { Checkpoint } from '../../inputs/checkpoint';
 import { readSmallText } from '../../inputs/header';
 import type { Problems } from '../../inputs/problems';
 import type { ModelFile } from '../../sources/model-folder';
@@ -28,11 +31,7 @@ export async function planOutputGguf(
     return readSmallText(fileOf(content.folder, content.file), content.folder, MAX_BYTES);
   };
   try {
-    if (type === undefined)
-      throw wrong(
-        `${ggufOnly ? 'gguf_only' : 'imatrix'} is set, but gguf names no type.`,
-        'Say gguf: Q4_K_M, or leave it out.',
-      );
+    if (type === undefined) throw withoutType(recipe);
     const config = await textOf('config.json');
     if (config === undefined)
       throw wrong('A GGUF file needs a config.json.', 'Write safetensors, or add one.');
@@ -62,11 +61,61 @@ export async function planOutputGguf(
     }
     return planned;
   } catch (thrown) {
-    if (!(thrown instanceof AmalgamError) || thrown.code === 'Cancelled') throw thrown;
-    const { code, message, hint } = thrown;
-    problems.add({ severity: 'error', code, message: `GGUF: ${message}`, remedy: hint });
+    refuse(thrown, problems);
     return undefined;
   }
+}
+
+/**
+ * The GGUF file of LoRAs that become a LoRA. The base's config says what llama.cpp calls its modules; of the base nothing else
+ * is read.
+ * @param openBase the base that the recipe names
+ * @returns as {@link planOutputGguf}
+ */
+export async function planAdapterGguf(
+  recipe: Recipe,
+  modules: readonly AdapterModule[],
+  openBase: () => Promise<Checkpoint | undefined>,
+  problems: Problems,
+): Promise<GgufPlan | undefined> {
+  const { gguf: type, ggufOnly, imatrix } = recipe.amalgam;
+  if (type === undefined && !ggufOnly && imatrix === undefined) return undefined;
+  try {
+    if (type === undefined) throw withoutType(recipe);
+    if (imatrix !== undefined && imatrix !== NO_IMATRIX)
+      throw wrong('The columns of a LoRA are not weighed.', 'Leave imatrix out.');
+    const base = await openBase();
+    if (!base?.config) {
+      throw wrong(
+        'The config of the base says what llama.cpp calls the modules, and the recipe names no base that has one.',
+        'Name it in front of the adapter (base+adapter), or leave gguf out.',
+      );
+    }
+    const { planGgufAdapter } = await import('../../gguf/adapter-plan');
+    return planGgufAdapter({
+      type,
+      name: recipe.name ?? 'Merged LoRA',
+      config: base.config.text,
+      modules,
+    });
+  } catch (thrown) {
+    refuse(thrown, problems);
+    return undefined;
+  }
+}
+
+function withoutType({ amalgam: { ggufOnly } }: Recipe): AmalgamError {
+  return wrong(
+    `${ggufOnly ? 'gguf_only' : 'imatrix'} is set, but gguf names no type.`,
+    'Say gguf: Q4_K_M, or leave it out.',
+  );
+}
+
+/** A fault becomes a problem of the plan. @throws what is none */
+function refuse(thrown: unknown, problems: Problems): void {
+  if (!(thrown instanceof AmalgamError) || thrown.code === 'Cancelled') throw thrown;
+  const { code, message, hint } = thrown;
+  problems.add({ severity: 'error', code, message: `GGUF: ${message}`, remedy: hint });
 }
 
 function wrong(message: string, hint: string): AmalgamError {

@@ -1,6 +1,7 @@
 import { useId } from 'react';
-import { GGUF_TYPES, usesImportance } from '../../formats/gguf-type';
+import { ADAPTER_GGUF_TYPES, GGUF_TYPES, usesImportance } from '../../formats/gguf-type';
 import { TextParameter } from '../recipe/TextParameter';
+import { ggufOf } from '../state/recipe-facts';
 import { editRecipe } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 
@@ -10,10 +11,12 @@ const SELF = 'self';
 /** Whether the result is also written for llama.cpp, in which type, and what weighs its columns. */
 export function GgufForm() {
   const studio = useStudio();
-  const { gguf, ggufOnly, imatrix, output } = useFacts((s) => s.recipe);
+  const recipe = useFacts((s) => s.recipe);
+  const { ggufOnly, imatrix, output } = recipe;
+  const gguf = ggufOf(recipe);
   const helpId = useId();
   const isAdapter = output === 'adapter';
-  if (isAdapter) return null;
+  const types = isAdapter ? ADAPTER_GGUF_TYPES : GGUF_TYPES;
   return (
     <>
       <label className="labelled">
@@ -22,12 +25,12 @@ export function GgufForm() {
           className="select"
           value={gguf ?? ''}
           onChange={(event) => {
-            const chosen = GGUF_TYPES.find((type) => type === event.target.value) ?? null;
+            const chosen = types.find((type) => type === event.target.value) ?? null;
             editRecipe(studio, (r) => ({ ...r, gguf: chosen, ggufOnly: chosen !== null && r.ggufOnly }));
           }}
         >
           <option value="">none</option>
-          {GGUF_TYPES.map((type) => (
+          {types.map((type) => (
             <option key={type} value={type}>
               {type}
             </option>
@@ -58,8 +61,9 @@ export function GgufForm() {
             <span>GGUF only, no safetensors</span>
           </label>
           <p className="small quiet" id={helpId}>
-            One file for llama.cpp, LM Studio and Ollama, with the tokenizer inside. A single model with the
-            method passthrough is converted as it is.
+            {isAdapter
+              ? 'One file for llama.cpp (--lora) and Ollama (ADAPTER), beside a GGUF of the base. A single LoRA with the method passthrough is converted as it is.'
+              : 'One file for llama.cpp, LM Studio and Ollama, with the tokenizer inside. A single model with the method passthrough is converted as it is.'}
             {usesImportance(gguf)
               ? ' Where the merged model reads a text first, columns that matter there keep more precision.'
               : ''}

@@ -17,6 +17,7 @@ import { formatSetting } from '../format/quantity';
 import {
   combinationOf,
   effectiveSpecs,
+  ggufOf,
   hasCurve,
   type OutDtype,
   type RecipeFacts,
@@ -35,7 +36,7 @@ export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], m
   const amalgam: RecipeExtensions = {};
   if (usesSeed(method, facts.parameters) && facts.seed !== 0) amalgam.seed = facts.seed;
   if (facts.shardBytes !== DEFAULT_SHARD_BYTES) amalgam.shardBytes = facts.shardBytes;
-  const gguf = facts.output === 'adapter' ? null : facts.gguf;
+  const gguf = ggufOf(facts);
   if (gguf) amalgam.gguf = gguf;
   if (gguf && facts.ggufOnly) amalgam.ggufOnly = true;
   if (gguf && usesImportance(gguf) && facts.imatrix !== null) amalgam.imatrix = facts.imatrix;

@@ -4,7 +4,7 @@
  */
 
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
-import type { GgufType } from '../../formats/gguf-type';
+import { ADAPTER_GGUF_TYPES, type GgufType } from '../../formats/gguf-type';
 import { DEFAULT_SHARD_BYTES, type ParameterScalar, type Recipe } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 
@@ -246,4 +246,9 @@ function freeColour(contributors: readonly ContributorFacts[]): number {
 export function combinationOf({ method, combination }: RecipeFacts): Combination | undefined {
   const known = COMBINATIONS_OF[method] ?? [];
   return combination !== null && known.includes(combination) ? combination : known[0];
+}
+
+/** The type of its GGUF file; none where LoRAs become a LoRA, which has fewer types, and the one chosen is not among them. */
+export function ggufOf({ output, gguf }: RecipeFacts): GgufType | null {
+  return gguf !== null && (output === 'model' || ADAPTER_GGUF_TYPES.includes(gguf)) ? gguf : null;
 }
