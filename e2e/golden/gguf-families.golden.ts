@@ -17,6 +17,8 @@ const folder = join(reference, 'golden/forward2');
 /** Folders by what their configs call the model, where the two differ. */
 const FOLDERS: Record<string, string> = { hunyuan_v1_dense: 'hunyuan_dense' };
 const folderOf = (name: string) => join(folder, FOLDERS[name] ?? name);
+/** Fixtures with what the real ones do not have and llama.cpp's graph cannot do. */
+const REFUSED: Record<string, RegExp> = { qwen3_moe: /do not sum to 1/, olmoe: /fewer heads of keys/ };
 const families = Object.keys(GGUF_ARCHITECTURES).filter((name) => existsSync(folderOf(name)));
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -28,13 +30,19 @@ describe.runIf(hasLlama)('in llama.cpp', () => {
     const { architecture, weights, ids, logits } = await loadFamily(at, async (path) =>
       Uint8Array.from(readFileSync(path)),
     );
-    const plan = planGguf({
-      type: 'F32',
-      name: 'golden',
-      config: readFileSync(join(at, 'config.json'), 'utf8'),
-      tokenizer: { tokenizer: byteLevelTokenizer(architecture.vocab) },
-      tensors: [...weights].map(([key, { dtype, shape }]) => ({ name: key, dtype: dtype as 'F32', shape })),
-    });
+    const planned = () =>
+      planGguf({
+        type: 'F32',
+        name: 'golden',
+        config: readFileSync(join(at, 'config.json'), 'utf8'),
+        tokenizer: { tokenizer: byteLevelTokenizer(architecture.vocab) },
+        tensors: [...weights].map(([key, { dtype, shape }]) => ({ name: key, dtype: dtype as 'F32', shape })),
+      });
+    if (REFUSED[name]) {
+      expect(planned).toThrow(REFUSED[name]);
+      return;
+    }
+    const plan = planned();
     const order = [...plan.tensors.keys()];
     const parts: Uint8Array[] = [ggufFile('m.gguf', plan, order).header];
     const write = async (bytes: Uint8Array) => void parts.push(bytes.slice());

@@ -74,7 +74,7 @@ export function planGgufAdapter({ type, name, config: text, modules }: GgufAdapt
     ['general.quantization_version', { type: 'u32', value: 2 }],
   ]);
   const plan = {
-    ...{ type, metadata, factors: [], tensors: new Map(factors) },
+    ...{ type, metadata, factors: [], tensors: new Map(factors), isStacked: false },
     peakBytes: factors.reduce((most, [, tensor]) => Math.max(most, heldBytes(tensor)), 0),
   };
   const bytes = factors.reduce((sum, [, { byteLength }]) => sum + aligned(byteLength), 0);
@@ -88,7 +88,7 @@ function requirePlace(
   isTied: boolean,
   gguf: GgufArchitecture,
 ): GgufTensor {
-  if (place?.shape.length !== 2) {
+  if (place?.shape.length !== 2 || place.stack) {
     throw refused(`llama.cpp’s ${gguf.name} has no matrix of its own for ${module}, which the LoRA changes.`);
   }
   if (kind === 'embedding' && isTied) {

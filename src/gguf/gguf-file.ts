@@ -3,8 +3,8 @@ import type { Backend } from '../backend/backend';
 import { arrangeRows, type RowArranger } from './arrange-rows';
 import { encodeRows } from './encode-rows';
 import type { GgufPlan } from './gguf-plan';
-import { ggufBeginning } from './gguf-plan';
-import { aligned, type GgufValue } from './header';
+import { fileLength, ggufBeginning } from './gguf-plan';
+import type { GgufValue } from './header';
 
 /** As `ShardPlan` of the merge describes a file. */
 export interface GgufFile {
@@ -28,10 +28,15 @@ export function ggufFile(
   const header = ggufBeginning(plan, more, order);
   const tensors = order.map((name) => ({
     name,
-    byteLength: aligned(plan.tensors.get(name)?.byteLength ?? 0),
+    byteLength: bytesOf(plan, name),
   }));
   const byteLength = tensors.reduce((sum, tensor) => sum + tensor.byteLength, header.byteLength);
   return { file, header, tensors, byteLength };
+}
+
+function bytesOf({ tensors }: GgufPlan, name: string): number {
+  const tensor = tensors.get(name);
+  return tensor ? fileLength(tensor) : 0;
 }
 
 /** Pieces that an engine may have before the first is written. */
@@ -87,8 +92,8 @@ export function ggufEncoder({ plan, names, engines, importance, write }: GgufEnc
     },
     async finishTensor() {
       while (pieces.length > 0) await writeFirst();
-      const length = plan.tensors.get(names[at]!)?.byteLength ?? 0;
-      if (aligned(length) > length) await write(new Uint8Array(aligned(length) - length));
+      const filling = bytesOf(plan, names[at]!) - (plan.tensors.get(names[at]!)?.byteLength ?? 0);
+      if (filling > 0) await write(new Uint8Array(filling));
       arranger = undefined;
       at++;
     },

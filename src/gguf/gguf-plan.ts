@@ -24,6 +24,13 @@ export interface GgufTensorPlan extends RowsOfTensor {
   plus: 0 | 1;
   /** Of its blocks; up to the next tensor the file is filled with zeros. */
   byteLength: number;
+  stack?: { index: number; of: number };
+}
+
+/** Bytes in the file, with what fills it up: inside of a stack nothing does. */
+export function fileLength({ byteLength, stack = { index: 0, of: 1 } }: GgufTensorPlan): number {
+  if (stack.index + 1 < stack.of) return byteLength;
+  return byteLength + aligned(stack.of * byteLength) - stack.of * byteLength;
 }
 
 export interface GgufPlan {
@@ -37,6 +44,8 @@ export interface GgufPlan {
   byteLength: number;
   /** Held while a tensor is arranged and encoded. */
   peakBytes: number;
+  /** Tensors of the merge become parts of one: they have to come in the order of `tensors`. */
+  isStacked: boolean;
   /** What the file cannot say though it is right on short texts. */
   warning?: string;
 }
@@ -93,9 +102,10 @@ export function planGguf(request: GgufRequest): GgufPlan {
     factors,
     metadata,
     peakBytes: planned.reduce((most, [, tensor]) => Math.max(most, heldBytes(tensor)), 0),
+    isStacked: planned.some(([, { stack }]) => stack !== undefined),
   };
   const warning = ignoredWindow(architecture, gguf);
-  const tensorBytes = planned.reduce((sum, [, { byteLength }]) => sum + aligned(byteLength), 0);
+  const tensorBytes = planned.reduce((sum, [, tensor]) => sum + fileLength(tensor), 0);
   return {
     ...plan,
     byteLength: ggufBeginning(plan, [], [...plan.tensors.keys()]).byteLength + tensorBytes,
@@ -119,7 +129,13 @@ export function ggufBeginning(
     type: 'F32' as const,
     byteLength: values.byteLength,
   }));
-  const entries = order.flatMap((name) => tensors.get(name) ?? []);
+  const entries = order.flatMap((name) => {
+    const tensor = tensors.get(name);
+    if (!tensor?.stack) return tensor ?? [];
+    const { index, of } = tensor.stack;
+    const { shape, byteLength } = tensor;
+    return index === 0 ? [{ ...tensor, shape: [of, ...shape], byteLength: of * byteLength }] : [];
+  });
   const header = ggufHeader(new Map([...metadata, ...more]), [...constants, ...entries]);
   const length = constants.reduce((sum, { byteLength }) => sum + aligned(byteLength), header.byteLength);
   const bytes = new Uint8Array(length);

@@ -2,9 +2,9 @@
 import { AmalgamError } from '../errors';
 import type { Architecture, Rope } from '../models/architecture';
 import type { ConfigFile } from '../models/config-reader';
-import { readSize } from '../models/config-reader';
+import { needSize, readSize } from '../models/config-reader';
 import type { GgufArchitecture } from '../models/gguf-architectures';
-import { type PlainBlock, plainBlocks } from '../models/plain-block';
+import { type PlainBlock, plainBlocks, type RoutedMlp } from '../models/plain-block';
 import { inverseFrequencies } from '../models/rope';
 import type { GgufValue } from './header';
 
@@ -29,7 +29,7 @@ export function hyperparameters(
     ['block_count', u32(blocks.length)],
     ['context_length', u32(contextLength(architecture, config))],
     ['embedding_length', u32(hidden)],
-    ['feed_forward_length', u32(mlp.inner)],
+    ['feed_forward_length', u32(mlp.kind === 'mlp' ? mlp.inner : innerLength(config))],
     ['vocab_size', u32(vocab)],
     ['attention.head_count', u32(attention.heads)],
     ['attention.head_count_kv', u32(attention.keyValueHeads)],
@@ -38,6 +38,7 @@ export function hyperparameters(
     [`attention.layer_norm_${norm.kind.startsWith('layer') ? '' : 'rms_'}epsilon`, f32(norm.epsilon)],
     ...ropeEntries(blocks),
   ];
+  if (mlp.kind === 'routed') entries.push(...expertEntries(mlp, gguf));
   if (gguf.parallel) entries.push(['use_parallel_residual', { type: 'bool', value: parallel }]);
   if (gguf.windows && window !== undefined) {
     const values = windows.map((size) => size !== undefined);
@@ -57,6 +58,21 @@ export function hyperparameters(
     );
   }
   return entries.map(([key, value]) => [`${gguf.name}.${key}`, value]);
+}
+
+/** Of the MLP that a model of experts has in name. */
+function innerLength(config: ConfigFile): number {
+  return needSize(config, { fields: ['intermediate_size'] });
+}
+
+function expertEntries({ experts, shared }: RoutedMlp, { experts: keys }: GgufArchitecture): Entries {
+  const inner = experts.experts[0]!.inner;
+  return [
+    ['expert_count', u32(experts.experts.length)],
+    ['expert_used_count', u32(experts.router.chosen)],
+    ...(keys?.width ? ([['expert_feed_forward_length', u32(inner)]] satisfies Entries) : []),
+    ...(shared ? ([['expert_shared_feed_forward_length', u32(shared.inner)]] satisfies Entries) : []),
+  ];
 }
 
 function contextLength({ maxPositions, hidden }: Architecture, config: ConfigFile): number {
@@ -135,7 +151,7 @@ export function requireExpressible(architecture: Architecture, gguf: GgufArchite
   const embeddingScale = gguf.scalesEmbedding ? Math.sqrt(hidden) : 1;
   for (const { index, attention, mlp, residualScale, parallel, ...norms } of blocks) {
     const layer = `layer ${index}`;
-    if (!gguf.activations.includes(mlp.activation)) throw refuse(`the activation ${mlp.activation}`);
+    requireMlp(mlp, gguf, layer, refuse);
     if (!gguf.factors && !near(attention.scale, usual)) {
       throw refuse(`scores multiplied by ${attention.scale} in ${layer} instead of ${usual}`);
     }
@@ -143,6 +159,9 @@ export function requireExpressible(architecture: Architecture, gguf: GgufArchite
     if (parallel && !gguf.parallel) throw refuse('attention and MLP side by side');
     if (attention.softcap !== undefined && !gguf.softcaps?.scores) throw refuse('a soft cap of scores');
     if (norms.attentionAfter || norms.mlpAfter) throw refuse('norms of the stream behind a branch');
+    if (gguf.sameHeads && attention.keyValueHeads !== attention.heads) {
+      throw refuse(`fewer heads of keys than of queries in ${layer}`);
+    }
     const every = gguf.withoutRopeEvery;
     const rotates = every === undefined || (index + 1) % every !== 0;
     if (!attention.alibi && !embedding.positions && (attention.rope !== undefined) !== rotates) {
@@ -159,6 +178,31 @@ export function requireExpressible(architecture: Architecture, gguf: GgufArchite
   if (final.softcap !== undefined && !gguf.softcaps?.logits) throw refuse('a soft cap of the logits');
   if (embedding.projection || final.projection) throw refuse('an embedding of another width than the stream');
   if (!final.norm) throw refuse('no norm ahead of the head');
+}
+
+/** What its graph is fixed to: an MLP everywhere, or experts everywhere. */
+function requireMlp(
+  mlp: PlainBlock['mlp'],
+  { activations, experts: known }: GgufArchitecture,
+  layer: string,
+  refuse: (what: string) => AmalgamError,
+): void {
+  if ((mlp.kind === 'routed') !== (known !== undefined)) {
+    throw refuse(`${mlp.kind === 'routed' ? 'experts' : 'an MLP without experts'} in ${layer}`);
+  }
+  const parts = mlp.kind === 'mlp' ? [mlp] : [mlp.experts.experts[0]!, ...(mlp.shared ? [mlp.shared] : [])];
+  for (const { activation } of parts) {
+    if (!activations.includes(activation)) throw refuse(`the activation ${activation}`);
+  }
+  if (mlp.kind === 'mlp' || !known) return;
+  const { by, normalized, scale, groups, bias, onInput, norm, factors, scores } = mlp.experts.router;
+  const isPlain = by === 'softmax' && scale === 1 && (scores.scale ?? 1) === 1;
+  if (!isPlain || groups || bias || onInput || norm || factors) {
+    throw refuse(`the routing of experts in ${layer}`);
+  }
+  if ((normalized !== undefined) !== known.normalized) {
+    throw refuse(`shares of the chosen experts that ${normalized ? '' : 'do not '}sum to 1`);
+  }
 }
 
 function requireYarn(

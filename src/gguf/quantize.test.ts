@@ -18,10 +18,12 @@ import { readGguf } from './read-gguf.test.support';
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
-/** A llama with rows that 256 divides, and rows that only 32 does, or nothing. */
-function config(inner: number, tied: boolean): string {
+/** A llama with rows that 256 divides, and rows that only 32 does, or nothing; with eight experts a Mixtral. */
+function config(inner: number, tied: boolean, experts = false): string {
   return JSON.stringify({
-    model_type: 'llama',
+    ...(experts
+      ? { model_type: 'mixtral', num_local_experts: 8, num_experts_per_tok: 2 }
+      : { model_type: 'llama' }),
     hidden_size: 256,
     intermediate_size: inner,
     num_hidden_layers: 8,
@@ -67,7 +69,7 @@ async function written(
 ): Promise<Uint8Array> {
   const tensors = tensorsOf(text);
   const plan = planned(text, type, importance !== undefined);
-  const order = tensors.map(({ name }) => name);
+  const order = [...plan.tensors.keys()];
   const file = ggufFile('m.gguf', plan, order);
   const parts: Uint8Array[] = [file.header];
   const encoder = ggufEncoder({
@@ -82,7 +84,9 @@ async function written(
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return (state / 2 ** 32 - 0.5) * 0.1;
   };
-  for (const { shape } of tensors) {
+  const shapes = new Map(tensors.map(({ name, shape }) => [name, shape]));
+  for (const name of order) {
+    const shape = shapes.get(name)!;
     const values = Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, noise);
     await encoder.append(new Uint8Array(values.buffer));
     await encoder.finishTensor();
@@ -98,17 +102,19 @@ describe.runIf(hasLlama)('every tensor is as llama-quantize makes it', () => {
     [40, false, ['Q8_0', 'Q4_K_M']],
     [256, false, ['Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'weighted'],
     [96, true, ['Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'weighted'],
+    [96, false, ['Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'experts'],
   ] as const)(
     'rows of 256, 32 and %i, tied: %s, %s %s',
-    async (inner, tied, types, weighted?: 'weighted') => {
-      const text = config(inner, tied);
+    async (inner, tied, types, more?: 'weighted' | 'experts') => {
+      const weighted = more === 'weighted';
+      const text = config(inner, tied, more === 'experts');
       const source = join(scratch, 'source.gguf');
       writeFileSync(source, await written(text, 'F32'));
       for (const type of types) {
         if (type === 'F32') continue;
         const out = join(scratch, 'out.gguf');
-        const importance = weighted && importanceOf(text);
-        const names = planned(text, type, weighted !== undefined).tensors;
+        const importance = weighted ? importanceOf(text) : undefined;
+        const names = planned(text, type, weighted).tensors;
         const imatrix = importance && new Map([...importance].map(([k, v]) => [names.get(k)!.name, v]));
         llama().quantizeFile(source, out, FILE_TYPES[type].id, imatrix);
         const theirs = readGguf(Uint8Array.from(readFileSync(out)));

@@ -18,7 +18,7 @@ export function tensorType(
   architecture: Architecture,
   hasImportance: boolean,
 ): BlockType {
-  if (shape.length < 2 || !name.endsWith('weight') || /_norm\.weight$|^position_embd/.test(name))
+  if (shape.length < 2 || !name.endsWith('weight') || /_norm\.weight$|^position_embd|ffn_gate_inp/.test(name))
     return 'F32';
   const { blocks } = FILE_TYPES[type];
   if (BLOCK_TYPES[blocks].elements === 1) return blocks;
@@ -43,9 +43,14 @@ function mixed(
   if (type === 'Q4_0' && hasImportance) {
     return module === 'ffn_down' && Number(layer) < Math.floor(blocks.length / 8) ? 'Q4_1' : ordinary;
   }
+  if (hasEightExperts(architecture)) {
+    if (module === 'attn_v' || module === 'attn_k') return 'Q8_0';
+    if (module === 'attn_output' && type === 'Q4_K_M') return 'Q5_K';
+  }
   if (type !== 'Q4_K_M' && type !== 'Q5_K_M') return ordinary;
   const isMore = takesMoreBits(Number(layer), blocks.length);
-  if (module === 'ffn_down') return isMore ? 'Q6_K' : ordinary;
+  if (module === 'ffn_down' || module === 'ffn_down_exps' || module === 'ffn_down_shexp')
+    return isMore ? 'Q6_K' : ordinary;
   if (module !== 'attn_v' && module !== 'attn_qkv') return ordinary;
   if (isMore) return 'Q6_K';
   if (blocks.length !== 80) return ordinary;
@@ -53,6 +58,12 @@ function mixed(
   const { heads, keyValueHeads } = plainBlocks(architecture)[0]!.attention;
   const is70B = modelType === 'qwen2' || heads !== keyValueHeads;
   return is70B ? 'Q5_K' : ordinary;
+}
+
+/** As Mixtral has them: attention is a small part of the weights then. */
+function hasEightExperts(architecture: Architecture): boolean {
+  const { mlp } = plainBlocks(architecture)[0]!;
+  return mlp.kind === 'routed' && mlp.experts.experts.length === 8;
 }
 
 /** The first and the last eighth of the layers, and every third between. */

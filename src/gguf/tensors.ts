@@ -1,7 +1,7 @@
 /** The tensors of a GGUF file, by what each is in the architecture (gguf-py/gguf/tensor_mapping.py of llama.cpp). */
-import type { Architecture, Attention, Linear, Norm } from '../models/architecture';
+import type { Architecture, Attention, Linear, Mlp, Norm } from '../models/architecture';
 import type { GgufArchitecture } from '../models/gguf-architectures';
-import { type PlainBlock, plainBlocks } from '../models/plain-block';
+import { type PlainBlock, plainBlocks, type RoutedMlp } from '../models/plain-block';
 
 /** How the rows of a stored matrix come to stand in the file; a vector has rows of one element. */
 export type Layout =
@@ -20,6 +20,8 @@ export interface GgufTensor {
   layout: Layout;
   /** Added to every element. */
   plus: 0 | 1;
+  /** The tensor in the file has `of` of these one after the other; `shape` is that of one. */
+  stack?: { index: number; of: number };
 }
 
 const AS_STORED: Layout = { kind: 'as_stored' };
@@ -49,7 +51,6 @@ function blockTensors(
   const names = fused ? ['attn_qkv'] : ['attn_q', 'attn_k', 'attn_v'];
   const pairs = adjacentPairs && attention.rope ? pairsSideBySide(attention.headDim) : AS_STORED;
   const layouts = fused ? [partsInTurn(attention)] : [pairs, pairs, AS_STORED];
-  const inner = mlp.projections.length === 2 ? ['ffn_gate', 'ffn_up'] : ['ffn_up'];
   return [
     ...norm(name('attn_norm'), block.attentionIn),
     ...attention.projections.flatMap((each, i) => linear(name(names[i]!), each, layouts[i]!)),
@@ -58,9 +59,33 @@ function blockTensors(
     ...linear(name('attn_output'), attention.output, AS_STORED),
     ...norm(name('post_attention_norm'), block.attentionOut),
     ...norm(name(mlpNorm), block.mlpIn),
-    ...mlp.projections.flatMap((each, i) => linear(name(inner[i]!), each, AS_STORED)),
-    ...linear(name('ffn_down'), mlp.output, AS_STORED),
+    ...(mlp.kind === 'mlp' ? mlpTensors(mlp, (part) => name(`ffn_${part}`)) : routedTensors(mlp, name)),
     ...norm(name('post_ffw_norm'), block.mlpOut),
+  ];
+}
+
+function mlpTensors({ projections, output }: Mlp, name: (part: string) => string): GgufTensor[] {
+  const inner = projections.length === 2 ? ['gate', 'up'] : ['up'];
+  return [
+    ...projections.flatMap((each, i) => linear(name(inner[i]!), each, AS_STORED)),
+    ...linear(name('down'), output, AS_STORED),
+  ];
+}
+
+/** The same matrix of every expert one after the other: the order in which they have to come. */
+function routedTensors({ experts, shared }: RoutedMlp, name: (module: string) => string): GgufTensor[] {
+  const each = experts.experts.map((mlp, index) =>
+    mlpTensors(mlp, (part) => name(`ffn_${part}_exps`)).map((tensor) => ({
+      ...tensor,
+      stack: { index, of: experts.experts.length },
+    })),
+  );
+  const gate = shared?.factor;
+  return [
+    ...linear(name('ffn_gate_inp'), experts.router.scores, AS_STORED),
+    ...each[0]!.flatMap((_, part) => each.map((tensors) => tensors[part]!)),
+    ...(gate ? [plain(name('ffn_gate_inp_shexp.weight'), gate.weight, [gate.inputs])] : []),
+    ...(shared ? mlpTensors(shared, (part) => name(`ffn_${part}_shexp`)) : []),
   ];
 }
 

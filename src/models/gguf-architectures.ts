@@ -25,6 +25,14 @@ export interface GgufArchitecture {
   mlpNorm?: string;
   /** Every so-many-th layer has no positions. */
   withoutRopeEvery?: number;
+  /** As many keys and values as queries. */
+  sameHeads?: true;
+  experts?: {
+    /** Shares of the chosen sum to 1. */
+    normalized: boolean;
+    /** Key of their width; without, it is that of the MLP. */
+    width?: true;
+  };
 }
 
 const SILU = ['silu'] as const;
@@ -60,6 +68,10 @@ export const GGUF_ARCHITECTURES: Readonly<Record<string, GgufArchitecture>> = {
   nemotron: { name: 'nemotron', activations: ['relu2'] },
   seed_oss: { name: 'seed_oss', activations: SILU, mlpNorm: 'post_attention_norm' },
   glm4: { name: 'glm4', activations: SILU },
+  mixtral: { name: 'llama', adjacentPairs: true, activations: SILU, experts: { normalized: true } },
+  qwen2_moe: { name: 'qwen2moe', activations: SILU, experts: { normalized: false, width: true } },
+  qwen3_moe: { name: 'qwen3moe', activations: SILU, experts: { normalized: true, width: true } },
+  olmoe: { name: 'olmoe', activations: SILU, sameHeads: true, experts: { normalized: false } },
   gpt2: { name: 'gpt2', activations: GELU },
   gpt_neox: { name: 'gptneox', activations: GELU, parallel: true },
   bloom: { name: 'bloom', activations: GELU },
