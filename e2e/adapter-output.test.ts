@@ -1,5 +1,13 @@
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
+import { openPlannedWeights } from '../src/evaluate/planned-weights';
+import { parseRecipe } from '../src/formats/recipe-yaml';
+import type { OpenModels } from '../src/host/models';
+import { openModel } from '../src/inputs/open-model';
+import { readingRows } from '../src/inputs/read-rows';
+import { planToRun } from '../src/recipe/plan-and-merge';
+import { findFile, type ModelFolder } from '../src/sources/model-folder';
 import {
   expectPeftMerge,
   mergedAdapter,
@@ -7,6 +15,7 @@ import {
   outputCases,
   recipeOf,
 } from './adapter-output-cases';
+import { diskFolder } from './disk-folder';
 import { largestDifference, mergeInNode, planInNode } from './merge-in-node';
 
 const root = join(import.meta.dirname, 'fixtures/golden/adapters/add_weighted_adapter');
@@ -98,6 +107,35 @@ it.each([
   };
   const { base_model_name_or_path: base, revision } = JSON.parse(text);
   expect({ base, revision }).toEqual(expected);
+});
+
+it('runs as the base with the adapter that it would write on top', async () => {
+  vi.stubGlobal('navigator', { hardwareConcurrency: 2 });
+  const given = cases.find(({ name }) => name === 'svd')!;
+  const { recipe } = parseRecipe(recipeOf(given));
+  const opened = new Map<string, ModelFolder>();
+  const open = async (path: string) => {
+    const folder = await diskFolder(path, path === 'base' ? base : folders[path]!);
+    opened.set(path, folder);
+    return openModel(folder, path);
+  };
+  const plan = await planToRun(recipe!, { open } as OpenModels);
+  vi.unstubAllGlobals();
+  expect(plan.problems.filter(({ severity }) => severity === 'error')).toEqual([]);
+  const { adapterFolder } = await writtenAdapter(given);
+  const alone = 'merge_method: passthrough\nmodels:\n  - model: base+merged\n';
+  const { tensors } = await mergeInNode(alone, root, { base, merged: adapterFolder });
+  const read = readingRows((ref, begin, end) =>
+    findFile(opened.get(ref.folder)!, ref.file)!
+      .open()
+      .read(ref.begin + begin, ref.begin + end),
+  );
+  const weights = await openPlannedWeights(plan, createCpuBackend(), read, false);
+  for (const [name, { bytes }] of tensors) {
+    const made = await weights.read(name, 0, bytes.length);
+    expect(Buffer.compare(made, bytes), name).toBe(0);
+  }
+  weights.close();
 });
 
 describe('what cannot become an adapter', () => {

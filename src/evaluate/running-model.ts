@@ -166,7 +166,7 @@ export async function plannedConfig(
     throw new AmalgamError(
       'ArchitectureUnsupported',
       'The recipe writes a LoRA, which runs on its base only.',
-      'Merge it and run base+LoRA; or write a model, which for cat has the same values.',
+      'Name the base in front of its adapters (base+adapter).',
     );
   }
   throw new AmalgamError(

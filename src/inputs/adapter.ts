@@ -43,6 +43,8 @@ export interface Adapter {
   /** Keys of the weight file that change nothing. */
   ignored: readonly string[];
   weightFile: ModelFile;
+  /** For one that is nowhere stored: those that its factors are computed of. */
+  madeOf?: readonly Adapter[];
 }
 
 const CONFIG = 'adapter_config.json';

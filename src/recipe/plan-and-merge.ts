@@ -1,6 +1,6 @@
 /** Planning and merging a recipe, of one document or of several. */
 
-import type { Recipe } from '../formats/recipe';
+import { formatModelRef, type Recipe } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
 import { cachedHashes } from '../host/storage';
 import { methodById } from '../merge/methods';
@@ -18,6 +18,50 @@ export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Pl
   if (!asksForCalibration(plan, methodById)) return plan;
   const { withCalibrationProblems } = await import('../calibration/planned');
   return withCalibrationProblems(plan, models);
+}
+
+function isClean({ problems }: Plan): boolean {
+  return problems.every(({ severity }) => severity !== 'error');
+}
+
+/** What stands for a LoRA that is nowhere stored. */
+const MADE = 'the merged LoRA';
+
+/**
+ * The plan of what a recipe gives to run. LoRAs that become a LoRA run as the base with that one on top, where the recipe names
+ * the base and it is open; else it is {@link planRecipe}'s.
+ */
+export async function planToRun(recipe: Recipe, models: OpenModels): Promise<Plan> {
+  const plan = await planRecipe(recipe, models);
+  if (recipe.amalgam.output !== 'adapter' || !isClean(plan)) return plan;
+  const { baseRef, plannedAdapter } = await import('../merge/plan/adapter-output');
+  const base = baseRef(recipe);
+  if (!base) return plan;
+  const paths = [...new Set(plan.inputs.map(({ folder }) => folder))];
+  const opened = await Promise.all(paths.map((path) => models.open(path)));
+  const adapters = opened.filter((model) => model.kind === 'adapter');
+  const made = plannedAdapter(plan, adapters, MADE);
+  const model = formatModelRef({ model: base, adapter: { path: MADE } });
+  return makePlan(
+    { mergeMethod: 'passthrough', models: [{ model, parameters: {} }], parameters: {}, amalgam: {} },
+    async (path) => (path === MADE ? made : models.open(path)),
+    methodById,
+    await cachedHashes(),
+  );
+}
+
+/**
+ * The plan that shows what the adapters of a recipe do to their base, layer by layer: as if they became a model, where the
+ * recipe names the base and it is open.
+ */
+export async function planToMeasure(recipe: Recipe, models: OpenModels): Promise<Plan> {
+  const { output, combination: _, rank: __, gguf: ___, ggufOnly: ____, ...amalgam } = recipe.amalgam;
+  if (output !== 'adapter') return planRecipe(recipe, models);
+  const { baseRef } = await import('../merge/plan/adapter-output');
+  const base = baseRef(recipe);
+  if (!base) return planRecipe(recipe, models);
+  const plan = await planRecipe({ ...recipe, baseModel: formatModelRef({ model: base }), amalgam }, models);
+  return isClean(plan) ? plan : planRecipe(recipe, models);
 }
 
 /** The plan of a recipe and all its stages, as it is shown. */

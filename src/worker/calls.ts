@@ -18,7 +18,7 @@ import { cleanStorage, storageFacts } from '../host/storage';
 import { requireClean } from '../merge/plan/require-clean';
 import { AMALGAM_VERSION } from '../merge/version';
 import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted';
-import { mergeRecipe, planRecipe, recipeFacts } from '../recipe/plan-and-merge';
+import { mergeRecipe, planToMeasure, planToRun, recipeFacts } from '../recipe/plan-and-merge';
 import { cleanStages } from '../recipe/stage-outputs';
 import type { BackendChoice } from '../reports/backend';
 import type {
@@ -98,7 +98,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
 
   /** The plan of weights that are computed as they are read. @throws AmalgamError `RecipeInvalid` for several stages */
   const plan = async (recipe: Recipe) => {
-    if (!recipe.stages) return planRecipe(recipe, models);
+    if (!recipe.stages) return planToRun(recipe, models);
     throw new AmalgamError(
       'RecipeInvalid',
       'A recipe of several stages cannot be run before it is merged.',
@@ -109,7 +109,8 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
   const planTarget = async (target: RunTarget) => {
     const made = await plan('recipe' in target ? target.recipe : copyOf(target.model));
     requireClean(made);
-    return { plan: made, exact: 'model' in target };
+    // nobody writes the sum of a base and its LoRA
+    return { plan: made, exact: 'model' in target || target.recipe.amalgam.output === 'adapter' };
   };
 
   /** The same, with what its merge needs worked out ahead. */
@@ -181,7 +182,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       job.run(
         async (signal) => {
           const { runProfile } = await import('../merge/prediction/job');
-          return runProfile(await plan(request.recipe), request, models, signal, onProgress);
+          return runProfile(await planToMeasure(request.recipe, models), request, models, signal, onProgress);
         },
         { yields: true },
       ),

@@ -131,7 +131,10 @@ async function finishPlan(
   cached: ReadonlySet<string>,
 ): Promise<Plan> {
   const { recipe, tensors } = draft;
-  const folders = new Map([...opened.values()].map((model) => [model.path, model.folder]));
+  const stored = [...opened.values()].flatMap((model): readonly OpenModel[] =>
+    model.kind === 'adapter' && model.madeOf ? model.madeOf : [model],
+  );
+  const folders = new Map(stored.map((model) => [model.path, model.folder]));
   const fileOf = (folder: string, file: string): ModelFile => findFile(folders.get(folder)!, file)!;
   const layerOrder = recipe.slices && stackedLayers(output.slices);
   const extras = planExtras(

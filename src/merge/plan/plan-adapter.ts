@@ -11,13 +11,10 @@ import {
 } from '../../adapters/combine';
 import { AmalgamError, errorFacts } from '../../errors';
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
-import type { WeightDtype } from '../../formats/dtype';
-import { isCommit, isRepoId } from '../../formats/hub-id';
-import { peftConfigText } from '../../formats/peft-config';
-import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
-import type { AdapterModule } from '../../gguf/adapter-plan';
+import { type Dtype, isWeightDtype, weightBytes } from '../../formats/dtype';
+import { decodeToF32, encodeFromF32 } from '../../formats/half';
+import { canonicalRef, formatModelRef, parseModelRef, type Recipe } from '../../formats/recipe';
 import type { Adapter, AdapterUpdate } from '../../inputs/adapter';
-import type { Checkpoint } from '../../inputs/checkpoint';
 import { readF32 } from '../../inputs/factor-values';
 import { elementCount } from '../../inputs/open-model';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -25,7 +22,7 @@ import type { ReadTensor, TensorRef } from '../../inputs/tensor-view';
 import { inTensorOrder, splitLayer, tensorRole } from '../../models/tensor-role';
 import { findFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
-import { cardOf } from './extras';
+import { extrasOf, modulesOf, openBase } from './adapter-output';
 import { layerPosition, outsidePosition, resolveParameters } from './parameters';
 import type { Plan, ResolvedParameters, TensorPlan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
@@ -74,7 +71,8 @@ export async function planAdapter(
   const fileOf = (folder: string, file: string) => findFile(folders.get(folder)!, file)!;
   const inputs = planInputs(tensors, fileOf);
   const modules = modulesOf(tensors);
-  const extras = extrasOf(recipe, method, contributors, modules, problems);
+  const adapters = contributors.map(({ adapter }) => adapter);
+  const extras = extrasOf(recipe, method, adapters, modules, problems);
   const gguf = await planAdapterGguf(recipe, modules, () => openBase(recipe, open), problems);
   if (problems.hasErrors()) return done();
   const shards = finishShards({ recipe, tensors, inputs }, new Map());
@@ -115,18 +113,6 @@ function combinationOf({ mergeMethod, amalgam }: Recipe, refuse: Refuse): Combin
     `Set merge_method: ${owner}.`,
   );
   return undefined;
-}
-
-/** The model that the adapters stand on, as the recipe names it; undefined where it names none. */
-function baseRef({ models = [], baseModel }: Recipe): RepoRef | undefined {
-  const named = models.map(({ model }) => parseModelRef(canonicalRef(model))).find(({ adapter }) => adapter);
-  return named?.model ?? (baseModel === undefined ? undefined : parseModelRef(baseModel).model);
-}
-
-async function openBase(recipe: Recipe, open: OpenByPath): Promise<Checkpoint | undefined> {
-  const base = baseRef(recipe);
-  const opened = base && (await open(formatModelRef({ model: base })));
-  return opened?.kind === 'checkpoint' ? opened : undefined;
 }
 
 /** Opens the adapters alone, each once. */
@@ -360,7 +346,8 @@ function moduleTensors(
           const values = (await combined(read))[side];
           // the other side has been read, or is read from what it finds then
           if (side === 'b') ready = undefined;
-          return async (begin, end) => values.slice(begin, end);
+          const written = dtype === 'F32' ? values : roundedTo(dtype, values);
+          return async (begin, end) => written.slice(begin, end);
         },
       },
     };
@@ -384,62 +371,14 @@ function moduleTensors(
   });
 }
 
+/** What a reader of the file gets. */
+function roundedTo(dtype: Dtype, values: Float32Array): Float32Array {
+  if (!isWeightDtype(dtype)) return values;
+  const bytes = new Uint8Array(values.length * weightBytes(dtype));
+  encodeFromF32(values, dtype, bytes);
+  const out = new Float32Array(values.length);
+  decodeToF32(bytes, dtype, out);
+  return out;
+}
+
 const OUTPUT_DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
-
-/** The modules of the output with their factors. */
-function modulesOf(tensors: readonly TensorPlan[]): AdapterModule[] {
-  const named = new Map(tensors.map((tensor) => [tensor.name, tensor]));
-  return tensors.flatMap((tensor) => {
-    const [, module, embedding] = FIRST_FACTOR.exec(tensor.name) ?? [];
-    if (module === undefined) return [];
-    const other = named.get(tensor.name.replace(/A((?:\.weight)?)$/, 'B$1'))!;
-    const factor = ({ name, shape, dtype }: TensorPlan) => ({ name, shape, dtype: dtype as WeightDtype });
-    const kind = embedding === undefined ? 'linear' : 'embedding';
-    return [{ module, kind, rank: tensor.shape[0]!, a: factor(tensor), b: factor(other) }];
-  });
-}
-
-/**
- * The base as the output's config names it. One on the Hub at its commit is what the recipe says; else what the inputs say
- * they were trained on, unless that is a folder of somebody's disk and the recipe says better.
- */
-function baseOf(
-  recipe: Recipe,
-  { baseModel, revision }: Adapter['config'],
-): { base: string; revision?: string } {
-  const named = baseRef(recipe);
-  if (named?.revision !== undefined && isCommit(named.revision)) {
-    return { base: named.path, revision: named.revision };
-  }
-  if (baseModel === undefined || (named && isRepoId(named.path) && !isRepoId(baseModel))) {
-    return { base: named?.path ?? baseModel ?? '' };
-  }
-  return { base: baseModel, ...(revision === undefined ? {} : { revision }) };
-}
-
-const FIRST_FACTOR = /^base_model\.model\.(.+)\.lora_(embedding_)?A(?:\.weight)?$/;
-
-/** adapter_config.json, the card and the recipe. */
-function extrasOf(
-  recipe: Recipe,
-  method: MergeMethod,
-  contributors: readonly Contributor[],
-  modules: readonly AdapterModule[],
-  problems: Problems,
-): Plan['extras'] {
-  const { config } = contributors[0]!.adapter;
-  const text = peftConfigText({
-    ...baseOf(recipe, config),
-    modules,
-    saved: [],
-    loraBias: false,
-    fanInFanOut: contributors.some(({ adapter }) => adapter.config.fanInFanOut),
-    tied: contributors.some(({ adapter }) => adapter.config.ensureWeightTying),
-    task: config.taskType ?? null,
-  });
-  const opened = new Map(contributors.map(({ adapter }) => [adapter.path, adapter]));
-  return [
-    { path: 'adapter_config.json', content: { text } },
-    ...cardOf(recipe, method, opened, 'peft', problems),
-  ];
-}

@@ -1,0 +1,101 @@
+/** What a merged adapter consists of beside its tensors: its modules, its base, its small files; and itself as an input. */
+import type { WeightDtype } from '../../formats/dtype';
+import { isCommit, isRepoId } from '../../formats/hub-id';
+import { peftConfigText } from '../../formats/peft-config';
+import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
+import type { AdapterModule } from '../../gguf/adapter-plan';
+import type { Adapter, AdapterUpdate } from '../../inputs/adapter';
+import type { Checkpoint } from '../../inputs/checkpoint';
+import type { Problems } from '../../inputs/problems';
+import type { MergeMethod } from '../method';
+import { cardOf } from './extras';
+import type { Plan, TensorPlan } from './plan';
+import type { OpenByPath } from './recipe-models';
+
+/** The model that the adapters stand on, as the recipe names it; undefined where it names none. */
+export function baseRef({ models = [], baseModel }: Recipe): RepoRef | undefined {
+  const named = models.map(({ model }) => parseModelRef(canonicalRef(model))).find(({ adapter }) => adapter);
+  return named?.model ?? (baseModel === undefined ? undefined : parseModelRef(baseModel).model);
+}
+
+/** That model, open. */
+export async function openBase(recipe: Recipe, open: OpenByPath): Promise<Checkpoint | undefined> {
+  const base = baseRef(recipe);
+  const opened = base && (await open(formatModelRef({ model: base })));
+  return opened?.kind === 'checkpoint' ? opened : undefined;
+}
+
+/** The modules of the output with their factors. */
+export function modulesOf(tensors: readonly TensorPlan[]): AdapterModule[] {
+  const named = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  return tensors.flatMap((tensor) => {
+    const [, module, embedding] = FIRST_FACTOR.exec(tensor.name) ?? [];
+    if (module === undefined) return [];
+    const other = named.get(tensor.name.replace(/A((?:\.weight)?)$/, 'B$1'))!;
+    const factor = ({ name, shape, dtype }: TensorPlan) => ({ name, shape, dtype: dtype as WeightDtype });
+    const kind = embedding === undefined ? 'linear' : 'embedding';
+    return [{ module, kind, rank: tensor.shape[0]!, a: factor(tensor), b: factor(other) }];
+  });
+}
+
+/**
+ * The base as the output's config names it. One on the Hub at its commit is what the recipe says; else what the inputs say
+ * they were trained on, unless that is a folder of somebody's disk and the recipe says better.
+ */
+function baseOf(
+  recipe: Recipe,
+  { baseModel, revision }: Adapter['config'],
+): { base: string; revision?: string } {
+  const named = baseRef(recipe);
+  if (named?.revision !== undefined && isCommit(named.revision)) {
+    return { base: named.path, revision: named.revision };
+  }
+  if (baseModel === undefined || (named && isRepoId(named.path) && !isRepoId(baseModel))) {
+    return { base: named?.path ?? baseModel ?? '' };
+  }
+  return { base: baseModel, ...(revision === undefined ? {} : { revision }) };
+}
+
+const FIRST_FACTOR = /^base_model\.model\.(.+)\.lora_(embedding_)?A(?:\.weight)?$/;
+
+/**
+ * The adapter that a clean plan would write, without being written: its factors are computed when they are read.
+ * @param path what it is called among opened models
+ */
+export function plannedAdapter(
+  { tensors }: Pick<Plan, 'tensors'>,
+  inputs: readonly Adapter[],
+  path: string,
+): Adapter {
+  const origins = new Map(tensors.map(({ name, models }) => [name, models[0]!.view.origin]));
+  const updates = modulesOf(tensors).map(({ module, kind, rank, a, b }): [string, AdapterUpdate] => [
+    module,
+    { kind, rank, scale: 1, a: origins.get(a.name)!, b: origins.get(b.name)! },
+  ]);
+  return { ...inputs[0]!, path, updates: new Map(updates), ignored: [], madeOf: inputs };
+}
+
+/** adapter_config.json, the card and the recipe. */
+export function extrasOf(
+  recipe: Recipe,
+  method: MergeMethod,
+  adapters: readonly Adapter[],
+  modules: readonly AdapterModule[],
+  problems: Problems,
+): Plan['extras'] {
+  const { config } = adapters[0]!;
+  const text = peftConfigText({
+    ...baseOf(recipe, config),
+    modules,
+    saved: [],
+    loraBias: false,
+    fanInFanOut: adapters.some((adapter) => adapter.config.fanInFanOut),
+    tied: adapters.some((adapter) => adapter.config.ensureWeightTying),
+    task: config.taskType ?? null,
+  });
+  const opened = new Map(adapters.map((adapter) => [adapter.path, adapter]));
+  return [
+    { path: 'adapter_config.json', content: { text } },
+    ...cardOf(recipe, method, opened, 'peft', problems),
+  ];
+}
