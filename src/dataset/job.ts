@@ -85,7 +85,7 @@ export function openDatasets(hub: () => Hub): Datasets {
       try {
         const found = await opening;
         const paths = found.dataset.files.map(({ path }) => path);
-        searched.push(...paths);
+        for (const path of paths) searched.push(path);
         const files = splitFiles(paths, subset, split);
         if (files.length > 0) return { ...found, files };
       } catch (thrown) {
@@ -106,7 +106,7 @@ export function openDatasets(hub: () => Hub): Datasets {
         const source = await openData(dataset, file, signal, onProgress);
         await withSource(source, async (opened) => {
           for await (const part of readRows(opened, `${dataset.id}: ${path}`, path, signal))
-            rows.push(...part);
+            for (const row of part) rows.push(row);
         });
         if (rows.length > MOST_ROWS) throw tooManyRows(dataset.id, split);
       }

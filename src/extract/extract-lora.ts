@@ -46,7 +46,7 @@ export async function extractLora(options: ExtractOptions, notes: readonly strin
   requireChange(changed, options);
 
   const { entries: wholes, modules: savedModules, left } = await savedEntries(changed.saved, options);
-  changed.left.push(...left);
+  for (const it of left) changed.left.push(it);
   const carriesBiases = canCarryBiases(changed, options);
   const ranks = ranksOf(changed, wholes, carriesBiases, options);
   const chosen = changed.modules.filter((_, i) => ranks[i]! > 0);

@@ -89,7 +89,8 @@ export function progressMeter<P extends AnyProgress = Progress>(
     begin(stage, bytes, tensors, done = { bytes: 0, reports: [] }) {
       const { bytes: bytesDone, reports } = done;
       state = { stage, item: '', bytesDone, bytes, tensorsDone: reports.length, tensors };
-      finished.push(...reports);
+      // of a merge that is taken up again there may be more than a call takes arguments
+      finished = [...finished, ...reports];
       samples = [];
       phases?.begin(stage as Progress['stage'], bytes);
       flush();

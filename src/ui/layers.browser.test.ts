@@ -1,7 +1,8 @@
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
+import { savedFiles } from './saved-files.test.support';
 import { startStudio } from './start';
 import { type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
@@ -154,6 +155,24 @@ test('mask overlap of two runs: needs two, is counted when chosen, and stands in
   expect(said()).toBe(`layer 3, mlp.down_proj, overlap ${(share * 100).toFixed(1)} %`);
   await expect.element(page.getByText('random masks of the same size')).toBeVisible();
   expect(JSON.parse(studio.store.getState().overlap.key).at(-1)).toBe(kitchen!.id);
+  // what was counted is in the files, whichever number is shown
+  await page.getByLabelText('Metric').selectOptions('trimmed');
+  const saved = savedFiles();
+  for (const item of [/^Numbers as CSV/, /^Numbers as JSON/, /^Report as HTML/]) {
+    await page.getByRole('button', { name: /^Export the picture/ }).click();
+    await page.getByRole('menuitem', { name: item }).click();
+  }
+  await waitFor(() => expect(saved.size).toBe(3));
+  const [csv, json, html] = await Promise.all(saved.values());
+  vi.restoreAllMocks();
+  const lines = csv!.split('\r\n').filter((line) => line.includes(`,runOverlap,${kitchen!.id},`));
+  expect(lines).toHaveLength(tensors.length);
+  expect(lines.every((line) => line.endsWith(',exact'))).toBe(true);
+  const runs: { maskOverlap?: unknown }[] = JSON.parse(json!);
+  expect(runs).toHaveLength(3);
+  expect(runs[2]!.maskOverlap).toEqual(tensors);
+  expect(html).toContain(`overlap ${(share * 100).toFixed(1)}`);
+  await page.getByLabelText('Metric').selectOptions('runOverlap');
   // another model, and settings that change: counted again
   await page.getByLabelText('Of which model').selectOptions('workshop');
   await waitFor(() => expect(studio.store.getState().overlap.key).toMatch(/workshop"\]$/));

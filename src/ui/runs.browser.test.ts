@@ -6,6 +6,7 @@ import type { Recipe } from '../formats/recipe';
 import type { InterruptedRun } from '../reports/merge';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { draft } from './local/saved-recipes';
+import { savedFiles } from './saved-files.test.support';
 import { startStudio } from './start';
 import type { Studio, StudioEngine } from './state/studio';
 import { waitFor } from './wait-for.test.support';
@@ -43,21 +44,6 @@ async function merge(studio: Studio) {
 }
 
 const tab = (name: string) => page.getByRole('tab', { name });
-
-/** The files a click makes the browser save, by name. */
-function savedFiles(): Map<string, Promise<string>> {
-  const saved = new Map<string, Promise<string>>();
-  const blobs = new Map<string, Blob>();
-  vi.spyOn(URL, 'createObjectURL').mockImplementation((blob) => {
-    const url = `blob:test/${blobs.size}`;
-    blobs.set(url, blob as Blob);
-    return url;
-  });
-  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
-    saved.set(this.download, blobs.get(this.href)!.text());
-  });
-  return saved;
-}
 
 test('a finished merge is there after a reload: its recipe, its charts, to be compared, to be forgotten', async () => {
   const first = await open();

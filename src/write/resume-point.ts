@@ -86,7 +86,7 @@ async function shardsPoint(
     const end = holds.at(-1);
     if (!end || (!end.whole && !remains.reopen)) return point;
     point.checkpoints += holds.length;
-    point.tensors.push(...holds.flatMap(({ tensors }) => tensors));
+    for (const { tensors } of holds) point.tensors.push(...tensors);
     if (!end.whole) {
       const tensors = holds.reduce((sum, checkpoint) => sum + checkpoint.tensors.length, 0);
       point.partial = { bytes: end.bytes, tensors, hash: found.hash };

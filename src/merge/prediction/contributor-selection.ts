@@ -18,13 +18,14 @@ import type { JudgedSample } from './predict-change';
 import type { ContributorError } from './predicted-report';
 import { elementsBetween, type SampleBins, sampleBins } from './sample-bins';
 import {
+  emptySample,
   type KeptSample,
-  keptSample,
+  keepBySize,
+  keepDrawn,
   patternOf,
   patternsOf,
   type SampleSelection,
-  type SizedSample,
-  steppedSample,
+  stepBySize,
   thresholdInBin,
   tiesOf,
 } from './sample-selection';
@@ -39,6 +40,10 @@ export interface PreparedStatistics {
   latest: (Selected | undefined)[];
   /** The sample of each contributor by magnitude, once a slider moved it. */
   bins: (SampleBins | undefined)[];
+  /** All of the sample of each contributor by sign, once some of it was drawn. */
+  whole: (KeptSample | undefined)[];
+  /** What of the sample of each contributor was kept last, and by which selection. */
+  kept: ({ of: SampleSelection; sample: KeptSample } | undefined)[];
   /** The sample as it was judged last. */
   judged?: JudgedSample;
 }
@@ -52,7 +57,7 @@ export function prepareStatistics(statistics: DeltaStatistics): PreparedStatisti
       return scale > 0 ? Math.max(-1, Math.min(1, statistics.products[i + 1]![j + 1]! / scale)) : 0;
     }),
   );
-  return { statistics, curves, cosine, latest: [], bins: [] };
+  return { statistics, curves, cosine, latest: [], bins: [], whole: [], kept: [] };
 }
 
 /** What a contributor keeps under certain settings. */
@@ -63,10 +68,6 @@ export interface Selected {
   report: ContributorReport;
   error: ContributorError;
   selection: SampleSelection;
-  /** Which elements of the sample; worked out when it is first asked for. */
-  places: KeptSample | SizedSample | undefined;
-  /** What was kept by size before this, for the step from there. */
-  before: SizedSample | undefined;
 }
 
 /** What contributor `index` keeps; the last answer is kept. */
@@ -111,30 +112,37 @@ export function selected(
     },
     error: found.error,
     selection: sample,
-    places: undefined,
-    before: known && lastSample(known),
   };
   latest[index] = made;
   return made;
 }
 
-/** The newest sample that was worked out by size. */
-function lastSample({ places, before }: Selected): SizedSample | undefined {
-  return places && 'band' in places ? places : before;
+/** Which elements of the sample contributor `index` keeps: until it is asked what it keeps under other settings. */
+export function placesOf(prepared: PreparedStatistics, index: number, { selection }: Selected): KeptSample {
+  const values = prepared.statistics.sample.changes[index]!;
+  const last = prepared.kept[index];
+  if (last?.of === selection) return last.sample;
+  const sample = last?.sample ?? emptySample(values.length);
+  if (selection.kind === 'random') {
+    keepDrawn(sample, wholeOf(prepared, index), values.length, selection.chance, index);
+  } else if (sample.band) {
+    stepBySize(sample, sample.band, binsOf(prepared, index), selection);
+  } else {
+    keepBySize(sample, values, selection);
+  }
+  prepared.kept[index] = { of: selection, sample };
+  return sample;
 }
 
-/** Which elements of the sample contributor `index` keeps. */
-export function placesOf(prepared: PreparedStatistics, index: number, of: Selected): KeptSample {
-  if (of.places) return of.places;
-  const values = prepared.statistics.sample.changes[index]!;
-  const { selection, before } = of;
-  if (before && selection.kind !== 'random') {
-    of.places = steppedSample(binsOf(prepared, index), selection, before);
-  } else {
-    of.places = keptSample(values, selection, index);
-  }
-  of.before = undefined;
-  return of.places;
+/** All of the sample of a contributor by sign; worked out once. */
+function wholeOf({ statistics, whole }: PreparedStatistics, index: number): KeptSample {
+  const known = whole[index];
+  if (known) return known;
+  const values = statistics.sample.changes[index]!;
+  const made = emptySample(values.length);
+  keepBySize(made, values, { kind: 'all' });
+  whole[index] = made;
+  return made;
 }
 
 interface Selection {
@@ -244,17 +252,16 @@ function selectionOf(
       threshold: 0,
       energy: 0,
       error: EXACT,
-      sample: { kind: 'random', probability: () => 0 },
+      sample: { kind: 'random', chance: 0 },
     };
   }
   if (preset.select === 'random') {
-    const probability = () => density;
     return {
       kept: Math.round(density * elements),
       threshold: 0,
       energy: density * all,
       error: drawError(curve, density),
-      sample: { kind: 'random', probability },
+      sample: { kind: 'random', chance: density },
     };
   }
   if (preset.select === 'rank') {
@@ -298,13 +305,8 @@ function keptAbove(
   };
   const inside = size(low, high);
   if (inside === 0) return above(curve, threshold).count;
-  const ties = tiesOf(bins, threshold);
-  let over = 0;
-  const [first, end] = elementsBetween(bins, patternOf(low), patternOf(high));
-  for (let at = first; at < end; at++) {
-    if ((bins.elements[2 * at]! & 0x7fffffff) > patternOf(threshold)) over++;
-  }
-  const part = (over + share * ties) / inside;
+  const [first, end] = elementsBetween(bins, patternOf(threshold) + 1, patternOf(high));
+  const part = (end - first + share * tiesOf(bins, threshold)) / inside;
   return Math.round(above(curve, high).count + part * insideBin(curve, low));
 }
 
@@ -325,15 +327,14 @@ function rankSelection(
     energy += part * q;
     rescaled += q > 0 ? part / q : 0;
   }
-  const ranks = ranksOf(curve, values);
-  const probability = (place: number) => chance(ranks[place]!);
+  const chances = ranksOf(curve, values).map(chance);
   return {
     kept: Math.round(density * elements),
     threshold: 0,
     energy,
     error: drawError(curve, density),
     ...(rescales ? { rescaled } : {}),
-    sample: { kind: 'random', probability },
+    sample: { kind: 'random', chance: chances },
   };
 }
 

@@ -4,15 +4,22 @@ import { f32ToBf16, f32ToF16 } from '../../formats/half';
 import type { DeltaStatistics } from '../../reports/profile';
 import type { DeltaPreset } from '../method';
 import { reciprocalOf } from '../tensor/divisor';
-import type { KeptSample, SampleContribution } from './sample-selection';
+import { onesOf, type SampleContribution, sharedOnes } from './sample-selection';
 
-/** A sample judged under certain settings. A step of a slider changes few of its elements: the others stay judged. */
+/**
+ * A sample judged under certain settings, in arrays that the next settings take over: a step of a slider changes few of its
+ * elements, and the others stay judged.
+ */
 export interface JudgedSample {
   preset: DeltaPreset;
-  kept: readonly KeptSample[];
   weights: readonly number[];
   /** What kept values of each model are multiplied by in the sum. */
   factors: readonly number[];
+  /** 1 / divisor where no sign is elected: the same for all elements. */
+  share: number;
+  /** Model by model what is kept, as bits, and the version of the sample that says so. */
+  kept: readonly Uint32Array[];
+  versions: number[];
   /** Output − W₀ of every element, before λ. */
   deltas: Float64Array;
   /** Its squares added up by 32: what a step leaves alone is not added again. */
@@ -20,21 +27,23 @@ export interface JudgedSample {
   /** 1 where a sum is not known any more. */
   unsummed: Uint8Array;
   /** Model by model the kept changes that the vote drops, as bits. */
-  lost: Uint32Array[];
+  lost: readonly Uint32Array[];
   still: StillSample;
+  /** In how many elements two models both keep something, of which versions. */
+  shared: { of: number[]; counts: number[][] };
 }
 
-/** How many elements of every 32 stay at the base under a certain λ. */
+/** Which elements stay at the base under a certain λ, as bits. */
 interface StillSample {
   lambda: number;
-  counts: Uint8Array;
-  /** 1 where a count is not known any more. */
-  stale: Uint8Array;
+  bits: Uint32Array;
+  /** Those of which it is not known any more, as bits. */
+  stale: Uint32Array;
 }
 
 /**
  * The delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by energy.
- * @param before the same sample under other settings; its arrays are taken over and not to be used any more
+ * @param before the same sample under other settings, which is taken over
  */
 export function judgeSample(
   { sample: { changes, base } }: DeltaStatistics,
@@ -42,53 +51,71 @@ export function judgeSample(
   contributions: readonly SampleContribution[],
   before: JudgedSample | undefined,
 ): JudgedSample {
-  const kept = contributions.map((c) => c.kept);
   const weights = contributions.map((c) => c.weight);
   const scales = contributions.map((c, i) => rescaled(preset, c, changes[i]!));
   const factors = weights.map((weight, i) => scales[i]! * weight);
-  const same =
-    before !== undefined &&
-    samePipeline(before.preset, preset) &&
-    sameNumbers(before.weights, weights) &&
-    sameNumbers(before.factors, factors);
-  const old = same ? before : undefined;
-  const words = Math.ceil(base.length / 32);
-  const deltas = before?.deltas ?? new Float64Array(base.length);
-  const sums = before?.sums ?? new Float64Array(words);
-  const unsummed = before?.unsummed ?? new Uint8Array(words);
-  const lost = before?.lost ?? changes.map(() => new Uint32Array(words));
-  const still = before?.still ?? {
-    lambda: Number.NaN,
-    counts: new Uint8Array(words),
-    stale: new Uint8Array(words),
-  };
-  if (!old) {
-    deltas.fill(0);
-    sums.fill(0);
-    unsummed.fill(0);
-    for (const bits of lost) bits.fill(0);
-    still.lambda = Number.NaN;
-  }
-  const judge = deltaOf(changes, preset, { kept, weights, factors, scales }, lost);
-  const moved = kept.map((now, i) => now !== old?.kept[i]);
-  for (let word = 0; word * 32 < base.length; word++) {
+  const share =
+    preset.normalize && preset.consensus === 'none'
+      ? reciprocalOf(
+          preset,
+          weights.length,
+          weights.reduce((a, b) => a + b, 0),
+        )
+      : 1;
+  const judged = before ?? notJudged(preset, weights.length, base.length);
+  if (!samePipeline(judged.preset, preset) || judged.share !== share) forget(judged);
+  const moved = contributions.flatMap(({ kept: { positive, negative, version } }, i) => {
+    // of a model with another factor all that it keeps counts anew, of the others what they keep now and did not, or did
+    const isScaled = weights[i] !== judged.weights[i] || factors[i] !== judged.factors[i];
+    if (!isScaled && version === judged.versions[i]) return [];
+    judged.versions[i] = version;
+    return { positive, negative, known: judged.kept[i]!, isScaled };
+  });
+  Object.assign(judged, { preset, weights, factors, share });
+  if (moved.length === 0) return judged;
+  const judge = judgeOf(changes, judged, scales);
+  const { stale } = judged.still;
+  for (let word = 0; word < stale.length; word++) {
     let open = 0;
-    for (let i = 0; i < kept.length; i++) {
-      if (!moved[i]) continue;
-      const now = kept[i]!.positive[word]! | kept[i]!.negative[word]!;
-      const then = old ? old.kept[i]!.positive[word]! | old.kept[i]!.negative[word]! : 0;
-      open |= now ^ then;
+    for (let m = 0; m < moved.length; m++) {
+      const { positive, negative, known, isScaled } = moved[m]!;
+      const now = positive[word]! | negative[word]!;
+      open |= isScaled ? now | known[word]! : now ^ known[word]!;
+      known[word] = now;
     }
     if (open === 0) continue;
-    while (open !== 0) {
-      const place = 31 - Math.clz32(open);
-      open ^= 1 << place;
-      deltas[word * 32 + place] = judge(word, place);
-    }
-    unsummed[word] = 1;
-    still.stale[word] = 1;
+    judge(word, open);
+    judged.unsummed[word] = 1;
+    stale[word]! |= open;
   }
-  return { preset, kept, weights, factors, deltas, sums, unsummed, lost, still };
+  return judged;
+}
+
+function notJudged(preset: DeltaPreset, models: number, size: number): JudgedSample {
+  const words = Math.ceil(size / 32);
+  const bits = () => Array.from({ length: models }, () => new Uint32Array(words));
+  return {
+    preset,
+    weights: [],
+    factors: [],
+    share: Number.NaN,
+    kept: bits(),
+    versions: [],
+    deltas: new Float64Array(size),
+    sums: new Float64Array(words),
+    unsummed: new Uint8Array(words),
+    lost: bits(),
+    still: { lambda: Number.NaN, bits: new Uint32Array(words), stale: new Uint32Array(words) },
+    shared: { of: [], counts: [] },
+  };
+}
+
+/** Nothing is kept, and nothing moves. */
+function forget({ kept, lost, deltas, sums, unsummed, still, ...rest }: JudgedSample): void {
+  for (const bits of [...kept, ...lost]) bits.fill(0);
+  for (const list of [deltas, sums, unsummed]) list.fill(0);
+  still.lambda = Number.NaN;
+  rest.versions.fill(Number.NaN);
 }
 
 /** The share of a judged sample that stays at the base when W₀ + λ·delta is rounded to the tensor's dtype. */
@@ -96,22 +123,40 @@ export function judgedAtBase(
   { sample: { base }, dtype }: DeltaStatistics,
   { preset: { lambda }, deltas, still }: JudgedSample,
 ): number {
-  const all = still.lambda !== lambda;
-  still.lambda = lambda;
-  let staying = 0;
-  for (let word = 0; word < still.counts.length; word++) {
-    if (all || still.stale[word]) {
-      const end = Math.min(word * 32 + 32, base.length);
-      let n = 0;
-      for (let e = word * 32; e < end; e++) {
-        if (deltas[e] === 0 || staysAtBase(base[e]!, lambda * deltas[e]!, dtype)) n++;
-      }
-      still.counts[word] = n;
-      still.stale[word] = 0;
-    }
-    staying += still.counts[word]!;
+  const { bits, stale } = still;
+  if (still.lambda !== lambda) {
+    stale.fill(-1);
+    const rest = base.length % 32;
+    if (rest > 0) stale[stale.length - 1] = (1 << rest) - 1;
+    still.lambda = lambda;
   }
-  return base.length > 0 ? staying / base.length : 0;
+  for (let word = 0; word < bits.length; word++) {
+    let open = stale[word]!;
+    if (open === 0) continue;
+    let own = bits[word]! & ~open;
+    while (open !== 0) {
+      const place = 31 - Math.clz32(open);
+      open ^= 1 << place;
+      const e = word * 32 + place;
+      const delta = deltas[e]!;
+      if (delta === 0 || staysAtBase(base[e]!, lambda * delta, dtype)) own |= 1 << place;
+    }
+    bits[word] = own;
+    stale[word] = 0;
+  }
+  return base.length > 0 ? onesOf(bits) / base.length : 0;
+}
+
+/** In how many elements of a judged sample two models both keep something, model by model. */
+export function judgedShared({ kept, versions, shared }: JudgedSample): number[][] {
+  const moved = versions.map((version, i) => shared.of[i] !== version);
+  const counts = kept.map((a, i) =>
+    kept.map((b, j) => (j < i ? 0 : moved[i] || moved[j] ? sharedOnes(a, b) : shared.counts[i]![j]!)),
+  );
+  for (const [i, row] of counts.entries()) for (let j = 0; j < i; j++) row[j] = counts[j]![i]!;
+  shared.of = [...versions];
+  shared.counts = counts;
+  return counts;
 }
 
 const F32 = new Float32Array(2);
@@ -147,69 +192,72 @@ export function judgedChange(
   return (Math.abs(preset.lambda) * Math.sqrt((square / deltas.length) * elements)) / norm;
 }
 
-interface Cast {
-  kept: readonly KeptSample[];
-  weights: readonly number[];
-  factors: readonly number[];
-  scales: readonly number[];
-}
-
 /**
- * Output − W₀ at bit `place` of a word: who votes for which sign, what the elected sum to, and their divisor. Marks in
- * `lost` whose change is dropped.
+ * What judges elements of a word: who votes for which sign, what the elected sum to, and their divisor. Writes output − W₀
+ * into `deltas`, and marks in `lost` whose change is dropped.
  */
-function deltaOf(
+function judgeOf(
   changes: readonly Float32Array[],
-  preset: DeltaPreset,
-  { kept, weights, factors, scales }: Cast,
-  lost: readonly Uint32Array[],
-): (word: number, place: number) => number {
+  { preset, kept, weights, factors, share: all, deltas, lost }: JudgedSample,
+  scales: readonly number[],
+): (word: number, elements: number) => void {
   const ballots = preset.ballots === 'unweighted' ? scales : factors;
   const elects = preset.consensus !== 'none';
   const byCount = preset.consensus === 'count';
-  const all = reciprocalOf(
-    preset,
-    weights.length,
-    weights.reduce((a, b) => a + b, 0),
-  );
-  return (word, place) => {
-    let [vote, up, down] = [0, 0, 0];
-    let [countUp, countDown, weightUp, weightDown] = [0, 0, 0, 0];
-    for (let i = 0; i < kept.length; i++) {
-      const { positive, negative } = kept[i]!;
-      if ((((positive[word]! | negative[word]!) >>> place) & 1) === 0) continue;
-      const value = changes[i]![word * 32 + place]!;
-      const ballot = value * ballots[i]!;
-      vote += byCount ? Math.sign(ballot) : ballot;
-      if (ballot > 0) {
-        up += value * factors[i]!;
-        countUp += 1;
-        weightUp += weights[i]!;
-      } else if (ballot < 0) {
-        down += value * factors[i]!;
-        countDown += 1;
-        weightDown += weights[i]!;
-      }
+  const { normalize } = preset;
+  const models = kept.length;
+  const keeps = new Int32Array(models);
+  return (word, elements) => {
+    for (let i = 0; i < models; i++) {
+      keeps[i] = kept[i]![word]!;
+      lost[i]![word]! &= ~elements;
     }
-    const lower = vote < 0;
-    const sum = elects ? (lower ? down : up) : up + down;
-    if (elects) {
+    for (let open = elements; open !== 0; ) {
+      const place = 31 - Math.clz32(open);
       const bit = 1 << place;
-      for (let i = 0; i < kept.length; i++) {
-        const { positive, negative } = kept[i]!;
-        const isKept = ((positive[word]! | negative[word]!) & bit) !== 0;
-        const ballot = isKept ? changes[i]![word * 32 + place]! * ballots[i]! : 0;
+      open ^= bit;
+      const e = word * 32 + place;
+      // no lists here: a step comes by a hundred thousand times
+      let vote = 0;
+      let up = 0;
+      let down = 0;
+      let countUp = 0;
+      let countDown = 0;
+      let weightUp = 0;
+      let weightDown = 0;
+      for (let i = 0; i < models; i++) {
+        if ((keeps[i]! & bit) === 0) continue;
+        const value = changes[i]![e]!;
+        const ballot = value * ballots[i]!;
+        if (ballot > 0) {
+          vote += byCount ? 1 : ballot;
+          up += value * factors[i]!;
+          countUp += 1;
+          weightUp += weights[i]!;
+        } else if (ballot < 0) {
+          vote += byCount ? -1 : ballot;
+          down += value * factors[i]!;
+          countDown += 1;
+          weightDown += weights[i]!;
+        }
+      }
+      if (!elects) {
+        deltas[e] = (up + down) * all;
+        continue;
+      }
+      const lower = vote < 0;
+      const sum = lower ? down : up;
+      deltas[e] = !normalize
+        ? sum
+        : sum *
+          (lower ? reciprocalOf(preset, countDown, weightDown) : reciprocalOf(preset, countUp, weightUp));
+      if (countUp === 0 || countDown === 0) continue;
+      for (let i = 0; i < models; i++) {
+        if ((keeps[i]! & bit) === 0) continue;
+        const ballot = changes[i]![e]! * ballots[i]!;
         if (lower ? ballot > 0 : ballot < 0) lost[i]![word]! |= bit;
-        else lost[i]![word]! &= ~bit;
       }
     }
-    if (!preset.normalize) return sum;
-    const share = !elects
-      ? all
-      : lower
-        ? reciprocalOf(preset, countDown, weightDown)
-        : reciprocalOf(preset, countUp, weightUp);
-    return sum * share;
   };
 }
 
@@ -235,8 +283,4 @@ function samePipeline(a: DeltaPreset, b: DeltaPreset): boolean {
     a.divisor === b.divisor &&
     a.floor === b.floor
   );
-}
-
-function sameNumbers(a: readonly number[], b: readonly number[]): boolean {
-  return a.length === b.length && a.every((value, i) => value === b[i]);
 }

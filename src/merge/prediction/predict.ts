@@ -17,9 +17,9 @@ import {
   selected,
 } from './contributor-selection';
 import { binAt, insideBin, largest, type MagnitudeCurve, mergeCurves } from './magnitude-curve';
-import { judgedAtBase, judgedChange, judgeSample, staysAtBase } from './predict-change';
+import { judgedAtBase, judgedChange, judgedShared, judgeSample, staysAtBase } from './predict-change';
 import { LazyReport, type PredictedReport } from './predicted-report';
-import { onesOf, sampleConflict, sharedPlaces, thresholdInBin } from './sample-selection';
+import { onesOf, sampleConflict, thresholdInBin } from './sample-selection';
 
 /** Values for one tensor, as resolved from the recipe; models in the order of the statistics. */
 export interface PredictionSettings {
@@ -189,7 +189,7 @@ function predictedDelta(
             return atBase;
           },
           get shared() {
-            shared ??= sharedPlaces(judged().kept).map((row) => row.map((n) => n * scale));
+            shared ??= judgedShared(judged()).map((row) => row.map((n) => n * scale));
             return shared;
           },
           get lost() {

@@ -4,10 +4,14 @@
 export interface SampleBins {
   /** Bin of the smallest: the upper bits of its f32 pattern. */
   first: number;
-  /** Where bin `first + b` begins among the elements, and after the last one where it ends. */
+  /** Where bin `first + b` begins among the places, and after the last one where it ends. */
   starts: Uint32Array;
-  /** Every element by its f32 pattern, with its sign, and its place in the sample: two words each. */
-  elements: Int32Array;
+  /** Places in the sample, bin by bin; inside a bin that was looked at by magnitude, equal ones in their order. */
+  places: Uint32Array;
+  /** f32 patterns of the sample, with their signs, by place. */
+  patterns: Int32Array;
+  /** 1 where the elements of a bin are in order: a slider looks at few of them. */
+  ordered: Uint8Array;
 }
 
 const BIN_SHIFT = 20;
@@ -25,25 +29,49 @@ export function sampleBins(patterns: Int32Array): SampleBins {
   const starts = new Uint32Array(bins + 1);
   for (let e = 0; e < patterns.length; e++) starts[binOf(patterns[e]!) - first + 1]! += 1;
   for (let b = 0; b < bins; b++) starts[b + 1]! += starts[b]!;
-  const elements = new Int32Array(2 * patterns.length);
+  const places = new Uint32Array(patterns.length);
   const next = starts.slice();
-  for (let e = 0; e < patterns.length; e++) {
-    const at = next[binOf(patterns[e]!) - first]!++;
-    elements[2 * at] = patterns[e]!;
-    elements[2 * at + 1] = e;
-  }
-  return { first, starts, elements };
+  for (let e = 0; e < patterns.length; e++) places[next[binOf(patterns[e]!) - first]!++] = e;
+  return { first, starts, places, patterns, ordered: new Uint8Array(bins) };
 }
 
-/** Which of the elements lie in the bins of from ≤ |τ| < below, as patterns: from the first to before the second. */
-export function elementsBetween(
-  { first, starts }: SampleBins,
-  from: number,
-  below: number,
-): [number, number] {
-  const begin = Math.max(0, (from >>> BIN_SHIFT) - first);
-  const end = Math.min(starts.length - 1, ((below - 1) >>> BIN_SHIFT) - first + 1);
-  return from < below && begin < end ? [starts[begin]!, starts[end]!] : [0, 0];
+/**
+ * Which of the places have from ≤ |τ| < below, as patterns: from the first to before the second, the smallest first, equal
+ * ones in the order of the sample.
+ */
+export function elementsBetween(bins: SampleBins, from: number, below: number): [number, number] {
+  if (from >= below) return [0, 0];
+  const first = firstFrom(bins, from);
+  return [first, Math.max(first, firstFrom(bins, below))];
+}
+
+/** The first of the places of a magnitude, or more. */
+function firstFrom(bins: SampleBins, magnitude: number): number {
+  const { first, starts, places, patterns } = bins;
+  const bin = (magnitude >>> BIN_SHIFT) - first;
+  if (bin < 0) return 0;
+  if (bin >= starts.length - 1) return places.length;
+  order(bins, bin);
+  let low = starts[bin]!;
+  let high = starts[bin + 1]!;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((patterns[places[middle]!]! & 0x7fffffff) >= magnitude) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** More than any place in a sample. */
+const PLACES = 2 ** 21;
+
+/** Sorts a bin by magnitude and place, where that was not done. */
+function order({ starts, places, patterns, ordered }: SampleBins, bin: number): void {
+  if (ordered[bin]) return;
+  ordered[bin] = 1;
+  const own = places.subarray(starts[bin]!, starts[bin + 1]!);
+  const keys = Float64Array.from(own, (place) => (patterns[place]! & 0x7fffffff) * PLACES + place).sort();
+  for (let i = 0; i < own.length; i++) own[i] = keys[i]! % PLACES;
 }
 
 function binOf(pattern: number): number {

@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { sampleBins } from './sample-bins';
-import {
-  keptSample,
-  patternsOf,
-  type SizedSample,
-  type SizeSelection,
-  steppedSample,
-} from './sample-selection';
+import { emptySample, keepBySize, patternsOf, type SizeSelection, stepBySize } from './sample-selection';
 
 const value = fc.oneof(
   fc.float({ noDefaultInfinity: false, noNaN: false }),
@@ -35,10 +29,13 @@ test('a step keeps what the selection alone keeps', () => {
       (list, path) => {
         const values = Float32Array.from(list);
         const bins = sampleBins(patternsOf(values));
-        let sample = keptSample(values, path[0]!, 0) as SizedSample;
+        const sample = emptySample(values.length);
+        keepBySize(sample, values, path[0]!);
         for (const next of path.slice(1)) {
-          sample = steppedSample(bins, next, sample);
-          expect(sample).toEqual(keptSample(values, next, 0));
+          stepBySize(sample, sample.band!, bins, next);
+          const alone = emptySample(values.length);
+          keepBySize(alone, values, next);
+          expect(sample).toEqual({ ...alone, version: sample.version });
           const said = [...values].map(
             (_, e) =>
               ((sample.positive[e >> 5]! >>> (e & 31)) & 1) - ((sample.negative[e >> 5]! >>> (e & 31)) & 1),

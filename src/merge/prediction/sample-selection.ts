@@ -5,8 +5,8 @@ import { elementsBetween, type SampleBins } from './sample-bins';
 /** Which elements of a sample a selector keeps. */
 export type SampleSelection =
   | SizeSelection
-  /** With this chance, by place in the sample; the draws are fixed, so that a slider does not flicker. */
-  | { kind: 'random'; probability(place: number): number };
+  /** With this chance, or with one by place in the sample; the draws are fixed, so that a slider does not flicker. */
+  | { kind: 'random'; chance: number | Float64Array };
 
 /** By size alone. */
 export type SizeSelection =
@@ -25,10 +25,17 @@ export interface SampleContribution {
   weight: number;
 }
 
-/** Which elements of a sample are kept, by sign: bit e % 32 of word ⌊e / 32⌋. Those that are 0 are in neither. */
+/**
+ * Which elements of a sample are kept, by sign: bit e % 32 of word ⌊e / 32⌋. Those that are 0 are in neither. A selection
+ * writes over what the one before it kept: a step of a slider changes few of the bits.
+ */
 export interface KeptSample {
   positive: Uint32Array;
   negative: Uint32Array;
+  /** What is kept by size; null: it was drawn, or nothing is kept yet. */
+  band: Band | null;
+  /** Another number for every selection. */
+  version: number;
 }
 
 /** Patterns of magnitudes: from ≤ |τ| < below. */
@@ -39,44 +46,38 @@ interface Band {
   dropped: number;
 }
 
-/** What a selection by size keeps: the next step begins from it. */
-export interface SizedSample extends KeptSample {
-  band: Band;
+/** Nothing of a sample of so many elements. */
+export function emptySample(size: number): KeptSample {
+  const words = Math.ceil(size / 32);
+  return { positive: new Uint32Array(words), negative: new Uint32Array(words), band: null, version: 0 };
 }
 
-/** Applies a selection to the sample of contributor `model`. */
-export function keptSample(
-  values: Float32Array,
-  selection: SampleSelection,
-  model: number,
-): KeptSample | SizedSample {
-  if (selection.kind === 'random') return drawnSample(values, selection.probability, model);
-  const words = Math.ceil(values.length / 32);
-  const positive = new Uint32Array(words);
-  const negative = new Uint32Array(words);
+/** Keeps what a selection by size says. */
+export function keepBySize(kept: KeptSample, values: Float32Array, selection: SizeSelection): void {
+  const { positive, negative } = kept;
   const band = bandOf(selection);
   const { from, below } = band;
   const patterns = patternsOf(values);
-  for (let word = 0; word < words; word++) {
-    let kept = 0;
+  for (let word = 0; word < positive.length; word++) {
+    let inBand = 0;
     let signs = 0;
     const start = word * 32;
     const bits = Math.min(32, values.length - start);
     for (let bit = 0; bit < bits; bit++) {
       const pattern = patterns[start + bit]!;
       const magnitude = pattern & 0x7fffffff;
-      kept |= (((from - 1 - magnitude) & (magnitude - below)) >>> 31) << bit;
+      inBand |= (((from - 1 - magnitude) & (magnitude - below)) >>> 31) << bit;
       signs |= (pattern >>> 31) << bit;
     }
-    positive[word] = kept & ~signs;
-    negative[word] = kept & signs;
+    positive[word] = inBand & ~signs;
+    negative[word] = inBand & signs;
   }
-  const kept = { positive, negative, band };
   if (band.ties < Number.POSITIVE_INFINITY || band.dropped > 0) {
     const unlucky = unluckyIn(band);
     for (let e = 0; e < patterns.length; e++) if (unlucky(patterns[e]! & 0x7fffffff)) clear(kept, e);
   }
-  return kept;
+  kept.band = band;
+  kept.version += 1;
 }
 
 /** Whether an element at an edge of the band, the next in order, is not kept after all. */
@@ -93,19 +94,17 @@ function clear({ positive, negative }: KeptSample, place: number): void {
   negative[place >> 5]! &= bit;
 }
 
-/** What {@link keptSample} says of a selection by size, from what it said of another one: only what changes is looked at. */
-export function steppedSample(bins: SampleBins, selection: SizeSelection, before: SizedSample): SizedSample {
+/** Does what {@link keepBySize} does, from another band: only what changes is looked at. */
+export function stepBySize(kept: KeptSample, then: Band, bins: SampleBins, selection: SizeSelection): void {
+  const { positive, negative } = kept;
+  const { places, patterns } = bins;
   const band = bandOf(selection);
   const { from, below } = band;
-  const then = before.band;
-  const positive = before.positive.slice();
-  const negative = before.negative.slice();
   const judge = (low: number, high: number) => {
-    const { elements } = bins;
     const [first, end] = elementsBetween(bins, low, high);
     for (let at = first; at < end; at++) {
-      const pattern = elements[2 * at]!;
-      const place = elements[2 * at + 1]!;
+      const place = places[at]!;
+      const pattern = patterns[place]!;
       const magnitude = pattern & 0x7fffffff;
       const bits = pattern < 0 ? negative : positive;
       if (magnitude >= from && magnitude < below) bits[place >> 5]! |= 1 << (place & 31);
@@ -114,18 +113,14 @@ export function steppedSample(bins: SampleBins, selection: SizeSelection, before
   };
   judge(Math.min(from, then.from), Math.max(from, then.from) + 1);
   judge(Math.max(0, Math.min(below, then.below) - 1), Math.max(below, then.below));
-  const kept = { positive, negative, band };
   const unlucky = unluckyIn(band);
   for (const edge of [from, Math.max(0, below - 1)]) {
     const [first, end] = elementsBetween(bins, edge, edge + 1);
-    // elements of a bin are in the order of their places
-    for (let at = first; at < end; at++) {
-      const magnitude = bins.elements[2 * at]! & 0x7fffffff;
-      if (magnitude === edge && unlucky(magnitude)) clear(kept, bins.elements[2 * at + 1]!);
-    }
+    for (let at = first; at < end; at++) if (unlucky(edge)) clear(kept, places[at]!);
     if (below - 1 === from) break;
   }
-  return kept;
+  kept.band = band;
+  kept.version += 1;
 }
 
 /** Patterns from ≤ |τ| < below. Magnitudes are ordered as their patterns are; zeros are never kept. */
@@ -156,22 +151,46 @@ export function patternOf(magnitude: number): number {
   return BITS[0]! + (F32[0]! < magnitude ? 1 : 0);
 }
 
-function drawnSample(
-  values: Float32Array,
-  probability: (place: number) => number,
+/**
+ * Draws from a sample of contributor `model`.
+ * @param all everything in it, by sign
+ */
+export function keepDrawn(
+  kept: KeptSample,
+  all: KeptSample,
+  size: number,
+  chance: number | Float64Array,
   model: number,
-): KeptSample {
-  const words = Math.ceil(values.length / 32);
-  const positive = new Uint32Array(words);
-  const negative = new Uint32Array(words);
-  for (let e = 0; e < values.length; e++) {
-    const value = values[e]!;
-    if (!Number.isFinite(value) || draw(e, model) >= probability(e)) continue;
-    if (value > 0) positive[e >> 5]! |= 1 << (e & 31);
-    else if (value < 0) negative[e >> 5]! |= 1 << (e & 31);
+): void {
+  const drawn = drawnPlaces(size, chance, model);
+  for (let word = 0; word < drawn.length; word++) {
+    kept.positive[word] = all.positive[word]! & drawn[word]!;
+    kept.negative[word] = all.negative[word]! & drawn[word]!;
   }
-  return { positive, negative };
+  kept.band = null;
+  kept.version += 1;
 }
+
+/** The places that are drawn, as bits. */
+function drawnPlaces(size: number, chance: number | Float64Array, model: number): Uint32Array {
+  const key = `${size} ${model} ${typeof chance === 'number' ? chance : ''}`;
+  const known = typeof chance === 'number' ? drawnBefore.get(key) : undefined;
+  if (known) return known;
+  const bits = new Uint32Array(Math.ceil(size / 32));
+  const draws = drawsOf(size, model);
+  for (let e = 0; e < size; e++) {
+    if (draws[e]! < (typeof chance === 'number' ? chance : chance[e]!)) bits[e >> 5]! |= 1 << (e & 31);
+  }
+  if (typeof chance === 'number') {
+    if (drawnBefore.size >= MOST_DRAWN) drawnBefore.clear();
+    drawnBefore.set(key, bits);
+  }
+  return bits;
+}
+
+/** Draws of one chance are the same in all samples of a size. */
+const drawnBefore = new Map<string, Uint32Array>();
+const MOST_DRAWN = 64;
 
 /** Share of the sample's elements where kept changes disagree in sign. */
 export function sampleConflict(
@@ -179,35 +198,32 @@ export function sampleConflict(
   preset: DeltaPreset,
   contributions: readonly SampleContribution[],
 ): number {
+  const ups: Uint32Array[] = [];
+  const downs: Uint32Array[] = [];
+  for (const { kept, weight } of contributions) {
+    const sign = preset.ballots === 'unweighted' ? 1 : Math.sign(weight);
+    if (sign === 0) continue;
+    ups.push(sign > 0 ? kept.positive : kept.negative);
+    downs.push(sign > 0 ? kept.negative : kept.positive);
+  }
   let conflicts = 0;
   for (let word = 0; word * 32 < size; word++) {
-    let positive = 0;
-    let negative = 0;
-    for (const { kept, weight } of contributions) {
-      const sign = preset.ballots === 'unweighted' ? 1 : Math.sign(weight);
-      if (sign === 0) continue;
-      positive |= (sign > 0 ? kept.positive : kept.negative)[word]!;
-      negative |= (sign > 0 ? kept.negative : kept.positive)[word]!;
+    let up = 0;
+    let down = 0;
+    for (let i = 0; i < ups.length; i++) {
+      up |= ups[i]![word]!;
+      down |= downs[i]![word]!;
     }
-    conflicts += ones(positive & negative);
+    conflicts += ones(up & down);
   }
   return size > 0 ? conflicts / size : 0;
 }
 
-/** In how many elements of a sample two contributors both keep something, contributor by contributor. */
-export function sharedPlaces(kept: readonly KeptSample[]): number[][] {
-  const places = kept.map(({ positive, negative }) => positive.map((word, i) => word | negative[i]!));
-  const shared = kept.map(() => new Array<number>(kept.length).fill(0));
-  for (const [i, a] of places.entries()) {
-    for (let j = i; j < places.length; j++) {
-      const b = places[j]!;
-      let both = 0;
-      for (let word = 0; word < a.length; word++) both += ones(a[word]! & b[word]!);
-      shared[i]![j] = both;
-      shared[j]![i] = both;
-    }
-  }
-  return shared;
+/** Bits that are 1 in both lists of words. */
+export function sharedOnes(a: Uint32Array, b: Uint32Array): number {
+  let sum = 0;
+  for (let word = 0; word < a.length; word++) sum += ones(a[word]! & b[word]!);
+  return sum;
 }
 
 /** Bits that are 1 in a list of words. */
@@ -227,10 +243,17 @@ function ones(word: number): number {
 /** Steps that share no common measure, one per model: draws of different models are independent. */
 const STEPS = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53].map((p) => Math.sqrt(p) % 1);
 
-/** Evenly spread numbers in [0, 1), the same every time (Kronecker sequences). */
-function draw(e: number, model: number): number {
-  return ((e + 1) * STEPS[model % STEPS.length]!) % 1;
+/** Evenly spread numbers in [0, 1), the same every time (Kronecker sequences), for a sample of so many elements. */
+function drawsOf(size: number, model: number): Float64Array {
+  const step = STEPS[model % STEPS.length]!;
+  const known = draws.get(step);
+  if (known && known.length >= size) return known;
+  const made = Float64Array.from({ length: size }, (_, e) => ((e + 1) * step) % 1);
+  draws.set(step, made);
+  return made;
 }
+
+const draws = new Map<number, Float64Array>();
 
 /** Elements of a sample in one bin of |τ|, each standing for `weight` elements of its tensor. */
 export interface BinMember {
@@ -251,33 +274,38 @@ export function thresholdInBin(
   high: number,
   count: number,
 ): { threshold: number; share: number } | undefined {
-  const found: { pattern: number; weight: number }[] = [];
-  for (const { bins, count: all } of members) {
-    const [first, end] = elementsBetween(bins, patternOf(low), patternOf(high));
-    for (let at = first; at < end; at++) {
-      found.push({ pattern: bins.elements[2 * at]! & 0x7fffffff, weight: all / (end - first) });
+  const [from, below] = [patternOf(low), patternOf(high)];
+  const inside = members.flatMap(({ bins, count: all }) => {
+    const [first, end] = elementsBetween(bins, from, below);
+    return end > first ? [{ bins, weight: all / (end - first) }] : [];
+  });
+  if (inside.length === 0) return undefined;
+  /** Elements of the tensors from a pattern up. */
+  const upFrom = (pattern: number) => {
+    let sum = 0;
+    for (const { bins, weight } of inside) {
+      const [first, end] = elementsBetween(bins, pattern, below);
+      sum += weight * (end - first);
     }
+    return sum;
+  };
+  // the largest pattern from which up there are as many; where all of them are too few, their smallest
+  const enough = Math.min(count, upFrom(from));
+  let [holds, fails] = [from, below];
+  while (fails - holds > 1) {
+    const middle = Math.floor((holds + fails) / 2);
+    if (upFrom(middle) >= enough) holds = middle;
+    else fails = middle;
   }
-  found.sort((a, b) => b.pattern - a.pattern);
-  let sum = 0;
-  for (let i = 0; i < found.length; ) {
-    const { pattern } = found[i]!;
-    let equal = 0;
-    for (; i < found.length && found[i]!.pattern === pattern; i++) equal += found[i]!.weight;
-    if (sum + equal >= count || i === found.length) {
-      BITS[0] = pattern;
-      return { threshold: F32[0]!, share: equal > 0 ? Math.min(1, (count - sum) / equal) : 1 };
-    }
-    sum += equal;
-  }
-  return undefined;
+  const over = upFrom(holds + 1);
+  const equal = upFrom(holds) - over;
+  BITS[0] = holds;
+  return { threshold: F32[0]!, share: equal > 0 ? Math.min(1, (count - over) / equal) : 1 };
 }
 
 /** How many elements of a sample are as large as a magnitude exactly. */
 export function tiesOf(bins: SampleBins, magnitude: number): number {
   const pattern = patternOf(magnitude);
   const [first, end] = elementsBetween(bins, pattern, pattern + 1);
-  let ties = 0;
-  for (let at = first; at < end; at++) if ((bins.elements[2 * at]! & 0x7fffffff) === pattern) ties++;
-  return ties;
+  return end - first;
 }

@@ -6,6 +6,7 @@ import {
   type Metric,
   mean,
   measure,
+  rangeOf,
   type ShownMetric,
   type Subject,
 } from './metrics';
@@ -122,8 +123,7 @@ export function heatmap(
     const measured = meanMeasured(values);
     if (old?.name === tensor.name && old.state === state && old.measured?.value === measured?.value)
       return old;
-    const all = values.map((v) => v.value);
-    const range = { least: Math.min(...all), most: Math.max(...all), count: members.length };
+    const range = { ...rangeOf(values.map((v) => v.value)), count: members.length };
     return { name: tensor.name, layer: tensor.layer, module: tensor.module, state, measured, range };
   };
   const cell = (tensor: GridTensor, old: Cell | null | undefined): Cell => {

@@ -316,6 +316,17 @@ export function keptEnergy(c: ContributorReport): number | null {
   return c.norm > 0 ? (c.keptNorm / c.norm) ** 2 : 0;
 }
 
+/** The least and the largest of values, of which there may be more than a call takes arguments. */
+export function rangeOf(values: readonly number[]): { least: number; most: number } {
+  let least = Number.POSITIVE_INFINITY;
+  let most = Number.NEGATIVE_INFINITY;
+  for (const value of values) {
+    if (value < least) least = value;
+    if (value > most) most = value;
+  }
+  return { least, most };
+}
+
 /** The weighted mean, or null when nothing was measured. */
 export function mean(
   values: readonly (Pick<Measured, 'value' | 'weight'> | null | undefined)[],

@@ -1,11 +1,14 @@
 /** What the export menus save: each choice from facts to a file. Loaded when one is chosen. */
 import { plainReport } from '../../merge/prediction/predicted-report';
+import type { TensorReport } from '../../reports/job';
 import { absenceOf } from '../charts/default-view';
 import { metrics } from '../charts/metrics';
-import type { LayersView } from '../layers/columns';
-import { reportsFor } from '../layers/runs';
+import { LETTERS, type ShownLayers } from '../layers/columns';
+import { countedOverlap } from '../layers/run-overlap';
+import { type LayersRun, reportsFor } from '../layers/runs';
 import { subjectsOf } from '../layers/subject';
 import { saveFile, saveText } from '../local/save-file';
+import type { OverlapSlice } from '../state/facts';
 import { fileName } from '../state/saved-output';
 import { comparedSets } from './chart-sets';
 import { heatmapSvg } from './heatmap-svg';
@@ -13,19 +16,26 @@ import { comparisonHtml, type ReportedRun, reportHtml } from './report-html';
 import { svgToPng } from './svg-png';
 import { tensorCsv } from './tensor-csv';
 
-/** The shown runs as one of the files. */
+/** The shown runs as one of the files; the mask overlap of two is among their numbers, once it was counted. */
 export async function exportLayers(
   kind: 'svg' | 'png' | 'csv' | 'json' | 'html',
-  { columns, metric, subject, grid }: LayersView,
+  { view: { columns, metric, subject, grid }, runs: shown }: ShownLayers,
+  overlap: OverlapSlice,
 ): Promise<void> {
-  const runs = columns.map(({ run, letter, reports }) => ({
-    name: columns.length > 1 ? `${letter}: ${run.name}` : run.name,
+  const name = fileName(shown.map((run) => run.name).join(' vs '));
+  const runs = shown.map((run, i) => ({
+    name: shown.length > 1 ? `${LETTERS[i]}: ${run.name}` : run.name,
     contributors: run.contributors,
-    reports: run.tensors.flatMap((t) => reports.get(t.name) ?? []),
+    reports: reportsOf(run, reportsFor(run, metric)),
     run,
   }));
-  const name = fileName(runs.map(({ run }) => run.name).join(' vs '));
-  if (kind === 'csv') return saveText(tensorCsv(runs), `${name}-tensors.csv`);
+  const both = countedOverlap(shown, overlap);
+  const pair = both && {
+    name: both.pair.name,
+    contributors: both.pair.contributors.filter(({ id }) => id === both.model),
+    reports: reportsOf(both.pair, both.pair.reports),
+  };
+  if (kind === 'csv') return saveText(tensorCsv(pair ? [...runs, pair] : runs), `${name}-tensors.csv`);
   if (kind === 'json') {
     const plain = runs.map(({ name: title, contributors, reports, run }) => ({
       run: title,
@@ -33,19 +43,23 @@ export async function exportLayers(
       contributors: contributors.map((c) => c.id),
       tensors: reports.map(plainReport),
     }));
-    return saveText(JSON.stringify(plain, null, 2), `${name}-tensors.json`);
+    const counted = both && { run: both.pair.name, contributors: [both.model], maskOverlap: both.tensors };
+    return saveText(JSON.stringify(counted ? [...plain, counted] : plain, null, 2), `${name}-tensors.json`);
   }
   if (kind === 'html') {
+    const first = shown[0]!;
     const drawn = metrics
-      .filter((m) => absenceOf(m, columns[0]!.run.traits) === null)
+      .filter((m) => absenceOf(m, first.traits) === null)
       .flatMap((m) =>
-        subjectsOf(m, columns[0]!.run.contributors).map(({ ids, label }) => ({
+        subjectsOf(m, first.contributors).map(({ ids, label }) => ({
           label,
           sets: comparedSets(
             m,
             ids,
             grid,
-            runs.map(({ name: title, run }) => ({ title, reports: reportsFor(run, m) })),
+            m.id === 'runOverlap' && both
+              ? [{ title: both.pair.name, reports: both.pair.reports }]
+              : runs.map(({ name: title, run }) => ({ title, reports: reportsFor(run, m) })),
           ),
         })),
       )
@@ -68,6 +82,11 @@ export async function exportLayers(
   );
   if (kind === 'svg') saveText(svg, `${name}-${metric.id}.svg`);
   else saveFile(await svgToPng(svg), `${name}-${metric.id}.png`);
+}
+
+/** Reports in the order of the run's tensors. */
+function reportsOf(run: LayersRun, reports: ReadonlyMap<string, TensorReport>): TensorReport[] {
+  return run.tensors.flatMap(({ name }) => reports.get(name) ?? []);
 }
 
 /** A run as one of the files. */

@@ -1,12 +1,11 @@
 import { differenceMetric } from '../charts/difference';
 import { awaitsMerge, measure, metrics, valueText } from '../charts/metrics';
+import { LETTERS } from '../layers/columns';
 import type { LayersRun } from '../layers/runs';
 import { reportsFor } from '../layers/runs';
 import { subjectOf } from '../layers/subject';
 import { Section } from '../parts/Section';
 import { useFacts } from '../studio-context';
-
-const LETTERS = ['A', 'B', 'C', 'D'];
 
 /** Every number of one tensor in the shown runs, and B − A of two. */
 export function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }) {

@@ -5,9 +5,9 @@ import { Segmented } from '../parts/Segmented';
 import type { Contributor } from '../state/run-facts';
 import { setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
-import type { LayersView } from './columns';
+import type { LayersView, ShownLayers } from './columns';
 import { LayersExport } from './LayersExport';
-import { PAIR } from './runs';
+import type { LayersRun } from './runs';
 import { subjectsOf } from './subject';
 
 const GROUPS = [
@@ -20,12 +20,14 @@ interface LayersBarProps {
   metric: Metric;
   subject: Subject;
   view: LayersView;
+  /** The shown runs. */
+  runs: readonly LayersRun[];
 }
 
 /** Which number of whom, on which scale. */
-export function LayersBar({ metric, subject, view }: LayersBarProps) {
-  const latest = useRef(view);
-  latest.current = view;
+export function LayersBar({ metric, subject, view, runs }: LayersBarProps) {
+  const latest = useRef<ShownLayers>({ view, runs });
+  latest.current = { view, runs };
   const shown = useCallback(() => latest.current, []);
   const { traits, contributors } = view.columns[0]!.run;
   return (
@@ -34,8 +36,7 @@ export function LayersBar({ metric, subject, view }: LayersBarProps) {
       subject={subject}
       traits={traits}
       contributors={contributors}
-      isPair={view.columns[0]!.run.id === PAIR}
-      empty={view.columns.every(({ run }) => run.reports.size === 0)}
+      empty={runs.every((run) => run.reports.size === 0)}
       shown={shown}
     />
   );
@@ -46,13 +47,12 @@ interface BarProps {
   subject: Subject;
   traits: RecipeTraits;
   contributors: readonly Contributor[];
-  isPair: boolean;
   empty: boolean;
-  shown(): LayersView;
+  shown(): ShownLayers;
 }
 
 /** A step of a slider leaves it as it is. */
-const Bar = memo(function Bar({ metric, subject, traits, contributors, isPair, empty, shown }: BarProps) {
+const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, shown }: BarProps) {
   const studio = useStudio();
   const subjects = subjectsOf(metric, contributors);
   return (
@@ -98,7 +98,7 @@ const Bar = memo(function Bar({ metric, subject, traits, contributors, isPair, e
       ) : null}
       <ScaleChoice />
       <div className="layers-actions">
-        <LayersExport isPair={isPair} empty={empty} shown={shown} />
+        <LayersExport empty={empty} shown={shown} />
       </div>
     </div>
   );

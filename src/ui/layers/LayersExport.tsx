@@ -2,7 +2,7 @@ import { memo } from 'react';
 import { ExportMenu } from '../parts/ExportMenu';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
-import type { LayersView } from './columns';
+import type { ShownLayers } from './columns';
 
 const CHOICES = [
   { value: 'svg', label: 'Picture as SVG', hint: 'all shown runs and their difference' },
@@ -17,25 +17,23 @@ const CHOICES = [
 ] as const;
 
 interface LayersExportProps {
-  /** Two runs are shown as one: there is no recipe of it. */
-  isPair: boolean;
   /** Nothing is measured yet. */
   empty: boolean;
   /** What is shown when it is asked. */
-  shown(): LayersView;
+  shown(): ShownLayers;
 }
 
 /** Saves what Layers shows. */
-export const LayersExport = memo(function LayersExport({ isPair, empty, shown }: LayersExportProps) {
+export const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportProps) {
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
     const { exportLayers } = await import('../export/save-exports');
-    await exportLayers(kind, shown());
+    await exportLayers(kind, shown(), studio.store.getState().overlap);
   };
   return (
     <ExportMenu
       label="Export the picture and its numbers"
-      choices={isPair ? CHOICES.filter(({ value }) => value !== 'json' && value !== 'html') : CHOICES}
+      choices={CHOICES}
       why={empty ? 'Nothing is measured yet.' : null}
       onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
     />

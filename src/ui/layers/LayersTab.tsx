@@ -88,7 +88,7 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
     <div className="screen layers-screen">
       <FirstError />
       <RunsStrip runs={runs} />
-      <LayersBar metric={metric} subject={ids ?? NOBODY} view={view} />
+      <LayersBar metric={metric} subject={ids ?? NOBODY} view={view} runs={shown} />
       {(absent ??
       (ids === null ? `This recipe has no two models for ${metric.label.toLowerCase()}.` : null)) ? (
         <p className="empty" role="status">

@@ -1,4 +1,5 @@
 import { type PointerEvent, useRef } from 'react';
+import { rangeOf } from '../charts/metrics';
 import { setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { chanceOf, type LayersView } from './columns';
@@ -36,7 +37,7 @@ export function ProfilePlot({ view, cell, gap, heads }: ProfilePlotProps) {
       })
     : [];
   const all = [...lines.flatMap((line) => line.points), ...chance].map((p) => p.value);
-  const [least, most] = [Math.min(...all), Math.max(...all)];
+  const { least, most } = rangeOf(all);
   const margin = Math.max((most - least) * 0.08, metric.isShare ? 0.01 : Math.abs(most) * 0.02 || 0.01);
   const [from, to] = [least - margin, most + margin];
   const x = (value: number) => ((value - from) / (to - from)) * WIDTH;
@@ -81,8 +82,8 @@ export function ProfilePlot({ view, cell, gap, heads }: ProfilePlotProps) {
         aria-label={lines
           .filter((line) => line.points.length > 0)
           .map((line) => {
-            const values = line.points.map((p) => p.value);
-            return `${line.letter}: means of layers from ${metric.format(Math.min(...values))} to ${metric.format(Math.max(...values))}`;
+            const { least: low, most: high } = rangeOf(line.points.map((p) => p.value));
+            return `${line.letter}: means of layers from ${metric.format(low)} to ${metric.format(high)}`;
           })
           .join('; ')}
         onPointerDown={(event) => {

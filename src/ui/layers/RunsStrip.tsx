@@ -8,6 +8,7 @@ import { mergeRuns } from '../state/merge-runs';
 import { forgetRun, renameRun, reopenRun, whyNotReopen } from '../state/past-runs';
 import { recallScores } from '../state/task-scores';
 import { useFacts, useStudio } from '../studio-context';
+import { LETTERS } from './columns';
 import {
   addPredictedRun,
   applyRun,
@@ -105,8 +106,6 @@ function whyNotMerge(facts: StudioFacts): string | null {
   const gate = mergeGate(facts);
   return gate.open ? null : gate.why;
 }
-
-const LETTERS = ['A', 'B', 'C', 'D'];
 
 const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
   const studio = useStudio();

@@ -17,7 +17,7 @@ import {
   sameItems,
 } from '../charts/heatmap-data';
 import { chanceOverlap } from '../charts/mask-overlap';
-import type { Metric, Subject } from '../charts/metrics';
+import { type Metric, rangeOf, type Subject } from '../charts/metrics';
 import { passesFilter } from '../parts/TableFilter';
 import { useSameList } from '../parts/use-same-list';
 import { useFacts, useShownTheme } from '../studio-context';
@@ -44,13 +44,20 @@ export interface LayersView {
   difference: { metric: Metric; data: Heatmap; scale: ColorScale } | null;
 }
 
+/** What is on screen: the canvas, and the runs, which it shows as one where a metric is about two of them. */
+export interface ShownLayers {
+  view: LayersView;
+  runs: readonly LayersRun[];
+}
+
 /** The columns of the last time, and what they were drawn from besides their runs. */
 interface Drawn {
   of: readonly unknown[];
   columns: ReadonlyMap<string, RunColumn>;
 }
 
-const LETTERS = ['A', 'B', 'C', 'D'];
+/** Of the shown runs, by their places. */
+export const LETTERS = ['A', 'B', 'C', 'D'];
 
 /** Everything the canvas draws. */
 export function useLayersView(
@@ -246,12 +253,5 @@ export function statisticsOf({ rows }: Heatmap, layers: readonly [number, number
   const weight = cells.reduce((sum, c) => sum + c.weight, 0) || 1;
   const mean = cells.reduce((sum, c) => sum + c.value * c.weight, 0) / weight;
   const variance = cells.reduce((sum, c) => sum + c.weight * (c.value - mean) ** 2, 0) / weight;
-  const values = cells.map((c) => c.value);
-  return {
-    mean,
-    deviation: Math.sqrt(variance),
-    least: Math.min(...values),
-    most: Math.max(...values),
-    cells: cells.length,
-  };
+  return { mean, deviation: Math.sqrt(variance), ...rangeOf(cells.map((c) => c.value)), cells: cells.length };
 }

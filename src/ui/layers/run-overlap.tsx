@@ -6,6 +6,7 @@ import type { RunsReport } from '../charts/mask-overlap';
 import type { Metric, Subject } from '../charts/metrics';
 import { REST_MS, useSettled } from '../parts/use-settled';
 import { goesUnasked } from '../state/delta-statistics';
+import type { OverlapSlice } from '../state/facts';
 import { whyNoTool } from '../state/job';
 import { countOverlap, overlapKey } from '../state/run-overlap';
 import { useFacts, useStudio } from '../studio-context';
@@ -63,6 +64,18 @@ export function useRunOverlap(
     </button>
   );
   return { runs, why: isKnown || !unasked ? offer : 'Counting what both runs keep…' };
+}
+
+/** The shown runs as one and the model whose masks were counted, where they were; null otherwise. */
+export function countedOverlap(
+  shown: readonly LayersRun[],
+  overlap: OverlapSlice,
+): { model: string; pair: LayersRun; tensors: readonly MaskOverlap[] } | null {
+  const [a, b] = shown;
+  if (!a || !b || shown.length !== 2 || overlap.status !== 'ready') return null;
+  const model = a.contributors.find(({ id }) => overlapKey([a.recipe, b.recipe], id) === overlap.key)?.id;
+  if (model === undefined) return null;
+  return { model, pair: pairOf(a, b, model, overlap.tensors), tensors: overlap.tensors };
 }
 
 const NONE: readonly MaskOverlap[] = [];
