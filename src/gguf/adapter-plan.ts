@@ -77,8 +77,13 @@ export function planGgufAdapter({ type, name, config: text, modules }: GgufAdapt
     ...{ type, metadata, factors: [], tensors: new Map(factors), isStacked: false },
     peakBytes: factors.reduce((most, [, tensor]) => Math.max(most, heldBytes(tensor)), 0),
   };
+  const warnings: GgufPlan['warnings'] = [];
   const bytes = factors.reduce((sum, [, { byteLength }]) => sum + aligned(byteLength), 0);
-  return { ...plan, byteLength: ggufBeginning(plan, [], [...plan.tensors.keys()]).byteLength + bytes };
+  return {
+    ...plan,
+    warnings,
+    byteLength: ggufBeginning(plan, [], [...plan.tensors.keys()]).byteLength + bytes,
+  };
 }
 
 /** The tensor of the model's file that a module is, of the right size. @throws AmalgamError `GgufUnsupported` */

@@ -9,10 +9,17 @@ import { resolveArchitecture } from '../models/resolve';
 import { heldBytes, type RowsOfTensor } from './arrange-rows';
 import { type BlockType, FILE_TYPES, rowBytes } from './block-types';
 import { aligned, type GgufMetadata, type GgufValue, ggufHeader } from './header';
-import { hyperparameters, ignoredWindow, refused, requireExpressible, ropeFactors } from './hyperparameters';
+import {
+  type GgufWarning,
+  hyperparameters,
+  ignoredWindow,
+  refused,
+  requireExpressible,
+  ropeFactors,
+} from './hyperparameters';
 import { tensorType } from './tensor-types';
 import { ggufTensors } from './tensors';
-import { type TokenizerTexts, tokenizerMetadata } from './tokenizer';
+import { ignoredNormalizer, type TokenizerTexts, tokenizerMetadata } from './tokenizer';
 
 /** One tensor of the merge on its way into the file. */
 export interface GgufTensorPlan extends RowsOfTensor {
@@ -46,8 +53,8 @@ export interface GgufPlan {
   peakBytes: number;
   /** Tensors of the merge become parts of one: they have to come in the order of `tensors`. */
   isStacked: boolean;
-  /** What the file cannot say though it is right on short texts. */
-  warning?: string;
+  /** What the file cannot say though it is right on most texts. */
+  warnings: readonly GgufWarning[];
 }
 
 export interface GgufRequest {
@@ -96,7 +103,7 @@ export function planGguf(request: GgufRequest): GgufPlan {
     ...hyperparameters(architecture, gguf, config),
     ...tokenizerMetadata(request.tokenizer, architecture.vocab, config.raw),
   ]);
-  const plan: Omit<GgufPlan, 'byteLength'> = {
+  const plan: Omit<GgufPlan, 'byteLength' | 'warnings'> = {
     type: request.type,
     tensors: new Map(planned),
     factors,
@@ -104,12 +111,13 @@ export function planGguf(request: GgufRequest): GgufPlan {
     peakBytes: planned.reduce((most, [, tensor]) => Math.max(most, heldBytes(tensor)), 0),
     isStacked: planned.some(([, { stack }]) => stack !== undefined),
   };
-  const warning = ignoredWindow(architecture, gguf);
+  const window = ignoredWindow(architecture, gguf);
+  const warnings = [window, ignoredNormalizer(request.tokenizer)].filter((each) => each !== undefined);
   const tensorBytes = planned.reduce((sum, [, tensor]) => sum + fileLength(tensor), 0);
   return {
     ...plan,
     byteLength: ggufBeginning(plan, [], [...plan.tensors.keys()]).byteLength + tensorBytes,
-    ...(warning === undefined ? {} : { warning }),
+    warnings,
   };
 }
 
@@ -119,7 +127,7 @@ export function planGguf(request: GgufRequest): GgufPlan {
  * @param order the merge's names of the tensors, in the order in which they come
  */
 export function ggufBeginning(
-  { metadata, factors, tensors }: Omit<GgufPlan, 'byteLength'>,
+  { metadata, factors, tensors }: Omit<GgufPlan, 'byteLength' | 'warnings'>,
   more: readonly (readonly [key: string, value: GgufValue])[],
   order: readonly string[],
 ): Uint8Array<ArrayBuffer> {

@@ -8,6 +8,12 @@ import { type PlainBlock, plainBlocks, type RoutedMlp } from '../models/plain-bl
 import { inverseFrequencies } from '../models/rope';
 import type { GgufValue } from './header';
 
+/** What the file cannot say though it is right on most texts. */
+export interface GgufWarning {
+  message: string;
+  remedy: string;
+}
+
 type Entries = [key: string, value: GgufValue][];
 
 const u32 = (value: number): GgufValue => ({ type: 'u32', value });
@@ -213,12 +219,16 @@ function requireYarn(
   if (!near(attention, 0.1 * Math.log(factor) + 1)) throw refuse('an attention factor of YaRN of its own');
 }
 
-/** What llama.cpp leaves out without being wrong on short texts, in words; undefined where there is nothing. */
-export function ignoredWindow(architecture: Architecture, gguf: GgufArchitecture): string | undefined {
+/** What llama.cpp leaves out without being wrong on short texts; undefined where there is nothing. */
+export function ignoredWindow(architecture: Architecture, gguf: GgufArchitecture): GgufWarning | undefined {
   if (gguf.windows) return undefined;
   const sizes = plainBlocks(architecture).flatMap(({ attention }) => attention.window ?? []);
   if (sizes.length === 0) return undefined;
-  return `llama.cpp’s ${gguf.name} has no sliding window: beyond ${Math.min(...sizes)} tokens it sees more than the model did.`;
+  const size = Math.min(...sizes);
+  return {
+    message: `llama.cpp’s ${gguf.name} has no sliding window: beyond ${size} tokens it sees more than the model did.`,
+    remedy: 'Keep the context of the GGUF file below that, or run the safetensors.',
+  };
 }
 
 export function refused(message: string): AmalgamError {

@@ -12,7 +12,7 @@ import {
   type TokenizerTokens,
 } from '../formats/tokenizer-json';
 import type { GgufValue } from './header';
-import { refused } from './hyperparameters';
+import { type GgufWarning, refused } from './hyperparameters';
 import { preTokenizerName } from './pre-tokenizers';
 
 export interface TokenizerTexts {
@@ -82,6 +82,31 @@ export function tokenizerMetadata(
       : []),
     ...(template === undefined ? [] : entry('tokenizer.chat_template', { type: 'text', value: template })),
   ];
+}
+
+/** Forms of Unicode, which llama.cpp does not bring a text into. */
+const UNICODE_FORMS: readonly unknown[] = ['NFC', 'NFD', 'NFKC', 'NFKD'];
+/** What it does by itself with SentencePiece's pieces: a space in front, and spaces as ▁. */
+const SPACES: readonly unknown[] = ['Prepend', 'Replace'];
+
+/**
+ * A change of the text ahead of its splitting that llama.cpp leaves out, where it changes few texts.
+ * @throws AmalgamError `GgufUnsupported` for one that changes most
+ */
+export function ignoredNormalizer({ tokenizer }: TokenizerTexts): GgufWarning | undefined {
+  if (tokenizer === undefined) return undefined;
+  const { rest, byteFallback } = readTokenizerJson(tokenizer, 'tokenizer.json');
+  const steps = stepsOf(rest.get('normalizer')).map((step) => step.get('type'));
+  const others = steps.filter((type) => !(byteFallback && SPACES.includes(type)));
+  const unknown = others.find((type) => !UNICODE_FORMS.includes(type));
+  if (unknown !== undefined) {
+    throw refused(`The tokenizer changes a text by ${String(unknown)} first, which llama.cpp does not.`);
+  }
+  if (others.length === 0) return undefined;
+  return {
+    message: `The tokenizer brings a text into the form ${others.join(', ')} first, which llama.cpp does not: there letters with separate accents get other tokens.`,
+    remedy: 'Nothing to do where texts come in that form, as most do.',
+  };
 }
 
 function entry(key: string, value: GgufValue): [string, GgufValue][] {

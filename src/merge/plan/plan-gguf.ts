@@ -57,13 +57,8 @@ export async function planOutputGguf(
         'Write it alone (gguf_only: true), and the safetensors by the recipe without gguf.',
       );
     }
-    if (planned.warning !== undefined) {
-      problems.add({
-        severity: 'warning',
-        code: 'GgufDiffers',
-        message: planned.warning,
-        remedy: 'Keep the context of the GGUF file below that, or run the safetensors.',
-      });
+    for (const warning of planned.warnings) {
+      problems.add({ severity: 'warning', code: 'GgufDiffers', ...warning });
     }
     return planned;
   } catch (thrown) {

@@ -1,0 +1,84 @@
+/** Tokenizers of real models, written as GGUF: llama.cpp makes the same ids of text as we do. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createTokenizer } from '../../src/evaluate/tokenizer';
+import { readTokenizerJson } from '../../src/formats/tokenizer-json';
+import { ggufFile } from '../../src/gguf/gguf-file';
+import { planGguf } from '../../src/gguf/gguf-plan';
+import { hasLlama, llama } from '../llama-cpp';
+import { reference } from './reference';
+
+const folder = join(reference, 'data/tokenizers');
+const corpora = join(reference, 'data/corpora');
+const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-tokenizers-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+/** Spaces, digits, line ends, contractions, other alphabets, marks, joined emoji, half words. */
+const ODD = [
+  "  two  spaces, it's 1234567.89 and   three\n\n\n\tTab's\r\n end ",
+  'Größe, naïve, Ωμέγα, Привет мир, 你好，世界。こんにちは 안녕 שלום مرحبا हिन्दी',
+  '👩‍👩‍👧 🇩🇪 e\u0301 ﬁ ½ ² _under__score_ x=y+1; // a/b\\c <b>&amp;</b> {"k":[1,2]}',
+  "I'LL we'Ve don’t   \n  \n x\u00a0y\u3000z 100 000 3,14 v1.2.3",
+];
+
+/** A llama of one thin layer with so many rows; its weights are zeros. */
+function thinModel(vocab: number): {
+  config: string;
+  tensors: { name: string; dtype: 'F32'; shape: number[] }[];
+} {
+  const layer = 'model.layers.0.';
+  const shapes: Record<string, number[]> = {
+    'model.embed_tokens.weight': [vocab, 32],
+    [`${layer}input_layernorm.weight`]: [32],
+    [`${layer}post_attention_layernorm.weight`]: [32],
+    ...Object.fromEntries(
+      ['self_attn.q_proj', 'self_attn.k_proj', 'self_attn.v_proj', 'self_attn.o_proj'].map((name) => [
+        `${layer}${name}.weight`,
+        [32, 32],
+      ]),
+    ),
+    ...Object.fromEntries(
+      ['gate_proj', 'up_proj', 'down_proj'].map((name) => [`${layer}mlp.${name}.weight`, [32, 32]]),
+    ),
+    'model.norm.weight': [32],
+  };
+  return {
+    config: JSON.stringify({
+      ...{ model_type: 'llama', hidden_size: 32, intermediate_size: 32, num_hidden_layers: 1 },
+      ...{ num_attention_heads: 1, vocab_size: vocab, rms_norm_eps: 1e-5, tie_word_embeddings: true },
+    }),
+    tensors: Object.entries(shapes).map(([name, shape]) => ({ name, dtype: 'F32', shape })),
+  };
+}
+
+// runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
+describe.runIf(hasLlama)('in llama.cpp', () => {
+  it.each(['gpt2', 'gpt-neox', 'tinyllama'])('%s', (name) => {
+    const text = readFileSync(join(folder, name, 'tokenizer.json'), 'utf8');
+    const { ids } = readTokenizerJson(text, name);
+    const { config, tensors } = thinModel(Math.max(...ids.values()) + 1);
+    const plan = planGguf({ type: 'F32', name, config, tensors, tokenizer: { tokenizer: text } });
+    const { header, byteLength } = ggufFile('m.gguf', plan, [...plan.tensors.keys()]);
+    const path = join(scratch, `${name}.gguf`);
+    writeFileSync(path, Buffer.concat([header, Buffer.alloc(byteLength - header.length)]));
+    const ours = createTokenizer({ tokenizer: text, hasSentencePiece: false }, name);
+    const model = llama().open(path);
+    try {
+      const corpus = ['wikitext-2_test.txt', 'tinyshakespeare.txt'].map((file) =>
+        readFileSync(join(corpora, file), 'utf8').slice(0, 200_000),
+      );
+      // of a form of Unicode that the tokenizer asks for the plan warns
+      const form = plan.warnings.length > 0 ? 'NFC' : undefined;
+      const odd = form === undefined ? ODD : ODD.map((each) => each.normalize(form));
+      const texts = [...odd, ...corpus.flatMap((each) => each.split(/(?<=\n)(?=\n)/))];
+      const wrong = texts.filter(
+        (each) => each !== '' && model.tokenize(each, false).join() !== ours.encode(each).join(),
+      );
+      expect(wrong).toEqual([]);
+    } finally {
+      model.close();
+    }
+  });
+});
