@@ -43,6 +43,8 @@ test('a problem of many tensors names the first of them', () => {
 test('a plan says what it costs, lists every tensor in columns and ends with the problems, errors first', () => {
   const lines = plain(planText(facts, 'ties')).split('\n');
   expect(lines).toContain('write        1.50 kB in 1 shard');
+  const withGguf = { ...facts, outputFiles: ['model.safetensors', 'model-Q4_K_M.gguf'] };
+  expect(plain(planText(withGguf, 'ties'))).toMatch(/in 1 shard and a GGUF file[\s\S]*, DIR-Q4_K_M\.gguf/);
   expect(lines).toContain('tensors      2, 1 of them copied untouched');
   expect(lines).toContain('embed             8 × 4  BF16   a, b');
   expect(lines).toContain('a.very.long.name  8 × 4  BF16   copied');

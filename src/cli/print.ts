@@ -14,6 +14,7 @@ import {
   formatRate,
   formatSeconds,
   formatShape,
+  formatWeightFiles,
 } from '../ui/format/quantity';
 
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
@@ -33,9 +34,9 @@ export function planText(plan: PlanFacts, method: string): string {
     ['parameters', formatCount(elements)],
     ['download', formatBytes(plan.bytesToDownload)],
     ['read', formatBytes(plan.bytesToRead)],
-    ['write', `${formatBytes(plan.bytesToWrite)} in ${formatCounted(plan.shards, 'shard')}`],
+    ['write', `${formatBytes(plan.bytesToWrite)} in ${formatWeightFiles(plan.outputFiles)}`],
     ['peak memory', formatBytes(plan.peakBytes)],
-    ['files', plan.outputFiles.map((file) => displayName(file)).join(', ')],
+    ['files', plan.outputFiles.map((file) => displayName(namedAfterFolder(file))).join(', ')],
   ].map(([name = '', value = '']) => `${name.padEnd(12)} ${value}`);
 
   const rows = plan.tensors.map((tensor) => [
@@ -129,6 +130,11 @@ function runningText({ stage, done, total, rate, secondsLeft }: RunningProgress)
     ...(secondsLeft === null ? [] : [`${formatSeconds(secondsLeft)} left`]),
   ];
   return parts.join(' · ');
+}
+
+/** A GGUF file gets the name of the folder, which a plan does not know. */
+function namedAfterFolder(file: string): string {
+  return file.endsWith('.gguf') ? file.replace(/^.*?(?=-[A-Z0-9_]+\.gguf$)/, 'DIR') : file;
 }
 
 /** What a verification found: one line, or one per shard and input that differs. */

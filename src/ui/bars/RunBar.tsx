@@ -2,7 +2,15 @@ import { useEffect } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import type { InterruptedRun } from '../../reports/merge';
 import { stageShares, type TimesSpent } from '../charts/stage-shares';
-import { formatBytes, formatCount, formatCounted, formatRate, formatSeconds, NBSP } from '../format/quantity';
+import {
+  formatBytes,
+  formatCount,
+  formatCounted,
+  formatRate,
+  formatSeconds,
+  formatWeightFiles,
+  NBSP,
+} from '../format/quantity';
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
 import type { StudioFacts, Tab } from '../state/facts';
@@ -219,7 +227,7 @@ function restingLine(facts: StudioFacts): RestingLine {
   }
   // the plan of the recipe before may have had errors, and no figures
   if (!plan.facts?.clean) return { tone: 'plain', text: 'Planning…' };
-  const { tensors, bytesToDownload, bytesToRead, bytesToWrite, shards, peakBytes } = plan.facts;
+  const { tensors, bytesToDownload, bytesToRead, bytesToWrite, outputFiles, peakBytes } = plan.facts;
   const memoryBytes = facts.engine.facts?.storage.memoryBytes;
   return {
     tone: 'plain',
@@ -234,7 +242,7 @@ function restingLine(facts: StudioFacts): RestingLine {
     more: [
       bytesToDownload > 0 ? `${formatBytes(bytesToDownload)} to download` : 'nothing to download',
       `${formatBytes(bytesToRead)} to read`,
-      formatCounted(shards, 'shard'),
+      formatWeightFiles(outputFiles),
       `${formatBytes(peakBytes)} memory`,
     ].join(' · '),
   };
@@ -259,11 +267,12 @@ function outcome(run: RunFacts, kept: InterruptedRun | undefined): RestingLine {
     };
   }
   const { report, destination } = run;
-  const bytes = report?.shards.reduce((sum, s) => sum + s.bytes, 0) ?? 0;
+  const written = report?.shards ?? [];
+  const bytes = written.reduce((sum, s) => sum + s.bytes, 0);
   return {
     tone: 'good',
     text: `Merged in ${formatSeconds(report?.seconds ?? 0)}`,
-    more: `${formatBytes(bytes)} in ${formatCounted(report?.shards.length ?? 0, 'shard')} · ${
+    more: `${formatBytes(bytes)} in ${formatWeightFiles(written.map(({ file }) => file))} · ${
       destination.kind === 'folder' ? `saved to ${destination.folder}/${destination.name}` : destination.name
     }`,
     better: true,

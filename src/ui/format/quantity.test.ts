@@ -11,6 +11,8 @@ import {
   formatSeconds,
   formatSetting,
   formatShape,
+  formatWeightFiles,
+  NBSP,
 } from './quantity';
 
 /** Readable in a test: every kind of space becomes a plain one. */
@@ -70,6 +72,14 @@ describe('quantities', () => {
     [80, '1 min 20 s'],
     [7500, '2 h 05 min'],
   ])('seconds %d', (n, text) => expect(plain(formatSeconds(n))).toBe(text));
+
+  test('files with weights, GGUF apart', () => {
+    expect(formatWeightFiles(['config.json', 'a.safetensors'])).toBe(`1${NBSP}shard`);
+    expect(formatWeightFiles(['a.safetensors', 'b.safetensors', 'm-F16.gguf'])).toBe(
+      `2${NBSP}shards and a GGUF file`,
+    );
+    expect(formatWeightFiles(['m-F16.gguf', 'README.md'])).toBe('a GGUF file');
+  });
 
   test('time left, shape, counted, setting', () => {
     // a time that is left is never none

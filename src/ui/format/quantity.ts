@@ -20,6 +20,13 @@ export function formatCounted(n: number, one: string, many = `${one}s`): string 
   return `${formatCount(n)}${NBSP}${n === 1 ? one : many}`;
 }
 
+/** The files with weights among those of an output: `2 shards`, `1 shard and a GGUF file`, `a GGUF file`. */
+export function formatWeightFiles(files: readonly string[]): string {
+  const shards = files.filter((file) => file.endsWith('.safetensors')).length;
+  if (!files.some((file) => file.endsWith('.gguf'))) return formatCounted(shards, 'shard');
+  return shards === 0 ? 'a GGUF file' : `${formatCounted(shards, 'shard')} and a GGUF file`;
+}
+
 /** Bytes in decimal units with three significant digits: `0 B`, `344 B`, `2.54 MB`, `15.3 GB`. */
 export function formatBytes(bytes: number): string {
   return scaled(bytes, ['B', 'kB', 'MB', 'GB', 'TB', 'PB']);
