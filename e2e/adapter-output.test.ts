@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
@@ -136,6 +137,32 @@ it('runs as the base with the adapter that it would write on top', async () => {
     expect(Buffer.compare(made, bytes), name).toBe(0);
   }
   weights.close();
+});
+
+it('what an adapter says and the output does not is named', async () => {
+  const folder = await diskFolder('a', folders.a!);
+  const config = JSON.parse(readFileSync(join(folders.a!, 'adapter_config.json'), 'utf8'));
+  const bytes = new TextEncoder().encode(JSON.stringify({ ...config, lora_scaling_trick: 2 }));
+  const odd: ModelFolder = {
+    ...folder,
+    files: folder.files.map((file) =>
+      file.path === 'adapter_config.json'
+        ? {
+            ...file,
+            byteLength: bytes.length,
+            open: () => ({ byteLength: bytes.length, read: async (from, to) => bytes.slice(from, to) }),
+          }
+        : file,
+    ),
+  };
+  const yaml = 'merge_method: passthrough\nmodels: [{model: base+a}]\namalgam: {output: adapter}\n';
+  const { plan } = await planInNode(yaml, root, { a: odd });
+  expect(plan.problems).toContainEqual(
+    expect.objectContaining({
+      code: 'AdapterFieldsUnknown',
+      message: expect.stringContaining('lora_scaling_trick'),
+    }),
+  );
 });
 
 describe('what cannot become an adapter', () => {

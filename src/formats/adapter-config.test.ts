@@ -253,3 +253,13 @@ describe('module patterns', () => {
     );
   });
 });
+
+test('parameters of mlx_lm that are not known are named', () => {
+  const mlx = (more: object) =>
+    parseAdapterConfig(
+      JSON.stringify({ fine_tune_type: 'lora', iters: 100, lora_parameters: { rank: 8, scale: 2, ...more } }),
+      NAME,
+    ).unknown;
+  expect(mlx({ dropout: 0, keys: ['self_attn.q_proj'], use_dora: false })).toEqual([]);
+  expect(mlx({ use_rslora: true })).toEqual(['lora_parameters.use_rslora']);
+});

@@ -160,9 +160,18 @@ function mlxConfig(fields: ConfigFields): AdapterConfig {
   return {
     ...{ fileName, type: 'MLX', raw: object, rank, alpha: scale * rank, rsLora: false, dora: false },
     ...{ fanInFanOut: false, loraBias: false, bias: 'none', modulesToSave: [], rankPatterns: none },
-    ...{ alphaPatterns: none, ensureWeightTying: false, targetParameters: [], unknown: [] },
+    ...{ alphaPatterns: none, ensureWeightTying: false, targetParameters: [] },
+    unknown: unknownParameters(parameters),
     ...(model ? { baseModel: model } : {}),
   };
+}
+
+/** Those of mlx_lm's `lora_parameters` that are read here, or that concern training. */
+const MLX_PARAMETERS: readonly string[] = ['rank', 'scale', 'dropout', 'keys', 'alpha'];
+
+function unknownParameters(parameters: ConfigFields | undefined): string[] {
+  const set = [...(parameters?.object ?? [])].filter(([, value]) => isSet(value)).map(([key]) => key);
+  return set.filter((key) => !MLX_PARAMETERS.includes(key)).map((key) => `lora_parameters.${key}`);
 }
 
 function unknownFields({ object }: ConfigFields): string[] {

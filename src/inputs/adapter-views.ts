@@ -156,7 +156,7 @@ function separateEnds(model: Model, adapter: Adapter, changes: Changes, problems
 }
 
 /** Says which keys of the weight file change nothing, and which fields of the config are not known. */
-function noteIgnored({ path, ignored, config }: Adapter, problems: Problems): void {
+export function noteIgnored({ path, ignored, config }: Adapter, problems: Problems): void {
   if (config.unknown.length > 0) {
     problems.add({
       severity: 'warning',

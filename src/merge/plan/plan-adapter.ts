@@ -15,6 +15,7 @@ import { type Dtype, isWeightDtype, weightBytes } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe } from '../../formats/recipe';
 import type { Adapter, AdapterUpdate } from '../../inputs/adapter';
+import { noteIgnored } from '../../inputs/adapter-views';
 import { readF32 } from '../../inputs/factor-values';
 import { elementCount } from '../../inputs/open-model';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -22,7 +23,7 @@ import type { ReadTensor, TensorRef } from '../../inputs/tensor-view';
 import { inTensorOrder, splitLayer, tensorRole } from '../../models/tensor-role';
 import { findFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
-import { extrasOf, modulesOf, openBase } from './adapter-output';
+import { extrasOf, modulesOf, noteOrigins, openBase } from './adapter-output';
 import { layerPosition, outsidePosition, resolveParameters } from './parameters';
 import type { Plan, ResolvedParameters, TensorPlan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
@@ -60,7 +61,11 @@ export async function planAdapter(
   if (recipe.mergeMethod === 'passthrough' && contributors.length > 1) {
     refuse('passthrough takes one LoRA as it is.', 'Choose task_arithmetic to merge several.');
   }
-  for (const { adapter } of contributors) checkMergeable(adapter, refuse);
+  for (const { adapter } of contributors) {
+    checkMergeable(adapter, refuse);
+    noteIgnored(adapter, problems);
+    noteOrigins(adapter, problems);
+  }
   const done = () => ({ problems: problems.list(), contributors: contributors.map(({ ref }) => ref) });
   if (!combination || problems.hasErrors()) return done();
   noteIdleParameters(recipe, method, problems);
