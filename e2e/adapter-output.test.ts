@@ -7,6 +7,7 @@ import { parseRecipe } from '../src/formats/recipe-yaml';
 import type { OpenModels } from '../src/host/models';
 import { openModel } from '../src/inputs/open-model';
 import { readingRows } from '../src/inputs/read-rows';
+import { planFacts } from '../src/merge/plan/plan-facts';
 import { planToRun } from '../src/recipe/plan-and-merge';
 import { findFile, type ModelFolder } from '../src/sources/model-folder';
 import {
@@ -108,6 +109,13 @@ it.each([
   };
   const { base_model_name_or_path: base, revision } = JSON.parse(text);
   expect({ base, revision }).toEqual(expected);
+});
+
+it('a plan says which adapters each factor is made of', async () => {
+  const { plan } = await planInNode(recipeOf(cases.find(({ name }) => name === 'cat')!), root, folders);
+  const everyone = plan.contributors.map((_, i) => i);
+  expect(everyone.length).toBeGreaterThan(1);
+  expect(planFacts(plan).tensors.map(({ contributors }) => contributors)).toContainEqual(everyone);
 });
 
 it('runs as the base with the adapter that it would write on top', async () => {

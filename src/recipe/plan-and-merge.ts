@@ -50,20 +50,6 @@ export async function planToRun(recipe: Recipe, models: OpenModels): Promise<Pla
   );
 }
 
-/**
- * The plan that shows what the adapters of a recipe do to their base, layer by layer: as if they became a model, where the
- * recipe names the base and it is open.
- */
-export async function planToMeasure(recipe: Recipe, models: OpenModels): Promise<Plan> {
-  const { output, combination: _, rank: __, gguf: ___, ggufOnly: ____, ...amalgam } = recipe.amalgam;
-  if (output !== 'adapter') return planRecipe(recipe, models);
-  const { baseRef } = await import('../merge/plan/adapter-output');
-  const base = baseRef(recipe);
-  if (!base) return planRecipe(recipe, models);
-  const plan = await planRecipe({ ...recipe, baseModel: formatModelRef({ model: base }), amalgam }, models);
-  return isClean(plan) ? plan : planRecipe(recipe, models);
-}
-
 /** The plan of a recipe and all its stages, as it is shown. */
 export async function recipeFacts(recipe: Recipe, models: OpenModels): Promise<PlanFacts> {
   if (!recipe.stages) return planFacts(await planRecipe(recipe, models));

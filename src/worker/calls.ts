@@ -18,7 +18,7 @@ import { cleanStorage, storageFacts } from '../host/storage';
 import { requireClean } from '../merge/plan/require-clean';
 import { AMALGAM_VERSION } from '../merge/version';
 import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted';
-import { mergeRecipe, planToMeasure, planToRun, recipeFacts } from '../recipe/plan-and-merge';
+import { mergeRecipe, planToRun, recipeFacts } from '../recipe/plan-and-merge';
 import { cleanStages } from '../recipe/stage-outputs';
 import type { BackendChoice } from '../reports/backend';
 import type {
@@ -182,7 +182,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       job.run(
         async (signal) => {
           const { runProfile } = await import('../merge/prediction/job');
-          return runProfile(await planToMeasure(request.recipe, models), request, models, signal, onProgress);
+          return runProfile(await plan(request.recipe), request, models, signal, onProgress);
         },
         { yields: true },
       ),

@@ -372,6 +372,7 @@ function moduleTensors(
       ],
       parameters: {},
       method: 'passthrough',
+      madeOf: parts.map(({ ref }) => ref),
     };
   });
 }

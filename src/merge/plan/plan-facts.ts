@@ -50,6 +50,6 @@ function tensorFacts(tensor: TensorPlan, contributors: readonly string[]): PlanT
     elements: tensor.elements,
     copied: tensor.copy !== undefined,
     ...(tensor.leftOut ? { leftOut: true } : {}),
-    contributors: changing.map(({ id }) => contributors.indexOf(id)),
+    contributors: (tensor.madeOf ?? changing.map(({ id }) => id)).map((id) => contributors.indexOf(id)),
   };
 }

@@ -26,6 +26,8 @@ export interface TensorPlan {
   base?: TensorView;
   /** One entry per contributor of this tensor, in recipe order, with its resolved parameters. */
   models: { id: string; ordinal: number; view: TensorView; parameters: ResolvedParameters }[];
+  /** Ids of the contributors that its one view is made of, where they are several: factors of a merged adapter. */
+  madeOf?: readonly string[];
   /** Method-wide parameters resolved for this tensor. */
   parameters: ResolvedParameters;
   /** Method of this tensor: the recipe's. */
