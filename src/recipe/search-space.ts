@@ -74,6 +74,8 @@ export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace {
       ...recipe,
       parameters: {
         ...recipe.parameters,
+        // weights say how far to go: λ beside them is not searched for again in every candidate
+        ...(recipe.parameters[LAMBDA] === 'auto' && { [LAMBDA]: 1 }),
         ...(values[LAMBDA] !== undefined && { [LAMBDA]: values[LAMBDA] }),
       },
       models: (recipe.models ?? []).map((entry) => {

@@ -11,6 +11,7 @@ import type {
   RunningProgress,
   RunTarget,
 } from '../reports/evaluate';
+import type { SearchPoint, SearchProgress, SearchReport, SearchRequest } from '../reports/search';
 
 export interface RunningFixtureOptions {
   /** Milliseconds a tenth of a text, or a token, takes. */
@@ -52,6 +53,37 @@ export async function pretendEvaluations(
     return { outcomes, bytes: 2_480_000 };
   });
   return { models, bytesRead: 7_440_000, peakBytes: 34_500_000, batches: 1, seconds: total / 500 };
+}
+
+/** A valley over the weights, with its floor at 0.7 each. */
+export async function pretendSearch(
+  { recipe, evaluations, seed }: SearchRequest,
+  options: RunningFixtureOptions,
+  onProgress: (progress: SearchProgress) => void,
+  isCancelled: () => boolean,
+): Promise<SearchReport> {
+  const count = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel).length;
+  const variables = Array.from({ length: count }, (_, i) => `weight ${i + 1}`);
+  const points: SearchPoint[] = [];
+  while (points.length < evaluations) {
+    await step(options, isCancelled);
+    const fresh = Array.from({ length: Math.min(6, evaluations - points.length) }, (_, k): SearchPoint => {
+      const n = points.length + k;
+      const values = Object.fromEntries(
+        variables.map((name) => [
+          name,
+          n === 0 ? 1 : Number((0.7 + (chance(`${name} ${seed} ${n}`) - 0.5) / (1 + n / 20)).toFixed(4)),
+        ]),
+      );
+      const away = Object.values(values).reduce((sum, value) => sum + (value - 0.7) ** 2, 0);
+      return { values, perplexity: Math.exp(0.6 + away) };
+    });
+    points.push(...fresh);
+    const secondsLeft = (evaluations - points.length) * 0.4;
+    onProgress({ done: points.length, total: evaluations, points: fresh, secondsLeft });
+  }
+  const best = points.reduce((at, p, i) => (p.perplexity! < points[at]!.perplexity! ? i : at), 0);
+  return { variables, points, best, recipe, reused: 0, seconds: 3 };
 }
 
 function pretendReport(name: string, text: string, { window, stride }: EvaluateManyRequest): EvaluateReport {

@@ -17,6 +17,7 @@ import {
   fixtureTexts,
   pretendEvaluations,
   pretendGeneration,
+  pretendSearch,
   type RunningFixtureOptions,
 } from './engine-fixture-running';
 import { fixtureTasks, pretendScores } from './engine-fixture-tasks';
@@ -83,6 +84,10 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
     evaluateMany: async (request, onProgress) => {
       cancelled = false;
       return pretendEvaluations(request, options, onProgress, () => cancelled);
+    },
+    search: async (request, onProgress) => {
+      cancelled = false;
+      return pretendSearch(request, options, onProgress, () => cancelled);
     },
     shippedTasks: async () => fixtureTasks,
     scoreTasks: async (request, onProgress) => {

@@ -5,6 +5,7 @@ import { useFacts, useStudio } from '../studio-context';
 import '../styles/evaluate.css';
 import { GenerateSection } from './GenerateSection';
 import { PerplexitySection } from './PerplexitySection';
+import { SearchSection } from './SearchSection';
 import { SweepSection } from './SweepSection';
 import { TaskSection } from './TaskSection';
 
@@ -23,6 +24,7 @@ export function EvaluateTab() {
       <TaskSection rows={rows} />
       <GenerateSection rows={rows} />
       <SweepSection rows={rows} />
+      <SearchSection />
     </div>
   );
 }

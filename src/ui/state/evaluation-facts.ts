@@ -2,7 +2,9 @@
 
 import type { ErrorFacts } from '../../errors';
 import type { EvaluateReport, GenerateReport, RunTarget } from '../../reports/evaluate';
+import type { SearchPoint } from '../../reports/search';
 import { initialSweep, type SweepChoices } from '../evaluate/density-sweep-choices';
+import type { RecipeFacts } from './recipe-facts';
 
 export interface EvaluationSlice {
   texts: readonly EvaluationText[];
@@ -22,6 +24,17 @@ export interface EvaluationSlice {
   /** What the models measured last took together; null before the first. */
   cost: EvaluationCost | null;
   sweep: SweepChoices;
+  /** The last search for settings, at work or over; null before the first. */
+  search: SearchRun | null;
+}
+
+/** A search for the settings of a recipe. */
+export interface SearchRun {
+  /** The recipe that it began with. */
+  recipe: RecipeFacts;
+  /** What was measured so far, the first being the recipe as it was. */
+  points: readonly SearchPoint[];
+  error: ErrorFacts | null;
 }
 
 /** Models that went side by side: bytes of weights read, and the most there was on the device. */
@@ -122,6 +135,7 @@ export const initialEvaluation: EvaluationSlice = {
   work: null,
   cost: null,
   sweep: initialSweep,
+  search: null,
 };
 
 /** What is continued before a person writes a prompt: by the sample family, and by other models. */

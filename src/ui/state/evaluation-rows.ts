@@ -7,7 +7,7 @@ import type { RunTarget } from '../../reports/evaluate';
 import type { ModelFacts } from '../../reports/models';
 import { repositoriesOf } from './model-origins';
 import { buildRecipe, contributorId, methodTitle, shortName } from './recipe-build';
-import { type RecipeFacts, setMethod } from './recipe-facts';
+import { type RecipeFacts, setMethod, setParameter } from './recipe-facts';
 import { recipeProblems } from './recipe-validation';
 
 export interface EvaluationRow {
@@ -24,6 +24,8 @@ export interface EvaluationRow {
   method: MergeMethod | null;
   /** The merge of the recipe as it stands. */
   current: boolean;
+  /** A Gram merge that matches outputs, beside the one that reads inputs. */
+  matched?: true;
   /** Measured by itself, after all others: it runs every model over text first. */
   last?: true;
 }
@@ -37,9 +39,8 @@ export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[
   const rows: EvaluationRow[] = [];
   const fitting = [...methods]
     .sort((a, b) => Number(readsTexts(a)) - Number(readsTexts(b)))
-    .map((method) => ({ method, facts: recipeByMethod(recipe, method) }))
-    .filter(({ method, facts }) => recipeProblems(facts, models, method).length === 0)
-    .map((fit) => ({ ...fit, label: methodTitle(fit.facts, fit.method) }));
+    .flatMap((method) => variantsOf(recipe, method))
+    .filter(({ method, facts }) => recipeProblems(facts, models, method).length === 0);
   const labels = fitting.map((fit) => fit.label);
   if (recipe.base !== null) {
     rows.push(modelRow('base', shortName(recipe.base), recipe.base, null));
@@ -47,22 +48,68 @@ export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[
   for (const { ref, colour } of recipe.contributors.filter((c) => c.enabled)) {
     rows.push(modelRow(`model ${ref}`, shortName(ref), contributorId(recipe.base, ref, models), colour));
   }
-  for (const { method, facts, label } of fitting) {
+  for (const { id, method, facts, label, current, matched } of fitting) {
     // Some methods share the name of their paper; the recipe's word for them tells them apart.
     const alone = labels.indexOf(label) === labels.lastIndexOf(label);
     rows.push({
-      id: `method ${method.id}`,
+      id,
       group: 'merges',
       label: alone ? label : `${label} (${method.id})`,
       title: method.title,
       colour: null,
       target: { recipe: buildRecipe(facts, models, method) },
       method,
-      current: method.id === recipe.method,
+      current,
+      ...(matched && { matched }),
       ...(readsTexts(method) ? { last: true } : {}),
     });
   }
   return rows;
+}
+
+interface Variant {
+  id: string;
+  method: MergeMethod;
+  facts: RecipeFacts;
+  label: string;
+  current: boolean;
+  matched?: true;
+}
+
+/** The merge by a method: of the Gram merge that reads inputs also the one that matches outputs, behind it. */
+function variantsOf(recipe: RecipeFacts, method: MergeMethod): Variant[] {
+  const facts = recipeByMethod(recipe, method);
+  const { id } = method;
+  const own = {
+    id: `method ${id}`,
+    method,
+    facts,
+    label: methodTitle(facts, method),
+    current: id === recipe.method,
+  };
+  const { match } = method.parameters;
+  if (match?.default !== 'inputs' || (facts.parameters.match ?? match.default) !== 'inputs') return [own];
+  const matched: Variant = {
+    ...own,
+    id: `${own.id} outputs`,
+    facts: matchingOutputs(facts),
+    label: `${own.label}, outputs matched`,
+    current: false,
+    matched: true,
+  };
+  return [own, matched];
+}
+
+const matchingOutputs = (recipe: RecipeFacts) => setParameter(recipe, 'match', 'outputs');
+
+/** The recipe that a row of a merge stands for. */
+export function recipeOfRow(
+  recipe: RecipeFacts,
+  { method, matched }: Pick<EvaluationRow, 'method' | 'matched'>,
+): RecipeFacts {
+  if (!method) return recipe;
+  const by = recipeByMethod(recipe, method);
+  return matched ? matchingOutputs(by) : by;
 }
 
 /** Whether a merge by this method runs every model over text first. */

@@ -6,7 +6,7 @@ import { formatBytes } from '../format/quantity';
 import { forgetOutcomes, keepOutcome, keptOutcomes } from '../local/saved-evaluations';
 import type { EvaluationSlice, EvaluationText, Outcome, PlannedCell } from './evaluation-facts';
 import { whyNotMeasure } from './evaluation-gate';
-import { type EvaluationRow, isPinned, recipeByMethod, targetKey } from './evaluation-rows';
+import { type EvaluationRow, isPinned, recipeOfRow, targetKey } from './evaluation-rows';
 import { cellsByRow, groupCells, measuringProgress, missingCells } from './evaluation-table';
 import { freeName, MAX_TEXT_BYTES, scoredText, textHashes, textOfFile } from './evaluation-texts';
 import type { StudioFacts } from './facts';
@@ -120,8 +120,7 @@ export function chooseText(studio: Studio, id: string, chosen: boolean): void {
 
 /** Puts a method into the recipe, as the method picker does. */
 export function takeMethod(studio: Studio, row: EvaluationRow): void {
-  const { method } = row;
-  if (method) editRecipe(studio, (recipe) => recipeByMethod(recipe, method));
+  editRecipe(studio, (recipe) => recipeOfRow(recipe, row));
 }
 
 /**

@@ -7,6 +7,7 @@ export type JobKind =
   | 'evaluation'
   | 'generation'
   | 'tasks'
+  | 'search'
   | 'comparison'
   | 'extraction'
   | 'survey'

@@ -13,6 +13,7 @@ export const JOB_WORDS: Readonly<Record<JobKind, { title: string; busy: string; 
   merge: { title: 'Merging', busy: 'A merge is running.', tab: 'run' },
   evaluation: { title: 'Measuring', busy: 'Models are being measured.', tab: 'evaluate' },
   tasks: { title: 'Scoring', busy: 'Models are being scored on tasks.', tab: 'evaluate' },
+  search: { title: 'Searching', busy: 'Settings are being searched for.', tab: 'evaluate' },
   generation: { title: 'Generating', busy: 'Models are generating text.', tab: 'evaluate' },
   comparison: {
     title: 'Measuring difference',

@@ -26,6 +26,7 @@ export type StudioEngine = Pick<
   | 'evaluateMany'
   | 'generate'
   | 'scoreTasks'
+  | 'search'
   | 'shippedTasks'
   | 'sampleTexts'
   | 'calibrationTexts'

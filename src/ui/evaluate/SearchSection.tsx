@@ -1,0 +1,89 @@
+import { useState } from 'react';
+import { formatSetting } from '../format/quantity';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { NumberField } from '../parts/NumberField';
+import { Section } from '../parts/Section';
+import { ToolBar } from '../parts/ToolBar';
+import type { SearchRun } from '../state/evaluation-facts';
+import { isAtWork } from '../state/job';
+import { bestCandidate, type SearchChoices, startSearch, takeCandidate, whyNotSearch } from '../state/search';
+import { useFacts, useStudio } from '../studio-context';
+import '../styles/sweep.css';
+import { SearchPlot } from './SearchPlot';
+
+/** Weights, λ and density searched for on the chosen texts: every candidate in a chart, any of them one click from the recipe. */
+export function SearchSection() {
+  const studio = useStudio();
+  const [choices, setChoices] = useState<SearchChoices>({ evaluations: 60, seed: 0 });
+  const why = useFacts((s) => whyNotSearch(s, choices));
+  const search = useFacts((s) => s.evaluation.search);
+  const written = useFacts((s) => s.recipe.asWritten !== null);
+  if (written) return null;
+  return (
+    <Section title="Search" className="evaluate-section">
+      <p className="small quiet">
+        Which weights, λ and density make the best merge of the recipe’s method? Candidates are drawn by
+        CMA-ES from the recipe’s values on, merged in memory, and measured on the texts chosen above. The same
+        search goes on where it was stopped.
+      </p>
+      <div className="row wrap">
+        <Choice
+          label="Merges to measure"
+          value={choices.evaluations}
+          onChange={(evaluations) => setChoices({ ...choices, evaluations })}
+        />
+        <Choice label="Seed" value={choices.seed} onChange={(seed) => setChoices({ ...choices, seed })} />
+        <Button className="strong" why={why} onClick={() => void startSearch(studio, choices)}>
+          Search
+        </Button>
+      </div>
+      <ToolBar kinds={['search']} />
+      {search?.error ? <ErrorCard error={search.error} /> : null}
+      {search ? <Found search={search} /> : null}
+    </Section>
+  );
+}
+
+function Choice({ label, value, onChange }: { label: string; value: number; onChange(value: number): void }) {
+  return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: the field has the same name of its own.
+    <label className="labelled">
+      <span aria-hidden="true">{label}</span>
+      <NumberField value={value} min={0} max={10_000} label={label} onChange={onChange} />
+    </label>
+  );
+}
+
+function Found({ search }: { search: SearchRun }) {
+  const studio = useStudio();
+  const active = useFacts((s) => isAtWork(s, 'search'));
+  const [picked, setPicked] = useState<number | null>(null);
+  const { points } = search;
+  const best = bestCandidate(points);
+  const at = picked !== null && picked < points.length ? picked : best;
+  const chosen = points[at];
+  const first = points[0]?.perplexity ?? null;
+  if (!chosen || chosen.perplexity === null) return null;
+  const values = Object.entries(chosen.values).map(
+    ([name, value]) => `${name} ${formatSetting(value, 0.001)}`,
+  );
+  return (
+    <>
+      <SearchPlot points={points} best={best} chosen={at} onChoose={setPicked} />
+      <p className="verdict">
+        {at === best ? `Best of ${points.length}${active ? ' so far' : ''}: ` : `Candidate ${at + 1}: `}
+        <strong>{values.join(', ')}</strong>, perplexity {chosen.perplexity.toFixed(3)}
+        {first === null || at === 0 ? '' : ` (the recipe as it was: ${first.toFixed(3)})`}.{' '}
+        <button type="button" className="link" onClick={() => takeCandidate(studio, search, chosen)}>
+          Use these settings
+        </button>
+        {at === best ? null : (
+          <button type="button" className="link" onClick={() => setPicked(null)}>
+            Back to the best
+          </button>
+        )}
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,79 @@
+import { expect, test, vi } from 'vitest';
+import { fixtureEngine, sampleModels } from '../engine-fixture';
+import { initialFacts } from './facts';
+import { sampleRecipe } from './roles';
+import { bestCandidate, startSearch, takeCandidate, whyNotSearch, withValues } from './search';
+import { createStudio } from './studio';
+
+// what keeps the screen on is the page's
+vi.mock('./stay-awake', () => ({ stayAwake: () => () => undefined }));
+
+const recipe = sampleRecipe(sampleModels);
+const text = {
+  id: 'own 1',
+  name: 'a',
+  text: 'a b',
+  sha256: { quick: '1', full: '1' },
+  origin: 'own' as const,
+  chosen: true,
+};
+
+function open() {
+  const studio = createStudio(fixtureEngine());
+  studio.store.setState({
+    engine: { ...initialFacts.engine, status: 'ready' },
+    models: sampleModels,
+    recipe,
+    evaluation: { ...initialFacts.evaluation, texts: [text] },
+  });
+  return studio;
+}
+
+test('candidates arrive as they are measured, and the best goes into the recipe', async () => {
+  const studio = open();
+  await startSearch(studio, { evaluations: 20, seed: 3 });
+  const { search } = studio.store.getState().evaluation;
+  expect(search!.points).toHaveLength(20);
+  expect(studio.store.getState().job).toBeNull();
+  const best = search!.points[bestCandidate(search!.points)]!;
+  expect(best.perplexity).toBe(Math.min(...search!.points.map((p) => p.perplexity!)));
+  takeCandidate(studio, search!, best);
+  expect(studio.store.getState().recipe.contributors.map((c) => c.parameters.weight)).toEqual(
+    Object.values(best.values),
+  );
+});
+
+test('stopped, it keeps what it measured', async () => {
+  const studio = open();
+  studio.store.subscribe(({ evaluation }) => {
+    if ((evaluation.search?.points.length ?? 0) >= 6) void studio.engine.cancel();
+  });
+  await startSearch(studio, { evaluations: 600, seed: 0 });
+  const { search } = studio.store.getState().evaluation;
+  expect(search!.points.length).toBeGreaterThanOrEqual(6);
+  expect(search!.points.length).toBeLessThan(600);
+  expect(search!.error).toBeNull();
+});
+
+test('values go to the contributors that are merged; λ beside weights is 1 once it was left open', () => {
+  const [first, ...others] = recipe.contributors;
+  const some = {
+    ...recipe,
+    parameters: { ...recipe.parameters, lambda: 'auto' },
+    contributors: [{ ...first!, enabled: false }, ...others],
+  };
+  const made = withValues(some, { 'weight 1': 0.4, density: 0.3 });
+  expect(made.parameters.lambda).toBe(1);
+  expect(made.contributors[0]!.parameters).toEqual(first!.parameters);
+  expect(made.contributors[1]!.parameters).toMatchObject({ weight: 0.4, density: 0.3 });
+  expect(withValues(some, { lambda: 0.7 }).parameters.lambda).toBe(0.7);
+});
+
+test('says why it cannot begin', () => {
+  const facts = open().store.getState();
+  expect(whyNotSearch(facts, { evaluations: 60, seed: 0 })).toBeNull();
+  expect(whyNotSearch(facts, { evaluations: 1, seed: 0 })).toMatch(/from 2/);
+  expect(whyNotSearch({ ...facts, evaluation: initialFacts.evaluation }, { evaluations: 60, seed: 0 })).toBe(
+    'Choose a text first.',
+  );
+});

@@ -1,0 +1,106 @@
+/** The search for the settings of the recipe on the chosen texts: started, followed, and its candidates taken over. */
+import { errorFacts } from '../../errors';
+import type { SearchPoint, SearchProgress } from '../../reports/search';
+import { editEvaluation } from './evaluation';
+import type { SearchRun } from './evaluation-facts';
+import { whyNotMeasure } from './evaluation-gate';
+import { scoredText } from './evaluation-texts';
+import type { StudioFacts } from './facts';
+import { beginJob, tellProgress } from './job';
+import { buildRecipe } from './recipe-build';
+import { type RecipeFacts, setContributorParameter, setParameter } from './recipe-facts';
+import { editRecipe, methodOf, type Studio } from './studio';
+
+export interface SearchChoices {
+  /** Merges measured at most. */
+  evaluations: number;
+  seed: number;
+}
+
+/** Why no search can begin now, or null. */
+export function whyNotSearch(facts: StudioFacts, { evaluations, seed }: SearchChoices): string | null {
+  if (!Number.isInteger(evaluations) || evaluations < 2) return 'Merges to measure: a whole number from 2.';
+  if (!Number.isInteger(seed) || seed < 0) return 'Seed: a whole number from 0.';
+  return whyNotMeasure(facts);
+}
+
+/**
+ * Searches from the recipe as it stands; candidates are shown as they are measured, and stay when it is stopped. What was
+ * measured is kept by the engine: the same search goes on from there. Never rejects.
+ */
+export async function startSearch(studio: Studio, choices: SearchChoices): Promise<void> {
+  const before = studio.store.getState();
+  if (whyNotSearch(before, choices) !== null) return;
+  const { evaluation, recipe, models, engine } = before;
+  const { amount, window, stride, texts } = evaluation;
+  editEvaluation(studio, { search: { recipe, points: [], error: null } });
+  const end = beginJob(studio, 'search');
+  try {
+    const report = await studio.engine.search(
+      {
+        recipe: buildRecipe(recipe, models, methodOf(recipe)),
+        inputs: texts.filter((t) => t.chosen).map(({ text }) => ({ text: scoredText(text, amount) })),
+        window,
+        stride,
+        ...choices,
+        engine: engine.choice,
+      },
+      (progress) => follow(studio, progress),
+    );
+    editSearch(studio, () => ({ points: report.points }));
+  } catch (thrown) {
+    const error = errorFacts(thrown);
+    if (error.code !== 'Cancelled') editSearch(studio, () => ({ error }));
+  } finally {
+    end();
+  }
+}
+
+/** Puts a candidate into the recipe, also while the search goes on. */
+export function takeCandidate(studio: Studio, { recipe }: SearchRun, { values }: SearchPoint): void {
+  editRecipe(studio, () => withValues(recipe, values));
+}
+
+/** The recipe that a search began with, with the values of a candidate. Pure. */
+export function withValues(recipe: RecipeFacts, values: SearchPoint['values']): RecipeFacts {
+  const { lambda, density } = values;
+  const contributors = recipe.contributors.filter((c) => c.enabled && c.ref !== recipe.base);
+  const whole =
+    lambda !== undefined
+      ? setParameter(recipe, 'lambda', lambda)
+      : recipe.parameters.lambda === 'auto'
+        ? setParameter(recipe, 'lambda', 1)
+        : recipe;
+  return contributors.reduce((made, { ref }, i) => {
+    const weight = values[`weight ${i + 1}`];
+    const weighed = weight === undefined ? made : setContributorParameter(made, ref, 'weight', weight);
+    return density === undefined ? weighed : setContributorParameter(weighed, ref, 'density', density);
+  }, whole);
+}
+
+/** Index of the candidate with the least perplexity; −1 where none could be measured. Pure. */
+export function bestCandidate(points: readonly SearchPoint[]): number {
+  return points.reduce(
+    (best, { perplexity }, i) =>
+      perplexity !== null && perplexity < (points[best]?.perplexity ?? Number.POSITIVE_INFINITY) ? i : best,
+    -1,
+  );
+}
+
+function follow(studio: Studio, { done, total, points, secondsLeft }: SearchProgress): void {
+  tellProgress(studio, 'search', {
+    stage: 'searching',
+    item: '',
+    share: Math.min(1, done / total),
+    counted: { done, total, unit: 'merges' },
+    bytes: null,
+    rate: null,
+    secondsLeft,
+  });
+  editSearch(studio, (search) => ({ points: [...search.points, ...points] }));
+}
+
+function editSearch(studio: Studio, edit: (search: SearchRun) => Partial<SearchRun>): void {
+  const { search } = studio.store.getState().evaluation;
+  if (search) editEvaluation(studio, { search: { ...search, ...edit(search) } });
+}
