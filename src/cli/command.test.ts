@@ -122,6 +122,11 @@ describe('parseCommand', () => {
       stride: 64,
       perToken: true,
     });
+    expect(parseCommand(['evaluate', 'a.yml', 'b.yml', 'm', '--text', 'a.txt'])).toMatchObject({
+      model: 'a.yml',
+      others: ['b.yml', 'm'],
+      perToken: false,
+    });
     expect(
       parseCommand(['generate', 'm', '--prompt', 'Once', '--temperature', '0.4', '--engine', 'cpu']),
     ).toEqual({
@@ -148,6 +153,7 @@ describe('parseCommand', () => {
     [['evaluate', 'm', '--text', 'a', '--rows', '3'], /--rows and --characters/],
     [['evaluate', 'm', '--text', 'a', '--tokens', 'b'], /either/],
     [['evaluate', 'm', '--text', 'a', '--window', '1'], /--window is 1/],
+    [['evaluate', 'm', 'n', '--text', 'a', '--per-token'], /for one model/],
     [['generate', 'm'], /--prompt/],
     [['generate', 'm', '--prompt', 'x', '--max-tokens', 'many'], /--max-tokens is many/],
   ])('%j is refused in words', (args, words) => {

@@ -2,7 +2,7 @@ import { GGUF_TYPES, isGgufType } from '../formats/gguf-type';
 import type { RecipeExtensions } from '../formats/recipe';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
-import { engineOption, numberOption, parseOne, usage, whereOptions } from './arguments';
+import { engineOption, numberOption, parseOne, parseSome, usage, whereOptions } from './arguments';
 import { COLLAPSE_USAGE, type CollapseCommand, parseCollapse } from './collapse-command';
 import {
   COMPARE_USAGE,
@@ -62,6 +62,8 @@ interface RunCommand {
 
 export interface EvaluateCommand extends RunCommand {
   verb: 'evaluate';
+  /** Models and recipes besides, measured side by side with the first. */
+  others?: string[];
   input: { textFile: string } | { tokensFile: string } | { dataset: DatasetRequest };
   window: number;
   stride: number;
@@ -99,11 +101,11 @@ export const USAGE = `Usage: npm run --silent amalgam -- <command> …
       The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe
       has them.
 
-  evaluate <model> (--text FILE | --tokens IDS.json | --dataset owner/name[@rev]:path[:column])
+  evaluate <model> … (--text FILE | --tokens IDS.json | --dataset owner/name[@rev]:path[:column])
            [--rows N] [--characters 200000] [--window 256] [--stride 128] [--per-token]
            [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on
-      the Hub, of which the first rows or characters are taken.
+      the Hub, of which the first rows or characters are taken. Several models and recipes are measured side by side.
 
 ${TASK_USAGE}
   generate <model> --prompt TEXT [--chat] [--max-tokens 64] [--temperature 0] [--top-p 1] [--seed 0]
@@ -280,7 +282,7 @@ const RUN_OPTIONS = {
 } as const;
 
 function parseEvaluate(args: string[]): EvaluateCommand {
-  const { subject: model, options } = parseOne('evaluate', 'model', args, {
+  const { subjects, options } = parseSome('evaluate', 'model', args, {
     ...RUN_OPTIONS,
     text: { type: 'string' },
     tokens: { type: 'string' },
@@ -291,6 +293,8 @@ function parseEvaluate(args: string[]): EvaluateCommand {
     stride: { type: 'string' },
     'per-token': { type: 'boolean' },
   });
+  const [model, ...others] = subjects as [string, ...string[]];
+  if (others.length > 0 && options['per-token'] === true) throw usage('--per-token is for one model.');
   const given = [options.text, options.tokens, options.dataset].filter((o) => typeof o === 'string');
   if (given.length !== 1) {
     throw usage(
@@ -300,6 +304,7 @@ function parseEvaluate(args: string[]): EvaluateCommand {
   return {
     verb: 'evaluate',
     model,
+    ...(others.length > 0 && { others }),
     ...runOptions(options),
     input: evaluateInput(options),
     window: numberOption('window', options.window, 256, 2, true),

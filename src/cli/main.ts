@@ -22,6 +22,7 @@ import {
   parseCommand,
 } from './command';
 import { compareVerb, extractLoraVerb } from './compare-verbs';
+import { evaluateManyVerb } from './evaluate-many-verb';
 import type { HeadlessEngine } from './headless-engine';
 import { importanceVerb } from './importance-verb';
 import { readInput } from './input-files';
@@ -165,6 +166,7 @@ async function openTarget(
 }
 
 async function evaluate(command: EvaluateCommand, undo: Undo): Promise<number> {
+  if (command.others) return evaluateManyVerb(command, { workingFolder, undo, say, write }, recipeOrModel);
   const { window, stride, perToken, engine } = command;
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
   if (reportFile !== undefined) await checkReportPlace(reportFile);

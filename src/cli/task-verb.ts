@@ -21,7 +21,7 @@ import { readCalibrationTexts } from './recipe-texts';
 import { checkReportPlace, writeWhole } from './report-file';
 import type { TaskCommand } from './task-command';
 
-type Read = (name: string) => Promise<{ recipe: Recipe; file: string; isRecipe: boolean }>;
+export type Read = (name: string) => Promise<{ recipe: Recipe; file: string; isRecipe: boolean }>;
 
 export async function taskVerb(command: TaskCommand, place: Place, read: Read): Promise<number> {
   const { workingFolder, say, write } = place;
@@ -91,7 +91,11 @@ export async function taskSource(name: string, workingFolder: string): Promise<T
 }
 
 /** Opens every model of all subjects in one engine. */
-async function openTargets(command: TaskCommand, { workingFolder, undo, say }: Place, read: Read) {
+export async function openTargets(
+  command: Pick<TaskCommand, 'models' | 'hub' | 'cache' | 'engine'>,
+  { workingFolder, undo, say }: Place,
+  read: Read,
+) {
   const subjects = [];
   for (const name of command.models) {
     const { recipe, file, isRecipe } = await read(name);

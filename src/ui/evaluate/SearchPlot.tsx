@@ -14,11 +14,13 @@ interface SearchPlotProps {
   points: readonly SearchPoint[];
   best: number;
   chosen: number;
+  /** What a setting is called. */
+  titleOf(name: string): string;
   onChoose(index: number): void;
 }
 
 /** Every candidate by its perplexity, over the order in which they were measured or over one of the settings. */
-export function SearchPlot({ points, best, chosen, onChoose }: SearchPlotProps) {
+export function SearchPlot({ points, best, chosen, titleOf, onChoose }: SearchPlotProps) {
   const [axis, setAxis] = useState(ORDER);
   const names = Object.keys(points[0]?.values ?? {});
   const along = names.includes(axis) ? axis : ORDER;
@@ -62,7 +64,7 @@ export function SearchPlot({ points, best, chosen, onChoose }: SearchPlotProps) 
         <select className="select" value={along} onChange={({ target }) => setAxis(target.value)}>
           {[ORDER, ...names].map((name) => (
             <option key={name} value={name}>
-              {name}
+              {name === ORDER ? name : titleOf(name)}
             </option>
           ))}
         </select>
@@ -92,8 +94,8 @@ export function SearchPlot({ points, best, chosen, onChoose }: SearchPlotProps) 
               {tick}
             </text>
           ))}
-          <text className="sweep-tick" x={(LEFT + width - RIGHT) / 2} y={HEIGHT - 2} textAnchor="middle">
-            {along}
+          <text className="sweep-tick" x={(LEFT + width - RIGHT) / 2} y={HEIGHT - 4} textAnchor="middle">
+            {along === ORDER ? along : titleOf(along)}
           </text>
           {along === ORDER ? (
             <polyline

@@ -7,9 +7,17 @@ import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
 import type { SearchRun } from '../state/evaluation-facts';
 import { isAtWork } from '../state/job';
-import { bestCandidate, type SearchChoices, startSearch, takeCandidate, whyNotSearch } from '../state/search';
+import {
+  bestCandidate,
+  type SearchChoices,
+  startSearch,
+  takeCandidate,
+  variableTitle,
+  whyNotSearch,
+} from '../state/search';
 import { useFacts, useStudio } from '../studio-context';
 import '../styles/sweep.css';
+import '../styles/tools.css';
 import { SearchPlot } from './SearchPlot';
 
 /** Weights, λ and density searched for on the chosen texts: every candidate in a chart, any of them one click from the recipe. */
@@ -48,9 +56,18 @@ export function SearchSection() {
 function Choice({ label, value, onChange }: { label: string; value: number; onChange(value: number): void }) {
   return (
     // biome-ignore lint/a11y/noLabelWithoutControl: the field has the same name of its own.
-    <label className="labelled">
-      <span aria-hidden="true">{label}</span>
-      <NumberField value={value} min={0} max={10_000} label={label} onChange={onChange} />
+    <label className="row protocol-field">
+      <span className="small" aria-hidden="true">
+        {label}
+      </span>
+      <NumberField
+        className="field mono"
+        value={value}
+        min={0}
+        max={10_000}
+        label={label}
+        onChange={onChange}
+      />
     </label>
   );
 }
@@ -65,12 +82,13 @@ function Found({ search }: { search: SearchRun }) {
   const chosen = points[at];
   const first = points[0]?.perplexity ?? null;
   if (!chosen || chosen.perplexity === null) return null;
+  const titleOf = (name: string) => variableTitle(search.recipe, name);
   const values = Object.entries(chosen.values).map(
-    ([name, value]) => `${name} ${formatSetting(value, 0.001)}`,
+    ([name, value]) => `${titleOf(name)} ${formatSetting(value, 0.001)}`,
   );
   return (
     <>
-      <SearchPlot points={points} best={best} chosen={at} onChoose={setPicked} />
+      <SearchPlot points={points} best={best} chosen={at} titleOf={titleOf} onChoose={setPicked} />
       <p className="verdict">
         {at === best ? `Best of ${points.length}${active ? ' so far' : ''}: ` : `Candidate ${at + 1}: `}
         <strong>{values.join(', ')}</strong>, perplexity {chosen.perplexity.toFixed(3)}

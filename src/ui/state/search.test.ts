@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { fixtureEngine, sampleModels } from '../engine-fixture';
 import { initialFacts } from './facts';
 import { sampleRecipe } from './roles';
-import { bestCandidate, startSearch, takeCandidate, whyNotSearch, withValues } from './search';
+import { bestCandidate, startSearch, takeCandidate, variableTitle, whyNotSearch, withValues } from './search';
 import { createStudio } from './studio';
 
 // what keeps the screen on is the page's
@@ -67,6 +67,11 @@ test('values go to the contributors that are merged; λ beside weights is 1 once
   expect(made.contributors[0]!.parameters).toEqual(first!.parameters);
   expect(made.contributors[1]!.parameters).toMatchObject({ weight: 0.4, density: 0.3 });
   expect(withValues(some, { lambda: 0.7 }).parameters.lambda).toBe(0.7);
+});
+
+test('weights are called by their models', () => {
+  expect(variableTitle(recipe, 'weight 3')).toBe('weight of workshop');
+  expect(['lambda', 'density'].map((name) => variableTitle(recipe, name))).toEqual(['λ', 'density']);
 });
 
 test('says why it cannot begin', () => {

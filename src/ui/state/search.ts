@@ -7,7 +7,7 @@ import { whyNotMeasure } from './evaluation-gate';
 import { scoredText } from './evaluation-texts';
 import type { StudioFacts } from './facts';
 import { beginJob, tellProgress } from './job';
-import { buildRecipe } from './recipe-build';
+import { buildRecipe, shortName } from './recipe-build';
 import { type RecipeFacts, setContributorParameter, setParameter } from './recipe-facts';
 import { editRecipe, methodOf, type Studio } from './studio';
 
@@ -64,18 +64,30 @@ export function takeCandidate(studio: Studio, { recipe }: SearchRun, { values }:
 /** The recipe that a search began with, with the values of a candidate. Pure. */
 export function withValues(recipe: RecipeFacts, values: SearchPoint['values']): RecipeFacts {
   const { lambda, density } = values;
-  const contributors = recipe.contributors.filter((c) => c.enabled && c.ref !== recipe.base);
   const whole =
     lambda !== undefined
       ? setParameter(recipe, 'lambda', lambda)
       : recipe.parameters.lambda === 'auto'
         ? setParameter(recipe, 'lambda', 1)
         : recipe;
-  return contributors.reduce((made, { ref }, i) => {
+  return searched(recipe).reduce((made, { ref }, i) => {
     const weight = values[`weight ${i + 1}`];
     const weighed = weight === undefined ? made : setContributorParameter(made, ref, 'weight', weight);
     return density === undefined ? weighed : setContributorParameter(weighed, ref, 'density', density);
   }, whole);
+}
+
+/** What a setting that is searched for is called: weights by their models. Pure. */
+export function variableTitle(recipe: RecipeFacts, name: string): string {
+  const [, number] = /^weight (\d+)$/.exec(name) ?? [];
+  const model = number === undefined ? undefined : searched(recipe)[Number(number) - 1];
+  if (model) return `weight of ${shortName(model.ref)}`;
+  return name === 'lambda' ? 'λ' : name;
+}
+
+/** The contributors that are merged, in the order of their weights. */
+function searched(recipe: RecipeFacts): RecipeFacts['contributors'] {
+  return recipe.contributors.filter((c) => c.enabled && c.ref !== recipe.base);
 }
 
 /** Index of the candidate with the least perplexity; −1 where none could be measured. Pure. */
