@@ -179,7 +179,7 @@ function TaskActions({ rows }: { rows: readonly EvaluationRow[] }) {
         </Button>
       ) : null}
       <span className="small quiet" role="status">
-        {job ? progressWords(job.progress) : known ? predictedWords(known) : ''}
+        {job ? progressWords(job.progress, tasks.predicting, known) : known ? predictedWords(known) : ''}
       </span>
     </div>
   );
@@ -197,13 +197,17 @@ function progressWords(
     rate: { perSecond: number } | null;
     secondsLeft: number | null;
   } | null,
+  isTrial: boolean,
+  known: TasksSlice['predicted'],
 ): string {
   if (progress?.stage !== 'running') {
     return progress?.stage === 'downloading' ? 'Downloading…' : 'Reading the tasks…';
   }
+  if (isTrial) return 'Running the first items to tell how long it takes…';
+  const all = known ? `Predicted: ${formatAbout(known.seconds)}. ` : '';
   const rate = progress.rate ? `, ${formatCount(Math.round(progress.rate.perSecond))} tokens/s` : '';
   const left = progress.secondsLeft === null ? '' : `, ${formatSeconds(progress.secondsLeft)} left`;
-  return `${Math.round(100 * progress.share)} %${rate}${left}. Stopping keeps the items that are done.`;
+  return `${all}${Math.round(100 * progress.share)} %${rate}${left}. Stopping keeps the items that are done.`;
 }
 
 function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[] }) {
@@ -232,7 +236,7 @@ function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[]
                 ))}
                 <th scope="col">Items</th>
                 <th scope="col">Better than {run.rows[0]?.label}?</th>
-                <th scope="col">Tokens/s</th>
+                <th scope="col">Tokens/s, time</th>
               </tr>
             </thead>
             <tbody>
@@ -302,5 +306,6 @@ function betterWords({ items, facts }: TaskRun, m: number, t: number): string {
 
 function speedWords({ models }: TaskRun, m: number): string {
   const model = models?.[m];
-  return model && model.seconds > 0 ? formatCount(Math.round(model.tokens / model.seconds)) : '';
+  if (!model || model.seconds <= 0) return '';
+  return `${formatCount(Math.round(model.tokens / model.seconds))}, ${formatSeconds(model.seconds)}`;
 }

@@ -16,6 +16,8 @@ export interface TasksSlice {
   fewshot: number;
   /** Predicted by a trial of the first model, for the settings it was made with. */
   predicted: { key: string; seconds: number; tokens: number } | null;
+  /** The first items are run to tell how long all take. */
+  predicting: boolean;
   run: TaskRun | null;
   /** By `scoreKey`: what every model and merge scored, also on earlier visits. */
   scores: ReadonlyMap<string, KeptScore>;
@@ -59,6 +61,7 @@ export const initialTasks: TasksSlice = {
   sampleSeed: null,
   fewshot: 0,
   predicted: null,
+  predicting: false,
   run: null,
   scores: new Map(),
   recalled: false,

@@ -117,7 +117,10 @@ async function predict(
   rows: readonly EvaluationRow[],
 ): Promise<boolean> {
   const request = { ...requestOf(before, rows), trial: true };
-  const { models, tokens } = await studio.engine.scoreTasks(request, (progress) => tell(studio, progress));
+  editTasks(studio, { predicting: true });
+  const { models, tokens } = await studio.engine
+    .scoreTasks(request, (progress) => tell(studio, progress))
+    .finally(() => editTasks(studio, { predicting: false }));
   const [first] = models;
   const failed = first?.tasks.find((outcome) => 'error' in outcome);
   if (failed && 'error' in failed) editTasks(studio, { error: failed.error });
