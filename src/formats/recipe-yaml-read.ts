@@ -7,8 +7,6 @@ import { GGUF_TYPES } from './gguf-type';
 import { displayName } from './names';
 import type {
   IgnoredKeys,
-  ParameterFilter,
-  ParameterSetting,
   Recipe,
   RecipeExtensions,
   RecipeModel,
@@ -16,6 +14,7 @@ import type {
   RecipeSlice,
   RecipeSource,
 } from './recipe';
+import { readModules } from './recipe-yaml-modules';
 import {
   assign,
   complain,
@@ -50,7 +49,6 @@ const ROOT = [
   'modules',
   'amalgam',
 ];
-const TREE = ['models', 'slices', 'parameters'];
 /** Parameters that do nothing where they stand: whoever wrote them there meant otherwise. */
 const MISPLACED = new Map(
   ['t', 'weight', 'density', 'lambda', 'gamma', 'epsilon', 'scale'].map((name) => [
@@ -110,8 +108,8 @@ export function readRecipe(reader: RecipeReader, root: Field): Recipe | undefine
   assign(recipe, 'name', name && readText(reader, name));
   assign(recipe, 'baseModel', readModelRef(reader, fields.get('base_model')));
   const modules = fields.get('modules');
-  const tree = modules ? readModule(reader, modules, fields, recipe) : fields;
-  if (tree) readTree(reader, modules ?? root, tree, recipe);
+  if (modules) readModules(reader, modules, fields, recipe, readTree, MISPLACED);
+  else readTree(reader, root, fields, recipe);
   const [dtype, outDtype] = ['dtype', 'out_dtype'].map((key) => {
     const field = fields.get(key);
     return field && readDtype(reader, field);
@@ -145,50 +143,6 @@ function readTree(reader: RecipeReader, at: Field, fields: ReadonlyMap<string, F
   }
   if (models) recipe.models = readEntries(reader, models, readModel);
   if (slices) recipe.slices = readEntries(reader, slices, readSlice);
-}
-
-/**
- * The fields of the one module of `modules`, whose parameters go before those of the whole recipe (mergekit's
- * `config.py`: ConfigReader.parameter).
- */
-function readModule(
-  reader: RecipeReader,
-  field: Field,
-  root: ReadonlyMap<string, Field>,
-  recipe: Recipe,
-): Map<string, Field> | undefined {
-  const modules = readMapping(reader, field, 'any');
-  if (!modules) return undefined;
-  const [module] = modules.values();
-  if (!module || modules.size > 1 || root.has('models') || root.has('slices')) {
-    return complain(
-      reader,
-      field,
-      module && modules.size === 1
-        ? 'The recipe has modules beside models or slices.'
-        : `modules names ${modules.size} towers.`,
-      'Give models or slices, or one module that has them.',
-    );
-  }
-  const fields = readMapping(reader, module, TREE, { refused: MISPLACED, ignored: new Map() });
-  for (const [name, setting] of Object.entries(readParameters(reader, fields?.get('parameters')))) {
-    const whole = recipe.parameters[name];
-    recipe.parameters[name] = whole === undefined ? setting : firstOf(setting, whole);
-  }
-  return fields;
-}
-
-/** The first setting, and where none of its filters matches the second. */
-function firstOf(first: ParameterSetting, second: ParameterSetting): ParameterSetting {
-  const filters = filtersOf(first);
-  return filters
-    ? [...filters, ...(filtersOf(second) ?? [{ value: second as ParameterFilter['value'] }])]
-    : first;
-}
-
-function filtersOf(setting: ParameterSetting): ParameterFilter[] | undefined {
-  const filters = Array.isArray(setting) ? setting.filter((entry) => typeof entry === 'object') : [];
-  return filters.length > 0 ? filters : undefined;
 }
 
 /** A dtype, with or without `torch.` in front. */

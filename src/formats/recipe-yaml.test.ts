@@ -122,11 +122,11 @@ describe('problems', () => {
     ],
     ['a chat template’s name', `${head}chat_template: vicuna\n`, 4, 16, /^chat_template cannot be “vicuna”/],
     [
-      'two modules',
+      'a module without models',
       'merge_method: linear\nmodules: {text: {}, vision: {}}\n',
       2,
-      10,
-      /^modules names 2 towers/,
+      17,
+      /either models or slices/,
     ],
     [
       'a revision beside a model',

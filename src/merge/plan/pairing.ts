@@ -5,6 +5,7 @@ import { compareConfigs } from '../../inputs/config-difference';
 import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/open-model';
 import { nameSome, type Problems } from '../../inputs/problems';
+import { isTextTower } from '../../models/text-tower';
 import { hubCommit } from '../../sources/model-folder';
 
 /**
@@ -49,7 +50,7 @@ function compare(
   const both = (what: string, x: unknown, y: unknown) =>
     `${model.ref} has ${what} ${String(y)}, but ${reference.ref} has ${String(x)}.`;
   const differ = (x: unknown, y: unknown) => x !== undefined && y !== undefined && x !== y;
-  if (differ(a?.modelType, b?.modelType)) {
+  if (differ(a?.modelType, b?.modelType) && !isTextTower(b, a)) {
     return {
       code: 'ArchitectureMismatch',
       message: `${model.ref} is a ${b!.modelType} model, but ${reference.ref} is a ${a!.modelType} model.`,

@@ -7,7 +7,9 @@ import type { Model, ModelTensor } from '../../inputs/model';
 import { elementCount } from '../../inputs/open-model';
 import type { Problems } from '../../inputs/problems';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
+import { tensorKey } from '../../models/families';
 import { hasTokenRows, isBuffer, tensorRole } from '../../models/tensor-role';
+import { isOfText, isTextTower } from '../../models/text-tower';
 import type { MergeMethod } from '../method';
 import { weightsConflict } from '../method-conflicts';
 import { checkTogether } from './parameter-conflicts';
@@ -40,14 +42,22 @@ export function planScope(scope: Scope, context: TensorContext): TensorPlan[] {
   return [...reference.tensors].flatMap(([local, tensor]) => {
     const name = scope.outputName(tensor.name);
     if (leftOut(context.recipe, name)) return keepBase(name, local, scope, context);
-    if (scope.base && scope.sources.length === 0) return [baseAlone(name, tensor, scope.base, context)];
+    const isText = isOfText(tensorKey(tensor.name, undefined));
+    const having = isText ? sources : sources.filter((source) => !isTextOnly(source, reference));
+    if (!scope.base && having.length < sources.length) return otherTower(name, local, scope, context);
+    if (scope.base && having.length === 0) return [baseAlone(name, tensor, scope.base, context)];
     return isBuffer(tensor.name)
       ? [copyPlan(name, tensor, tensor.view.origin, [], {}, context)]
-      : planTensor(name, local, tensor, { ...scope, sources }, context);
+      : planTensor(name, local, tensor, { ...scope, sources: having }, context);
   });
 }
 
-/** Both models must have the same tensors here, buffers apart. */
+/** A text model beside a multimodal one, of which it is the text tower. */
+function isTextOnly({ model }: Participant, reference: Participant): boolean {
+  return isTextTower(model.checkpoint.config, reference.model.checkpoint.config);
+}
+
+/** Both models must have the same tensors here, buffers apart; a text model has the text tower's. */
 function compareNames(reference: Participant, source: Participant, { problems }: TensorContext): void {
   const lacks = (a: Participant, b: Participant) =>
     [...b.tensors]
@@ -63,7 +73,24 @@ function compareNames(reference: Participant, source: Participant, { problems }:
       tensors,
     });
   };
-  report(source.model, reference.model, lacks(source, reference));
+  const missing = lacks(source, reference);
+  const others = isTextOnly(source, reference)
+    ? missing.filter((name) => !isOfText(tensorKey(name, undefined)))
+    : [];
+  if (others.length > 0) {
+    problems.add({
+      severity: 'note',
+      code: 'TextTowerAlone',
+      message: `${source.model.ref} is a text model: it is merged into the text tower of ${reference.model.ref}, whose other towers do not change by it.`,
+      remedy: 'No action needed.',
+      tensors: others,
+    });
+  }
+  report(
+    source.model,
+    reference.model,
+    missing.filter((name) => !others.includes(name)),
+  );
   report(reference.model, source.model, lacks(reference, source));
 }
 
@@ -159,6 +186,20 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
       method.base === 'none'
         ? 'Give the base as base_model and list it among the models, or choose a method that works from a base.'
         : 'Give the base as base_model.',
+    tensors: [name],
+  });
+  return [];
+}
+
+/** A tensor that a text model lacks, by a method that has no base: the one of `base_model`, where that is given. */
+function otherTower(name: string, local: string, scope: Scope, context: TensorContext): TensorPlan[] {
+  if (context.recipe.baseModel !== undefined) return keepBase(name, local, scope, context);
+  context.problems.add({
+    severity: 'error',
+    code: 'NoBaseToKeep',
+    message:
+      'A text model is merged into a multimodal one, and the recipe does not say whose other towers stay.',
+    remedy: 'Give the multimodal model as base_model.',
     tensors: [name],
   });
   return [];

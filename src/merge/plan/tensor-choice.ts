@@ -1,6 +1,7 @@
 /** Which tensors a recipe means: its include and exclude, and patterns that mean none. */
 import type { ParameterSetting, Recipe, RecipeParameters } from '../../formats/recipe';
 import { matchesTensor } from '../../formats/tensor-pattern';
+import { towerFilters } from '../../formats/towers';
 import type { Model } from '../../inputs/model';
 import { nameSome, type Problems } from '../../inputs/problems';
 import type { TensorPlan } from './plan';
@@ -42,8 +43,12 @@ export function checkPatterns(
   }
   const names = new Set(tensors.map((tensor) => tensor.name));
   for (const model of models) for (const tensor of model.tensors.values()) names.add(tensor.name);
-  const idle = [...patternsOf(recipe)].filter(
-    (pattern) => ![...names].some((name) => matchesTensor(pattern, name)),
+  const means = (pattern: string) => [...names].some((name) => matchesTensor(pattern, name));
+  const patterns = patternsOf(recipe);
+  // a tower is named in all the ways that families have for it; one of them is enough
+  const idle = [...patterns].filter(
+    (pattern) =>
+      !means(pattern) && !towerFilters(pattern).some((other) => patterns.has(other) && means(other)),
   );
   if (idle.length === 0 || names.size === 0) return;
   problems.add({
