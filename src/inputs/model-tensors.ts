@@ -57,7 +57,9 @@ function endsOf(
     const found = [...tensors].filter(
       ([name, { shape }]) => tensorRole(name, shape).kind === kind && !NO_TOKENS.test(name),
     );
-    return found.length === 1 ? found[0]![0] : undefined;
+    // encoder–decoders: what both share, beside copies of it
+    const shared = found.find(([name]) => name === 'shared.weight');
+    return (found.length === 1 ? found[0]! : shared)?.[0];
   };
   const embedding = only('embedding');
   if (embedding === undefined) return {};

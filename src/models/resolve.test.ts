@@ -47,6 +47,23 @@ describe('resolveArchitecture', () => {
     ).toBe('ArchitectureUnsupported');
   });
 
+  it('says why encoders, encoder–decoders and towers of images cannot be measured', () => {
+    for (const [model_type, why] of [
+      ['bert', /an encoder fills in masked words/],
+      ['xlm-roberta', /an encoder fills/],
+      ['modernbert', /an encoder fills/],
+      ['whisper', /an encoder–decoder writes in answer/],
+      ['t5', /an encoder–decoder/],
+      ['clip', /reads images or sound/],
+      ['llama_like', /“llama_like” cannot be run\.$/],
+    ] as const) {
+      expect(codeOf(() => resolve({ ...llama, model_type }))).toEqual([
+        'ArchitectureUnsupported',
+        expect.stringMatching(why),
+      ]);
+    }
+  });
+
   it('names the field that is missing or wrong', () => {
     for (const [change, field] of [
       [{ hidden_size: undefined }, 'hidden_size'],

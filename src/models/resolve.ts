@@ -21,6 +21,7 @@ import { resolveAttention } from './resolve-attention';
 import { type BlockContext, type Context, linear, makeNorm, pick, vector } from './resolve-context';
 import { layersWithRope, layerWindows, resolveRope } from './resolve-positions';
 import { perLayerWidth, resolveSteps } from './resolve-steps';
+import { whyNotRun } from './why-not-run';
 import type { Wiring } from './wiring';
 
 /**
@@ -36,8 +37,9 @@ export function resolveArchitecture(config: ConfigFile & { modelType?: string })
   const family = familyOf(modelType);
   const listed = family?.modelTypes[modelType]?.wiring;
   if (!family || !listed) {
+    const why = whyNotRun(modelType);
     throw unsupported(
-      `${displayName(config.fileName)}: models of type “${displayName(modelType)}” cannot be run.`,
+      `${displayName(config.fileName)}: models of type “${displayName(modelType)}” cannot be run${why ? `: ${why}` : ''}.`,
     );
   }
   if (isSet(config.raw.get('quantization_config'))) {

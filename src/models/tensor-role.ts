@@ -60,7 +60,8 @@ const BUFFERS: readonly RegExp[] = [
 
 /**
  * Tensors outside the blocks with a row per token, beside embedding and head: the per-layer embeddings of Gemma 3n and
- * 4, and the heads and their biases of encoders (BERT, ALBERT, RoBERTa, ModernBERT, DistilBERT, ELECTRA in transformers).
+ * 4, the heads and their biases of encoders (BERT, ALBERT, RoBERTa, ModernBERT, DistilBERT, ELECTRA in transformers), of
+ * encoder–decoders their copies of the embedding (T5, BART), Whisper's head, and BART's bias, which is one row of all tokens.
  */
 const PER_TOKEN: readonly RegExp[] = [
   /(?:^|\.)embed_tokens_per_layer\.weight$/,
@@ -68,6 +69,9 @@ const PER_TOKEN: readonly RegExp[] = [
   /^(?:lm_head\.)?decoder\.(?:weight|bias)$/,
   /^(?:lm_head|embed_out)\.bias$/,
   /^(?:vocab_projector|generator_lm_head)\.(?:weight|bias)$/,
+  /^(?:encoder|decoder)\.embed_tokens\.weight$/,
+  /^proj_out\.weight$/,
+  /^final_logits_bias$/,
 ];
 
 /** Whether a tensor has a row per token of the vocabulary without being the embedding or the head of its model. */

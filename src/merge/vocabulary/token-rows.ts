@@ -56,7 +56,9 @@ export function mapTokenRows(
     if (fill.length > 1 && fill !== 'zero') fates.averaged++;
   }
   const forced = new Set([...choices].filter(([, { force }]) => force).map(([token]) => token));
-  const originals = models.map(({ model }) => new Map(model.tensors));
+  const originals = models.map(
+    ({ model }) => new Map([...model.tensors].map(([name, tensor]) => [name, asColumn(name, tensor)])),
+  );
   const plans = models.map(({ vocabulary }) => ownRows(vocabulary, output, forced));
   for (const [index, { model, vocabulary }] of models.entries()) {
     const own = plans[index]!;
@@ -66,7 +68,9 @@ export function mapTokenRows(
       if (!isMappable(model, name, tensor, vocabulary, problems)) continue;
       const sourceOf = (from: number) => originals[from]!.get(name)?.view;
       const rows = tensor.shape[0]!;
-      model.tensors.set(name, mapTensor(tensor, index, within(own, rows), fills, output, sourceOf));
+      const mapped = mapTensor(tensor, index, within(own, rows), fills, output, sourceOf);
+      const isLine = tensor !== model.tensors.get(name);
+      model.tensors.set(name, isLine ? { ...mapped, shape: [1, output.rows] } : mapped);
     }
   }
   return fates;
@@ -82,6 +86,14 @@ function vocabularyTensors({ embedding, head, tensors }: Model): string[] {
 
 /** Gemma 3n may have fewer per-layer rows than tokens; a token beyond them has row 0 (modeling_gemma3n.py). */
 const PER_LAYER = /(?:^|\.)embed_tokens_per_layer\.weight$/;
+
+/** BART's bias is one row of all tokens: the same bytes as a column of them. */
+function asColumn(name: string, tensor: ModelTensor): ModelTensor {
+  const [first, count = 0, ...more] = tensor.shape;
+  if (name !== 'final_logits_bias' || first !== 1 || more.length > 0) return tensor;
+  const { view } = tensor;
+  return { ...tensor, shape: [count], view: { ...view, origin: { ...view.origin, shape: [count] } } };
+}
 
 function within(own: Int32Array<ArrayBuffer>, rows: number): Int32Array<ArrayBuffer> {
   return own.map((row) => (row < rows ? row : 0));

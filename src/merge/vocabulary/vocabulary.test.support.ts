@@ -21,6 +21,8 @@ export interface TokenFolder {
   merges?: string[];
   /** Rows of the embedding; default: one per token. */
   rows?: number;
+  /** Name of the embedding; default: Llama's. */
+  embedding?: string;
   /** A head of its own, with or without a bias. */
   head?: boolean | 'biased';
   /** Further tensors with a row per token → how many rows they have, by default all. */
@@ -51,7 +53,7 @@ export function tokenFolder(path: string, spec: TokenFolder): ModelFolder {
   const rows = spec.rows ?? Math.max(...ids.values()) + 1;
   const value =
     spec.value ?? ((token: string, column: number, tensor: string) => cellOf(path, tensor, token, column));
-  const tables = ['model.embed_tokens.weight', ...(spec.head ? ['lm_head.weight'] : [])];
+  const tables = [spec.embedding ?? 'model.embed_tokens.weight', ...(spec.head ? ['lm_head.weight'] : [])];
   const tensors = new Map<string, { shape: number[]; values: number[] }>();
   const add = (name: string, count = rows) => {
     const width = name.endsWith('bias') ? 1 : HIDDEN;
@@ -59,7 +61,8 @@ export function tokenFolder(path: string, spec: TokenFolder): ModelFolder {
       const id = Math.floor(i / width);
       return value(names.get(id) ?? `#${id}`, i % width, name, id);
     });
-    tensors.set(name, { shape: width === 1 ? [count] : [count, width], values });
+    const flat = name === 'final_logits_bias' ? [1, count] : [count];
+    tensors.set(name, { shape: width === 1 ? flat : [count, width], values });
   };
   for (const name of tables) add(name);
   if (spec.head === 'biased') add('lm_head.bias');

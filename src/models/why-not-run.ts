@@ -1,0 +1,21 @@
+/** Kinds of models that merge and get charts, and whose quality cannot be measured here: the reason, for people who ask. */
+
+const KINDS: readonly (readonly [types: RegExp, reason: string])[] = [
+  [
+    /^(?:t5|mt5|umt5|longt5|bart|mbart|pegasus\w*|marian|m2m_100|nllb\w*|led|plbart|blenderbot\w*|prophetnet|whisper|speech_to_text|moonshine|seamless\w*|encoder-decoder)$/,
+    'an encoder–decoder writes in answer to what its encoder is given, and perplexity here is of text alone. Measure the output on pairs of its task, e.g. with transformers',
+  ],
+  [
+    /^(?:.*bert\w*|electra|deberta(?:-v2)?|mpnet|xlm-?\w*|esm|longformer|funnel|layoutlm\w*|ernie|roformer|squeezebert|nystromformer|big_bird|data2vec-text|gte|new|eurobert)$/,
+    'an encoder fills in masked words and predicts no next token, so that perplexity and text of its own mean nothing for it, and masked words are not scored here. Measure the output by its task, e.g. with sentence-transformers or a fill-mask pipeline',
+  ],
+  [
+    /^(?:\w*clip\w*|siglip\w*|vit\w*|dinov\w*|swin\w*|deit|beit|convnext\w*|wav2vec2\w*|hubert|wavlm\w*)$/,
+    'it reads images or sound and writes no text. Measure the output by its task',
+  ],
+];
+
+/** Why models of a type cannot be run, as the end of a sentence; undefined where it is just not known. */
+export function whyNotRun(modelType: string): string | undefined {
+  return KINDS.find(([types]) => types.test(modelType))?.[1];
+}
