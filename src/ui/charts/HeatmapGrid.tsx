@@ -22,6 +22,8 @@ import {
   cellText,
   type Heatmap,
   type LayerGrid,
+  rowLabel,
+  rowWords,
   sameItems,
   sameStates,
 } from './heatmap-data';
@@ -207,7 +209,7 @@ const Rows = memo(function Rows(props: RowsProps) {
           focused={nameWithin(row, focused)}
           selected={nameWithin(row, selected)}
           hovered={nameWithin(row, hovered)}
-          numbered={numbers && (height >= LABEL_HEIGHT || row.layer % 5 === 0)}
+          numbered={numbers && (height >= LABEL_HEIGHT || (row.other?.number ?? row.layer) % 5 === 0)}
           means={means}
         />
       ))}
@@ -276,8 +278,8 @@ const Row = memo(function Row({ row, metric, focused, selected, hovered, numbere
   const mean = row.mean === null ? null : metric.format(row.mean);
   return (
     <div role="row" className="heat-row">
-      <span role="rowheader" className="heat-layer" aria-label={`layer ${row.layer}`}>
-        {numbered ? row.layer : ''}
+      <span role="rowheader" className="heat-layer" aria-label={rowWords(row)}>
+        {numbered ? rowLabel(row) : ''}
       </span>
       {row.cells.map((cell, i) =>
         cell ? (
@@ -297,7 +299,7 @@ const Row = memo(function Row({ row, metric, focused, selected, hovered, numbere
         <span
           role="gridcell"
           className="heat-mean"
-          aria-label={`layer ${row.layer}, mean ${mean ?? 'not measured yet'}`}
+          aria-label={`${rowWords(row)}, mean ${mean ?? 'not measured yet'}`}
           title={mean ?? undefined}
         />
       ) : null}

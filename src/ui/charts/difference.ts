@@ -22,9 +22,9 @@ export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
       },
     };
   };
-  const rows = b.rows.map(({ layer, cells }) => {
+  const rows = b.rows.map(({ cells, ...row }) => {
     const changed = cells.map((cell) => cell && minus(cell));
-    return { layer, cells: changed, mean: mean(changed.map((cell) => cell?.measured)) };
+    return { ...row, cells: changed, mean: mean(changed.map((cell) => cell?.measured)) };
   });
   const loose = b.loose.map(minus);
   const all = [...rows.flatMap((row) => row.cells), ...loose];

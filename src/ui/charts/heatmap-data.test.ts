@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { TensorReport } from '../../reports/job';
-import { cellText, extremeValues, heatmap, layerGrid, moduleLabels } from './heatmap-data';
+import {
+  cellText,
+  extremeValues,
+  heatmap,
+  layerGrid,
+  moduleLabels,
+  rowLabel,
+  rowWords,
+} from './heatmap-data';
 import { keptEnergy, mean, metricById } from './metrics';
 
 const tensor = (layer: number | null, module: string, name = `l${layer}.${module}.weight`) => ({
@@ -36,7 +44,7 @@ const plain = (text: string) => text.replace(/[\u00a0\u202f]/g, ' ');
 const sparsity = metricById('trimmed');
 
 describe('the grid', () => {
-  test('two towers: their modules have columns of their own', () => {
+  test('two towers: each is a group of rows', () => {
     const at = (stack: string, layer: number, module: string) =>
       tensor(layer, module, `${stack}.${layer}.${module}.weight`);
     const text = [0, 1, 2].flatMap((i) => [
@@ -45,15 +53,19 @@ describe('the grid', () => {
     ]);
     const vision = [0, 1].map((i) => at('model.vision_tower.encoder.layers', i, 'self_attn.q_proj'));
     const grid = layerGrid([...vision, ...text]);
-    expect(grid.modules.map(({ label }) => label)).toEqual(['q', 'up', 'vision q']);
-    for (const [column, { module }] of grid.modules.entries()) {
-      const names = grid.layers.flatMap(({ tensors }) => tensors[column]?.name ?? []);
-      expect(names.every((name) => name.includes('vision') === module.includes('vision'))).toBe(true);
-    }
-    expect(grid.layers.map(({ tensors }) => tensors[2]?.name ?? null)).toEqual([
-      'model.vision_tower.encoder.layers.0.self_attn.q_proj.weight',
-      'model.vision_tower.encoder.layers.1.self_attn.q_proj.weight',
-      null,
+    expect(grid.modules.map(({ label }) => label)).toEqual(['q', 'up']);
+    expect(grid.layers.map(({ layer }) => layer)).toEqual([0, 1, 2, 3, 4]);
+    expect(grid.layers.map(rowLabel)).toEqual(['0', '1', '2', 'v0', 'v1']);
+    expect(rowWords(grid.layers[4]!)).toBe('vision_tower.encoder, layer 1');
+    expect(grid.layers.map(({ tensors }) => tensors[0]?.name.includes('vision'))).toEqual([
+      ...[false, false, false],
+      ...[true, true],
+    ]);
+    // the mean of a row is of one tower
+    const { rows } = heatmap(grid, new Map(), sparsity, ['a']);
+    expect(rows.map(({ other }) => other?.stack)).toEqual([
+      ...[undefined, undefined, undefined],
+      ...['vision_tower.encoder', 'vision_tower.encoder'],
     ]);
   });
 

@@ -23,10 +23,17 @@ export interface GridTensor {
 
 export interface LayerGrid<T extends GridTensor = GridTensor> {
   modules: GridModule[];
-  /** One row per layer, a hole where a layer lacks the module. */
-  layers: { layer: number; tensors: (T | null)[] }[];
+  /** One row per layer, a hole where a layer lacks the module; each stack of layers is a group of rows. */
+  layers: (GridRow & { tensors: (T | null)[] })[];
   /** Tensors of no layer, in file order: embedding, final norm, head. */
   loose: T[];
+}
+
+export interface GridRow {
+  /** The place of the row: the number of the layer, and beyond those of the main stack for those of others. */
+  layer: number;
+  /** Of a layer of another stack, what tells that one apart, `vision_tower`, and the layer's number in it. */
+  other?: { stack: string; number: number };
 }
 
 export interface GridModule {
@@ -51,20 +58,25 @@ const FLOW: readonly RegExp[] = [
   /down_proj|mlp\.c_proj|fc2|dense_4h_to_h|(^|\.)w2$/,
 ];
 
-/** Arranges tensors into the grid. Modules follow the flow of data, unknown ones come last in file order. */
+/**
+ * Arranges tensors into the grid. Modules follow the flow of data, unknown ones come last in file order; the stack of most
+ * tensors comes first.
+ */
 export function layerGrid<T extends GridTensor>(tensors: readonly T[]): LayerGrid<T> {
   const columns = new Map<string, number>();
-  const rows = new Map<number, Map<string, T>>();
+  const stacks = new Map<string, Map<number, Map<string, T>>>();
   const loose: T[] = [];
   const towers = towersOf(tensors);
+  for (const tower of ['', ...towers.values()]) stacks.set(tower, new Map());
   for (const tensor of tensors) {
     if (tensor.layer === null) {
       loose.push(tensor);
       continue;
     }
+    const rows = stacks.get(towers.get(stackOf(tensor)) ?? '')!;
     const row = rows.get(tensor.layer) ?? new Map<string, T>();
     rows.set(tensor.layer, row);
-    const column = freeColumn(row, `${towers.get(stackOf(tensor)) ?? ''}${columnOf(tensor)}`);
+    const column = freeColumn(row, columnOf(tensor));
     row.set(column, tensor);
     if (!columns.has(column)) columns.set(column, columns.size);
   }
@@ -72,13 +84,32 @@ export function layerGrid<T extends GridTensor>(tensors: readonly T[]): LayerGri
     (a, b) => flow(a) - flow(b) || (columns.get(a) ?? 0) - (columns.get(b) ?? 0),
   );
   const labels = moduleLabels(ordered);
+  const layers: LayerGrid<T>['layers'] = [];
+  for (const [stack, rows] of stacks) {
+    const from = stack === '' ? 0 : (layers.at(-1)?.layer ?? -1) + 1;
+    for (const number of [...rows.keys()].sort((a, b) => a - b)) {
+      layers.push({
+        layer: from + number,
+        ...(stack === '' ? {} : { other: { stack, number } }),
+        tensors: ordered.map((module) => rows.get(number)?.get(module) ?? null),
+      });
+    }
+  }
   return {
     modules: ordered.map((module, i) => ({ module, label: labels[i] ?? module })),
-    layers: [...rows.keys()]
-      .sort((a, b) => a - b)
-      .map((layer) => ({ layer, tensors: ordered.map((module) => rows.get(layer)?.get(module) ?? null) })),
+    layers,
     loose,
   };
+}
+
+/** A row's number, short: `12`, or `v12` in the stack of a vision tower. */
+export function rowLabel({ layer, other }: GridRow): string {
+  return other ? `${other.stack[0]}${other.number}` : String(layer);
+}
+
+/** A row in words: `layer 12`, or `vision_tower, layer 12`. */
+export function rowWords({ layer, other }: GridRow): string {
+  return other ? `${other.stack}, layer ${other.number}` : `layer ${layer}`;
 }
 
 export interface Cell {
@@ -91,8 +122,7 @@ export interface Cell {
   range?: { least: number; most: number; count: number };
 }
 
-export interface CellRow {
-  layer: number;
+export interface CellRow extends GridRow {
   cells: (Cell | null)[];
   /** Weighted mean of the row, null while nothing is measured. */
   mean: number | null;
@@ -146,12 +176,12 @@ export function heatmap(
       old.measured?.error === measured?.error;
     return same ? old : { name, layer, module, state, measured };
   };
-  const rows = grid.layers.map(({ layer, tensors }, i): CellRow => {
+  const rows = grid.layers.map(({ tensors, ...place }, i): CellRow => {
     const old = before?.rows[i];
     const cells = tensors.map((t, j) => t && cell(t, old?.cells[j]));
-    return old?.layer === layer && sameItems(old.cells, cells)
+    return old?.layer === place.layer && sameItems(old.cells, cells)
       ? old
-      : { layer, cells, mean: mean(cells.map((c) => c?.measured)) };
+      : { ...place, cells, mean: mean(cells.map((c) => c?.measured)) };
   });
   const loose = grid.loose.map((t, i) => cell(t, before?.loose[i]));
   if (before && sameItems(before.loose, loose) && sameItems(before.rows, rows)) return before;
@@ -226,8 +256,7 @@ export function extremeValues(heatmaps: readonly Heatmap[]): number[] {
 
 /** Short labels for module names, all different: `self_attn.q_proj` → `q`, `input_layernorm` → `input norm`. */
 export function moduleLabels(modules: readonly string[]): string[] {
-  const short = modules.map((full) => {
-    const [, tower = '', module = full] = /^(.*: )?(.*)$/.exec(full) ?? [];
+  const short = modules.map((module) => {
     const bias = module.endsWith('.bias') ? ' bias' : '';
     const last =
       module
@@ -241,8 +270,7 @@ export function moduleLabels(modules: readonly string[]): string[] {
       .replace('feedforward', 'ff')
       .replaceAll('_', ' ')
       .trim();
-    const which = tower.split(/[._:]/)[0] ?? '';
-    return `${which}${which && ' '}${label}${bias}`;
+    return `${label}${bias}`;
   });
   const isTwice = (all: readonly string[], label: string) =>
     all.filter((other) => other === label).length > 1;
@@ -269,10 +297,7 @@ function stackOf({ name, layer }: GridTensor): string {
   return layer === null ? '' : name.slice(0, Math.max(0, name.search(/(?:^|\.)\d+\./)));
 }
 
-/**
- * What tells the stacks of layers of one model apart, to stand before their modules: `vision_tower `, nothing for the stack
- * of most tensors. Without it a column would mean one tower above and another one below.
- */
+/** What tells the stacks of layers of one model apart: `vision_tower`; nothing for the stack of most tensors. */
 function towersOf(tensors: readonly GridTensor[]): Map<string, string> {
   const sizes = new Map<string, number>();
   for (const tensor of tensors) {
@@ -283,7 +308,7 @@ function towersOf(tensors: readonly GridTensor[]): Map<string, string> {
   return new Map(
     others.map((stack) => {
       const own = stack.split('.').filter((part) => !mainParts.has(part));
-      return [stack, `${(own.length > 0 ? own : stack.split('.')).join('.')}: `];
+      return [stack, (own.length > 0 ? own : stack.split('.')).join('.') || 'layers'];
     }),
   );
 }
@@ -297,8 +322,6 @@ function freeColumn(row: ReadonlyMap<string, unknown>, column: string): string {
 }
 
 function flow(module: string): number {
-  // a tower beside the main one comes behind it
-  if (module.includes(': ')) return FLOW.length + 1;
   const at = FLOW.findIndex((pattern) => pattern.test(module));
   return at < 0 ? FLOW.length : at;
 }

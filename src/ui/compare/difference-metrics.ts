@@ -109,16 +109,16 @@ export function differenceMap(
       measured: { value: found[id], weight: found.elements, error: 0 },
     };
   };
-  const rows = grid.layers.map(({ layer, tensors: row }, i) => {
+  const rows = grid.layers.map(({ tensors: row, ...place }, i) => {
     const cells = row.map((t) => t && cell(t));
     const old = before?.rows[i];
     const same =
-      old?.layer === layer &&
+      old?.layer === place.layer &&
       old.cells.length === cells.length &&
       old.cells.every(
         (c, j) => c?.state === cells[j]?.state && c?.measured?.value === cells[j]?.measured?.value,
       );
-    return same ? old : { layer, cells, mean: mean(cells.map((c) => c?.measured)) };
+    return same ? old : { ...place, cells, mean: mean(cells.map((c) => c?.measured)) };
   });
   const loose = grid.loose.map(cell);
   const all = [...rows.flatMap((r) => r.cells), ...loose];

@@ -1,5 +1,5 @@
 /** Sets of heatmaps as one SVG text: for files and reports, so in the colours of paper and without scripts. Pure. */
-import { type Cell, cellText } from '../charts/heatmap-data';
+import { type Cell, cellText, rowLabel } from '../charts/heatmap-data';
 import type { ChartSet } from './chart-sets';
 import { escapeMarkup } from './escape';
 
@@ -64,10 +64,10 @@ function drawChart(set: ChartSet, { title, data }: ChartSet['charts'][number], w
     const words = value ? `<title>${escapeMarkup(cellText(value, metric))}</title>` : '';
     return `<rect x='${x}' y='${y}' width='${CELL.width - CELL.gap}' height='${CELL.height - CELL.gap}' fill='${fill}'>${words}</rect>`;
   };
-  const rows = data.rows.map(({ layer, cells }, r) => {
+  const rows = data.rows.map((row, r) => {
     const y = HEADS + r * CELL.height;
-    const name = `<text x='${LABELS - 6}' y='${y + 11}' text-anchor='end' fill='${QUIET}'>${layer}</text>`;
-    return name + cells.map((c, i) => cell(c, LABELS + i * CELL.width, y)).join('');
+    const name = `<text x='${LABELS - 6}' y='${y + 11}' text-anchor='end' fill='${QUIET}'>${escapeMarkup(rowLabel(row))}</text>`;
+    return name + row.cells.map((c, i) => cell(c, LABELS + i * CELL.width, y)).join('');
   });
   const loose = data.loose.map((c, r) => {
     const y = HEADS + (data.rows.length + r) * CELL.height;
