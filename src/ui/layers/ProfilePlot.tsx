@@ -59,7 +59,7 @@ export function ProfilePlot({ view, cell, gap, heads }: ProfilePlotProps) {
   return (
     <figure className="layers-block layers-profile">
       <figcaption className="small quiet">
-        <span>Mean by layer</span>
+        <span className="truncate">Mean by layer</span>
       </figcaption>
       <div
         className="profile-axis small quiet"

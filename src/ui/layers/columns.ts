@@ -73,11 +73,14 @@ export function useLayersView(
   const same = useSameList(lists);
   const tensors = useMemo(() => unionOf(same), [same]);
   const { grid, loose, bands } = useMemo(() => {
-    const wanted = tensors.filter((t) => passesFilter(filter, t.name));
-    const linear = wanted.filter(isLinear);
+    const linear: PlanTensorFacts[] = [];
+    const others: PlanTensorFacts[] = [];
+    for (const t of tensors) {
+      if (passesFilter(filter, t.name)) (isLinear(t) ? linear : others).push(t);
+    }
     const arranged = expanded === null ? foldExperts(linear) : expertsOf(linear, expanded);
     const made = layerGrid(arranged);
-    return { grid: made, bands: bandsOf(made), loose: wanted.filter((t) => !isLinear(t)) };
+    return { grid: made, bands: bandsOf(made), loose: others };
   }, [tensors, filter, expanded]);
   const before = useRef<Drawn>({ of: [], columns: new Map() });
   const columns = useMemo(() => {

@@ -50,7 +50,8 @@ async function writeDraft(studio: Studio, seen: number | undefined | 'anyway'): 
   const at = Date.now();
   const isKept = await keepDraft({ ...draftOf(studio), at }, seen);
   if (isKept) studio.transient.draftSeen = at;
-  studio.store.setState({ draftElsewhere: !isKept });
+  // no news after every step of a slider: all of the page would look
+  if (studio.store.getState().draftElsewhere === isKept) studio.store.setState({ draftElsewhere: !isKept });
 }
 
 /** This tab's recipe is the one that is kept, whatever another tab has made. Never rejects. */
