@@ -52,7 +52,7 @@ const HANDS = `(() => {
 })()`;
 
 /** Ceiling for true events: software rendering on a machine with other work on it. */
-const PATIENCE_MS = 150_000;
+const PATIENCE_MS = 400_000;
 
 type Role = 'button' | 'tab' | 'radio' | 'summary';
 

@@ -271,3 +271,27 @@ describe('refused', () => {
     );
   });
 });
+
+describe('R58: adapters of many modules and of long names', () => {
+  test('a mixture of experts with 40 000 adapted modules is read at once', () => {
+    const modules = Array.from(
+      { length: 40_000 },
+      (_, i) => `model.layers.${i % 100}.mlp.experts.${i}.up_proj`,
+    );
+    const { lowRank } = read(Object.assign({}, ...modules.map((module) => pair(module))));
+    expect(lowRank.size).toBe(40_000);
+  });
+
+  test('names are compared with modules_to_save in linear time, and not for hours', () => {
+    const saved = { modules_to_save: ['score', 'no.such.module'] };
+    const name = `${'a.'.repeat(49_000)}score.weight`;
+    expect([...read({ [name]: [1] }, saved).replaces.keys()]).toEqual([name]);
+    expect(() => read({ 'model.scores.weight': [1] }, saved)).toThrow(
+      refusal('AdapterUnsupported', /is not a key/),
+    );
+    const many = { modules_to_save: Array.from({ length: 20_000 }, (_, i) => `m${i}`) };
+    expect(() => read({ [name]: [1] }, many)).toThrow(
+      refusal('LimitExceeded', /“modules_to_save” has 20000 entries/),
+    );
+  });
+});

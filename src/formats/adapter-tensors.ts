@@ -90,6 +90,7 @@ export function readAdapterTensors(
   tensors: ReadonlyMap<string, StoredTensor>,
   kind?: KindParts,
 ): AdapterTensors {
+  checkSaved(config, tensors);
   const modules = new Map<string, Partial<Record<Part, StoredTensor>>>();
   const origins = new Map<string, StoredTensor>();
   const replaces = new Map<string, StoredTensor>();
@@ -135,8 +136,13 @@ export function readAdapterTensors(
   }
 
   const lowRank = new Map<string, AdapterPair>();
+  const levels = new Map<string, number>();
+  for (const path of modules.keys()) {
+    const module = unwrapped(path);
+    levels.set(module, (levels.get(module) ?? 0) + 1);
+  }
   for (const [path, parts] of modules) {
-    const { module, parameter } = targetOf(config, path, modules);
+    const { module, parameter } = targetOf(config, path, levels);
     if (parts.bias && !config.loraBias) {
       // mergekit-extract-lora writes such biases; PEFT does not load them.
       ignored.push(parts.bias.name);
@@ -177,21 +183,24 @@ const FUSED_PARAMETERS = ['gate_up_proj', 'down_proj'];
 /**
  * The module of a key, or the parameter of a module. PEFT wraps a module once for each of its targeted parameters, the
  * first one innermost: `experts.base_layer.lora_A` are the factors of the first, `experts.lora_A` those of the second.
+ * @param levels how often each module is wrapped
  */
 function targetOf(
   { targetParameters }: AdapterConfig,
   path: string,
-  modules: ReadonlyMap<string, unknown>,
+  levels: ReadonlyMap<string, number>,
 ): { module: string; parameter?: string } {
-  const module = path.replace(/(?:\.base_layer)+$/, '');
+  const module = unwrapped(path);
   const targeted = FUSED_PARAMETERS.filter((parameter) =>
     targetParameters.some((end) => `.${module}.${parameter}`.endsWith(`.${end}`)),
   );
   const depth = (path.length - module.length) / '.base_layer'.length;
-  const levels = [...modules.keys()].filter((key) => key.replace(/(?:\.base_layer)+$/, '') === module).length;
-  const parameter = levels === targeted.length ? targeted[levels - 1 - depth] : undefined;
+  const count = levels.get(module)!;
+  const parameter = count === targeted.length ? targeted[count - 1 - depth] : undefined;
   return parameter === undefined ? { module: path } : { module, parameter };
 }
+
+const unwrapped = (path: string): string => path.replace(/(?:\.base_layer)+$/, '');
 
 function readKey(key: string, config: AdapterConfig, kind: KindParts | undefined): Key {
   const prefixed = key.startsWith(PREFIX);
@@ -231,12 +240,24 @@ function readKey(key: string, config: AdapterConfig, kind: KindParts | undefined
   return { role: 'unknown' };
 }
 
+/** Characters that names are compared by with `modules_to_save`: a second's work, and a thousand times that of real adapters. */
+const MAX_COMPARED = 1e9;
+
+/** @throws LimitExceeded for an adapter whose names would be compared for hours */
+function checkSaved({ fileName, modulesToSave }: AdapterConfig, tensors: ReadonlyMap<string, unknown>): void {
+  let characters = 0;
+  for (const name of tensors.keys()) characters += name.length;
+  if (characters * modulesToSave.length <= MAX_COMPARED) return;
+  throw new AmalgamError(
+    'LimitExceeded',
+    `${displayName(fileName)}: “modules_to_save” has ${modulesToSave.length} entries, too many for the adapter’s ${tensors.size} tensors.`,
+    'No real adapter comes near this limit: the file is damaged or made to do harm.',
+  );
+}
+
 /** Does the tensor belong to a module of `modules_to_save`? PEFT matches the ends of module paths. */
 function isSaved(path: string, { modulesToSave }: AdapterConfig): boolean {
-  const parts = path.split('.');
-  return parts.some(
-    (_, i) => i > 0 && modulesToSave.some((saved) => `.${parts.slice(0, i).join('.')}`.endsWith(`.${saved}`)),
-  );
+  return modulesToSave.some((saved) => `.${path}`.includes(`.${saved}.`));
 }
 
 function makePair(

@@ -46,3 +46,8 @@ test('texts as Python sees them', () => {
   expect(capitalize('he SAID')).toBe('He said');
   expect(codePoints('naïve ☕ 😀')).toBe(9);
 });
+
+test('R59: a million spaces in the middle of a text take no longer than at its end', () => {
+  const spaces = ' '.repeat(1_000_000);
+  expect(rstrip(`a${spaces}b${spaces}`)).toHaveLength(1_000_002);
+});

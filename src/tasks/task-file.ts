@@ -71,7 +71,11 @@ export function parseYaml(text: string, file: string): Record<string, unknown> {
 
 function plainData(text: string, file: string): unknown {
   try {
-    const document = parseDocument(text, { customTags: [functionTag], uniqueKeys: true });
+    const document = parseDocument(text, {
+      ...{ customTags: [functionTag], uniqueKeys: true },
+      // what is odd about it is said by what reads it
+      logLevel: 'error',
+    });
     const [error] = document.errors;
     if (!error) return document.toJS({ maxAliasCount: 0 });
     throw taskInvalid(file, error.message.split('\n')[0] ?? 'it is not YAML');
