@@ -176,6 +176,7 @@ describe('module patterns', () => {
     ['(?i)Q_PROJ', 'not supported'],
     ['a*+', 'possessive'],
     ['((a{40}){40}){40}', 'too large'],
+    ['(((a{,3189}|b)*c)*)*', 'too large'],
     [`(${'x'.repeat(300)})`, 'over-long'],
     ['a**', 'repeats a repeat'],
     ['[z-a]', 'backwards'],
@@ -202,6 +203,17 @@ describe('module patterns', () => {
     for (let i = 0; i < 100; i++) expect(patterns.find(`${'a.'.repeat(149)}a${i}`)).toBeUndefined();
     // microseconds of the processor: what else the machine does is not counted
     expect(process.cpuUsage(begin).user).toBeLessThan(2_000_000);
+  });
+
+  test.each([
+    '(a{,900}|b)*',
+    '((((a{,900})*)*)*)*',
+    '(((){2000}){2000}){2000}',
+    `${'('.repeat(140)}a?${')'.repeat(140)}`,
+  ])('R58: repeats of nothing and repeats in repeats fill neither stack nor time: %s', (pattern) => {
+    const patterns = modulePatterns([{ pattern, value: 1 }], NAME);
+    expect(patterns.find('model.layers.0.q_proj')).toBeUndefined();
+    expect(modulePatterns([{ pattern: `${pattern}q`, value: 1 }], NAME).find('layers.q')).toBe(1);
   });
 
   test('R58: as many plain patterns as modules are looked up; as many expressions are refused', () => {

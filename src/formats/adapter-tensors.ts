@@ -251,7 +251,7 @@ function checkSaved({ fileName, modulesToSave }: AdapterConfig, tensors: Readonl
   throw new AmalgamError(
     'LimitExceeded',
     `${displayName(fileName)}: “modules_to_save” has ${modulesToSave.length} entries, too many for the adapter’s ${tensors.size} tensors.`,
-    'No real adapter comes near this limit: the file is damaged or made to do harm.',
+    'No real adapter comes near this limit: the file is damaged or malicious.',
   );
 }
 

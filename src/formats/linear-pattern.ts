@@ -96,7 +96,6 @@ function parse(
 ): Fragment {
   let at = 0;
   const peek = () => source[at];
-  const empty: Fragment = (next) => next;
   const either = (ways: Fragment[]): Fragment =>
     ways.length === 1 ? ways[0]! : (next) => add({ kind: 'split', next: ways.map((way) => way(next)) });
   const sequence =
@@ -110,14 +109,23 @@ function parse(
       set(loop, { kind: 'split', next: [part(loop), next] });
       return loop;
     };
-  const repeat = (part: Fragment, least: number, most: number): Fragment => {
-    const parts: Fragment[] = Array.from({ length: Math.min(least, MAX_STATES) }, () => part);
-    if (most === Number.POSITIVE_INFINITY) return sequence([...parts, star(part)]);
-    let rest = empty;
-    for (let i = least; i < Math.min(most, least + MAX_STATES); i++)
-      rest = either([sequence([part, rest]), empty]);
-    return sequence([...parts, rest]);
-  };
+  // one loop, not a fragment in a fragment: the stack has room for some hundred of those
+  const repeat =
+    (part: Fragment, least: number, most: number): Fragment =>
+    (next) => {
+      const isOpen = most === Number.POSITIVE_INFINITY;
+      let after = isOpen ? star(part)(next) : next;
+      for (let i = least; !isOpen && i < Math.min(most, least + MAX_STATES); i++) {
+        after = add({ kind: 'split', next: [part(after), next] });
+      }
+      for (let i = 0; i < Math.min(least, MAX_STATES); i++) {
+        const begin = part(after);
+        // nothing, as often as one likes, is nothing: `((){2000}){2000}` adds no states that could be counted
+        if (begin === after) break;
+        after = begin;
+      }
+      return after;
+    };
 
   const alternatives = (): Fragment => {
     const ways: Fragment[] = [];
