@@ -69,7 +69,7 @@ export function mamba2(
     /** List of factors of gate, x, b, c and step. */
     factors?: string;
     outFactor?: NumberField;
-    /** The least step, where no `time_step_limit` says it. */
+    /** The least step of a family whose class does not read `time_step_limit`. */
     least?: NumberField;
   },
 ): MixerMaker {
@@ -122,7 +122,7 @@ export function mamba2(
       times: [columns(inner + channels, heads)],
       constants: constants(`${name}A_log`, [heads], heads, `${name}dt_bias`, `${name}D`),
       decays: 1,
-      ...limits(config, options.least ? needNumber(config, options.least) : 0),
+      ...(options.least ? { low: needNumber(config, options.least), high: MOST } : limits(config)),
       betaScale: 1,
       scale: 1,
       gate: {
@@ -141,14 +141,14 @@ export function mamba2(
   };
 }
 
-/** Bounds of the step; what is no number is infinite. */
-function limits(config: ConfigFile, least: number): { low: number; high: number } {
+/** Bounds of the step by `time_step_limit`; what is no number is infinite. */
+function limits(config: ConfigFile): { low: number; high: number } {
   const list = valueAt(config, 'time_step_limit');
   const bound = (i: number, orElse: number) => {
     const value = Array.isArray(list) && !(list[i] instanceof Map) ? list[i] : undefined;
     return value === undefined ? orElse : needNumber(config, at(`time_step_limit.${i}`));
   };
-  return { low: bound(0, least), high: bound(1, MOST) };
+  return { low: bound(0, 0), high: bound(1, MOST) };
 }
 
 /** Mamba (transformers modeling_mamba.py, modeling_jamba.py). */

@@ -25,6 +25,25 @@ const codeOf = (work: () => unknown) => {
 describe('resolveArchitecture', () => {
   const llama = json('llama');
 
+  it('bounds the steps of Nemotron-H as its class does, by time_step_min whatever time_step_limit says', () => {
+    const nemotron = {
+      model_type: 'nemotron_h',
+      hidden_size: 32,
+      vocab_size: 144,
+      layers_block_type: ['linear_attention'],
+      num_attention_heads: 4,
+      mamba_num_heads: 4,
+      mamba_head_dim: 16,
+      ssm_state_size: 8,
+      time_step_limit: [0, { __float__: 'Infinity' }],
+    };
+    const low = (config: Record<string, unknown>) =>
+      partOf(resolve(config).blocks[0]!, 'recurrence')?.low;
+    expect(low(nemotron)).toBe(0.001);
+    expect(low({ ...nemotron, time_step_min: 0.01 })).toBe(0.01);
+    expect(low({ ...nemotron, mamba_dt_min: 0.02, time_step_min: 0.01 })).toBe(0.02);
+  });
+
   it('refuses what no wiring covers, by name', () => {
     for (const [change, text] of [
       [{ model_type: 'rwkv' }, 'rwkv'],

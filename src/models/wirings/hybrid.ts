@@ -183,6 +183,7 @@ const nemotronMamba = mamba2Mixer('mixer', {
   bias: { field: 'use_bias', orElse: false },
   epsilon: or(1e-5, 'layer_norm_epsilon'),
   grouped: true,
+  least: or(0.001, 'mamba_dt_min', 'time_step_min'),
 });
 export const nemotronH: Wiring = {
   ...llama,
