@@ -177,7 +177,7 @@ function headNorms(
       epsilon: needNumber(config, epsilon),
       width: headDim,
     };
-    return { queryNorm: norm, keyNorm: { ...norm } };
+    return { queryNorm: norm, keyNorm: { ...norm }, normAfterRope: true };
   }
   const width = (count: number) => (headNorm.over === 'head' ? headDim : count * headDim);
   return {

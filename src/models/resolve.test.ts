@@ -37,8 +37,7 @@ describe('resolveArchitecture', () => {
       ssm_state_size: 8,
       time_step_limit: [0, { __float__: 'Infinity' }],
     };
-    const low = (config: Record<string, unknown>) =>
-      partOf(resolve(config).blocks[0]!, 'recurrence')?.low;
+    const low = (config: Record<string, unknown>) => partOf(resolve(config).blocks[0]!, 'recurrence')?.low;
     expect(low(nemotron)).toBe(0.001);
     expect(low({ ...nemotron, time_step_min: 0.01 })).toBe(0.01);
     expect(low({ ...nemotron, mamba_dt_min: 0.02, time_step_min: 0.01 })).toBe(0.02);
@@ -81,6 +80,47 @@ describe('resolveArchitecture', () => {
         expect.stringMatching(why),
       ]);
     }
+  });
+
+  it('refuses values under which the class of transformers computes what no wiring does', () => {
+    const forward2 = (name: string) =>
+      JSON.parse(readFileSync(`e2e/fixtures/golden/forward2/${name}/config.json`, 'utf8')) as Record<
+        string,
+        unknown
+      >;
+    for (const [config, change] of [
+      [json('gemma3'), { use_bidirectional_attention: true }],
+      [forward2('mamba'), { hidden_act: 'gelu' }],
+      [forward2('mamba2'), { hidden_act: 'relu' }],
+      [forward2('qwen3_5_text'), { hidden_act: 'gelu' }],
+      [forward2('recurrent_gemma'), { hidden_activation: 'silu' }],
+      [forward2('gemma4_moe'), { hidden_activation: 'silu' }],
+    ] as const) {
+      expect(() => resolve(config)).not.toThrow();
+      expect(codeOf(() => resolve({ ...config, ...change }))[0]).toBe('ArchitectureUnsupported');
+    }
+  });
+
+  it('chooses experts of DeepSeek V2 within groups only where topk_method says so', () => {
+    const deepseek = {
+      ...llama,
+      model_type: 'deepseek_v2',
+      kv_lora_rank: 8,
+      qk_nope_head_dim: 8,
+      qk_rope_head_dim: 4,
+      v_head_dim: 8,
+      n_routed_experts: 4,
+      num_experts_per_tok: 2,
+      moe_intermediate_size: 8,
+      n_shared_experts: 1,
+      n_group: 2,
+      topk_group: 1,
+      num_key_value_heads: llama.num_attention_heads,
+    };
+    const groups = (topk_method: string) =>
+      partOf(resolve({ ...deepseek, topk_method }).blocks[0]!, 'experts')?.router.groups;
+    expect(groups('greedy')).toBeUndefined();
+    expect(groups('group_limited_greedy')).toEqual({ count: 2, chosen: 1, best: 1 });
   });
 
   it('names the field that is missing or wrong', () => {

@@ -106,6 +106,7 @@ export const phimoe: Wiring = {
       margin: { fields: ['router_jitter_noise'], orElse: 0.01 },
     },
   },
+  fixed: [{ field: 'num_experts_per_tok', value: 2, otherwise: 'sparsemixer chooses two' }],
   variants: [{ when: { field: 'lm_head_bias', orElse: false }, change: { head: { bias: 'lm_head.bias' } } }],
 };
 
@@ -179,8 +180,7 @@ export const glm4Moe: Wiring = {
   ],
 };
 
-/** Latent attention, and experts chosen within the best groups. */
-export const deepseek2: Wiring = {
+const deepseek2Plain: Wiring = {
   ...llama,
   attention: {
     ...llama.attention,
@@ -197,11 +197,29 @@ export const deepseek2: Wiring = {
     router: {
       module: 'mlp.gate',
       by: 'softmax',
-      groups: { count: field('n_group'), chosen: field('topk_group'), best: 1 },
       scale: { fields: ['routed_scaling_factor'], orElse: 1 },
     },
     shared: sharedExperts,
   },
+};
+
+/** Latent attention, and experts chosen among all, or within the best groups (modeling_deepseek_v2.py). */
+export const deepseek2: Wiring = {
+  ...deepseek2Plain,
+  variants: [
+    {
+      when: { field: 'topk_method', is: 'group_limited_greedy' },
+      change: {
+        experts: {
+          ...deepseek2Plain.experts!,
+          router: {
+            ...deepseek2Plain.experts!.router,
+            groups: { count: field('n_group'), chosen: field('topk_group'), best: 1 },
+          },
+        },
+      },
+    },
+  ],
 };
 
 /** Shares by sigmoid with a correction, groups by their best two (modeling_deepseek_v3.py). */

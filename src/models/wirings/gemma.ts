@@ -54,4 +54,11 @@ export const gemma3: Wiring = {
     },
   },
   head: { softcap: { fields: ['final_logit_softcapping'] } },
+  fixed: [
+    {
+      field: 'use_bidirectional_attention',
+      value: false,
+      otherwise: 'an encoder: tokens see those behind them',
+    },
+  ],
 };

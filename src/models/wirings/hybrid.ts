@@ -14,12 +14,20 @@ import { granite, llama, partialRope } from './llama';
 
 const or = (orElse: number, ...fields: string[]) => ({ fields, orElse });
 
+/** Behind its convolution a mixer has SiLU; a config can ask for another activation there. */
+export const siluInside = (field: string) => ({
+  field,
+  value: 'silu',
+  otherwise: 'another activation behind the convolution',
+});
+
 /** One mixer a layer and nothing else; attention there is none. */
 const alone = {
   single: true,
   sizes: { ...llama.sizes, heads: { fields: [], orElse: 1 }, headDim: { fields: [], orElse: 4 } },
   norm: { ...llama.norm, epsilon: or(1e-5, 'layer_norm_epsilon') },
   norms: { attentionIn: 'norm', final: 'backbone.norm_f' },
+  fixed: [siluInside('hidden_act')],
 } as const;
 
 export const mamba: Wiring = {
@@ -87,6 +95,7 @@ const beforeFeedForward = {
 
 export const bamba: Wiring = {
   ...llama,
+  fixed: [siluInside('hidden_act')],
   norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
   norms: beforeFeedForward,
   attention: { ...llama.attention, position: partialRope(10_000, 0.5) },
@@ -100,6 +109,7 @@ export const bamba: Wiring = {
 const graniteMamba = mamba2Mixer('mamba', { ...bambaFields, epsilon: or(1e-6, 'rms_norm_eps') });
 export const graniteHybrid: Wiring = {
   ...granite,
+  fixed: [siluInside('hidden_act')],
   sizes: { ...llama.sizes, inner: { fields: ['shared_intermediate_size'] } },
   attention: { ...granite.attention, position: 'none' },
   mlp: {
@@ -161,6 +171,7 @@ export const falconH1: Wiring = {
   head: { factor: or(1, 'lm_head_multiplier') },
   mixers: { of: () => 'both', kinds: { both: falconBoth } },
   fixed: [
+    siluInside('hidden_act'),
     { field: 'attention_bias', value: false, otherwise: 'biases that the factors pass over' },
     { field: 'mlp_bias', value: false, otherwise: 'biases that the factors pass over' },
   ],
@@ -187,6 +198,10 @@ const nemotronMamba = mamba2Mixer('mixer', {
 });
 export const nemotronH: Wiring = {
   ...llama,
+  fixed: [
+    siluInside('mamba_hidden_act'),
+    { field: 'tie_word_embeddings', value: false, otherwise: 'a tied head, which its class does not tie' },
+  ],
   sizes: {
     ...llama.sizes,
     layers: { fields: ['num_hidden_layers'], lengthOf: 'layers_block_type' },
@@ -215,6 +230,7 @@ export const nemotronH: Wiring = {
 
 export const jamba: Wiring = {
   ...llama,
+  fixed: [siluInside('hidden_act')],
   norms: beforeFeedForward,
   attention: { ...llama.attention, bias: false, outputBias: false, position: 'none' },
   mlp: { ...feedForward, bias: false },

@@ -10,10 +10,17 @@ import { delta, lightning, listed } from '../resolve-mixers';
 import type { NumberField, Wiring } from '../wiring';
 import { mixtral, mixtralExperts, qwenNextExperts } from './experts';
 import { gemma } from './gemma';
+import { siluInside } from './hybrid';
 import { llama, olmo2, partialRope } from './llama';
 
 const or = (orElse: number, ...fields: string[]) => ({ fields, orElse });
 const at = (...fields: string[]) => ({ fields });
+/** The activation of what is no MLP is GELU by tanh, whatever a config asks of the MLP. */
+const GELU_BESIDE = {
+  field: 'hidden_activation',
+  value: 'gelu_pytorch_tanh',
+  otherwise: 'another activation beside the MLP',
+};
 const VALUES_ARE_KEYS = { field: 'attention_k_eq_v', orElse: false };
 
 const qwenDelta = (modules: 'joined' | 'by_key_head') =>
@@ -22,6 +29,7 @@ const qwenDelta = (modules: 'joined' | 'by_key_head') =>
 /** Three layers of the gated delta rule for one of gated attention. */
 export const qwen35: Wiring = {
   ...llama,
+  fixed: [siluInside('hidden_act')],
   sizes: { ...llama.sizes, headDim: or(256, 'head_dim') },
   norm: { kind: 'rms_plus_one', bias: false, epsilon: or(1e-6, 'rms_norm_eps') },
   attention: {
@@ -51,6 +59,7 @@ export const qwen3Next: Wiring = {
 
 export const olmoHybrid: Wiring = {
   ...olmo2,
+  fixed: [siluInside('hidden_act')],
   norm: { ...olmo2.norm, epsilon: or(1e-6, 'rms_norm_eps') },
   norms: {
     attentionOut: 'feedforward_layer_norm',
@@ -110,6 +119,7 @@ export const recurrentGemma: Wiring = {
     activation: { fields: ['hidden_activation'], orElse: 'gelu_pytorch_tanh' },
   },
   head: { softcap: or(30, 'logits_soft_cap') },
+  fixed: [GELU_BESIDE],
   mixers: {
     of: (config, layer) => {
       const types = valueAt(config, 'block_types') ?? valueAt(config, '_block_types');
@@ -124,6 +134,9 @@ const one = { fields: [], orElse: 1 };
 /** Decaying attention in most layers, streams of norms, factors on both sides of the sum. */
 export const minimax: Wiring = {
   ...mixtral,
+  fixed: [
+    { field: 'hidden_act', value: 'silu', otherwise: 'another activation ahead of decaying attention' },
+  ],
   experts: mixtralExperts,
   replacing: {
     keep: {
@@ -225,6 +238,7 @@ export const gemma4: Wiring = {
     factor: 'layer_scalar',
   },
   head: { softcap: { fields: ['final_logit_softcapping'] } },
+  fixed: [GELU_BESIDE],
 };
 
 /** A share of the gate's values that are left out: 95 % in the first ten layers where a config does not say. */
@@ -288,5 +302,8 @@ export const gemma3n: Wiring = {
     scaled: { field: 'altup_correct_scale', orElse: true },
   },
   head: { softcap: or(30, 'final_logit_softcapping') },
-  fixed: [{ field: 'altup_active_idx', value: 0, otherwise: 'another stream than the first at work' }],
+  fixed: [
+    GELU_BESIDE,
+    { field: 'altup_active_idx', value: 0, otherwise: 'another stream than the first at work' },
+  ],
 };
