@@ -18,6 +18,8 @@ export async function giveFolder(
   const files = models.flatMap((model) =>
     readdirSync(join(samples, model)).map((file) => `${model}/${file}`),
   );
+  // tsx, which runs the screenshots, names functions by a helper that pages lack
+  await page.addInitScript('globalThis.__name ??= (f) => f');
   await page.addInitScript((name) => {
     const access = sessionStorage;
     Object.assign(window, {

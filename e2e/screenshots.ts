@@ -146,9 +146,21 @@ async function hobbyist(page: Page): Promise<void> {
   await page.setViewportSize(WALK);
   await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen'], url);
   await page.getByRole('button', { name: 'Open models or LoRAs…' }).click();
+  await page.getByText('mine/base').first().waitFor();
+  await page.getByText('workshop').waitFor({ state: 'detached' });
   await page.getByText('matches base').nth(1).waitFor();
   await page.getByText(/^Ready:/).waitFor();
   await picture(page, 'hobbyist-1-opened');
+  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await page.getByRole('button', { name: 'Paste text' }).click();
+  await page
+    .getByLabel('Text', { exact: true })
+    .fill(
+      'Recipe: Leek Soup with Potatoes\nFor four people. Takes about half an hour.\nYou need: three leeks, two handfuls of ' +
+        'potatoes, a spoonful of butter, a pinch of salt and a cup of cream.\nWash the leeks and cut them into rings.',
+    );
+  await page.getByLabel('Name of the text').fill('soup');
+  await page.getByRole('button', { name: 'Add text' }).click();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByText(/^Merged in/).waitFor();
   await page.getByRole('button', { name: 'Is it better?' }).click();
@@ -156,9 +168,9 @@ async function hobbyist(page: Page): Promise<void> {
     .getByText(/^60 tokens in/)
     .nth(3)
     .waitFor();
-  await page.getByRole('heading', { name: 'Generated text' }).scrollIntoViewIfNeeded();
-  await page.mouse.move(0, 0);
-  await page.screenshot({ path: join(FOLDER, 'hobbyist-2-better.png') });
+  await page.locator('.perplexity .dot').nth(3).waitFor();
+  await page.getByRole('button', { name: 'Stop measuring' }).waitFor({ state: 'detached' });
+  await picture(page, 'hobbyist-2-better');
   await page.getByRole('button', { name: 'Get the files' }).click();
   await filesRead(page);
   await picture(page, 'hobbyist-3-files');

@@ -238,6 +238,7 @@ test('densities trim by default, dtypes are written, and a key that has no effec
   await density.fill('1');
   await density.press('Enter');
   await expect(recipe.getByText(/Density 1, mergekit’s default, trims nothing of kitchen/)).toBeVisible();
+  await expect(page.getByRole('tab', { name: /Plan .*1 warning/ })).toBeVisible();
   await recipe.getByRole('button', { name: 'Use 0.20, as recommended' }).click();
   await expect(density).toHaveValue('0.20');
 
@@ -372,7 +373,7 @@ test('a base of the Hub and two adapters made for it: merged files in eight clic
   await expect(page.getByRole('menuitem').first()).toBeVisible();
   await page.keyboard.press('Escape');
   await page.keyboard.press('?');
-  await expect(page.getByRole('dialog', { name: 'Keys' })).toBeVisible();
+  await expect(page.getByRole('dialog', { name: 'Keyboard shortcuts' })).toBeVisible();
 });
 
 /** Waits for the merge and takes its files. */

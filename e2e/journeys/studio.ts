@@ -1,7 +1,7 @@
 /**
  * `test` for the journeys: every journey gets its own Chromium with WebGPU and a fresh profile on disk (the default
  * context keeps OPFS in a small memory), and fails when the page breaks its own Content-Security-Policy, asks anyone
- * beyond this machine, or asks the fake hub for a folder of this computer.
+ * beyond this machine, or has the name of a folder of this computer in any request.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -37,34 +37,58 @@ export const test = base.extend<{ profile: string }>({
       if (/Content.Security.Policy|TrustedHTML|TrustedScript/i.test(message.text()))
         violations.push(message.text());
     });
-    const asked: string[] = [];
+    const own = new RegExp(`^${STUDIO_URL}(samples|assets)/`);
+    const requests: string[] = [];
     context.on('request', (request) => {
       const url = decodeURIComponent(request.url());
-      if (!url.startsWith(STUDIO_URL) && /^https?:/.test(url)) asked.push(url);
+      if (/^https?:/.test(url) && !own.test(url)) requests.push(url);
     });
     await use(page);
     expect(violations).toEqual([]);
+    const beyond = requests.filter((url) => !url.startsWith(STUDIO_URL));
     // journeys serve hosts of their own on this machine
-    expect(asked.filter((url) => !/^(127\.0\.0\.\d+|localhost)$/.test(new URL(url).hostname))).toEqual([]);
-    const names = asked.length > 0 ? await localNames(page) : [];
-    expect(asked.filter((url) => names.some((name) => url.includes(name)))).toEqual([]);
+    expect(beyond.filter((url) => !/^(127\.0\.0\.\d+|localhost)$/.test(new URL(url).hostname))).toEqual([]);
+    const names = [...(await localNames(page)), ...(await openedFolders(page))];
+    expect(requests.filter((url) => names.some((name) => url.includes(name)))).toEqual([]);
   },
 });
 
 /** What the recipe that the page keeps calls models of this computer. */
-export function localNames(page: Page): Promise<string[]> {
+export async function localNames(page: Page): Promise<string[]> {
+  const drafts = (await keptIn(page, 'amalgam-recipes', 'draft')) as {
+    recipe?: { origins?: Record<string, { kind: string }> };
+  }[];
+  return drafts.flatMap(({ recipe }) =>
+    Object.entries(recipe?.origins ?? {}).flatMap(([name, { kind }]) => (kind === 'local' ? [name] : [])),
+  );
+}
+
+/** Names of all models that were found in folders of this computer, whatever became of the recipe. */
+async function openedFolders(page: Page): Promise<string[]> {
+  const folders = (await keptIn(page, 'amalgam-folders', 'folders')) as { models: string[] }[];
+  return folders.flatMap(({ models }) => models);
+}
+
+/** What a store of the page's IndexedDB has, none where there is no such store. */
+function keptIn(page: Page, database: string, store: string): Promise<unknown[]> {
   if (page.isClosed() || !page.url().startsWith(STUDIO_URL)) return Promise.resolve([]);
   return page.evaluate(
-    () =>
-      new Promise<string[]>((resolve) => {
-        const opening = indexedDB.open('amalgam-recipes');
+    async ([name, inside]) => {
+      if (!(await indexedDB.databases()).some((known) => known.name === name)) return [];
+      return new Promise<unknown[]>((resolve, reject) => {
+        const opening = indexedDB.open(name);
+        opening.onerror = () => reject(opening.error);
         opening.onsuccess = () => {
-          const draft = opening.result.transaction('draft').objectStore('draft').get('draft');
-          draft.onsuccess = () => {
-            const origins: [string, { kind: string }][] = Object.entries(draft.result?.recipe.origins ?? {});
-            resolve(origins.filter(([, { kind }]) => kind === 'local').map(([name]) => name));
+          const db = opening.result;
+          const reading = db.transaction(inside).objectStore(inside).getAll();
+          reading.onsuccess = () => {
+            db.close();
+            // handles of folders do not leave the page
+            resolve(JSON.parse(JSON.stringify(reading.result)));
           };
         };
-      }),
+      });
+    },
+    [database, store] as const,
   );
 }

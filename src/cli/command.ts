@@ -87,14 +87,13 @@ export const USAGE = `Usage: npm run --silent amalgam -- <command> …
 
   merge <recipe.yml> --out DIR [--recommended] [--adapter] [--gguf TYPE [--gguf-only] [--imatrix TEXT]] [--resume]
         [--engine auto|webgpu|cpu] [--push owner/name [--private]] [--report FILE.json] [--hub URL] [--cache DIR]
-      Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, in one of the types
-      ${GGUF_TYPES.join(', ')}; --gguf-only writes nothing else. --imatrix has the result
-      read a text (a file beside the recipe, self for one it writes itself), by which columns are weighed. A model in place
-      of the recipe is converted. With --adapter LoRAs stay a LoRA, which llama.cpp reads too: base+adapter --adapter
+      Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, as one of the types
+      ${GGUF_TYPES.join(', ')}; --gguf-only writes nothing else. --imatrix weights columns
+      by how the result uses them on a text: a file beside the recipe, or self for text it generates. A model in place of
+      the recipe is converted. With --adapter LoRAs stay a LoRA, which llama.cpp reads too: base+adapter --adapter
       --gguf F16. --recommended takes base, models and calibration from the recipe, compares methods on
-      text and merges the best. --report writes every tensor's statistics. With --resume an interrupted merge leaves what it
-      has written beside DIR, and the same command goes on from there. --push sends the result to
-      the Hub.
+      text and merges the best. --report writes every tensor's statistics. With --resume an interrupted merge keeps what it
+      has written beside DIR, and the same command continues from there. --push sends the result to the Hub.
 
   verify <merged> [--recipe FILE] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       Repeats the merge that a merged model's metadata describes and compares the bytes. Exit code 1 when they differ.

@@ -64,7 +64,7 @@ export async function refuseNonEmpty(target: string, folder: string, found?: str
     'DestinationNotEmpty',
     `${folder} already exists and is not an empty folder.`,
     'Choose another --out, or move the existing one away; Amalgam never overwrites. ' +
-      'What an interrupted merge left in it goes on with --resume.',
+      'Use --resume to continue an interrupted merge in it.',
   );
 }
 

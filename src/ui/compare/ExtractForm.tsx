@@ -135,7 +135,7 @@ export function ExtractForm() {
 const RANK_WORDS: Readonly<Record<ExtractChoices['by'], string>> = {
   rank: 'The same rank for every module; the smaller side where that is less.',
   energy: 'The smallest rank of each module that holds this share of its squared change.',
-  cutoff: 'Every direction at least this large, as a part of the module’s largest.',
+  cutoff: 'Every direction at least this large, relative to the module’s largest.',
   bytes: 'The ranks that capture most of the change in this many bytes, over all modules together.',
 };
 

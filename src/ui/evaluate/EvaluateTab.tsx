@@ -21,8 +21,8 @@ export function EvaluateTab() {
   return (
     <div className="screen evaluate-screen">
       <PerplexitySection rows={rows} />
-      <TaskSection rows={rows} />
       <GenerateSection rows={rows} />
+      <TaskSection rows={rows} />
       <SweepSection rows={rows} />
       <SearchSection />
     </div>

@@ -143,11 +143,12 @@ function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
       >
         Benchmark {methods.length} methods
       </Button>
-      <span className="small quiet evaluate-words">
-        {why === null && ownToDo > 0 ? `${formatCounted(ownToDo, 'number')} to measure. ` : ''}
-        {why === null && comparedToDo > 0 ? `${formatCounted(comparedToDo, 'number')} for all methods. ` : ''}
-        Merges are computed in memory (not saved).
-      </span>
+      {why === null && ownToDo + comparedToDo > 0 ? (
+        <span className="small quiet evaluate-words">
+          {ownToDo > 0 ? `${formatCounted(ownToDo, 'number')} to measure. ` : ''}
+          {comparedToDo > 0 ? `${formatCounted(comparedToDo, 'number')} for all methods.` : ''}
+        </span>
+      ) : null}
     </div>
   );
 }

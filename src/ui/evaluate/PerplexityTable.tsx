@@ -16,7 +16,8 @@ import {
 import { useFacts, useStudio } from '../studio-context';
 
 /**
- * Rows: base, contributors, merges; columns: their means as dots on one scale, with a line at the base, then the texts.
+ * Rows: base, contributors, merges; columns: their means as dots on one scale, with a line at the base, and as numbers, then
+ * the texts.
  * Rows are sorted by their mean once nothing moves any more.
  */
 export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; rows: TableRow[] }) {
@@ -38,9 +39,6 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
               <span className="faint">lower is better</span>
             </th>
             {scale ? <DotHead scale={scale} several={several} /> : null}
-            {columns.map((column) => (
-              <ColumnHead key={column.id} column={column} />
-            ))}
             {several ? (
               <th scope="col">
                 <Tip text="e to the mean loss over the texts; each text counts the same.">
@@ -48,6 +46,9 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
                 </Tip>
               </th>
             ) : null}
+            {columns.map((column) => (
+              <ColumnHead key={column.id} column={column} />
+            ))}
             <th scope="col">
               <Tip text="Bits per byte of text, the mean over the texts: for models with different tokenizers.">
                 <span>bits/B</span>
@@ -110,10 +111,11 @@ function ColumnHead({ column }: { column: TableColumn }) {
       <span className="truncate perplexity-text" title={column.name}>
         {column.name}
       </span>
-      <small className="faint">
-        {cut
-          ? `first ${formatCount(column.scored)} of ${formatCount(column.characters)} characters`
-          : `all ${formatCount(column.characters)} characters`}
+      <small
+        className="faint"
+        title={`${formatCount(column.scored)} of ${formatCount(column.characters)} characters`}
+      >
+        {cut ? 'first' : 'all'} {formatCount(column.scored)} characters
       </small>
     </th>
   );
@@ -147,14 +149,6 @@ function Row({ row: facts, columns, base, several, scale }: RowProps) {
           <Dot row={facts} base={base} scale={scale} />
         </td>
       ) : null}
-      {columns.map((column, i) => {
-        const cell = cells[i];
-        return (
-          <td key={column.id}>
-            {cell ? <Cell cell={cell} base={row.id === 'base' ? undefined : base?.cells[i]} /> : null}
-          </td>
-        );
-      })}
       {several ? (
         <td>
           {mean ? (
@@ -167,6 +161,14 @@ function Row({ row: facts, columns, base, several, scale }: RowProps) {
           )}
         </td>
       ) : null}
+      {columns.map((column, i) => {
+        const cell = cells[i];
+        return (
+          <td key={column.id}>
+            {cell ? <Cell cell={cell} base={row.id === 'base' ? undefined : base?.cells[i]} /> : null}
+          </td>
+        );
+      })}
       <td className="perplexity-time">
         {bitsPerByte === null ? <span className="faint">–</span> : bitsPerByte.toFixed(3)}
       </td>

@@ -4,6 +4,7 @@ import { formatCounted } from '../format/quantity';
 import { CopyButton } from '../parts/CopyButton';
 import { Message } from '../parts/Message';
 import '../styles/recipe-text.css';
+import { isRecipeOpen } from '../state/opening';
 import { buildRecipe } from '../state/recipe-build';
 import type { RecipeFacts } from '../state/recipe-facts';
 import { retoldFacts, warningsAtLines } from '../state/recipe-text';
@@ -22,6 +23,7 @@ export function RecipeText() {
     () => formatRecipe(buildRecipe(recipe, models, methodOf(recipe))),
     [recipe, models],
   );
+  const isComplete = useFacts((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
   // as it was typed, comments and all, for as long as the recipe is the one that was read off it
   const [typed, setTyped] = useState<{ text: string; of: RecipeFacts } | null>(null);
   const text = typed?.of === recipe ? typed.text : written;
@@ -59,7 +61,9 @@ export function RecipeText() {
         <span className="small quiet" role="status">
           {problems.length === 0
             ? warnings.length === 0
-              ? 'As mergekit reads it'
+              ? isComplete
+                ? 'As mergekit reads it'
+                : 'Complete once its models are open'
               : formatCounted(warnings.length, 'warning')
             : `${formatCounted(problems.length, 'problem')}: not applied`}
         </span>

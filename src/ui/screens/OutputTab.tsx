@@ -75,7 +75,7 @@ function Destination() {
           title="Downloads"
           text={
             storage?.memoryBytes === undefined
-              ? 'Files are kept in this browser; you download them one by one when the merge is done.'
+              ? 'Files are kept in this browser; download them when the merge is done, one by one or as a .zip.'
               : `This browser keeps no files for this page. Up to ${formatBytes(storage.memoryBytes)}, downloads from the Hub included, stay in memory; download the result before you close or reload this tab.`
           }
         />

@@ -7,6 +7,7 @@ import { CopyButton } from '../parts/CopyButton';
 import { DownloadIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
+import { isRecipeOpen } from '../state/opening';
 import { buildRecipe, outputName } from '../state/recipe-build';
 import { methodOf } from '../state/studio';
 import { useFacts } from '../studio-context';
@@ -16,6 +17,15 @@ import { Commands } from './Commands';
 export function RecipeYaml() {
   const recipe = useFacts((s) => s.recipe);
   const models = useFacts((s) => s.models);
+  // which of its models are adapters, and the base's dtype, are known of opened models only
+  const isKnown = useFacts((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
+  if (!isKnown) {
+    return (
+      <Section title="Recipe">
+        <p className="quiet">Known once its models are open.</p>
+      </Section>
+    );
+  }
   const built = buildRecipe(recipe, models, methodOf(recipe));
   const yaml = formatRecipe(built);
   const warnings = exportWarnings(built, methodById);

@@ -7,7 +7,7 @@ export function UseIt() {
   const use = useFacts((s) => (s.run?.status === 'done' ? s.run.report?.use : undefined));
   if (!use || use.length === 0) return null;
   return (
-    <Section title="Use it" aside={<span className="small quiet">where the file or folder lies</span>}>
+    <Section title="Use it" aside={<span className="small quiet">run beside the downloaded files</span>}>
       {use.map(({ title, code }) => (
         <div key={title} className="use-snippet">
           <div className="row">

@@ -28,6 +28,11 @@ export function missingModels({ recipe, models }: Pick<StudioFacts, 'recipe' | '
   return namedModels(recipe, false).filter((name) => !open.has(name));
 }
 
+/** Whether the recipe names models, and all of them are open. */
+export function isRecipeOpen(facts: Pick<StudioFacts, 'recipe' | 'models'>): boolean {
+  return namedModels(facts.recipe, false).length > 0 && missingModels(facts).length === 0;
+}
+
 /** Why the recipe's models cannot be used yet, or null. */
 export function whyNotOpen(facts: StudioFacts): { why: string; remedy?: string; wait: boolean } | null {
   const missing = missingModels(facts);
