@@ -19,5 +19,6 @@ export interface CacheFacts {
   /** Masks, solved changes and texts that models wrote. */
   masks: MaskFacts[];
   blobs: { sha256: string; bytes: number; name: string }[];
-  outputs: { name: string; bytes: number; complete: boolean }[];
+  /** Merged models that wait to be downloaded; `files` are their paths, none while incomplete. */
+  outputs: { name: string; bytes: number; complete: boolean; files: string[] }[];
 }

@@ -9,7 +9,7 @@ import type { ContributorReport, MergeCounts, Progress, TensorReport } from '../
 import type { InterruptedRun, MergeReport, MergeRequest, RunElsewhere } from '../reports/merge';
 import type { HubHit, HubQuery, ModelFacts } from '../reports/models';
 import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../reports/plan';
-import type { WorkerFacts } from '../reports/worker';
+import type { CacheFacts, WorkerFacts } from '../reports/worker';
 import { planFor } from './engine-fixture-plan';
 import { pretendProfile } from './engine-fixture-profile';
 import { type PushFixtureOptions, pretendPush } from './engine-fixture-push';
@@ -45,7 +45,7 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
   const layers = options.layers ?? 6;
   let cancelled = false;
   const interrupted = [...(options.interrupted ?? [])];
-  const outputs: { name: string; bytes: number; complete: boolean }[] = [];
+  const outputs: CacheFacts['outputs'] = [];
   return {
     facts: async () => ({ ...backendFacts, ...options.engine }),
     openSample: async () => sampleModels,
@@ -77,7 +77,12 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       cancelled = false;
       const report = await pretendMerge(request, layers, options, onProgress, () => cancelled);
       if (request.destination.kind === 'downloads') {
-        outputs.push({ name: request.destination.name, bytes: 2_480_000, complete: true });
+        outputs.push({
+          name: request.destination.name,
+          bytes: 2_480_000,
+          complete: true,
+          files: ['model.safetensors'],
+        });
       }
       return report;
     },
@@ -105,7 +110,7 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       begin: () => {
         cancelled = false;
       },
-      keep: (name, bytes) => outputs.push({ name, bytes, complete: true }),
+      keep: (name, bytes) => outputs.push({ name, bytes, complete: true, files: ['model.safetensors'] }),
     }),
     ...pretendPush(
       options,

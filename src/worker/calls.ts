@@ -372,7 +372,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       const [blobs, outputs, masks] = await Promise.all([listBlobs(), listOutputs(), listMasks()]);
       return {
         blobs: blobs.map(({ sha256, bytes, name }) => ({ sha256, bytes, name })),
-        outputs: outputs.map(({ name, bytes, complete }) => ({ name, bytes, complete })),
+        outputs: outputs.map((o) => ({ ...o, files: o.files.map(({ path }) => path) })),
         masks,
       };
     },

@@ -1,5 +1,6 @@
 import { Button } from '../parts/Button';
 import { whyBusy } from '../state/job';
+import { whyNotOpen } from '../state/opening';
 import { startRecommended } from '../state/run';
 import { useFacts, useStudio } from '../studio-context';
 
@@ -9,11 +10,12 @@ export function MergeWell() {
   const based = useFacts((s) => s.recipe.base !== null);
   const contributes = useFacts((s) => s.recipe.contributors.some((c) => c.enabled));
   const busy = useFacts((s) => whyBusy(s)?.why ?? null);
+  const closed = useFacts((s) => whyNotOpen(s)?.why ?? null);
   const missing = !based ? 'Choose a base first.' : !contributes ? 'Add a model first.' : null;
   return (
     <div className="stack">
       <Button
-        why={missing ?? busy}
+        why={missing ?? closed ?? busy}
         tip="Starts a merge: every model generates calibration text, four methods are compared with λ tuned for each, and the best is merged and compared with the base and the contributors. If you stop it, it can continue where it was."
         onClick={() => void startRecommended(studio)}
       >

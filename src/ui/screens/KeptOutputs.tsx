@@ -6,6 +6,7 @@ import { TrashIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
 import { notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
+import { ZipButton } from './ZipButton';
 
 /** Results of earlier merges that still take space in this browser. */
 export function KeptOutputs() {
@@ -21,6 +22,8 @@ export function KeptOutputs() {
       (thrown: unknown) => notifyError(studio, thrown),
     );
   }, [studio, usable]);
+  const filesOf = ({ name: of, files }: CacheFacts['outputs'][number]) =>
+    Promise.all(files.map(async (path) => ({ name: path, file: await studio.engine.outputFile(of, path) })));
   // biome-ignore lint/correctness/useExhaustiveDependencies: a run that ends has left an output behind.
   useEffect(refresh, [refresh, status]);
   const others = outputs.filter((o) => o.name !== name || status !== 'done');
@@ -35,6 +38,9 @@ export function KeptOutputs() {
               {output.complete ? null : <span className="small faint">unfinished</span>}
             </span>
             <span className="numeric">{formatBytes(output.bytes)}</span>
+            {output.complete ? (
+              <ZipButton name={output.name} files={() => filesOf(output)} why={null} small />
+            ) : null}
             <Button
               iconOnly
               tip="Delete"

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { namedFiles } from '../../formats/gguf-type';
-import { formatCounted, formatPercent } from '../format/quantity';
-import { saveFile, saveFiles, saveText } from '../local/save-file';
+import { formatCounted } from '../format/quantity';
+import { saveFiles, saveText } from '../local/save-file';
 import { Button } from '../parts/Button';
 import { FileList } from '../parts/FileList';
 import { DownloadIcon } from '../parts/icons';
@@ -10,6 +10,7 @@ import { outputName } from '../state/recipe-build';
 import type { RunFacts } from '../state/run-facts';
 import { notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
+import { ZipButton } from './ZipButton';
 
 const GONE = 'These files were deleted; merge again to have them.';
 const NO_FILES: ReadonlyMap<string, File> = new Map();
@@ -83,7 +84,7 @@ function Finished({ run }: { run: RunFacts }) {
         {inFolder || names.length < 2 ? null : (
           <ZipButton
             name={destination.name}
-            files={downloads}
+            files={async () => downloads}
             why={downloads.length < names.length ? waiting : null}
           />
         )}
@@ -96,40 +97,6 @@ function Finished({ run }: { run: RunFacts }) {
         The report holds every tensor's numbers, the hashes of inputs and outputs, and the timings.
       </p>
     </Section>
-  );
-}
-
-interface ZipButtonProps {
-  name: string;
-  files: readonly { name: string; file: File }[];
-  why: string | null;
-}
-
-/** All files as one .zip: browsers ask before the second of several downloads. */
-function ZipButton({ name, files, why }: ZipButtonProps) {
-  const studio = useStudio();
-  const [share, setShare] = useState<number | null>(null);
-  const all = files.reduce((sum, { file }) => sum + file.size, 0);
-  const save = async () => {
-    setShare(0);
-    try {
-      const { zipOf } = await import('../local/zip');
-      const inFolder = files.map(({ name: path, file }) => ({ name: `${name}/${path}`, file }));
-      saveFile(await zipOf(inFolder, (bytes) => setShare(bytes / Math.max(1, all))), `${name}.zip`);
-    } catch (thrown) {
-      notifyError(studio, thrown);
-    } finally {
-      setShare(null);
-    }
-  };
-  return (
-    <Button
-      why={why ?? (share === null ? null : `Reading the files, ${formatPercent(share)}`)}
-      onClick={() => void save()}
-    >
-      <DownloadIcon />
-      {share === null ? 'Download as .zip' : `Reading, ${formatPercent(share)}`}
-    </Button>
   );
 }
 

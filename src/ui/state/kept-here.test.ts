@@ -22,7 +22,7 @@ describe('what is kept', () => {
           { sha256: 'a'.repeat(64), bytes: 10, name: 'small.safetensors' },
           { sha256: 'b'.repeat(64), bytes: 90, name: 'large.safetensors' },
         ],
-        outputs: [{ name: 'whole', bytes: 7, complete: true }],
+        outputs: [{ name: 'whole', bytes: 7, complete: true, files: ['model.safetensors'] }],
         masks: [],
       },
       [],
@@ -36,7 +36,7 @@ describe('what is kept', () => {
 
   test('of an interrupted merge is listed once, as what can go on', () => {
     const groups = keptGroups(
-      { blobs: [], masks: [], outputs: [{ name: 'half', bytes: 5, complete: false }] },
+      { blobs: [], masks: [], outputs: [{ name: 'half', bytes: 5, complete: false, files: [] }] },
       [cut],
     );
     expect(groups.map((g) => g.kind)).toEqual(['interrupted']);
@@ -44,7 +44,7 @@ describe('what is kept', () => {
   });
 
   test('unfinished without a way to go on is said to be unfinished', () => {
-    const cache = { blobs: [], masks: [], outputs: [{ name: 'left', bytes: 5, complete: false }] };
+    const cache = { blobs: [], masks: [], outputs: [{ name: 'left', bytes: 5, complete: false, files: [] }] };
     expect(keptGroups(cache, [])[0]?.things[0]?.detail).toBe('unfinished');
   });
 });

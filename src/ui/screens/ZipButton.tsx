@@ -1,0 +1,48 @@
+import { useState } from 'react';
+import { formatPercent } from '../format/quantity';
+import { saveFile } from '../local/save-file';
+import { Button } from '../parts/Button';
+import { DownloadIcon } from '../parts/icons';
+import { notifyError } from '../state/studio';
+import { useStudio } from '../studio-context';
+
+interface ZipButtonProps {
+  /** Of the folder inside, and of the .zip. */
+  name: string;
+  files(): Promise<readonly { name: string; file: File }[]>;
+  why: string | null;
+  /** Without words, for a row of a list. */
+  small?: boolean;
+}
+
+/** All files as one .zip: browsers ask before the second of several downloads. */
+export function ZipButton({ name, files, why, small = false }: ZipButtonProps) {
+  const studio = useStudio();
+  const [share, setShare] = useState<number | null>(null);
+  const save = async () => {
+    setShare(0);
+    try {
+      const [{ zipOf }, found] = await Promise.all([import('../local/zip'), files()]);
+      const all = found.reduce((sum, { file }) => sum + file.size, 0);
+      const inFolder = found.map(({ name: path, file }) => ({ name: `${name}/${path}`, file }));
+      saveFile(await zipOf(inFolder, (bytes) => setShare(bytes / Math.max(1, all))), `${name}.zip`);
+    } catch (thrown) {
+      notifyError(studio, thrown);
+    } finally {
+      setShare(null);
+    }
+  };
+  const reading = share === null ? null : `Reading the files, ${formatPercent(share)}`;
+  return (
+    <Button
+      why={why ?? reading}
+      onClick={() => void save()}
+      {...(small
+        ? { iconOnly: true, tip: 'Download as .zip', 'aria-label': `Download ${name} as .zip` }
+        : {})}
+    >
+      <DownloadIcon />
+      {small ? null : share === null ? 'Download as .zip' : `Reading, ${formatPercent(share)}`}
+    </Button>
+  );
+}
