@@ -88,7 +88,7 @@ test('two tasks are scored on base, contributors and merge, with the command’s
       .getByRole('row', { name: /^merge/ })
       .locator('td')
       .nth(3),
-  ).toHaveText(/^(better|worse|not told apart): \d+ gained, \d+ lost, p = /);
+  ).toHaveText(/^(better|worse|no significant difference): \d+ gained, \d+ lost, p = /);
 
   const report = join(work, 'report.json');
   const card = join(work, 'README.md');

@@ -125,7 +125,7 @@ function reading(
   return {
     consequence:
       spec.kind === 'choice' && spec.booleans
-        ? `It stands under amalgam, which mergekit ignores: there it is ${spec.default}. Write true for ${spec.booleans.true}, false for ${spec.booleans.false}.`
+        ? `It is set under amalgam, which mergekit ignores: there it is ${spec.default}. Write true for ${spec.booleans.true}, false for ${spec.booleans.false}.`
         : 'mergekit does not know it and goes on without it.',
   };
 }

@@ -42,7 +42,7 @@ const infoSchema = v.object({
  * @throws AmalgamError in words; `Cancelled` when the signal fires.
  */
 export async function searchModels(hub: Hub, query: HubQuery, signal?: AbortSignal): Promise<HubHit[]> {
-  const subject: RequestSubject = { name: 'the search for models', host: new URL(hub.url).host };
+  const subject: RequestSubject = { name: 'the list of models', host: new URL(hub.url).host };
   const derived = query.derivedFrom;
   const tags = ['safetensors', ...(derived ? [`base_model:${derived.kind}:${derived.base}`] : [])];
   const hits: HubHit[] = [];

@@ -39,8 +39,8 @@ test('the time is predicted before; a score has its error, and a test against th
   const studio = await open();
   await page.getByRole('button', { name: 'How long?' }).click();
   await expect.element(page.getByText(/^Predicted by the first items of the first model/)).toBeVisible();
-  await page.getByLabelText('items of each').fill('30');
-  await page.getByLabelText('examples in front').click();
+  await page.getByLabelText('items per task').fill('30');
+  await page.getByLabelText('few-shot examples').click();
   expect(page.getByText(/^Predicted by/).query()).toBeNull();
   await score().click();
   await waitFor(() => expect(studio.store.getState().job).toBeNull());
@@ -51,7 +51,7 @@ test('the time is predicted before; a score has its error, and a test against th
   // 10 gained, 5 lost of 30: 2 Σ_{i ≤ 5} C(15, i) / 2¹⁵
   await expect
     .element(cells('kitchen').nth(3))
-    .toHaveTextContent('not told apart: 10 gained, 5 lost, p = 0.30');
+    .toHaveTextContent('no significant difference: 10 gained, 5 lost, p = 0.30');
 });
 
 test('a scoring whose time is not known is predicted first; one that takes long begins when it is asked for again', async () => {
@@ -80,7 +80,7 @@ test('what was scored stands in the strip of runs and comes back on a later visi
   const studio = await open();
   await page.getByLabelText('Which items').selectOptions('drawn');
   await page.getByRole('region', { name: 'Tasks' }).getByLabelText('seed').fill('7');
-  await page.getByLabelText('items of each').fill('30');
+  await page.getByLabelText('items per task').fill('30');
   await score().click();
   await waitFor(() => expect(studio.store.getState().tasks.scores.size).toBe(5));
   await expect.element(page.getByText(/30 of 48\sitems, drawn by seed 7/)).toBeVisible();

@@ -141,8 +141,8 @@ export const majoritySign: ChoiceSpec = {
   default: 'total',
   extension: true,
   choices: [
-    { value: 'total', label: 'total: sum of the changes' },
-    { value: 'frequency', label: 'frequency: count of the signs' },
+    { value: 'total', label: 'total: sum of changes' },
+    { value: 'frequency', label: 'frequency: count of signs' },
   ],
 };
 

@@ -19,7 +19,7 @@ export function checkParameterNames(recipe: Recipe, method: MergeMethod, problem
       keys: [name],
       message: known
         ? `${name} is a parameter of the whole merge; under ${where} it has no effect.`
-        : `${method.id} has no parameter ${name}, which stands under ${where}; it has no effect.`,
+        : `${method.id} has no parameter ${name}: under ${where} it has no effect.`,
       remedy: known
         ? `Move ${name} to the parameters of the recipe.`
         : `${didYouMean(nearestName(name, takes))}Its parameters are ${nameSome(takes, 12)}.`,

@@ -146,7 +146,7 @@ function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
       {why === null && ownToDo + comparedToDo > 0 ? (
         <span className="small quiet evaluate-words">
           {ownToDo > 0 ? `${formatCounted(ownToDo, 'number')} to measure. ` : ''}
-          {comparedToDo > 0 ? `${formatCounted(comparedToDo, 'number')} for all methods.` : ''}
+          {comparedToDo > 0 ? `${formatCounted(comparedToDo, 'number')} for the benchmark.` : ''}
         </span>
       ) : null}
     </div>

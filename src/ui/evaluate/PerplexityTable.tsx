@@ -115,7 +115,9 @@ function ColumnHead({ column }: { column: TableColumn }) {
         className="faint"
         title={`${formatCount(column.scored)} of ${formatCount(column.characters)} characters`}
       >
-        {cut ? 'first' : 'all'} {formatCount(column.scored)} characters
+        {cut ? 'first' : 'all'} {formatCount(column.scored)}{' '}
+        {cut ? <span className="visually-hidden">of {formatCount(column.characters)} </span> : null}
+        characters
       </small>
     </th>
   );

@@ -121,7 +121,7 @@ function TaskChoice() {
           </div>
         ) : null}
         <LabelledNumber
-          label="items of each"
+          label="items per task"
           value={limit}
           min={1}
           max={100_000}
@@ -148,7 +148,7 @@ function TaskChoice() {
           />
         )}
         <LabelledNumber
-          label="examples in front"
+          label="few-shot examples"
           value={fewshot}
           min={0}
           max={32}
@@ -222,7 +222,7 @@ function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[]
               <span className="small quiet">
                 {formatCount(facts.effective)} of {formatCounted(facts.original, 'item')}
                 {facts.sampleSeed === null ? '' : `, drawn by seed ${facts.sampleSeed}`}
-                {facts.fewshot > 0 ? `, ${formatCounted(facts.fewshot, 'example')} in front` : ''}
+                {facts.fewshot > 0 ? `, ${formatCount(facts.fewshot)}-shot` : ''}
                 {facts.dataset === null ? '' : `, ${facts.dataset.slice(0, facts.dataset.indexOf('@') + 8)}`}
               </span>
             </caption>
@@ -299,7 +299,7 @@ function betterWords({ items, facts }: TaskRun, m: number, t: number): string {
   if (pairs.length < 2) return '';
   const { difference, onlyA, onlyB, p, test } = pairedTest(pairs);
   // a log-likelihood is kept for perplexity: more is better there, too
-  const verdict = p >= 0.05 ? 'not told apart' : difference > 0 ? 'better' : 'worse';
+  const verdict = p >= 0.05 ? 'no significant difference' : difference > 0 ? 'better' : 'worse';
   const how = test === 'mcnemar' ? `${onlyB} gained, ${onlyA} lost` : `${pairs.length} items`;
   return `${verdict}: ${how}, p = ${p.toPrecision(2)}`;
 }
