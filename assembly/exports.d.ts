@@ -1,7 +1,7 @@
 /** Written by the compiler of assembly/kernels (`npx vitest run --project unit assembly -u`). Addresses are bytes. */
 declare module 'virtual:cpu-kernels' {
-  /** A WebAssembly module in base64. */
-  export const CPU_KERNELS: string;
+  /** The bytes of a WebAssembly module. */
+  export const CPU_KERNELS: Uint8Array<ArrayBuffer>;
   export interface KernelExports {
     absoluteSum(values: number, elements: number, sums: number, scratch: number): void;
     activateRow(x: number, y: number, inner: number, gated: number, kind: number): void;

@@ -66,8 +66,8 @@ function exportTypes(declarations: string): string {
   );
   return `/** Written by the compiler of assembly/kernels (\`npx vitest run --project unit assembly -u\`). Addresses are bytes. */
 declare module 'virtual:cpu-kernels' {
-  /** A WebAssembly module in base64. */
-  export const CPU_KERNELS: string;
+  /** The bytes of a WebAssembly module. */
+  export const CPU_KERNELS: Uint8Array<ArrayBuffer>;
   export interface KernelExports {
 ${signatures.sort().join('\n')}
   }
@@ -75,14 +75,26 @@ ${signatures.sort().join('\n')}
 `;
 }
 
-/** Serves `virtual:cpu-kernels`. */
+/**
+ * Serves `virtual:cpu-kernels`: in a browser the module is a file of its own, which is there once whoever imports this; in
+ * Node it is a part of the bundle.
+ */
 export function cpuKernels(): Plugin {
   return {
     name: 'amalgam-cpu-kernels',
     resolveId: (id) => (id === ID ? `\0${ID}` : undefined),
-    load: async (id) =>
-      id === `\0${ID}`
-        ? `export const CPU_KERNELS = ${JSON.stringify((await compileKernels()).wasm)};`
-        : undefined,
+    async load(id) {
+      if (id !== `\0${ID}`) return undefined;
+      const { wasm } = await compileKernels();
+      if (this.environment.config.consumer === 'server') {
+        return `export const CPU_KERNELS = Uint8Array.from(atob(${JSON.stringify(wasm)}), (c) => c.charCodeAt(0));`;
+      }
+      const file = join(CACHE, 'cpu-kernels.wasm');
+      writeFileSync(file, Buffer.from(wasm, 'base64'));
+      return `import url from ${JSON.stringify(`${file}?url`)};
+const response = await fetch(url);
+if (!response.ok) throw new Error(\`\${url}: \${response.status} \${response.statusText}\`);
+export const CPU_KERNELS = new Uint8Array(await response.arrayBuffer());`;
+    },
   };
 }

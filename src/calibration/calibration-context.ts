@@ -3,7 +3,9 @@ import type { Backend } from '../backend/backend';
 import { type CountedBackend, countedBackend } from '../backend/counted-backend';
 import { AmalgamError } from '../errors';
 import { WRITING_RESIDENT_BYTES } from '../evaluate/generate';
-import { openModelOn, plannedConfig } from '../evaluate/running-model';
+import { renderedText } from '../evaluate/job';
+import { openModelOn, plannedChatTemplate, plannedConfig } from '../evaluate/running-model';
+import { isConversations } from '../formats/conversations';
 import type { Recipe } from '../formats/recipe';
 import type { RunnerOptions } from '../forward/runner';
 import { openBackend } from '../host/backends';
@@ -143,7 +145,7 @@ export async function openAhead(
     const contributors: Contributor[] = [];
     for (const [id, single] of singles) {
       const name = texts.get(id) ?? SELF;
-      const source = await calibrationSource(name, plan.recipe, models);
+      const source = await calibrationSource(name, single, plan.recipe, models, signal);
       const model = await hashOf(single.inputs, hashes);
       contributors.push({ id, model, source, open: (use) => openReader(single, open, use, true) });
     }
@@ -157,16 +159,25 @@ export async function openAhead(
   }
 }
 
-/** What a model reads, by the name that a recipe gives it. */
+/**
+ * What a model reads, by the name that a recipe gives it; conversations as its own chat template writes them.
+ * @param reader the plan of the model
+ * @param recipe says by its name what is read, and how
+ * @throws AmalgamError as `renderedText`, and what fetching the text throws
+ */
 export async function calibrationSource(
   name: string,
+  reader: Plan,
   recipe: Recipe,
   models: OpenModels,
+  signal: AbortSignal,
 ): Promise<CalibrationSource> {
   if (name === SELF) return { kind: 'self', seed: recipe.amalgam.seed ?? 0 };
   const text = await models.texts.read(name);
-  if (typeof text === 'string') return { kind: 'text', name, text };
-  return { kind: 'tokens', name, ids: text, heldOut: wantsLambda(recipe) };
+  if (typeof text !== 'string') return { kind: 'tokens', name, ids: text, heldOut: wantsLambda(recipe) };
+  if (!isConversations(text)) return { kind: 'text', name, text };
+  const rendered = await renderedText(text, await plannedChatTemplate(reader, models, signal));
+  return { kind: 'text', name, text: rendered, rendered: true };
 }
 
 export async function singlePlan(model: string, models: OpenModels): Promise<Plan> {

@@ -1,10 +1,46 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { conversationLine } from '../formats/conversations';
 import type { Runner } from '../forward/runner';
+import { openModels } from '../host/models';
+import { tinyModel } from '../inputs/memory-models.test.support';
 import { calibrationHash, cutWindows, heldOutSize, readingOf } from './calibration';
+import { calibrationSource, singlePlan } from './calibration-context';
 import { tokenCounts } from './readings';
 
 const ids = Array.from({ length: 1000 }, (_, i) => i);
+
+test('conversations are read as the model’s own chat template writes them, with nothing put in front', async () => {
+  const models = openModels(() => ({ url: 'https://hub.invalid' }));
+  const files = {
+    'tokenizer_config.json': {
+      chat_template: '{{ bos_token }}{% for m in messages %}{{ m.content }}.{% endfor %}',
+      bos_token: 'B',
+    },
+  };
+  await models.add(tinyModel('tuned', { files }), 'tuned');
+  await models.add(tinyModel('base'), 'base');
+  const line = conversationLine([
+    { role: 'user', content: 'a' },
+    { role: 'assistant', content: 'b' },
+  ]);
+  models.texts.add('chats', `${line}\n${line}`);
+  const { signal } = new AbortController();
+  const sourceFor = async (model: string) => {
+    const plan = await singlePlan(model, models);
+    return calibrationSource('chats', plan, plan.recipe, models, signal);
+  };
+  const source = await sourceFor('tuned');
+  expect(source).toEqual({ kind: 'text', name: 'chats', text: 'Ba.b.Ba.b.', rendered: true });
+  const reader = {
+    runner: { architecture: {} } as Runner,
+    prefix: async () => [7],
+    encode: async (t: string) => [...t].map((c) => c.charCodeAt(0)),
+  };
+  const [ids] = await readingOf(source, { windows: 1, length: 4 }, reader, { use: 'calibration' });
+  expect(String.fromCharCode(...ids!)).toBe('Ba.b');
+  await expect(sourceFor('base')).rejects.toMatchObject({ code: 'TokenizerUnsupported' });
+});
 
 describe('windows over a text', () => {
   test('are as many and as long as asked, from the first token to the last, in order', () => {
@@ -44,6 +80,7 @@ test('the hash of a calibration depends on all that determines what is read, and
     calibrationHash({ kind: 'self', seed: 0 }, { ...size, length: 65 }),
     calibrationHash({ kind: 'text', name: 'a', text: 'some' }, size),
     calibrationHash({ kind: 'text', name: 'a', text: 'other' }, size),
+    calibrationHash({ kind: 'text', name: 'a', text: 'other', rendered: true }, size),
     calibrationHash({ kind: 'tokens', name: 'a', ids: [1, 2], heldOut: false }, size),
     calibrationHash({ kind: 'tokens', name: 'a', ids: [1, 3], heldOut: false }, size),
     calibrationHash({ kind: 'tokens', name: 'a', ids: [1, 2], heldOut: true }, size),

@@ -20,7 +20,8 @@ export interface CalibrationSize {
 /** What a model reads, as far as it is known before anything is run. */
 export type CalibrationSource =
   | { kind: 'self'; seed: number }
-  | { kind: 'text'; name: string; text: string }
+  /** `rendered`: by a chat template, which has written what stands in front. */
+  | { kind: 'text'; name: string; text: string; rendered?: true }
   /** Token ids, with nothing put in front of them. All are read, unless some are to be held out for choosing λ. */
   | { kind: 'tokens'; name: string; ids: readonly number[]; heldOut: boolean };
 
@@ -44,7 +45,8 @@ export async function calibrationHash(source: CalibrationSource, size: Calibrati
 
 function determining(source: CalibrationSource): unknown[] {
   if (source.kind === 'self') return ['self', source.seed];
-  return source.kind === 'text' ? ['text', source.text] : ['tokens', source.heldOut, source.ids];
+  if (source.kind === 'text') return [source.rendered ? 'rendered' : 'text', source.text];
+  return ['tokens', source.heldOut, source.ids];
 }
 
 /** In words, for reports and titles. */
@@ -90,7 +92,7 @@ export async function readingOf(
     const ids =
       source.kind === 'tokens'
         ? source.ids
-        : [...(await reader.prefix()), ...(await reader.encode(source.text))];
+        : [...(source.rendered ? [] : await reader.prefix()), ...(await reader.encode(source.text))];
     const all = source.kind === 'tokens' && !source.heldOut;
     const cut = all ? ids.length : Math.floor(ids.length * (1 - HELD_OUT));
     return [

@@ -1,6 +1,6 @@
 /** λ chosen on what the contributors read, without writing a merge. */
 
-import { formatRecipe } from '../formats/recipe-yaml';
+import { formatRecipe } from '../formats/recipe-format';
 import type { Runner } from '../forward/runner';
 import type { Plan } from '../merge/plan/plan';
 import { withLambda } from '../merge/plan/with-lambda';

@@ -1,5 +1,5 @@
 /** What a merge needs before it begins: importance or a Gram merge of its models, λ where the recipe leaves it open, an importance matrix. */
-import { formatRecipe } from '../formats/recipe-yaml';
+import { formatRecipe } from '../formats/recipe-format';
 import { methodById } from '../merge/methods';
 import { imatrixChoice, importanceKind } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
@@ -108,7 +108,9 @@ async function imatrixOf(
     return all;
   };
   const source =
-    choice === 'calibration' ? undefined : await calibrationSource(choice.text, plan.recipe, models);
+    choice === 'calibration'
+      ? undefined
+      : await calibrationSource(choice.text, plan, plan.recipe, models, signal);
   const sources = contributors.map((contributor) => contributor.source);
   const titles = new Set(sources.map((each) => calibrationTitle(each, size)));
   const { gguf: _, ggufOnly: __, imatrix: ___, ...amalgam } = plan.recipe.amalgam;

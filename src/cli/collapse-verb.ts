@@ -6,7 +6,7 @@ import type { Calibration } from '../reports/collapse';
 import type { CollapseCommand } from './collapse-command';
 import { collapseText, measureText } from './collapse-print';
 import type { Place } from './compare-verbs';
-import { readInput, readTextFile } from './input-files';
+import { readInput, readText } from './input-files';
 import { openJob } from './job';
 import { beginOutputFolder } from './output-folder';
 import { progressPrinter } from './progress-printer';
@@ -80,7 +80,7 @@ async function readCalibration(
     const input = await readInput({ tokensFile: given.tokensFile }, workingFolder);
     return 'ids' in input ? { input, window } : undefined;
   }
-  const files = await Promise.all(given.textFiles.map((name) => readTextFile(name, workingFolder)));
+  const files = await Promise.all(given.textFiles.map((name) => readText(name, workingFolder)));
   const texts = given.perLine
     ? files.flatMap((text) => text.split(/\r?\n/).filter((line) => line.trim() !== ''))
     : files;

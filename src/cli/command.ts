@@ -104,7 +104,8 @@ export const USAGE = `Usage: npm run --silent amalgam -- <command> …
            [--rows N] [--characters 200000] [--window 256] [--stride 128] [--per-token]
            [--report FILE.json] [--engine auto|webgpu|cpu] [--hub URL] [--cache DIR]
       Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on
-      the Hub, of which the first rows or characters are taken. Several models and recipes are measured side by side.
+      the Hub, of which the first rows or characters are taken. Conversations are read by the model's chat template.
+      Several models and recipes are measured side by side.
 
 ${TASK_USAGE}
   generate <model> --prompt TEXT [--chat] [--max-tokens 64] [--temperature 0] [--top-p 1] [--seed 0]

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { parseJson } from '../formats/strict-json';
+import { textOfFile } from '../formats/text-file';
 import { usage } from './arguments';
 
 /** A file of text, or of token ids; the path as typed. */
@@ -19,12 +20,17 @@ export async function readTextFile(name: string, workingFolder: string): Promise
   });
 }
 
-/** @throws NotFound; Usage for what is no array of token ids */
+/** The text of a file, or of the rows of a `.jsonl` file. @throws NotFound, TextEmpty; JsonInvalid naming the line */
+export async function readText(name: string, workingFolder: string): Promise<string> {
+  return textOfFile(name, await readTextFile(name, workingFolder));
+}
+
+/** @throws as {@link readText}; Usage for what is no array of token ids */
 export async function readInput(
   input: InputFile,
   workingFolder: string,
 ): Promise<{ text: string } | { ids: number[] }> {
-  if ('textFile' in input) return { text: await readTextFile(input.textFile, workingFolder) };
+  if ('textFile' in input) return { text: await readText(input.textFile, workingFolder) };
   const name = input.tokensFile;
   return { ids: parseTokens(await readTextFile(name, workingFolder), name) };
 }

@@ -28,8 +28,6 @@ mkdirSync(PACKAGE);
 const take = (path) => cpSync(join(ROOT, path), join(PACKAGE, path), { recursive: true });
 for (const path of ['dist-command', 'dist', join('public', 'samples', 'texts'), 'LICENSE', 'README.md'])
   take(path);
-// the sources of the sample models are for whoever trains them again
-rmSync(join(PACKAGE, 'dist', 'samples', 'source'), { recursive: true, force: true });
 
 const project = join(ROOT, 'tsconfig.json');
 const { compilerOptions } = JSON.parse(readFileSync(project, 'utf8'));

@@ -3,6 +3,7 @@ import { basename, isAbsolute, normalize, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { NO_IMATRIX } from '../formats/gguf-type';
 import type { Recipe } from '../formats/recipe';
+import { textOfFile } from '../formats/text-file';
 import type { CalibrationText } from '../reports/importance';
 import { parseTokens } from './input-files';
 
@@ -33,7 +34,7 @@ export async function readCalibrationTexts(
     for (const place of places) {
       const text = await readIfThere(resolve(place, name), name);
       if (text === undefined) continue;
-      found.push({ name, text: isTokensFile(name) ? parseTokens(text, name) : text });
+      found.push({ name, text: isTokensFile(name) ? parseTokens(text, name) : textOfFile(name, text) });
       break;
     }
   }

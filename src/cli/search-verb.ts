@@ -1,7 +1,7 @@
 /** What `search` does: open the recipe's models, search, write the best recipe, print what was found. */
 import { resolve } from 'node:path';
 import process from 'node:process';
-import { formatRecipe } from '../formats/recipe-yaml';
+import { formatRecipe } from '../formats/recipe-format';
 import type { SearchPoint, SearchReport } from '../reports/search';
 import type { TaskSource } from '../reports/tasks';
 import { formatSeconds } from '../ui/format/quantity';

@@ -2,8 +2,10 @@
 
 import type { Backend } from '../backend/backend';
 import type { GuardedTokenizer } from '../evaluate/foreign-text';
+import { tokenize } from '../evaluate/job';
+import type { EvaluateInput } from '../evaluate/perplexity';
 import { openPlannedWeights } from '../evaluate/planned-weights';
-import { plannedTokenizer } from '../evaluate/running-model';
+import { plannedChatTemplate, plannedTokenizer } from '../evaluate/running-model';
 import type { Sequence } from '../forward/chunk';
 import { openRunner } from '../forward/runner';
 import type { OpenModels } from '../host/models';
@@ -24,16 +26,15 @@ export function depthModelOf(plan: Plan, models: OpenModels): DepthModel {
   return depthModel(plan, (folder, file) => models.file(folder, file).file);
 }
 
-/** The tokenizer of a model, opened when it is first needed. */
-export function lazyTokenizer(
-  model: DepthModel,
-  models: OpenModels,
-  signal: AbortSignal,
-): () => Promise<GuardedTokenizer> {
+/** What a model reads of a text. @throws AmalgamError what the tokenizer and the chat template throw */
+export type EncodeText = (text: string) => Promise<EvaluateInput>;
+
+/** Its tokenizer is opened when it is first needed. */
+export function textEncoder(model: DepthModel, models: OpenModels, signal: AbortSignal): EncodeText {
   let made: Promise<GuardedTokenizer> | undefined;
-  return () => {
+  return async (text) => {
     made ??= plannedTokenizer(model.plan, models, model.architecture.vocab, signal);
-    return made;
+    return tokenize(text, await made, () => plannedChatTemplate(model.plan, models, signal));
   };
 }
 
@@ -46,25 +47,19 @@ export interface CutCalibration {
 /** @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, and what the tokenizer throws */
 export async function cutCalibration(
   calibration: Calibration | undefined,
-  tokenizer: () => Promise<GuardedTokenizer>,
+  encode: EncodeText,
 ): Promise<CutCalibration> {
   const window = calibration?.window ?? DEFAULT_WINDOW;
   if (!calibration) return { sequences: [], window, facts: null };
   const texts =
-    'ids' in calibration.input
-      ? [calibration.input.ids]
-      : await encodeAll(calibration.input.texts, tokenizer);
+    'ids' in calibration.input ? [calibration.input.ids] : await encodeAll(calibration.input.texts, encode);
   const sequences = cutTexts(texts, window);
   return { sequences, window, facts: calibrationFacts(sequences, window) };
 }
 
-async function encodeAll(
-  texts: readonly string[],
-  tokenizer: () => Promise<GuardedTokenizer>,
-): Promise<number[][]> {
-  const { prefix, encode } = await tokenizer();
+async function encodeAll(texts: readonly string[], encode: EncodeText): Promise<number[][]> {
   const ids: number[][] = [];
-  for (const text of texts) ids.push(text.trim() === '' ? [] : [...prefix, ...(await encode(text))]);
+  for (const text of texts) ids.push(text.trim() === '' ? [] : Array.from((await encode(text)).ids));
   return ids;
 }
 

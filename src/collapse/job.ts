@@ -1,9 +1,8 @@
 /** Collapsing layers, from a reference to a committed checkpoint; and only measuring what could be collapsed. */
 
 import type { Backend } from '../backend/backend';
-import type { GuardedTokenizer } from '../evaluate/foreign-text';
-import { tokenize } from '../evaluate/job';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../evaluate/perplexity';
+import { isConversations } from '../formats/conversations';
 import { DEFAULT_SHARD_BYTES } from '../formats/recipe';
 import { SHARD_INDEX } from '../formats/shard-index';
 import { openBackend } from '../host/backends';
@@ -34,10 +33,11 @@ import { collapseNotes } from './collapse-words';
 import {
   cutCalibration,
   depthModelOf,
-  lazyTokenizer,
+  type EncodeText,
   openDepthInputs,
   openStack,
   searchOptions,
+  textEncoder,
 } from './depth-session';
 import { checkPlanner, findStack, leastLayers, resolvedPlanner, surveyDepth } from './search';
 import { type CollapseKind, removedLayers, removeLayers, type Stack, wholeStack } from './stack';
@@ -58,7 +58,7 @@ export async function runMeasureDepth(
 ): Promise<MeasureDepthReport> {
   const begin = performance.now();
   const model = depthModelOf(whole, models);
-  const calibration = await cutCalibration(request.calibration, lazyTokenizer(model, models, signal));
+  const calibration = await cutCalibration(request.calibration, textEncoder(model, models, signal));
   let engine: Backend | undefined;
   let inputs: Inputs | undefined;
   const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
@@ -108,9 +108,9 @@ export async function runCollapse(
   };
   checkPlanner(planner, kind, layers, request.calibration !== undefined);
   if (planner.kind === 'manual') collapsePlan(model, removeLayers(layers, planner.remove, kind));
-  const tokenizer = lazyTokenizer(model, models, signal);
-  const calibration = await cutCalibration(request.calibration, tokenizer);
-  const evaluation = await evaluationInput(request, tokenizer);
+  const encode = textEncoder(model, models, signal);
+  const calibration = await cutCalibration(request.calibration, encode);
+  const evaluation = await evaluationInput(request, encode);
   let engine: Backend | undefined;
   let inputs: Inputs | undefined;
   let destination: Destination | undefined;
@@ -191,16 +191,20 @@ export async function runCollapse(
 /** The text perplexity is measured on: the one given, else the calibration's; none where there is neither. */
 async function evaluationInput(
   { evaluation, calibration }: CollapseRequest,
-  tokenizer: () => Promise<GuardedTokenizer>,
+  encode: EncodeText,
 ): Promise<EvaluateInput | null> {
-  if (evaluation === null) return null;
-  const input =
-    evaluation ??
-    (calibration &&
-      ('ids' in calibration.input ? calibration.input : { text: calibration.input.texts.join('\n\n') }));
+  const input = evaluation === undefined ? calibration?.input : evaluation;
   if (!input) return null;
   if ('ids' in input) return { ids: input.ids, bos: null };
-  return tokenize(input.text, await tokenizer());
+  const texts = 'texts' in input ? input.texts : [input.text];
+  if (!texts.some(isConversations)) return encode(texts.join('\n\n'));
+  const parts: EvaluateInput[] = [];
+  for (const text of texts) parts.push(await encode(text));
+  return {
+    ids: parts.flatMap(({ ids }) => Array.from(ids)),
+    bos: parts[0]!.bos,
+    bytes: parts.reduce((sum, { bytes = 0 }) => sum + bytes, 0),
+  };
 }
 
 /** Perplexity of the original and of the collapsed model. */

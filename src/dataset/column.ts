@@ -1,22 +1,32 @@
 import { AmalgamError } from '../errors';
+import { type ConversationColumns, columnsTitle } from '../formats/conversations';
 import { displayName } from '../formats/names';
 
+/** What a file has to read: columns of text, and conversations in one or several columns. */
+export interface ReadableColumns {
+  /** Columns that hold text. */
+  texts: readonly string[];
+  conversations: ConversationColumns | undefined;
+  /** All columns, for messages. */
+  all: readonly string[];
+}
+
 /**
- * The column that is read: the one asked for, else `text`, else the only one that holds text.
+ * The column that is read: the one asked for, else `text`, else conversations, else the only one that holds text.
  *
- * @param texts columns that hold text
- * @param all all columns, for messages
  * @throws AmalgamError `ColumnMissing` naming the columns there are
  */
 export function chooseColumn(
   name: string,
-  texts: readonly string[],
-  all: readonly string[],
+  { texts, conversations, all }: ReadableColumns,
   asked: string | undefined,
-): string {
+): string | ConversationColumns {
+  if (conversations && asked === columnsTitle(conversations)) return conversations;
+  if (asked === undefined && conversations && !texts.includes('text')) return conversations;
   const found = asked ?? (texts.includes('text') ? 'text' : texts.length === 1 ? texts[0] : undefined);
   if (found !== undefined && texts.includes(found)) return found;
-  const list = texts.map((column) => `“${displayName(column)}”`).join(', ');
+  const titles = conversations ? [...texts, columnsTitle(conversations)] : texts;
+  const list = titles.map((column) => `“${displayName(column)}”`).join(', ');
   throw new AmalgamError(
     'ColumnMissing',
     asked === undefined

@@ -129,13 +129,19 @@ describe('a dataset on the Hub', () => {
     const opened = datasets();
     expect(await opened.columns('amalgam/tales', 'data/train.parquet')).toEqual({
       columns: ['text', 'title'],
+      conversations: null,
       rows: 40,
     });
     expect(await opened.columns('amalgam/tales', 'data/large.jsonl')).toEqual({
       columns: ['text'],
+      conversations: null,
       rows: null,
     });
-    expect(await opened.columns('amalgam/tales', 'data/notes.txt')).toEqual({ columns: [], rows: null });
+    expect(await opened.columns('amalgam/tales', 'data/notes.txt')).toEqual({
+      columns: [],
+      conversations: null,
+      rows: null,
+    });
   });
 
   test('what cannot be had is said by its name', async () => {

@@ -1,6 +1,13 @@
 /** Files of one JSON object a line (.jsonl; the .json of many datasets is the same). */
 import { AmalgamError } from '../errors';
-import { chooseColumn } from './column';
+import {
+  type ConversationColumns,
+  columnsTitle,
+  conversationColumnsOf,
+  conversationLine,
+  conversationOf,
+} from '../formats/conversations';
+import { chooseColumn, type ReadableColumns } from './column';
 import type { RowTexts } from './row-texts';
 import { decodeText } from './text-stream';
 
@@ -9,11 +16,12 @@ const LINE_CHARACTERS = 64 << 20;
 
 const NO_TEXT: RowTexts = { texts: [], present: new Uint32Array(1) };
 
-/** One column of the rows. `column` is settled by the first row. */
+/** One column of the rows, or their conversations. `column` is settled by the first row. */
 export interface LineValues {
   column: string;
-  /** Row by row. */
+  /** Row by row; conversations as lines (formats/conversations.ts). */
   values: AsyncIterable<RowTexts>;
+  isConversations: boolean;
 }
 
 /**
@@ -28,32 +36,53 @@ export async function readLines(
   const rows = parseRows(decodeText(stream, name), name);
   const first = await rows.next();
   if (first.done) throw new AmalgamError('TextEmpty', `${name} has no rows.`, 'Choose another file.');
-  const column = chooseColumn(name, stringFields(first.value.fields), Object.keys(first.value.fields), asked);
-  return { column, values: values() };
+  const column = chooseColumn(name, columnsOf(first.value.fields), asked);
+  if (typeof column === 'string') return { column, values: values(column), isConversations: false };
+  return { column: columnsTitle(column), values: conversations(column), isConversations: true };
 
-  async function* values(): AsyncGenerator<RowTexts> {
+  async function* values(key: string): AsyncGenerator<RowTexts> {
     for (let row = first; !row.done; row = await rows.next()) {
       const { fields, line } = row.value;
-      const value = Object.hasOwn(fields, column) ? fields[column] : null;
+      const value = Object.hasOwn(fields, key) ? fields[key] : null;
       if (value !== null && typeof value !== 'string') {
         throw new AmalgamError(
           'JsonInvalid',
-          `${name}, line ${line}: “${column}” is not a string.`,
+          `${name}, line ${line}: “${key}” is not a string.`,
           'Choose a column that holds text in every row.',
         );
       }
       yield value === null ? NO_TEXT : { texts: [value] };
     }
   }
+
+  async function* conversations(columns: ConversationColumns): AsyncGenerator<RowTexts> {
+    for (let row = first; !row.done; row = await rows.next())
+      yield rowConversation(row.value.fields, columns);
+  }
 }
 
-/** The text columns of the first row. @throws as {@link readLines} */
+/** The conversation of a row, as the text of a row. */
+export function rowConversation(
+  row: Readonly<Record<string, unknown>>,
+  columns: ConversationColumns,
+): RowTexts {
+  const messages = conversationOf(row, columns);
+  return messages ? { texts: [conversationLine(messages)] } : NO_TEXT;
+}
+
+/** What the first row has to read; undefined for a file without rows. @throws as {@link readLines} */
 export async function lineColumns(
   stream: AsyncIterable<Uint8Array<ArrayBuffer>>,
   name: string,
-): Promise<string[]> {
+): Promise<ReadableColumns | undefined> {
   const first = await parseRows(decodeText(stream, name), name).next();
-  return first.done ? [] : stringFields(first.value.fields);
+  return first.done ? undefined : columnsOf(first.value.fields);
+}
+
+function columnsOf(fields: Record<string, unknown>): ReadableColumns {
+  const all = Object.keys(fields);
+  const texts = all.filter((key) => typeof fields[key] === 'string');
+  return { texts, conversations: conversationColumnsOf(fields), all };
 }
 
 /** One line. */
@@ -102,10 +131,6 @@ function parseRow(content: string, name: string, line: number): Record<string, u
   if (Array.isArray(value) && line === 1) throw oneDocument(name);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notARow(name, line);
   return value as Record<string, unknown>;
-}
-
-function stringFields(fields: Record<string, unknown>): string[] {
-  return Object.keys(fields).filter((key) => typeof fields[key] === 'string');
 }
 
 function oneDocument(name: string, cause?: unknown): AmalgamError {

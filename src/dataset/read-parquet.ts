@@ -4,9 +4,10 @@
  * memory; the codecs are hyparquet's.
  */
 import { AmalgamError } from '../errors';
+import { conversationColumns } from '../formats/conversations';
 import type { ByteSource } from '../sources/byte-source';
 import { throwIfCancelled } from '../sources/cancel';
-import { chooseColumn } from './column';
+import type { ReadableColumns } from './column';
 import { type Cursor, damaged, takeUint32, tooLarge } from './cursor';
 import { type ColumnChunk, type ParquetColumn, type ParquetFooter, readFooter } from './parquet-footer';
 import { assembleRows, LeafReader } from './parquet-leaf';
@@ -29,13 +30,13 @@ const CODECS = ['UNCOMPRESSED', 'SNAPPY', 'GZIP', 'LZO', 'BROTLI', 'LZ4', 'ZSTD'
 const PARQUET_MARK = 0x31524150;
 
 export interface ParquetFile {
-  /** Columns that hold text, in the file's order. */
-  columns: string[];
+  /** In the file's order. */
+  columns: ReadableColumns;
   rows: number;
-  /** The column that is read. @throws AmalgamError `ColumnMissing` */
-  column(asked: string | undefined): string;
-  /** The column's values, page after page; little is read ahead of the page at hand. */
-  read(asked: string | undefined): AsyncIterable<RowTexts>;
+  /** A column's values, page after page; little is read ahead of the page at hand. */
+  read(column: string): AsyncIterable<RowTexts>;
+  /** Rows with some of their columns, row group after row group. */
+  records(columns: readonly string[]): AsyncIterable<Row[]>;
 }
 
 /**
@@ -48,21 +49,35 @@ export async function openParquet(
   name: string,
   signal?: AbortSignal,
 ): Promise<ParquetFile> {
-  const { columns, rows, groups } = readFooter(await footerCursor(source, name, signal));
+  const footer = readFooter(await footerCursor(source, name, signal));
+  const { columns, rows, groups, leaves } = footer;
   const texts = columns.filter(({ isText }) => isText).map((column) => column.name);
   const all = columns.map((column) => column.name);
-  const column = (asked: string | undefined) => chooseColumn(name, texts, all, asked);
+  const lists = all.filter((column) => holdsMessages(leaves, column));
   return {
-    columns: texts,
+    columns: { texts, conversations: conversationColumns(texts, lists), all },
     rows,
-    column,
-    async *read(asked) {
-      const chosen = columns.find((c) => c.name === column(asked))!;
+    async *read(column) {
+      const chosen = columns.find((c) => c.name === column)!;
       const chunks = chunksOf(groups, chosen, source, name);
       const unpack = await unpacker(name);
       for (const chunk of chunks) yield* readChunk(chunk, chosen.optional, unpack, source, name, signal);
     },
+    records: (some) => readRows(footer, some, source, name, signal),
   };
+}
+
+/** Whether a column is a list of what has a role and a content, as text. */
+function holdsMessages(leaves: ParquetFooter['leaves'], column: string): boolean {
+  const inside = leaves.filter(
+    ({ nodes, isText }) => isText && nodes[0]!.name === column && nodes.length > 2,
+  );
+  const names = new Set(
+    inside
+      .filter(({ nodes }) => nodes.some(({ repetition }) => repetition === 'repeated'))
+      .map(({ nodes }) => nodes.at(-1)!.name),
+  );
+  return (names.has('role') && names.has('content')) || (names.has('from') && names.has('value'));
 }
 
 /** The footer: a parquet file ends with it, its length and PAR1. */
@@ -88,8 +103,19 @@ export async function* readRecords(
   name: string,
   signal?: AbortSignal,
 ): AsyncGenerator<Row[]> {
-  const { leaves, groups } = readFooter(await footerCursor(source, name, signal));
-  const readers = leaves.flatMap((leaf) => LeafReader.of(leaf, name, strictText(name)) ?? []);
+  yield* readRows(readFooter(await footerCursor(source, name, signal)), undefined, source, name, signal);
+}
+
+/** @param some columns at the top level; default all */
+async function* readRows(
+  { leaves, groups }: ParquetFooter,
+  some: readonly string[] | undefined,
+  source: ByteSource,
+  name: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Row[]> {
+  const wanted = leaves.filter(({ nodes }) => !some || some.includes(nodes[0]!.name));
+  const readers = wanted.flatMap((leaf) => LeafReader.of(leaf, name, strictText(name)) ?? []);
   const unpack = await unpacker(name);
   for (const group of groups) {
     throwIfCancelled(signal);

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { conversationLine } from '../formats/conversations';
 import type { ByteSource } from '../sources/byte-source';
 import { readText, type TextRange, textColumns } from './read-text';
 import { textKind } from './text-kind';
@@ -75,7 +76,11 @@ describe('parquet', () => {
   test('its text columns, and what is none', async () => {
     const bytes = fixture('snappy.parquet');
     const { source } = counted(bytes);
-    expect(await textColumns(source, 'a', 'a.parquet')).toEqual({ columns: ['text', 'title'], rows: 40 });
+    expect(await textColumns(source, 'a', 'a.parquet')).toEqual({
+      columns: ['text', 'title'],
+      conversations: null,
+      rows: 40,
+    });
     const missing = take('a.parquet', bytes, { column: 'body' });
     await expect(missing).rejects.toMatchObject({
       code: 'ColumnMissing',
@@ -163,7 +168,11 @@ describe('lines', () => {
     const got = await readText(source, 'a', 'a.jsonl', { rows: 3, characters: 1e6 });
     expect(got).toMatchObject({ text: Array(3).fill('abcdefgh').join('\n\n'), column: 'content', rows: 3 });
     expect(read()).toBe(1 << 18);
-    expect(await textColumns(source, 'a', 'a.jsonl')).toEqual({ columns: ['content'], rows: null });
+    expect(await textColumns(source, 'a', 'a.jsonl')).toEqual({
+      columns: ['content'],
+      conversations: null,
+      rows: null,
+    });
   });
 
   test('what is no row says where', async () => {
@@ -231,4 +240,46 @@ test('kinds go by names; files about the repo are no data', () => {
   ]) {
     expect(textKind(path), path).toBeUndefined();
   }
+});
+
+describe('conversations', () => {
+  const written = JSON.parse(new TextDecoder().decode(fixture('messages.json'))) as (object[] | null)[];
+  const lines = written
+    .filter((messages) => messages !== null)
+    .map((messages) => conversationLine(messages as { role: string; content: string }[]));
+
+  test('of nested parquet, as they were written, a row without one left out', async () => {
+    const bytes = fixture('messages.parquet');
+    expect(await textColumns(counted(bytes).source, 'a', 'a.parquet')).toEqual({
+      columns: ['prompt', 'prompt_id'],
+      conversations: 'messages',
+      rows: 12,
+    });
+    expect(await take('a.parquet', bytes)).toEqual({
+      text: lines.join('\n'),
+      column: 'messages',
+      rows: 11,
+      empty: 1,
+      whole: true,
+    });
+    expect((await take('a.parquet', bytes, { column: 'prompt', rows: 1 })).text).toMatch(/^Question 0/);
+  });
+
+  test('stay whole, however few characters are wanted', async () => {
+    const few = await take('a.parquet', fixture('messages.parquet'), { characters: lines[0]!.length + 1 });
+    expect(few).toMatchObject({ text: lines.slice(0, 2).join('\n'), rows: 2, whole: false });
+  });
+
+  test('of lines: messages, ShareGPT, instructions', async () => {
+    const hello = '[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]';
+    const share = '[{"from":"human","value":"Hello"},{"from":"gpt","value":"Hi"}]';
+    for (const row of [
+      `{"messages":${hello}}`,
+      `{"id":1,"conversations":${share}}`,
+      '{"instruction":"Hello","input":"","output":"Hi"}',
+    ]) {
+      const read = await take('a.jsonl', utf8(`${row}\n${row}\n`));
+      expect(read).toMatchObject({ text: `${hello}\n${hello}`, rows: 2 });
+    }
+  });
 });

@@ -1,10 +1,14 @@
 /** Text out of a file of a dataset, as much of it as is wanted, read from the front or by columns. */
 import { AmalgamError } from '../errors';
+import { type ConversationColumns, columnsTitle, namesOf } from '../formats/conversations';
 import { displayName } from '../formats/names';
+import type { DatasetColumns } from '../reports/dataset';
 import type { ByteSource } from '../sources/byte-source';
-import { lineColumns, readLines } from './read-lines';
+import { chooseColumn, type ReadableColumns } from './column';
+import { lineColumns, readLines, rowConversation } from './read-lines';
 import { openParquet } from './read-parquet';
 import type { RowTexts } from './row-texts';
+import type { Row } from './rows';
 import { textKind } from './text-kind';
 import { decodeText, openStream } from './text-stream';
 
@@ -13,7 +17,7 @@ const MOST_EMPTY = 1 << 20;
 
 /** Where a text comes from and how much of it is wanted. */
 export interface TextRange {
-  /** Field of each row; default `text`, else the only one that holds text. Not for plain text files. */
+  /** Field of each row, or the title of conversations; default as {@link chooseColumn}. Not for plain text files. */
   column?: string;
   /** Most rows. Not for plain text files. */
   rows?: number;
@@ -22,7 +26,7 @@ export interface TextRange {
 }
 
 export interface ReadText {
-  /** Rows are joined by blank lines (wikitext's "\n\n".join), empty rows included. */
+  /** Rows are joined by blank lines (wikitext's "\n\n".join), empty rows included; conversations are one a line. */
   text: string;
   /** The column taken; null for plain text. */
   column: string | null;
@@ -60,19 +64,29 @@ export async function readText(
   async function readKind(): Promise<ReadText> {
     if (kind.format === 'parquet') {
       const parquet = await openParquet(source, name, signal);
-      return collect(name, parquet.column(range.column), parquet.read(range.column), range);
+      const column = chooseColumn(name, parquet.columns, range.column);
+      if (typeof column === 'string') return collect(name, column, parquet.read(column), range);
+      const rows = parquet.records(namesOf(column));
+      return collect(name, columnsTitle(column), rowConversations(rows, column), range, true);
     }
     const stream = openStream(source, name, kind.gzip, signal);
     if (kind.format === 'lines') {
-      const { column, values } = await readLines(stream, name, range.column);
-      return collect(name, column, values, range);
+      const { column, values, isConversations } = await readLines(stream, name, range.column);
+      return collect(name, column, values, range, isConversations);
     }
     return collectText(decodeText(stream, name), range.characters);
   }
 }
 
+async function* rowConversations(
+  rows: AsyncIterable<Row[]>,
+  columns: ConversationColumns,
+): AsyncGenerator<RowTexts> {
+  for await (const group of rows) for (const row of group) yield rowConversation(row, columns);
+}
+
 /**
- * The columns of a file that hold text, in the file's order; empty for plain text.
+ * What a file has to read, in the file's order; nothing to choose for plain text.
  * @throws what {@link readText} throws
  */
 export async function textColumns(
@@ -80,14 +94,19 @@ export async function textColumns(
   name: string,
   path: string,
   signal?: AbortSignal,
-): Promise<{ columns: string[]; rows: number | null }> {
+): Promise<DatasetColumns> {
   const kind = requireKind(name, path);
-  if (kind.format === 'text') return { columns: [], rows: null };
+  const facts = (found: ReadableColumns | undefined, rows: number | null): DatasetColumns => ({
+    columns: [...(found?.texts ?? [])],
+    conversations: found?.conversations ? columnsTitle(found.conversations) : null,
+    rows,
+  });
+  if (kind.format === 'text') return facts(undefined, null);
   if (kind.format === 'parquet') {
     const { columns, rows } = await openParquet(source, name, signal);
-    return { columns, rows };
+    return facts(columns, rows);
   }
-  return { columns: await lineColumns(openStream(source, name, kind.gzip, signal), name), rows: null };
+  return facts(await lineColumns(openStream(source, name, kind.gzip, signal), name), null);
 }
 
 function requireKind(name: string, path: string) {
@@ -100,12 +119,15 @@ function requireKind(name: string, path: string) {
   );
 }
 
+/** @param whole rows are conversations, which are not cut: the last one may go beyond the characters */
 async function collect(
   name: string,
   column: string,
   values: AsyncIterable<RowTexts>,
   { rows = Number.POSITIVE_INFINITY, characters }: TextRange,
+  whole = false,
 ): Promise<ReadText> {
+  const between = whole ? '\n' : '\n\n';
   const taken: string[] = [];
   let length = 0;
   let empty = 0;
@@ -115,7 +137,7 @@ async function collect(
     for (const text of texts) {
       for (; present?.[row] === 0; row++) if (!isFull()) empty++;
       if (isFull()) return done(false);
-      length += text.length + (taken.length > 0 ? 2 : 0);
+      length += text.length + (taken.length > 0 ? between.length : 0);
       taken.push(text);
       row++;
     }
@@ -124,7 +146,7 @@ async function collect(
     empty += rest;
     if (empty > MOST_EMPTY) throw tooEmpty();
   }
-  return done(length <= characters);
+  return done(whole || length <= characters);
 
   function tooEmpty(): AmalgamError {
     return new AmalgamError(
@@ -134,8 +156,9 @@ async function collect(
     );
   }
 
-  function done(whole: boolean): ReadText {
-    return { text: cut(taken.join('\n\n'), characters), column, rows: taken.length, empty, whole };
+  function done(all: boolean): ReadText {
+    const text = taken.join(between);
+    return { text: whole ? text : cut(text, characters), column, rows: taken.length, empty, whole: all };
   }
 }
 

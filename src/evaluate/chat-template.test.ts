@@ -1,11 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { AmalgamError } from '../errors';
 import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../formats/chat-template';
-import { renderChat } from './chat-template';
+import type { Message } from '../formats/conversations';
+import { renderChats } from './chat-template';
 
 const TEMPLATE =
   "{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] | trim }}{{ eos_token }}\n{% endfor %}" +
   '{% if add_generation_prompt %}<|assistant|>{% endif %}';
+
+const renderChat = async (template: string, messages: readonly Message[], tokens: Record<string, string>) =>
+  (await renderChats(template, [messages], tokens, true))[0];
 
 describe('chat templates', () => {
   it('render a conversation up to where the assistant begins', async () => {
@@ -16,6 +20,19 @@ describe('chat templates', () => {
     expect(await renderChat(TEMPLATE, messages, { bos_token: '<s>', eos_token: '</s>' })).toBe(
       '<s><|system|>Be brief.</s>\n<|user|>Hello</s>\n<|assistant|>',
     );
+  });
+
+  it('render whole conversations, and name the one they refuse', async () => {
+    const one: Message[] = [
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: 'Hi' },
+    ];
+    const strict = `{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}${TEMPLATE}`;
+    expect(await renderChats(strict, [one, one], { bos_token: '', eos_token: '</s>' }, false)).toEqual(
+      Array(2).fill('<|user|>Hello</s>\n<|assistant|>Hi</s>\n'),
+    );
+    const refused = renderChats(strict, [one, [{ role: 'system', content: 'x' }]], {}, false);
+    await expect(refused).rejects.toThrow('does not render conversation 2: no system role');
   });
 
   it('that do not render are refused', async () => {

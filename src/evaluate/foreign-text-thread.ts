@@ -1,9 +1,10 @@
 /** What somebody else's files say about text — chat templates, tokenizers, tasks —, run where it can be ended (foreign-text.ts). */
 import { type ErrorFacts, errorFacts } from '../errors';
 import type { ChatTemplate } from '../formats/chat-template';
+import type { Message } from '../formats/conversations';
 import { buildItems, type ItemOptions, type TaskRows } from '../tasks/build-items';
 import type { Task } from '../tasks/task-file';
-import { type ChatMessage, renderChat } from './chat-template';
+import { renderChats } from './chat-template';
 import { createTokenizer, type Tokenizer, type TokenizerFiles, type TokenStream } from './tokenizer';
 
 export type Answer<T> = { value: T } | { error: ErrorFacts };
@@ -13,8 +14,8 @@ export function foreignTextThread() {
   let tokenizer: Tokenizer | undefined;
   let stream: TokenStream | undefined;
   return {
-    render: (chat: ChatTemplate, messages: ChatMessage[]) =>
-      answer(() => renderChat(chat.template, messages, chat.tokens)),
+    render: (chat: ChatTemplate, conversations: Message[][], toAnswer: boolean) =>
+      answer(() => renderChats(chat.template, conversations, chat.tokens, toAnswer)),
     open: (files: TokenizerFiles, label: string) =>
       answer(() => {
         tokenizer = createTokenizer(files, label);

@@ -5,9 +5,9 @@
 import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
 import type { ChatTemplate } from '../formats/chat-template';
+import type { Message } from '../formats/conversations';
 import type { Item, ItemOptions, TaskRows } from '../tasks/build-items';
 import { type Task, taskInvalid } from '../tasks/task-file';
-import type { ChatMessage } from './chat-template';
 import type { Answer, ForeignTextThread } from './foreign-text-thread';
 import { type ForeignTextPort, startForeignText } from './start-foreign-text';
 import type { Tokenizer, TokenizerFiles } from './tokenizer';
@@ -16,7 +16,7 @@ import type { Tokenizer, TokenizerFiles } from './tokenizer';
 const DEADLINE_MS = 30_000;
 /** And for each character of a text: a slow machine does a hundred of them in a millisecond. */
 const DEADLINE_MS_PER_CHARACTER = 0.5;
-/** And for each row of a task: a slow machine renders one in a few milliseconds. */
+/** And for each row of a task, or conversation: a slow machine renders one in a few milliseconds. */
 const DEADLINE_MS_PER_RENDERING = 50;
 
 let start: () => ForeignTextPort = startForeignText;
@@ -99,23 +99,27 @@ export async function guardedTokenizer(
 }
 
 /**
- * The prompt text of a conversation.
+ * Conversations as a model reads them: each ends where the assistant begins, or whole.
  * @param deadlineMs tests shorten it
  * @throws AmalgamError `TokenizerInvalid` when the template does not render, or does not end
  */
 export function renderGuarded(
   chat: ChatTemplate,
-  messages: ChatMessage[],
+  conversations: Message[][],
+  toAnswer: boolean,
   deadlineMs = DEADLINE_MS,
-): Promise<string> {
+): Promise<string[]> {
   const thread = startThread();
   const tooLong = () =>
     new AmalgamError(
       'TokenizerInvalid',
       'The chat template did not finish and was stopped.',
-      'Write the prompt out as plain text instead.',
+      'Write the text out as plain text instead.',
     );
-  return thread.ask((calls) => calls.render(chat, messages), deadlineMs, tooLong).finally(thread.close);
+  const patience = deadlineMs + (conversations.length - 1) * DEADLINE_MS_PER_RENDERING;
+  return thread
+    .ask((calls) => calls.render(chat, conversations, toAnswer), patience, tooLong)
+    .finally(thread.close);
 }
 
 /**

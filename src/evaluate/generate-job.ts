@@ -68,7 +68,7 @@ export async function runGeneration(
 /** What a user says, in the model's template; the template itself writes what stands in front (BOS). */
 async function chatPrompt(model: RunningModel, content: string): Promise<string> {
   const chat = await model.chatTemplate();
-  if (chat) return renderGuarded(chat, [{ role: 'user', content }]);
+  if (chat) return (await renderGuarded(chat, [[{ role: 'user', content }]], true))[0]!;
   throw new AmalgamError(
     'TokenizerUnsupported',
     'The model has no chat template.',

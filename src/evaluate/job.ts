@@ -1,5 +1,8 @@
+import { AmalgamError } from '../errors';
+import type { ChatTemplate } from '../formats/chat-template';
+import { isConversations, parseConversations } from '../formats/conversations';
 import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
-import type { GuardedTokenizer } from './foreign-text';
+import { type GuardedTokenizer, renderGuarded } from './foreign-text';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from './perplexity';
 import { openRunningModel, type RunningOptions } from './running-model';
 
@@ -17,7 +20,7 @@ export async function runEvaluation(
     const input =
       'ids' in request.input
         ? { ids: request.input.ids, bos: null }
-        : await tokenize(request.input.text, await model.tokenizer());
+        : await tokenize(request.input.text, await model.tokenizer(), model.chatTemplate);
     const report = await evaluate(
       model.runner,
       input,
@@ -41,11 +44,34 @@ export async function runEvaluation(
   }
 }
 
-/** The ids of a text, with what its tokenizer puts in front. */
-export async function tokenize(text: string, tokenizer: GuardedTokenizer): Promise<EvaluateInput> {
+/**
+ * The ids of a text: with what its tokenizer puts in front; of conversations as the model's own chat template writes them,
+ * which puts it there itself.
+ * @throws AmalgamError `TokenizerUnsupported` for conversations where there is no template, and what rendering throws
+ */
+export async function tokenize(
+  text: string,
+  tokenizer: GuardedTokenizer,
+  chatTemplate: () => Promise<ChatTemplate | undefined>,
+): Promise<EvaluateInput> {
+  const bytesOf = (read: string) => new TextEncoder().encode(read).length;
+  if (isConversations(text)) {
+    const rendered = await renderedText(text, await chatTemplate());
+    return { ids: await tokenizer.encode(rendered), bos: null, bytes: bytesOf(rendered) };
+  }
   return {
     ids: [...tokenizer.prefix, ...(await tokenizer.encode(text))],
     bos: tokenizer.prefix[0] ?? null,
-    bytes: new TextEncoder().encode(text).length,
+    bytes: bytesOf(text),
   };
+}
+
+/** Conversations one after the other, as a template writes them. @throws as {@link tokenize} */
+export async function renderedText(text: string, chat: ChatTemplate | undefined): Promise<string> {
+  if (chat) return (await renderGuarded(chat, parseConversations(text), false)).join('');
+  throw new AmalgamError(
+    'TokenizerUnsupported',
+    'The text is conversations, and the model has no chat template to read them by.',
+    'Measure it on plain text, or give a merge a chat_template in its recipe.',
+  );
 }

@@ -6,12 +6,13 @@ import { diskFolder } from '../../e2e/disk-folder';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { localPort } from '../backend/cpu/local-port.test.support';
 import { createThreadBackend } from '../backend/cpu/thread-backend';
+import { conversationLine } from '../formats/conversations';
 import type { Recipe } from '../formats/recipe';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
 import { requireClean } from '../merge/plan/require-clean';
-import type { EvaluateManyRequest, EvaluateReport, RunTarget } from '../reports/evaluate';
+import type { EvaluatedModel, EvaluateManyRequest, EvaluateReport, RunTarget } from '../reports/evaluate';
 import { allKernels } from '../worker/all-kernels';
 import { runEvaluation } from './job';
 import { runEvaluations } from './many-job';
@@ -85,6 +86,12 @@ async function many(
 const values = ({ outcomes }: { outcomes: ({ report: EvaluateReport } | { error: unknown })[] }) =>
   outcomes.map((o) => ('report' in o ? o.report.meanNll : o.error));
 
+const reportOf = ({ outcomes }: EvaluatedModel, i: number): EvaluateReport => {
+  const outcome = outcomes[i]!;
+  if ('report' in outcome) return outcome.report;
+  throw new Error(outcome.error.message);
+};
+
 /** Threads of the processor that the next evaluation has beside this one. */
 const threads = vi.hoisted(() => ({ count: 0 }));
 vi.mock('../host/backends', async (load) => ({
@@ -111,6 +118,29 @@ describe('several models side by side', { timeout: 120_000 }, () => {
       expect.any(Number),
     ]);
     expect(report.models[1]!.bytes).toBeGreaterThan(2e6);
+  });
+
+  test('read conversations by the chat template of each, and one without a template the other texts', async () => {
+    const line = conversationLine([
+      { role: 'user', content: 'Where is the lamp?' },
+      { role: 'assistant', content: 'By the hinge.' },
+    ]);
+    const templated = (chatTemplate: string) =>
+      'recipe' in ARITHMETIC ? { recipe: { ...ARITHMETIC.recipe, chatTemplate } } : ARITHMETIC;
+    const [plain, chatml] = ['{% for m in messages %}{{ m.content }}\n{% endfor %}', 'chatml'].map(templated);
+    const inputs = [{ text: `${line}\n${line}` }, { text: other }];
+    const { report, alone } = await many([plain!, chatml!, { model: 'samples/base' }], { inputs });
+    // the tokenizer puts a token in front of a plain text, a template does so itself
+    const read = 'Where is the lamp?\nBy the hinge.\n'.repeat(2);
+    const written = await many([ARITHMETIC], { inputs: [{ text: read }] });
+    const tokens = (model: EvaluatedModel, i: number) => reportOf(model, i).tokens;
+    expect(tokens(report.models[0]!, 0)).toBe(tokens(written.report.models[0]!, 0) - 1);
+    expect(tokens(report.models[1]!, 0)).toBeGreaterThan(tokens(report.models[0]!, 0) + 10);
+    expect(reportOf(report.models[1]!, 0).protocol.bos).toBeNull();
+    expect(report.models[2]!.outcomes[0]).toMatchObject({ error: { code: 'TokenizerUnsupported' } });
+    expect(reportOf(report.models[2]!, 1).meanNll).toBe(
+      (await alone({ model: 'samples/base' }, inputs[1]!)).meanNll,
+    );
   });
 
   test('give the same in threads of their own, and read no more', async () => {

@@ -1,5 +1,5 @@
 /** Perplexity of several models and merges side by side. */
-import { AmalgamError, errorFacts } from '../errors';
+import { AmalgamError, type ErrorFacts, errorFacts } from '../errors';
 import type {
   EvaluatedModel,
   EvaluateManyReport,
@@ -36,7 +36,7 @@ export async function runEvaluations(
     throw new AmalgamError('Usage', 'There is nothing to measure.', 'Name a model and a text at least.');
   }
   const models = targets.map((): EvaluatedModel => ({ outcomes: [], bytes: null }));
-  const encoded = new Map<string, EvaluateInput[]>();
+  const encoded = new Map<string, Awaited<ReturnType<typeof encode>>>();
   const report = await runSideBySide<Evaluation & { texts: number[] }>(
     {
       targets,
@@ -52,6 +52,10 @@ export async function runEvaluations(
         encoded.set(key, own);
         const texts: number[] = [];
         for (const [t, input] of own.entries()) {
+          if ('error' in input) {
+            models[entry.index]!.outcomes[t] = input;
+            continue;
+          }
           try {
             checkInput(model.runner, input, protocol);
             texts.push(t);
@@ -60,7 +64,7 @@ export async function runEvaluations(
           }
         }
         if (texts.length === 0) return undefined;
-        const chosen = texts.map((t) => own[t]!);
+        const chosen = texts.map((t) => own[t] as EvaluateInput);
         const evaluation = startEvaluation(model.runner, chosen, protocol, options.signal);
         return Object.assign(evaluation, { texts });
       },
@@ -88,11 +92,20 @@ export async function runEvaluations(
   return { models, ...report };
 }
 
-async function encode(inputs: EvaluateManyRequest['inputs'], model: RunningModel): Promise<EvaluateInput[]> {
+/** What a model reads of every text, or why it cannot. */
+async function encode(
+  inputs: EvaluateManyRequest['inputs'],
+  model: RunningModel,
+): Promise<(EvaluateInput | { error: ErrorFacts })[]> {
   const tokenizer = inputs.some((input) => 'text' in input) ? await model.tokenizer() : undefined;
-  const encoded: EvaluateInput[] = [];
+  const encoded: (EvaluateInput | { error: ErrorFacts })[] = [];
   for (const input of inputs) {
-    encoded.push('ids' in input ? { ids: input.ids, bos: null } : await tokenize(input.text, tokenizer!));
+    if ('ids' in input) encoded.push({ ids: input.ids, bos: null });
+    else {
+      // a model without a chat template reads the other texts all the same
+      const read = tokenize(input.text, tokenizer!, model.chatTemplate);
+      encoded.push(await read.catch((thrown: unknown) => ({ error: errorFacts(thrown) })));
+    }
   }
   return encoded;
 }

@@ -144,7 +144,8 @@ export async function plannedTokenizer(
   return made;
 }
 
-async function plannedChatTemplate(
+/** The chat template of a planned model; undefined where it has none. @throws AmalgamError `TokenizerInvalid` */
+export async function plannedChatTemplate(
   plan: Plan,
   models: OpenModels,
   signal: AbortSignal,

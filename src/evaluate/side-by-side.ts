@@ -289,8 +289,8 @@ function tell<W extends Stepped>(
   work.onProgress({ ...amount, rate, secondsLeft: time }, finished);
 }
 
-/** Plans whose tokenizer comes from the same files share what it made of the texts. */
+/** Plans whose tokenizer and chat template come from the same files share what they made of the texts. */
 export function tokenizerKey({ plan: { extras }, architecture: { vocab } }: Entry): string {
-  const files = extras.filter(({ path }) => /^tokenizer(_config)?\.json$/.test(path));
+  const files = extras.filter(({ path }) => /^(tokenizer(_config)?\.json|chat_template\.jinja)$/.test(path));
   return JSON.stringify([vocab, files.map(({ path, content }) => [path, content])]);
 }

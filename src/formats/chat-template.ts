@@ -51,3 +51,8 @@ export const BUILT_IN_TEMPLATES: Readonly<Record<string, string>> = {
     "{{ bos_token }}{% for message in messages %}{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' + message['content'] | trim + '<|eot_id|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}",
   mistral: `${SYSTEM_FIRST}{{ bos_token }}{% for message in turns %}{% if message['role'] == 'user' %}{{ '[INST] ' + (system + '\\n\\n' if system and loop.first else '') + message['content'] | trim + ' [/INST]' }}{% else %}{{ ' ' + message['content'] | trim + eos_token }}{% endif %}{% endfor %}`,
 };
+
+/** Whether a recipe's `chat_template` can be Jinja (mergekit's `merge.py`: at least 20 characters and a brace). */
+export function canBeJinja(text: string): boolean {
+  return text.length >= 20 && text.includes('{');
+}

@@ -3,7 +3,8 @@ export { AmalgamError, type ErrorCode } from '../errors';
 export { type AdapterConfig, parseAdapterConfig } from './adapter-config';
 export type { Dtype } from './dtype';
 export type { Recipe, RecipeModel, RecipeSlice, RecipeStage } from './recipe';
-export { formatRecipe, type ParsedRecipe, parseRecipe } from './recipe-yaml';
+export { formatRecipe } from './recipe-format';
+export { type ParsedRecipe, parseRecipe } from './recipe-yaml';
 export {
   headerLength,
   parseSafetensorsHeader,

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { type ModelCardFacts, modelCard } from './model-card';
-import { formatRecipe, parseRecipe } from './recipe-yaml';
+import { formatRecipe } from './recipe-format';
+import { parseRecipe } from './recipe-yaml';
 
 const method = {
   title: 'TIES',

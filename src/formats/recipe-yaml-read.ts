@@ -2,7 +2,7 @@
 
 import { isMap } from 'yaml';
 import { COMBINATIONS } from './adapter-combination';
-import { BUILT_IN_TEMPLATES } from './chat-template';
+import { BUILT_IN_TEMPLATES, canBeJinja } from './chat-template';
 import { GGUF_TYPES } from './gguf-type';
 import { displayName } from './names';
 import type {
@@ -153,12 +153,10 @@ function readDtype(reader: RecipeReader, field: Field): Recipe['outDtype'] {
   return readChoice(reader, field, DTYPES);
 }
 
-/** A name, or a text that can be Jinja (mergekit's `merge.py`: at least 20 characters and a brace). */
 function readChatTemplate(reader: RecipeReader, field: Field | undefined): string | undefined {
   const text = field && readText(reader, field);
   if (!field || text === undefined) return undefined;
-  const named = text === 'auto' || CHAT_TEMPLATES.includes(text);
-  if (named || (text.length >= 20 && text.includes('{'))) return text;
+  if (text === 'auto' || CHAT_TEMPLATES.includes(text) || canBeJinja(text)) return text;
   return complain(
     reader,
     field,

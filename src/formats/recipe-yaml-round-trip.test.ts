@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
 import type { ParameterSetting, Recipe, RecipeParameters } from './recipe';
-import { formatRecipe, parseRecipe } from './recipe-yaml';
+import { formatRecipe } from './recipe-format';
+import { parseRecipe } from './recipe-yaml';
 
 describe('round trip', { timeout: 60_000 }, () => {
   const number = fc.double({ noNaN: true, noDefaultInfinity: true });

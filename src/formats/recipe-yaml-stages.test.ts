@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { formatRecipe, parseRecipe } from './recipe-yaml';
+import { formatRecipe } from './recipe-format';
+import { parseRecipe } from './recipe-yaml';
 
 const document = (name: string | null, ...models: string[]) =>
   [

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { formatRecipe } from './recipe-format';
 import { renameRepositories } from './recipe-models';
-import { formatRecipe, parseRecipe } from './recipe-yaml';
+import { parseRecipe } from './recipe-yaml';
 
 const head = 'merge_method: linear\nmodels:\n  - model: a\n';
 const problemsOf = (text: string) => parseRecipe(head + text).problems;

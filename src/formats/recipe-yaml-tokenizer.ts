@@ -14,7 +14,6 @@ import {
   readNumber,
   readText,
 } from './recipe-yaml-nodes';
-import type { YamlData } from './yaml-text';
 
 type Tokenizer = Pick<Recipe, 'tokenizerSource' | 'tokenizer'>;
 
@@ -108,33 +107,4 @@ function readSource(reader: RecipeReader, field: Field): TokenSource | undefined
   }
   const id = readInteger(reader, tokenId!, 0, MAX_TOKEN_ID);
   return id === undefined ? undefined : { kind, model: ref, tokenId: id };
-}
-
-/** The two keys as they are written: `tokenizer_source` where it says all there is. */
-export function tokenizerData({
-  tokenizerSource,
-  tokenizer,
-}: Tokenizer): Record<string, YamlData | undefined> {
-  if (!tokenizer) return { tokenizer_source: tokenizerSource };
-  return {
-    tokenizer: {
-      source: tokenizerSource,
-      tokens:
-        tokenizer.tokens &&
-        new Map(
-          tokenizer.tokens.map(({ token, source, force }): [string, YamlData] => [
-            token,
-            { source: sourceData(source), force } as YamlData,
-          ]),
-        ),
-      pad_to_multiple_of: tokenizer.padToMultipleOf,
-    },
-  };
-}
-
-function sourceData(source: TokenSource): YamlData {
-  if (source.kind === 'model') return source.model;
-  if (source.kind === 'zero') return { kind: 'zero' };
-  const { kind, model } = source;
-  return 'token' in source ? { kind, model, token: source.token } : { kind, model, token_id: source.tokenId };
 }

@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
 import type { Recipe } from './recipe';
-import { formatRecipe, parseRecipe } from './recipe-yaml';
+import { formatRecipe } from './recipe-format';
+import { parseRecipe } from './recipe-yaml';
 
 const GOLDEN = 'e2e/fixtures/golden/mergekit';
 

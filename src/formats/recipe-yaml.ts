@@ -1,12 +1,10 @@
-/** Recipes as YAML: mergekit's schema (its `config.py`, version 0.1.4), and our extensions under `amalgam`. */
+/** Recipes out of YAML: mergekit's schema (its `config.py`, version 0.1.4), and our extensions under `amalgam`. */
 import { Composer, type CST, type Document, Lexer, LineCounter, Parser } from 'yaml';
 import { AmalgamError } from '../errors';
-import type { ParameterFilter, ParameterSetting, Recipe, RecipeParameters } from './recipe';
+import type { Recipe } from './recipe';
 import type { Field, RecipeProblem, RecipeReader } from './recipe-yaml-nodes';
 import { readRecipe } from './recipe-yaml-read';
 import { joinStages, type ReadDocument } from './recipe-yaml-stages';
-import { tokenizerData } from './recipe-yaml-tokenizer';
-import { type YamlData, yamlText } from './yaml-text';
 
 /** Longest recipe text; a stack of a hundred slices with filters everywhere is a tenth of it. */
 const MAX_RECIPE_LENGTH = 1_000_000;
@@ -105,90 +103,4 @@ function readDocuments(
     });
   }
   return read[0]?.recipe;
-}
-
-/**
- * The recipe as YAML that mergekit reads too (but for `amalgam`, which it ignores): it computes in float32, as we do,
- * and writes the recipe's dtype. A recipe with stages becomes several documents, for mergekit-multi.
- *
- * @throws AmalgamError `RecipeInvalid` for a parameter that is not finite
- */
-export function formatRecipe(recipe: Recipe): string {
-  return [...(recipe.stages ?? []), recipe].map(formatOne).join('---\n');
-}
-
-function formatOne(recipe: Omit<Recipe, 'stages'>): string {
-  const { outDtype, amalgam } = recipe;
-  const own = Object.fromEntries(
-    (recipe.models ?? []).map(({ model, parameters }) => [model, parametersData(parameters, 'amalgam')]),
-  );
-  return yamlText({
-    name: recipe.name,
-    merge_method: recipe.mergeMethod,
-    base_model: recipe.baseModel,
-    models: recipe.models?.map(({ model, parameters, ignored }) => ({
-      model,
-      parameters: parametersData(parameters, 'mergekit'),
-      ...ignored,
-    })),
-    slices: recipe.slices?.map((slice) => ({
-      sources: slice.sources.map(({ model, layerRange, parameters, ignored }) => ({
-        model,
-        layer_range: layerRange,
-        parameters: parametersData(parameters),
-        ...ignored,
-      })),
-      base_model: slice.baseModel,
-      parameters: parametersData(slice.parameters),
-      ...slice.ignored,
-    })),
-    parameters: parametersData(recipe.parameters, 'mergekit'),
-    dtype: outDtype && 'float32',
-    out_dtype: outDtype === 'float32' ? undefined : outDtype,
-    ...tokenizerData(recipe),
-    chat_template: recipe.chatTemplate,
-    ...recipe.ignored,
-    amalgam: nonEmpty({
-      seed: amalgam.seed,
-      gradient_ends: amalgam.gradientEnds,
-      shard_bytes: amalgam.shardBytes,
-      non_finite: amalgam.nonFinite,
-      include: amalgam.include,
-      exclude: amalgam.exclude,
-      output: amalgam.output,
-      combination: amalgam.combination,
-      rank: amalgam.rank,
-      gguf: amalgam.gguf,
-      gguf_only: amalgam.ggufOnly,
-      imatrix: amalgam.imatrix,
-      parameters: parametersData(recipe.parameters, 'amalgam'),
-      models: nonEmpty(own),
-    }),
-  });
-}
-
-/** @param place which of them: those that mergekit's schema takes, or those with words, for which it would refuse the recipe */
-function parametersData(parameters: RecipeParameters, place?: 'mergekit' | 'amalgam'): YamlData | undefined {
-  const entries = Object.entries(parameters).filter(
-    ([, setting]) => place === undefined || hasWords(setting) === (place === 'amalgam'),
-  );
-  return nonEmpty(
-    Object.fromEntries(
-      entries.map(([name, setting]) => [name, Array.isArray(setting) ? setting.map(itemData) : setting]),
-    ),
-  );
-}
-
-/** Whether a value is a text: mergekit 0.1.4 takes numbers only (its `config.py`: ScalarOrGradient). */
-export function hasWords(setting: ParameterSetting): boolean {
-  if (!Array.isArray(setting)) return typeof setting === 'string';
-  return setting.some((entry) => typeof entry === 'object' && hasWords(entry.value));
-}
-
-function itemData(item: number | ParameterFilter): YamlData {
-  return typeof item === 'number' ? item : { filter: item.filter, value: item.value };
-}
-
-function nonEmpty(data: Record<string, YamlData | undefined>): YamlData | undefined {
-  return Object.values(data).every((value) => value === undefined) ? undefined : data;
 }

@@ -1,8 +1,8 @@
 /**
  * Writing YAML that every reader understands alike: YAML 1.2 (ours) and YAML 1.1 (PyYAML, and so mergekit and the Hub's
- * tools), which take `no`, `1:30`, `0o17`, `1e-5` or a line separator for different things.
+ * tools), which take `no`, `1:30`, `0o17`, `1e-5` or a line separator for different things. What is written is so little of
+ * YAML that it needs no library: whoever plans a merge does not wait for one.
  */
-import { Document, isScalar, type ScalarTag, visit } from 'yaml';
 import { AmalgamError } from '../errors';
 
 /** What can be written. */
@@ -21,6 +21,9 @@ const RESERVED = /^(?:null|true|false|yes|no|on|off|y|n|nan|inf|infinity|e\d+)$/
 /** A plain text that no reader can take for anything else: begins with a letter, no `: `, `#`, quotes or blanks. */
 const PLAIN = /^[A-Za-z_](?:[\w./@+-]*[\w/])?$/;
 
+/** A longer key is no key to a reader unless it is marked as one. */
+const LONGEST_KEY = 1024;
+
 /**
  * YAML text of `data`, ending in a line feed: mappings and lists in block style, lists of numbers on one line. Texts
  * that are not plain words are double-quoted, with everything that is not printable, and `<` and `>`, escaped: names
@@ -29,39 +32,45 @@ const PLAIN = /^[A-Za-z_](?:[\w./@+-]*[\w/])?$/;
  * @throws AmalgamError `RecipeInvalid` for a number that is not finite
  */
 export function yamlText(data: YamlData): string {
-  const document = new Document(data, {
-    schema: 'core',
-    aliasDuplicateObjects: false,
-    customTags: (tags) => [TEXT, NUMBER, ...tags],
-  });
-  visit(document, {
-    Seq: (_, list) => {
-      list.flow = list.items.every((item) => isScalar(item) && typeof item.value === 'number');
-    },
-  });
-  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+  const written = nodeText(data);
+  return `${typeof written === 'string' ? written : written.join('\n')}\n`;
 }
 
-const TEXT: ScalarTag = {
-  tag: 'tag:yaml.org,2002:str',
-  default: true,
-  identify: (value) => typeof value === 'string',
-  resolve: (text) => text,
-  stringify: ({ value }) => {
-    const text = value as string;
-    return PLAIN.test(text) && !RESERVED.test(text) ? text : quoted(text);
-  },
-};
+/** What stands on the line of its key, or the lines of a block below it. */
+function nodeText(data: YamlData): string | string[] {
+  if (typeof data === 'string') return scalarText(data);
+  if (typeof data === 'number') return numberText(data);
+  if (typeof data === 'boolean') return String(data);
+  if (isList(data)) {
+    if (data.every((item) => typeof item === 'number')) return `[${data.map(numberText).join(', ')}]`;
+    return data.flatMap((item) => behind('- ', nodeText(item)));
+  }
+  const entries = data instanceof Map ? [...data] : Object.entries(data);
+  const lines = entries.flatMap(([key, value]: [string, YamlData | undefined]) =>
+    value === undefined ? [] : pairLines(scalarText(key), nodeText(value)),
+  );
+  return lines.length > 0 ? lines : '{}';
+}
 
-const NUMBER: ScalarTag = {
-  tag: 'tag:yaml.org,2002:float',
-  default: true,
-  // Reads nothing; but without a test the schema's own number tags would be preferred for writing.
-  test: /(?!)/,
-  identify: (value) => typeof value === 'number',
-  resolve: (text) => Number(text),
-  stringify: ({ value }) => numberText(value as number),
-};
+function pairLines(key: string, value: string | string[]): string[] {
+  if (key.length > LONGEST_KEY) return [`? ${key}`, ...behind(': ', value)];
+  if (typeof value === 'string') return [`${key}: ${value}`];
+  return [`${key}:`, ...value.map((line) => `  ${line}`)];
+}
+
+/** A node behind a mark of two characters, its other lines below the first. */
+function behind(mark: string, node: string | string[]): string[] {
+  if (typeof node === 'string') return [mark + node];
+  return node.map((line, i) => (i === 0 ? mark : '  ') + line);
+}
+
+function isList(data: YamlData): data is readonly YamlData[] {
+  return Array.isArray(data);
+}
+
+function scalarText(text: string): string {
+  return PLAIN.test(text) && !RESERVED.test(text) ? text : quoted(text);
+}
 
 /** PyYAML takes a number with exponent for text unless it has a point and a sign: `1.0e-05`. */
 function numberText(value: number): string {

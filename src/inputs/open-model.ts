@@ -4,7 +4,6 @@ import { splitLayer } from '../models/tensor-role';
 import type { ModelFacts } from '../reports/models';
 import type { ModelFolder } from '../sources/model-folder';
 import { hubCommit } from '../sources/model-folder';
-import { beginSha256 } from '../sources/sha256';
 import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
 import { type Checkpoint, openCheckpoint } from './checkpoint';
 import type { TensorRef } from './tensor-view';
@@ -63,9 +62,8 @@ export async function headerHash(model: OpenModel): Promise<string> {
   const said = storedTensors(model)
     .map(({ file, key, dtype, shape, begin, end }) => JSON.stringify([file, key, dtype, shape, begin, end]))
     .sort();
-  const hash = await beginSha256();
-  hash.update(new TextEncoder().encode(said.join('\n')));
-  return hash.digest();
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(said.join('\n')));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 function storedTensors(model: OpenModel): TensorRef[] {

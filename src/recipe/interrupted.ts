@@ -1,5 +1,4 @@
 import { AmalgamError } from '../errors';
-import { parseRecipe } from '../formats/recipe-yaml';
 import { isRunHeld } from '../host/run-lock';
 import { storageFacts } from '../host/storage';
 import type { InterruptedRun } from '../reports/merge';
@@ -8,8 +7,12 @@ import { discardInterrupted, listInterruptedOutputs } from '../write/interrupted
 /** Merges that were cut off and can go on, the newest first; none while one runs. */
 export async function interruptedRuns(): Promise<InterruptedRun[]> {
   if (!(await storageFacts()).available || (await isRunHeld())) return [];
+  const outputs = await listInterruptedOutputs();
+  if (outputs.length === 0) return [];
+  // most sessions find none, and do without YAML until a recipe is read
+  const { parseRecipe } = await import('../formats/recipe-yaml');
   const runs: InterruptedRun[] = [];
-  for (const { kind, name, journal } of await listInterruptedOutputs()) {
+  for (const { kind, name, journal } of outputs) {
     const { recipe } = parseRecipe(journal.begun.recipe);
     if (!recipe) continue; // written by a version with other recipes: it can only be discarded
     const { engine, adapter, startedAt } = journal.begun;

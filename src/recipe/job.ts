@@ -3,7 +3,7 @@ import type { Backend } from '../backend/backend';
 import { calibrationMessage, calibrationPhases } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import { type ErrorCode, errorFacts } from '../errors';
-import { formatRecipe } from '../formats/recipe-yaml';
+import { formatRecipe } from '../formats/recipe-format';
 
 import { tensorBytes } from '../formats/safetensors-header';
 

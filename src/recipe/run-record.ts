@@ -1,7 +1,7 @@
 /** The journal of one merge: written as it goes, read when an interrupted one is resumed. */
 
 import { AmalgamError } from '../errors';
-import { formatRecipe } from '../formats/recipe-yaml';
+import { formatRecipe } from '../formats/recipe-format';
 import type { Plan } from '../merge/plan/plan';
 import type { ShardSink } from '../merge/run/run';
 import type { BackendKind } from '../reports/backend';

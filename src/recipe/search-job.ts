@@ -5,7 +5,7 @@
  */
 import { normals } from '../backend/philox';
 import { AmalgamError, type ErrorFacts } from '../errors';
-import { formatRecipe } from '../formats/recipe-yaml';
+import { formatRecipe } from '../formats/recipe-format';
 import { openCmaEs } from '../linalg/cma-es';
 import { methodById } from '../merge/methods';
 import type { EvaluateManyReport, EvaluateManyRequest } from '../reports/evaluate';

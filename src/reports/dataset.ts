@@ -13,6 +13,8 @@ export interface DatasetFacts {
 export interface DatasetColumns {
   /** Columns that hold text; empty for plain text. */
   columns: string[];
+  /** The columns that are read as conversations, as {@link DatasetRequest.column} has them; null where there are none. */
+  conversations: string | null;
   /** Rows of a parquet file, null where only reading all would tell. */
   rows: number | null;
 }
@@ -21,7 +23,7 @@ export interface DatasetRequest {
   /** `owner/name[@revision]`; one that is not open yet is opened. */
   ref: string;
   path: string;
-  /** Default `text`, else the only column of text. */
+  /** Default `text`, else the conversations, else the only column of text. */
   column?: string;
   /** Most rows, default all, and most characters, default 200 000. */
   rows?: number;
@@ -29,11 +31,12 @@ export interface DatasetRequest {
 }
 
 export interface DatasetText {
+  /** Conversations stay apart, one a line (formats/conversations.ts): each model's own chat template writes them out. */
   text: string;
   /** `owner/name@commit`. */
   ref: string;
   path: string;
-  /** The column taken; null for plain text. */
+  /** The column taken, or the columns of conversations; null for plain text. */
   column: string | null;
   /** Rows taken, and rows without a value that were left out. */
   rows: number;

@@ -1,4 +1,3 @@
-import { createSHA256 } from 'hash-wasm';
 import type { ByteSource } from './byte-source';
 
 /** An incremental sha256: the browser's own digest wants the whole file in memory. */
@@ -17,6 +16,7 @@ export interface Sha256 {
  * JavaScript and compiled once.
  */
 export async function beginSha256(state?: Uint8Array): Promise<Sha256> {
+  const { createSHA256 } = await import('hash-wasm');
   const hash = (await createSHA256()).init();
   if (state) hash.load(state);
   return {

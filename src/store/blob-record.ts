@@ -1,4 +1,3 @@
-import { createXXHash128 } from 'hash-wasm';
 import * as v from 'valibot';
 
 /**
@@ -117,6 +116,7 @@ export type Checksum = (parts: Iterable<Uint8Array>) => string;
  * the right one is shown once, by the sha256 of the whole; a record that lies beside its data could not prove more.
  */
 export async function openChecksum(): Promise<Checksum> {
+  const { createXXHash128 } = await import('hash-wasm');
   const hash = await createXXHash128();
   return (parts) => {
     hash.init();

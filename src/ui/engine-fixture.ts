@@ -119,6 +119,7 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       },
       () => cancelled,
     ),
+    chatPreview: async () => null,
     sampleTexts: async () => fixtureTexts,
     calibrationTexts: async () => ['kitchen.calibration.txt', 'workshop.calibration.txt'],
     addCalibrationText: async () => {},
@@ -128,7 +129,7 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       const files = [{ path: 'data/test.parquet', bytes: 732_610, format: 'parquet' as const }];
       return { ref: `${idOrUrl}@${commit}`, id: idOrUrl, commit, license: 'cc-by-sa-4.0', files };
     },
-    datasetColumns: async () => ({ columns: ['title', 'text'], rows: 4358 }),
+    datasetColumns: async () => ({ columns: ['title', 'text'], conversations: null, rows: 4358 }),
     readDataset: async ({ ref, path, column = null }) => ({
       text: 'The tide turns at noon. '.repeat(40),
       ref,

@@ -261,6 +261,11 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       ),
     /** The tasks that ship. */
     shippedTasks: async () => (await import('../tasks/shipped')).shippedTasks(),
+    /** A conversation as the output's chat template writes it; null where it has none. */
+    chatPreview: async (recipe: Recipe): Promise<string | null> => {
+      const { chatPreview } = await import('../evaluate/chat-preview');
+      return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
+    },
     generate: (request: GenerateRequest, onProgress: Tell<RunningProgress>): Promise<GenerateReport> =>
       job.run(async (signal) => {
         const { runGeneration } = await import('../evaluate/generate-job');

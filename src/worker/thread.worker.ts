@@ -1,9 +1,12 @@
 /** A thread of the CPU engine: runs the kernels it is told to (src/backend/cpu/thread-backend.ts). */
-
-import { serveThread } from '../backend/cpu/serve-thread';
 import type { Batch } from '../backend/cpu/thread-protocol';
-import { allKernels } from './all-kernels';
 
-const serve = serveThread(allKernels, (answer, transfer) => self.postMessage(answer, { transfer }));
+// the kernels' WebAssembly is a file, and batches come before it has
+const serving = Promise.all([import('../backend/cpu/serve-thread'), import('./all-kernels')]).then(
+  ([{ serveThread }, { allKernels }]) =>
+    serveThread(allKernels, (answer, transfer) => self.postMessage(answer, { transfer })),
+);
 
-self.onmessage = ({ data }: MessageEvent<Batch>) => serve(data);
+self.onmessage = ({ data }: MessageEvent<Batch>) => {
+  serving.then((serve) => serve(data), reportError);
+};

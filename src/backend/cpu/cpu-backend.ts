@@ -27,15 +27,14 @@ const MAX_BUFFER_BYTES = 1 << 30;
 
 /** The kernels in WebAssembly over a memory. @throws AmalgamError `NoWebAssembly` where the browser has none with SIMD */
 export function instantiateKernels(memory: WebAssembly.Memory): KernelExports {
-  const binary = Uint8Array.from(atob(CPU_KERNELS), (c) => c.charCodeAt(0));
-  if (!WebAssembly.validate(binary)) {
+  if (!WebAssembly.validate(CPU_KERNELS)) {
     throw new AmalgamError(
       'NoWebAssembly',
       'This browser has no WebAssembly SIMD, which the CPU engine needs.',
       'Use a browser from 2023 or later, or the WebGPU engine.',
     );
   }
-  const instance = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory } });
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(CPU_KERNELS), { env: { memory } });
   return instance.exports as unknown as KernelExports;
 }
 

@@ -26,12 +26,16 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 test('R59: a template that does not end is stopped in Node too, and what comes after it works', async () => {
   const messages = [{ role: 'user' as const, content: 'Hello' }];
   const loop = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
-  await expect(guarded.renderGuarded({ template: loop, tokens: {} }, messages, 500)).rejects.toMatchObject({
+  await expect(
+    guarded.renderGuarded({ template: loop, tokens: {} }, [messages], true, 500),
+  ).rejects.toMatchObject({
     code: 'TokenizerInvalid',
     message: expect.stringContaining('did not finish'),
   });
   const template = '{{ bos }}{{ messages[0].content }}';
-  expect(await guarded.renderGuarded({ template, tokens: { bos: '<s>' } }, messages)).toBe('<s>Hello');
+  expect(await guarded.renderGuarded({ template, tokens: { bos: '<s>' } }, [messages], true)).toEqual([
+    '<s>Hello',
+  ]);
   await expect(guarded.guardedTokenizer({ hasSentencePiece: false }, 'none')).rejects.toMatchObject({
     code: 'TokenizerUnsupported',
     message: expect.stringContaining('no tokenizer.json'),

@@ -1,10 +1,10 @@
 /** The small files beside the weights: config, tokenizer, model card, recipe. */
 
+import { formatRecipe } from '../../formats/recipe-format';
 import { modelCard } from '../../formats/model-card';
 import { editConfig } from '../../formats/model-config';
 import { parseModelRef, type Recipe } from '../../formats/recipe';
 import { recipeModels } from '../../formats/recipe-models';
-import { formatRecipe } from '../../formats/recipe-yaml';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { isTied } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/open-model';

@@ -3,7 +3,8 @@
  * accepted, and plans exactly what the plain way of writing it plans.
  */
 import { describe, expect, it } from 'vitest';
-import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import { formatRecipe } from '../../formats/recipe-format';
+import { parseRecipe } from '../../formats/recipe-yaml';
 import { factors, openerOf, tinyAdapter, tinyModel } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';

@@ -52,7 +52,7 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
     void attempt('columns', async () => {
       const found = await studio.engine.datasetColumns(ref, chosen);
       setColumns(found);
-      setColumn(found.columns.includes('text') ? 'text' : (found.columns[0] ?? ''));
+      setColumn(found.columns.includes('text') ? 'text' : (choicesOf(found)[0]?.value ?? ''));
     });
   };
   const read = (ref: string) =>
@@ -113,15 +113,17 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
               </option>
             ))}
           </select>
-          {columns && columns.columns.length > 0 ? (
+          {columns && choicesOf(columns).length > 0 ? (
             <select
               className="field"
               aria-label="Column of the file"
               value={column}
               onChange={(event) => setColumn(event.target.value)}
             >
-              {columns.columns.map((name) => (
-                <option key={name}>{name}</option>
+              {choicesOf(columns).map(({ value, label }) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
               ))}
             </select>
           ) : null}
@@ -152,8 +154,19 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
           {dataset.license === undefined ? '' : `, licence ${dataset.license}`}
           {columns?.rows == null ? '' : `, ${formatCounted(columns.rows, 'row')}`}
           {working === 'columns' ? ', reading its columns…' : ''}
+          {columns?.conversations != null && column === columns.conversations
+            ? '. Conversations are read as each model’s own chat template writes them.'
+            : ''}
         </p>
       ) : null}
     </section>
   );
+}
+
+/** Conversations first: where a file has them, its other columns are about them. */
+function choicesOf({ conversations, columns }: DatasetColumns): { value: string; label: string }[] {
+  const texts = columns.map((name) => ({ value: name, label: name }));
+  return conversations === null
+    ? texts
+    : [{ value: conversations, label: `conversations (${conversations})` }, ...texts];
 }

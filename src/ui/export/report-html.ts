@@ -1,6 +1,6 @@
 /** A run as one HTML file that needs nothing else: no script, no request. Everything from models is escaped. Pure. */
 
-import { formatRecipe } from '../../formats/recipe-yaml';
+import { formatRecipe } from '../../formats/recipe-format';
 import type { MergeReport } from '../../reports/merge';
 import { metrics } from '../charts/metrics';
 import { stageShares } from '../charts/stage-shares';

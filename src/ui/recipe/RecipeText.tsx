@@ -1,5 +1,6 @@
 import { type ChangeEvent, useId, useMemo, useState } from 'react';
-import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import { formatRecipe } from '../../formats/recipe-format';
+import { parseRecipe } from '../../formats/recipe-yaml';
 import { formatCounted } from '../format/quantity';
 import { CopyButton } from '../parts/CopyButton';
 import { Message } from '../parts/Message';

@@ -1,6 +1,6 @@
 import type { Recipe } from '../../formats/recipe';
+import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels, recipeRepositories } from '../../formats/recipe-models';
-import { formatRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
 import { formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';

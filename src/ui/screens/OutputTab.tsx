@@ -12,6 +12,7 @@ import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { chooseFolder } from '../state/run';
 import { editRecipe, methodOf, notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
+import { ChatPreview, ChatTemplateForm } from './ChatTemplateForm';
 import { GgufForm } from './GgufForm';
 import { KeptOutputs } from './KeptOutputs';
 import { ModelCard } from './ModelCard';
@@ -32,7 +33,13 @@ export function OutputTab() {
     <div className="screen output-screen" data-done={done || undefined}>
       <div className="stack output-column">
         <Destination />
-        {written ? null : <Form />}
+        {written ? (
+          <Section title="Chat template">
+            <ChatPreview />
+          </Section>
+        ) : (
+          <Form />
+        )}
         <Suspense fallback={<div className="yaml-space" />}>
           <RecipeYaml />
         </Suspense>
@@ -261,6 +268,7 @@ function Form() {
           {problem.remedy}
         </p>
       ) : null}
+      <ChatTemplateForm />
       <GgufForm />
     </Section>
   );

@@ -1,4 +1,4 @@
-import { formatRecipe } from '../../formats/recipe-yaml';
+import { formatRecipe } from '../../formats/recipe-format';
 import { exportWarnings } from '../../merge/method-export';
 import { methodById } from '../../merge/methods/index';
 import { saveText } from '../local/save-file';

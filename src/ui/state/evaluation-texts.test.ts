@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { QUICK_CHARACTERS, scoredText, textOfFile } from './evaluation-texts';
+import { conversationLine } from '../../formats/conversations';
+import { QUICK_CHARACTERS, scoredText } from './evaluation-texts';
 
 test('quick scores the beginning up to a whole word; short and whole texts are scored as they stand', () => {
   const text = 'a lamp by the hinge '.repeat(500);
@@ -24,14 +25,10 @@ test('a text without spaces is cut between characters', () => {
   expect(scoredText(`x${'𝄞'.repeat(2000)}`, 'quick').isWellFormed()).toBe(true);
 });
 
-test('a .jsonl file is the text field of its lines; anything else is text', () => {
-  expect(textOfFile('a.jsonl', '{"text": "one"}\r\n\n{"id": 3, "text": "two"}\n')).toBe('one\n\ntwo');
-  expect(textOfFile('a.txt', '\uFEFF{"text": "one"}')).toBe('{"text": "one"}');
-});
-
-test('a line without text names itself, an empty file says so', () => {
-  expect(() => textOfFile('a.jsonl', '{"text": "one"}\n\n{"body": "two"}')).toThrow(/a\.jsonl, line 3/);
-  expect(() => textOfFile('a.jsonl', '{"text": "one"}\nnot json')).toThrow(/line 2/);
-  expect(() => textOfFile('a.jsonl', '{"text": 7}')).toThrow(/line 1/);
-  expect(() => textOfFile('a.txt', ' \n')).toThrow(/no text/);
+test('of conversations whole ones are scored', () => {
+  const line = conversationLine([{ role: 'user', content: 'word '.repeat(100) }]);
+  const quick = scoredText(Array(20).fill(line).join('\n'), 'quick');
+  expect(quick).toBe(`${line}\n${line}`);
+  const long = conversationLine([{ role: 'user', content: 'word '.repeat(1000) }]);
+  expect(scoredText(`${long}\n${line}`, 'quick')).toBe(long);
 });

@@ -1,5 +1,5 @@
 /** Texts as they come from files, and the part of them that is scored. */
-import { AmalgamError } from '../../errors';
+import { isConversations } from '../../formats/conversations';
 
 /** What `quick` scores of a text: about 500 tokens of English, seconds on any engine. */
 export const QUICK_CHARACTERS = 1500;
@@ -10,9 +10,13 @@ const SELF = 'self';
 /** Larger files are refused: a browser tab would have to hold text, tokens and losses at once. */
 export const MAX_TEXT_BYTES = 20_000_000;
 
-/** The part of a text that is scored: all of it, or the beginning up to the last whole word. */
+/** The part of a text that is scored: all of it, or the beginning up to the last whole word, of conversations the last whole one. */
 export function scoredText(text: string, amount: 'quick' | 'full'): string {
   if (amount === 'full' || text.length <= QUICK_CHARACTERS) return text;
+  if (isConversations(text)) {
+    const end = text.lastIndexOf('\n', QUICK_CHARACTERS);
+    return end > 0 ? text.slice(0, end) : (text.split('\n', 1)[0] ?? text);
+  }
   const beginning = text.slice(0, QUICK_CHARACTERS + 1);
   const space = beginning.search(/\s\S*$/);
   if (space > QUICK_CHARACTERS / 2) return beginning.slice(0, space);
@@ -41,48 +45,4 @@ export async function textHashes(text: string): Promise<{ quick: string; full: s
 async function sha256(text: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
-
-/**
- * The text of a file: a `.jsonl` file is the `text` field of every line, joined by blank lines; anything else is text
- * as it stands.
- * @throws AmalgamError `JsonInvalid` naming the line, `TextEmpty`
- */
-export function textOfFile(name: string, content: string): string {
-  const text = /\.(jsonl|ndjson)$/i.test(name) ? textOfLines(name, content) : content.replace(/^\uFEFF/, '');
-  if (text.trim() === '') {
-    throw new AmalgamError('TextEmpty', `${name} holds no text.`, 'Choose a file with some text in it.');
-  }
-  return text;
-}
-
-function textOfLines(name: string, content: string): string {
-  const texts: string[] = [];
-  for (const [index, line] of content
-    .replace(/^\uFEFF/, '')
-    .split(/\r?\n/)
-    .entries()) {
-    if (line.trim() === '') continue;
-    const text = textField(line);
-    if (text === undefined) {
-      throw new AmalgamError(
-        'JsonInvalid',
-        `${name}, line ${index + 1}: this is not a JSON object with a string under “text”.`,
-        'Every line must look like {"text": "…"}. A plain .txt file works, too.',
-      );
-    }
-    texts.push(text);
-  }
-  return texts.join('\n\n');
-}
-
-function textField(line: string): string | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    if (typeof value !== 'object' || value === null || !('text' in value)) return undefined;
-    return typeof value.text === 'string' ? value.text : undefined;
-  } catch {
-    // Not JSON at all: the caller says so, with the line's number.
-    return undefined;
-  }
 }

@@ -1,6 +1,7 @@
 /** Actions of the Evaluate tab's table: texts, protocol, measuring. */
 
 import { AmalgamError, errorFacts } from '../../errors';
+import { textOfFile } from '../../formats/text-file';
 import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
 import { formatBytes } from '../format/quantity';
 import { forgetOutcomes, keepOutcome, keptOutcomes } from '../local/saved-evaluations';
@@ -8,7 +9,7 @@ import type { EvaluationSlice, EvaluationText, Outcome, PlannedCell } from './ev
 import { whyNotMeasure } from './evaluation-gate';
 import { type EvaluationRow, isPinned, recipeOfRow, targetKey } from './evaluation-rows';
 import { cellsByRow, groupCells, measuringProgress, missingCells } from './evaluation-table';
-import { freeName, MAX_TEXT_BYTES, scoredText, textHashes, textOfFile } from './evaluation-texts';
+import { freeName, MAX_TEXT_BYTES, scoredText, textHashes } from './evaluation-texts';
 import type { StudioFacts } from './facts';
 import { beginJob, tellProgress } from './job';
 import { planNow } from './plan';

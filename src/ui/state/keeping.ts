@@ -155,7 +155,7 @@ export async function saveRecipe(studio: Studio, name: string): Promise<NamedRec
 export async function shareLink(studio: Studio): Promise<string> {
   const facts = studio.store.getState();
   const { recipe, models, view } = facts;
-  const { formatRecipe } = await recipeYaml();
+  const { formatRecipe } = await import('../../formats/recipe-format');
   const shown = view.runs.flatMap((id) => {
     const planned = facts.predictedRuns.find((run) => run.id === id);
     const past = facts.pastRuns.find((run) => run.id === id);
@@ -190,13 +190,9 @@ export async function copyShareLink(studio: Studio): Promise<void> {
   }
 }
 
-/** YAML weighs as much as the rest of the recipe panel, and a first visit does without it. */
-function recipeYaml() {
-  return import('../../formats/recipe-yaml');
-}
-
 async function parsed(yaml: string): Promise<Recipe> {
-  const { parseRecipe } = await recipeYaml();
+  // YAML weighs as much as the rest of the recipe panel, and a first visit does without it
+  const { parseRecipe } = await import('../../formats/recipe-yaml');
   const { recipe, problems } = parseRecipe(yaml);
   if (recipe) return recipe;
   const [first] = problems;

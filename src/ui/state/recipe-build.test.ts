@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import { formatRecipe } from '../../formats/recipe-format';
+import { parseRecipe } from '../../formats/recipe-yaml';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import { sampleModels } from '../engine-fixture';

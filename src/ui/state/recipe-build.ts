@@ -61,6 +61,9 @@ export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], m
     parameters: written(method.parameters, facts.parameters, facts.parameters),
     ...dtypeChoice(facts, models, method),
     ...vocabularyChoice(facts),
+    ...(facts.chatTemplate === null || facts.output === 'adapter'
+      ? {}
+      : { chatTemplate: facts.chatTemplate }),
     amalgam,
   };
 }

@@ -47,6 +47,8 @@ export interface RecipeFacts {
   tokenizerSource: string | null;
   /** Rows of the vocabulary are a multiple of this, once one is chosen; 1 adds none. */
   padToMultipleOf: number;
+  /** The output's: `auto`, the name of a built-in one, or Jinja; null keeps the tokenizer's own. */
+  chatTemplate: string | null;
   /** Where on a curve over the layers the tensors outside them stand (formats/recipe.ts). */
   gradientEnds: GradientEnds;
   /** Patterns of the only tensors that are merged; empty: all of them. */
@@ -96,6 +98,7 @@ export const emptyRecipe: RecipeFacts = {
   seed: 0,
   tokenizerSource: null,
   padToMultipleOf: 1,
+  chatTemplate: null,
   gradientEnds: 'nearest',
   include: [],
   exclude: [],

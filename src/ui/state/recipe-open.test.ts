@@ -57,6 +57,16 @@ describe('recipeFacts', () => {
     expect(single.facts.asWritten).toEqual(single.recipe);
   });
 
+  test('a chat template fills the form, by name or written out', () => {
+    const linear =
+      'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}, {model: b, parameters: {weight: 1}}]\n';
+    for (const chatTemplate of ['auto', 'chatml', '{{ messages[0].content }}']) {
+      const { facts, recipe } = built(`${linear}chat_template: "${chatTemplate}"\n`);
+      expect(facts).toMatchObject({ chatTemplate, asWritten: null });
+      expect(recipe.chatTemplate).toBe(chatTemplate);
+    }
+  });
+
   test('LoRAs that become a LoRA fill the form; a rank that is left to the plan is kept as it is written', () => {
     const loras =
       'merge_method: task_arithmetic\nbase_model: samples/base\nmodels:\n  - {model: samples/base+samples/kitchen, parameters: {weight: 1}}\n';

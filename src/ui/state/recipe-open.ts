@@ -80,6 +80,7 @@ export function recipeFacts(recipe: Recipe, models: readonly ModelFacts[]): Reci
       seed: recipe.amalgam.seed ?? 0,
       tokenizerSource: recipe.tokenizerSource ?? null,
       padToMultipleOf: recipe.tokenizer?.padToMultipleOf ?? 1,
+      chatTemplate: recipe.chatTemplate ?? null,
       // what is imported keeps what it says; a recipe without curves says nothing of them
       gradientEnds: hasGradient(recipe) ? (recipe.amalgam.gradientEnds ?? 'mergekit') : 'nearest',
       include: recipe.amalgam.include ?? [],

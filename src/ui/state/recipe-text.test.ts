@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import { formatRecipe } from '../../formats/recipe-format';
+import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
 import { buildRecipe } from './recipe-build';
 import { addContributor, emptyRecipe, type RecipeFacts, setBase, setEnabled } from './recipe-facts';

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { formatRecipe, parseRecipe } from '../../formats/recipe-yaml';
+import { formatRecipe } from '../../formats/recipe-format';
+import { parseRecipe } from '../../formats/recipe-yaml';
 import { methods } from '../../merge/methods/index';
 import { sampleModels } from '../engine-fixture';
 import { buildRecipe } from './recipe-build';

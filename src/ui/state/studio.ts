@@ -24,6 +24,7 @@ export type StudioEngine = Pick<
   | 'verifyTensor'
   | 'overlap'
   | 'evaluateMany'
+  | 'chatPreview'
   | 'generate'
   | 'scoreTasks'
   | 'search'

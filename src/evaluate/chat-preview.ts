@@ -1,0 +1,27 @@
+/** What the chat template of an output makes of a conversation, before there is an output. */
+import type { Message } from '../formats/conversations';
+import type { OpenModels } from '../host/models';
+import type { Plan } from '../merge/plan/plan';
+import { renderGuarded } from './foreign-text';
+import { plannedChatTemplate } from './running-model';
+
+/** A turn of each, and one to be answered; without a system message, which not every template takes. */
+const CONVERSATION: Message[] = [
+  { role: 'user', content: 'What is a merge?' },
+  { role: 'assistant', content: 'One model out of the weights of several.' },
+  { role: 'user', content: 'Why?' },
+];
+
+/**
+ * The conversation as the planned output will read it, up to where it answers; null where it has no chat template.
+ * @param plan a clean one
+ * @throws AmalgamError `TokenizerInvalid` for a template that does not render, and what reading the files throws
+ */
+export async function chatPreview(
+  plan: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const chat = await plannedChatTemplate(plan, models, signal);
+  return chat ? (await renderGuarded(chat, [CONVERSATION], true))[0]! : null;
+}

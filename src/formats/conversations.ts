@@ -1,0 +1,180 @@
+/**
+ * Conversations as training data keeps them, and as a text of ours: a JSON list of messages a line, the role first. Such a
+ * text is what a model reads of it once its own chat template has written it out.
+ */
+import { AmalgamError } from '../errors';
+
+export interface Message {
+  role: string;
+  content: string;
+}
+
+/** Columns that make up one conversation a row. */
+export type ConversationColumns =
+  /** Lists of messages, one after the other. */
+  | { kind: 'messages'; columns: string[] }
+  /** A question, with what it is about, and its answer. */
+  | { kind: 'instruction'; system?: string; prompt: string; context?: string; answer: string };
+
+const MESSAGE_LISTS = ['messages', 'conversations', 'conversation'];
+const PROMPTS = ['instruction', 'prompt', 'question', 'query', 'problem'];
+const ANSWERS = ['output', 'response', 'completion', 'answer', 'solution', 'chosen'];
+const CONTEXTS = ['input', 'context'];
+const SYSTEMS = ['system', 'system_prompt'];
+
+/**
+ * The columns of conversations among those of a file, or undefined: `messages` (OpenAI, TRL), `conversations` (ShareGPT),
+ * `prompt` and `completion` as lists (TRL), or columns of instructions and answers (Alpaca, Dolly, question and answer).
+ *
+ * @param texts columns that hold text
+ * @param lists columns that hold lists of messages
+ */
+export function conversationColumns(
+  texts: readonly string[],
+  lists: readonly string[],
+): ConversationColumns | undefined {
+  const first = (names: readonly string[], of: readonly string[]) => names.find((name) => of.includes(name));
+  const asked = first(PROMPTS, lists);
+  const answered = first(ANSWERS, lists);
+  if (asked !== undefined && answered !== undefined) return { kind: 'messages', columns: [asked, answered] };
+  const list = first(MESSAGE_LISTS, lists) ?? lists[0];
+  if (list !== undefined) return { kind: 'messages', columns: [list] };
+  const context = first(CONTEXTS, texts);
+  const prompt = first(PROMPTS, texts) ?? context;
+  const answer = first(ANSWERS, texts);
+  if (prompt === undefined || answer === undefined) return undefined;
+  const system = first(SYSTEMS, texts);
+  return {
+    kind: 'instruction',
+    prompt,
+    answer,
+    ...(system === undefined ? {} : { system }),
+    ...(context === undefined || context === prompt ? {} : { context }),
+  };
+}
+
+/** The columns of conversations of one row, by its values. */
+export function conversationColumnsOf(
+  row: Readonly<Record<string, unknown>>,
+): ConversationColumns | undefined {
+  const names = Object.keys(row);
+  const isList = (value: unknown) =>
+    Array.isArray(value) && value.length > 0 && value.every((item) => messageFields(item) !== undefined);
+  return conversationColumns(
+    names.filter((name) => typeof row[name] === 'string'),
+    names.filter((name) => isList(row[name])),
+  );
+}
+
+/** All names of the columns. */
+export function namesOf(columns: ConversationColumns): string[] {
+  if (columns.kind === 'messages') return columns.columns;
+  const { system, prompt, context, answer } = columns;
+  return [system, prompt, context, answer].filter((name) => name !== undefined);
+}
+
+/** What is read, for people: `messages`, `instruction, input → output`. It is also how they ask for it. */
+export function columnsTitle(columns: ConversationColumns): string {
+  const names = namesOf(columns);
+  return [names.slice(0, -1).join(', '), names.at(-1)].filter((part) => part !== '').join(' → ');
+}
+
+/** The conversation of a row; undefined where it has none, or one with something else than text in it. */
+export function conversationOf(
+  row: Readonly<Record<string, unknown>>,
+  columns: ConversationColumns,
+): Message[] | undefined {
+  if (columns.kind === 'messages') {
+    const messages = columns.columns.flatMap((name) => {
+      const value = row[name];
+      return Array.isArray(value) ? value.map(messageOf) : [undefined];
+    });
+    return messages.length > 0 && messages.every((message) => message !== undefined) ? messages : undefined;
+  }
+  const text = (name: string | undefined) => {
+    const value = name === undefined ? undefined : row[name];
+    return typeof value === 'string' && value.trim() !== '' ? value : undefined;
+  };
+  const [system, prompt, context] = [text(columns.system), text(columns.prompt), text(columns.context)];
+  const answer = text(columns.answer);
+  if (prompt === undefined || answer === undefined) return undefined;
+  return [
+    ...(system === undefined ? [] : [{ role: 'system', content: system }]),
+    { role: 'user', content: context === undefined ? prompt : `${prompt}\n\n${context}` },
+    { role: 'assistant', content: answer },
+  ];
+}
+
+/** Who speaks, in words of ShareGPT and others, as chat templates have it. */
+const ROLES: Readonly<Record<string, string>> = {
+  human: 'user',
+  gpt: 'assistant',
+  bot: 'assistant',
+  chatgpt: 'assistant',
+  model: 'assistant',
+  function: 'tool',
+  observation: 'tool',
+};
+
+function messageFields(item: unknown): { role: string; content: unknown } | undefined {
+  if (typeof item !== 'object' || item === null) return undefined;
+  const { role, from, content, value } = item as Record<string, unknown>;
+  const who = role ?? from;
+  return typeof who === 'string' ? { role: who, content: content ?? value } : undefined;
+}
+
+function messageOf(item: unknown): Message | undefined {
+  const fields = messageFields(item);
+  if (!fields) return undefined;
+  const content = contentText(fields.content);
+  return content === undefined ? undefined : { role: ROLES[fields.role] ?? fields.role, content };
+}
+
+/** A text, or a list of parts that are all text. */
+function contentText(content: unknown): string | undefined {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return undefined;
+  const parts = content.map((part: unknown) =>
+    typeof part === 'object' && part !== null && 'text' in part ? part.text : undefined,
+  );
+  return parts.every((part) => typeof part === 'string') ? parts.join('') : undefined;
+}
+
+/** One conversation as a line of a text. */
+export function conversationLine(messages: readonly Message[]): string {
+  return JSON.stringify(messages.map(({ role, content }) => ({ role, content })));
+}
+
+const BEGINNING = '[{"role":"';
+
+/** Whether a text is conversations: what {@link conversationLine} writes. */
+export function isConversations(text: string): boolean {
+  return text.startsWith(BEGINNING);
+}
+
+/** The conversations of a text. @throws AmalgamError `JsonInvalid` naming the line */
+export function parseConversations(text: string): Message[][] {
+  return text
+    .split('\n')
+    .map((line, i) => ({ line, number: i + 1 }))
+    .filter(({ line }) => line.trim() !== '')
+    .map(({ line, number }) => {
+      const messages = parsedLine(line)?.map(messageOf);
+      if (messages?.every((message) => message !== undefined)) return messages;
+      throw new AmalgamError(
+        'JsonInvalid',
+        `Line ${number} of the conversations is no list of messages.`,
+        'Every line must look like [{"role": "user", "content": "…"}, …].',
+      );
+    });
+}
+
+function parsedLine(line: string): unknown[] | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return Array.isArray(value) ? value : undefined;
+  } catch {
+    // the caller names the line
+    return undefined;
+  }
+}

@@ -1,0 +1,125 @@
+import { useState } from 'react';
+import { type ErrorFacts, errorFacts } from '../../errors';
+import { BUILT_IN_TEMPLATES, canBeJinja } from '../../formats/chat-template';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { buildRecipe } from '../state/recipe-build';
+import { editRecipe, methodOf } from '../state/studio';
+import { useFacts, useStudio } from '../studio-context';
+
+const NAMES = Object.keys(BUILT_IN_TEMPLATES);
+/** The choice that opens a field; no template is called so. */
+const WRITTEN = 'written out';
+
+/** Which chat template the output gets, and what it makes of a conversation. */
+export function ChatTemplateForm() {
+  const studio = useStudio();
+  const chosen = useFacts((s) => s.recipe.chatTemplate);
+  const isAdapter = useFacts((s) => s.recipe.output === 'adapter');
+  const written = chosen !== null && chosen !== 'auto' && !NAMES.includes(chosen);
+  const [writing, setWriting] = useState(false);
+  const [refused, setRefused] = useState(false);
+  if (isAdapter) return null;
+  const take = (chatTemplate: string | null) => editRecipe(studio, (r) => ({ ...r, chatTemplate }));
+  return (
+    <>
+      <label className="labelled">
+        <span>Chat template</span>
+        <select
+          className="select"
+          value={written || writing ? WRITTEN : (chosen ?? '')}
+          onChange={({ target: { value } }) => {
+            setWriting(value === WRITTEN);
+            if (value !== WRITTEN) take(value === '' ? null : value);
+          }}
+        >
+          <option value="">as the tokenizer has it</option>
+          <option value="auto">auto: the one most models have</option>
+          {NAMES.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+          <option value={WRITTEN}>{WRITTEN}…</option>
+        </select>
+      </label>
+      {written || writing ? (
+        <textarea
+          className="field mono chat-template"
+          aria-label="Chat template in Jinja"
+          placeholder="{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}{% endfor %}"
+          rows={4}
+          spellCheck={false}
+          defaultValue={written ? chosen : ''}
+          aria-invalid={refused}
+          onBlur={({ target: { value } }) => {
+            const empty = value.trim() === '';
+            setRefused(!empty && !canBeJinja(value));
+            if (empty || canBeJinja(value)) take(empty ? null : value);
+          }}
+        />
+      ) : null}
+      {refused && (written || writing) ? (
+        <p className="field-problem" role="alert">
+          This is no Jinja template: write at least 20 characters with a brace among them.
+        </p>
+      ) : null}
+      <ChatPreview />
+    </>
+  );
+}
+
+interface Shown {
+  /** The recipe it is of. */
+  of: unknown;
+  /** Null where the output has no template. */
+  text: string | null;
+  error: ErrorFacts | null;
+}
+
+/** A conversation as the output will read it. */
+export function ChatPreview() {
+  const studio = useStudio();
+  const recipe = useFacts((s) => s.recipe);
+  const models = useFacts((s) => s.models);
+  const clean = useFacts((s) => s.plan.facts?.clean ?? false);
+  const [shown, setShown] = useState<Shown | null>(null);
+  const [working, setWorking] = useState(false);
+  const show = async () => {
+    setWorking(true);
+    const of = recipe;
+    try {
+      const text = await studio.engine.chatPreview(buildRecipe(recipe, models, methodOf(recipe)));
+      setShown({ of, text, error: null });
+    } catch (thrown) {
+      setShown({ of, text: null, error: errorFacts(thrown) });
+    } finally {
+      setWorking(false);
+    }
+  };
+  const why = working ? 'Reading the template…' : clean ? null : 'The plan says what is missing first.';
+  const current = shown?.of === recipe ? shown : null;
+  return (
+    <div className="stack chat-preview">
+      <Button variant="quiet" why={why} onClick={() => void show()}>
+        {working ? 'Reading…' : 'Preview a conversation'}
+      </Button>
+      {current?.error ? <ErrorCard error={current.error} /> : null}
+      {current && !current.error ? (
+        current.text === null ? (
+          <p className="small quiet" role="status">
+            The output gets no chat template: its tokenizer’s model has none.
+          </p>
+        ) : (
+          <figure className="stack">
+            <figcaption className="small quiet" role="status">
+              What the merged model reads before it answers:
+            </figcaption>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
+            <section className="yaml" tabIndex={0} aria-label="Rendered conversation">
+              <pre>{current.text}</pre>
+            </section>
+          </figure>
+        )
+      ) : null}
+    </div>
+  );
+}
