@@ -2,6 +2,7 @@ import process from 'node:process';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 import { cpuKernels } from './assembly/vite-plugin.ts';
+import { thirdPartyNoticesFile } from './licenses/vite-plugin.ts';
 import { offlineApp } from './offline/vite-plugin.ts';
 import { contentSecurityPolicy, HUB_ORIGINS } from './src/cli/content-security-policy.ts';
 
@@ -41,7 +42,7 @@ const hasDesktop =
 
 export default defineConfig({
   base: './',
-  plugins: [react(), policy, cpuKernels(), plainShaders(), offlineApp()],
+  plugins: [react(), policy, cpuKernels(), plainShaders(), thirdPartyNoticesFile(), offlineApp()],
   worker: { format: 'es', plugins: () => [cpuKernels(), plainShaders()] },
   // Found up front, so that the dev server never has to reload the page in the middle of somebody's first merge.
   optimizeDeps: { entries: ['index.html', 'src/**/*.worker.ts'] },

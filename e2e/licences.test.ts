@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { shippedPackages, thirdPartyNotices } from '../licenses/vite-plugin';
 
 const root = join(import.meta.dirname, '..');
 const PERMISSIVE = new Set([
@@ -14,17 +15,9 @@ const PERMISSIVE = new Set([
   'BlueOak-1.0.0',
 ]);
 
-interface Locked {
-  dev?: boolean;
-  devOptional?: boolean;
-  optional?: boolean;
-}
-
 const read = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8')) as Record<string, unknown>;
 
-const shipped = Object.entries(read('package-lock.json').packages as Record<string, Locked>)
-  .filter(([path, { dev, devOptional, optional }]) => path !== '' && !dev && !devOptional && !optional)
-  .map(([path]) => ({ path, ...(read(`${path}/package.json`) as { name: string; license?: string }) }));
+const shipped = shippedPackages();
 
 test('every package that ships has a permissive licence', () => {
   expect(shipped.length).toBeGreaterThan(20);
@@ -44,4 +37,16 @@ test('docs/dependencies.md names the licence each package states', () => {
   for (const { name, licence } of rows) {
     expect(read(`node_modules/${name}/package.json`).license, name).toBe(licence);
   }
+});
+
+test('the notices name every package that ships, and hold its license', () => {
+  const notices = thirdPartyNotices();
+  for (const { name, version, license } of shipped)
+    expect(notices).toContain(`${name} ${version} (${license})`);
+  const parts = notices.split('-'.repeat(79)).slice(1);
+  expect(parts).toHaveLength(shipped.length);
+  const without = parts.filter(
+    (part) => !/permission|licen[cs]e/i.test(part.trim().split('\n').slice(1).join()),
+  );
+  expect(without.map((part) => part.trim().split('\n')[0])).toEqual([]);
 });

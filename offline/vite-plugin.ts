@@ -8,7 +8,7 @@ import type { Plugin } from 'vite';
 const SOURCE = join(dirname(fileURLToPath(import.meta.url)), 'service-worker.js');
 
 /** What the sample family is: in the build for people who look there, of no use to the app. */
-const LEFT_OUT = /^(sw\.js|samples\/(expected\.json|README\.md|LICENSE.*))$/;
+const LEFT_OUT = /^(sw\.js|THIRD-PARTY-NOTICES\.txt|samples\/(expected\.json|README\.md|LICENSE.*))$/;
 
 /** Files of the app below a built folder, by path, in one order everywhere. */
 export function appFiles(folder: string): string[] {

@@ -3,11 +3,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { parseAdapterConfig } from '../../src/formats/adapter-config';
 import { DTYPE_BITS, type Dtype } from '../../src/formats/dtype';
-import { formatRecipe } from '../../src/formats/recipe-format';
 import { parseHubId } from '../../src/formats/hub-id';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { modulePatterns } from '../../src/formats/module-pattern';
 import { safeRelativePath } from '../../src/formats/names';
+import { formatRecipe } from '../../src/formats/recipe-format';
 import { parseRecipe } from '../../src/formats/recipe-yaml';
 import { headerLength, parseSafetensorsHeader } from '../../src/formats/safetensors-header';
 import { parseShardIndex } from '../../src/formats/shard-index';

@@ -1,8 +1,11 @@
 /** Signing in at the hub, and the search for the token afterwards: it is nowhere but in requests to the hub. */
+import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page, Request } from '@playwright/test';
 import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
-import { CLIENT_ID, HUB_CDN_PORT, HUB_PORT, HUB_URL, STUDIO_URL } from './addresses';
+import { CLIENT_ID, HUB_CDN_PORT, HUB_PORT, HUB_URL, STUDIO_DIST, STUDIO_URL } from './addresses';
 import { filesHolding, placesInPage } from './stored-text';
 import { expect, test } from './studio';
 
@@ -108,4 +111,69 @@ test('R32: signing in opens a gated model and pushes; the token is in no storage
   expect(filesHolding(profile, 'a-text-that-is-kept').length).toBeGreaterThan(0);
   expect(filesHolding(profile, token)).toEqual([]);
   expect(filesHolding(profile, verifier)).toEqual([]);
+});
+
+/** A folder as any file server serves it, below a path, with a script put into its page. */
+async function plainServer(path: string, intoPage: (page: string) => string): Promise<Server> {
+  const types: Record<string, string> = { html: 'text/html', js: 'text/javascript', css: 'text/css' };
+  const root = join(import.meta.dirname, '../..', STUDIO_DIST);
+  const server = createServer(async ({ url = '' }, response) => {
+    const { pathname } = new URL(url, STUDIO_URL);
+    const file = pathname.startsWith(path) ? pathname.slice(path.length) || 'index.html' : undefined;
+    const bytes = file === undefined ? undefined : await readFile(join(root, file)).catch(() => undefined);
+    if (!bytes) return void response.writeHead(404).end();
+    const type = types[file!.split('.').at(-1)!] ?? 'application/octet-stream';
+    response.writeHead(200, { 'Content-Type': type });
+    response.end(file === 'index.html' ? intoPage(bytes.toString()) : bytes);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return server;
+}
+
+test('below a path of a plain file server, signed in as the variables of the host say, also from a script that is stopped', async ({
+  context,
+}) => {
+  await hub.close();
+  const injected = (id: string) =>
+    `<script>window.huggingface={variables:{"OAUTH_CLIENT_ID":"${id}"}}</script>`;
+  let where: 'ahead' | 'behind' = 'ahead';
+  const server = await plainServer('/some/where/', (page) =>
+    where === 'ahead'
+      ? page.replace('<head>', `<head>${injected('app-of-the-host')}`)
+      : page.replace('</head>', `${injected('app-of-a-space')}</head>`),
+  );
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/some/where/`;
+  hub = await startFakeHub({
+    models: [],
+    apps: [{ clientId: 'app-of-the-host', redirectUrls: [address] }],
+    port: HUB_PORT,
+    cdnPort: HUB_CDN_PORT,
+  });
+  try {
+    const page = context.pages()[0] ?? (await context.newPage());
+    const open = async () => {
+      await page.goto(address);
+      await expect(page.getByText(/^Ready:/)).toBeVisible();
+      await page.getByRole('button', { name: '+ add' }).first().click();
+      await page.getByRole('tab', { name: 'Hub' }).click();
+      await page.getByText('Access token and hub').click();
+    };
+    await open();
+    await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
+    await page.getByLabel('Hub', { exact: true }).press('Enter');
+    await signIn(page, 'Authorize');
+    await expect(page.getByText('signed in as writer')).toBeVisible();
+
+    where = 'behind';
+    await open();
+    const opened = page.context().waitForEvent('page');
+    await page.getByRole('button', { name: /^Sign in to/ }).click();
+    const window = await opened;
+    await window.waitForURL(/client_id=app-of-a-space/);
+    // the hub does not know it
+    await expect(window.getByText('Unknown app or address.')).toBeVisible();
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
 });

@@ -1,9 +1,9 @@
 /** The small files beside the weights: config, tokenizer, model card, recipe. */
 
-import { formatRecipe } from '../../formats/recipe-format';
 import { modelCard } from '../../formats/model-card';
 import { editConfig } from '../../formats/model-config';
 import { parseModelRef, type Recipe } from '../../formats/recipe';
+import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels } from '../../formats/recipe-models';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { isTied } from '../../inputs/model-tensors';

@@ -1,5 +1,5 @@
-import { formatRecipe } from '../../formats/recipe-format';
 import { ggufName } from '../../formats/gguf-type';
+import { formatRecipe } from '../../formats/recipe-format';
 import { type GgufFile, ggufFile } from '../../gguf/gguf-file';
 import type { GgufPlan } from '../../gguf/gguf-plan';
 import type { ShardPlan } from '../../write/shard-plan';

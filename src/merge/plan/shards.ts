@@ -1,5 +1,5 @@
-import { formatRecipe } from '../../formats/recipe-format';
 import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
+import { formatRecipe } from '../../formats/recipe-format';
 import { tensorBytes } from '../../formats/safetensors-header';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
 import { inputName } from '../../inputs/input-name';

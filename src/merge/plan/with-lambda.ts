@@ -1,7 +1,7 @@
 /** `lambda: auto`: the same plan with a λ that was found. */
 
-import { formatRecipe } from '../../formats/recipe-format';
 import type { Recipe } from '../../formats/recipe';
+import { formatRecipe } from '../../formats/recipe-format';
 import { AUTO } from './parameters';
 import type { Plan } from './plan';
 

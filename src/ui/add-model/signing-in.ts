@@ -21,9 +21,20 @@ declare global {
  * without one there is only pasting a token.
  */
 export function hubClientId(): string | undefined {
-  const told = window.huggingface?.variables?.OAUTH_CLIENT_ID;
+  const told = window.huggingface?.variables?.OAUTH_CLIENT_ID || stoppedVariable('OAUTH_CLIENT_ID');
   const written = document.querySelector<HTMLMetaElement>('meta[name="hub-client-id"]')?.content;
   return told || written || import.meta.env.VITE_HF_CLIENT_ID;
+}
+
+/**
+ * A variable of a Space whose script our own policy has stopped: what it would have set is in its text, and is read, not run.
+ */
+function stoppedVariable(name: string): string | undefined {
+  const value = new RegExp(`["']?${name}["']?\\s*:\\s*"([\\w-]+)"`);
+  const texts = [...document.querySelectorAll('script:not([src])')].map(
+    ({ textContent }) => textContent ?? '',
+  );
+  return texts.find((text) => text.includes('huggingface'))?.match(value)?.[1];
 }
 
 /**
