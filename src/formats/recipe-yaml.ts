@@ -6,6 +6,8 @@ import type { Field, RecipeProblem, RecipeReader } from './recipe-yaml-nodes';
 import { readRecipe } from './recipe-yaml-read';
 import { joinStages, type ReadDocument } from './recipe-yaml-stages';
 
+export { formatRecipe } from './recipe-format';
+
 /** Longest recipe text; a stack of a hundred slices with filters everywhere is a tenth of it. */
 const MAX_RECIPE_LENGTH = 1_000_000;
 /** Most documents: recipes in several steps have a handful. */

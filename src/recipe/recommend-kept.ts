@@ -1,6 +1,6 @@
 /** What the recommended merge found, kept while its merge is under way: one that is resumed after a reload still has it. */
 import type { Recipe } from '../formats/recipe';
-import { formatRecipe } from '../formats/recipe-yaml';
+import { formatRecipe } from '../formats/recipe-format';
 import type { DestinationSpec } from '../reports/job';
 import type { MergeReport, MergeRequest, RecommendedReport } from '../reports/merge';
 import { deleteMasks, openRecords, type RecordHeader } from '../store/masks';
