@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { expect, test } from '@playwright/test';
+import { parseDocument } from 'yaml';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub, WRITER_TOKEN } from '../fake-hub';
+import { cardErrors } from '../fake-hub/model-card';
 
 const root = join(import.meta.dirname, '../..');
 const samples = join(root, 'public/samples');
@@ -96,6 +98,23 @@ test('a result is pushed by merge --push and by push; a token that only reads is
     true,
   );
   expect((await fetch(`${hub.url}/writer/merged/resolve/main/config.json`)).status).toBe(401);
+
+  // the card as the hub took it: models of the Hub alone, what they are to it, their license, and how to run it
+  const readme = await fetch(`${hub.url}/writer/merged/resolve/main/README.md`, {
+    headers: { Authorization: `Bearer ${WRITER_TOKEN}` },
+  });
+  const card = await readme.text();
+  expect(parseDocument(card.split('---\n')[1]!).toJS()).toEqual({
+    base_model: ['amalgam/base', 'amalgam/workshop'],
+    base_model_relation: 'merge',
+    library_name: 'transformers',
+    license: 'mit',
+    tags: ['merge', 'amalgam'],
+  });
+  expect(cardErrors(card)).toEqual([]);
+  expect(card).toMatch(/^# \S/m);
+  expect(card).toContain('## Use it');
+  expect(card).not.toContain(work);
 
   const again = ['push', out, 'writer/merged', '--hub', hub.url];
   const kept = await amalgam(again, { HF_TOKEN: WRITER_TOKEN });
