@@ -84,3 +84,13 @@ export async function mergeRecipe(
   if (!request.resume) return report;
   return (await import('./recommend-kept')).withComparison(report, request);
 }
+
+/** The recipe of a model as it is. */
+export function copyOf(model: string): Recipe {
+  return {
+    mergeMethod: 'passthrough',
+    models: [{ model, parameters: {} }],
+    parameters: {},
+    amalgam: {},
+  };
+}

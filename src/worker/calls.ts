@@ -18,7 +18,7 @@ import { cleanStorage, storageFacts } from '../host/storage';
 import { requireClean } from '../merge/plan/require-clean';
 import { AMALGAM_VERSION } from '../merge/version';
 import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted';
-import { mergeRecipe, planToRun, recipeFacts } from '../recipe/plan-and-merge';
+import { copyOf, mergeRecipe, planToRun, recipeFacts } from '../recipe/plan-and-merge';
 import { cleanStages } from '../recipe/stage-outputs';
 import type { BackendChoice } from '../reports/backend';
 import type {
@@ -392,14 +392,4 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     for (const folder of folders) facts.push(await models.add(folder));
     return facts;
   }
-}
-
-/** The recipe of a model as it is. */
-function copyOf(model: string): Recipe {
-  return {
-    mergeMethod: 'passthrough',
-    models: [{ model, parameters: {} }],
-    parameters: {},
-    amalgam: {},
-  };
 }
