@@ -16,7 +16,6 @@ import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
 import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
 import type { Plan, TensorPlan } from './plan';
-import { planAdapter } from './plan-adapter';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
 import { planOutputGguf, writtenExtras } from './plan-gguf';
 import { planScope } from './plan-tensors';
@@ -57,6 +56,8 @@ export async function makePlan(
   }
   checkIgnoredKeys(recipe, problems);
   if (recipe.amalgam.output === 'adapter') {
+    // few recipes do, and the first plan waits for none of it
+    const { planAdapter } = await import('./plan-adapter');
     return { ...emptyPlan(recipe, problems), ...(await planAdapter(recipe, method, open, problems, cached)) };
   }
   checkParameterNames(recipe, method, problems);
