@@ -4,7 +4,7 @@ import type { Contributor } from '../state/run-facts';
 import { useFacts } from '../studio-context';
 import type { ColorScale } from './color-scale';
 import { HeatmapGrid } from './HeatmapGrid';
-import { type Cell, cellValueText, type Heatmap, type LayerGrid } from './heatmap-data';
+import { type Cell, cellPlace, cellValueText, type Heatmap, type LayerGrid } from './heatmap-data';
 import { Legend } from './Legend';
 import type { ShownMetric } from './metrics';
 
@@ -55,7 +55,7 @@ export const HeatmapFigure = memo(function HeatmapFigure(props: HeatmapFigurePro
 function ChartLegend({ metric, data, scale }: Pick<HeatmapFigureProps, 'metric' | 'data' | 'scale'>) {
   const name = useFacts((s) => s.view.hovered ?? s.view.selected);
   const cell = name === null ? undefined : findCell(data, name);
-  const where = cell && (cell.layer === null ? cell.module : `layer ${cell.layer}, ${cell.module}`);
+  const where = cell && cellPlace(cell);
   return (
     <>
       <Legend scale={scale} tick={metric.tick} value={cell?.measured?.value ?? null} />

@@ -63,6 +63,9 @@ describe('the grid', () => {
     ]);
     // the mean of a row is of one tower
     const { rows } = heatmap(grid, new Map(), sparsity, ['a']);
+    expect(cellText(rows[4]!.cells[0]!, sparsity)).toMatch(
+      /^vision_tower\.encoder, layer 1, self_attn\.q_proj,/,
+    );
     expect(rows.map(({ other }) => other?.stack)).toEqual([
       ...[undefined, undefined, undefined],
       ...['vision_tower.encoder', 'vision_tower.encoder'],

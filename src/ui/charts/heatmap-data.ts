@@ -116,6 +116,8 @@ export interface Cell {
   name: string;
   layer: number | null;
   module: string;
+  /** Of a layer of another stack than the main one: which. */
+  stack?: string;
   state: 'pending' | 'copied' | 'unchanged' | 'measured';
   measured: Measured | null;
   /** The least and the largest value of what a cell stands for, and how many there are. */
@@ -178,7 +180,11 @@ export function heatmap(
   };
   const rows = grid.layers.map(({ tensors, ...place }, i): CellRow => {
     const old = before?.rows[i];
-    const cells = tensors.map((t, j) => t && cell(t, old?.cells[j]));
+    const stack = place.other?.stack;
+    const cells = tensors.map((t, j) => {
+      const found = t && cell(t, old?.cells[j]);
+      return found && stack !== undefined && found.stack === undefined ? { ...found, stack } : found;
+    });
     return old?.layer === place.layer && sameItems(old.cells, cells)
       ? old
       : { ...place, cells, mean: mean(cells.map((c) => c?.measured)) };
@@ -211,10 +217,15 @@ export function sameStates(a: readonly (Cell | null)[], b: readonly (Cell | null
   );
 }
 
+/** Where a cell is: `layer 12, mlp.down_proj`, or `vision_tower, layer 12, mlp.fc1`. */
+export function cellPlace({ layer, module, stack }: Cell): string {
+  if (layer === null) return module;
+  return `${stack === undefined ? '' : `${stack}, `}layer ${layer}, ${module}`;
+}
+
 /** A cell in words: `layer 12, mlp.down_proj, 80.1 % zero`. */
 export function cellText(cell: Cell, metric: ShownMetric): string {
-  const where = cell.layer === null ? cell.module : `layer ${cell.layer}, ${cell.module}`;
-  return `${where}, ${cellValueText(cell, metric)}`;
+  return `${cellPlace(cell)}, ${cellValueText(cell, metric)}`;
 }
 
 /** The value part of a cell's words. */

@@ -1,6 +1,6 @@
 import { useDeferredValue, useMemo } from 'react';
 import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from '../charts/default-view';
-import type { Cell } from '../charts/heatmap-data';
+import { type Cell, cellPlace } from '../charts/heatmap-data';
 import {
   awaitsMerge,
   type Measured,
@@ -149,8 +149,7 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   const gap = most.measured!.value - least.measured!.value;
   // no ranking where the errors are as large as what is ranked
   const isCertain = gap > 2 * (most.measured!.error + least.measured!.error);
-  const text = (cell: typeof least) =>
-    `${shownMetric.format(cell.measured!.value)} (layer ${cell.layer}, ${cell.module})`;
+  const text = (cell: typeof least) => `${shownMetric.format(cell.measured!.value)} (${cellPlace(cell)})`;
   const unmeasured = columns[0]!.run.state === 'running' ? cellsLeft(view) : '';
   return (
     <p className="layers-finding" role="status">
