@@ -57,7 +57,7 @@ export function averagedLayers(plan: Plan, solved: ReadonlySet<string>, tied: bo
       severity: 'note',
       code: 'AveragedLayers',
       message: `${layers}${head}`.trim(),
-      remedy: 'Nothing to do.',
+      remedy: 'No action needed.',
       ...(left.length > 0 && { tensors: left.map(({ name }) => name) }),
     },
   ];

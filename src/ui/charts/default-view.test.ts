@@ -98,6 +98,21 @@ it('opens on no number whose errors hide it', () => {
   expect(defaultMetric(traits, spread(0.02))).toBe('outputChange');
 });
 
+it('opens on what merging decides where runs are compared, and offers only that', () => {
+  const traits = {
+    method: methods.find((m) => m.id === 'slerp')!,
+    parameters: {},
+    contributors: 2,
+    hasBase: false,
+  };
+  const values = [0.1, 0.2, 0.3].map((value) => ({ value, error: 0 }));
+  const ofModels = (metric: Metric) => (metric.ofMerge ? [] : values);
+  expect(metricById(defaultMetric(traits, ofModels)).ofMerge).toBe(false);
+  expect(metricById(defaultMetric(traits, ofModels, true)).ofMerge).toBe(true);
+  expect(nextMetric('mergedSparsity', traits, ofModels)).toBe('cosine');
+  expect(nextMetric('mergedSparsity', traits, ofModels, true)).toBeNull();
+});
+
 describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
   it('says something before and after the merge', async () => {
     const text = recipeOf(method);

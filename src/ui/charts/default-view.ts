@@ -117,27 +117,33 @@ export function isHidden(measured: ReturnType<MeasuredOf>): boolean {
 /**
  * The metric to open on: the first by interest that the recipe has, that has values, and whose errors do not hide them; if
  * there is none, the first with values.
+ * @param compares runs are compared: what is the same in every one, a number of the models, is no metric to open on
  */
-export function defaultMetric(traits: RecipeTraits, measuredOf: MeasuredOf): MetricId {
-  const there = BY_INTEREST.map(metricById).filter((m) => absenceOf(m, traits) === null);
+export function defaultMetric(traits: RecipeTraits, measuredOf: MeasuredOf, compares = false): MetricId {
+  const there = metricsOf(traits, compares);
   const known = there.filter((m) => measuredOf(m).length > 0);
   return (known.find((m) => !isHidden(measuredOf(m))) ?? known[0] ?? there[0] ?? metrics[0]!).id;
 }
 
-/** The next metric worth a look where one is of one colour or has no values yet; null where there is none. */
-export function nextMetric(after: MetricId, traits: RecipeTraits, measuredOf: MeasuredOf): MetricId | null {
-  return (
-    BY_INTEREST.find((id) => {
-      const metric = metricById(id);
-      if (id === after || absenceOf(metric, traits) !== null) return false;
-      const measured = measuredOf(metric);
-      return (
-        !isHidden(measured) &&
-        !isFlat(
-          metric,
-          measured.map((m) => m.value),
-        )
-      );
-    }) ?? null
+/** What a recipe has, by interest; where runs are compared, only what merging decides. */
+function metricsOf(traits: RecipeTraits, compares: boolean): Metric[] {
+  return BY_INTEREST.map(metricById).filter(
+    (metric) => absenceOf(metric, traits) === null && (metric.ofMerge || !compares),
   );
+}
+
+/** The next metric worth a look where one is of one colour or has no values yet; null where there is none. */
+export function nextMetric(
+  after: MetricId,
+  traits: RecipeTraits,
+  measuredOf: MeasuredOf,
+  compares = false,
+): MetricId | null {
+  const next = metricsOf(traits, compares).find((metric) => {
+    if (metric.id === after) return false;
+    const measured = measuredOf(metric);
+    const values = measured.map((m) => m.value);
+    return !isHidden(measured) && !isFlat(metric, values);
+  });
+  return next?.id ?? null;
 }

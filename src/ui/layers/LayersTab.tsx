@@ -69,7 +69,11 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
   // it looks at several numbers: once a slider rests
   const rested = useSettled(first, first.state === 'predicted' ? REST_MS : 0);
   const known = rested.traits === first.traits && rested.state === first.state ? rested : first;
-  const usual = useMemo(() => defaultMetric(known.traits, (m) => measuredOf(known, m)), [known]);
+  const compares = shown.length > 1;
+  const usual = useMemo(
+    () => defaultMetric(known.traits, (m) => measuredOf(known, m), compares),
+    [known, compares],
+  );
   const id = chosen ?? usual;
   const metric = metricById(id);
   const ids = useMemo(
@@ -145,6 +149,15 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   const [least, most] = [sorted[0], sorted.at(-1)];
   // the other run has no numbers yet
   if (!least || !most) return <Unknown view={view} run={columns.at(-1)!.run} />;
+  if (difference && cells.every((cell) => cell.measured!.value === 0)) {
+    return (
+      <p className="layers-finding" role="status">
+        {metric.label} is the same in A and B, in every layer
+        {metric.ofMerge ? '' : ': it describes the models, whatever a merge does with them'}.{' '}
+        <Next after={metric.id} run={run} compares />
+      </p>
+    );
+  }
   const shownMetric = difference?.metric ?? metric;
   const gap = most.measured!.value - least.measured!.value;
   // no ranking where the errors are as large as what is ranked
@@ -188,11 +201,14 @@ function Badge({ view: { columns } }: { view: LayersView }) {
 }
 
 /** Offers another metric, where one tells more. */
-function Next({ after, run }: { after: MetricId; run: LayersRun }) {
+function Next({ after, run, compares = false }: { after: MetricId; run: LayersRun; compares?: boolean }) {
   const studio = useStudio();
   // it looks at every number there is: once a slider rests
   const later = useSettled(run, run.state === 'predicted' ? REST_MS : 0);
-  const next = useMemo(() => nextMetric(after, later.traits, (m) => measuredOf(later, m)), [after, later]);
+  const next = useMemo(
+    () => nextMetric(after, later.traits, (m) => measuredOf(later, m), compares),
+    [after, later, compares],
+  );
   if (next === null) return null;
   return (
     <button type="button" className="link" onClick={() => setView(studio, { metric: next })}>
