@@ -57,7 +57,7 @@ export async function pretendEvaluations(
 
 /** A valley over the weights, with its floor at 0.7 each. */
 export async function pretendSearch(
-  { recipe, evaluations, seed }: SearchRequest,
+  { recipe, tasks, evaluations, seed }: SearchRequest,
   options: RunningFixtureOptions,
   onProgress: (progress: SearchProgress) => void,
   isCancelled: () => boolean,
@@ -76,13 +76,16 @@ export async function pretendSearch(
         ]),
       );
       const away = Object.values(values).reduce((sum, value) => sum + (value - 0.7) ** 2, 0);
-      return { values, perplexity: Math.exp(0.6 + away) };
+      if (!tasks) return { values, perplexity: Math.exp(0.6 + away) };
+      const value = Math.round(10 * Math.exp(-away)) / 12;
+      return { values, perplexity: null, score: { value, stderr: 0.1, rightLogShare: -away } };
     });
     points.push(...fresh);
     const secondsLeft = (evaluations - points.length) * 0.4;
     onProgress({ done: points.length, total: evaluations, points: fresh, secondsLeft });
   }
-  const best = points.reduce((at, p, i) => (p.perplexity! < points[at]!.perplexity! ? i : at), 0);
+  const loss = ({ perplexity, score }: SearchPoint) => (score ? -score.rightLogShare : perplexity!);
+  const best = points.reduce((at, p, i) => (loss(p) < loss(points[at]!) ? i : at), 0);
   return { variables, points, best, recipe, reused: 0, seconds: 3 };
 }
 

@@ -151,7 +151,7 @@ test('identical models: nothing to do, in words', async () => {
   const studio = await open('Difference', {}, { compare });
   await button('Measure difference').click();
   await idle(studio);
-  await expect.element(page.getByText(/^No action needed: the two are the same/)).toBeVisible();
+  await expect.element(page.getByText(/^The two are the same in every tensor both have/)).toBeVisible();
 });
 
 test('a LoRA is extracted by rank, energy or size; its error and modules are shown', async () => {
@@ -196,7 +196,7 @@ test('a LoRA is extracted by rank, energy or size; its error and modules are sho
 test('layers are measured, chosen by the planner or by hand, and collapsed', async () => {
   const collapse = vi.spyOn(fixtureEngine(), 'collapse');
   const studio = await open('Collapse', {}, { collapse });
-  await expect.element(page.getByText(/Measure the layers to see which would go/)).toBeVisible();
+  await expect.element(page.getByText(/Measure the layers to see which would be removed/)).toBeVisible();
   await button('Measure layers').click();
   await idle(studio);
   const layer = (n: number) => page.getByRole('button', { name: new RegExp(`^layer ${n} block influence`) });

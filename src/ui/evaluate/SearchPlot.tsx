@@ -1,6 +1,7 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { type KeyboardEvent, useState } from 'react';
 import type { SearchPoint } from '../../reports/search';
+import type { Objective } from '../state/search';
 import { useNarrow } from '../studio-context';
 
 const HEIGHT = 240;
@@ -11,6 +12,7 @@ const BOTTOM = 30;
 const ORDER = 'order of measuring';
 
 interface SearchPlotProps {
+  objective: Objective;
   points: readonly SearchPoint[];
   best: number;
   chosen: number;
@@ -19,27 +21,30 @@ interface SearchPlotProps {
   onChoose(index: number): void;
 }
 
-/** Every candidate by its perplexity, over the order in which they were measured or over one of the settings. */
-export function SearchPlot({ points, best, chosen, titleOf, onChoose }: SearchPlotProps) {
+/** Every candidate by what it is compared by, over the order in which they were measured or over one of the settings. */
+export function SearchPlot({ objective, points, best, chosen, titleOf, onChoose }: SearchPlotProps) {
   const [axis, setAxis] = useState(ORDER);
   const names = Object.keys(points[0]?.values ?? {});
   const along = names.includes(axis) ? axis : ORDER;
   const width = useNarrow() ? 400 : 640;
-  const drawn = points.flatMap(({ perplexity, values }, i) =>
-    perplexity === null ? [] : [{ i, perplexity, x: along === ORDER ? i + 1 : values[along]! }],
-  );
-  const [least, most] = extent(drawn.map((p) => p.perplexity));
+  const drawn = points.flatMap((point, i) => {
+    const value = objective.of(point);
+    return value === null ? [] : [{ i, value, x: along === ORDER ? i + 1 : point.values[along]! }];
+  });
+  const [least, most] = extent(drawn.map((p) => p.value));
   const x = scaleLinear()
     .domain(padded(extent(drawn.map((p) => p.x))))
     .range([LEFT, width - RIGHT]);
   // a merge that broke may be hundreds of times as perplexed: on a linear axis the others would be one line
-  const wide = most > 4 * least;
+  const wide = least > 0 && most > 4 * least;
   const y = (wide ? scaleLog() : scaleLinear())
     .domain(padded([least, most]))
     .nice()
     .range([HEIGHT - BOTTOM, TOP]);
   const ticks = y.ticks(5).filter((tick) => !wide || /^[125]0*$/.test(String(tick)));
-  const improved = drawn.filter((p, k) => drawn.slice(0, k).every((q) => p.perplexity < q.perplexity));
+  const improved = drawn.filter((p, k) =>
+    drawn.slice(0, k).every((q) => objective.isBetter(points[p.i]!, points[q.i]!)),
+  );
 
   const onKeyDown = (event: KeyboardEvent) => {
     const order = [...drawn].sort((a, b) => a.x - b.x).map((p) => p.i);
@@ -55,7 +60,7 @@ export function SearchPlot({ points, best, chosen, titleOf, onChoose }: SearchPl
     const index = next.get(event.key);
     if (index !== undefined) onChoose(index);
   };
-  const words = (i: number) => `candidate ${i + 1}: perplexity ${points[i]!.perplexity!.toFixed(3)}`;
+  const words = (i: number) => `candidate ${i + 1}: ${objective.text(points[i]!)}`;
   const placeOf = (i: number) => drawn.find((p) => p.i === i);
   return (
     <>
@@ -101,7 +106,7 @@ export function SearchPlot({ points, best, chosen, titleOf, onChoose }: SearchPl
             <polyline
               className="sweep-line"
               stroke="var(--model-0)"
-              points={improved.map((p) => `${x(p.x)},${y(p.perplexity)}`).join(' ')}
+              points={improved.map((p) => `${x(p.x)},${y(p.value)}`).join(' ')}
             />
           ) : null}
           {drawn.map((p) => (
@@ -111,7 +116,7 @@ export function SearchPlot({ points, best, chosen, titleOf, onChoose }: SearchPl
               className="sweep-point"
               fill="var(--model-0)"
               cx={x(p.x)}
-              cy={y(p.perplexity)}
+              cy={y(p.value)}
               r={3.5}
               onClick={() => onChoose(p.i)}
             >
@@ -122,13 +127,7 @@ export function SearchPlot({ points, best, chosen, titleOf, onChoose }: SearchPl
             const place = placeOf(i);
             const [className, r] = k === 0 ? ['sweep-best', 8] : ['sweep-chosen', 5.5];
             return place ? (
-              <circle
-                key={className}
-                className={`${className}`}
-                cx={x(place.x)}
-                cy={y(place.perplexity)}
-                r={r}
-              />
+              <circle key={className} className={`${className}`} cx={x(place.x)} cy={y(place.value)} r={r} />
             ) : (
               []
             );

@@ -9,6 +9,7 @@ import type { SearchRun } from '../state/evaluation-facts';
 import { isAtWork } from '../state/job';
 import {
   bestCandidate,
+  OBJECTIVES,
   type SearchChoices,
   startSearch,
   takeCandidate,
@@ -20,10 +21,10 @@ import '../styles/sweep.css';
 import '../styles/tools.css';
 import { SearchPlot } from './SearchPlot';
 
-/** Weights, λ and density searched for on the chosen texts: every candidate in a chart, any of them one click from the recipe. */
+/** Weights, λ and density searched for on the chosen texts or tasks: every candidate in a chart, any of them one click from the recipe. */
 export function SearchSection() {
   const studio = useStudio();
-  const [choices, setChoices] = useState<SearchChoices>({ evaluations: 60, seed: 0 });
+  const [choices, setChoices] = useState<SearchChoices>({ by: 'perplexity', evaluations: 60, seed: 0 });
   const why = useFacts((s) => whyNotSearch(s, choices));
   const search = useFacts((s) => s.evaluation.search);
   const written = useFacts((s) => s.recipe.asWritten !== null);
@@ -32,10 +33,21 @@ export function SearchSection() {
     <Section title="Search" className="evaluate-section">
       <p className="small quiet">
         Which weights, λ and density make the best merge of the recipe’s method? Candidates are drawn by
-        CMA-ES from the recipe’s values on, merged in memory, and measured on the texts chosen above. The same
-        search goes on where it was stopped.
+        CMA-ES from the recipe’s values on, merged in memory, and measured on the texts or the tasks chosen
+        above. The same search continues where it was stopped.
       </p>
       <div className="row wrap">
+        <label className="labelled">
+          <span>Measure by</span>
+          <select
+            className="select"
+            value={choices.by}
+            onChange={({ target }) => setChoices({ ...choices, by: target.value as SearchChoices['by'] })}
+          >
+            <option value="perplexity">perplexity on the texts</option>
+            <option value="accuracy">accuracy on the tasks</option>
+          </select>
+        </label>
         <Choice
           label="Merges to measure"
           value={choices.evaluations}
@@ -77,22 +89,30 @@ function Found({ search }: { search: SearchRun }) {
   const active = useFacts((s) => isAtWork(s, 'search'));
   const [picked, setPicked] = useState<number | null>(null);
   const { points } = search;
-  const best = bestCandidate(points);
+  const objective = OBJECTIVES[search.by];
+  const best = bestCandidate(search);
   const at = picked !== null && picked < points.length ? picked : best;
   const chosen = points[at];
-  const first = points[0]?.perplexity ?? null;
-  if (!chosen || chosen.perplexity === null) return null;
+  const [first] = points;
+  if (!first || !chosen || objective.of(chosen) === null) return null;
   const titleOf = (name: string) => variableTitle(search.recipe, name);
   const values = Object.entries(chosen.values).map(
     ([name, value]) => `${titleOf(name)} ${formatSetting(value, 0.001)}`,
   );
   return (
     <>
-      <SearchPlot points={points} best={best} chosen={at} titleOf={titleOf} onChoose={setPicked} />
+      <SearchPlot
+        objective={objective}
+        points={points}
+        best={best}
+        chosen={at}
+        titleOf={titleOf}
+        onChoose={setPicked}
+      />
       <p className="verdict">
         {at === best ? `Best of ${points.length}${active ? ' so far' : ''}: ` : `Candidate ${at + 1}: `}
-        <strong>{values.join(', ')}</strong>, perplexity {chosen.perplexity.toFixed(3)}
-        {first === null || at === 0 ? '' : ` (the recipe as it was: ${first.toFixed(3)})`}.{' '}
+        <strong>{values.join(', ')}</strong>, {objective.text(chosen)}
+        {at === 0 ? '' : ` (the recipe as it was: ${objective.text(first)})`}.{' '}
         <button type="button" className="link" onClick={() => takeCandidate(studio, search, chosen)}>
           Use these settings
         </button>

@@ -30,6 +30,8 @@ export interface EvaluationSlice {
 
 /** A search for the settings of a recipe. */
 export interface SearchRun {
+  /** On the chosen texts, or on the chosen tasks. */
+  by: 'perplexity' | 'accuracy';
   /** The recipe that it began with. */
   recipe: RecipeFacts;
   /** What was measured so far, the first being the recipe as it was. */

@@ -31,11 +31,11 @@ function open() {
 
 test('candidates arrive as they are measured, and the best goes into the recipe', async () => {
   const studio = open();
-  await startSearch(studio, { evaluations: 20, seed: 3 });
+  await startSearch(studio, { by: 'perplexity', evaluations: 20, seed: 3 });
   const { search } = studio.store.getState().evaluation;
   expect(search!.points).toHaveLength(20);
   expect(studio.store.getState().job).toBeNull();
-  const best = search!.points[bestCandidate(search!.points)]!;
+  const best = search!.points[bestCandidate(search!)]!;
   expect(best.perplexity).toBe(Math.min(...search!.points.map((p) => p.perplexity!)));
   takeCandidate(studio, search!, best);
   expect(studio.store.getState().recipe.contributors.map((c) => c.parameters.weight)).toEqual(
@@ -43,12 +43,35 @@ test('candidates arrive as they are measured, and the best goes into the recipe'
   );
 });
 
+test('by accuracy: the chosen tasks go with it, and of equal accuracies the surer one is the best', async () => {
+  const studio = open();
+  const facts = studio.store.getState();
+  const { tasks } = facts;
+  const choices = { by: 'accuracy', evaluations: 60, seed: 1 } as const;
+  expect(whyNotSearch({ ...facts, tasks: { ...tasks, chosen: [] } }, choices)).toBe('Choose a task first.');
+  studio.store.setState({ tasks: { ...tasks, chosen: ['sample_trades'], limit: 12 } });
+  const asked = vi.spyOn(studio.engine, 'search');
+  await startSearch(studio, choices);
+  expect(asked.mock.calls[0]![0]).toMatchObject({
+    inputs: [],
+    tasks: { tasks: [{ name: 'sample_trades' }], limit: 12, metric: 'acc' },
+    evaluations: 60,
+  });
+  const { search } = studio.store.getState().evaluation;
+  const scores = search!.points.map(({ score }) => score!);
+  const best = scores[bestCandidate(search!)]!;
+  expect(best.value).toBe(Math.max(...scores.map(({ value }) => value)));
+  const equal = scores.filter(({ value }) => value === best.value);
+  expect(equal.length).toBeGreaterThan(1);
+  expect(best.rightLogShare).toBe(Math.max(...equal.map(({ rightLogShare }) => rightLogShare)));
+});
+
 test('stopped, it keeps what it measured', async () => {
   const studio = open();
   studio.store.subscribe(({ evaluation }) => {
     if ((evaluation.search?.points.length ?? 0) >= 6) void studio.engine.cancel();
   });
-  await startSearch(studio, { evaluations: 600, seed: 0 });
+  await startSearch(studio, { by: 'perplexity', evaluations: 600, seed: 0 });
   const { search } = studio.store.getState().evaluation;
   expect(search!.points.length).toBeGreaterThanOrEqual(6);
   expect(search!.points.length).toBeLessThan(600);
@@ -76,9 +99,12 @@ test('weights are called by their models', () => {
 
 test('says why it cannot begin', () => {
   const facts = open().store.getState();
-  expect(whyNotSearch(facts, { evaluations: 60, seed: 0 })).toBeNull();
-  expect(whyNotSearch(facts, { evaluations: 1, seed: 0 })).toMatch(/from 2/);
-  expect(whyNotSearch({ ...facts, evaluation: initialFacts.evaluation }, { evaluations: 60, seed: 0 })).toBe(
-    'Choose a text first.',
-  );
+  expect(whyNotSearch(facts, { by: 'perplexity', evaluations: 60, seed: 0 })).toBeNull();
+  expect(whyNotSearch(facts, { by: 'perplexity', evaluations: 1, seed: 0 })).toMatch(/from 2/);
+  expect(
+    whyNotSearch(
+      { ...facts, evaluation: initialFacts.evaluation },
+      { by: 'perplexity', evaluations: 60, seed: 0 },
+    ),
+  ).toBe('Choose a text first.');
 });

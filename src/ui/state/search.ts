@@ -1,4 +1,4 @@
-/** The search for the settings of the recipe on the chosen texts: started, followed, and its candidates taken over. */
+/** The search for the settings of the recipe on the chosen texts or tasks: started, followed, and its candidates taken over. */
 import { errorFacts } from '../../errors';
 import type { SearchPoint, SearchProgress } from '../../reports/search';
 import { editEvaluation } from './evaluation';
@@ -10,19 +10,53 @@ import { beginJob, tellProgress } from './job';
 import { buildRecipe, shortName } from './recipe-build';
 import { type RecipeFacts, setContributorParameter, setParameter } from './recipe-facts';
 import { editRecipe, methodOf, type Studio } from './studio';
+import { chosenTasks, whyNotScore } from './tasks';
 
 export interface SearchChoices {
+  by: SearchRun['by'];
   /** Merges measured at most. */
   evaluations: number;
   seed: number;
 }
 
 /** Why no search can begin now, or null. */
-export function whyNotSearch(facts: StudioFacts, { evaluations, seed }: SearchChoices): string | null {
+export function whyNotSearch(facts: StudioFacts, { by, evaluations, seed }: SearchChoices): string | null {
   if (!Number.isInteger(evaluations) || evaluations < 2) return 'Merges to measure: a whole number from 2.';
   if (!Number.isInteger(seed) || seed < 0) return 'Seed: a whole number from 0.';
-  return whyNotMeasure(facts);
+  return by === 'perplexity' ? whyNotMeasure(facts) : whyNotScore(facts);
 }
+
+/** What candidates are compared by. */
+export interface Objective {
+  title: string;
+  /** null: could not be merged or measured. */
+  of(point: SearchPoint): number | null;
+  isBetter(point: SearchPoint, than: SearchPoint): boolean;
+  /** The number with its name and, where it has one, its error. */
+  text(point: SearchPoint): string;
+}
+
+export const OBJECTIVES: Readonly<Record<SearchRun['by'], Objective>> = {
+  perplexity: {
+    title: 'perplexity',
+    of: ({ perplexity }) => perplexity,
+    isBetter: (point, than) =>
+      (point.perplexity ?? Number.POSITIVE_INFINITY) < (than.perplexity ?? Number.POSITIVE_INFINITY),
+    text: ({ perplexity }) => `perplexity ${perplexity === null ? '–' : perplexity.toFixed(3)}`,
+  },
+  accuracy: {
+    title: 'accuracy',
+    of: ({ score }) => score?.value ?? null,
+    // of equal accuracies the one whose right answers are more probable, as the search ranks them
+    isBetter: ({ score }, { score: than }) =>
+      score !== undefined &&
+      (than === undefined ||
+        score.value > than.value ||
+        (score.value === than.value && score.rightLogShare > than.rightLogShare)),
+    text: ({ score }) =>
+      `accuracy ${score ? score.value.toFixed(3) : '–'}${score?.stderr ? ` ± ${score.stderr.toFixed(3)}` : ''}`,
+  },
+};
 
 /**
  * Searches from the recipe as it stands; candidates are shown as they are measured, and stay when it is stopped. What was
@@ -31,18 +65,24 @@ export function whyNotSearch(facts: StudioFacts, { evaluations, seed }: SearchCh
 export async function startSearch(studio: Studio, choices: SearchChoices): Promise<void> {
   const before = studio.store.getState();
   if (whyNotSearch(before, choices) !== null) return;
-  const { evaluation, recipe, models, engine } = before;
+  const { evaluation, recipe, models, engine, tasks } = before;
   const { amount, window, stride, texts } = evaluation;
-  editEvaluation(studio, { search: { recipe, points: [], error: null } });
+  const { by, evaluations, seed } = choices;
+  editEvaluation(studio, { search: { by, recipe, points: [], error: null } });
   const end = beginJob(studio, 'search');
   try {
     const report = await studio.engine.search(
       {
         recipe: buildRecipe(recipe, models, methodOf(recipe)),
-        inputs: texts.filter((t) => t.chosen).map(({ text }) => ({ text: scoredText(text, amount) })),
-        window,
-        stride,
-        ...choices,
+        ...(by === 'perplexity'
+          ? {
+              inputs: texts.filter((t) => t.chosen).map(({ text }) => ({ text: scoredText(text, amount) })),
+              window,
+              stride,
+            }
+          : { inputs: [], tasks: { ...chosenTasks(tasks), metric: 'acc' } }),
+        evaluations,
+        seed,
         engine: engine.choice,
       },
       (progress) => follow(studio, progress),
@@ -90,11 +130,11 @@ function searched(recipe: RecipeFacts): RecipeFacts['contributors'] {
   return recipe.contributors.filter((c) => c.enabled && c.ref !== recipe.base);
 }
 
-/** Index of the candidate with the least perplexity; −1 where none could be measured. Pure. */
-export function bestCandidate(points: readonly SearchPoint[]): number {
+/** Index of the best candidate; −1 where none could be measured. Pure. */
+export function bestCandidate({ by, points }: Pick<SearchRun, 'by' | 'points'>): number {
+  const { of, isBetter } = OBJECTIVES[by];
   return points.reduce(
-    (best, { perplexity }, i) =>
-      perplexity !== null && perplexity < (points[best]?.perplexity ?? Number.POSITIVE_INFINITY) ? i : best,
+    (best, point, i) => (of(point) !== null && (best < 0 || isBetter(point, points[best]!)) ? i : best),
     -1,
   );
 }

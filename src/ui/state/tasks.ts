@@ -83,7 +83,10 @@ export function taskSettingsKey(
   return JSON.stringify([[...chosen].sort(), subset, limit, fewshot, sampleSeed, rows]);
 }
 
-function requestOf({ tasks, engine }: StudioFacts, rows: readonly EvaluationRow[]): ScoreTasksRequest {
+/** The chosen tasks and their items, as a request names them. */
+export function chosenTasks(
+  tasks: TasksSlice,
+): Pick<ScoreTasksRequest, 'tasks' | 'limit' | 'sampleSeed' | 'fewshot'> {
   const sources = tasks.chosen.map((name): TaskSource => {
     const own = tasks.own.find((one) => one.name === name);
     if (own) return { files: own.files };
@@ -91,13 +94,15 @@ function requestOf({ tasks, engine }: StudioFacts, rows: readonly EvaluationRow[
     return { name: subsets.length > 0 ? `${name}_${tasks.subset || subsets[0]}` : name };
   });
   return {
-    targets: rows.map(({ target }) => target),
     tasks: sources,
     limit: tasks.limit,
     ...(tasks.sampleSeed === null ? {} : { sampleSeed: tasks.sampleSeed }),
     fewshot: tasks.fewshot,
-    engine: engine.choice,
   };
+}
+
+function requestOf({ tasks, engine }: StudioFacts, rows: readonly EvaluationRow[]): ScoreTasksRequest {
+  return { targets: rows.map(({ target }) => target), ...chosenTasks(tasks), engine: engine.choice };
 }
 
 /** A scoring that takes longer is said, and begins when it is asked for once more. */
