@@ -95,10 +95,10 @@ async function isHeldElsewhere(): Promise<boolean> {
 }
 
 function takeLock(waitMs: number): Promise<() => void> {
-  const options = waitMs > 0 ? { signal: AbortSignal.timeout(waitMs) } : { ifAvailable: true };
+  const signal = waitMs > 0 ? AbortSignal.timeout(waitMs) : undefined;
   return new Promise((resolve, reject) => {
     navigator.locks
-      .request(LOCK, options, (lock) => {
+      .request(LOCK, signal ? { signal } : { ifAvailable: true }, (lock) => {
         if (!lock) return reject(busy());
         heldHere = true;
         return new Promise<void>((release) =>
@@ -108,7 +108,7 @@ function takeLock(waitMs: number): Promise<() => void> {
           }),
         );
       })
-      .catch(() => reject(busy()));
+      .catch((thrown) => reject(signal?.aborted ? busy() : thrown));
   });
 }
 
