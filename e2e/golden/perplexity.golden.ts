@@ -100,8 +100,11 @@ describe('tokens', () => {
       'base',
     );
     for (const text of ['tinystories', 'shakespeare_heldout', 'wikitext_test_60k']) {
-      const ours = [...tokenizer.prefix, ...tokenizer.encode(readText(real, `eval/${text}.txt`))];
-      expect(ours).toEqual([...ids(text)]);
+      const whole = readText(real, `eval/${text}.txt`);
+      const [bos, ...others] = ids(text);
+      // made by tokenizers alone, which marks the beginning of a text that begins with a space; transformers 5 does not
+      const theirs = whole.startsWith(' ') ? others.slice(1) : others;
+      expect([...tokenizer.prefix, ...tokenizer.encode(whole)]).toEqual([bos, ...theirs]);
     }
   });
 });
