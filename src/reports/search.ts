@@ -13,7 +13,7 @@ export interface SearchRequest {
   tasks?: SearchTasks;
   window?: number;
   stride?: number;
-  /** Merges measured at most, the first being the recipe as it is. */
+  /** Merges to measure, the first being the recipe as it is; the last generation is measured whole. */
   evaluations: number;
   seed: number;
   engine: BackendChoice;

@@ -34,7 +34,7 @@ export function SearchSection() {
       <p className="small quiet">
         Which weights, λ and density make the best merge of the recipe’s method? Candidates are drawn by
         CMA-ES from the recipe’s values on, merged in memory, and measured on the texts or the tasks chosen
-        above. The same search continues where it was stopped.
+        above. Generations are measured whole; the same search continues where it was stopped.
       </p>
       <div className="row wrap">
         <label className="labelled">

@@ -14,7 +14,7 @@ import { chosenTasks, whyNotScore } from './tasks';
 
 export interface SearchChoices {
   by: SearchRun['by'];
-  /** Merges measured at most. */
+  /** Merges to measure; the last generation is measured whole. */
   evaluations: number;
   seed: number;
 }
