@@ -5,6 +5,7 @@ declare module 'virtual:cpu-kernels' {
   export interface KernelExports {
     absoluteSum(values: number, elements: number, sums: number, scratch: number): void;
     activateRow(x: number, y: number, inner: number, gated: number, kind: number): void;
+    addScaled(x: number, y: number, n: number, scale: number): void;
     attentionMix(shares: number, sharePitch: number, rows: number, v: number, vPitch: number, keys: number, dim: number, y: number, yPitch: number): void;
     attentionScores(q: number, qPitch: number, rows: number, k: number, kPitch: number, columns: number, dim: number, out: number, outPitch: number, scale: number, cap: number, slope: number, column: number): void;
     capLogits(x: number, n: number, factor: number, cap: number): void;
@@ -28,7 +29,8 @@ declare module 'virtual:cpu-kernels' {
     normRow(x: number, weight: number, bias: number, y: number, width: number, centred: number, shift: number, epsilon: number): void;
     panelProduct(panel: number, rows: number, cols: number, x: number, k4: number, y: number, small: number, scratch: number): void;
     panelProductTransposed(panel: number, rows: number, cols: number, y: number, k4: number, z: number, small: number, scratch: number): void;
-    rankDigit(values: number, elements: number, cols: number, shift: number, isFirst: number, isLast: number, orderIn: number, orderOut: number, scratch: number): void;
+    placeRow(x: number, y: number, cos: number, heads: number, dim: number, half: number, headPitch: number, group: number, groupPitch: number, yPitch: number, adjacent: number): void;
+    rankRows(values: number, elements: number, cols: number, spare: number, ranks: number, scratch: number): void;
     sampleKeys(values: number, n: number, first: number, step: number, keys: number): void;
     selectRandom(values: number, n: number, first: number, limit: number, key0: number, key1: number, scratch: number): number;
     selectRank(values: number, n: number, first: number, ranks: number, table: number, cols: number, key0: number, key1: number, scratch: number): number;

@@ -1,12 +1,12 @@
-// Ranks of |τ| inside rows, digit by digit: shaders/rank-digit.wgsl.
+// Ranks of |τ| inside rows: shaders/rank-digit.wgsl, all digits of a row at once and no more of them than its keys differ in.
 
-@inline
-function digitAt(row: usize, index: u32, shift: u32): usize {
-  return <usize>(((load<u32>(row + (<usize>index << 2)) & 0x7fffffff) >> shift) & 15) << 2;
-}
+/** Bits of a digit at most, in rows of up to `SHORT` columns and in longer ones: places are cleared and summed for each row. */
+const SHORT_BITS: u32 = 9;
+const LONG_BITS: u32 = 11;
+const SHORT: i32 = 2048;
 
-/** Whether all keys of a row have the same digit. */
-function isUniform(row: usize, cols: i32, shift: u32): bool {
+/** The bits in which the keys of a row differ. */
+function differingBits(row: usize, cols: i32): u32 {
   const first = v128.load32_splat(row);
   let differ = i32x4.splat(0);
   let e = 0;
@@ -19,70 +19,103 @@ function isUniform(row: usize, cols: i32, shift: u32): bool {
     i32x4.extract_lane(differ, 2) |
     i32x4.extract_lane(differ, 3);
   for (; e < cols; e++) bits |= load<u32>(row) ^ load<u32>(row + (<usize>e << 2));
-  return (((bits & 0x7fffffff) >> shift) & 15) == 0;
+  return bits & 0x7fffffff;
 }
 
-/** How many keys have each digit, less than this one: where the first of each goes. Every second one is counted apart. */
+/** How many keys have a digit less than this one: where the first of each goes. Every second one is counted apart. */
 @inline
-function findPlaces(row: usize, cols: i32, shift: u32, places: usize): void {
-  memory.fill(places, 0, 128);
-  let index = 0;
-  for (; index + 2 <= cols; index += 2) {
-    const even = places + digitAt(row, index, shift);
+function findPlaces(row: usize, cols: i32, shift: u32, mask: u32, places: usize): void {
+  const others = places + ((<usize>mask + 1) << 2);
+  memory.fill(places, 0, (<usize>mask + 1) << 3);
+  const end = row + (<usize>cols << 2);
+  let key = row;
+  for (; key + 8 <= end; key += 8) {
+    const even = places + (<usize>((load<u32>(key) >> shift) & mask) << 2);
     store<u32>(even, load<u32>(even) + 1);
-    const odd = places + digitAt(row, index + 1, shift);
-    store<u32>(odd, load<u32>(odd, 64) + 1, 64);
+    const odd = others + (<usize>((load<u32>(key, 4) >> shift) & mask) << 2);
+    store<u32>(odd, load<u32>(odd) + 1);
   }
-  if (index < cols) {
-    const even = places + digitAt(row, index, shift);
+  if (key < end) {
+    const even = places + (<usize>((load<u32>(key) >> shift) & mask) << 2);
     store<u32>(even, load<u32>(even) + 1);
   }
   let next: u32 = 0;
-  for (let digit = places; digit < places + 64; digit += 4) {
-    const n = load<u32>(digit) + load<u32>(digit, 64);
+  let other = others;
+  for (let digit = places; digit < others; digit += 4) {
+    const n = load<u32>(digit) + load<u32>(other);
     store<u32>(digit, next);
     next += n;
+    other += 4;
   }
 }
 
+/** Where the next element goes that has the digit of this one. */
+@inline
+function takePlace(row: usize, index: u32, shift: u32, mask: u32, places: usize): u32 {
+  const at = places + (<usize>((load<u32>(row + (<usize>index << 2)) >> shift) & mask) << 2);
+  const place = load<u32>(at);
+  store<u32>(at, place + 1);
+  return place;
+}
+
 /**
- * One digit, stably: `orderIn` and `orderOut` are indices in a row, the last pass writes ranks. A digit that a whole row
- * shares, as bfloat16 leaves them, changes no order. `scratch`: 32 words.
+ * Ranks 0 … cols − 1 of the elements of whole rows, smallest |τ| first and among equals the last index first.
+ * `spare`: as many words as `ranks`; `scratch`: 16 KiB.
  */
-export function rankDigit(
+export function rankRows(
   values: usize,
   elements: i32,
   cols: i32,
-  shift: u32,
-  isFirst: bool,
-  isLast: bool,
-  orderIn: usize,
-  orderOut: usize,
+  spare: usize,
+  ranks: usize,
   scratch: usize,
 ): void {
   const pitch = <usize>cols << 2;
+  const most = cols <= SHORT ? SHORT_BITS : LONG_BITS;
   for (let begin = 0; begin < elements; begin += cols) {
-    if (isUniform(values, cols, shift)) {
-      if (isFirst || isLast) {
-        for (let p = 0; p < cols; p++) {
-          const index: u32 = isFirst ? cols - 1 - p : load<u32>(orderIn + (<usize>p << 2));
-          if (isLast) store<u32>(orderOut + (<usize>index << 2), p);
-          else store<u32>(orderOut + (<usize>p << 2), index);
-        }
-      } else memory.copy(orderOut, orderIn, pitch);
+    const differ = differingBits(values, cols);
+    if (differ == 0) {
+      for (let p = 0; p < cols; p++) store<u32>(ranks + (<usize>p << 2), cols - 1 - p);
     } else {
-      findPlaces(values, cols, shift, scratch);
-      for (let p = 0; p < cols; p++) {
-        const index: u32 = isFirst ? cols - 1 - p : load<u32>(orderIn + (<usize>p << 2));
-        const at = scratch + digitAt(values, index, shift);
-        const place = load<u32>(at);
-        store<u32>(at, place + 1);
-        if (isLast) store<u32>(orderOut + (<usize>index << 2), place);
-        else store<u32>(orderOut + (<usize>place << 2), index);
+      let shift: u32 = ctz<u32>(differ);
+      const span: u32 = 32 - clz<u32>(differ) - shift;
+      const passes: u32 = (span + most - 1) / most;
+      const width: u32 = (span + passes - 1) / passes;
+      const mask: u32 = (1 << width) - 1;
+      // orders change places so that the last digit is written from the other one
+      let from = passes & 1 ? ranks : spare;
+      let to = passes & 1 ? spare : ranks;
+      for (let pass: u32 = 1; pass <= passes; pass++) {
+        // the sign is above the highest digit that differs
+        const bits = pass == passes ? mask >> (passes * width - span) : mask;
+        findPlaces(values, cols, shift, bits, scratch);
+        const swapped = from;
+        from = to;
+        to = swapped;
+        if (pass == 1 && pass == passes) {
+          for (let index = cols - 1; index >= 0; index--) {
+            store<u32>(ranks + (<usize>index << 2), takePlace(values, index, shift, bits, scratch));
+          }
+        } else if (pass == 1) {
+          for (let index = cols - 1; index >= 0; index--) {
+            store<u32>(to + (<usize>takePlace(values, index, shift, bits, scratch) << 2), index);
+          }
+        } else if (pass == passes) {
+          for (let p = from; p < from + pitch; p += 4) {
+            const index = load<u32>(p);
+            store<u32>(ranks + (<usize>index << 2), takePlace(values, index, shift, bits, scratch));
+          }
+        } else {
+          for (let p = from; p < from + pitch; p += 4) {
+            const index = load<u32>(p);
+            store<u32>(to + (<usize>takePlace(values, index, shift, bits, scratch) << 2), index);
+          }
+        }
+        shift += width;
       }
     }
     values += pitch;
-    orderIn += pitch;
-    orderOut += pitch;
+    spare += pitch;
+    ranks += pitch;
   }
 }

@@ -69,6 +69,16 @@ export function createCpuBackend(): Backend {
     if (queue.some(({ buffers }) => buffers.includes(buffer))) flush();
   };
 
+  let seen = { words: new Uint32Array(0), floats: new Float32Array(0) };
+  /** All of the memory; anew when it has grown. */
+  const views = () => {
+    const { buffer } = memory.memory;
+    if (seen.words.buffer !== buffer) {
+      seen = { words: new Uint32Array(buffer), floats: new Float32Array(buffer) };
+    }
+    return seen;
+  };
+
   function stripOf<P extends string, B extends string>(
     kernel: Kernel<P, B>,
     { params, buffers }: Dispatch<P, B>,
@@ -77,11 +87,7 @@ export function createCpuBackend(): Backend {
     const at = (name: B) => (buffers[name] as CpuBuffer).range!.address;
     const size = (name: B) => buffers[name].byteLength;
     const memo = {};
-    return (begin, n) => {
-      const words = new Uint32Array(memory.memory.buffer);
-      const floats = new Float32Array(memory.memory.buffer);
-      kernel.wasm!(kernels, { params, at, size, memo, words, floats, begin, n });
-    };
+    return (begin, n) => kernel.wasm!(kernels, { params, at, size, memo, ...views(), begin, n });
   }
 
   return {

@@ -3,12 +3,14 @@ import { describe, expect, it } from 'vitest';
 import type { WeightDtype } from '../../formats/dtype';
 import { f16ToF32 } from '../../formats/half';
 import type { Kernel } from '../kernel';
+import { addScaled } from '../kernels/add-scaled';
 import { NO_WINDOW } from '../kernels/attention-groups';
 import { attentionMix } from '../kernels/attention-mix';
 import { attentionScores } from '../kernels/attention-scores';
 import { after as contentsAfter, floats, packed } from '../kernels/forward-kernels.test.fixture';
 import { inputGram } from '../kernels/input-gram';
 import { matmul, matmulWork } from '../kernels/matmul';
+import { placeHeads } from '../kernels/place-heads';
 import { createCpuBackend } from './cpu-backend';
 import { closeToReference } from './references.test.support';
 
@@ -255,5 +257,51 @@ describe('attention', () => {
       shared,
       { groups: 1, elements: 4 * heads * (dim / 4) },
     );
+  });
+});
+
+describe('what goes through rows', () => {
+  it.each([
+    [0, 0],
+    [3, 0],
+    [4, 0],
+    [6, 0],
+    [3, 1],
+    [6, 1],
+  ])('heads are put where they belong, %i pairs rotated, neighbors %i', async (half, adjacent) => {
+    const [rows, heads, head_dim] = [5, 3, 12];
+    for (const keep_rows of [0, 1]) {
+      await close(
+        placeHeads,
+        () => ({
+          x: floats(rows * 100, 10),
+          places: Uint32Array.from([4, 0, 0, 3, 6, 2, 1, 5, 3, 4]),
+          angles: floats(6 * 2 * Math.max(half, 1), 11),
+          y: new Float32Array(7 * (heads * (head_dim + 1) + 2)),
+        }),
+        {
+          rows,
+          heads,
+          head_dim,
+          half,
+          x_begin: 4,
+          x_stride: 100,
+          head_stride: 16,
+          group: 2,
+          group_stride: 50,
+          adjacent,
+          y_begin: 1,
+          y_dim: head_dim + 1,
+          y_stride: heads * (head_dim + 1) + 2,
+          keep_rows,
+        },
+        { groups: 1, elements: rows },
+      );
+    }
+  });
+
+  it.each([1, 4, 1111])('%i elements are added', async (elements) => {
+    const contents = () => ({ x: floats(elements, 12), y: floats(elements, 13) });
+    await close(addScaled, contents, { elements, scale: 0.22 }, { groups: 1, elements });
   });
 });

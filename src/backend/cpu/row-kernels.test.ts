@@ -106,6 +106,35 @@ describe('functions against f64', () => {
   });
 });
 
+describe('ranks of |τ| in rows', () => {
+  const memory = new WebAssembly.Memory({ initial: 64, maximum: 65_536 });
+  const kernels = instantiateKernels(memory)!;
+  const random = floats(3 * 5000, 31, 1);
+  it.each<[string, (x: number, i: number) => number]>([
+    ['of f32', (x) => x],
+    ['of bfloat16, with zeros', (x, i) => (i % 5 ? Math.round(x * 2 ** 7) * 2 ** -12 : -0)],
+    ['of either sign', (_, i) => (i % 2 ? 1 : -1)],
+    ['of two exponents', (_, i) => (i % 3 ? 2 : -4)],
+    ['of every bit', (x, i) => (i % 4 === 0 ? 3e38 * x : i % 4 === 1 ? 1e-38 * x : x)],
+  ])('%s are those of a stable sort', (_, make) => {
+    for (const cols of [1, 2, 7, 896, 2048, 2049, 4864]) {
+      const rows = 3;
+      const values = random.slice(0, rows * cols).map(make);
+      const [at, spare, ranks] = [65_536, 2 ** 20, 2 ** 21];
+      new Float32Array(memory.buffer, at, rows * cols).set(values);
+      kernels.rankRows(at, rows * cols, cols, spare, ranks, 64);
+      const found = new Uint32Array(memory.buffer, ranks, rows * cols);
+      for (let row = 0; row < rows; row++) {
+        const size = values.subarray(row * cols, (row + 1) * cols).map(Math.abs);
+        const sorted = [...size.keys()].sort((a, b) => size[a]! - size[b]! || b - a);
+        const order = Uint32Array.from({ length: cols });
+        for (const [rank, index] of sorted.entries()) order[index] = rank;
+        expect(found.slice(row * cols, (row + 1) * cols), `${cols} columns`).toEqual(order);
+      }
+    }
+  });
+});
+
 describe('against their formulas', () => {
   it.each([NO_WINDOW, 5, 3, 1])('softmax of groups, window %i', async (window) => {
     const groups = [

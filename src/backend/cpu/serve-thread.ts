@@ -60,9 +60,14 @@ function obey(
     case 'run': {
       const kernel = kernels.get(command.kernel);
       if (!kernel) throw new Error(`the CPU engine's thread has no kernel ${command.kernel}`);
-      const bound = Object.entries(command.buffers).map(([name, b]) => [name, buffers.get(b)!] as const);
-      const { params, groups, elements } = command;
-      engine.run(kernel, { params, buffers: Object.fromEntries(bound), groups, elements });
+      const { groups, elements } = command;
+      const params = Object.fromEntries(
+        Object.keys(kernel.params).map((name, i) => [name, command.params[i]!]),
+      );
+      const bound = Object.fromEntries(
+        Object.keys(kernel.buffers).map((name, i) => [name, buffers.get(command.buffers[i]!)!]),
+      );
+      engine.run(kernel, { params, buffers: bound, groups, elements });
     }
   }
 }

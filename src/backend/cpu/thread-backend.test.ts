@@ -1,8 +1,8 @@
 /** An engine behind a port computes what the engine itself does, copies what it is lent and says what went wrong. */
 import { describe, expect, it } from 'vitest';
 import type { Kernel } from '../kernel';
-import { DTYPE_CODE, decode } from '../kernels/decode';
-import { bytesAfter, words } from '../kernels/kernels.test.support';
+import { addScaled } from '../kernels/add-scaled';
+import { bytesAfter } from '../kernels/kernels.test.support';
 import { subtract } from '../kernels/subtract';
 import { createCpuBackend } from './cpu-backend';
 import { localPort } from './local-port.test.support';
@@ -16,14 +16,11 @@ const open = (...kernels: unknown[]) =>
 
 describe('an engine in a thread of its own', () => {
   it('gives the bytes of the engine itself', async () => {
-    const contents = () => ({
-      raw: words(300, 1),
-      values: new Uint32Array(400),
-      status: new Uint32Array(1),
-    });
-    const params = { elements: 300, dtype: DTYPE_CODE.BF16, raw_begin: 0, out: 9, status: 0 };
-    const far = await bytesAfter(open(decode), decode as Kernel, contents(), params, 1, 300);
-    const near = await bytesAfter(createCpuBackend(), decode as Kernel, contents(), params, 1, 300);
+    const contents = () => ({ x: new Float32Array([1, 2, 3]), y: new Float32Array([4, 5, 6, 7]) });
+    const params = { elements: 3, scale: 0.5 };
+    const far = await bytesAfter(open(addScaled), addScaled as Kernel, contents(), params, 1, 3);
+    const near = await bytesAfter(createCpuBackend(), addScaled as Kernel, contents(), params, 1, 3);
+    expect([...new Float32Array(far.y!.buffer)]).toEqual([4.5, 6, 7.5, 7]);
     expect(far).toEqual(near);
   });
 
@@ -63,7 +60,7 @@ describe('an engine in a thread of its own', () => {
   });
 
   it('fails, and stays failed, when its thread cannot do what it is told', async () => {
-    const engine = open(decode);
+    const engine = open(addScaled);
     const values = engine.allocate(64, 'values');
     engine.run(subtract, { params: { elements: 8, slot: 8 }, buffers: { values }, groups: 1, elements: 8 });
     await expect(engine.read([])).rejects.toMatchObject({ message: /no kernel subtract/ });

@@ -14,6 +14,8 @@ export interface ThreadPort {
   terminate(): void;
 }
 
+const namesOf = <N extends string>(declared: Readonly<Record<N, unknown>>) => Object.keys(declared) as N[];
+
 /** A buffer larger than the CPU engine's own limit is refused by it; the same bound holds here. */
 const MAX_BUFFER_BYTES = 1 << 30;
 
@@ -88,12 +90,11 @@ export function createThreadBackend(
       commands.push({ do: 'clear', buffer: numberOf(buffer), byteOffset, byteLength });
     },
     run(kernel, { params, buffers, groups, elements }) {
-      const numbers = Object.entries<BackendBuffer>(buffers).map(([name, b]) => [name, numberOf(b)] as const);
       commands.push({
         do: 'run',
         kernel: kernel.id,
-        params,
-        buffers: Object.fromEntries(numbers),
+        params: namesOf(kernel.params).map((name) => params[name]),
+        buffers: namesOf(kernel.buffers).map((name) => numberOf(buffers[name])),
         groups,
         elements,
       });

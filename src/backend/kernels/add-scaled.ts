@@ -8,10 +8,7 @@ export const addScaled = defineKernel({
   wgsl: composeWgsl(addScaledWgsl),
   params: { elements: 'u32', scale: 'f32' },
   buffers: { x: 'read', y: 'read_write' },
-  cpu({ params, f32 }) {
-    const { elements, scale } = params;
-    const x = f32('x');
-    const y = f32('y');
-    for (let e = 0; e < elements; e++) y[e] = y[e]! + scale * x[e]!;
+  wasm(k, { params, at }) {
+    k.addScaled(at('x'), at('y'), params.elements, params.scale);
   },
 });

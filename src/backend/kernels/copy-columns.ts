@@ -26,7 +26,9 @@ export const copyColumns = defineKernel({
     for (let r = 0; r < rows; r++) {
       const from = (x_first + r) * x_stride + x_begin;
       const to = (y_first + r) * y_stride + y_begin;
-      for (let c = 0; c < cols; c++) y[to + c] = (add === 1 ? y[to + c]! : 0) + scale * x[from + c]!;
+      if (add === 1) for (let c = 0; c < cols; c++) y[to + c] = y[to + c]! + scale * x[from + c]!;
+      else if (scale === 1) y.set(x.subarray(from, from + cols), to);
+      else for (let c = 0; c < cols; c++) y[to + c] = scale * x[from + c]!;
     }
   },
 });

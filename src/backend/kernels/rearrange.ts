@@ -2,6 +2,9 @@ import rearrangeWgsl from '../../../shaders/rearrange.wgsl?raw';
 import { defineKernel } from '../kernel';
 import { composeWgsl } from '../wgsl';
 
+/** Columns that are turned together on the processor. */
+const COLUMNS = 16;
+
 /** A matrix transposed, or back to front. See shaders/rearrange.wgsl. */
 export const rearrange = defineKernel({
   id: 'rearrange',
@@ -13,8 +16,16 @@ export const rearrange = defineKernel({
     const x = u32('x');
     const y = u32('y');
     const n = rows * cols;
-    for (let e = 0; e < n; e++) {
-      y[e] = x[reversed === 1 ? n - 1 - e : (e % rows) * cols + Math.floor(e / rows)]!;
+    if (reversed === 1) {
+      for (let e = 0; e < n; e++) y[e] = x[n - 1 - e]!;
+      return;
+    }
+    // few columns at a time: their lines of y stay in the cache
+    for (let begin = 0; begin < cols; begin += COLUMNS) {
+      const end = Math.min(cols, begin + COLUMNS);
+      for (let r = 0; r < rows; r++) {
+        for (let c = begin, at = r * cols; c < end; c++) y[c * rows + r] = x[at + c]!;
+      }
     }
   },
 });

@@ -154,6 +154,28 @@ export const REFERENCES: Readonly<Record<string, Reference>> = {
       }
     }
   },
+  'place-heads': ({ params: p, f32, u32 }) => {
+    const [x, y, places, angles] = [f32('x'), f32('y'), u32('places'), f32('angles')];
+    const half = p.half!;
+    for (let e = 0; e < p.rows! * p.heads! * p.head_dim!; e++) {
+      const [i, h] = [e % p.head_dim!, Math.floor(e / p.head_dim!) % p.heads!];
+      const r = Math.floor(e / p.head_dim! / p.heads!);
+      const inGroups = Math.floor(h / p.group!) * p.group_stride! + (h % p.group!) * p.head_stride!;
+      const at = p.x_begin! + r * p.x_stride! + inGroups + i;
+      const [pair, second, step] = p.adjacent
+        ? [Math.floor(i / 2), i % 2 === 1, 1]
+        : [i % Math.max(half, 1), i >= half, half];
+      const table = places[2 * r + 1]! * 2 * half + pair;
+      const rotated =
+        x[at]! * angles[table]! + (second ? x[at - step]! : -x[at + step]!) * angles[table + half]!;
+      const row = p.keep_rows ? r : places[2 * r]!;
+      y[row * p.y_stride! + p.y_begin! + h * p.y_dim! + i] = i < 2 * half ? rotated : x[at]!;
+    }
+  },
+  'add-scaled': ({ params: p, f32 }) => {
+    const [x, y] = [f32('x'), f32('y')];
+    for (let e = 0; e < p.elements!; e++) y[e] = y[e]! + p.scale! * x[e]!;
+  },
   'cap-logits': ({ params: p, f32 }) => {
     const x = f32('x');
     for (let e = 0; e < p.elements!; e++) x[e] = softCap(x[e]! * p.factor!, p.cap!);

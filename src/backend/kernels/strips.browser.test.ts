@@ -14,7 +14,6 @@ import { innerProducts, pairCount } from './inner-products';
 import { type Contents, floats, packedWords, sameOnBoth, words } from './kernels.test.support';
 import { lowRank } from './low-rank';
 import { mergeCounts, mergeCountWords } from './merge-counts';
-import { RANK_SHIFTS, rankDigit } from './rank-digit';
 import { sampleKeys } from './sample-keys';
 import { selectRandom } from './select-random';
 import { selectRank } from './select-rank';
@@ -235,30 +234,8 @@ describe.each(SIZES)('%i elements', (n) => {
     );
   });
 
-  it('ranks in rows, and selection by them', async () => {
+  it('selection by ranks', async () => {
     const cols = Math.min(n, 130);
-    const rows = Math.ceil(n / cols);
-    const whole = rows * cols;
-    for (const [shift, alike] of RANK_SHIFTS.flatMap(
-      (shift) =>
-        [
-          [shift, false],
-          [shift, true],
-        ] as const,
-    )) {
-      // in every other row all have the same digits
-      const values = () =>
-        floats(whole + 1, 23).map((x, e) => (alike && Math.floor((e - 1) / cols) % 2 === 0 ? 1.5 : x));
-      const order = () =>
-        Uint32Array.from({ length: whole }, (_, e) => (e % cols === 0 ? cols - 1 : (e % cols) - 1));
-      await same(
-        rankDigit,
-        () => ({ values: values(), order_in: order(), order_out: new Uint32Array(whole) }),
-        { elements: whole, slot: 1, cols, shift, first: shift === 0 ? 1 : 0, last: shift === 28 ? 1 : 0 },
-        whole,
-        rows,
-      );
-    }
     await same(
       selectRank,
       () => ({
