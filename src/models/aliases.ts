@@ -11,6 +11,9 @@ const SPELLINGS: readonly (readonly [pattern: RegExp, to: string])[] = [
     /^(?:bert|roberta|distilbert|electra|albert|deberta|mpnet|esm|camembert|longformer|funnel|nomic_bert)\./,
     '',
   ],
+  // BERT's norms as TensorFlow named them
+  [/(\bLayerNorm)\.gamma$/, '$1.weight'],
+  [/(\bLayerNorm)\.beta$/, '$1.bias'],
   [/\.block_sparse_moe\./, '.mlp.'],
   [/(\.experts\.\d+)\.w1\./, '$1.gate_proj.'],
   [/(\.experts\.\d+)\.w2\./, '$1.down_proj.'],

@@ -24,6 +24,8 @@ export type Activation =
 
 export interface Architecture {
   modelType: string;
+  /** It says what stands at a place, from what stands on both sides (encoders), and not what comes next. */
+  masked?: true;
   hidden: number;
   vocab: number;
   embedding: {
@@ -31,8 +33,8 @@ export interface Architecture {
     token: string;
     width: number;
     scale: number;
-    /** Learned positions [rows, hidden]; position p is row p + offset. */
-    positions?: { tensor: string; rows: number; offset: number };
+    /** Learned positions [rows, hidden]; position p is row p + offset, and row 0 of `types` where there are kinds of text. */
+    positions?: { tensor: string; rows: number; offset: number; types?: { tensor: string; rows: number } };
     projection?: Linear;
     norm?: Norm;
     perLayer?: PerLayerInputs;
@@ -42,6 +44,8 @@ export interface Architecture {
   blocks: Block[];
   final: {
     norm?: Norm;
+    /** norm(f(W·x)), ahead of the head. */
+    transform?: { linear: Linear; activation: Activation; norm: Norm };
     projection?: Linear;
     /** [vocab, width]; the token embedding where tied. */
     head: string;
@@ -162,6 +166,8 @@ export interface Attention {
   softcap?: number;
   /** Keys seen, the position itself included. */
   window?: number;
+  /** Keys on both sides are seen: all, or so many on each. */
+  bothWays?: { reach?: number };
   /** Queries go from chunk to chunk of so many positions: a key of an earlier one is not seen (Llama 4). */
   chunk?: number;
   /** The layer whose keys and values are taken. */

@@ -2,7 +2,7 @@
 import { AmalgamError } from '../errors';
 import type { Architecture, Block, Linear, Norm, Part, Vector } from './architecture';
 import { unsupported } from './config-reader';
-import { canonicalName, familyOf } from './families';
+import { familyOf, tensorKey } from './families';
 import { isBuffer } from './tensor-role';
 
 /** A tensor an architecture computes with. */
@@ -39,7 +39,9 @@ export function expectedTensors(architecture: Architecture): ExpectedTensor[] {
     outside.push({ name: table, shape: [rows, layers * width] });
   }
   if (embedding.positions) {
-    outside.push({ name: embedding.positions.tensor, shape: [embedding.positions.rows, hidden] });
+    const { tensor, rows, types } = embedding.positions;
+    outside.push({ name: tensor, shape: [rows, hidden] });
+    if (types) outside.push({ name: types.tensor, shape: [types.rows, hidden] });
   }
   return [
     ...outside,
@@ -118,10 +120,16 @@ export function claimTensors(
   stored: ReadonlyMap<string, { shape: readonly number[] }>,
 ): Map<string, string> {
   const family = familyOf(architecture.modelType);
-  const storedName = new Map([...stored.keys()].map((name) => [canonicalName(name, family), name]));
+  const storedName = new Map([...stored.keys()].map((name) => [tensorKey(name, family), name]));
   const claimed = new Map<string, string>();
+  const headNames = new Set(architecture.masked ? tensorsIn(architecture.final).map(({ name }) => name) : []);
   for (const { name, shape } of expectedTensors(architecture)) {
-    const found = storedName.get(canonicalName(name, family));
+    const found = storedName.get(tensorKey(name, family));
+    if (found === undefined && headNames.has(name)) {
+      throw unsupported(
+        `The model has no head that fills in masked words (${name}): it was saved without, as sentence encoders and classifiers are. Measure it by its task.`,
+      );
+    }
     if (found === undefined) {
       throw new AmalgamError(
         'TensorMissing',
@@ -139,12 +147,12 @@ export function claimTensors(
     }
     claimed.set(name, found);
   }
-  const unused = new Set(architecture.unused?.map((name) => canonicalName(name, family)));
+  const unused = new Set(architecture.unused?.map((name) => tensorKey(name, family)));
   const known = new Set(claimed.values());
   const tiedHead = architecture.final.tied && family ? [family.head] : [];
   for (const name of stored.keys()) {
     if (known.has(name) || isBuffer(name) || tiedHead.includes(name)) continue;
-    if (unused.has(canonicalName(name, family))) continue;
+    if (unused.has(tensorKey(name, family))) continue;
     throw unsupported(`The tensor ${name} has no place in a ${architecture.modelType} as it is known here.`);
   }
   return claimed;

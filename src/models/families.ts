@@ -1,11 +1,25 @@
 import { commonName } from './aliases';
+import { bert, distilbert, modernbert, roberta } from './families/encoders';
 import { bloom, gpt2, gptLinear, gptNeox, mpt, opt } from './families/gpt';
 import { llama } from './families/llama';
 import { backbone } from './families/mamba';
 import type { Family } from './family';
 
 /** Every family that is known by name. Adding one is one literal and one line here. */
-export const families: readonly Family[] = [llama, gpt2, gptLinear, bloom, gptNeox, opt, mpt, backbone];
+export const families: readonly Family[] = [
+  llama,
+  gpt2,
+  gptLinear,
+  bloom,
+  gptNeox,
+  opt,
+  mpt,
+  backbone,
+  bert,
+  roberta,
+  distilbert,
+  modernbert,
+];
 
 const byModelType: ReadonlyMap<string, Family> = new Map(
   families.flatMap((family) => Object.keys(family.modelTypes).map((type) => [type, family] as const)),

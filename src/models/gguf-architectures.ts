@@ -12,8 +12,11 @@ export interface GgufArchitecture {
   activations: readonly Activation[];
   /** Has keys for the factors of embedding, scores, branches and logits; without, they are built in. */
   factors?: true;
-  /** Follows a sliding window: in the layers of a pattern, or never (then its layers see everything). */
-  windows?: true;
+  /**
+   * Follows a sliding window: in the layers of a pattern, in those of even numbers and no others, or never (then its layers see
+   * everything).
+   */
+  windows?: 'pattern' | 'even';
   /** Embedding is scaled by √hidden. */
   scalesEmbedding?: true;
   /** Number of layers at which scores are divided by √(hidden / heads) instead of √headDim. */
@@ -55,11 +58,17 @@ export const GGUF_ARCHITECTURES: Readonly<Record<string, GgufArchitecture>> = {
   gemma2: {
     ...gemma,
     name: 'gemma2',
-    windows: true,
+    windows: 'pattern',
     softcaps: { scores: true, logits: true },
     hiddenScaleLayers: 46,
   },
-  gemma3_text: { ...gemma, name: 'gemma3', windows: true, softcaps: { logits: true }, hiddenScaleLayers: 62 },
+  gemma3_text: {
+    ...gemma,
+    name: 'gemma3',
+    windows: 'pattern',
+    softcaps: { logits: true },
+    hiddenScaleLayers: 62,
+  },
   starcoder2: { name: 'starcoder2', activations: GELU },
   arcee: { name: 'arcee', adjacentPairs: true, activations: ['relu2'] },
   exaone4: { name: 'exaone4', activations: SILU },
@@ -72,6 +81,20 @@ export const GGUF_ARCHITECTURES: Readonly<Record<string, GgufArchitecture>> = {
   qwen2_moe: { name: 'qwen2moe', activations: SILU, experts: { normalized: false, width: true } },
   qwen3_moe: { name: 'qwen3moe', activations: SILU, experts: { normalized: true, width: true } },
   olmoe: { name: 'olmoe', activations: SILU, sameHeads: true, experts: { normalized: false } },
+  granitemoe: {
+    name: 'granitemoe',
+    adjacentPairs: true,
+    activations: SILU,
+    factors: true,
+    experts: { normalized: true },
+  },
+  gpt_oss: {
+    name: 'gpt-oss',
+    activations: ['swiglu_clamped'],
+    windows: 'even',
+    mlpNorm: 'post_attention_norm',
+    experts: { normalized: true, width: true },
+  },
   gpt2: { name: 'gpt2', activations: GELU },
   gpt_neox: { name: 'gptneox', activations: GELU, parallel: true },
   bloom: { name: 'bloom', activations: GELU },

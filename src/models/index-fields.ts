@@ -78,6 +78,7 @@ const FIELDS: Readonly<Record<string, readonly IndexField[]>> = {
   qwen3_5: [qwenHybrid],
   qwen3_5_text: [qwenHybrid],
   qwen3_5_moe: [qwenHybrid],
+  qwen3_5_moe_text: [qwenHybrid],
   jamba: [
     period('attn_layer_period', 'attn_layer_offset', [8, 4]),
     period('expert_layer_period', 'expert_layer_offset', [2, 1]),

@@ -1,7 +1,7 @@
 /** Attention as a wiring has it. */
 import type { Attention, HeadNorm } from './architecture';
 import { needNumber, needSize, readFlag, readNumber, readSize, unsupported, wrong } from './config-reader';
-import { type BlockContext, linear, makeNorm, pick, vector } from './resolve-context';
+import { type BlockContext, linear, makeNorm, pick, refuseScaledBias, vector } from './resolve-context';
 import { yarnScoreFactor } from './resolve-positions';
 import { alibiSlopes } from './rope';
 import type { LatentWiring } from './wiring';
@@ -35,7 +35,9 @@ export function resolveAttention(
     ...(attention.sinks !== undefined && { sinks: vector(prefix + attention.sinks, heads) }),
     scale: attentionScale(context, widths.headDim),
     ...(typeof softcap === 'number' && { softcap }),
-    ...pick('window', window),
+    ...(wiring.masked
+      ? { bothWays: pick('reach', window && Math.floor(window / 2)) }
+      : pick('window', window)),
     ...(attention.chunk && rope && pick('chunk', readSize(config, attention.chunk))),
     ...pick('keysOf', context.keysOf),
     output: linear(context, prefix + attention.output, heads * widths.valueDim, hidden, attention.outputBias),
@@ -48,6 +50,7 @@ function resolveProjections(context: BlockContext): Projected {
   const { wiring, prefix, hidden, heads, keyValueHeads, headDim } = context;
   const { projections, bias, gated, inputFactor, keyFactor } = wiring.attention;
   const input = inputFactor ? needNumber(context.config, inputFactor) : 1;
+  refuseScaledBias(context, bias, input);
   const key = keyFactor ? needNumber(context.config, keyFactor) : 1;
   const [queries, keys] = [heads * headDim * (gated ? 2 : 1), keyValueHeads * headDim];
   const side = {

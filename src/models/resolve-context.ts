@@ -49,6 +49,18 @@ export function linear(
   };
 }
 
+/**
+ * A factor of what enters a linear map counts as one of what leaves it, which is the same where there is no bias.
+ * @throws AmalgamError `ArchitectureUnsupported` where there is one
+ */
+export function refuseScaledBias({ config }: Context, bias: FlagField, factor: number): void {
+  if (factor === 1 || !readFlag(config, bias)) return;
+  const what = typeof bias === 'object' ? `${bias.field} = true` : 'biases';
+  throw unsupported(
+    `${displayName(config.fileName)}: ${what} cannot be run beside a factor of ${factor} for what enters.`,
+  );
+}
+
 export function makeNorm({ config, wiring }: Context, module: string, width: number): Norm {
   const { kind, bias, epsilon, weightless } = wiring.norm;
   const value = needNumber(config, epsilon);
@@ -57,7 +69,7 @@ export function makeNorm({ config, wiring }: Context, module: string, width: num
   return {
     kind,
     weight: weightless ? 1 : `${module}.weight`,
-    ...(bias && { bias: `${module}.bias` }),
+    ...(readFlag(config, bias) && { bias: `${module}.bias` }),
     epsilon: value,
     width,
   };

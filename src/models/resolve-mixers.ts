@@ -1,7 +1,7 @@
 /** What stands in the place of attention: makers of mixers from the fields and names of a family. */
 import type { Columns, Convolution, Norm, Recurrence, Vector } from './architecture';
 import { type ConfigFile, needNumber, needSize, readFlag, valueAt } from './config-reader';
-import { type BlockContext, linear, makeNorm, vector } from './resolve-context';
+import { type BlockContext, linear, makeNorm, refuseScaledBias, vector } from './resolve-context';
 import type { FlagField, MixerMaker, NumberField } from './wiring';
 
 export const at = (...fields: string[]): NumberField => ({ fields });
@@ -60,6 +60,8 @@ export function mamba2(
     taps: string;
     convBias: FlagField;
     bias: FlagField;
+    /** Of what comes out, where it is another. */
+    outBias?: FlagField;
     epsilon: NumberField;
     /** Norms run over groups of their own. */
     grouped?: true;
@@ -81,6 +83,7 @@ export function mamba2(
     const channels = inner + 2 * groups * states;
     const name = `${prefix}${module}.`;
     const factor = options.inFactor ? needNumber(config, options.inFactor) : 1;
+    refuseScaledBias(block, options.bias, factor);
     const isNormed = readFlag(config, options.normed ?? true);
     const normWidth = options.grouped ? inner / groups : inner;
     const norm: Norm = {
@@ -135,7 +138,7 @@ export function mamba2(
           ? { norm: { ...norm, weight: 1 }, weight: vector(`${name}norm.weight`, inner) }
           : { norm },
       }),
-      output: linear(block, `${prefix}${module}.out_proj`, inner, hidden, options.bias),
+      output: linear(block, `${prefix}${module}.out_proj`, inner, hidden, options.outBias ?? options.bias),
     };
     return [{ name: 'mamba', part, ...(options.outFactor && { factor: options.outFactor }) }];
   };

@@ -58,6 +58,7 @@ function isLocal(
   if (rule === 'odd') return layer % 2 === 1;
   if (rule === 'without_rope') return !hasRope;
   if ('from' in rule) return layer >= needNumber(config, rule.from);
+  if ('notMultiplesOf' in rule) return layer % needSize(config, rule.notMultiplesOf) !== 0;
   return (layer + 1) % needSize(config, rule.everyOtherThan) !== 0;
 }
 
@@ -98,7 +99,7 @@ export function resolveRope(config: ConfigFile, wiring: RopeWiring, headDim: num
   }
   const path = perType ? `rope_parameters.${type}` : parameters ? 'rope_parameters' : 'rope_scaling';
   const theta = readNumber(config, {
-    fields: [`${path}.rope_theta`, 'rope_theta', 'rotary_emb_base'],
+    fields: [`${path}.rope_theta`, 'rope_theta', 'rotary_emb_base', 'global_rope_theta'],
     orElse: wiring.theta,
   });
   const given = needTheta(config, theta);

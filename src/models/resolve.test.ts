@@ -101,6 +101,38 @@ describe('resolveArchitecture', () => {
     }
   });
 
+  it('knows which linear maps have biases, and refuses one that a factor of the input passes over', () => {
+    const falcon = {
+      ...llama,
+      model_type: 'falcon_h1',
+      mamba_d_ssm: 32,
+      mamba_n_heads: 4,
+      mamba_d_head: 8,
+      mamba_d_state: 8,
+      mamba_n_groups: 1,
+      mamba_d_conv: 4,
+    };
+    const biased = (config: Record<string, unknown>) =>
+      expectedTensors(resolve(config))
+        .map(({ name }) => /\.0\.(.*)\.bias$/.exec(name)?.[1])
+        .filter((name) => name !== undefined && !name.includes('conv1d'));
+    expect(biased(falcon)).toEqual([]);
+    expect(biased({ ...falcon, projectors_bias: true })).toEqual(['mamba.out_proj']);
+    expect(biased({ ...falcon, mamba_proj_bias: true })).toEqual(['mamba.in_proj']);
+    expect(biased({ ...falcon, attention_bias: true, key_multiplier: 0.5 })).toEqual(
+      ['q', 'k', 'v', 'o'].map((name) => `self_attn.${name}_proj`),
+    );
+    for (const change of [
+      { attention_bias: true, attention_in_multiplier: 0.5 },
+      { mamba_proj_bias: true, ssm_in_multiplier: 0.5 },
+    ]) {
+      expect(codeOf(() => resolve({ ...falcon, ...change }))).toEqual([
+        'ArchitectureUnsupported',
+        expect.stringMatching(/_bias = true cannot be run beside a factor of 0\.5/),
+      ]);
+    }
+  });
+
   it('chooses experts of DeepSeek V2 within groups only where topk_method says so', () => {
     const deepseek = {
       ...llama,

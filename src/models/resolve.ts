@@ -18,7 +18,15 @@ import {
 import { familyOf } from './families';
 import type { Family } from './family';
 import { resolveAttention } from './resolve-attention';
-import { type BlockContext, type Context, linear, makeNorm, pick, vector } from './resolve-context';
+import {
+  type BlockContext,
+  type Context,
+  linear,
+  makeNorm,
+  pick,
+  resolveActivation,
+  vector,
+} from './resolve-context';
 import { layersWithRope, layerWindows, resolveRope } from './resolve-positions';
 import { perLayerWidth, resolveSteps } from './resolve-steps';
 import { whyNotRun } from './why-not-run';
@@ -28,22 +36,28 @@ import type { Wiring } from './wiring';
  * The architecture a config describes, in its old and its new spelling.
  *
  * @param config parsed config.json (`parseModelConfig`)
+ * @param options `masked`: whoever asks scores masked tokens where that is what the model predicts
  * @throws AmalgamError `ArchitectureUnsupported` (unknown `model_type`, quantized weights, an option no wiring covers),
  *   `ConfigInvalid` (a field is missing or of the wrong type)
  */
-export function resolveArchitecture(config: ConfigFile & { modelType?: string }): Architecture {
+export function resolveArchitecture(
+  config: ConfigFile & { modelType?: string },
+  options: { masked?: boolean } = {},
+): Architecture {
   const { modelType } = config;
   if (modelType === undefined) throw unsupported(`${displayName(config.fileName)} names no model_type.`);
   const family = familyOf(modelType);
   const listed = family?.modelTypes[modelType]?.wiring;
-  if (!family || !listed) {
-    const why = whyNotRun(modelType);
+  if (!family || !listed || (listed.masked && !options.masked)) {
+    const why = whyNotRun(modelType, listed?.masked);
     throw unsupported(
       `${displayName(config.fileName)}: models of type “${displayName(modelType)}” cannot be run${why ? `: ${why}` : ''}.`,
     );
   }
   if (isSet(config.raw.get('quantization_config'))) {
-    throw unsupported(`${displayName(config.fileName)}: the weights are quantized.`);
+    throw unsupported(
+      `${displayName(config.fileName)}: the weights are quantized, and not as FP8 or MXFP4 with the scales beside them.`,
+    );
   }
   const wiring = withVariants(config, listed);
   for (const { field, value, otherwise } of wiring.fixed ?? []) {
@@ -56,15 +70,19 @@ export function resolveArchitecture(config: ConfigFile & { modelType?: string })
     }
   }
   const context = sizes(config, family, wiring);
+  const blocks = resolveBlocks(context);
+  const unused = [...(wiring.unused ?? []), ...(blocks.unused ?? [])];
   return {
     modelType,
+    ...pick('masked', wiring.masked),
     hidden: context.hidden,
     vocab: needSize(config, { fields: ['vocab_size'] }),
     embedding: resolveEmbedding(context),
     ...resolvePlanes(context),
-    ...resolveBlocks(context),
+    ...blocks,
+    ...(unused.length > 0 && { unused }),
     final: resolveFinal(context, family.modelTypes[modelType]!.tiedByDefault),
-    ...maxPositions(context),
+    ...pick('maxPositions', usablePositions(context)),
   };
 }
 
@@ -135,8 +153,11 @@ function resolveEmbedding(context: Context): Architecture['embedding'] {
     ...(positions && {
       positions: {
         tensor: positions.tensor,
-        rows: needSize(config, positions.count) + positions.offset,
-        offset: positions.offset,
+        rows: usablePositions(context)! + positionOffset(context),
+        offset: positionOffset(context),
+        ...(positions.types && {
+          types: { tensor: positions.types.tensor, rows: needSize(config, positions.types.count) },
+        }),
       },
     }),
     ...(projection &&
@@ -152,9 +173,17 @@ function nearestBf16(x: number): number {
   return Math.round(x / step) * step;
 }
 
-function maxPositions({ config, wiring }: Context): { maxPositions?: number } {
-  const { positions } = wiring.embedding;
-  return positions ? { maxPositions: needSize(config, positions.count) } : {};
+/** Row of position 0. */
+function positionOffset({ config, wiring }: Context): number {
+  const offset = wiring.embedding.positions?.offset ?? 0;
+  return typeof offset === 'number' ? offset : needNumber(config, offset.behind) + 1;
+}
+
+function usablePositions(context: Context): number | undefined {
+  const { positions } = context.wiring.embedding;
+  if (!positions) return undefined;
+  const count = needSize(context.config, positions.count);
+  return typeof positions.offset === 'number' ? count : count - positionOffset(context);
 }
 
 function resolveFinal(context: Context, tiedByDefault: boolean): Architecture['final'] {
@@ -166,7 +195,14 @@ function resolveFinal(context: Context, tiedByDefault: boolean): Architecture['f
   const softcap = head.softcap && readNumber(config, head.softcap);
   const { projection } = wiring.embedding;
   return {
-    ...(normed && { norm: makeNorm(context, norms.final, hidden) }),
+    ...(normed && norms.final !== undefined && { norm: makeNorm(context, norms.final, hidden) }),
+    ...(head.transform && {
+      transform: {
+        linear: linear(context, head.transform.linear, hidden, hidden, head.transform.bias),
+        activation: resolveActivation(config, head.transform.activation),
+        norm: makeNorm(context, head.transform.norm, hidden),
+      },
+    }),
     ...(projection &&
       width !== hidden && { projection: linear(context, projection.outOf, hidden, width, false) }),
     head: tied ? family.embedding : family.head,

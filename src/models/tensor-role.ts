@@ -24,6 +24,7 @@ export interface LayerName {
  */
 const KINDS: readonly { name: RegExp; kind: TensorRole['kind'] }[] = [
   { name: /(?:^|\.)(?:lm_head|embed_out|output)\.weight$|^head\.weight$/, kind: 'head' },
+  { name: /^(?:(?:(?:cls\.)?predictions\.|lm_head\.)?decoder|vocab_projector)\.weight$/, kind: 'head' },
   {
     name: /(?:^|\.)(?:embed_tokens|embed_in|embeddings|wte|word_embeddings|tok_embeddings|shared)\.weight$/,
     kind: 'embedding',
@@ -42,6 +43,7 @@ const OUTSIDE_ONLY: ReadonlySet<TensorRole['kind']> = new Set(['embedding', 'hea
 /** Names outside the blocks that come behind them; every other name outside comes ahead. */
 const AFTER: readonly RegExp[] = [
   /(?:^|\.)(?:lm_head|embed_out|output|score|classifier|qa_outputs|pooler|project_out)\.|^head\./,
+  /^(?:cls|predictions|vocab_\w+)\.|^decoder\.(?:weight|bias)$/,
   /(?:^|\.)(?:norm|ln_f|final_layer_norm|final_layernorm|final_norm|norm_f|embedding_norm)\.(?:weight|bias)$/,
 ];
 

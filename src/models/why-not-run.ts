@@ -1,4 +1,6 @@
-/** Kinds of models that merge and get charts, and whose quality cannot be measured here: the reason, for people who ask. */
+/** Kinds of models that merge and get charts, and that cannot be run here, or not to write: the reason, for people who ask. */
+
+const ENCODER = 'an encoder fills in masked words and predicts no next token, so that it writes no text';
 
 const KINDS: readonly (readonly [types: RegExp, reason: string])[] = [
   [
@@ -7,7 +9,7 @@ const KINDS: readonly (readonly [types: RegExp, reason: string])[] = [
   ],
   [
     /^(?:.*bert\w*|electra|deberta(?:-v2)?|mpnet|xlm-?\w*|esm|longformer|funnel|layoutlm\w*|ernie|roformer|squeezebert|nystromformer|big_bird|data2vec-text|gte|new|eurobert)$/,
-    'an encoder fills in masked words and predicts no next token, so that perplexity and text of its own mean nothing for it, and masked words are not scored here. Measure the output by its task, e.g. with sentence-transformers or a fill-mask pipeline',
+    `${ENCODER}, and of this type masked words are not scored here (of BERT, RoBERTa, DistilBERT and ModernBERT they are). Measure the output by its task, e.g. with sentence-transformers or a fill-mask pipeline`,
   ],
   [
     /^(?:\w*clip\w*|siglip\w*|vit\w*|dinov\w*|swin\w*|deit|beit|convnext\w*|wav2vec2\w*|hubert|wavlm\w*)$/,
@@ -15,7 +17,11 @@ const KINDS: readonly (readonly [types: RegExp, reason: string])[] = [
   ],
 ];
 
-/** Why models of a type cannot be run, as the end of a sentence; undefined where it is just not known. */
-export function whyNotRun(modelType: string): string | undefined {
+/**
+ * Why models of a type cannot be run, as the end of a sentence; undefined where it is just not known.
+ * @param masked its masked words are scored
+ */
+export function whyNotRun(modelType: string, masked = false): string | undefined {
+  if (masked) return `${ENCODER}. What is measured here is its perplexity on masked words`;
   return KINDS.find(([types]) => types.test(modelType))?.[1];
 }

@@ -19,6 +19,8 @@ export interface FixedField {
 }
 
 export interface Wiring {
+  /** Rows see both sides, and the head says what stands in their place. */
+  masked?: true;
   sizes: {
     /** Or as many as a list has entries. */
     layers: NumberField & { lengthOf?: string };
@@ -33,7 +35,7 @@ export interface Wiring {
   };
   norm: {
     kind: NormKind;
-    bias: boolean;
+    bias: FlagField;
     epsilon: NumberField;
     /** Norms have no weights. */
     weightless?: true;
@@ -42,8 +44,16 @@ export interface Wiring {
     /** `sqrt_hidden_bf16` rounds it, as RecurrentGemma does. */
     scale?: 'sqrt_hidden' | 'sqrt_hidden_bf16' | NumberField;
     norm?: string;
-    /** Learned positions: row `position + offset`; `count` rows are usable. */
-    positions?: { tensor: string; offset: number; count: NumberField };
+    /**
+     * Learned positions: row `position + offset`; `count` rows are usable. Behind the row of a token, where positions begin with
+     * the next one, `count` is that of all rows. Row 0 of `types` is added to each.
+     */
+    positions?: {
+      tensor: string;
+      offset: number | { behind: NumberField };
+      count: NumberField;
+      types?: { tensor: string; count: NumberField };
+    };
     /** Where the embedding is narrower or wider than the stream. */
     projection?: { into: string; outOf: string; width: NumberField };
   };
@@ -53,7 +63,7 @@ export interface Wiring {
     attentionOut?: string;
     mlpIn?: string;
     mlpOut?: string;
-    final: string;
+    final?: string;
     /** When off, `attentionIn` and `mlpIn` stand behind the sums instead, and there is no final norm (OPT 350m). */
     before?: FlagField;
     /** When on, there is no final norm. */
@@ -147,6 +157,8 @@ export interface Wiring {
   /** Streams beside the model's own; what the layers get of the token goes to them. */
   planes?: PlanesWiring;
   head: {
+    /** norm(f(W·x)) ahead of it. */
+    transform?: { linear: string; bias: FlagField; activation: ActivationField; norm: string };
     /** Tensor added to the logits. */
     bias?: string;
     /** Logits are multiplied by it. */
@@ -157,6 +169,8 @@ export interface Wiring {
     divisor?: NumberField;
     softcap?: NumberField;
   };
+  /** Names that files may have and the model does not use. */
+  unused?: readonly string[];
   fixed?: readonly FixedField[];
   /** What flags of the config change, in turn. */
   variants?: readonly { when: FlagField | { field: string; is: string }; change: Partial<Wiring> }[];
@@ -285,6 +299,7 @@ export interface WindowWiring {
     | 'all'
     | { orElse: 'even' | 'odd' }
     | { orElse: { everyOtherThan: NumberField } }
+    | { orElse: { notMultiplesOf: NumberField } }
     | { orElse: { from: NumberField } }
     | { orElse: 'without_rope' };
 }

@@ -142,6 +142,7 @@ export const graniteHybrid: Wiring = {
 const falconMamba = mamba2Mixer('mamba', {
   ...bambaFields,
   bias: { field: 'mamba_proj_bias', orElse: false },
+  outBias: { field: 'projectors_bias', orElse: false },
   grouped: true,
   normed: { field: 'mamba_rms_norm', orElse: false },
   normFirst: { field: 'mamba_norm_before_gate', orElse: true },
@@ -170,11 +171,7 @@ export const falconH1: Wiring = {
   },
   head: { factor: or(1, 'lm_head_multiplier') },
   mixers: { of: () => 'both', kinds: { both: falconBoth } },
-  fixed: [
-    siluInside('hidden_act'),
-    { field: 'attention_bias', value: false, otherwise: 'biases that the factors pass over' },
-    { field: 'mlp_bias', value: false, otherwise: 'biases that the factors pass over' },
-  ],
+  fixed: [siluInside('hidden_act')],
 };
 
 /** One branch a layer: Mamba-2, attention without positions, or an MLP. */
@@ -212,7 +209,10 @@ export const nemotronH: Wiring = {
   attention: {
     ...llama.attention,
     projections: { query: 'mixer.q_proj', key: 'mixer.k_proj', value: 'mixer.v_proj' },
+    // whatever attention_bias says
+    bias: false,
     output: 'mixer.o_proj',
+    outputBias: false,
     position: 'none',
   },
   mlp: {

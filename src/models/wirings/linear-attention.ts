@@ -1,6 +1,6 @@
 /**
  * Wirings with the gated delta rule, recurrent units or decaying attention (transformers: modeling_qwen3_next.py,
- * modeling_qwen3_5.py, modeling_olmo_hybrid.py, modeling_recurrent_gemma.py, modeling_minimax.py), and those of
+ * modeling_qwen3_5.py, modeling_qwen3_5_moe.py, modeling_olmo_hybrid.py, modeling_recurrent_gemma.py, modeling_minimax.py), and those of
  * Gemma 3n and 4 (modeling_gemma3n.py, modeling_gemma4.py). Defaults are those of the configuration classes.
  */
 import { type ConfigFile, needNumber, needSize, readFlag, readSize, valueAt } from '../config-reader';
@@ -55,6 +55,16 @@ export const qwen3Next: Wiring = {
   ...qwen35,
   mixers: { ...qwen35.mixers!, kinds: { linear_attention: qwenDelta('by_key_head') } },
   experts: qwenNextExperts,
+};
+
+/** Qwen 3.5 with experts in every layer, whose shares always sum to 1. */
+export const qwen35Moe: Wiring = {
+  ...qwen35,
+  experts: {
+    ...qwenNextExperts,
+    layers: everyLayer,
+    router: { ...qwenNextExperts.router, normalized: { when: true } },
+  },
 };
 
 export const olmoHybrid: Wiring = {

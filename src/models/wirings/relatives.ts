@@ -1,6 +1,6 @@
 /**
  * Wirings that differ from llama's in a few places (transformers: modeling_apertus.py, modeling_arcee.py, modeling_cohere.py,
- * modeling_cohere2.py, modeling_ernie4_5.py, modeling_exaone4.py, modeling_glm4.py, modeling_hunyuan_v1_dense.py,
+ * modeling_cohere2.py, modeling_ernie4_5.py, modeling_exaone4.py, modeling_glm.py, modeling_glm4.py, modeling_hunyuan_v1_dense.py,
  * modeling_minicpm3.py, modeling_nemotron.py, modeling_olmo.py, modeling_olmo3.py, modeling_phi.py, modeling_seed_oss.py,
  * modeling_starcoder2.py). Defaults are those of the configuration classes.
  */
@@ -109,6 +109,13 @@ export const glm4: Wiring = {
     bias: false,
     activation: { fields: ['hidden_act'], orElse: 'silu' },
   },
+};
+
+/** GLM-4 as it was first: norms ahead of the branches alone. */
+export const glm: Wiring = {
+  ...glm4,
+  norms: llama.norms,
+  attention: { ...glm4.attention, bias: { field: 'attention_bias', orElse: true } },
 };
 
 export const hunyuan: Wiring = {
