@@ -30,19 +30,30 @@ export function withFamilies(page: string, checked: ReadonlyMap<string, CheckedT
   return `${head}${BEGIN}\n\n${familiesTable(checked)}\n\n${END}${tail}`;
 }
 
+/** What is known of a type: of itself, or of another one with the same wiring. */
+export function checkedType(
+  type: string,
+  checked: ReadonlyMap<string, CheckedType>,
+): CheckedType | undefined {
+  const wired = families.flatMap(({ modelTypes }) => Object.entries(modelTypes));
+  const wiring = wired.find(([other]) => other === type)?.[1].wiring;
+  const same = wired.find(([other, own]) => wiring && own.wiring === wiring && checked.has(other));
+  return checked.get(type) ?? (same && checked.get(same[0]));
+}
+
 function familiesTable(checked: ReadonlyMap<string, CheckedType>): string {
   const types = families
     .flatMap(({ modelTypes }) => Object.entries(modelTypes))
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const rows = types.map(([type, { wiring }]) => {
-    const facts = checked.get(type);
+    const facts = checkedType(type, checked);
     const runs = wiring === undefined ? '—' : facts ? 'yes' : 'unchecked';
     return [
       `\`${type}\``,
       'yes',
-      runs,
-      runs,
-      facts ? shareText(facts.seen) : '—',
+      wiring?.masked && facts ? 'masked' : runs,
+      wiring?.masked ? '—' : runs,
+      facts && !wiring?.masked ? shareText(facts.seen) : '—',
       Object.hasOwn(GGUF_ARCHITECTURES, type) ? 'yes' : '—',
     ];
   });

@@ -20,6 +20,7 @@ export const FAMILY_NAMES = [
   'gemma3n_shared',
   'gemma4_moe',
   'gemma4_shared',
+  'glm',
   'hunyuan_dense',
   'lfm2_moe',
   'mamba',
@@ -27,9 +28,14 @@ export const FAMILY_NAMES = [
   'minicpm3',
   'nemotron',
   'phi',
+  'qwen3_5_moe_text',
   'qwen3_5_text',
   'recurrent_gemma',
 ] as const;
+
+/** Encoders: src/evaluate/masked.test.cases.ts checks them. */
+export const ENCODER_FOLDER = 'e2e/fixtures/golden/encoders';
+export const ENCODER_NAMES = ['bert', 'distilbert', 'modernbert', 'roberta'] as const;
 
 /** Of one token's loss, and of a logit as a share of the largest. */
 export const FAMILY_LIMITS = { nll: 2e-4, logits: 1e-3 };

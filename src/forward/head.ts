@@ -56,19 +56,29 @@ export function wantedRows(chunk: Chunk, sequences: readonly Sequence[], output:
   return wanted;
 }
 
+/** Of every segment of a row of logits its largest and Σ e^(x − largest), [segments, 2]; `begins`: their first columns. */
+export interface LogitSums {
+  begins: readonly number[];
+  values: Float32Array;
+}
+
 /** Collects what the head makes of one chunk. */
 export interface HeadPass {
   /** Final norm and projection of the wanted rows. */
   begin(): void;
   /** Adds a tile of the head. */
   tile(tile: HeadTile): Promise<void>;
-  /** Buffers to read for the losses, and what to make of their bytes. */
-  losses(): {
+  /** Buffers to read for losses and partial sums, and what to make of their bytes. */
+  sums(): {
     ranges: { buffer: BackendBuffer; byteLength: number }[];
-    fold(bytes: Uint8Array<ArrayBuffer>[]): Folded;
+    losses(bytes: Uint8Array<ArrayBuffer>[]): Folded;
+    /** Of a row, [segments, 2]: {@link HeadPass.segments}. */
+    partials(bytes: Uint8Array<ArrayBuffer>[], row: number): Float32Array;
   };
-  /** Logits of the wanted rows, [rows, vocab]. */
-  readonly logits: Float32Array;
+  /** First column of every segment that is summed by itself, ascending. */
+  segments(): number[];
+  /** Logits of a wanted row, [vocab]: a view where they came in one piece. */
+  logits(row: number): Float32Array;
 }
 
 export function openHeadPass(
@@ -82,10 +92,10 @@ export function openHeadPass(
   const { hidden, vocab, embedding, final } = architecture;
   const { queue } = op;
   const n = wanted.rows.length;
-  const logits = new Float32Array(output === 'logits' ? n * vocab : 0);
+  const slices: { column: number; columns: number; values: Float32Array }[] = [];
   const segmentsOf = (columns: number) => Math.ceil(columns / LOG_SUM_SEGMENT);
   /** Where each dispatch of log-sum left its partial sums. */
-  const parts: { begin: number; segments: number }[] = [];
+  const parts: SumPart[] = [];
   let rows: RowBuffer | undefined;
   let sumsUsed = 0;
   const targets = () => workspace.take(`targets ${index}`, n * 4);
@@ -122,14 +132,6 @@ export function openHeadPass(
         elements,
       });
     }
-    if (output === 'logits') {
-      const [bytes] = await queue.read([{ buffer: y.buffer, byteLength: n * columns * 4 }]);
-      const values = new Float32Array(bytes!.buffer);
-      for (let r = 0; r < n; r++) {
-        logits.set(values.subarray(r * columns, (r + 1) * columns), r * vocab + column);
-      }
-      return;
-    }
     const segments = segmentsOf(columns);
     queue.run(logSum, {
       params: { rows: n, columns, stride: columns, first_column: column, sums_begin: sumsUsed },
@@ -137,39 +139,61 @@ export function openHeadPass(
       groups: Math.ceil((n * segments) / 64),
       elements: n * segments,
     });
-    parts.push({ begin: sumsUsed, segments });
+    parts.push({ begin: sumsUsed, segments, column });
     sumsUsed += n * segments * 2;
-    await queue.breathe();
+    if (output !== 'logits') return queue.breathe();
+    const [bytes] = await queue.read([{ buffer: y.buffer, byteLength: n * columns * 4 }]);
+    slices.push({ column, columns, values: new Float32Array(bytes!.buffer) });
   };
 
   return {
-    logits,
+    segments: () =>
+      parts.flatMap(({ segments, column }) =>
+        Array.from({ length: segments }, (_, s) => column + s * LOG_SUM_SEGMENT),
+      ),
+    logits(row) {
+      const pieces = slices.map(({ columns, values }) => values.subarray(row * columns, (row + 1) * columns));
+      if (pieces.length === 1) return pieces[0]!;
+      const all = new Float32Array(vocab);
+      for (const [i, { column }] of slices.entries()) all.set(pieces[i]!, column);
+      return all;
+    },
     begin() {
       if (n === 0) return;
       const picks = workspace.take(`picks ${index}`, n * 4);
       queue.write(picks, 0, Uint32Array.from(wanted.rows));
-      if (output === 'loss') queue.write(targets(), 0, Uint32Array.from(wanted.targets));
+      queue.write(targets(), 0, Uint32Array.from(wanted.targets));
       const room = (name: string, width: number): RowBuffer => ({
         buffer: workspace.take(name, n * width * 4),
         stride: width,
       });
+      const { finalNorm, transform, projectOut } = outer;
       const last = (name: string, isLast: boolean) => (isLast ? `final ${index}` : name);
       const stream = workspace.take(streamName(index), chunk.rows * hidden * 4);
-      rows = room(last('gathered', !outer.finalNorm && !outer.projectOut), hidden);
+      rows = room(last('gathered', !finalNorm && !transform && !projectOut), hidden);
       queue.run(gatherRows, {
         params: { rows: n, width: hidden },
         buffers: { x: stream, picks, y: rows.buffer },
         groups: n,
         elements: n,
       });
-      if (outer.finalNorm) {
-        const y = room(last('final normed', !outer.projectOut), hidden);
-        op.norm(outer.finalNorm, rows, y, n);
+      if (finalNorm) {
+        const y = room(last('final normed', !transform && !projectOut), hidden);
+        op.norm(finalNorm, rows, y, n);
         rows = y;
       }
-      if (outer.projectOut) {
+      if (transform) {
+        const [made, active] = [room('transformed', hidden), room('transformed and activated', hidden)];
+        op.linear(transform.linear, rows, made, 0, n, op.nothing);
+        const { activation } = final.transform!;
+        op.activate({ inner: hidden, gated: false, activation }, made, active, n);
+        const y = room(last('transformed and normed', !projectOut), hidden);
+        op.norm(transform.norm, active, y, n);
+        rows = y;
+      }
+      if (projectOut) {
         const y = room(`final ${index}`, embedding.width);
-        op.linear(outer.projectOut, rows, y, 0, n, op.nothing);
+        op.linear(projectOut, rows, y, 0, n, op.nothing);
         rows = y;
       }
     },
@@ -181,29 +205,38 @@ export function openHeadPass(
         await slice(tile, first, Math.min(step, tile.outputs - first));
       }
     },
-    losses() {
-      if (n === 0) {
-        return { ranges: [], fold: () => ({ losses: new Float64Array(0), greedy: new Uint8Array(0) }) };
-      }
-      return {
-        ranges: [
-          { buffer: sums(), byteLength: Math.max(4, sumsUsed * 4) },
-          { buffer: picked(), byteLength: n * 4 },
-        ],
-        fold: ([sumBytes, pickedBytes]) =>
-          foldLosses(n, parts, new Float32Array(sumBytes!.buffer), new Float32Array(pickedBytes!.buffer)),
-      };
-    },
+    sums: () => ({
+      ranges:
+        n === 0
+          ? []
+          : [
+              { buffer: sums(), byteLength: Math.max(4, sumsUsed * 4) },
+              { buffer: picked(), byteLength: n * 4 },
+            ],
+      losses: ([sumBytes, pickedBytes]) =>
+        n === 0
+          ? { losses: new Float64Array(0), greedy: new Uint8Array(0) }
+          : foldLosses(n, parts, new Float32Array(sumBytes!.buffer), new Float32Array(pickedBytes!.buffer)),
+      partials: ([sumBytes], row) => {
+        const all = new Float32Array(sumBytes!.buffer);
+        const of = parts.flatMap(({ begin, segments }) => [
+          ...all.subarray(begin + 2 * row * segments, begin + 2 * (row + 1) * segments),
+        ]);
+        return Float32Array.from(of);
+      },
+    }),
   };
 }
 
+/** Where a dispatch of log-sum left its partial sums, [rows, segments, 2], of the columns from `column` on. */
+interface SumPart {
+  begin: number;
+  segments: number;
+  column: number;
+}
+
 /** −ln softmax of the picked logits: partial sums (max, Σ e^(x − max)) are put together in f64. */
-function foldLosses(
-  n: number,
-  parts: readonly { begin: number; segments: number }[],
-  sums: Float32Array,
-  picked: Float32Array,
-): Folded {
+function foldLosses(n: number, parts: readonly SumPart[], sums: Float32Array, picked: Float32Array): Folded {
   const greedy = new Uint8Array(n);
   const losses = Float64Array.from({ length: n }, (_, r) => {
     let top = Number.NEGATIVE_INFINITY;

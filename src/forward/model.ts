@@ -33,6 +33,7 @@ export interface OuterWeights {
   positions?: BackendBuffer;
   embeddingNorm?: DeviceNorm;
   finalNorm?: DeviceNorm;
+  transform?: { linear: DeviceLinear; norm: DeviceNorm };
   projectOut?: DeviceLinear;
   perLayer?: { projection: DeviceLinear; norm: DeviceNorm };
   planes?: { begin: DeviceLinear[]; end: DeviceLinear[] };
@@ -270,7 +271,7 @@ async function loadOuter(
   signal?: AbortSignal,
 ): Promise<void> {
   if (embedding.projection) outer.projectIn ??= await reader.linear(embedding.projection, signal);
-  if (embedding.positions) outer.positions ??= await reader.vector(embedding.positions.tensor, signal);
+  if (embedding.positions) outer.positions ??= await loadPositions(embedding.positions, reader, signal);
   if (embedding.perLayer && !outer.perLayer) {
     outer.perLayer = {
       projection: await reader.linear(embedding.perLayer.projection, signal),
@@ -287,14 +288,37 @@ async function loadOuter(
   }
   if (embedding.norm) outer.embeddingNorm ??= await loadNorm(embedding.norm, reader, signal);
   if (final.norm) outer.finalNorm ??= await loadNorm(final.norm, reader, signal);
+  if (final.transform && !outer.transform) {
+    outer.transform = {
+      linear: await reader.linear(final.transform.linear, signal),
+      norm: await loadNorm(final.transform.norm, reader, signal),
+    };
+  }
   if (final.bias) outer.headBias ??= await reader.values(final.bias, signal);
   if (final.projection) outer.projectOut ??= await reader.linear(final.projection, signal);
 }
 
+/** The rows of all positions, with what is added to each. */
+async function loadPositions(
+  { tensor, rows, types }: NonNullable<Architecture['embedding']['positions']>,
+  reader: WeightReader,
+  signal?: AbortSignal,
+): Promise<BackendBuffer> {
+  if (!types) return reader.vector(tensor, signal);
+  const read = (name: string) => reader.values({ tensors: [{ name, shape: [] }] }, signal);
+  const [positions, added] = [await read(tensor), await read(types.tensor)];
+  const width = positions.length / rows;
+  return reader.upload(
+    positions.map((value, i) => value + added[i % width]!),
+    tensor,
+  );
+}
+
 function closeOuter(outer: OuterWeights, reader: WeightReader, { queue }: Operations): void {
-  const single = [outer.projectIn, outer.projectOut, outer.perLayer?.projection];
+  const single = [outer.projectIn, outer.projectOut, outer.perLayer?.projection, outer.transform?.linear];
   for (const linear of [...single, ...(outer.planes?.begin ?? []), ...(outer.planes?.end ?? [])])
     if (linear) reader.free(linear);
-  for (const norm of [outer.embeddingNorm, outer.finalNorm, outer.perLayer?.norm]) freeNorm(norm, queue);
+  const norms = [outer.embeddingNorm, outer.finalNorm, outer.perLayer?.norm, outer.transform?.norm];
+  for (const norm of norms) freeNorm(norm, queue);
   queue.free(outer.positions);
 }

@@ -9,15 +9,16 @@ import type { LinearSite } from '../models/claim';
 import { longAfter } from '../models/rope';
 import { throwIfCancelled } from '../sources/cancel';
 import { runBlock } from './block';
-import { type Chunk, checkSequences, cutChunks, type Sequence, type SlotCopy } from './chunk';
+import { type Chunk, checkSequences, cutChunks, type Sequence } from './chunk';
 import { embedChunks, embeddedRows, keepEmbedded, perLayerRows, streamName } from './embedding';
-import { type Output, openHeadPass, type Wanted, wantedRows } from './head';
-import { copyRows, type KvCache, widestState } from './kv-cache';
+import { type LogitSums, type Output, openHeadPass, type Wanted, wantedRows } from './head';
+import { type KvCache, widestState } from './kv-cache';
 import type { Model, ModelLayer } from './model';
 import { blockStates, requireOneStream } from './parts/kinds';
 import type { StateShape } from './parts/part';
 import { beginPlanes, joinPlanes, planeRows } from './planes';
 import type { Queue } from './queue';
+import { copiedRows, copyState } from './slot-copies';
 
 /** Rows on the device while a tap looks at them: f32, row r from r · stride on, `width` wide. */
 export interface TappedRows {
@@ -68,6 +69,8 @@ export interface PassResult {
   greedy: Uint8Array[];
   /** Per sequence the logits of the rows from `from` on, [rows, vocab] (output `logits`). */
   logits: Float32Array[];
+  /** What the device has summed up of them, by sequence and row. */
+  sums: LogitSums[][];
 }
 
 export interface Pass {
@@ -116,9 +119,11 @@ export function startPass(model: Model, request: PassRequest): Pass {
   const { keepsEmbedded, donors } = model.shared;
   if (enter) requireOneStream(architecture, 'begin in the middle');
   checkSequences(sequences, architecture, cache);
+  // what sees both sides goes whole
+  const longest = architecture.masked ? Math.max(0, ...sequences.map(({ ids }) => ids.length)) : 0;
   const chunks = cutChunks(
     sequences,
-    request.chunkRows,
+    Math.max(request.chunkRows, longest),
     cache?.capacity,
     longSequences(architecture),
     mostKeyRows(model),
@@ -281,16 +286,16 @@ export function startPass(model: Model, request: PassRequest): Pass {
       return done <= used - first;
     },
     async result() {
-      const collected = heads.map((head) => head.losses());
-      const ranges = output === 'loss' ? collected.flatMap((c) => c.ranges) : [];
+      const collected = heads.map((head) => head.sums());
       const [counted, ...bytes] = await queue.read([
         { buffer: counts, byteLength: (architecture.blocks.length + 1) * 4 },
-        ...ranges,
+        ...collected.flatMap((c) => c.ranges),
       ]);
       refuseNonFinite(new Uint32Array(counted!.buffer));
-      const result: PassResult = { losses: [], greedy: [], logits: [] };
+      const sums = collected.map((c) => bytes.splice(0, c.ranges.length));
+      const result: PassResult = { losses: [], greedy: [], logits: [], sums: [] };
       if (output === 'loss') {
-        const folded = collected.map((c) => c.fold(bytes.splice(0, c.ranges.length)));
+        const folded = collected.map((c, k) => c.losses(sums[k]!));
         const counted = sequences.map(
           ({ ids, from = ids.length, asks }) => asks?.length ?? ids.length - from,
         );
@@ -302,56 +307,24 @@ export function startPass(model: Model, request: PassRequest): Pass {
         });
       } else if (output === 'logits') {
         const { vocab } = architecture;
-        result.logits = sequences.map(
-          ({ ids, from = ids.length }) => new Float32Array((ids.length - from) * vocab),
+        result.logits = sequences.map(({ ids, from = ids.length }) =>
+          ids.length - from === 1 ? new Float32Array(0) : new Float32Array((ids.length - from) * vocab),
         );
+        result.sums = sequences.map(() => []);
+        const begins = heads.map((head) => head.segments());
         scatter(wanted, (k, i, s, at) => {
-          const row = heads[k]!.logits.subarray(i * vocab, (i + 1) * vocab);
-          finite(row.reduce((a, b) => a + b, 0));
-          result.logits[s]!.set(row, at * vocab);
+          const values = collected[k]!.partials(sums[k]!, i);
+          for (const value of values) finite(value);
+          result.sums[s]![at] = { begins: begins[k]!, values };
+          const row = heads[k]!.logits(i);
+          if (result.logits[s]!.length === 0) result.logits[s] = row;
+          else result.logits[s]!.set(row, at * vocab);
         });
       }
       return result;
     },
     close: () => layers.rest(),
   };
-}
-
-/** Rows of what is kept a position, and of what is kept a sequence: where they stand, and (row, 0) of where they go. */
-function copiedRows(copies: readonly SlotCopy[]) {
-  const rows = (each: (copy: SlotCopy) => [from: number, to: number][]) => {
-    const pairs = copies.flatMap(each);
-    return {
-      from: Uint32Array.from(pairs, ([from]) => from),
-      to: Uint32Array.from(pairs.flatMap(([, to]) => [to, 0])),
-    };
-  };
-  return {
-    position: rows(({ from, to, positions, slotRows }) =>
-      Array.from({ length: positions }, (_, p) => [from * slotRows + p, to * slotRows + p]),
-    ),
-    sequence: rows(({ from, to }) => [[from, to]]),
-  };
-}
-
-/** What is kept of the sequences that others continue, copied to where those will be. */
-function copyState(
-  { operations: { queue, nothing }, workspace }: Model,
-  k: number,
-  copies: readonly SlotCopy[],
-  { per, width }: StateShape,
-  buffer: BackendBuffer,
-): void {
-  const rows = per === 'position' ? copies.reduce((sum, { positions }) => sum + positions, 0) : copies.length;
-  copyRows(queue, {
-    buffer,
-    width,
-    rows,
-    picks: workspace.take(`${per} copied ${k}`, rows * 4),
-    places: workspace.take(`${per} copies ${k}`, rows * 8),
-    between: workspace.take('rows to copy', rows * width * 4),
-    nothing,
-  });
 }
 
 /** Rows of keys that fit a buffer. */

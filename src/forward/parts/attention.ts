@@ -78,20 +78,28 @@ export const attention: PartKind<Attention> = {
 /** Scores, their softmax, and values mixed by it, a range of groups at a time. */
 async function mix(
   attention: Attention,
-  { operations: op, workspace, chunk, groups, weights }: Passage,
+  passage: Passage,
   queries: BackendBuffer,
   kept: { keys: BackendBuffer; values: BackendBuffer },
   mixed: RowBuffer,
 ): Promise<void> {
+  const { operations: op, workspace, chunk, weights } = passage;
   const { queue } = op;
   const window = windowWord(attention);
+  const own = attention.bothWays && groupsBothWays(chunk, attention.bothWays.reach);
+  const words = own ?? chunk.groups;
+  let { groups } = passage;
+  if (own) {
+    groups = workspace.take('groups both ways', own.byteLength);
+    queue.write(groups, 0, own);
+  }
   const shape = {
     heads: attention.heads,
     share: attention.heads / attention.keyValueHeads,
     window,
   };
   const softmax = queue.engine.software ? attentionSoftmaxLine : attentionSoftmax;
-  for (const { begin, count, span } of groupTiles(chunk, attention, queue.dispatchWork)) {
+  for (const { begin, count, span } of groupTiles(words, attention, queue.dispatchWork)) {
     const lines = count * attention.heads * GROUP_ROWS;
     const scores = workspace.take('scores', lines * span * 4);
     const part = { groups: count, group_begin: begin, span };
@@ -291,9 +299,30 @@ function windowWord({ window = NO_WINDOW, chunk }: Attention): number {
   return chunk === undefined ? window : CHUNKED + chunk;
 }
 
+/**
+ * Groups of rows that see both sides, a row each: the keys of one are those from the first that it sees to the last, and it
+ * stands at their end. Every sequence is whole.
+ * @param reach keys seen on each side; all where absent
+ */
+function groupsBothWays(
+  { pieces, places, rows }: Chunk,
+  reach = Number.POSITIVE_INFINITY,
+): Uint32Array<ArrayBuffer> {
+  const groups = new Uint32Array(rows * GROUP_WORDS);
+  for (const { row, count } of pieces) {
+    const origin = places[2 * row]!;
+    for (let i = 0; i < count; i++) {
+      const first = Math.max(0, i - reach);
+      const end = Math.min(count, i + reach + 1);
+      groups.set([row + i, 1, origin + first, end - first - 1], (row + i) * GROUP_WORDS);
+    }
+  }
+  return groups;
+}
+
 /** Ranges of groups whose scores fit the room for them, with the most columns a group of the range has. */
 function groupTiles(
-  { groups }: Chunk,
+  groups: Uint32Array,
   attention: Attention,
   dispatchWork: number,
 ): { begin: number; count: number; span: number }[] {

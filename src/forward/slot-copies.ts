@@ -1,0 +1,43 @@
+/** Sequences that go on from others: what is kept of those is copied to where these will be. */
+import type { BackendBuffer } from '../backend/backend';
+import type { SlotCopy } from './chunk';
+import { copyRows } from './kv-cache';
+import type { Model } from './model';
+import type { StateShape } from './parts/part';
+
+/** Rows of what is kept a position, and of what is kept a sequence: where they stand, and (row, 0) of where they go. */
+export function copiedRows(copies: readonly SlotCopy[]) {
+  const rows = (each: (copy: SlotCopy) => [from: number, to: number][]) => {
+    const pairs = copies.flatMap(each);
+    return {
+      from: Uint32Array.from(pairs, ([from]) => from),
+      to: Uint32Array.from(pairs.flatMap(([, to]) => [to, 0])),
+    };
+  };
+  return {
+    position: rows(({ from, to, positions, slotRows }) =>
+      Array.from({ length: positions }, (_, p) => [from * slotRows + p, to * slotRows + p]),
+    ),
+    sequence: rows(({ from, to }) => [[from, to]]),
+  };
+}
+
+/** What is kept of the sequences that others continue, copied to where those will be. */
+export function copyState(
+  { operations: { queue, nothing }, workspace }: Model,
+  k: number,
+  copies: readonly SlotCopy[],
+  { per, width }: StateShape,
+  buffer: BackendBuffer,
+): void {
+  const rows = per === 'position' ? copies.reduce((sum, { positions }) => sum + positions, 0) : copies.length;
+  copyRows(queue, {
+    buffer,
+    width,
+    rows,
+    picks: workspace.take(`${per} copied ${k}`, rows * 4),
+    places: workspace.take(`${per} copies ${k}`, rows * 8),
+    between: workspace.take('rows to copy', rows * width * 4),
+    nothing,
+  });
+}
