@@ -4,7 +4,7 @@ import type { Layout } from './tensors';
 
 export interface RowsOfTensor {
   layout: Layout;
-  /** As the file has them: rows of columns, of so many bytes an element. A vector has one column. */
+  /** As the file has them: rows of columns, of so many bytes an element. Vectors have one column. */
   rows: number;
   columns: number;
   elementBytes: number;
@@ -18,18 +18,17 @@ export interface RowArranger {
   push(bytes: Uint8Array, emit: (rows: Uint8Array<ArrayBuffer>) => Promise<void>): Promise<void>;
 }
 
-/** Bytes held at once: a piece, a group of rows that change places, or a whole tensor that is transposed. */
-export function heldBytes({ layout, rows, columns, elementBytes }: RowsOfTensor): number {
+/** Bytes held at once: a piece, or a group of rows that change places, and what is made of it. */
+export function heldBytes(tensor: RowsOfTensor): number {
+  const { rows, columns, elementBytes } = tensor;
   const row = columns * elementBytes;
-  if (layout.kind === 'transposed') return 2 * rows * row;
-  const group = layout.kind === 'rows' ? layout.rows * row : row;
-  return 2 * Math.max(group, Math.min(PIECE_BYTES, rows * row));
+  return 2 * Math.max(groupOf(tensor) * row, Math.min(PIECE_BYTES, rows * row));
 }
 
 export function arrangeRows(tensor: RowsOfTensor): RowArranger {
-  const { layout, rows, columns, elementBytes } = tensor;
+  const { rows, columns, elementBytes } = tensor;
   const rowBytes = columns * elementBytes;
-  const group = layout.kind === 'transposed' ? rows : layout.kind === 'rows' ? layout.rows : 1;
+  const group = groupOf(tensor);
   const groupBytes = group * rowBytes;
   const pieceBytes = Math.max(1, Math.floor(PIECE_BYTES / groupBytes)) * groupBytes;
   let left = rows * rowBytes;
@@ -52,26 +51,31 @@ export function arrangeRows(tensor: RowsOfTensor): RowArranger {
   };
 }
 
-function arranged(
-  piece: Uint8Array<ArrayBuffer>,
-  { layout, rows, columns, elementBytes }: RowsOfTensor,
-): Uint8Array<ArrayBuffer> {
+/** Rows that change places among themselves. */
+function groupOf({ layout, rows }: RowsOfTensor): number {
+  return layout.kind === 'as_stored' ? 1 : (layout.rows ?? rows);
+}
+
+function arranged(piece: Uint8Array<ArrayBuffer>, tensor: RowsOfTensor): Uint8Array<ArrayBuffer> {
+  const { layout, columns, elementBytes } = tensor;
   if (layout.kind === 'as_stored') return piece;
   const out = spareArray(piece.byteLength);
-  if (layout.kind === 'transposed') {
-    for (let row = 0; row < rows; row++) {
-      for (let column = 0; column < columns; column++) {
-        const from = (column * rows + row) * elementBytes;
-        const to = (row * columns + column) * elementBytes;
-        for (let byte = 0; byte < elementBytes; byte++) out[to + byte] = piece[from + byte]!;
-      }
-    }
-    return out;
-  }
+  const rows = groupOf(tensor);
   const rowBytes = columns * elementBytes;
-  const groupBytes = layout.rows * rowBytes;
+  const groupBytes = rows * rowBytes;
   for (let begin = 0; begin < piece.byteLength; begin += groupBytes) {
-    for (let row = 0; row < layout.rows; row++) {
+    if (layout.kind === 'transposed') {
+      for (let row = 0; row < rows; row++) {
+        const stored = layout.from?.(row) ?? row;
+        for (let column = 0; column < columns; column++) {
+          const from = begin + (column * rows + stored) * elementBytes;
+          const to = begin + (row * columns + column) * elementBytes;
+          for (let byte = 0; byte < elementBytes; byte++) out[to + byte] = piece[from + byte]!;
+        }
+      }
+      continue;
+    }
+    for (let row = 0; row < rows; row++) {
       const from = begin + layout.from(row) * rowBytes;
       out.set(piece.subarray(from, from + rowBytes), begin + row * rowBytes);
     }

@@ -1,6 +1,7 @@
 /** A GGUF file as it is written beside the merge: one part for every tensor of the merge, in the merge's order. */
 import type { Backend } from '../backend/backend';
 import { arrangeRows, type RowArranger } from './arrange-rows';
+import { rowBytes } from './block-types';
 import { encodeRows } from './encode-rows';
 import type { GgufPlan } from './gguf-plan';
 import { fileLength, ggufBeginning } from './gguf-plan';
@@ -70,7 +71,21 @@ export function ggufEncoder({ plan, names, engines, importance, write }: GgufEnc
   let turn = 0;
   /** Pieces at work, in the order of the file. */
   const pieces: Promise<Uint8Array<ArrayBuffer>>[] = [];
-  const writeFirst = async () => write(await pieces.shift()!);
+  /** Second halves of the rows, which follow when all first ones are written. */
+  const waiting: Uint8Array<ArrayBuffer>[] = [];
+  const writeFirst = async () => {
+    const piece = await pieces.shift()!;
+    const { second, layout, type, columns } = plan.tensors.get(names[at]!)!;
+    if (second === undefined || layout.kind === 'as_stored') return write(piece);
+    const half = (layout.rows! / 2) * rowBytes(type, columns);
+    for (let begin = 0; begin < piece.byteLength; begin += 2 * half) {
+      waiting.push(piece.slice(begin + half, begin + 2 * half));
+      await write(piece.slice(begin, begin + half));
+    }
+  };
+  const fill = async (bytes: number) => {
+    if (bytes > 0) await write(new Uint8Array(bytes));
+  };
   return {
     async append(bytes) {
       const tensor = plan.tensors.get(names[at]!);
@@ -92,8 +107,12 @@ export function ggufEncoder({ plan, names, engines, importance, write }: GgufEnc
     },
     async finishTensor() {
       while (pieces.length > 0) await writeFirst();
-      const filling = bytesOf(plan, names[at]!) - (plan.tensors.get(names[at]!)?.byteLength ?? 0);
-      if (filling > 0) await write(new Uint8Array(filling));
+      const tensor = plan.tensors.get(names[at]!);
+      const filling = bytesOf(plan, names[at]!) - (tensor?.byteLength ?? 0);
+      const parts = tensor?.second === undefined ? 1 : 2;
+      await fill(filling / parts);
+      for (const bytes of waiting.splice(0)) await write(bytes);
+      if (parts === 2) await fill(filling / 2);
       arranger = undefined;
       at++;
     },

@@ -16,6 +16,7 @@ import {
   refused,
   requireExpressible,
   ropeFactors,
+  roundedYarn,
 } from './hyperparameters';
 import { tensorType } from './tensor-types';
 import { ggufTensors } from './tensors';
@@ -32,10 +33,18 @@ export interface GgufTensorPlan extends RowsOfTensor {
   /** Of its blocks; up to the next tensor the file is filled with zeros. */
   byteLength: number;
   stack?: { index: number; of: number };
+  /** As `GgufTensor` has it: then `rows` and `byteLength` are of both. */
+  second?: string;
+}
+
+/** Of a tensor that becomes two, the encoded second waits until all of the first are written. */
+function waiting({ second, byteLength }: GgufTensorPlan): number {
+  return second === undefined ? 0 : byteLength / 2;
 }
 
 /** Bytes in the file, with what fills it up: inside of a stack nothing does. */
-export function fileLength({ byteLength, stack = { index: 0, of: 1 } }: GgufTensorPlan): number {
+export function fileLength({ byteLength, stack = { index: 0, of: 1 }, second }: GgufTensorPlan): number {
+  if (second !== undefined) return 2 * aligned(byteLength / 2);
   if (stack.index + 1 < stack.of) return byteLength;
   return byteLength + aligned(stack.of * byteLength) - stack.of * byteLength;
 }
@@ -85,9 +94,11 @@ export function planGguf(request: GgufRequest): GgufPlan {
     const source = stored.get(claimed.get(tensor.source)!)!;
     const { dtype } = source;
     if (!isWeightDtype(dtype)) throw refused(`${source.name} is ${dtype}, which cannot be written as GGUF.`);
-    const isVector = tensor.shape.length === 1;
-    const rows = tensor.shape[0]!;
-    const columns = isVector ? 1 : tensor.shape[1]!;
+    // the biases of experts are vectors one below the other
+    const isVector = tensor.shape.length === 1 || tensor.name.endsWith('.bias');
+    const columns = isVector ? 1 : tensor.shape.at(-1)!;
+    const elements = tensor.shape.reduce((product, extent) => product * extent, tensor.second ? 2 : 1);
+    const rows = elements / columns;
     const type = tensorType(request.type, tensor, architecture, request.isWeighted ?? false);
     const byteLength = rows * rowBytes(type, columns);
     const elementBytes = weightBytes(dtype);
@@ -108,11 +119,12 @@ export function planGguf(request: GgufRequest): GgufPlan {
     tensors: new Map(planned),
     factors,
     metadata,
-    peakBytes: planned.reduce((most, [, tensor]) => Math.max(most, heldBytes(tensor)), 0),
+    peakBytes: planned.reduce((most, [, tensor]) => Math.max(most, heldBytes(tensor) + waiting(tensor)), 0),
     isStacked: planned.some(([, { stack }]) => stack !== undefined),
   };
   const window = ignoredWindow(architecture, gguf);
-  const warnings = [window, ignoredNormalizer(request.tokenizer)].filter((each) => each !== undefined);
+  const yarn = roundedYarn(architecture, gguf);
+  const warnings = [window, yarn, ignoredNormalizer(request.tokenizer)].filter((each) => each !== undefined);
   const tensorBytes = planned.reduce((sum, [, tensor]) => sum + fileLength(tensor), 0);
   return {
     ...plan,
@@ -139,6 +151,10 @@ export function ggufBeginning(
   }));
   const entries = order.flatMap((name) => {
     const tensor = tensors.get(name);
+    if (tensor?.second !== undefined) {
+      const half = { ...tensor, byteLength: tensor.byteLength / 2 };
+      return [half, { ...half, name: tensor.second }];
+    }
     if (!tensor?.stack) return tensor ?? [];
     const { index, of } = tensor.stack;
     const { shape, byteLength } = tensor;

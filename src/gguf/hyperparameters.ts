@@ -49,7 +49,8 @@ export function hyperparameters(
   if (gguf.windows && window !== undefined) {
     const values = windows.map((size) => size !== undefined);
     entries.push(['attention.sliding_window', u32(window)]);
-    entries.push(['attention.sliding_window_pattern', { type: 'array', of: 'bool', values }]);
+    if (gguf.windows === 'pattern')
+      entries.push(['attention.sliding_window_pattern', { type: 'array', of: 'bool', values }]);
   }
   // phi3's graph asks for the key
   if (gguf.name === 'phi3') entries.push(['attention.sliding_window', u32(window ?? 0)]);
@@ -168,13 +169,18 @@ export function requireExpressible(architecture: Architecture, gguf: GgufArchite
     if (gguf.sameHeads && attention.keyValueHeads !== attention.heads) {
       throw refuse(`fewer heads of keys than of queries in ${layer}`);
     }
+    if (gguf.windows === 'even' && (attention.window !== undefined) !== (index % 2 === 0)) {
+      throw refuse(`${layer} ${index % 2 === 0 ? 'without' : 'with'} a sliding window`);
+    }
     const every = gguf.withoutRopeEvery;
     const rotates = every === undefined || (index + 1) % every !== 0;
     if (!attention.alibi && !embedding.positions && (attention.rope !== undefined) !== rotates) {
       throw refuse(`${layer} ${rotates ? 'without' : 'with'} rotary positions`);
     }
     const scaling = attention.rope?.scaling;
-    if (scaling?.type === 'yarn') requireYarn(scaling, refuse);
+    if (scaling?.type === 'yarn' && !near(scaling.attention, 0.1 * Math.log(scaling.factor) + 1)) {
+      throw refuse('an attention factor of YaRN of its own');
+    }
     if (scaling?.type === 'longrope' && scaling.attention.short !== scaling.attention.long) {
       throw refuse('attention factors of longrope that differ between short and long texts');
     }
@@ -202,21 +208,16 @@ function requireMlp(
   }
   if (mlp.kind === 'mlp' || !known) return;
   const { by, normalized, scale, groups, bias, onInput, norm, factors, scores } = mlp.experts.router;
-  const isPlain = by === 'softmax' && scale === 1 && (scores.scale ?? 1) === 1;
+  // the softmax of the chosen scores is that of all, made to sum to 1
+  const isSoftmax = by === 'softmax' || by === 'softmax_of_chosen';
+  const isPlain = isSoftmax && scale === 1 && (scores.scale ?? 1) === 1;
   if (!isPlain || groups || bias || onInput || norm || factors) {
     throw refuse(`the routing of experts in ${layer}`);
   }
-  if ((normalized !== undefined) !== known.normalized) {
-    throw refuse(`shares of the chosen experts that ${normalized ? '' : 'do not '}sum to 1`);
+  const sums = normalized !== undefined || by === 'softmax_of_chosen';
+  if (sums !== known.normalized) {
+    throw refuse(`shares of the chosen experts that ${sums ? '' : 'do not '}sum to 1`);
   }
-}
-
-function requireYarn(
-  { truncate, attention, factor }: Extract<Rope['scaling'], { type: 'yarn' }>,
-  refuse: (what: string) => AmalgamError,
-): void {
-  if (!truncate) throw refuse('YaRN without rounding of its bounds');
-  if (!near(attention, 0.1 * Math.log(factor) + 1)) throw refuse('an attention factor of YaRN of its own');
 }
 
 /** What llama.cpp leaves out without being wrong on short texts; undefined where there is nothing. */
@@ -228,6 +229,18 @@ export function ignoredWindow(architecture: Architecture, gguf: GgufArchitecture
   return {
     message: `llama.cpp’s ${gguf.name} has no sliding window: beyond ${size} tokens it sees more than the model did.`,
     remedy: 'Keep the context of the GGUF file below that, or run the safetensors.',
+  };
+}
+
+/** llama.cpp rounds the bounds of YaRN to whole dimensions, whatever the model does; undefined where it does so too. */
+export function roundedYarn(architecture: Architecture, gguf: GgufArchitecture): GgufWarning | undefined {
+  const isRounded = plainBlocks(architecture).every(
+    ({ attention: { rope } }) => rope?.scaling.type !== 'yarn' || rope.scaling.truncate,
+  );
+  if (isRounded) return undefined;
+  return {
+    message: `llama.cpp’s ${gguf.name} rounds the bounds of YaRN to whole dimensions, and the model does not: some of its rotary frequencies are others there.`,
+    remedy: 'Run the safetensors where that matters.',
   };
 }
 

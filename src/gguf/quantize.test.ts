@@ -18,12 +18,11 @@ import { readGguf } from './read-gguf.test.support';
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
-/** A llama with rows that 256 divides, and rows that only 32 does, or nothing; with eight experts a Mixtral. */
-function config(inner: number, tied: boolean, experts = false): string {
+/** Rows that 256 divides, and rows that only 32 does, or nothing; of experts as many as named. */
+function config(inner: number, tied: boolean, type = 'llama', experts = 0): string {
   return JSON.stringify({
-    ...(experts
-      ? { model_type: 'mixtral', num_local_experts: 8, num_experts_per_tok: 2 }
-      : { model_type: 'llama' }),
+    model_type: type,
+    ...(experts > 0 ? { num_local_experts: experts, num_experts_per_tok: 2 } : {}),
     hidden_size: 256,
     intermediate_size: inner,
     num_hidden_layers: 8,
@@ -102,12 +101,14 @@ describe.runIf(hasLlama)('every tensor is as llama-quantize makes it', () => {
     [40, false, ['Q8_0', 'Q4_K_M']],
     [256, false, ['Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'weighted'],
     [96, true, ['Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'weighted'],
-    [96, false, ['Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'experts'],
+    [96, false, ['Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'mixtral', 8],
+    [96, false, ['F16', 'Q8_0', 'Q4_K_M'], 'granitemoe', 3],
+    [96, false, ['F16', 'Q8_0', 'Q4_K_M'], 'gpt_oss', 3],
   ] as const)(
     'rows of 256, 32 and %i, tied: %s, %s %s',
-    async (inner, tied, types, more?: 'weighted' | 'experts') => {
+    async (inner, tied, types, more?: string, experts?: number) => {
       const weighted = more === 'weighted';
-      const text = config(inner, tied, more === 'experts');
+      const text = config(inner, tied, weighted ? undefined : more, experts);
       const source = join(scratch, 'source.gguf');
       writeFileSync(source, await written(text, 'F32'));
       for (const type of types) {

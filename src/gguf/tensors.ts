@@ -1,13 +1,13 @@
 /** The tensors of a GGUF file, by what each is in the architecture (gguf-py/gguf/tensor_mapping.py of llama.cpp). */
-import type { Architecture, Attention, Linear, Mlp, Norm } from '../models/architecture';
+import type { Architecture, Attention, Experts, Linear, Mlp, Norm, Vector } from '../models/architecture';
 import type { GgufArchitecture } from '../models/gguf-architectures';
 import { type PlainBlock, plainBlocks, type RoutedMlp } from '../models/plain-block';
 
 /** How the rows of a stored matrix come to stand in the file; a vector has rows of one element. */
 export type Layout =
   | { kind: 'as_stored' }
-  /** Stored as [in, out]. */
-  | { kind: 'transposed' }
+  /** Stored as [in, out], or so many outputs at a time; row i of each is the output `from(i)`. */
+  | { kind: 'transposed'; rows?: number; from?(row: number): number }
   /** Groups of `rows` rows, row i of each being row `from(i)` of the stored ones. */
   | { kind: 'rows'; rows: number; from(row: number): number };
 
@@ -17,6 +17,8 @@ export interface GgufTensor {
   source: string;
   /** As the file has it, outermost first. */
   shape: readonly number[];
+  /** The name of one more tensor of that shape, of the second half of every group of rows of the layout. */
+  second?: string;
   layout: Layout;
   /** Added to every element. */
   plus: 0 | 1;
@@ -57,6 +59,7 @@ function blockTensors(
     ...norm(name('attn_q_norm'), attention.queryNorm),
     ...norm(name('attn_k_norm'), attention.keyNorm),
     ...linear(name('attn_output'), attention.output, AS_STORED),
+    ...vector(name('attn_sinks.weight'), attention.sinks),
     ...norm(name('post_attention_norm'), block.attentionOut),
     ...norm(name(mlpNorm), block.mlpIn),
     ...(mlp.kind === 'mlp' ? mlpTensors(mlp, (part) => name(`ffn_${part}`)) : routedTensors(mlp, name)),
@@ -72,25 +75,68 @@ function mlpTensors({ projections, output }: Mlp, name: (part: string) => string
   ];
 }
 
-/** The same matrix of every expert one after the other: the order in which they have to come. */
 function routedTensors({ experts, shared }: RoutedMlp, name: (module: string) => string): GgufTensor[] {
-  const each = experts.experts.map((mlp, index) =>
-    mlpTensors(mlp, (part) => name(`ffn_${part}_exps`)).map((tensor) => ({
-      ...tensor,
-      stack: { index, of: experts.experts.length },
-    })),
-  );
   const gate = shared?.factor;
+  const isStacked = experts.experts[0]!.output.stack !== undefined;
   return [
     ...linear(name('ffn_gate_inp'), experts.router.scores, AS_STORED),
-    ...each[0]!.flatMap((_, part) => each.map((tensors) => tensors[part]!)),
+    ...(isStacked ? storedInOne(experts, name) : storedApart(experts, name)),
     ...(gate ? [plain(name('ffn_gate_inp_shexp.weight'), gate.weight, [gate.inputs])] : []),
     ...(shared ? mlpTensors(shared, (part) => name(`ffn_${part}_shexp`)) : []),
   ];
 }
 
+/** The same matrix of every expert one after the other: the order in which they have to come. */
+function storedApart({ experts }: Experts, name: (module: string) => string): GgufTensor[] {
+  const each = experts.map((mlp, index) =>
+    mlpTensors(mlp, (part) => name(`ffn_${part}_exps`)).map((tensor) => ({
+      ...tensor,
+      stack: { index, of: experts.length },
+    })),
+  );
+  return each[0]!.flatMap((_, part) => each.map((tensors) => tensors[part]!));
+}
+
+/**
+ * All experts in one tensor, gate and up of each side by side: one half after the other, or, where inputs come first, in turn
+ * (the only families that store them so are Granite's and GPT-OSS).
+ */
+function storedInOne({ experts }: Experts, name: (module: string) => string): GgufTensor[] {
+  const of = experts.length;
+  const { projections, output, inner } = experts[0]!;
+  const [both] = projections as [Linear];
+  const isTurned = both.storage === 'in_out';
+  const from = isTurned
+    ? (row: number) => (row < inner ? 2 * row : 2 * (row - inner) + 1)
+    : (row: number) => row;
+  const halves: Layout = { kind: 'rows', rows: 2 * inner, from };
+  const [gate, up, down] = ['gate', 'up', 'down'].map((part) => name(`ffn_${part}_exps`));
+  const bias = (of: Linear) => (of.bias === undefined ? [] : [of.bias]);
+  return [
+    {
+      ...plain(`${gate}.weight`, both.weight, [of, inner, both.inputs]),
+      layout: isTurned ? { ...halves, kind: 'transposed' } : halves,
+      second: `${up}.weight`,
+    },
+    ...bias(both).map((source) => ({
+      ...plain(`${gate}.bias`, source, [of, inner]),
+      ...{ layout: halves, second: `${up}.bias` },
+    })),
+    {
+      ...plain(`${down}.weight`, output.weight, [of, output.outputs, inner]),
+      ...(isTurned ? { layout: { kind: 'transposed', rows: output.outputs } satisfies Layout } : {}),
+    },
+    ...bias(output).map((source) => plain(`${down}.bias`, source, [of, output.outputs])),
+  ];
+}
+
 function plain(name: string, source: string, shape: readonly number[]): GgufTensor {
   return { name, source, shape, layout: AS_STORED, plus: 0 };
+}
+
+/** One that is stored as it is. */
+function vector(name: string, of: Vector | undefined): GgufTensor[] {
+  return (of?.tensors ?? []).flatMap((part) => ('name' in part ? [plain(name, part.name, part.shape)] : []));
 }
 
 function norm(name: string, of: Norm | undefined): GgufTensor[] {
