@@ -1,7 +1,7 @@
 /**
  * Several LoRAs of one module made one: the combinations of PEFT's `add_weighted_adapter` (0.21, tuners/lora/model.py).
  * `linear`, `ties`, `dare_*` and `magnitude_prune` work on A and B each for itself; with `_svd` behind they work on the
- * products, of which the leading singular values are kept; `cat` is exact, with the ranks added up.
+ * products, of which the leading singular values are kept; `cat` is exact, with the ranks added up. `gram` is ours (./gram.ts).
  */
 import { maskKey, normals, philox } from '../backend/philox';
 import type { Combination } from '../formats/adapter-combination';
@@ -9,6 +9,7 @@ import { type Columns, column, product, transposed, zeroColumns } from '../linal
 import { thinQr } from '../linalg/householder';
 import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../linalg/range-basis';
 import { type Svd, smallSvd } from '../linalg/small-svd';
+import { gramFactors } from './gram';
 import {
   disjointMean,
   type MajoritySign,
@@ -56,7 +57,9 @@ export function combinedRank(
   outputs: number,
   inputs: number,
 ): number {
-  if (combination === 'cat') return ranks.reduce((a, b) => a + b, 0);
+  const sum = ranks.reduce((a, b) => a + b, 0);
+  if (combination === 'cat') return sum;
+  if (combination === 'gram') return Math.min(sum, inputs);
   if (!isDecomposed(combination)) return ranks[0]!;
   return Math.min(wanted, outputs, inputs);
 }
@@ -66,10 +69,20 @@ export function isDecomposed(combination: Combination): boolean {
   return combination.endsWith('svd');
 }
 
+/** Whether it works on the factors entry by entry, so that those of one module need one rank. */
+export function needsOneRank(combination: Combination): boolean {
+  return combination !== 'cat' && !isGram(combination) && !isDecomposed(combination);
+}
+
+export function isGram(combination: Combination): boolean {
+  return combination === 'gram' || combination === 'gram_svd';
+}
+
 /** Combines the LoRAs of one module, of one rank where the combination is of factors. */
 export async function combine(loras: readonly LoraFactors[], settings: CombineSettings): Promise<Combined> {
   const { combination } = settings;
   if (combination === 'cat') return stacked(loras);
+  if (isGram(combination)) return gramMerged(loras, settings);
   if (combination === 'svd') return cut(await factoredSvd(loras), loras, settings.rank);
   if (isDecomposed(combination)) return cut(await denseSvd(loras, settings), loras, settings.rank);
   // a weight is shared out over A and B; its sign goes to A
@@ -100,6 +113,16 @@ function stacked(loras: readonly LoraFactors[]): Combined {
     at += lora.rank;
   }
   return { a, b, rank };
+}
+
+/** B = N and A = Qᵀ, or the leading singular values of the product. */
+function gramMerged(loras: readonly LoraFactors[], { combination, rank }: CombineSettings): Combined {
+  const { n, q } = gramFactors(loras.map((lora) => ({ ...lora, factor: lora.weight * lora.scale })));
+  if (combination === 'gram') {
+    return { a: Float32Array.from(q.data), b: Float32Array.from(transposed(n).data), rank: q.cols };
+  }
+  const { s, u, v } = smallSvd(n);
+  return cut({ s, u, v: product(q, v) }, loras, rank);
 }
 
 /** The rule of a combination over task tensors of one length. */

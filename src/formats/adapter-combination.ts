@@ -1,4 +1,4 @@
-/** How several LoRAs become one, as PEFT's `add_weighted_adapter` calls it. */
+/** How several LoRAs become one: as PEFT's `add_weighted_adapter` calls it, and the Gram merge of their changes. */
 export const COMBINATIONS = [
   'cat',
   'linear',
@@ -11,6 +11,8 @@ export const COMBINATIONS = [
   'dare_ties_svd',
   'magnitude_prune',
   'magnitude_prune_svd',
+  'gram',
+  'gram_svd',
 ] as const;
 
 export type Combination = (typeof COMBINATIONS)[number];
@@ -21,6 +23,7 @@ export const COMBINATIONS_OF: Readonly<Record<string, readonly Combination[]>> =
   ties: ['ties_svd', 'ties'],
   dare_linear: ['dare_linear_svd', 'dare_linear'],
   dare_ties: ['dare_ties_svd', 'dare_ties'],
+  gram: ['gram', 'gram_svd'],
   // one LoRA as it is
   passthrough: ['cat'],
 };

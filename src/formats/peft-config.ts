@@ -21,7 +21,7 @@ export interface PeftConfigFacts {
 
 /**
  * The text of the config. α is the rank of every module, so that the factors act unscaled. Targets are named by the
- * last part of their path where every module of that name is one, else by the whole path; saved modules always by the
+ * last part of their path where every module of that name is one and nothing on the way to one is called so, else by the whole path; saved modules always by the
  * whole path, since PEFT matches the ends of paths and `norm` would be every norm.
  */
 export function peftConfigText(facts: PeftConfigFacts): string {
@@ -75,7 +75,10 @@ export function taskOf(architectures: readonly string[]): string | null {
 function targetNames(targets: readonly string[], all: readonly string[] | undefined): string[] {
   if (!all) return [...targets];
   const chosen = new Set(targets);
-  const isWhole = (last: string) => all.every((module) => lastPart(module) !== last || chosen.has(module));
+  // a block can have the name of a module: `blocks.0` and `merger.mlp.0` end alike
+  const inside = new Set(all.flatMap((module) => module.split('.').slice(0, -1)));
+  const isWhole = (last: string) =>
+    !inside.has(last) && all.every((module) => lastPart(module) !== last || chosen.has(module));
   const names = targets.map((module) => (isWhole(lastPart(module)) ? lastPart(module) : module));
   return [...new Set(names)];
 }

@@ -19,7 +19,7 @@ it.each([
       'cls.predictions.transform.dense.weight',
     ),
     'embeddings.word_embeddings.weight',
-    'lm_head.weight',
+    'cls.predictions.decoder.weight',
   ],
   [
     'whisper',
@@ -41,7 +41,7 @@ it.each([
     'modernbert',
     w('model.embeddings.tok_embeddings.weight', 'head.dense.weight'),
     'embeddings.tok_embeddings.weight',
-    'lm_head.weight',
+    'decoder.weight',
   ],
   ['rwkv', w('rwkv.embeddings.weight', 'head.weight'), 'rwkv.embeddings.weight', 'head.weight'],
   ['mamba', w('backbone.embeddings.weight'), 'embeddings.weight', 'lm_head.weight'],

@@ -43,7 +43,9 @@ export function hubFetch(hub: Hub, subject: RequestSubject, signal?: AbortSignal
     return retrying(
       async (attemptSignal, received) => {
         const headers = { Accept: 'application/json', ...hubHeaders(hub, url) };
-        const response = await fetchOk(url, headers, subject, hub, attemptSignal);
+        const response = await fetchOk(url, headers, subject, hub, attemptSignal).catch((thrown: unknown) => {
+          throw isUnreachable(thrown) ? unreachable(subject, thrown) : thrown;
+        });
         const body = await readAll(response, subject, ANSWER_BYTES, received);
         return new Response(body, { status: response.status, headers: response.headers });
       },
@@ -52,6 +54,24 @@ export function hubFetch(hub: Hub, subject: RequestSubject, signal?: AbortSignal
       signal,
     );
   };
+}
+
+/** What Node says of a connection that never was: nobody knows the name, or nobody answers there. */
+const NEVER_CONNECTED = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED']);
+
+/** Whether a request got nowhere. Before anything is read that is a matter of the name or the network, not of patience. */
+function isUnreachable(thrown: unknown): boolean {
+  const cause = thrown instanceof TypeError ? (thrown.cause as { code?: string } | undefined) : undefined;
+  return NEVER_CONNECTED.has(cause?.code ?? '');
+}
+
+function unreachable(subject: RequestSubject, cause: unknown): AmalgamError {
+  return new AmalgamError(
+    'Offline',
+    `${subject.host} cannot be reached, so ${subject.name} could not be read.`,
+    'Check the connection; of a folder, check the name.',
+    { cause },
+  );
 }
 
 /** Any failure of a conversation with the hub as an AmalgamError: the library throws its own on odd answers. */

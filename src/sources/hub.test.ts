@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -82,6 +83,19 @@ describe('search', () => {
 });
 
 describe('opening a model', () => {
+  test('a hub that nobody answers at is said at once, with no wait between tries', async () => {
+    const server = createServer().listen(0);
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    const waits: unknown[] = [];
+    const nobody = { url: `http://127.0.0.1:${port}`, onWait: (wait: unknown) => void waits.push(wait) };
+    await expect(openHubModel(nobody, 'models/missing')).rejects.toMatchObject({
+      code: 'Offline',
+      message: `127.0.0.1:${port} cannot be reached, so models/missing could not be read.`,
+    });
+    expect(waits).toEqual([]);
+  });
+
   test('pins the commit and lists every file with size and checksum', async () => {
     const model = await openHubModel(hub(), 'amalgam/base');
     expect(model.path).toBe('amalgam/base');

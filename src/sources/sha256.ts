@@ -1,4 +1,5 @@
 import type { ByteSource } from './byte-source';
+import { giveBack } from './spare-arrays';
 
 /** An incremental sha256: the browser's own digest wants the whole file in memory. */
 export interface Sha256 {
@@ -55,6 +56,7 @@ export async function sha256Of(
     }
     hash.update(bytes);
     onBytes?.(bytes.byteLength);
+    giveBack(bytes.buffer);
   }
   return hash.digest();
 }
