@@ -126,7 +126,7 @@ function reading(
     consequence:
       spec.kind === 'choice' && spec.booleans
         ? `It is set under amalgam, which mergekit ignores: there it is ${spec.default}. Write true for ${spec.booleans.true}, false for ${spec.booleans.false}.`
-        : 'mergekit does not know it and goes on without it.',
+        : 'It is set under amalgam, which mergekit ignores: it goes on without it.',
   };
 }
 

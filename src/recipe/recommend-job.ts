@@ -12,7 +12,7 @@ import type { Recipe } from '../formats/recipe';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import type { Plan } from '../merge/plan/plan';
-import type { Progress } from '../reports/job';
+import type { DestinationSpec, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest, RecommendedReport } from '../reports/merge';
 import { runMerge } from './job';
 import { overallProgress } from './overall-progress';
@@ -48,7 +48,7 @@ export async function runRecommended(
   request: MergeRequest,
   { plan: planOf, models, signal, onProgress }: RecommendContext,
 ): Promise<MergeReport> {
-  const { recommended: _, ...rest } = request;
+  const { recommended: _, names, ...rest } = request;
   const { engine } = request;
   const candidates = candidateRecipes(request.recipe);
   const meter = overallProgress(workSteps(request.recipe, candidates.length), onProgress);
@@ -124,14 +124,19 @@ export async function runRecommended(
     answers,
     seconds: meter.seconds(),
   });
+  const destination = named(request.destination, names?.[recipe.mergeMethod]);
   // a merge that is cut off from here on is resumed as any other, and has its comparison nevertheless
-  await keepComparison(request.destination, plan.recipe, compared());
-  const report = await runMerge(plan, { ...rest, recipe }, models, signal, (progress) =>
+  await keepComparison(destination, plan.recipe, compared());
+  const report = await runMerge(plan, { ...rest, recipe, destination }, models, signal, (progress) =>
     meter.tell(at, title, progress),
   );
   meter.end(at);
-  await forgetComparison(request.destination, plan.recipe);
+  await forgetComparison(destination, plan.recipe);
   return { ...report, recommended: compared() };
+}
+
+function named(destination: DestinationSpec, name: string | undefined): DestinationSpec {
+  return name === undefined || !('name' in destination) ? destination : { ...destination, name };
 }
 
 /** A candidate with the losses of its merge on every text. */

@@ -10,12 +10,12 @@ export interface EvaluateReport {
   perplexity: number;
   /** Mean of −ln p over the scored tokens, in nats. */
   meanNll: number;
-  /** Tokens scored: all but the first. */
+  /** Tokens scored: all but the first, which counts only where tokens are masked. */
   tokens: number;
   /** Total loss in bits per UTF-8 byte of the text: comparable across tokenizers. Null when only ids were given. */
   bitsPerByte: number | null;
-  /** `bos`: the id put in front of the text, or null. */
-  protocol: { window: number; stride: number; bos: number | null };
+  /** `bos`: the id put in front of the text, or null. `masked`: the model fills in masked tokens, one of so many at a time. */
+  protocol: { window: number; stride: number; bos: number | null; masked?: number };
   /** −ln p of every scored token in nats, in order, on request. */
   perToken?: number[];
   engine: BackendKind;

@@ -20,6 +20,8 @@ export interface MergeRequest {
    * Of the recipe's own parameters those of the calibration count.
    */
   recommended?: boolean;
+  /** Of the recommended merge: names of the output by the method that is chosen; else it is the destination's. */
+  names?: Readonly<Record<string, string>>;
   /** Goes on with what an interrupted merge of this recipe left at the destination; begins where there is nothing. */
   resume?: boolean;
   /** What the same merge scored before it was written: it goes into the model card. */

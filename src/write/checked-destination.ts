@@ -1,6 +1,7 @@
 import { AmalgamError } from '../errors';
 import { SUMS_FILE } from '../formats/names';
 import { sha256Of } from '../sources/sha256';
+import { giveBack } from '../sources/spare-arrays';
 import type { Destination, FileSink } from './destination';
 import { writeText } from './write-text';
 
@@ -29,7 +30,9 @@ export function checkedDestination(inner: Destination): Destination {
     const length = pieces.at(-1)?.end ?? from;
     if (source?.byteLength !== length) throw notAsWritten(path, 0, length);
     for (const { begin, end, digest } of pieces) {
-      const stored = await crypto.subtle.digest('SHA-256', await source.read(begin, end));
+      const bytes = await source.read(begin, end);
+      const stored = await crypto.subtle.digest('SHA-256', bytes);
+      giveBack(bytes.buffer);
       if (hex(stored) !== hex(await digest)) throw notAsWritten(path, begin, end);
       if (isOver) return;
     }

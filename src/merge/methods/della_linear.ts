@@ -17,7 +17,7 @@ import {
  */
 export const dellaLinear = defineMethod({
   id: 'della_linear',
-  title: 'DELLA — drop by rank, add',
+  title: 'DELLA linear — drop by rank, add',
   summary: 'Drops small changes more often than large ones, scales up the rest, adds them to the base.',
   formula: 'W = W₀ + λ · Σ wᵢsᵢτ̂ᵢ,  P(keep) = ρ − ε + 2ε · rank / (n − 1)',
   reference: { label: 'Deep et al. 2024', url: 'https://arxiv.org/abs/2406.11617' },

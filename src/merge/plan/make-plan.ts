@@ -163,7 +163,7 @@ async function finishPlan(
       return sha256 === undefined ? [] : [[inputName(folder, file), sha256] as const];
     }),
   );
-  const shards = finishShards({ recipe, tensors, inputs }, hashes);
+  const shards = finishShards({ recipe, tensors, inputs, ...(gguf ? { gguf } : {}) }, hashes);
   return {
     ...draft,
     problems: problems.list(),

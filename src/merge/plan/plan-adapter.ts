@@ -7,14 +7,14 @@ import {
   type CombineSettings,
   combine,
   combinedRank,
-  isDecomposed,
+  isGram,
+  needsOneRank,
 } from '../../adapters/combine';
-import { AmalgamError, errorFacts } from '../../errors';
-import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
+import type { Combination } from '../../formats/adapter-combination';
 import { type Dtype, isWeightDtype, weightBytes } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
-import { canonicalRef, formatModelRef, parseModelRef, type Recipe } from '../../formats/recipe';
-import type { Adapter, AdapterUpdate } from '../../inputs/adapter';
+import type { Recipe } from '../../formats/recipe';
+import type { AdapterUpdate } from '../../inputs/adapter';
 import { noteIgnored } from '../../inputs/adapter-views';
 import { readF32 } from '../../inputs/factor-values';
 import { elementCount } from '../../inputs/open-model';
@@ -23,6 +23,13 @@ import type { ReadTensor, TensorRef } from '../../inputs/tensor-view';
 import { inTensorOrder, splitLayer, tensorRole } from '../../models/tensor-role';
 import { findFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
+import {
+  type AdapterContributor,
+  checkMergeable,
+  combinationOf,
+  openContributors,
+  type Refuse,
+} from './adapter-contributors';
 import { extrasOf, modulesOf, noteOrigins, openBase } from './adapter-output';
 import { layerPosition, outsidePosition, resolveParameters } from './parameters';
 import type { Plan, ResolvedParameters, TensorPlan } from './plan';
@@ -30,13 +37,6 @@ import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-byt
 import { planAdapterGguf, writtenExtras } from './plan-gguf';
 import type { OpenByPath } from './recipe-models';
 import { finishShards } from './shards';
-
-/** A LoRA that takes part, with what the recipe says about it. */
-interface Contributor {
-  ref: string;
-  adapter: Adapter;
-  parameters: Recipe['parameters'];
-}
 
 type AdapterPlan = Omit<Plan, 'recipe' | 'vocabulary'>;
 
@@ -68,7 +68,7 @@ export async function planAdapter(
   }
   const done = () => ({ problems: problems.list(), contributors: contributors.map(({ ref }) => ref) });
   if (!combination || problems.hasErrors()) return done();
-  noteIdleParameters(recipe, method, problems);
+  noteIdleParameters(recipe, method, usedBy(combination), problems);
 
   const tensors = planTensors(recipe, method, combination, contributors, refuse);
   if (problems.hasErrors()) return done();
@@ -99,105 +99,25 @@ export async function planAdapter(
   };
 }
 
-type Refuse = (message: string, remedy: string, tensors?: string[]) => void;
-
-function combinationOf({ mergeMethod, amalgam }: Recipe, refuse: Refuse): Combination | undefined {
-  const known = COMBINATIONS_OF[mergeMethod];
-  if (!known) {
-    refuse(
-      `${mergeMethod} does not merge adapters into an adapter.`,
-      `Choose one of ${Object.keys(COMBINATIONS_OF).join(', ')}, or output: model.`,
-    );
-    return undefined;
-  }
-  const chosen = amalgam.combination ?? known[0]!;
-  if (known.includes(chosen)) return chosen;
-  const owner = Object.entries(COMBINATIONS_OF).find(([, all]) => all.includes(chosen))![0];
-  refuse(
-    `The combination ${chosen} belongs to ${owner}, not to ${mergeMethod}.`,
-    `Set merge_method: ${owner}.`,
-  );
-  return undefined;
+/** Parameters that count. */
+function usedBy(combination: Combination): readonly string[] {
+  if (isGram(combination)) return ['lambda', 'match'];
+  return ['weight', 'scale', 'density', 'lambda', 'majority_sign_method'];
 }
 
-/** Opens the adapters alone, each once. */
-async function openContributors(
-  recipe: Recipe,
-  open: OpenByPath,
-  refuse: Refuse,
-  problems: Problems,
-): Promise<Contributor[]> {
-  const found: Contributor[] = [];
-  const bases = new Set<string>();
-  for (const { model, parameters } of recipe.models ?? []) {
-    const ref = canonicalRef(model);
-    const { model: base, adapter } = parseModelRef(ref);
-    if (adapter) bases.add(formatModelRef({ model: base }));
-    else if (recipe.baseModel !== undefined && ref === canonicalRef(recipe.baseModel)) continue;
-    try {
-      const opened = await open(formatModelRef({ model: adapter ?? base }));
-      if (opened.kind === 'adapter') found.push({ ref, adapter: opened, parameters });
-      else
-        refuse(
-          `${ref} is a whole model, and the output is to be an adapter.`,
-          'Take it out, or set output: model.',
-        );
-    } catch (thrown) {
-      if (thrown instanceof AmalgamError && thrown.code === 'Cancelled') throw thrown;
-      const { code, message, hint } = errorFacts(thrown);
-      problems.add({ severity: 'error', code, message, remedy: hint });
-    }
-  }
-  if (bases.size > 1)
-    refuse(`The adapters stand on several bases: ${nameSome([...bases])}.`, 'Put all of them on one.');
-  const trained = new Set(found.flatMap(({ adapter }) => adapter.config.baseModel ?? []));
-  if (trained.size > 1) {
-    problems.add({
-      severity: 'warning',
-      code: 'AdapterBaseDiffers',
-      message: `The adapters were trained on different bases by their configs: ${nameSome([...trained])}.`,
-      remedy: 'Merge adapters of one base, unless you know that the bases are the same.',
-    });
-  }
-  if (recipe.slices)
-    refuse('Slices cut layers of models; adapters have none.', 'List the adapters under models.');
-  else if (found.length === 0 && !problems.hasErrors()) {
-    refuse('The recipe names no adapter.', 'List adapters under models: base+adapter.');
-  }
-  return found;
+/** How the rows of an embedding are combined, which are looked up and have no inputs. */
+function overRows(combination: Combination): Combination {
+  if (combination === 'gram') return 'cat';
+  return combination === 'gram_svd' ? 'svd' : combination;
 }
-
-/** Only plain factors can be combined. */
-function checkMergeable(
-  { path, config, origins, replaces, tokenRows, method, updates }: Adapter,
-  refuse: Refuse,
-): void {
-  const pairs = [...updates.values()];
-  const what =
-    method?.title ??
-    (config.type === 'LORA' ? undefined : config.type) ??
-    (config.dora ? 'DoRA' : undefined) ??
-    (pairs.some(({ bias }) => bias) ? 'lora_bias' : undefined) ??
-    (pairs.some(({ experts }) => experts !== undefined) ? 'target_parameters' : undefined) ??
-    (pairs.some(({ a }) => a.shape.length > 2) ? 'LoRA on convolutions' : undefined) ??
-    (replaces.size > 0 ? 'modules_to_save' : undefined) ??
-    (tokenRows.size > 0 ? 'trainable_token_indices' : undefined);
-  if (what)
-    refuse(`${path} uses ${what}, which cannot be part of a merged adapter.`, 'Merge it with output: model.');
-  const own = [...origins.keys()].filter((name) => !updates.has(name.replace(/\.weight$/, '')));
-  if (own.length > 0) {
-    refuse(
-      `${path} replaces tensors of the base, which a merged adapter cannot.`,
-      'Merge it with output: model.',
-      own,
-    );
-  }
-}
-
-const USED: readonly string[] = ['weight', 'scale', 'density', 'lambda', 'majority_sign_method'];
 
 /** Names those with a value of their own: a form writes defaults too. */
-function noteIdleParameters(recipe: Recipe, method: MergeMethod, problems: Problems): void {
+function noteIdleParameters(
+  recipe: Recipe,
+  method: MergeMethod,
+  used: readonly string[],
+  problems: Problems,
+): void {
   const levels = [
     [method.parameters, recipe.parameters] as const,
     ...(recipe.models ?? []).map(({ parameters }) => [method.modelParameters, parameters] as const),
@@ -205,13 +125,13 @@ function noteIdleParameters(recipe: Recipe, method: MergeMethod, problems: Probl
   const named = levels.flatMap(([specs, given]) =>
     Object.keys(given).filter((name) => given[name] !== specs[name]?.default),
   );
-  const idle = [...new Set(named)].filter((name) => !USED.includes(name));
+  const idle = [...new Set(named)].filter((name) => !used.includes(name));
   if (idle.length === 0) return;
   problems.add({
     severity: 'warning',
     code: 'ParameterIgnored',
     message: `${nameSome(idle)} has no effect where adapters become an adapter.`,
-    remedy: `What counts is ${USED.join(', ')}.`,
+    remedy: `What counts is ${used.join(', ')}.`,
   });
 }
 
@@ -220,7 +140,7 @@ function planTensors(
   recipe: Recipe,
   method: MergeMethod,
   combination: Combination,
-  contributors: readonly Contributor[],
+  contributors: readonly AdapterContributor[],
   refuse: Refuse,
 ): TensorPlan[] {
   const modules = [...new Set(contributors.flatMap(({ adapter }) => [...adapter.updates.keys()]))];
@@ -233,8 +153,10 @@ function planTensors(
     contributors
       .flatMap(({ adapter }) => [...adapter.updates.values()])
       .reduce((most, { rank }) => Math.max(most, rank), 0);
+  const used = usedBy(combination);
   const unequal: string[] = [];
   const misfits: string[] = [];
+  const reading: string[] = [];
   const tensors = modules.flatMap((module) => {
     const layer = splitLayer(`${module}.weight`);
     const position = layer
@@ -247,26 +169,33 @@ function planTensors(
         `${module}.weight`,
         position,
       );
-      const fault = faults.find(({ parameter }) => USED.includes(parameter));
+      const fault = faults.find(({ parameter }) => used.includes(parameter));
       if (fault) refuse(`${fault.parameter} ${fault.reason}.`, 'Correct it in the recipe.', [module]);
       return values;
     };
     const whole = level(method.parameters);
     const parts = contributors.flatMap(({ ref, adapter, parameters }): Part[] => {
       const update = adapter.updates.get(module);
-      return update ? [{ ref, update, values: level(method.modelParameters, parameters) }] : [];
+      if (!update) return [];
+      const values = level(method.modelParameters, parameters);
+      if (!isGram(combination)) return [{ ref, update, values }];
+      // rows of an embedding are averaged over all, as in a Gram merge of models; elsewhere what has no change does not count
+      const weight = update.kind === 'embedding' ? 1 / contributors.length : 1;
+      return [{ ref, update, values: { ...values, weight } }];
     });
     const shapes = new Set(parts.map(({ update: { a, b, kind } }) => `${kind} ${a.shape[1]} ${b.shape[0]}`));
     const ranks = parts.map(({ update }) => update.rank);
+    const { kind } = parts[0]!.update;
     if (shapes.size > 1) misfits.push(module);
-    if (combination !== 'cat' && !isDecomposed(combination) && new Set(ranks).size > 1) unequal.push(module);
+    if (needsOneRank(combination) && new Set(ranks).size > 1) unequal.push(module);
+    if (isGram(combination) && whole.match !== 'changes') reading.push(module);
     return moduleTensors(
       module,
       parts,
       whole,
       contributors.map(({ ref }) => ref),
       {
-        combination,
+        combination: kind === 'embedding' ? overRows(combination) : combination,
         rank: wanted,
         majority: whole.majority_sign_method === 'frequency' ? 'frequency' : 'total',
         seed: recipe.amalgam.seed ?? 0,
@@ -280,6 +209,13 @@ function planTensors(
       'The adapters have factors of different sizes for the same modules.',
       'Merge adapters of one base.',
       misfits,
+    );
+  }
+  if (reading.length > 0) {
+    refuse(
+      'A Gram merge of adapters into an adapter reads no text, and match: inputs and match: outputs read one.',
+      'Set match: changes, or output: model.',
+      reading,
     );
   }
   if (unequal.length > 0) {

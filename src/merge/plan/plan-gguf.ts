@@ -51,12 +51,6 @@ export async function planOutputGguf(
       tensors,
       isWeighted: imatrixChoice({ recipe, tensors }, methodById) !== undefined,
     });
-    if (planned.isStacked && !ggufOnly) {
-      throw wrong(
-        'The experts of a layer stand in one tensor there, which is written when all of them have come.',
-        'Write it alone (gguf_only: true), and the safetensors by the recipe without gguf.',
-      );
-    }
     for (const warning of planned.warnings) {
       problems.add({ severity: 'warning', code: 'GgufDiffers', ...warning });
     }

@@ -29,6 +29,22 @@ const copies = (plan: Plan) =>
   Object.fromEntries(plan.tensors.map((t) => [t.name, `${t.copy?.folder}: ${t.copy?.key}`]));
 
 describe('slices', () => {
+  it.each([
+    ['slerp', { t: 0.5 }, []],
+    ['ties', {}, ['BaseListed']],
+  ])(
+    'a base among the sources is left out of differences only: %s',
+    async (mergeMethod, parameters, said) => {
+      const recipe = stack([[source('base', 0, 1), source('m', 0, 1)]], {
+        mergeMethod,
+        parameters,
+        baseModel: 'base',
+      });
+      const { problems } = await planOf(recipe, tinyModel('base'), tinyModel('m'));
+      expect(problems.map(({ code }) => code).filter((code) => code === 'BaseListed')).toEqual(said);
+    },
+  );
+
   it('stack layers: embeddings of the first slice, norm and head of the last', async () => {
     const kinds = { layer_types: ['a', 'b', 'c'] };
     const plan = await planOf(

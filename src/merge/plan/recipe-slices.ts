@@ -84,7 +84,8 @@ function outlineSlice(
   }
   const ref = canonicalRef(slice.base);
   const listed = sources.find((source) => source.ref === ref);
-  if (listed && sources.length > 1) {
+  // the base of slerp is one end of its arc, not what differences are taken from
+  if (listed && sources.length > 1 && method.id !== 'slerp') {
     problems.add({
       severity: 'note',
       code: 'BaseListed',

@@ -9,9 +9,9 @@ import type { Plan, TensorPlan } from './plan';
 
 /**
  * Cuts the output into files: tensors go in the order given into one shard until the next would not fit; a tensor
- * larger than a shard gets one of its own. Inside a file they stand in the order of the Rust writer.
+ * larger than a shard gets one of its own. Inside a file they stand in the order of the Rust writer, or in that given.
  *
- * @param tensors in natural order
+ * @param tensors in natural order, or in that of the files
  * @param metadata for `__metadata__` of every shard
  * @param shardBytes most bytes of tensor data in one file
  * @throws AmalgamError `UnsafeName`, `DuplicateKey`, `LimitExceeded` from the header
@@ -20,6 +20,7 @@ export function planShards(
   tensors: readonly Pick<TensorPlan, 'name' | 'dtype' | 'shape'>[],
   metadata: Readonly<Record<string, string>>,
   shardBytes: number,
+  keepsOrder = false,
 ): ShardPlan[] {
   const groups: ShardPlan['tensors'][] = [];
   let room = 0;
@@ -34,7 +35,7 @@ export function planShards(
     room -= byteLength;
   }
   return groups.map((group, index) => {
-    const sorted = sortForFile(group);
+    const sorted = keepsOrder ? group : sortForFile(group);
     const header = buildSafetensorsHeader(sorted, metadata);
     return {
       file: shardName(index, groups.length),
@@ -57,12 +58,12 @@ const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 
 /**
  * The shards of a plan with everything known in their metadata: recipe, version and the sha256 of the inputs; none
- * where only GGUF is written.
+ * where only GGUF is written. Beside a GGUF file that stacks experts they stand in its order, as it takes them when they come.
  *
  * @param hashes {@link inputName} → lower-case hex sha256, of the inputs whose hash is known
  */
 export function finishShards(
-  plan: Pick<Plan, 'recipe' | 'tensors' | 'inputs'>,
+  plan: Pick<Plan, 'recipe' | 'tensors' | 'inputs' | 'gguf'>,
   hashes: ReadonlyMap<string, string>,
 ): ShardPlan[] {
   // what is written beside them changes no byte of the shards
@@ -81,7 +82,13 @@ export function finishShards(
       file: ADAPTER_WEIGHTS,
     }));
   }
-  return planShards(plan.tensors, metadata, amalgam.shardBytes ?? DEFAULT_SHARD_BYTES);
+  const { tensors, gguf: beside } = plan;
+  const shardBytes = amalgam.shardBytes ?? DEFAULT_SHARD_BYTES;
+  if (!beside?.isStacked) return planShards(tensors, metadata, shardBytes);
+  const place = new Map([...beside.tensors.keys()].map((name, at) => [name, at]));
+  const last = place.size;
+  const ordered = [...tensors].sort((a, b) => (place.get(a.name) ?? last) - (place.get(b.name) ?? last));
+  return planShards(ordered, metadata, shardBytes, true);
 }
 
 /** {@link inputName} → sha256 of the inputs whose hash is known, as JSON; undefined where none is. */

@@ -25,8 +25,9 @@ const FAMILIES: Record<string, Ends> = {
     embedding: 'roberta.embeddings.word_embeddings.weight',
     others: ['lm_head.bias', 'lm_head.decoder.bias'],
   },
+  // a tied one leaves its head out
   distilbert: {
-    config: {},
+    config: { tie_word_embeddings: false },
     embedding: 'distilbert.embeddings.word_embeddings.weight',
     others: ['vocab_projector.bias', 'vocab_projector.weight'],
   },

@@ -1,0 +1,110 @@
+/** The LoRAs of a recipe whose output is one: how they are combined, opened, and whether they can be. */
+import { AmalgamError, errorFacts } from '../../errors';
+import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
+import { canonicalRef, formatModelRef, parseModelRef, type Recipe } from '../../formats/recipe';
+import type { Adapter } from '../../inputs/adapter';
+import { nameSome, type Problems } from '../../inputs/problems';
+import type { OpenByPath } from './recipe-models';
+
+/** A LoRA that takes part, with what the recipe says about it. */
+export interface AdapterContributor {
+  ref: string;
+  adapter: Adapter;
+  parameters: Recipe['parameters'];
+}
+
+export type Refuse = (message: string, remedy: string, tensors?: string[]) => void;
+
+/** The combination that a recipe names, or the first of its method. */
+export function combinationOf({ mergeMethod, amalgam }: Recipe, refuse: Refuse): Combination | undefined {
+  const known = COMBINATIONS_OF[mergeMethod];
+  if (!known) {
+    refuse(
+      `${mergeMethod} does not merge adapters into an adapter.`,
+      `Choose one of ${Object.keys(COMBINATIONS_OF).join(', ')}, or output: model.`,
+    );
+    return undefined;
+  }
+  const chosen = amalgam.combination ?? known[0]!;
+  if (known.includes(chosen)) return chosen;
+  const owner = Object.entries(COMBINATIONS_OF).find(([, all]) => all.includes(chosen))![0];
+  refuse(
+    `The combination ${chosen} belongs to ${owner}, not to ${mergeMethod}.`,
+    `Set merge_method: ${owner}.`,
+  );
+  return undefined;
+}
+
+/** Opens the adapters alone, each once. */
+export async function openContributors(
+  recipe: Recipe,
+  open: OpenByPath,
+  refuse: Refuse,
+  problems: Problems,
+): Promise<AdapterContributor[]> {
+  const found: AdapterContributor[] = [];
+  const bases = new Set<string>();
+  for (const { model, parameters } of recipe.models ?? []) {
+    const ref = canonicalRef(model);
+    const { model: base, adapter } = parseModelRef(ref);
+    if (adapter) bases.add(formatModelRef({ model: base }));
+    else if (recipe.baseModel !== undefined && ref === canonicalRef(recipe.baseModel)) continue;
+    try {
+      const opened = await open(formatModelRef({ model: adapter ?? base }));
+      if (opened.kind === 'adapter') found.push({ ref, adapter: opened, parameters });
+      else
+        refuse(
+          `${ref} is a whole model, and the output is to be an adapter.`,
+          'Take it out, or set output: model.',
+        );
+    } catch (thrown) {
+      if (thrown instanceof AmalgamError && thrown.code === 'Cancelled') throw thrown;
+      const { code, message, hint } = errorFacts(thrown);
+      problems.add({ severity: 'error', code, message, remedy: hint });
+    }
+  }
+  if (bases.size > 1)
+    refuse(`The adapters stand on several bases: ${nameSome([...bases])}.`, 'Put all of them on one.');
+  const trained = new Set(found.flatMap(({ adapter }) => adapter.config.baseModel ?? []));
+  if (trained.size > 1) {
+    problems.add({
+      severity: 'warning',
+      code: 'AdapterBaseDiffers',
+      message: `The adapters were trained on different bases by their configs: ${nameSome([...trained])}.`,
+      remedy: 'Merge adapters of one base, unless you know that the bases are the same.',
+    });
+  }
+  if (recipe.slices)
+    refuse('Slices cut layers of models; adapters have none.', 'List the adapters under models.');
+  else if (found.length === 0 && !problems.hasErrors()) {
+    refuse('The recipe names no adapter.', 'List adapters under models: base+adapter.');
+  }
+  return found;
+}
+
+/** Only plain factors can be combined. */
+export function checkMergeable(
+  { path, config, origins, replaces, tokenRows, method, updates }: Adapter,
+  refuse: Refuse,
+): void {
+  const pairs = [...updates.values()];
+  const what =
+    method?.title ??
+    (config.type === 'LORA' ? undefined : config.type) ??
+    (config.dora ? 'DoRA' : undefined) ??
+    (pairs.some(({ bias }) => bias) ? 'lora_bias' : undefined) ??
+    (pairs.some(({ experts }) => experts !== undefined) ? 'target_parameters' : undefined) ??
+    (pairs.some(({ a }) => a.shape.length > 2) ? 'LoRA on convolutions' : undefined) ??
+    (replaces.size > 0 ? 'modules_to_save' : undefined) ??
+    (tokenRows.size > 0 ? 'trainable_token_indices' : undefined);
+  if (what)
+    refuse(`${path} uses ${what}, which cannot be part of a merged adapter.`, 'Merge it with output: model.');
+  const own = [...origins.keys()].filter((name) => !updates.has(name.replace(/\.weight$/, '')));
+  if (own.length > 0) {
+    refuse(
+      `${path} replaces tensors of the base, which a merged adapter cannot.`,
+      'Merge it with output: model.',
+      own,
+    );
+  }
+}
