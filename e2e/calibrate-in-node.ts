@@ -99,14 +99,15 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
   const contributors: Contributor[] = [];
   for (const id of plan.contributors) {
     const single = await planOf(passthrough(id));
-    const tokenizer = createTokenizer(
-      {
-        tokenizer: (await textOf(single, 'tokenizer.json'))!,
-        config: (await textOf(single, 'tokenizer_config.json'))!,
-        hasSentencePiece: false,
-      },
-      id,
-    );
+    const tokenizer = async () =>
+      createTokenizer(
+        {
+          tokenizer: (await textOf(single, 'tokenizer.json'))!,
+          config: (await textOf(single, 'tokenizer_config.json'))!,
+          hasSentencePiece: false,
+        },
+        id,
+      );
     const name = texts.get(id)!;
     const given = models.texts?.[name];
     const source: CalibrationSource =
@@ -123,8 +124,8 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
       source,
       open: async (use) => ({
         ...(await openMerge(single, true, undefined, use.kind === 'pass' ? { streamBytes: 2 ** 30 } : {})),
-        prefix: async () => tokenizer.prefix,
-        encode: async (text) => tokenizer.encode(text),
+        prefix: async () => (await tokenizer()).prefix,
+        encode: async (text) => (await tokenizer()).encode(text),
       }),
     });
   }

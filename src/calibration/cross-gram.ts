@@ -39,6 +39,7 @@ export function openCrossGram(engine: Backend, spans: readonly Omit<GramBlock, '
       const padded = four(rows);
       for (const block of blocks) {
         const turned = (buffer: BackendBuffer, rowStride: number) => {
+          if (padded === rows && block.width === rowStride) return transpose(engine, buffer, rows, rowStride);
           const part = queue.allocate(padded * block.width * 4, 'columns');
           const from = { buffer, stride: rowStride, column: block.begin };
           enqueueCopy(queue, from, { buffer: part, stride: block.width }, rows, block.width);

@@ -10,8 +10,8 @@ import { type CalibrationSize, calibrationHash, calibrationTitle, heldOutSize } 
 import { searchLambda } from './lambda-search';
 import { type Contributor, readingFor, tokensToWrite } from './readings';
 
-/** Values of λ that are tried as a rule, and the chosen one again on all of the text. */
-export const USUAL_TRIES = 8;
+/** Values of λ that are tried as a rule, and the chosen one again on the rest of the text. */
+export const USUAL_TRIES = 6;
 /** Share of the held-out windows that values of λ are compared on, and the fewest of them. */
 const PART = { stride: 3, least: 4 };
 
@@ -42,7 +42,7 @@ export async function findLambda(options: FindLambdaOptions): Promise<LambdaRepo
   for (const { source } of contributors) hashes.push(await calibrationHash(source, size));
   const models = contributors.map(({ model }, i) => [model, hashes[i]]);
   const folder = await openRecords(
-    JSON.stringify(['lambda', 3, formatRecipe(plan.recipe), models, base, engine.kind]),
+    JSON.stringify(['lambda', 4, formatRecipe(plan.recipe), models, base, engine.kind]),
     `λ of a merge of ${contributors.map(({ id }) => id).join(', ')} (${plan.recipe.mergeMethod})`,
   );
   const found = await folder.find<LambdaHeader>('lambda');
@@ -58,7 +58,7 @@ interface LambdaHeader extends RecordHeader {
 
 /**
  * Searches for λ (lambda-search.ts) by the mean over the contributors of the mean loss on a part of the held-out text of each:
- * all values are measured on the same windows, so that what differs is λ. The chosen one is measured on all of them.
+ * all values are measured on the same windows, so that what differs is λ. The chosen one is measured on the others, too.
  */
 async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
   const { plan, contributors, signal, progress } = options;
@@ -76,9 +76,16 @@ async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
       progress?.advance(1, `λ ${lambda}`);
     }
   };
-  const parts = texts.map(partOf);
+  const parts = texts.map((windows) => windows.filter(isPart));
   const { chosen, curve } = await searchLambda((lambda) => measure(lambda, parts));
-  const whole = await measure(chosen, texts);
+  const rests = texts.map((windows) => windows.filter((...at) => !isPart(...at)));
+  const ofParts = curve.find(({ lambda }) => lambda === chosen)!.losses;
+  const ofRests = rests.some((rest) => rest.length > 0) ? await measure(chosen, rests) : ofParts;
+  // windows are of one length
+  const whole = texts.map(({ length }, i) => {
+    const share = parts[i]!.length / length;
+    return share * ofParts[i]! + (1 - share) * ofRests[i]!;
+  });
   return {
     chosen,
     curve: curve.map(({ lambda, losses }) => ({ lambda, ...perplexities(losses) })),
@@ -100,10 +107,9 @@ function perplexities(losses: readonly number[]): { perplexity: number; each: nu
   };
 }
 
-/** Some of the windows, at even distances. */
-function partOf<T>(windows: readonly T[]): T[] {
-  const stride = Math.max(1, Math.min(PART.stride, Math.floor(windows.length / PART.least)));
-  return windows.filter((_, i) => i % stride === 0);
+/** Whether a window is one of those that values of λ are compared on, at even distances. */
+function isPart(_: unknown, at: number, { length }: readonly unknown[]): boolean {
+  return at % Math.max(1, Math.min(PART.stride, Math.floor(length / PART.least))) === 0;
 }
 
 /** The text of each contributor that nothing is calibrated on; written now where it is not kept. */
