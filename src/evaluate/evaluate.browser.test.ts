@@ -4,6 +4,7 @@ import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { parseModelConfig } from '../formats/model-config';
+import { ENCODER_NAMES } from '../forward/families.test.cases';
 import { type FileTensor, readTensors } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
@@ -16,6 +17,7 @@ import {
   LOG_LIKELIHOOD_LIMIT,
   type LogLikelihoodGolden,
 } from './log-likelihood.test.cases';
+import { checkEncoder } from './masked.test.cases';
 import { evaluate } from './perplexity';
 import { GREEDY } from './sampler';
 import { createTokenizer, type Tokenizer } from './tokenizer';
@@ -106,5 +108,22 @@ describe('the sample base on the graphics device', () => {
     const again = [...prompts, prompts[0]!];
     const got = await generate(open(gpu), again, { maxTokens: 12, sampling: GREEDY });
     expect(got.map((g) => g.ids)).toEqual([...greedy.base, greedy.base[0]!].map((c) => c.ids.slice(0, 12)));
+  });
+});
+
+describe('encoders on the graphics device', () => {
+  let gpu: Backend;
+  beforeAll(async () => {
+    gpu = await createGpuBackend();
+  });
+  afterAll(() => gpu.close());
+  const read = async (path: string) => {
+    const response = await fetch(`/${path}`);
+    if (!response.ok) throw new Error(`${path}: ${response.status}`);
+    return new Uint8Array(await response.arrayBuffer());
+  };
+
+  it.each(ENCODER_NAMES)('%s: logits and masked losses are those of transformers', async (name) => {
+    await checkEncoder(name, read, gpu);
   });
 });

@@ -20,8 +20,8 @@ export function foreignTextThread() {
       answer(() => {
         tokenizer = createTokenizer(files, label);
         stream = tokenizer.stream();
-        const { size, prefix, prefixToken, maxLength } = tokenizer;
-        return { size, prefix, prefixToken, maxLength };
+        const { size, prefix, suffix, mask, prefixToken, maxLength } = tokenizer;
+        return { size, prefix, suffix, mask, prefixToken, maxLength };
       }),
     items: (task: Task, rows: TaskRows, options: ItemOptions) =>
       answer(() => buildItems(task, rows, options)),

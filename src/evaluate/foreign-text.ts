@@ -27,7 +27,10 @@ export function startForeignTextWith(given: () => ForeignTextPort): void {
 }
 
 /** A tokenizer that cannot hang this thread: nothing of it runs here. */
-export type GuardedTokenizer = Pick<Tokenizer, 'size' | 'prefix' | 'prefixToken' | 'maxLength'> & {
+export type GuardedTokenizer = Pick<
+  Tokenizer,
+  'size' | 'prefix' | 'suffix' | 'mask' | 'prefixToken' | 'maxLength'
+> & {
   /** Ids as those of {@link Tokenizer}. @throws AmalgamError `TokenizerUnsupported` when it takes too long */
   encode(text: string): Promise<number[]>;
   /** The same for many short texts. */

@@ -3,7 +3,7 @@ import { AmalgamError } from '../errors';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
 import type { KvCache } from '../forward/kv-cache';
 import type { Runner } from '../forward/runner';
-import { type Sampling, sample } from './sampler';
+import { type Sampling, type Scores, sample } from './sampler';
 
 /**
  * `RunnerOptions.residentBytes` of a runner that writes: every token takes all layers, so those that fit into this stay on the
@@ -76,10 +76,10 @@ export async function generate(
   try {
     for (let open = sequences; open.length > 0; open = open.filter((s) => s.ended === undefined)) {
       const first = open[0]!.start === 0;
-      const logits = await (first ? begin : step)(runner, open, cache, options.signal);
+      const scores = await (first ? begin : step)(runner, open, cache, options.signal);
       for (const [i, sequence] of open.entries()) {
         const index = sequence.generated.length;
-        const id = sample(logits[i]!, sampling, firstSequence + sequence.slot, index);
+        const id = sample(scores[i]!, sampling, firstSequence + sequence.slot, index);
         sequence.start += sequence.next.length;
         sequence.next = [id];
         if (stops.has(id)) {
@@ -109,37 +109,37 @@ async function begin(
   open: readonly OpenSequence[],
   cache: KvCache,
   signal?: AbortSignal,
-): Promise<Float32Array[]> {
+): Promise<Scores[]> {
   const alike = new Map<string, OpenSequence[]>();
   for (const sequence of open) {
     const key = sequence.next.join();
     alike.set(key, [...(alike.get(key) ?? []), sequence]);
   }
   const leaders = [...alike.values()].map((sequences) => sequences[0]!);
-  const logits = await step(runner, leaders, cache, signal);
-  const bySlot = new Map<number, Float32Array>();
+  const scores = await step(runner, leaders, cache, signal);
+  const bySlot = new Map<number, Scores>();
   for (const [i, [leader, ...others]] of [...alike.values()].entries()) {
     const slots = others.map((other) => other.slot);
     if (slots.length > 0) await cache.copy(leader!.slot, slots, leader!.next.length);
-    for (const slot of [leader!.slot, ...slots]) bySlot.set(slot, logits[i]!);
+    for (const slot of [leader!.slot, ...slots]) bySlot.set(slot, scores[i]!);
   }
   return open.map(({ slot }) => bySlot.get(slot)!);
 }
 
-/** Runs what is next of every sequence; the logits of each one's last token. */
+/** Runs what is next of every sequence; the scores behind each one's last token. */
 async function step(
   runner: Runner,
   open: readonly OpenSequence[],
   cache: KvCache,
   signal?: AbortSignal,
-): Promise<Float32Array[]> {
-  const { logits } = await runner.pass({
+): Promise<Scores[]> {
+  const { logits, sums } = await runner.pass({
     sequences: open.map(({ next, start, slot }) => ({ ids: next, start, slot, from: next.length - 1 })),
     output: 'logits',
     cache,
     ...(signal && { signal }),
   });
-  return logits;
+  return open.map((_, i) => ({ logits: logits[i]!, sums: sums[i]![0]! }));
 }
 
 /**

@@ -4,7 +4,7 @@ import { isConversations, parseConversations } from '../formats/conversations';
 import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
 import { type GuardedTokenizer, renderGuarded } from './foreign-text';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from './perplexity';
-import { openRunningModel, type RunningOptions } from './running-model';
+import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
 
 /**
  * Perplexity of a planned model.
@@ -15,12 +15,9 @@ export async function runEvaluation(
   options: RunningOptions,
 ): Promise<EvaluateReport> {
   const { window = DEFAULT_PROTOCOL.window, stride = DEFAULT_PROTOCOL.stride, perToken = false } = request;
-  const model = await openRunningModel(options);
+  const model = await openRunningModel({ ...options, masked: true });
   try {
-    const input =
-      'ids' in request.input
-        ? { ids: request.input.ids, bos: null }
-        : await tokenize(request.input.text, await model.tokenizer(), model.chatTemplate);
+    const input = await readInput(request.input, await neededTokenizer([request.input], model), model);
     const report = await evaluate(
       model.runner,
       input,
@@ -42,6 +39,40 @@ export async function runEvaluation(
   } finally {
     model.close();
   }
+}
+
+/** The tokenizer that reading the inputs takes: a model that fills in masked tokens needs its mask for ids, too. */
+export async function neededTokenizer(
+  inputs: readonly EvaluateRequest['input'][],
+  { runner, tokenizer }: Pick<RunningModel, 'runner' | 'tokenizer'>,
+): Promise<GuardedTokenizer | undefined> {
+  const needed = runner.architecture.masked || inputs.some((input) => 'text' in input);
+  return needed ? tokenizer() : undefined;
+}
+
+/**
+ * What a model reads of a text, or of ids.
+ * @throws AmalgamError as {@link tokenize}, and `TokenizerUnsupported` where there is no token for a masked one
+ */
+export async function readInput(
+  input: EvaluateRequest['input'],
+  tokenizer: GuardedTokenizer | undefined,
+  { runner, chatTemplate }: Pick<RunningModel, 'runner' | 'chatTemplate'>,
+): Promise<EvaluateInput> {
+  const read: EvaluateInput =
+    'ids' in input ? { ids: input.ids, bos: null } : await tokenize(input.text, tokenizer!, chatTemplate);
+  if (!runner.architecture.masked) return read;
+  const { prefix, suffix, mask } = tokenizer!;
+  if (mask === undefined) {
+    throw new AmalgamError(
+      'TokenizerUnsupported',
+      'The model fills in masked words, and its tokenizer has no token for one.',
+      'Use the tokenizer files of its base: tokenizer_config.json names the mask_token.',
+    );
+  }
+  // it comes around every window, not before the text
+  const ids = read.bos === null ? read.ids : Array.from(read.ids).slice(prefix.length);
+  return { ...read, ids, bos: prefix[0] ?? null, masking: { mask, before: prefix, after: suffix } };
 }
 
 /**

@@ -6,7 +6,7 @@ import type {
   EvaluateManyRequest,
   RunningProgress,
 } from '../reports/evaluate';
-import { tokenize } from './job';
+import { neededTokenizer, readInput } from './job';
 import {
   checkInput,
   DEFAULT_PROTOCOL,
@@ -41,6 +41,7 @@ export async function runEvaluations(
     {
       targets,
       engine: request.engine,
+      masked: true,
       // windows overlap by half by default
       tokens: 2 * mostTokens(inputs),
       planned({ index, plan }) {
@@ -97,15 +98,12 @@ async function encode(
   inputs: EvaluateManyRequest['inputs'],
   model: RunningModel,
 ): Promise<(EvaluateInput | { error: ErrorFacts })[]> {
-  const tokenizer = inputs.some((input) => 'text' in input) ? await model.tokenizer() : undefined;
+  const tokenizer = await neededTokenizer(inputs, model);
   const encoded: (EvaluateInput | { error: ErrorFacts })[] = [];
   for (const input of inputs) {
-    if ('ids' in input) encoded.push({ ids: input.ids, bos: null });
-    else {
-      // a model without a chat template reads the other texts all the same
-      const read = tokenize(input.text, tokenizer!, model.chatTemplate);
-      encoded.push(await read.catch((thrown: unknown) => ({ error: errorFacts(thrown) })));
-    }
+    // a model without a chat template reads the other texts all the same
+    const read = readInput(input, tokenizer, model);
+    encoded.push(await read.catch((thrown: unknown) => ({ error: errorFacts(thrown) })));
   }
   return encoded;
 }

@@ -1,11 +1,14 @@
-/** Perplexity of a text: how surprised a model is by each token, given those before. */
+/**
+ * Perplexity of a text: how surprised a model is by each token, given those before; of a model that fills in masked tokens,
+ * given those on both sides, every seventh token of a window masked at a time (about as many as in training), until each was.
+ */
 
-import { checkSequences } from '../forward/chunk';
+import { checkSequences, type Sequence } from '../forward/chunk';
 import type { Pass } from '../forward/pass';
 import type { Runner } from '../forward/runner';
 import type { EvaluateReport } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
-import { cutWindows, type Window } from './windows';
+import { cutWindows } from './windows';
 
 export interface EvaluateInput {
   /** Token ids, what stands in front of the text included. */
@@ -14,6 +17,19 @@ export interface EvaluateInput {
   bos: number | null;
   /** UTF-8 bytes of the text, for bits per byte; absent when only ids are known. */
   bytes?: number;
+  /** Of models that fill in masked tokens: the mask, and the ids around every window. */
+  masking?: { mask: number; before: readonly number[]; after: readonly number[] };
+}
+
+/** Of so many tokens one is masked. */
+export const MASK_EVERY = 7;
+
+/** A sequence that is run for a text, and the tokens of the text whose losses it brings. */
+interface Reading {
+  text: number;
+  rows: number;
+  sequence(): Sequence;
+  tokens: readonly number[];
 }
 
 export interface EvaluateProtocol {
@@ -49,15 +65,47 @@ export interface Evaluation {
  * Says beforehand whether a text can be scored.
  * @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, `TokenOutOfRange`, `ContextTooLong`
  */
-export function checkInput(
-  { architecture }: Runner,
-  { ids }: EvaluateInput,
-  protocol: EvaluateProtocol,
-): void {
-  const windows = cutWindows(ids.length, protocol.window, protocol.stride);
-  checkSequences(
-    windows.map(({ begin, end }) => ({ ids: slice(ids, begin, end) })),
-    architecture,
+export function checkInput({ architecture }: Runner, input: EvaluateInput, protocol: EvaluateProtocol): void {
+  const sequences = readingsOf(input, 0, protocol).map((reading) => reading.sequence());
+  checkSequences(sequences, architecture);
+}
+
+/** Tokens of the text that a window holds. */
+function roomOf(window: number, { before, after }: NonNullable<EvaluateInput['masking']>): number {
+  return window - before.length - after.length;
+}
+
+/** The first token that is scored. */
+const firstOf = ({ masking }: EvaluateInput) => (masking ? 0 : 1);
+
+/** What is run of a text. @throws as `cutWindows` */
+function readingsOf(input: EvaluateInput, text: number, { window, stride }: EvaluateProtocol): Reading[] {
+  const { ids, masking } = input;
+  if (!masking) {
+    return cutWindows(ids.length, window, stride).map(({ begin, end, from }) => ({
+      text,
+      rows: end - begin,
+      sequence: () => ({ ids: slice(ids, begin, end), from }),
+      tokens: range(begin + from, end),
+    }));
+  }
+  const { mask, before, after } = masking;
+  const room = roomOf(window, masking);
+  return cutWindows(ids.length, room, Math.min(stride, room), 0).flatMap(({ begin, end, from }) =>
+    range(0, Math.min(MASK_EVERY, end - begin - from)).map((offset): Reading => {
+      const tokens = range(begin + from + offset, end, MASK_EVERY);
+      return {
+        text,
+        rows: end - begin + window - room,
+        sequence() {
+          const masked = slice(ids, begin, end);
+          for (const token of tokens) masked[token - begin] = mask;
+          const asks = tokens.map((token) => ({ at: before.length + token - begin, id: ids[token]! }));
+          return { ids: [...before, ...masked, ...after], asks };
+        },
+        tokens,
+      };
+    }),
   );
 }
 
@@ -74,34 +122,27 @@ export function startEvaluation(
 ): Evaluation {
   const { window, stride } = protocol;
   for (const input of inputs) checkInput(runner, input, protocol);
-  const windows = inputs.flatMap(({ ids }, text) =>
-    cutWindows(ids.length, window, stride).map((w) => ({ ...w, text })),
-  );
-  const groups = groupWindows(windows, runner.rowsPerPass);
-  const rows = groups.map((group) => group.reduce((sum, w) => sum + w.end - w.begin, 0));
+  const readings = inputs.flatMap((input, text) => readingsOf(input, text, protocol));
+  const groups = groupReadings(readings, runner.rowsPerPass);
+  const rows = groups.map((group) => group.reduce((sum, reading) => sum + reading.rows, 0));
   const tokens = rows.reduce((a, b) => a + b, 0);
-  const losses = inputs.map(({ ids }) => new Float64Array(ids.length - 1));
-  const overlap = stride < window;
-  const isScored = (text: number, token: number) =>
-    overlap || windows.some((w) => w.text === text && w.begin + w.from <= token && token < w.end);
+  // what windows that do not overlap leave out stays NaN; a loss never is
+  const losses = inputs.map((input) => new Float64Array(input.ids.length - firstOf(input)).fill(Number.NaN));
   const begun = performance.now();
   let group = 0;
   let pass: Pass | undefined;
 
   const start = () =>
     runner.startPass({
-      sequences: groups[group]!.map(({ begin, end, from, text }) => ({
-        ids: slice(inputs[text]!.ids, begin, end),
-        from,
-      })),
+      sequences: groups[group]!.map((reading) => reading.sequence()),
       output: 'loss',
       ...(signal && { signal }),
     });
   const finish = async (done: Pass) => {
     const result = await done.result();
-    for (const [i, { begin, from, text }] of groups[group]!.entries()) {
-      // the loss of token t stands at t − 1: the first token has none
-      losses[text]!.set(result.losses[i]!, begin + from - 1);
+    for (const [i, { text, tokens: own }] of groups[group]!.entries()) {
+      const first = firstOf(inputs[text]!);
+      for (const [j, token] of own.entries()) losses[text]![token - first] = result.losses[i]![j]!;
     }
     done.close();
     pass = undefined;
@@ -129,20 +170,22 @@ export function startEvaluation(
     },
     reports({ perToken = false } = {}) {
       const seconds = (performance.now() - begun) / 1000;
-      // windows that do not overlap leave their first tokens out
-      const known = losses.map((own, text) => own.filter((_, i) => isScored(text, i + 1)));
+      const known = losses.map((own) => own.filter((loss) => !Number.isNaN(loss)));
       const scored = known.reduce((sum, { length }) => sum + length, 0);
       return known.map((own, text) => {
         const sum = own.reduce((a, b) => a + b, 0);
         const meanNll = sum / own.length;
-        const { bos, bytes } = inputs[text]!;
+        const { bos, bytes, masking, ids } = inputs[text]!;
         return {
           perplexity: Math.exp(meanNll),
           meanNll,
           tokens: own.length,
           // bytes of tokens that were left out are not known
-          bitsPerByte: bytes && own.length === inputs[text]!.ids.length - 1 ? sum / Math.LN2 / bytes : null,
-          protocol: { window, stride, bos },
+          bitsPerByte:
+            bytes && own.length === ids.length - firstOf(inputs[text]!) ? sum / Math.LN2 / bytes : null,
+          protocol: masking
+            ? { window, stride: Math.min(stride, roomOf(window, masking)), bos, masked: MASK_EVERY }
+            : { window, stride, bos },
           ...(perToken && { perToken: [...own] }),
           engine: runner.engine.kind,
           adapter: runner.engine.adapter,
@@ -179,22 +222,26 @@ export async function evaluate(
   }
 }
 
-/** Consecutive windows of at most `rows` tokens together, one at least. */
-function groupWindows<W extends Window>(windows: readonly W[], rows: number): W[][] {
-  const groups: W[][] = [];
+/** Consecutive readings of at most `rows` tokens together, one at least. */
+function groupReadings(readings: readonly Reading[], rows: number): Reading[][] {
+  const groups: Reading[][] = [];
   let used = Number.POSITIVE_INFINITY;
-  for (const window of windows) {
-    const length = window.end - window.begin;
-    if (used + length > rows) {
+  for (const reading of readings) {
+    if (used + reading.rows > rows) {
       groups.push([]);
       used = 0;
     }
-    groups.at(-1)!.push(window);
-    used += length;
+    groups.at(-1)!.push(reading);
+    used += reading.rows;
   }
   return groups;
 }
 
 function slice(ids: ArrayLike<number>, begin: number, end: number): number[] {
   return Array.from({ length: end - begin }, (_, i) => ids[begin + i]!);
+}
+
+/** begin, begin + step, … below end. */
+function range(begin: number, end: number, step = 1): number[] {
+  return Array.from({ length: Math.ceil((end - begin) / step) }, (_, i) => begin + i * step);
 }

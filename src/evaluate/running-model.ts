@@ -44,6 +44,8 @@ export interface RunningOptions {
   /** What was worked out ahead of the plan (ahead-job.ts). */
   prepared?: Prepared;
   runner?: RunnerOptions;
+  /** A model that fills in masked tokens is welcome. */
+  masked?: boolean;
   signal: AbortSignal;
   onProgress(progress: RunningProgress): void;
 }
@@ -62,7 +64,7 @@ export async function openRunningModel(options: RunningOptions): Promise<Running
   };
   try {
     const config = await plannedConfig(plan, models, signal);
-    const architecture = resolveArchitecture(config);
+    const architecture = resolveArchitecture(config, { masked: options.masked === true });
     inputs = await openInputs(plan, models, signal, downloadMeter(plan.bytesToDownload, options.onProgress));
     const model = await openModelOn(engine, { ...options, config, architecture, read: inputs.read });
     return {

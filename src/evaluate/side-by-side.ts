@@ -60,6 +60,8 @@ export interface Entry {
 export interface SideBySideWork<W extends Stepped> {
   targets: readonly RunTarget[];
   engine: BackendChoice;
+  /** Models that fill in masked tokens are among what can be run. */
+  masked?: boolean;
   /** Tokens that each model runs, at most. */
   tokens: number;
   planned?(entry: Entry): void;
@@ -96,7 +98,7 @@ export async function runSideBySide<W extends Stepped>(
     try {
       const { plan, exact, prepared } = await options.plan(target);
       const config = await plannedConfig(plan, options.models, options.signal);
-      const architecture = resolveArchitecture(config);
+      const architecture = resolveArchitecture(config, { masked: work.masked === true });
       const entry = { index, plan, exact, config, architecture, ...(prepared ? { prepared } : {}) };
       entries.push(entry);
       work.planned?.(entry);

@@ -9,6 +9,10 @@ export interface Tokenizer {
   readonly size: number;
   /** Ids the tokenizer itself puts in front of a text: BOS, or nothing. */
   readonly prefix: readonly number[];
+  /** And behind it: an end-of-text token, or nothing. */
+  readonly suffix: readonly number[];
+  /** The token that stands for one to be filled in, of encoders. */
+  readonly mask: number | undefined;
   /** BOS, else end-of-text, by the tokenizer's config: what stands where a text has nothing in front of it. */
   readonly prefixToken: { id: number; text: string } | undefined;
   /** `model_max_length` of the config, where it is a length. */
@@ -67,6 +71,8 @@ export function createTokenizer(files: TokenizerFiles, label: string): Tokenizer
   return {
     size,
     prefix: prefixOf(engine, config),
+    suffix: dressing(engine).behind,
+    mask: maskOf(engine, config),
     prefixToken: prefixTokenOf(engine, config),
     maxLength: maxLengthOf(config.model_max_length),
     encode,
@@ -165,14 +171,26 @@ function* maxima(engine: Engine): Generator<number> {
  * transformers' fast tokenizers. What the post-processor appends (EOS) is left out: the text goes on.
  */
 function prefixOf(engine: Engine, config: Record<string, unknown>): number[] {
-  const plain = engine.encode('a', { add_special_tokens: false }).ids;
-  const dressed = engine.encode('a', { add_special_tokens: true }).ids;
-  const at = dressed.findIndex((_, i) => plain.every((id, j) => dressed[i + j] === id));
-  const prefix = at > 0 ? dressed.slice(0, at) : [];
+  const prefix = dressing(engine).ahead;
   const bos = tokenText(config.bos_token);
   const bosId = bos === undefined ? undefined : engine.token_to_id(bos);
   if (config.add_bos_token === false) return prefix.filter((id) => id !== bosId);
   return config.add_bos_token === true && prefix.length === 0 && bosId !== undefined ? [bosId] : prefix;
+}
+
+/** What the post-processor puts around a text. */
+function dressing(engine: Engine): { ahead: number[]; behind: number[] } {
+  const plain = engine.encode('a', { add_special_tokens: false }).ids;
+  const dressed = engine.encode('a', { add_special_tokens: true }).ids;
+  const at = dressed.findIndex((_, i) => plain.every((id, j) => dressed[i + j] === id));
+  if (at < 0) return { ahead: [], behind: [] };
+  return { ahead: dressed.slice(0, at), behind: dressed.slice(at + plain.length) };
+}
+
+/** `mask_token` of the config, else what BERT and RoBERTa call it. */
+function maskOf(engine: Engine, { mask_token }: Record<string, unknown>): number | undefined {
+  const names = [tokenText(mask_token), '[MASK]', '<mask>'];
+  return names.flatMap((name) => (name === undefined ? [] : (engine.token_to_id(name) ?? [])))[0];
 }
 
 /**

@@ -15,9 +15,10 @@ export interface Window {
  * not overlap (a stride as long as the window) the first token of each has nothing before it and is not scored.
  *
  * @param tokens length of the text, the token in front included
+ * @param first the first token that can be scored: 0 where nothing need stand before it
  * @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage` for a protocol that would leave tokens unscored
  */
-export function cutWindows(tokens: number, window: number, stride: number): Window[] {
+export function cutWindows(tokens: number, window: number, stride: number, first: 0 | 1 = 1): Window[] {
   if (!Number.isInteger(window) || !Number.isInteger(stride) || window < 2 || stride < 1 || stride > window) {
     throw new AmalgamError(
       'Usage',
@@ -28,7 +29,7 @@ export function cutWindows(tokens: number, window: number, stride: number): Wind
   if (tokens === 0) {
     throw new AmalgamError('TextEmpty', 'The text has no tokens.', 'Give it some text.');
   }
-  if (tokens === 1) {
+  if (tokens === first) {
     throw new AmalgamError(
       'TextTooShort',
       'The text has a single token; the first token is never scored.',
@@ -36,9 +37,9 @@ export function cutWindows(tokens: number, window: number, stride: number): Wind
     );
   }
   const windows: Window[] = [];
-  for (let begin = 0, scored = 1; scored < tokens; begin += stride) {
+  for (let begin = 0, scored: number = first; scored < tokens; begin += stride) {
     const end = Math.min(begin + window, tokens);
-    const from = Math.max(1, scored - begin);
+    const from = Math.max(first, scored - begin);
     if (begin + from < end) windows.push({ begin, end, from });
     scored = end;
   }
