@@ -16,7 +16,7 @@ const OLD_WORDS: readonly [old: RegExp, now: string][] = [
   [/\bsearch for the best\b/i, 'auto-tune λ'],
   [/\bas the method says\b/i, 'method default'],
   [/\btake (it|this|them) into the recipe\b/i, 'apply'],
-  [/\bmerges, not written\b/i, 'merges in memory (not saved)'],
+  [/\bmerges(, not written| in memory \(not saved\))/i, 'merges, made in memory to be measured'],
   [/\bmade from it\b/i, 'fine-tuned model'],
   [/\bmodel to thin\b/i, 'model to prune'],
   [/\bwhole texts?\b/i, 'full text'],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseCommand, USAGE, verbOptions } from './command';
+import { helpText, parseCommand, USAGE, verbOptions } from './command';
 
 const refused = (args: string[]) => {
   try {
@@ -54,6 +54,10 @@ describe('parseCommand', () => {
       expect(parseCommand(args)).toEqual({ verb: 'help', about: 'merge' });
     }
     for (const [verb, options] of verbOptions()) expect(options, verb).toContain('--hub');
+    expect(helpText('evaluate')).toMatch(/--text FILE.*side by side.*--task NAME.*model-index/s);
+    expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*more evaluations/s);
+    expect(helpText('collapse')).toMatch(/--layers LIST.*--measure/s);
+    expect(helpText('plan')).not.toContain('merge <recipe.yml>');
     expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);
   });
 

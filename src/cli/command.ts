@@ -234,11 +234,11 @@ function pushOptions(options: Record<string, unknown>): { push?: PushOptions } {
   return { push: { ...push, ...(hub === undefined ? {} : { hub }) } };
 }
 
-/** The usage of one verb, or of all where there is no such verb. */
+/** The usage of one verb, every form of it, or of all where there is no such verb. */
 export function helpText(about: string | undefined): string {
-  const paragraphs = USAGE.split(/\n(?=\n? {2}[a-z])/).map((text) => text.replace(/^\n/, ''));
-  const found = paragraphs.find((text) => about !== undefined && text.startsWith(`  ${about} `));
-  return found === undefined ? USAGE : `${found.split('\n\n')[0]!.trimEnd()}\n`;
+  const isOf = (text: string) => text.split('\n').some((line) => line.startsWith(`  ${about} `));
+  const found = USAGE.split('\n\n').filter(isOf);
+  return about === undefined || found.length === 0 ? USAGE : `${found.join('\n\n').trimEnd()}\n`;
 }
 
 /** Verbs with their options, as the usage names them. */

@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { ByteSource } from '../sources/byte-source';
+import { spareArray } from '../sources/spare-arrays';
 import type { Destination, FileSink } from '../write/destination';
 import { destinationError } from '../write/destination-error';
 import type { OutputFolder } from './output-folder';
@@ -59,7 +60,7 @@ function diskSource(location: string, byteLength: number, what: string): ByteSou
     async read(begin, end) {
       const file = await open(location);
       try {
-        const bytes = new Uint8Array(end - begin);
+        const bytes = spareArray(end - begin);
         const { bytesRead } = await file.read(bytes, 0, bytes.length, begin);
         if (bytesRead !== bytes.length) throw destinationError(`it ends at byte ${begin + bytesRead}`, what);
         return bytes;

@@ -3,6 +3,7 @@ import { AmalgamError } from '../errors';
 import { checkByteRange } from '../sources/byte-range';
 import type { ByteSource } from '../sources/byte-source';
 import type { HubCommit, ModelFolder } from '../sources/model-folder';
+import { spareArray } from '../sources/spare-arrays';
 import { claimedSha256 } from './hub-cache';
 import type { ServedFile } from './served-folder';
 
@@ -59,7 +60,7 @@ function steadySource({ location, size }: ServedFile, name: string): ByteSource 
       checkByteRange(from, to, size, name);
       opened ??= begin();
       const { handle, identity } = await opened;
-      const bytes = new Uint8Array(to - from);
+      const bytes = spareArray(to - from);
       for (let done = 0; done < bytes.length; ) {
         signal?.throwIfAborted();
         const { bytesRead } = await handle.read(bytes, done, bytes.length - done, from + done);

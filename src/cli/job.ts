@@ -194,12 +194,13 @@ function withPlaces(
   places: string[],
   hub?: string,
 ) {
-  if (!(thrown instanceof AmalgamError) || thrown.code !== 'NotFound') return thrown;
+  if (!(thrown instanceof AmalgamError) || (thrown.code !== 'NotFound' && thrown.code !== 'Offline'))
+    return thrown;
   const asked = models.filter(({ url }) => url === undefined).map(({ name }) => displayName(name));
   if (asked.length === 0) return thrown;
   const looked = [...new Set(places)].map((place) => displayName(place)).join(' and ');
   return new AmalgamError(
-    'NotFound',
+    thrown.code,
     thrown.message,
     `${thrown.hint} ${asked.join(', ')}: no folder of that name in ${looked}, so it was looked up on ${hub ?? DEFAULT_HUB_URL}.`,
     { cause: thrown },

@@ -80,8 +80,7 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
   if (command.resume) {
     undo.push(async () => {
       if (output.isCommitted || !(await output.find('journal'))) return;
-      output.keep();
-      say('What was written is kept: the same command goes on from there.');
+      say(`What was written is kept in ${output.keep()}: with the same recipe it goes on from there.`);
     });
   }
 

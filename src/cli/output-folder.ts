@@ -25,8 +25,8 @@ export interface OutputFolder {
   find(path: string | 'journal'): Promise<ServedFile | undefined>;
   /** @throws StorageFull when so many bytes more do not fit on the disk */
   checkRoom(bytes: number): Promise<void>;
-  /** Leaves everything for a later run to resume. */
-  keep(): void;
+  /** Leaves everything for a later run to resume; returns the folder it lies in. */
+  keep(): string;
   /**
    * Makes everything durable and gives the folder its name. Where that fails, what was written stays.
    * @throws DestinationFailed when a size differs, or saying where the output lies when it got no name
@@ -140,6 +140,7 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
     },
     keep() {
       isKept = true;
+      return temporary;
     },
     commit(files) {
       committing = commit(files);

@@ -152,12 +152,12 @@ export function verifyText(report: VerifyReport): string {
 
 /** What an evaluation found, in one line, with its protocol. */
 export function evaluateText(report: EvaluateReport): string {
-  const { window, stride, bos } = report.protocol;
+  const { window, stride, bos, masked } = report.protocol;
   const bits = report.bitsPerByte === null ? '' : `, ${report.bitsPerByte.toFixed(4)} bits per byte`;
   const front = bos === null ? 'nothing in front' : `token ${bos} in front`;
   return (
     `perplexity ${report.perplexity.toFixed(4)}, mean loss ${report.meanNll.toFixed(5)} nats over ` +
-    `${formatCount(report.tokens)} tokens${bits} (windows of ${window} that advance by ${stride}, ${front}; ` +
+    `${formatCount(report.tokens)} tokens${bits} (${masked ? `one of ${masked} tokens masked at a time, ` : ''}windows of ${window} that advance by ${stride}, ${front}; ` +
     `${formatSeconds(report.seconds)} on ${report.engine}, ${displayName(report.adapter)}, at most ` +
     `${formatBytes(report.peakBytes)} there)`
   );

@@ -14,6 +14,10 @@ test('R61: a report takes a new name only, and is whole under it', async () => {
     await expect(checkReportPlace(file)).rejects.toMatchObject({
       code: 'Usage',
       message: expect.stringContaining('already exists'),
+      hint: expect.stringContaining('--report'),
+    });
+    await expect(checkReportPlace(file, 'out')).rejects.toMatchObject({
+      hint: expect.stringContaining('--out'),
     });
     await writeFile(join(root, 'other'), '');
     await expect(checkReportPlace(join(root, 'other', 'x.json'))).rejects.toMatchObject({ code: 'Usage' });

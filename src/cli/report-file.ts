@@ -3,15 +3,15 @@ import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { AmalgamError } from '../errors';
 
-/** A job may take an hour; a report that could not be written afterwards is found out before. */
-export async function checkReportPlace(file: string): Promise<void> {
+/** A job may take an hour; a file that could not be written afterwards is found out before. @param option that names it */
+export async function checkReportPlace(file: string, option = 'report'): Promise<void> {
   const folder = await stat(dirname(file)).catch(() => undefined);
   const existing = await stat(file).catch(() => undefined);
   if (folder?.isDirectory() && !existing) return;
   throw new AmalgamError(
     'Usage',
-    existing ? `${file} already exists.` : `The report cannot be written to ${file}.`,
-    'Give --report a new file name in a folder that exists; Amalgam never overwrites.',
+    existing ? `${file} already exists.` : `${file} cannot be written: it has no folder.`,
+    `Give --${option} a new file name in a folder that exists; Amalgam never overwrites.`,
   );
 }
 
@@ -25,8 +25,8 @@ export async function writeWhole(file: string, text: string): Promise<void> {
     await rm(temporary, { force: true });
     throw new AmalgamError(
       'DestinationFailed',
-      `The report ${file} could not be written: ${(thrown as Error).message}.`,
-      'The output itself was written. Check the path and its disk.',
+      `${file} could not be written: ${(thrown as Error).message}.`,
+      'Check the path and its disk.',
       { cause: thrown },
     );
   }

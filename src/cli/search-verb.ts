@@ -12,7 +12,7 @@ import { problemLines } from './print';
 import { publishedTexts, renameTexts } from './recipe-texts';
 import { checkReportPlace, writeWhole } from './report-file';
 import type { SearchCommand } from './search-command';
-import { taskSource } from './task-verb';
+import { taskSource } from './task-source';
 
 export async function searchVerb(command: SearchCommand, place: Place): Promise<number> {
   const { workingFolder, undo, say, write } = place;
@@ -20,7 +20,8 @@ export async function searchVerb(command: SearchCommand, place: Place): Promise<
   const file = resolve(workingFolder, command.recipe);
   const out = resolve(workingFolder, command.out);
   const reportFile = command.report === undefined ? undefined : resolve(workingFolder, command.report);
-  for (const path of [out, reportFile]) if (path !== undefined) await checkReportPlace(path);
+  await checkReportPlace(out, 'out');
+  if (reportFile !== undefined) await checkReportPlace(reportFile);
   const recipe = await readRecipe(file);
   const inputs = [];
   for (const input of command.inputs) inputs.push(await readInput(input, workingFolder));

@@ -20,6 +20,7 @@ import { progressPrinter } from './progress-printer';
 import { readCalibrationTexts } from './recipe-texts';
 import { checkReportPlace, writeWhole } from './report-file';
 import type { TaskCommand } from './task-command';
+import { taskSource } from './task-source';
 
 export type Read = (name: string) => Promise<{ recipe: Recipe; file: string; isRecipe: boolean }>;
 
@@ -76,19 +77,6 @@ async function writeCard(card: string, report: ScoreTasksReport, workingFolder: 
 
 const datasetsOf = ({ tasks }: ScoreTasksReport) =>
   Object.fromEntries(tasks.map(({ task, dataset, split }) => [task, { dataset, split }]));
-
-/** A name, or the files that a path stands for: a task in YAML brings the rows beside it that it names. */
-export async function taskSource(name: string, workingFolder: string): Promise<TaskSource> {
-  if (!/\.(ya?ml|jsonl|ndjson|json)$/i.test(name)) return { name };
-  const text = await readTextFile(name, workingFolder);
-  const files = [{ name: basename(name), text }];
-  const [, rows] = /data_files:\s*["']?([^\s"'}]+\.jsonl?)/.exec(text) ?? [];
-  if (/\.ya?ml$/i.test(name) && rows !== undefined) {
-    const beside = resolve(workingFolder, dirname(name), rows);
-    files.push({ name: basename(rows), text: await readTextFile(beside, workingFolder) });
-  }
-  return { files };
-}
 
 /** Opens every model of all subjects in one engine. */
 export async function openTargets(

@@ -36,6 +36,17 @@ export function connectWorker(worker: Worker = startWorker()): WorkerCalls {
       'Close this tab and open Amalgam again; where a file is still in use then, restart the browser.',
     );
   };
+  // WebKit may keep a page that somebody leaves, with its worker and all that it has locked, to show it again: no other page
+  // could merge then. So a worker at work ends with the page, and a page that comes back without it begins anew.
+  let working = 0;
+  addEventListener('pagehide', () => {
+    if (working === 0) return;
+    worker.terminate();
+    die('The page was left while it worked.', 'Reload the page. Downloads that finished are kept.');
+  });
+  addEventListener('pageshow', ({ persisted }) => {
+    if (persisted && died) location.reload();
+  });
   const orDied = (request: Promise<Outcome>): Promise<Outcome> =>
     new Promise<Outcome>((resolve, reject) => {
       if (died) return reject(died);
@@ -44,9 +55,13 @@ export function connectWorker(worker: Worker = startWorker()): WorkerCalls {
     });
 
   return proxyOf<WorkerCalls>(remote, (request, name, reports) => {
-    if (!reports || ENDLESS.has(name)) return orDied(request);
-    const endWatch = watchStorage(dieWithoutStorage);
-    return orDied(request).finally(endWatch);
+    if (ENDLESS.has(name)) return orDied(request);
+    const endWatch = reports ? watchStorage(dieWithoutStorage) : () => undefined;
+    working++;
+    return orDied(request).finally(() => {
+      working--;
+      endWatch();
+    });
   });
 }
 
