@@ -149,7 +149,12 @@ test('files of an older merge that are gone are said to be gone', async () => {
 
 test('charts, tables and reports are saved as files', async () => {
   const studio = await open();
+  const metric = page.getByLabelText('Metric');
+  await expect.element(metric).toHaveValue('outputChange');
   await merge(studio);
+  // a merge that ends does not turn what is looked at into something else
+  await expect.element(metric).toHaveValue('outputChange');
+  await page.getByLabelText('Metric').selectOptions('mergedSparsity');
   const saved = savedFiles();
   const choose = async (menu: RegExp, item: string) => {
     await page.getByRole('button', { name: menu }).click();

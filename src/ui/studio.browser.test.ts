@@ -5,7 +5,7 @@ import type { InterruptedRun, RunElsewhere } from '../reports/merge';
 import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { recipeLink } from './local/recipe-link';
 import { startStudio } from './start';
-import { type Studio, type StudioEngine, setView } from './state/studio';
+import { editRecipe, type Studio, type StudioEngine, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
@@ -298,6 +298,22 @@ test('the recipe in work comes back with the next visit, and a saved one by its 
     .first()
     .click();
   expect(density()).toBe(0.45);
+});
+
+test('an edit that was not written yet when the page was left comes back', async () => {
+  const { studio } = await open();
+  const density = (of: Studio) => of.store.getState().recipe.contributors[0]?.parameters.density;
+  for (const value of [0.61, 0.62, 0.63]) {
+    editRecipe(studio, ({ contributors: [first, ...others], ...recipe }) => ({
+      ...recipe,
+      contributors: [{ ...first!, parameters: { ...first!.parameters, density: value } }, ...others],
+    }));
+  }
+  dispatchEvent(new Event('pagehide'));
+  running?.stop();
+  running?.element.remove();
+  const again = (await open()).studio;
+  await waitFor(() => expect(density(again)).toBe(0.63));
 });
 
 test('a recipe in the address is opened, and leaves the address', async () => {

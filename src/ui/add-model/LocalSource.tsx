@@ -67,7 +67,8 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
         </div>
         <p className="small quiet">
           A checkpoint (config.json, *.safetensors) or a PEFT adapter (adapter_config.json,
-          adapter_model.safetensors). Read in place, never copied whole.
+          adapter_model.safetensors). Choose the folder around several models to have all of them at once.
+          Read in place, never copied whole.
         </p>
       </div>
       <input ref={filesInput} type="file" hidden multiple aria-label="Model files" onChange={onInput} />

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import type { RunFacts } from '../state/run-facts';
-import { runWords } from '../state/run-log';
+import { spokenWords } from '../state/run-log';
 import { useStudio } from '../studio-context';
 
 /** How often a running merge is spoken, in milliseconds. */
@@ -35,5 +35,5 @@ function spoken(run: RunFacts): string {
   if (run.status === 'done') return 'Merge finished.';
   if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
   if (run.status === 'cancelled') return run.paused ? 'Merge paused by you.' : 'Merge canceled.';
-  return run.progress ? `Merge: ${runWords(run.progress)}.` : 'Merge started.';
+  return run.progress ? `Merge: ${spokenWords(run.progress)}.` : 'Merge started.';
 }

@@ -1,4 +1,4 @@
-import { useEffect } from 'react';
+import { useCallback, useEffect, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import type { InterruptedRun } from '../../reports/merge';
 import { stageShares, type TimesSpent } from '../charts/stage-shares';
@@ -16,10 +16,11 @@ import { HubWaiting } from '../parts/HubWaiting';
 import type { StudioFacts, Tab } from '../state/facts';
 import { resumeRun } from '../state/interrupted';
 import { mergeGate } from '../state/merge-gate';
+import { sameMerge } from '../state/past-runs';
 import { cancelMerge, continueRecommended, pauseMerge, startMerge } from '../state/run';
 import { isRecipeOf } from '../state/run-current';
 import type { RunFacts } from '../state/run-facts';
-import { runShare, runWords } from '../state/run-log';
+import { runShare, runWords, spokenWords } from '../state/run-log';
 import { notifyError, type Studio, showTab } from '../state/studio';
 import { keptOf } from '../state/unfinished';
 import { useFacts, useStudio } from '../studio-context';
@@ -45,15 +46,26 @@ export function RunBar() {
   const active = run?.status === 'running';
   // full and green for the recipe that was merged, and for no other
   const done = useFacts((s) => s.run?.status === 'done' && isRecipeOf(s.run.recipe, s.recipe, s.models));
+  // the finished run that Merge would only repeat, until a person says whether it should
+  const [same, setSame] = useState<RunFacts | null>(null);
+  const press = useCallback(async () => {
+    try {
+      const found = mergeGate(studio.store.getState()).open ? await sameMerge(studio) : null;
+      setSame(found);
+      if (!found) await startMerge(studio);
+    } catch (thrown) {
+      notifyError(studio, thrown);
+    }
+  }, [studio]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!isMergeKey(event)) return;
       event.preventDefault();
-      void startMerge(studio);
+      void press();
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
-  }, [studio]);
+  }, [press]);
   return (
     <footer className="runbar">
       <Button
@@ -62,13 +74,19 @@ export function RunBar() {
         why={gate.open ? null : gate.why}
         tip={`${MERGE_KEYS} from anywhere`}
         aria-keyshortcuts="Control+Enter Meta+Enter"
-        onClick={() => void startMerge(studio)}
+        onClick={() => void press()}
       >
         Merge
       </Button>
       <div className="run-status">
         <Track run={active ? run : null} done={done} />
-        {active && run ? <Working run={run} /> : <Resting />}
+        {active && run ? (
+          <Working run={run} />
+        ) : done && same !== null && same === run ? (
+          <Merged run={run} onDone={() => setSame(null)} />
+        ) : (
+          <Resting />
+        )}
         <HubWaiting />
       </div>
       {active && run ? (
@@ -99,6 +117,28 @@ export function RunBar() {
   );
 }
 
+/** Merge was pressed for a recipe that is merged: the files are there, and another merge would write the same ones. */
+function Merged({ run, onDone }: { run: RunFacts; onDone(): void }) {
+  const studio = useStudio();
+  const act = (next: () => void) => () => {
+    onDone();
+    next();
+  };
+  return (
+    <p className="run-line" role="status">
+      <span className="run-item truncate">
+        This recipe is merged already, as <span className="mono">{run.destination.name}</span>.
+      </span>
+      <button type="button" className="link" onClick={act(() => showTab(studio, 'output'))}>
+        Show its files
+      </button>
+      <button type="button" className="link" onClick={act(() => void startMerge(studio))}>
+        Merge again
+      </button>
+    </p>
+  );
+}
+
 function stopping(run: RunFacts): string {
   return run.paused ? 'Pausing…' : 'Canceling…';
 }
@@ -116,7 +156,7 @@ function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
             'aria-valuemin': 0,
             'aria-valuemax': 100,
             'aria-valuenow': Math.round(share * 100),
-            'aria-valuetext': progress ? runWords(progress) : 'starting',
+            'aria-valuetext': progress ? spokenWords(progress) : 'starting',
           }
         : {})}
     >

@@ -168,6 +168,7 @@ const Heads = memo(function Heads({ grid, means }: { grid: LayerGrid; means: boo
           key={module}
           role="columnheader"
           className="heat-head"
+          data-short={label.length === 1 || undefined}
           style={{ gridColumn: i + 2 }}
           title={module}
         >

@@ -3,7 +3,7 @@ import { type ColorScale, wantsLightText } from './color-scale';
 import type { Cell, Heatmap } from './heatmap-data';
 import type { HeatmapLayout } from './heatmap-layout';
 import { type Corner, corner, type Edges, emptyPixels, fillRow, type Pixels, wordOf } from './heatmap-pixels';
-import type { ShownMetric } from './metrics';
+import type { Measured, ShownMetric } from './metrics';
 
 /** What the style sheet says of the canvas. */
 export interface HeatmapInks {
@@ -107,21 +107,32 @@ function roundedAt(radius: number): Corner {
   return corners.of;
 }
 
-/** A cell whose error is larger than this part of the scale is hatched: its colour may be another step's. */
+/** A part of the scale whose colors can be told from those of the next. */
 const STEP = 1 / 8;
+
+/**
+ * Whether a cell says less than it seems to: its error is larger than a step of color, so that it may be of another step;
+ * a difference, whose sign is what matters, is no larger than its error.
+ */
+export function isUncertain(
+  { value, error }: Measured,
+  { diverging }: ShownMetric,
+  scale: ColorScale,
+): boolean {
+  return error > (diverging ? Math.abs(value) : (scale.max - scale.min) * STEP);
+}
 
 function paintHatches(
   context: CanvasRenderingContext2D,
-  { data, scale }: HeatmapPicture,
+  { data, metric, scale }: HeatmapPicture,
   layout: HeatmapLayout,
 ): void {
-  const step = (scale.max - scale.min) * STEP;
   const lines = new Path2D();
   let some = false;
   for (const [i, row] of data.rows.entries()) {
     const top = layout.top(i);
     for (const [j, at] of row.cells.entries()) {
-      if (!at?.measured || at.measured.error <= step) continue;
+      if (!at?.measured || !isUncertain(at.measured, metric, scale)) continue;
       some = true;
       const left = layout.left(j);
       const [w, h] = [layout.cellWidth, layout.cellHeight];
@@ -142,7 +153,7 @@ const HATCH = 'rgba(255, 255, 255, 0.55)';
 const DIGIT = 6;
 const LINE = 16;
 
-/** Writes the values into cells where they fit: first those on dark colours, then the others. */
+/** Writes the values into the cells where all of them fit: first those on dark colours, then the others. */
 function paintValues(
   context: CanvasRenderingContext2D,
   { data, metric, scale }: HeatmapPicture,
@@ -151,15 +162,17 @@ function paintValues(
   if (layout.cellHeight < LINE) return;
   context.textAlign = 'center';
   const text = layout.wide ? metric.format : (metric.short ?? metric.format);
+  const fits = (cell: Cell | null) =>
+    !cell?.measured || text(cell.measured.value).length * DIGIT <= layout.cellWidth - 2;
+  // some cells with a number and some without would look as if that said something
+  if (!data.rows.every(({ cells }) => cells.every(fits))) return;
   for (const [dark, ink] of VALUE_INKS.entries()) {
     context.fillStyle = ink;
     for (const [i, row] of data.rows.entries()) {
       const y = layout.top(i) + layout.cellHeight / 2;
       for (const [j, at] of row.cells.entries()) {
         if (!at?.measured || wantsLightText(scale.color(at.measured.value)) === (dark === 1)) continue;
-        const value = text(at.measured.value);
-        if (value.length * DIGIT > layout.cellWidth - 2) continue;
-        context.fillText(value, layout.left(j) + layout.cellWidth / 2, y);
+        context.fillText(text(at.measured.value), layout.left(j) + layout.cellWidth / 2, y);
       }
     }
   }

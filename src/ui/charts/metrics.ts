@@ -85,7 +85,7 @@ const SIZE = {
   isShare: false,
   format: formatReal,
   tick: realTick,
-  short: (value: number) => Number(value.toPrecision(2)).toString(),
+  short: shortReal,
 } as const;
 
 export const metrics: readonly Metric[] = [
@@ -172,7 +172,7 @@ export const metrics: readonly Metric[] = [
   {
     ...SIZE,
     id: 'size',
-    label: 'Relative change',
+    label: 'Task vector size',
     meaning: '‖τ‖ / ‖W‖: how far the model is from the base, relative to the base’s norm.',
     per: 'contributor',
     absent: UNCHANGED,
@@ -347,6 +347,20 @@ function cosineText(value: number): string {
 
 export function percentTick(share: number): string {
   return `${realTick(share * 100)}${NBSP}%`;
+}
+
+/** Two digits, or one below a hundredth: `12`, `1.2`, `.12`, `.004`. */
+function shortReal(value: number): string {
+  const size = Math.abs(value);
+  const text =
+    size >= 10
+      ? value.toFixed(0)
+      : size >= 1
+        ? value.toFixed(1)
+        : size >= 0.01
+          ? value.toFixed(2)
+          : value.toPrecision(1);
+  return text.replace('0.', '.');
 }
 
 export function realTick(value: number): string {

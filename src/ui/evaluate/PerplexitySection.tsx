@@ -10,7 +10,9 @@ import type { EvaluationRow } from '../state/evaluation-rows';
 import {
   bestMerge,
   evaluationTable,
+  loneMerge,
   missingCells,
+  type Standing,
   type TableRow,
   tableErrors,
 } from '../state/evaluation-table';
@@ -55,27 +57,56 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
   );
 }
 
-/** The answer to “which method was best?”, once there are merges to choose from. */
+/** The answer to “which method was best?”, once there are merges to choose from; of one merge how it stands. */
 function Verdict({ rows, texts }: { rows: readonly TableRow[]; texts: number }) {
   const studio = useStudio();
   const busy = useFacts((s) => s.evaluation.work !== null);
   const found = bestMerge(rows);
-  if (busy || !found?.best.mean) return null;
+  if (busy) return null;
+  if (!found?.best.mean) return <LoneVerdict rows={rows} />;
   const { best, of, base } = found;
-  const what = texts > 1 ? `mean perplexity on ${texts} texts` : 'perplexity';
+  const { perplexity } = found.best.mean;
+  const beaten = base !== null && base <= perplexity;
+  const what = texts > 1 ? `geometric mean perplexity on ${texts} texts` : 'perplexity';
+  const apply = best.row.current ? (
+    ' It is this recipe.'
+  ) : (
+    <button type="button" className="link" onClick={() => takeMethod(studio, best.row)}>
+      Apply it
+    </button>
+  );
+  if (beaten) {
+    return (
+      <p className="verdict">
+        None of {of} merges beats the base on {texts > 1 ? 'these texts' : 'this text'} ({what}):{' '}
+        {base.toFixed(3)}; the nearest is <strong>{best.row.label}</strong>, {perplexity.toFixed(3)}.{apply}
+      </p>
+    );
+  }
   return (
     <p className="verdict">
-      Best of {of} merges: <strong>{best.row.label}</strong>, {what} {best.mean?.perplexity.toFixed(3)}
-      {base === null ? '' : ` (base ${base.toFixed(3)})`}.
-      {best.row.current ? (
-        ' It is this recipe.'
-      ) : (
-        <button type="button" className="link" onClick={() => takeMethod(studio, best.row)}>
-          Apply it
-        </button>
-      )}
+      Best of {of} merges: <strong>{best.row.label}</strong>, {what} {perplexity.toFixed(3)}
+      {base === null ? '' : ` (base ${base.toFixed(3)})`}.{apply}
     </p>
   );
+}
+
+function LoneVerdict({ rows }: { rows: readonly TableRow[] }) {
+  const found = loneMerge(rows);
+  if (!found) return null;
+  const isOne = found.against.every(({ of }) => of === 1);
+  return (
+    <p className="verdict">
+      {isOne ? 'On this text ' : ''}
+      <strong>{found.merge.row.label}</strong> is {found.against.map(standingWords).join(', ')}.
+    </p>
+  );
+}
+
+/** `better than base on 3 of 4 texts`, of one text `better than base`; the side with more texts. */
+function standingWords({ label, better, worse, of }: Standing): string {
+  const [word, count] = better >= worse ? ['better', better] : ['worse', worse];
+  return `${word} than ${label}${of === 1 ? '' : ` on ${count} of ${formatCounted(of, 'text')}`}`;
 }
 
 function PerplexityHelp() {
@@ -97,7 +128,8 @@ function PerplexityHelp() {
           <h3>Perplexity</h3>
           <p>
             How surprised a model is by a text: e to the mean of −ln p over its tokens, p being the
-            probability the model gave to the actual token. 1 means never surprised; lower is better.
+            probability the model gave to the actual token: from what comes before it, or of an encoder from
+            what stands around it, masked. 1 means never surprised; lower is better.
           </p>
           <p className="small quiet">
             Compare numbers of one column only: every text has its own level. Models with different tokenizers
@@ -145,8 +177,10 @@ function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
       </Button>
       {why === null && ownToDo + comparedToDo > 0 ? (
         <span className="small quiet evaluate-words">
-          {ownToDo > 0 ? `${formatCounted(ownToDo, 'number')} to measure. ` : ''}
-          {comparedToDo > 0 ? `${formatCounted(comparedToDo, 'number')} for the benchmark.` : ''}
+          {ownToDo > 0 ? `${formatCounted(ownToDo, 'perplexity', 'perplexities')} to measure. ` : ''}
+          {comparedToDo > 0
+            ? `${formatCounted(comparedToDo, 'perplexity', 'perplexities')} for the benchmark.`
+            : ''}
         </span>
       ) : null}
     </div>

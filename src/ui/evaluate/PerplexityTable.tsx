@@ -41,8 +41,8 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
             {scale ? <DotHead scale={scale} several={several} /> : null}
             {several ? (
               <th scope="col">
-                <Tip text="e to the mean loss over the texts; each text counts the same.">
-                  <span>mean</span>
+                <Tip text="Geometric mean of the perplexities: e to the mean loss over the texts; each text counts the same.">
+                  <span>geometric mean</span>
                 </Tip>
               </th>
             ) : null}
@@ -70,7 +70,7 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
             <tbody key={group}>
               <tr className="perplexity-group">
                 <th scope="rowgroup" colSpan={columns.length + 5 + Number(several) + Number(scale !== null)}>
-                  {group === 'models' ? 'Models' : 'Merges in memory (not saved)'}
+                  {group === 'models' ? 'Models' : 'Merges, made in memory to be measured'}
                 </th>
               </tr>
               {members.map((row) => (
@@ -268,7 +268,7 @@ function Cell({ cell, base }: CellProps) {
         </span>
       );
     case 'done': {
-      const { perplexity, meanNll, bitsPerByte, tokens } = cell.report;
+      const { perplexity, meanNll, bitsPerByte, tokens, protocol } = cell.report;
       const than =
         base?.state === 'done' && base.report.tokens === tokens
           ? perplexity / base.report.perplexity - 1
@@ -277,7 +277,7 @@ function Cell({ cell, base }: CellProps) {
       return (
         <span
           className="perplexity-cell"
-          title={`mean loss ${meanNll.toFixed(4)} nats over ${formatCount(tokens)} tokens${bits}`}
+          title={`mean loss ${meanNll.toFixed(4)} nats over ${formatCount(tokens)} ${protocol.masked ? 'masked tokens' : 'tokens'}${bits}`}
         >
           <span className="perplexity-value" data-best={cell.best || undefined}>
             {perplexity.toFixed(3)}

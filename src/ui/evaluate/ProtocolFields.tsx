@@ -63,8 +63,18 @@ function protocolWords({ amount, window, stride, outcomes }: EvaluationSlice): s
   const scope =
     amount === 'quick' ? `The first ${formatCount(QUICK_CHARACTERS)} characters of each text. ` : '';
   if (stride === window)
-    return `${scope}Windows of ${formatCount(window)} tokens do not overlap; every token but the first of each is scored; ${startWords(outcomes)}.`;
-  return `${scope}Every token but the first is scored once, in windows of ${formatCount(window)} tokens that advance by ${formatCount(stride)}; ${startWords(outcomes)}.`;
+    return `${scope}Windows of ${formatCount(window)} tokens do not overlap; every token but the first of each is scored; ${startWords(outcomes)}.${maskWords(outcomes)}`;
+  return `${scope}Every token but the first is scored once, in windows of ${formatCount(window)} tokens that advance by ${formatCount(stride)}; ${startWords(outcomes)}.${maskWords(outcomes)}`;
+}
+
+/** What is otherwise for models that fill in masked tokens, once one was measured. */
+function maskWords(outcomes: EvaluationSlice['outcomes']): string {
+  for (const outcome of outcomes.values()) {
+    const masked = 'report' in outcome ? outcome.report.protocol.masked : undefined;
+    if (masked !== undefined)
+      return ` Encoders fill in every token, the first too: one of ${masked} tokens of a window is masked at a time.`;
+  }
+  return '';
 }
 
 /** Which token stands in front: known once something was measured. */

@@ -132,7 +132,8 @@ function Choices({ fitting, chosen, problem, rows }: ChoicesProps) {
           Sweep
         </Button>
         <span className="small quiet">
-          {problem ?? (why === null ? `${formatCounted(toDo, 'number')} to measure.` : '')}
+          {problem ??
+            (why === null ? `${formatCounted(toDo, 'perplexity', 'perplexities')} to measure.` : '')}
         </span>
       </div>
     </div>
@@ -144,8 +145,9 @@ function Result({ curves, base }: { curves: readonly SweepCurve[]; base: number 
   const busy = useFacts((s) => isSweep(s.evaluation));
   const [picked, setPicked] = useState<SweepPlace | null>(null);
   const best = bestPoint(curves);
-  // one point is no curve: the recipe's own density may have been measured above
-  if (!best || (!busy && measuredPoints(curves).length < 2)) {
+  // one density of a method is no curve: measuring above gives every method the recipe's own
+  const curved = curves.some((curve) => measuredPoints([curve]).length > 1);
+  if (!best || (!busy && !curved)) {
     return busy ? null : (
       <div className="empty" role="status">
         <strong>No curve yet</strong>

@@ -1,7 +1,7 @@
 import { lazy, type ReactNode, Suspense } from 'react';
 import type { PlanTensorFacts } from '../../reports/plan';
 import { NOW } from '../layers/predicted-runs';
-import { type LayersRun, shownRuns, useNow, useRuns } from '../layers/runs';
+import { type LayersRun, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { REST_MS, useSettled } from '../parts/use-settled';
@@ -47,7 +47,7 @@ function TensorOfShown({ name }: { name: string }) {
   if (!shown[0] || !tensor) return <WholeModel />;
   return (
     <Panel detail open>
-      {shown.length > 1 ? <TensorRuns name={name} runs={shown} /> : null}
+      {shown.length > 1 && !writesFactors(shown[0]) ? <TensorRuns name={name} runs={shown} /> : null}
       <TensorOf run={shown[0]} tensor={tensor} />
     </Panel>
   );
@@ -73,6 +73,7 @@ function TensorOf({ run, tensor }: { run: LayersRun; tensor: PlanTensorFacts }) 
       report={run.reports.get(tensor.name)}
       contributors={run.contributors}
       of={run.id === NOW ? null : run.name}
+      factor={writesFactors(run)}
     />
   );
 }

@@ -1,6 +1,6 @@
 import { memo } from 'react';
 import { formatCount, formatCounted, formatParameters, formatPercent, formatReal } from '../format/quantity';
-import type { LayersRun } from '../layers/runs';
+import { type LayersRun, writesFactors } from '../layers/runs';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { Shortlist } from '../parts/Shortlist';
@@ -27,16 +27,21 @@ export const ModelOverview = memo(function ModelOverview({ source }: { source: L
           <Fact label="Parameters" value={formatParameters(elements)} />
         </dl>
       </Section>
-      {source.reports.size === 0 ? <Planned source={source} /> : <Merged source={source} />}
+      {source.reports.size === 0 || writesFactors(source) ? (
+        <Planned source={source} />
+      ) : (
+        <Merged source={source} />
+      )}
     </>
   );
 });
 
-/** Before a merge: who changes how much, by count of tensors. */
+/** Before a merge, and of factors after it too: who takes part in how much, by count of tensors. */
 function Planned({ source }: { source: LayersRun }) {
   const total = source.tensors.length;
+  const factors = writesFactors(source);
   return (
-    <Section title="Who changes what">
+    <Section title={factors ? 'Who takes part' : 'Who changes what'}>
       <ul className="stack">
         {source.contributors.map((c, index) => {
           const changed = source.tensors.filter((t) => t.contributors.includes(index)).length;
@@ -60,7 +65,9 @@ function Planned({ source }: { source: LayersRun }) {
         })}
       </ul>
       <p className="small quiet">
-        Select a tensor to see its numbers. They are measured while the merge runs.
+        {factors
+          ? 'The tensors are factors of a LoRA: what they change is not measured.'
+          : 'Select a tensor to see its numbers. They are measured while the merge runs.'}
       </p>
     </Section>
   );

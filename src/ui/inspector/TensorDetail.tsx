@@ -20,10 +20,12 @@ interface TensorDetailProps {
   contributors: readonly Contributor[];
   /** Name of the run that it is of; null: the recipe as it is. */
   of: string | null;
+  /** It is a factor of a LoRA. */
+  factor: boolean;
 }
 
 /** Everything known about one tensor in a run. */
-export function TensorDetail({ tensor, report, contributors, of }: TensorDetailProps) {
+export function TensorDetail({ tensor, report, contributors, of, factor }: TensorDetailProps) {
   const changing = tensor.contributors.flatMap((i) => contributors[i] ?? []);
   return (
     <>
@@ -40,13 +42,13 @@ export function TensorDetail({ tensor, report, contributors, of }: TensorDetailP
         <p className="quiet">
           No contributor changes this tensor: its bytes are copied from the base, untouched.
         </p>
-      ) : report ? (
+      ) : report && !factor ? (
         <>
           <Measured report={report} contributors={contributors} ofRecipe={of === null} />
           {of === null ? <TensorCheckSection name={tensor.name} /> : null}
         </>
       ) : (
-        <Section title="Changed by">
+        <Section title={factor ? 'Made of' : 'Changed by'}>
           <ul className="stack">
             {changing.map((c) => (
               <li key={c.id} className="row">
@@ -56,7 +58,9 @@ export function TensorDetail({ tensor, report, contributors, of }: TensorDetailP
             ))}
           </ul>
           <p className="small quiet">
-            Not measured yet. Its numbers appear here once the merge has reached it.
+            {factor
+              ? 'A factor of a LoRA: what it changes is not measured.'
+              : 'Not measured yet. Its numbers appear here once the merge has reached it.'}
           </p>
         </Section>
       )}

@@ -1,27 +1,32 @@
 import { differenceMetric } from '../charts/difference';
-import { awaitsMerge, measure, metrics, valueText } from '../charts/metrics';
+import { awaitsMerge, type Measured, type Metric, measure, metrics, valueText } from '../charts/metrics';
 import { LETTERS } from '../layers/columns';
 import type { LayersRun } from '../layers/runs';
 import { reportsFor } from '../layers/runs';
-import { subjectOf } from '../layers/subject';
+import { subjectsOf } from '../layers/subject';
 import { Section } from '../parts/Section';
 import { useFacts } from '../studio-context';
+
+/** The merged result, models and pairs of models that are listed; of others, the one that is chosen. */
+const MOST_GROUPS = 8;
 
 /** Every number of one tensor in the shown runs, and B − A of two. */
 export function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }) {
   const chosen = useFacts((s) => s.view.subject);
   const { contributors } = runs[0]!;
-  const labels = new Map(contributors.map((c) => [c.id, c.label]));
-  const rows = metrics.flatMap((metric) => {
-    const subject = subjectOf(metric, chosen, contributors);
-    if (!subject) return [];
-    const values = runs.map((run) => {
-      const report = reportsFor(run, metric).get(name);
-      return report && !awaitsMerge(metric, report) ? measure(metric.id, report, subject) : null;
-    });
-    const whose = subject.map((id) => labels.get(id) ?? id).join(' × ');
-    return values.some((value) => value) ? [{ metric, values, whose }] : [];
-  });
+  const groups = new Map<string, { metric: Metric; values: (Measured | null)[] }[]>();
+  for (const metric of metrics) {
+    for (const { ids, key, label } of subjectsOf(metric, contributors)) {
+      const isFirst = metric.per === 'tensor' || groups.size < MOST_GROUPS || groups.has(label);
+      if (!isFirst && key !== chosen) continue;
+      const values = runs.map((run) => {
+        const report = reportsFor(run, metric).get(name);
+        return report && !awaitsMerge(metric, report) ? measure(metric.id, report, ids) : null;
+      });
+      const rows = groups.get(label) ?? [];
+      if (values.some((value) => value)) groups.set(label, [...rows, { metric, values }]);
+    }
+  }
   const isPair = runs.length === 2;
   return (
     <Section title="Shown runs">
@@ -41,23 +46,29 @@ export function TensorRuns({ name, runs }: { name: string; runs: readonly Layers
             {isPair ? <th scope="col">B − A</th> : null}
           </tr>
         </thead>
-        <tbody>
-          {rows.map(({ metric, values, whose }) => {
-            const [a, b] = values;
-            return (
-              <tr key={metric.id}>
-                <th scope="row">
-                  {metric.label}
-                  {whose === '' ? null : <span className="quiet"> {whose}</span>}
-                </th>
-                {values.map((value, i) => (
-                  <td key={runs[i]!.id}>{value ? valueText(metric, value) : '–'}</td>
-                ))}
-                {isPair ? <td>{a && b ? differenceMetric(metric).format(b.value - a.value) : '–'}</td> : null}
-              </tr>
-            );
-          })}
-        </tbody>
+        {[...groups].map(([whose, rows]) => (
+          <tbody key={whose}>
+            <tr>
+              <th scope="rowgroup" colSpan={runs.length + (isPair ? 2 : 1)} className="tensor-runs-of">
+                {whose}
+              </th>
+            </tr>
+            {rows.map(({ metric, values }) => {
+              const [a, b] = values;
+              return (
+                <tr key={metric.id}>
+                  <th scope="row">{metric.label}</th>
+                  {values.map((value, i) => (
+                    <td key={runs[i]!.id}>{value ? valueText(metric, value) : '–'}</td>
+                  ))}
+                  {isPair ? (
+                    <td>{a && b ? differenceMetric(metric).format(b.value - a.value) : '–'}</td>
+                  ) : null}
+                </tr>
+              );
+            })}
+          </tbody>
+        ))}
       </table>
     </Section>
   );

@@ -108,14 +108,17 @@ const ScaleChoice = memo(function ScaleChoice() {
   const studio = useStudio();
   const scale = useFacts((s) => s.view.scale);
   return (
-    <Segmented
-      label="Color scale"
-      value={scale}
-      options={[
-        { value: 'percentile', label: '2–98 %' },
-        { value: 'full', label: 'Full range' },
-      ]}
-      onChange={(next) => setView(studio, { scale: next })}
-    />
+    <span className="row small">
+      Colors
+      <Segmented
+        label="Color scale"
+        value={scale}
+        options={[
+          { value: 'percentile', label: '2–98 % of cells' },
+          { value: 'full', label: 'Full range' },
+        ]}
+        onChange={(next) => setView(studio, { scale: next })}
+      />
+    </span>
   );
 });

@@ -3,12 +3,14 @@ import type { ColorScale } from '../charts/color-scale';
 import { HeatmapGrid } from '../charts/HeatmapGrid';
 import type { Heatmap } from '../charts/heatmap-data';
 import { headHeight } from '../charts/heatmap-layout';
+import { isUncertain } from '../charts/heatmap-paint';
 import { Legend } from '../charts/Legend';
-import { type Metric, valueText } from '../charts/metrics';
+import { type Metric, type ShownMetric, valueText } from '../charts/metrics';
 import { setView, toggleSelected } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { hasChance, type LayersView } from './columns';
 import { ProfilePlot } from './ProfilePlot';
+import { shortNames } from './run-names';
 
 /** Rows of a small model are no taller than this, those of a large one no lower than that, in pixels. */
 const ROW = { most: 24, least: 7 };
@@ -35,12 +37,13 @@ export function LayersCanvas({ view }: { view: LayersView }) {
     },
     [studio],
   );
+  const titles = shortNames(columns.map(({ run }) => run.name));
   const blocks = [
     ...columns.map(({ run, letter, data }, i) => ({
       key: run.id,
       letter,
       place: i,
-      title: run.name,
+      title: titles[i]!,
       note: run.state === 'exact' ? '' : run.state === 'running' ? 'merging' : 'predicted',
       data,
       metric,
@@ -153,7 +156,7 @@ function LegendOf({ metric, scale, label }: { metric: Metric; scale: ColorScale;
 }
 
 /** What the cell under the pointer or focus has in every run. */
-function Readout({ view: { columns, difference, metric } }: { view: LayersView }) {
+function Readout({ view: { columns, difference, metric, scale } }: { view: LayersView }) {
   const name = useFacts((s) => s.view.hovered ?? s.view.selected);
   const cells = columns.map(({ letter, data }) => ({
     letter,
@@ -176,15 +179,25 @@ function Readout({ view: { columns, difference, metric } }: { view: LayersView }
               </span>
             ) : null,
           )}
-          {delta && difference ? <span>B − A {difference.metric.format(delta.value)}</span> : null}
+          {delta && difference ? <span>B − A {valueText(difference.metric, delta)}</span> : null}
         </>
       ) : (
         <span className="faint">
-          Point at a cell to read it. Hatched: the error is larger than a step of color.
+          Point at a cell to read it.{' '}
+          {columns.some(({ data }) => hatched(data, metric, scale))
+            ? 'Hatched: the error is larger than a step of color. '
+            : ''}
+          {difference && hatched(difference.data, difference.metric, difference.scale)
+            ? 'Hatched in B − A: no larger than its error.'
+            : ''}
         </span>
       )}
     </p>
   );
+}
+
+function hatched({ rows }: Heatmap, metric: ShownMetric, scale: ColorScale): boolean {
+  return rows.some(({ cells }) => cells.some((c) => c?.measured && isUncertain(c.measured, metric, scale)));
 }
 
 function cellOf(data: Heatmap, name: string) {

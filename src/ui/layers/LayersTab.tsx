@@ -1,6 +1,13 @@
-import { useDeferredValue, useMemo } from 'react';
+import { useDeferredValue, useMemo, useRef } from 'react';
 import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from '../charts/default-view';
-import { type Cell, cellPlace } from '../charts/heatmap-data';
+import {
+  type Cell,
+  cellPlace,
+  type GridRow,
+  type Heatmap,
+  meanMeasured,
+  rowWords,
+} from '../charts/heatmap-data';
 import {
   awaitsMerge,
   type Measured,
@@ -16,6 +23,7 @@ import { Message } from '../parts/Message';
 import { useSameList } from '../parts/use-same-list';
 import { REST_MS, useSettled } from '../parts/use-settled';
 import { measureDeltas } from '../state/delta-statistics';
+import { whyNotOpen } from '../state/opening';
 import { setView, showTab } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
 import { isLinear, type LayersView, linearValues, useLayersView } from './columns';
@@ -26,18 +34,23 @@ import { LooseStrip } from './LooseStrip';
 import { RangeLine } from './RangeLine';
 import { RunsStrip } from './RunsStrip';
 import { useRunOverlap } from './run-overlap';
-import { type LayersRun, reportsFor, shownRuns, useRuns } from './runs';
+import { type LayersRun, reportsFor, shownRuns, useRuns, writesFactors } from './runs';
 import { subjectOf } from './subject';
 
 /** What the shown runs did to each layer, and how they differ. */
 export function LayersTab() {
   const runs = useRuns();
-  const shown = useShown(runs);
+  const all = useShown(runs);
+  const shown = useSameList(all.filter((run) => !writesFactors(run)));
   const failed = useFacts((s) => (s.plan.status === 'failed' ? s.plan.error : null));
   if (shown.every((run) => run.tensors.length === 0)) {
     return (
       <div className="screen">
-        {failed ? <Message tone="error" title={failed.message} hint={failed.hint} /> : <Nothing />}
+        {failed ? (
+          <Message tone="error" title={failed.message} hint={failed.hint} />
+        ) : (
+          <Nothing factors={all.length > shown.length} />
+        )}
         {runs.length > 1 ? <RunsStrip runs={runs} /> : null}
       </div>
     );
@@ -51,12 +64,27 @@ function useShown(runs: readonly LayersRun[]): readonly LayersRun[] {
   return useSameList(shown);
 }
 
-function Nothing() {
+/** @param factors runs were left out because they write a LoRA */
+function Nothing({ factors }: { factors: boolean }) {
   const opening = useFacts((s) => s.opening.length > 0 || s.engine.status === 'starting');
+  const closed = useFacts((s) => whyNotOpen(s)?.why ?? null);
+  const [title, hint] = opening
+    ? ['Opening the models…', 'Rows and columns come from the plan.']
+    : closed
+      ? [
+          closed,
+          'The layers of the recipe, and the merges that were made of it, are here once its models are open.',
+        ]
+      : factors
+        ? [
+            'The output is the factors of a LoRA',
+            'Layers shows changes of a base: with the base open and Output set to a model, it shows what these LoRAs change.',
+          ]
+        : ['Nothing to draw yet', 'Rows and columns come from the plan. Complete the recipe first.'];
   return (
     <div className="empty" role="status">
-      <strong>{opening ? 'Opening the models…' : 'Nothing to draw yet'}</strong>
-      <span>Rows and columns come from the plan.{opening ? '' : ' Complete the recipe first.'}</span>
+      <strong>{title}</strong>
+      <span>{hint}</span>
     </div>
   );
 }
@@ -70,10 +98,7 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
   const rested = useSettled(first, first.state === 'predicted' ? REST_MS : 0);
   const known = rested.traits === first.traits && rested.state === first.state ? rested : first;
   const compares = shown.length > 1;
-  const usual = useMemo(
-    () => defaultMetric(known.traits, (m) => measuredOf(known, m), compares),
-    [known, compares],
-  );
+  const usual = useUsualMetric(known, compares);
   const id = chosen ?? usual;
   const metric = metricById(id);
   const ids = useMemo(
@@ -117,6 +142,27 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
 }
 
 const NOBODY: Subject = [];
+
+/**
+ * The metric to open on. It stays while the recipe has the same method and the picture is not of one color: a merge that
+ * ends does not turn what a person is looking at into something else.
+ */
+function useUsualMetric(run: LayersRun, compares: boolean): MetricId {
+  const shown = useRef<{ key: string; id: MetricId } | null>(null);
+  return useMemo(() => {
+    const measured = (metric: Metric) => measuredOf(run, metric);
+    const key = `${run.traits.method.id} ${run.traits.contributors} ${compares}`;
+    const old = shown.current?.key === key ? metricById(shown.current.id) : null;
+    const values = old && measured(old).map((m) => m.value);
+    // while it is merged it has none
+    const stays =
+      values && absenceOf(old, run.traits) === null && (values.length === 0 || !isFlat(old, values));
+    const id = stays ? old.id : defaultMetric(run.traits, measured, compares);
+    // one that describes the models was there for want of another
+    if (stays || (metricById(id).ofMerge && measured(metricById(id)).length > 0)) shown.current = { key, id };
+    return id;
+  }, [run, compares]);
+}
 
 /** What is known of a metric over the linear layers, for the first of its subjects. */
 function measuredOf(run: LayersRun, metric: Metric): Measured[] {
@@ -163,15 +209,40 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   // no ranking where the errors are as large as what is ranked
   const isCertain = gap > 2 * (most.measured!.error + least.measured!.error);
   const text = (cell: typeof least) => `${shownMetric.format(cell.measured!.value)} (${cellPlace(cell)})`;
+  const byLayer = isCertain ? null : layersApart(shown);
+  const layerText = ({ row, measured }: MeasuredRow) =>
+    `${shownMetric.format(measured.value)} (${rowWords(row)})`;
   const unmeasured = columns[0]!.run.state === 'running' ? cellsLeft(view) : '';
   return (
     <p className="layers-finding" role="status">
       {difference ? 'B minus A' : metric.label}:{' '}
-      {isCertain ? `from ${text(least)} to ${text(most)}` : `${shownMetric.format(meanOf(cells))} on average`}
+      {isCertain
+        ? `from ${text(least)} to ${text(most)}`
+        : `${shownMetric.format(meanOf(cells))} on average${
+            byLayer ? `, by layer from ${byLayer.map(layerText).join(' to ')}` : ''
+          }`}
       . <span className="quiet">{metric.meaning}</span> {unmeasured}
       <Badge view={view} />
     </p>
   );
+}
+
+interface MeasuredRow {
+  row: GridRow;
+  measured: Measured;
+}
+
+/** The layers of the least and the largest mean, where their errors do not hide which they are. */
+function layersApart({ rows }: Heatmap): [MeasuredRow, MeasuredRow] | null {
+  const means = rows.flatMap((row) => {
+    const measured = meanMeasured(row.cells.flatMap((cell) => cell?.measured ?? []));
+    return measured ? [{ row, measured }] : [];
+  });
+  means.sort((a, b) => a.measured.value - b.measured.value);
+  const [least, most] = [means[0], means.at(-1)];
+  if (!least || !most) return null;
+  const gap = most.measured.value - least.measured.value;
+  return gap > 2 * (most.measured.error + least.measured.error) ? [least, most] : null;
 }
 
 /** `51.3 %`, of two runs `51.3 % (A) and 51.7 % (B)`. */

@@ -24,7 +24,7 @@ export function RangeLine({ view }: { view: LayersView }) {
   return (
     <div className="range-line small">
       <span className="row">
-        Layers
+        Statistics of layers
         <input
           className="field"
           type="number"

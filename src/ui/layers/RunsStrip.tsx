@@ -42,7 +42,9 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
       <MergeShown runs={near} />
       {others.length > 0 ? (
         <details className="runs-others">
-          <summary className="small">Merges of other models ({others.length})</summary>
+          <summary className="small">
+            {own === '' ? 'Earlier merges' : 'Merges of other models'} ({others.length})
+          </summary>
           <ul>
             {others.map((run) => (
               <RunChip key={run.id} run={run} />

@@ -2,6 +2,7 @@
 import type { ParameterScalar, Recipe } from '../../formats/recipe';
 import type { MergeMethod } from '../../merge/method';
 import { formatSetting } from '../format/quantity';
+import { effectiveSpecs, type Settings } from '../state/recipe-facts';
 
 export interface Named {
   recipe: Recipe;
@@ -29,6 +30,14 @@ export function runNames(runs: readonly Named[]): string[] {
   });
 }
 
+/** Names without the parts with which all of them begin: there is little room over a chart. */
+export function shortNames(names: readonly string[]): string[] {
+  const parts = names.map((name) => name.split(' · '));
+  const [first = []] = parts;
+  const shared = first.findIndex((part, i) => parts.some((own) => own[i] !== part || own.length === i + 1));
+  return names.length < 2 || shared < 1 ? [...names] : parts.map((own) => own.slice(shared).join(' · '));
+}
+
 const known = new WeakMap<Recipe, Map<string, string>>();
 
 /** What a recipe sets, by parameter, in words. */
@@ -36,14 +45,17 @@ function traitsOf({ recipe, method }: Named): Map<string, string> {
   const before = known.get(recipe);
   if (before) return before;
   const traits = new Map<string, string>();
-  for (const [name, spec] of Object.entries(method.parameters)) {
-    const value = recipe.parameters[name] ?? spec.default;
+  const settings = Object.fromEntries(
+    Object.entries(method.parameters).map(([name, spec]) => [name, recipe.parameters[name] ?? spec.default]),
+  ) as Settings;
+  for (const { name, spec } of effectiveSpecs(method.parameters, settings)) {
+    const value = settings[name];
     if (spec.kind === 'choice') {
       const choice = spec.choices.find((c) => c.value === value);
       traits.set(name, choice?.label ?? String(value));
     } else traits.set(name, said(spec.label, value, spec.kind === 'number' ? spec.slider?.step : undefined));
   }
-  for (const [name, spec] of Object.entries(method.modelParameters)) {
+  for (const { name, spec } of effectiveSpecs(method.modelParameters, settings)) {
     const values = (recipe.models ?? []).map(
       (m) => m.parameters[name] ?? recipe.parameters[name] ?? spec.default,
     );

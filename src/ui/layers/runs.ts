@@ -96,6 +96,11 @@ export function shownRuns(runs: readonly LayersRun[]): LayersRun[] {
   return runs.filter((run) => run.place >= 0).sort((a, b) => a.place - b.place);
 }
 
+/** Are its tensors factors of a LoRA? Numbers of a change of weights say nothing of one factor alone. */
+export function writesFactors({ recipe }: LayersRun): boolean {
+  return recipe.amalgam.output === 'adapter';
+}
+
 /** The run of the recipe as it is: being merged, merged now or on an earlier visit, or predicted. */
 export function useNow(): LayersRun {
   const run = useFacts((s) => s.run);

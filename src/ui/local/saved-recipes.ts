@@ -5,6 +5,7 @@
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
 import type { RecipeFacts } from '../state/recipe-facts';
 import type { PredictedRun } from '../state/run-facts';
+import { remember, remembered } from './remembered';
 
 export interface KeptRecipe {
   recipe: RecipeFacts;
@@ -57,8 +58,23 @@ export async function keepDraft(kept: Draft, seen: number | undefined | 'anyway'
   return free;
 }
 
+/**
+ * Keeps the draft of a page that is being left, at once: its database answers no more.
+ * @param seen `at` of the drafts that this tab read or wrote, or that it is writing
+ */
+export function leaveDraft(kept: Draft, seen: readonly number[]): void {
+  remember(DRAFT, JSON.stringify({ kept, seen }));
+}
+
+/** The draft: the one of the page that was left last, unless a tab has kept another since. */
 export async function draft(): Promise<Draft | undefined> {
-  return (await open()).get('draft', DRAFT);
+  const inDatabase = await (await open()).get('draft', DRAFT);
+  const text = remembered(DRAFT);
+  if (text === null) return inDatabase;
+  remember(DRAFT, null);
+  const { kept, seen }: { kept: Draft; seen: number[] } = JSON.parse(text);
+  const isNewer = inDatabase === undefined || seen.includes(inDatabase.at);
+  return isNewer && (await keepDraft(kept, inDatabase?.at)) ? kept : inDatabase;
 }
 
 /** Saves under a name; an older recipe of that name is replaced. */

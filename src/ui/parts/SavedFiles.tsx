@@ -1,11 +1,9 @@
 import { useEffect, useState } from 'react';
-import { saveFiles } from '../local/save-file';
 import type { SavedOutput } from '../state/saved-facts';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
-import { Button } from './Button';
 import { FileList } from './FileList';
-import { DownloadIcon } from './icons';
+import { ZipButton } from './ZipButton';
 
 const FETCHING = 'Being fetched from this browser’s storage.';
 
@@ -34,14 +32,11 @@ export function SavedFiles({ saved }: { saved: SavedOutput }) {
       />
       {inFolder ? null : (
         <div className="row">
-          <Button
-            className="strong"
+          <ZipButton
+            name={saved.name}
+            files={async () => ready}
             why={ready.length < saved.files.length ? FETCHING : null}
-            onClick={() => saveFiles(ready)}
-          >
-            <DownloadIcon />
-            Download all
-          </Button>
+          />
         </div>
       )}
     </>

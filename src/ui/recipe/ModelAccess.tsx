@@ -1,3 +1,4 @@
+import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import type { ErrorFacts } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
@@ -8,10 +9,44 @@ import { FolderButton } from '../local/FolderButton';
 import { Button } from '../parts/Button';
 import type { Unopened } from '../state/facts';
 import { isSameModel, originOf, repositoriesOf } from '../state/model-origins';
-import { openAgain, openFolderAs, openKeptFolder, openNamedHub } from '../state/opening';
+import {
+  keptClosed,
+  openAgain,
+  openFolderAs,
+  openKeptFolder,
+  openKeptFolders,
+  openNamedHub,
+} from '../state/opening';
 import { shortName } from '../state/recipe-build';
 import { editRecipe, notifyError, setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
+
+/** Several folders of before, opened by one click. */
+export function OpenAllAgain() {
+  const studio = useStudio();
+  const several = useFacts((s) => keptClosed(s).length > 1);
+  const [busy, setBusy] = useState(false);
+  if (busy) {
+    return (
+      <p className="small" role="status">
+        Opening the folders. If your browser asks for permission, allow it.
+      </p>
+    );
+  }
+  if (!several) return null;
+  const open = async () => {
+    setBusy(true);
+    await openKeptFolders(studio);
+    setBusy(false);
+  };
+  return (
+    <div className="row">
+      <Button className="strong" onClick={() => void open()}>
+        Open all again
+      </Button>
+    </div>
+  );
+}
 
 /** Of the models that a reference (`model`, `model+adapter`) names, those that are not open or not the same as before. */
 export function ModelAccess({ of, titled = false }: { of: string; titled?: boolean }) {

@@ -10,7 +10,7 @@ import { useFacts, useRecipeAs, useStudio } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MergeWell } from './MergeWell';
 import { MethodSection } from './MethodSection';
-import { ModelAccess } from './ModelAccess';
+import { ModelAccess, OpenAllAgain } from './ModelAccess';
 import { ModuleSection } from './ModuleSection';
 import { RecipeLinks } from './RecipeLinks';
 import { VocabularySection } from './VocabularySection';
@@ -25,6 +25,7 @@ export function RecipePanel() {
   return (
     <>
       <RecipeLinks />
+      <OpenAllAgain />
       {as === 'text' ? <RecipeTextPanel /> : <RecipeForm />}
     </>
   );

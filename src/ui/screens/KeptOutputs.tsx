@@ -4,9 +4,9 @@ import { formatBytes } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
+import { ZipButton } from '../parts/ZipButton';
 import { notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
-import { ZipButton } from './ZipButton';
 
 /** Results of earlier merges that still take space in this browser. */
 export function KeptOutputs() {

@@ -1,16 +1,19 @@
 import { useEffect, useState } from 'react';
 import { namedFiles } from '../../formats/gguf-type';
-import { formatCounted } from '../format/quantity';
+import { formatBytes, formatCounted } from '../format/quantity';
+import { hasDirectoryPicker, pickOutputFolder } from '../local/directory-picker';
 import { saveFiles, saveText } from '../local/save-file';
+import { saveFolder } from '../local/save-folder';
 import { Button } from '../parts/Button';
 import { FileList } from '../parts/FileList';
-import { DownloadIcon } from '../parts/icons';
+import { DownloadIcon, FolderIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
+import { ZipButton } from '../parts/ZipButton';
 import { outputName } from '../state/recipe-build';
+import { isRecipeOf } from '../state/run-current';
 import type { RunFacts } from '../state/run-facts';
 import { notifyError } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
-import { ZipButton } from './ZipButton';
 
 const GONE = 'These files were deleted; merge again to have them.';
 const NO_FILES: ReadonlyMap<string, File> = new Map();
@@ -22,7 +25,7 @@ export function OutputFiles() {
   const plan = useFacts((s) => s.plan.facts?.outputFiles);
   const name = useFacts((s) => s.output.name ?? outputName(s.recipe));
   const planned = plan && namedFiles(plan, name);
-  if (run?.status === 'done') return <Finished run={run} />;
+  if (run?.status === 'done') return <Finished key={run.id} run={run} />;
   return (
     <Section title="Files to be written">
       {planned ? (
@@ -41,6 +44,7 @@ export function OutputFiles() {
 }
 
 function Finished({ run }: { run: RunFacts }) {
+  const studio = useStudio();
   const { destination, report } = run;
   const kept = useDownloads(run);
   const files = kept === 'gone' ? NO_FILES : kept;
@@ -52,9 +56,30 @@ function Finished({ run }: { run: RunFacts }) {
     const file = files.get(name);
     return file ? [{ name, file }] : [];
   });
+  const why = downloads.length < names.length ? waiting : null;
+  const ofRecipe = useFacts((s) => isRecipeOf(run.recipe, s.recipe, s.models));
+  const [saved, setSaved] = useState('');
+  const [writing, setWriting] = useState(false);
+  const toFolder = async () => {
+    try {
+      const within = await pickOutputFolder();
+      if (!within) return;
+      setWriting(true);
+      const folder = await saveFolder(within, destination.name, downloads);
+      setSaved(`Saved to ${within.name}/${folder}.`);
+    } catch (thrown) {
+      notifyError(studio, thrown);
+    } finally {
+      setWriting(false);
+    }
+  };
   return (
     <Section title="Files" aside={<span className="small quiet">{formatCounted(names.length, 'file')}</span>}>
       <p className="file-where">
+        <span>
+          {run.title} · {run.methodTitle}
+        </span>
+        <br />
         {inFolder
           ? 'Saved to '
           : kept === 'gone'
@@ -62,6 +87,11 @@ function Finished({ run }: { run: RunFacts }) {
             : 'Kept in this browser as '}
         <strong>{inFolder ? `${destination.folder}/${destination.name}` : destination.name}</strong>
       </p>
+      {ofRecipe ? null : (
+        <p className="small quiet">
+          This is the last merge. The recipe has been changed since and is not merged as it stands.
+        </p>
+      )}
       <FileList
         files={names.map((name) => {
           const shard = shards.get(name);
@@ -72,27 +102,41 @@ function Finished({ run }: { run: RunFacts }) {
       />
       <div className="row wrap">
         {inFolder ? null : (
-          <Button
-            variant="primary"
-            why={downloads.length < names.length ? waiting : null}
-            onClick={() => saveFiles(downloads)}
-          >
-            <DownloadIcon />
-            Download all
-          </Button>
-        )}
-        {inFolder || names.length < 2 ? null : (
-          <ZipButton
-            name={destination.name}
-            files={async () => downloads}
-            why={downloads.length < names.length ? waiting : null}
-          />
+          <>
+            <ZipButton
+              name={destination.name}
+              files={async () => downloads}
+              why={why}
+              onSaved={(file, bytes) =>
+                setSaved(`${file}, ${formatBytes(bytes)}, is with your browser’s downloads.`)
+              }
+            />
+            <Button
+              why={why}
+              onClick={() => {
+                saveFiles(downloads);
+                setSaved(`${formatCounted(downloads.length, 'file')} are with your browser’s downloads.`);
+              }}
+            >
+              <DownloadIcon />
+              Files one by one
+            </Button>
+            {hasDirectoryPicker() ? (
+              <Button why={why ?? (writing ? 'Being written.' : null)} onClick={() => void toFolder()}>
+                <FolderIcon />
+                {writing ? 'Writing…' : 'Save into a folder…'}
+              </Button>
+            ) : null}
+          </>
         )}
         <Button onClick={() => saveText(JSON.stringify(report, null, 2), `${destination.name}.report.json`)}>
           <DownloadIcon />
           Report as JSON
         </Button>
       </div>
+      <p className="small" role="status">
+        {saved}
+      </p>
       <p className="small quiet">
         The report holds every tensor's numbers, the hashes of inputs and outputs, and the timings.
       </p>

@@ -1,5 +1,5 @@
 import { lazy, Suspense } from 'react';
-import { COMBINATIONS, COMBINATIONS_OF } from '../../formats/adapter-combination';
+import { COMBINATIONS, COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
 import { formatBytes } from '../format/quantity';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { Button } from '../parts/Button';
@@ -7,7 +7,7 @@ import { FolderIcon } from '../parts/icons';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
 import { outputName } from '../state/recipe-build';
-import { combinationOf, type OutDtype } from '../state/recipe-facts';
+import { combinationOf, type OutDtype, setOutput } from '../state/recipe-facts';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { chooseFolder } from '../state/run';
 import { editRecipe, methodOf, notifyError } from '../state/studio';
@@ -92,7 +92,7 @@ function Destination() {
           why={noFolder}
           onChoose={() => take('folder')}
           title={output.folder === null ? 'A folder' : `Folder “${output.folder}”`}
-          text="Shards are written straight to your disk, in a new folder of the name below. Best for large models."
+          text="Files are written straight to your disk, in a new folder of the name below. Best for large models."
         />
       </div>
       {output.kind === 'folder' && picker ? (
@@ -156,6 +156,12 @@ const dtypes: readonly { value: OutDtype | ''; label: string }[] = [
   { value: 'float32', label: 'float32' },
 ];
 
+const labels: Partial<Record<Combination, string>> = {
+  cat: 'cat: exact, ranks add up',
+  gram: 'gram: ranks add up',
+  gram_svd: 'gram_svd: cut to a rank',
+};
+
 /** Whether LoRAs become a model or a LoRA, and how. */
 function AdapterForm() {
   const studio = useStudio();
@@ -173,7 +179,7 @@ function AdapterForm() {
           title={combination ? undefined : `${methodOf(recipe).title} does not merge LoRAs into a LoRA.`}
           onChange={(event) => {
             const output = event.target.value === 'adapter' ? 'adapter' : 'model';
-            editRecipe(studio, (r) => ({ ...r, output }));
+            editRecipe(studio, (r) => setOutput(r, output));
           }}
         >
           <option value="model">a model</option>
@@ -193,7 +199,7 @@ function AdapterForm() {
           >
             {COMBINATIONS_OF[recipe.method]?.map((c) => (
               <option key={c} value={c}>
-                {c === 'cat' ? 'cat: exact, ranks add up' : c}
+                {labels[c] ?? c}
               </option>
             ))}
           </select>

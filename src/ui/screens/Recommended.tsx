@@ -41,7 +41,7 @@ export function Recommended({
       ) : null}
       <Tried report={report} />
       <Answers report={report} label={label} />
-      <p className="small quiet">{timeText(report.seconds)}</p>
+      <p className="small quiet">{timeText(report)}</p>
     </Section>
   );
 }
@@ -139,8 +139,14 @@ function Answers({ report, label }: Part) {
 }
 
 /** `Models write their own text 52 % · Searching for λ 30 % …` */
-function timeText(seconds: RecommendedReport['seconds']): string {
-  const total = Object.values(seconds).reduce((a, b) => a + b, 0);
+/** Seconds of the search and the merge together. */
+export function secondsInAll({ seconds }: RecommendedReport): number {
+  return Object.values(seconds).reduce((a, b) => a + b, 0);
+}
+
+function timeText(report: RecommendedReport): string {
+  const { seconds } = report;
+  const total = secondsInAll(report);
   const shares = Object.entries(seconds).filter(([, s]) => s >= 0.005 * total);
   const words = shares.map(
     ([stage, s]) =>

@@ -9,7 +9,7 @@ import { STAGE_TITLES } from '../state/run-log';
 import { isKept } from '../state/unfinished';
 import { useFacts } from '../studio-context';
 import { LambdaPlot } from './LambdaPlot';
-import { Recommended } from './Recommended';
+import { Recommended, secondsInAll } from './Recommended';
 import { RunExport } from './RunExport';
 import { RunLog } from './RunLog';
 
@@ -83,12 +83,19 @@ function Status({ run }: { run: RunFacts }) {
       if (cancelling) return <>{run.paused ? 'pausing' : 'cancelling'}</>;
       return <>{run.progress ? STAGE_TITLES[run.progress.stage].toLowerCase() : 'starting'}</>;
     case 'done':
-      return <span className="tone-ok">done in {formatSeconds(run.report?.seconds ?? 0)}</span>;
+      return <span className="tone-ok">{doneText(run.report)}</span>;
     case 'failed':
       return <span className="tone-bad">failed</span>;
     case 'cancelled':
       return <>{stopped(run).toLowerCase()}</>;
   }
+}
+
+/** `done in 1.0 s`; of a recommended merge also the time of its search. */
+function doneText(report: RunFacts['report']): string {
+  const merging = formatSeconds(report?.seconds ?? 0);
+  if (!report?.recommended) return `done in ${merging}`;
+  return `merged in ${merging}, ${formatSeconds(secondsInAll(report.recommended))} with the search`;
 }
 
 function stopped(run: RunFacts): string {

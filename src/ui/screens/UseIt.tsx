@@ -4,10 +4,19 @@ import { useFacts } from '../studio-context';
 
 /** How the finished output is run elsewhere, each with its real names. */
 export function UseIt() {
-  const use = useFacts((s) => (s.run?.status === 'done' ? s.run.report?.use : undefined));
-  if (!use || use.length === 0) return null;
+  const run = useFacts((s) => (s.run?.status === 'done' ? s.run : null));
+  const use = run?.report?.use;
+  if (!run || !use || use.length === 0) return null;
+  const { kind, name } = run.destination;
   return (
-    <Section title="Use it" aside={<span className="small quiet">run beside the downloaded files</span>}>
+    <Section title="Use it">
+      <p className="small quiet">
+        Run beside the folder <span className="mono">{name}</span>
+        {kind === 'folder' ? '' : ', unpacked from the .zip'}
+        {run.outputFiles.some((file) => file.endsWith('.gguf'))
+          ? '; inside it, what names the GGUF file.'
+          : '.'}
+      </p>
       {use.map(({ title, code }) => (
         <div key={title} className="use-snippet">
           <div className="row">

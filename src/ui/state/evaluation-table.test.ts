@@ -15,6 +15,7 @@ import {
   dotScale,
   evaluationTable,
   groupCells,
+  loneMerge,
   measuringProgress,
   missingCells,
   outcomeKey,
@@ -106,7 +107,21 @@ test('methods are rows only once they are measured or planned', () => {
   expect(shown(measured({ 'method linear': [0.5] }))).toEqual([...own, 'method linear']);
 });
 
-test('the least of each column and of the mean is marked among models and among merges', () => {
+test('a merge that the base beats is not marked; alone it is told where it stands', () => {
+  const ties = { 'method ties': [0.6, 0.7] };
+  const models = { base: [0.4, 0.7], 'model samples/kitchen': [0.7, 0.8] };
+  const both = evaluationTable(rows, measured({ ...models, ...ties, 'method linear': [0.7, 0.6] })).rows;
+  expect(both.filter((r) => r.row.group === 'merges' && r.mean?.best)).toEqual([]);
+  expect(bestMerge(both)?.base).toBeCloseTo(Math.exp(0.55), 12);
+  expect(loneMerge(both)).toBeNull();
+  const alone = evaluationTable(rows, measured({ ...models, ...ties })).rows;
+  expect(loneMerge(alone)?.against).toEqual([
+    { label: 'base', better: 0, worse: 1, of: 2 },
+    { label: 'kitchen', better: 2, worse: 0, of: 2 },
+  ]);
+});
+
+test('the least of each column and of the mean is marked among models, and among merges where the base is not as good', () => {
   const { rows: table } = evaluationTable(
     rows,
     measured({
@@ -122,7 +137,7 @@ test('the least of each column and of the mean is marked among models and among 
   expect(best.base).toEqual([true, false, false]);
   expect(best['model samples/kitchen']).toEqual([false, true, true]);
   expect(best['method ties']).toEqual([false, true, false]);
-  expect(best['method linear']).toEqual([true, false, true]);
+  expect(best['method linear']).toEqual([false, false, true]);
   const linear = table.find((r) => r.row.id === 'method linear');
   expect(linear?.mean?.perplexity).toBeCloseTo(Math.exp(0.625), 12);
   expect(linear?.seconds).toBe(4);

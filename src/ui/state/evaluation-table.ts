@@ -133,20 +133,26 @@ export function evaluationTable(
 ): { columns: TableColumn[]; rows: TableRow[] } {
   const texts = evaluation.texts.filter((t) => t.chosen);
   const table = shownRows(rows, evaluation).map((row) => tableRow(row, texts, evaluation));
+  const base = table.find((r) => r.row.id === 'base');
   for (const group of ['models', 'merges'] as const) {
     const members = table.filter((r) => r.row.group === group);
+    const rival = group === 'merges' ? base : undefined;
     texts.forEach((_, c) => {
       markBest(
         members.flatMap(({ cells }) => {
           const cell = cells[c];
-          return cell?.state === 'done' && !cell.stale ? [cell] : [];
+          if (cell?.state !== 'done' || cell.stale) return [];
+          const compared = comparedCells(cell, rival?.cells[c]);
+          return [{ of: cell, value: cell.report.perplexity, rival: compared?.[1] ?? null }];
         }),
-        (cell) => cell.report.perplexity,
       );
     });
     markBest(
-      members.flatMap(({ mean, staleTitle }) => (mean && staleTitle === null ? [mean] : [])),
-      (mean) => mean.perplexity,
+      members.flatMap((row) =>
+        row.mean && row.staleTitle === null
+          ? [{ of: row.mean, value: row.mean.perplexity, rival: comparedMean(row, rival) }]
+          : [],
+      ),
     );
   }
   const columns = texts.map((text) => ({
@@ -167,15 +173,59 @@ export function rankRows(rows: readonly TableRow[]): TableRow[] {
   return [...ranked(models), ...ranked(merges)];
 }
 
-/** The merge with the least mean (of one text: its number) among at least two that can be compared, or null. */
+/**
+ * The merge with the least mean (of one text: its number) among at least two that can be compared, or null; with the mean
+ * of the base where it scored the same tokens.
+ */
 export function bestMerge(
   rows: readonly TableRow[],
 ): { best: TableRow; of: number; base: number | null } | null {
-  const merges = rows.filter((r) => r.row.group === 'merges' && r.mean && r.staleTitle === null);
+  const merges = measuredMerges(rows);
   const [best] = rankRows(merges);
   if (!best || merges.length < 2) return null;
-  const base = rows.find((r) => r.row.id === 'base')?.mean?.perplexity ?? null;
-  return { best, of: merges.length, base };
+  const base = rows.find((r) => r.row.id === 'base');
+  return { best, of: merges.length, base: comparedMean(best, base) };
+}
+
+/** On how many texts a merge is better and worse than a model, of those on which both scored the same tokens. */
+export interface Standing {
+  label: string;
+  better: number;
+  worse: number;
+  of: number;
+}
+
+/** Where the only merge that was measured stands against each model; null with none or several, or nothing to compare. */
+export function loneMerge(rows: readonly TableRow[]): { merge: TableRow; against: Standing[] } | null {
+  const [merge, ...others] = measuredMerges(rows);
+  if (!merge || others.length > 0) return null;
+  const against = rows.flatMap(({ row, cells }): Standing[] => {
+    const pairs = merge.cells.flatMap((cell, i) => {
+      const pair = comparedCells(cell, cells[i]);
+      return pair ? [pair] : [];
+    });
+    if (row.group !== 'models' || pairs.length === 0) return [];
+    const better = pairs.filter(([own, other]) => own < other).length;
+    const worse = pairs.filter(([own, other]) => own > other).length;
+    return [{ label: row.label, better, worse, of: pairs.length }];
+  });
+  return against.length > 0 ? { merge, against } : null;
+}
+
+function measuredMerges(rows: readonly TableRow[]): TableRow[] {
+  return rows.filter((r) => r.row.group === 'merges' && r.mean && r.staleTitle === null);
+}
+
+/** Perplexities of two cells of one text; null unless both are of now and scored as many tokens. */
+function comparedCells(a: TableCell | undefined, b: TableCell | undefined): [number, number] | null {
+  if (a?.state !== 'done' || b?.state !== 'done' || a.stale || b.stale) return null;
+  return a.report.tokens === b.report.tokens ? [a.report.perplexity, b.report.perplexity] : null;
+}
+
+/** The mean of another row; null where a text cannot be compared. */
+function comparedMean(row: TableRow, other: TableRow | undefined): number | null {
+  const comparable = row.cells.every((cell, i) => comparedCells(cell, other?.cells[i]) !== null);
+  return comparable ? (other?.mean?.perplexity ?? null) : null;
 }
 
 /** Different errors of the table, each with the rows it befell. */
@@ -311,8 +361,9 @@ export function dotAt({ least, most }: DotScale, perplexity: number): number | n
   return perplexity > most ? null : (perplexity - least) / (most - least);
 }
 
-function markBest<T extends { best: boolean }>(items: readonly T[], value: (item: T) => number): void {
+/** Marks the least of at least two; nothing where the rival's number is not above it. */
+function markBest(items: readonly { of: { best: boolean }; value: number; rival: number | null }[]): void {
   if (items.length < 2) return;
-  const least = Math.min(...items.map(value));
-  for (const item of items) item.best = value(item) === least;
+  const least = Math.min(...items.map(({ value }) => value));
+  for (const { of, value, rival } of items) of.best = value === least && (rival === null || value < rival);
 }

@@ -9,6 +9,7 @@ import {
   draft,
   type KeptRecipe,
   keepDraft,
+  leaveDraft,
   type NamedRecipe,
   saveNamed,
 } from '../local/saved-recipes';
@@ -18,27 +19,47 @@ import { emptyRecipe, type RecipeFacts } from './recipe-facts';
 import { openRecipe, recipeFacts } from './recipe-open';
 import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
 
+/** A slider that moves is written three times a second, not at each of its steps. */
+const BETWEEN_WRITES_MS = 300;
+
 /**
- * Keeps the recipe and its runs as they are edited, one write at a time; returns a function that stops. Where another tab
- * has kept a recipe meanwhile, nothing is written until a person says whose goes on.
+ * Keeps the recipe and its runs as they are edited, one write at a time, the first edit at once; returns a function that
+ * stops. Where another tab has kept a recipe meanwhile, nothing is written until a person says whose goes on.
  */
 export function watchDraft(studio: Studio): () => void {
   let writing = false;
+  let stopped = false;
   const now = () => draftOf(studio);
   let kept = now();
   const isKept = () => kept.recipe === now().recipe && kept.runs === now().runs;
   const keep = async () => {
     writing = true;
-    while (!isKept() && !studio.store.getState().draftElsewhere) {
+    while (!stopped && !isKept() && !studio.store.getState().draftElsewhere) {
       kept = now();
       // a browser that keeps nothing: the recipe lives as long as the tab
       await writeDraft(studio, studio.transient.draftSeen).catch(() => {});
+      await new Promise((resolve) => setTimeout(resolve, BETWEEN_WRITES_MS));
     }
     writing = false;
   };
-  return studio.store.subscribe(() => {
+  const leave = () => {
+    const isWritten = !writing && isKept();
+    if (isWritten || studio.store.getState().draftElsewhere) return;
+    const { draftSeen, draftWritten } = studio.transient;
+    leaveDraft(
+      { ...now(), at: Date.now() },
+      [draftSeen, draftWritten].filter((at) => at !== undefined),
+    );
+  };
+  const stop = studio.store.subscribe(() => {
     if (!writing && !isKept()) void keep();
   });
+  addEventListener('pagehide', leave);
+  return () => {
+    stopped = true;
+    removeEventListener('pagehide', leave);
+    stop();
+  };
 }
 
 function draftOf(studio: Studio): Pick<Draft, 'recipe' | 'runs'> {
@@ -48,6 +69,7 @@ function draftOf(studio: Studio): Pick<Draft, 'recipe' | 'runs'> {
 
 async function writeDraft(studio: Studio, seen: number | undefined | 'anyway'): Promise<void> {
   const at = Date.now();
+  studio.transient.draftWritten = at;
   const isKept = await keepDraft({ ...draftOf(studio), at }, seen);
   if (isKept) studio.transient.draftSeen = at;
   // no news after every step of a slider: all of the page would look

@@ -50,7 +50,18 @@ async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<bo
     ...(id === NOW ? {} : { of: id }),
   });
   await carryOut(studio, started, { recipe: built, engine: facts.engine.choice, destination });
-  return studio.store.getState().run?.status === 'done';
+  const { run } = studio.store.getState();
+  if (run?.status !== 'done') return false;
+  if (id !== NOW)
+    notify(
+      studio,
+      'note',
+      `Merged ${destination.name}: ${started.methodTitle}.`,
+      destination.kind === 'folder'
+        ? 'It is in your folder; the recipe is as it was.'
+        : 'Its files are under Output; the recipe is as it was.',
+    );
+  return true;
 }
 
 function settingsOf(studio: Studio, id: string): RecipeFacts | undefined {

@@ -69,6 +69,23 @@ export async function openKeptFolder(studio: Studio, name: string, ask = true): 
   if (!picked && unopened[name]?.state === 'opening') note(studio, name, { state: 'closed', kept: true });
 }
 
+/** Names of the models whose kept folders wait for a click. */
+export function keptClosed({ unopened }: Pick<StudioFacts, 'unopened'>): string[] {
+  return Object.entries(unopened).flatMap(([name, found]) =>
+    found.state === 'closed' && found.kept ? [name] : [],
+  );
+}
+
+/** Opens every kept folder that waits, one after the other. Call it from a click. Never rejects. */
+export async function openKeptFolders(studio: Studio): Promise<void> {
+  for (const name of keptClosed(studio.store.getState())) {
+    // one folder may hold several models
+    if (!keptClosed(studio.store.getState()).includes(name)) continue;
+    // a browser refuses to ask long after the click; the model's card asks then
+    await openKeptFolder(studio, name, navigator.userActivation?.isActive ?? true);
+  }
+}
+
 /** Opens a folder as the model that the recipe names so. Never rejects. */
 export async function openFolderAs(studio: Studio, name: string, picked: PickedFiles): Promise<void> {
   const { files, handles } = as(name, picked);

@@ -1,17 +1,24 @@
 /** Runs of before: kept when they finish, brought back with their recipe and charts, compared, forgotten. */
 import type { MergeReport } from '../../reports/merge';
+import type { CacheFacts } from '../../reports/worker';
 import { hideRun, NOW } from '../layers/predicted-runs';
 import { deleteRun, keepRun, keptRuns } from '../local/saved-runs';
 import type { StudioFacts } from './facts';
 import { isAtWork, JOB_WORDS } from './job';
 import { openRecipe } from './recipe-open';
+import { isRecipeOf } from './run-current';
 import type { KeptRun, RunFacts } from './run-facts';
 import { notifyError, type Studio, setView, showTab } from './studio';
 
-/** Loads what was kept and keeps every run that finishes; returns a function that stops. */
+/**
+ * Loads what was kept and keeps every run that finishes; a recipe that was merged before has its run again, also after a
+ * reload. Returns a function that stops.
+ */
 export function watchRuns(studio: Studio): () => void {
   void load(studio);
-  return studio.store.subscribe(({ run }, before) => {
+  return studio.store.subscribe(({ run, recipe, models, pastRuns }, before) => {
+    if (recipe !== before.recipe || models !== before.models || pastRuns !== before.pastRuns)
+      void followRecipe(studio);
     // one that was brought back is kept already, under the name it was given
     if (run?.status !== 'done' || !run.report || run.again || before.run?.status === 'done') return;
     // a browser that keeps nothing: the list stays empty
@@ -32,14 +39,54 @@ function replaceRun(studio: Studio, predicted: string, kept: string): void {
   }));
 }
 
+/** Makes the newest run of the recipe whose files are still there the studio's run, unless another is at work or failed. */
+async function followRecipe(studio: Studio): Promise<void> {
+  const { run, recipe, models, pastRuns } = studio.store.getState();
+  if (run && (run.status !== 'done' || isRecipeOf(run.recipe, recipe, models))) return;
+  const same = pastRuns.filter((past) => isRecipeOf(past.asked ?? past.recipe, recipe, models));
+  if (same.length === 0) return;
+  // an engine that is dead says so by itself
+  const outputs = await studio.engine.cache().then(
+    (cache) => cache.outputs,
+    () => [],
+  );
+  const kept = same.find(({ destination }) => hasFiles(destination, outputs));
+  const now = studio.store.getState();
+  if (kept && now.run === run && now.recipe === recipe) bringBack(studio, kept);
+}
+
+function hasFiles({ kind, name }: RunFacts['destination'], outputs: CacheFacts['outputs']): boolean {
+  return kind === 'folder' || outputs.some((o) => o.name === name && o.complete);
+}
+
+/**
+ * The finished run that Merge would only repeat: of the recipe as it is, in the same place and under the same name, by the
+ * same engine, its files still there. Null for anything else.
+ */
+export async function sameMerge(studio: Studio): Promise<RunFacts | null> {
+  const { run, recipe, models, output, engine } = studio.store.getState();
+  if (run?.status !== 'done' || !isRecipeOf(run.recipe, recipe, models)) return null;
+  const { kind, name, folder } = run.destination;
+  if (output.kind !== kind || (kind === 'folder' && output.folder !== folder)) return null;
+  if (output.name !== null && output.name !== name) return null;
+  if (engine.choice !== 'auto' && engine.choice !== run.report?.engine) return null;
+  return hasFiles(run.destination, (await studio.engine.cache()).outputs) ? run : null;
+}
+
 /** Brings a run back as if it had just finished: its recipe into the panel, its charts into Layers. */
 export function reopenRun(studio: Studio, kept: KeptRun): void {
-  const { id: _, ...run } = kept;
   openRecipe(studio, kept.recipe);
   setView(studio, { runs: [NOW] });
+  bringBack(studio, kept);
+  showTab(studio, 'layers');
+}
+
+function bringBack(studio: Studio, kept: KeptRun): void {
+  const { id: _, asked = kept.recipe, ...run } = kept;
   studio.store.setState((s) => ({
     run: {
       ...run,
+      recipe: asked,
       id: (s.run?.id ?? 0) + 1,
       status: 'done',
       progress: null,
@@ -49,7 +96,6 @@ export function reopenRun(studio: Studio, kept: KeptRun): void {
       again: true,
     },
   }));
-  showTab(studio, 'layers');
 }
 
 /** Gives a run a name. */
@@ -96,6 +142,7 @@ function keptRun(run: RunFacts, report: NonNullable<RunFacts['report']>): KeptRu
     methodTitle,
     // what was merged: where λ was searched for, the report has what was found
     recipe: report.recipe,
+    asked: run.recipe,
     contributors,
     planned,
     layers,

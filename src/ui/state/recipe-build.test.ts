@@ -108,6 +108,7 @@ describe('names', () => {
   test('title and method', () => {
     expect(recipeTitle(facts)).toBe('kitchen + harbour + workshop');
     expect(methodTitle(facts, ties)).toBe('TIES 0.20');
+    expect(methodTitle(facts, methodById.get('task_arithmetic')!)).toBe('Task arithmetic');
     const mixed = setContributorParameter(facts, 'samples/kitchen', 'density', 0.5);
     expect(methodTitle(mixed, ties)).toBe('TIES');
     expect(recipeTitle({ ...facts, contributors: [] })).toBe('New merge');

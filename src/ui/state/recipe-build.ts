@@ -27,11 +27,14 @@ import {
   settingValue,
 } from './recipe-facts';
 
+/** What a recipe needs to know of a model. */
+export type OpenModel = Pick<ModelFacts, 'ref' | 'kind' | 'dtypes'>;
+
 /**
  * The recipe of these facts: enabled contributors in order, an adapter as `base+adapter`, its parameters as
  * `written` puts them. Facts that do not make a recipe yet are found by `recipeProblems`, not here.
  */
-export function buildRecipe(facts: RecipeFacts, models: readonly ModelFacts[], method: MergeMethod): Recipe {
+export function buildRecipe(facts: RecipeFacts, models: readonly OpenModel[], method: MergeMethod): Recipe {
   if (facts.asWritten) return facts.asWritten;
   const amalgam: RecipeExtensions = {};
   if (usesSeed(method, facts.parameters) && facts.seed !== 0) amalgam.seed = facts.seed;
@@ -76,7 +79,7 @@ const DTYPE_NAMES: Partial<Record<string, OutDtype>> = { F32: 'float32', F16: 'f
  */
 function dtypeChoice(
   { outDtype, base, contributors, output }: RecipeFacts,
-  models: readonly ModelFacts[],
+  models: readonly OpenModel[],
   method: MergeMethod,
 ): Pick<Recipe, 'outDtype'> {
   if (outDtype !== null) return { outDtype };
@@ -98,7 +101,7 @@ function vocabularyChoice({
 }
 
 /** What the recipe, the plan and the report call a contributor: an adapter is `base+adapter`. */
-export function contributorId(base: string | null, ref: string, models: readonly ModelFacts[]): string {
+export function contributorId(base: string | null, ref: string, models: readonly OpenModel[]): string {
   const isAdapter = models.find((m) => m.ref === ref)?.kind === 'adapter';
   if (!isAdapter || base === null) return ref;
   return formatModelRef({ model: parseModelRef(base).model, adapter: parseModelRef(ref).model });
@@ -132,11 +135,13 @@ export function recipeTitle(facts: RecipeFacts): string {
   return names.length === 0 ? 'New merge' : names.join(' + ');
 }
 
-/** The method in a few words, with the density where all contributors share one: `TIES 0.20`. */
+/** The method in a few words, with the density where it has an effect and all contributors share one: `TIES 0.20`. */
 export function methodTitle(facts: RecipeFacts, method: MergeMethod): string {
   const name = method.title.split(' — ')[0] ?? method.title;
-  const spec = method.modelParameters.density;
-  if (spec?.kind !== 'number' || spec.inert) return name;
+  const spec = effectiveSpecs(method.modelParameters, facts.parameters).find(
+    (s) => s.name === 'density',
+  )?.spec;
+  if (spec?.kind !== 'number') return name;
   const values = new Set(
     facts.contributors.filter((c) => c.enabled).map((c) => settingValue(c.parameters, 'density', spec)),
   );

@@ -12,6 +12,8 @@ import {
   setBase,
   setContributorParameter,
   setEnabled,
+  setMethod,
+  setOutput,
   settingValue,
 } from './recipe-facts';
 
@@ -42,6 +44,17 @@ test('settings that were never made are the method’s defaults; a weight withou
   expect(settingValue({}, 'normalize', ties.parameters.normalize!)).toBe(true);
   expect(settingValue({}, 'weight', ties.modelParameters.weight!)).toBe(1);
   expect(settingValue({ weight: -2 }, 'weight', ties.modelParameters.weight!)).toBe(-2);
+});
+
+test('a Gram merge of LoRAs into a LoRA is by their changes, taken whole, whichever is chosen first', () => {
+  const gram = methodById.get('gram')!;
+  const trimmed = setContributorParameter(addContributor(emptyRecipe, 'a'), 'a', 'density', 0.2);
+  const one = setOutput(setMethod(trimmed, undefined, gram), 'adapter');
+  const other = setMethod(setOutput(trimmed, 'adapter'), undefined, gram);
+  for (const { parameters, contributors } of [one, other]) {
+    expect([parameters.match, contributors[0]?.parameters.density]).toEqual(['changes', 1]);
+  }
+  expect(setMethod(emptyRecipe, undefined, gram).parameters.match).toBeUndefined();
 });
 
 test('the form never shows a parameter without effect', () => {

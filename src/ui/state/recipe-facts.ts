@@ -164,10 +164,25 @@ export function setMethod(recipe: RecipeFacts, from: MergeMethod | undefined, to
     return !before || !after || (before.kind === after.kind && before.default === after.default);
   });
   return setRecommended(
-    { ...recipe, method: to.id, parameters: Object.fromEntries(kept) },
+    readingNothing({ ...recipe, method: to.id, parameters: Object.fromEntries(kept) }),
     to,
     recipe.contributors.map((c) => c.ref),
   );
+}
+
+export function setOutput(recipe: RecipeFacts, output: RecipeFacts['output']): RecipeFacts {
+  return readingNothing({ ...recipe, output });
+}
+
+/** LoRAs become a LoRA without a text: their Gram merge is by their changes, taken whole. */
+function readingNothing(recipe: RecipeFacts): RecipeFacts {
+  const reads = recipe.output === 'adapter' && recipe.method === 'gram';
+  if (!reads) return recipe;
+  const contributors = recipe.contributors.map((c) => ({
+    ...c,
+    parameters: { ...c.parameters, density: 1 },
+  }));
+  return { ...setParameter(recipe, 'match', 'changes'), contributors };
 }
 
 /** What the method recommends for these contributors, where nothing was chosen. */

@@ -26,3 +26,14 @@ test('another value is another recipe', () => {
     false,
   );
 });
+
+test('after a reload, with the folders of its models not open yet, a merge is still the one of the recipe', () => {
+  const facts = sampleRecipe(sampleModels);
+  const ties = methods.find(({ id }) => id === 'ties')!;
+  const built = buildRecipe(facts, sampleModels, ties);
+  expect(built.outDtype).toBeDefined();
+  expect(built.models?.some(({ model }) => model.includes('+'))).toBe(true);
+  expect(isRecipeOf(built, facts, [])).toBe(true);
+  const [first] = facts.contributors;
+  expect(isRecipeOf(built, setContributorParameter(facts, first!.ref, 'density', 0.3), [])).toBe(false);
+});

@@ -1,12 +1,28 @@
-import type { Recipe } from '../../formats/recipe';
-import type { ModelFacts } from '../../reports/models';
-import { buildRecipe } from './recipe-build';
+import { parseModelRef, type Recipe } from '../../formats/recipe';
+import { recipeModels } from '../../formats/recipe-models';
+import { repositoriesOf } from './model-origins';
+import { buildRecipe, type OpenModel } from './recipe-build';
 import type { RecipeFacts } from './recipe-facts';
 import { methodOf } from './studio';
 
-/** Would merging these facts now run this very recipe? One that was read from YAML has its keys in another order. */
-export function isRecipeOf(recipe: Recipe, facts: RecipeFacts, models: readonly ModelFacts[]): boolean {
-  return recipeKey(buildRecipe(facts, models, methodOf(facts))) === recipeKey(recipe);
+/**
+ * Would merging these facts now run this very recipe? One that was read from YAML has its keys in another order. Models
+ * that are not open are taken for what the recipe has them for: an adapter, or a base of this dtype.
+ */
+export function isRecipeOf(recipe: Recipe, facts: RecipeFacts, models: readonly OpenModel[]): boolean {
+  if (recipe.mergeMethod !== (facts.asWritten?.mergeMethod ?? facts.method)) return false;
+  const closed = adaptersOf(recipe).filter((ref) => !models.some((m) => m.ref === ref));
+  const known = [...models, ...closed.map((ref): OpenModel => ({ ref, kind: 'adapter', dtypes: {} }))];
+  const built = buildRecipe(facts, known, methodOf(facts));
+  const isBaseOpen = facts.base === null || models.some((m) => m.ref === facts.base);
+  const { outDtype } = isBaseOpen ? built : recipe;
+  return recipeKey(outDtype === undefined ? built : { ...built, outDtype }) === recipeKey(recipe);
+}
+
+function adaptersOf(recipe: Recipe): string[] {
+  return recipeModels(recipe).flatMap((ref) =>
+    parseModelRef(ref).adapter ? repositoriesOf(ref).slice(1) : [],
+  );
 }
 
 const keys = new WeakMap<Recipe, string>();

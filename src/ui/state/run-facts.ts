@@ -34,6 +34,8 @@ export interface RunFacts {
   paused?: true;
   /** Methods are compared for it, and the best is merged. */
   recommended?: true;
+  /** Then: the output's name by the method that is chosen, unless a person chose one. */
+  names?: Readonly<Record<string, string>>;
   /** The predicted run that it merges; else the recipe. */
   of?: string;
 }
@@ -108,5 +110,7 @@ export interface KeptRun
   id: string;
   /** Given by a person; else it is called what it differs by. */
   name?: string;
+  /** The recipe as it was asked for: its λ may be left to a search. Older ones have none. */
+  asked?: Recipe;
   report: MergeReport;
 }

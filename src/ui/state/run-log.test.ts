@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Progress, TensorReport } from '../../reports/job';
-import { progressLog, runShare, runWords } from './run-log';
+import { progressLog, runShare, runWords, spokenWords } from './run-log';
 
 const base: Progress = {
   stage: 'merging',
@@ -49,5 +49,7 @@ test('one line says which step of how many, what is done and how long all of it 
   expect(runWords(searching).replaceAll('\u00a0', ' ')).toBe('step 2 of 4 · tuning λ · about 12 s left');
   expect(runShare(searching)).toBe(0.375);
   expect(runWords(base)).toBe('merging');
+  const writing = { ...base, stage: 'writing' as const, step: { name: 'Text', at: 0, of: 7, share: 0 } };
+  expect([runWords(writing), spokenWords(writing)]).toEqual(['generating text', 'Text: generating text']);
   expect(runWords({ ...base, secondsLeft: 0 }).replaceAll('\u00a0', ' ')).toBe('merging · about 1 s left');
 });

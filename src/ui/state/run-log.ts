@@ -57,13 +57,18 @@ const STAGE_WORDS: Readonly<Record<Progress['stage'], string>> = {
   merging: 'merging',
 };
 
-/** `step 2 of 4 · tuning λ · about 12 s left`: for those who see it and those who hear it. */
-export function runWords({ phase, stage, secondsLeft, step }: Omit<Progress, 'finished'>): string {
+/** `step 2 of 4 · tuning λ · about 12 s left`: beside the name of the step, where there are several. */
+export function runWords({ phase, stage, secondsLeft }: Omit<Progress, 'finished'>): string {
   return [
     ...(phase && phase.of > 1 ? [`step ${phase.at} of ${phase.of}`] : []),
-    ...(step ? [`${STAGE_WORDS[stage]} ${step.name}`] : [STAGE_WORDS[stage]]),
+    STAGE_WORDS[stage],
     ...(secondsLeft === null ? [] : [`${formatAbout(secondsLeft)} left`]),
   ].join(' · ');
+}
+
+/** The same for those who hear it, the name of the step included. */
+export function spokenWords(progress: Omit<Progress, 'finished'>): string {
+  return [...(progress.step ? [progress.step.name] : []), runWords(progress)].join(': ');
 }
 
 /** How far a merge is, over all of its steps, in [0, 1]. */

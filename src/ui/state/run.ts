@@ -2,6 +2,7 @@
 
 import { type ErrorFacts, errorFacts } from '../../errors';
 import { namedFiles } from '../../formats/gguf-type';
+import { methods } from '../../merge/methods/index';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
 import { formatBytes, formatSeconds } from '../format/quantity';
@@ -29,14 +30,18 @@ export async function startMerge(studio: Studio, recommended = false): Promise<v
   studio.transient.starting = true;
   try {
     const { output, recipe } = studio.store.getState();
-    const destination = await chooseDestination(studio, output.name ?? outputName(recipe));
+    const names = recommended && output.name === null ? await namesByMethod(studio, recipe) : undefined;
+    const destination = await chooseDestination(
+      studio,
+      output.name ?? outputName(names ? { ...recipe, method: 'recommended' } : recipe),
+    );
     if (!destination) return;
     if (studio.store.getState().plan.status !== 'ready') await planNow(studio);
     if (!mergeGate(studio.store.getState()).open) return showTab(studio, 'plan');
     const { tab } = studio.store.getState().view;
     if (recommended) showTab(studio, 'run');
     else if (tab !== 'run' && tab !== 'output') showTab(studio, 'layers');
-    void run(studio, destination, recommended);
+    void run(studio, destination, recommended, names);
   } catch (thrown) {
     notifyError(studio, thrown);
   } finally {
@@ -74,6 +79,7 @@ export async function continueRecommended(studio: Studio): Promise<void> {
     engine: engine.choice,
     destination,
     recommended: true,
+    ...(paused.names && { names: paused.names }),
     resume: true,
   });
 }
@@ -114,24 +120,35 @@ export async function chooseDestination(studio: Studio, name: string): Promise<N
     const handle = studio.transient.folder;
     return handle && { kind: 'folder', handle, name };
   }
-  const { outputs } = await studio.engine.cache();
-  return {
-    kind: 'downloads',
-    name: freeName(
-      name,
-      outputs.map((o) => o.name),
-    ),
-  };
+  return { kind: 'downloads', name: freeName(name, await keptNames(studio)) };
 }
 
-async function run(studio: Studio, destination: NamedDestination, recommended: boolean): Promise<void> {
-  const started = beginRun(studio, destination, recommended);
+async function keptNames(studio: Studio): Promise<string[]> {
+  return (await studio.engine.cache()).outputs.map((o) => o.name);
+}
+
+/** What the output of this recipe is called by every method: which one it will be is measured first. */
+async function namesByMethod(studio: Studio, recipe: RecipeFacts): Promise<Record<string, string>> {
+  const taken = studio.store.getState().output.kind === 'downloads' ? await keptNames(studio) : [];
+  return Object.fromEntries(
+    methods.map(({ id }) => [id, freeName(outputName({ ...recipe, method: id }), taken)]),
+  );
+}
+
+async function run(
+  studio: Studio,
+  destination: NamedDestination,
+  recommended: boolean,
+  names: RunFacts['names'],
+): Promise<void> {
+  const started = beginRun(studio, destination, recommended, names);
   const { choice } = studio.store.getState().engine;
   await carryOut(studio, started, {
     recipe: started.recipe,
     engine: choice,
     destination,
     ...(recommended && { recommended }),
+    ...(names && { names }),
   });
 }
 
@@ -162,12 +179,19 @@ export async function carryOut(studio: Studio, started: RunFacts, request: Merge
   }
 }
 
-function beginRun(studio: Studio, destination: NamedDestination, recommended: boolean): RunFacts {
+function beginRun(
+  studio: Studio,
+  destination: NamedDestination,
+  recommended: boolean,
+  names: RunFacts['names'],
+): RunFacts {
   const { recipe, plan } = studio.store.getState();
   const planned = plannedRun(studio, recipe, plan, destination);
   return newRun(
     studio,
-    recommended ? { ...planned, methodTitle: 'Recommended merge', recommended: true } : planned,
+    recommended
+      ? { ...planned, methodTitle: 'Recommended merge', recommended: true, ...(names && { names }) }
+      : planned,
   );
 }
 
@@ -206,6 +230,7 @@ export type PlannedRun = Pick<
   | 'outputFiles'
   | 'of'
   | 'recommended'
+  | 'names'
 >;
 
 /** Makes this the studio's run. */
@@ -252,12 +277,21 @@ function finish(studio: Studio, report: MergeReport): void {
   const merged = report.recommended && buildRecipe(recipe, models, methodOf(recipe));
   editRun(studio, (run) => ({
     ...run,
-    ...(merged && { recipe: merged }),
+    ...(merged && { recipe: merged, methodTitle: methodTitle(recipe, methodOf(recipe)) }),
+    ...(merged && namedBy(run, report.recipe.mergeMethod)),
     status: 'done',
     report,
     tensors: report.tensors,
     log: [...run.log, line(run, 'good', text)],
   }));
+}
+
+/** What is called otherwise now that the method is known. */
+function namedBy(run: RunFacts, method: string): Partial<RunFacts> {
+  const name = run.names?.[method];
+  return name === undefined
+    ? {}
+    : { destination: { ...run.destination, name }, outputFiles: namedFiles(run.outputFiles, name) };
 }
 
 function editRun(studio: Studio, edit: (run: RunFacts) => RunFacts): void {

@@ -67,6 +67,8 @@ export interface Studio {
     signIn: AbortController | null;
     /** `at` of the kept draft that this tab read or wrote last. */
     draftSeen?: number | undefined;
+    /** `at` of the draft that this tab began to write last. */
+    draftWritten?: number;
   };
 }
 

@@ -21,8 +21,9 @@ export function isKept(facts: StudioFacts): boolean {
 
 /** What the last run left to be resumed. */
 export function keptOf({ run, interrupted }: StudioFacts): InterruptedRun | undefined {
+  const names = run ? [run.destination.name, ...Object.values(run.names ?? {})] : [];
   return interrupted.find(
-    ({ destination: { kind, name } }) => run?.destination.kind === kind && run.destination.name === name,
+    ({ destination: { kind, name } }) => run?.destination.kind === kind && names.includes(name),
   );
 }
 

@@ -1,10 +1,10 @@
 import { useState } from 'react';
 import { formatPercent } from '../format/quantity';
 import { saveFile } from '../local/save-file';
-import { Button } from '../parts/Button';
-import { DownloadIcon } from '../parts/icons';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
+import { Button } from './Button';
+import { DownloadIcon } from './icons';
 
 interface ZipButtonProps {
   /** Of the folder inside, and of the .zip. */
@@ -13,10 +13,12 @@ interface ZipButtonProps {
   why: string | null;
   /** Without words, for a row of a list. */
   small?: boolean;
+  /** Told of the .zip and its bytes once the browser has it. */
+  onSaved?(file: string, bytes: number): void;
 }
 
 /** All files as one .zip: browsers ask before the second of several downloads. */
-export function ZipButton({ name, files, why, small = false }: ZipButtonProps) {
+export function ZipButton({ name, files, why, small = false, onSaved }: ZipButtonProps) {
   const studio = useStudio();
   const [share, setShare] = useState<number | null>(null);
   const save = async () => {
@@ -25,7 +27,9 @@ export function ZipButton({ name, files, why, small = false }: ZipButtonProps) {
       const [{ zipOf }, found] = await Promise.all([import('../local/zip'), files()]);
       const all = found.reduce((sum, { file }) => sum + file.size, 0);
       const inFolder = found.map(({ name: path, file }) => ({ name: `${name}/${path}`, file }));
-      saveFile(await zipOf(inFolder, (bytes) => setShare(bytes / Math.max(1, all))), `${name}.zip`);
+      const zip = await zipOf(inFolder, (bytes) => setShare(bytes / Math.max(1, all)));
+      saveFile(zip, `${name}.zip`);
+      onSaved?.(`${name}.zip`, zip.size);
     } catch (thrown) {
       notifyError(studio, thrown);
     } finally {
@@ -39,7 +43,7 @@ export function ZipButton({ name, files, why, small = false }: ZipButtonProps) {
       onClick={() => void save()}
       {...(small
         ? { iconOnly: true, tip: 'Download as .zip', 'aria-label': `Download ${name} as .zip` }
-        : {})}
+        : { variant: 'primary' as const })}
     >
       <DownloadIcon />
       {small ? null : share === null ? 'Download as .zip' : `Reading, ${formatPercent(share)}`}
