@@ -21,7 +21,7 @@ export default defineConfig({
   testMatch: '**/*.spec.ts',
   outputDir: 'test-results/journeys',
   // A journey waits for its page more than it computes.
-  workers: 2,
+  workers: 3,
   forbidOnly: true,
   // ceilings for true events: what a slow machine with other work on it may take
   timeout: 300_000,

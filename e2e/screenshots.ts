@@ -190,7 +190,7 @@ async function researcher(page: Page): Promise<void> {
   await picture(page, 'researcher-1-runs');
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   await page.getByRole('button', { name: /^Benchmark \d+ methods/ }).click();
-  await page.getByText(/^Best of \d+ merges/).waitFor();
+  await page.getByText(/^(Best|None) of \d+ merges/).waitFor();
   await picture(page, 'researcher-2-benchmark');
   await page.getByRole('tab', { name: /^Plan/ }).click();
   await page.getByRole('radio', { name: 'Both' }).click();
@@ -221,7 +221,7 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.getByText(/^Merged in/).waitFor();
   await walk('2-merged');
   await page.getByRole('button', { name: 'Get the files' }).click();
-  await page.getByRole('button', { name: 'Download all' }).waitFor();
+  await page.getByRole('button', { name: 'Download as .zip' }).waitFor();
   await walk('3-files');
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   await page.getByRole('button', { name: /^Benchmark \d+ methods/ }).click();
@@ -248,7 +248,7 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
 
 /** The sizes of the files are known: until then they cannot be downloaded. */
 async function filesRead(page: Page): Promise<void> {
-  await page.locator('button:not([aria-disabled="true"])', { hasText: 'Download all' }).waitFor();
+  await page.locator('button:not([aria-disabled="true"])', { hasText: 'Download as .zip' }).waitFor();
 }
 
 /** The page from the top of what it shows, at rest. */

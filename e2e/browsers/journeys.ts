@@ -115,6 +115,20 @@ export const JOURNEYS: Record<string, Journey> = {
   async 'merges on WebGPU'(walk) {
     return walk.hasWebGpu ? same(walk, await merge(walk, 'WebGPU')) : 'no WebGPU';
   },
+  async 'merges beside a merge that was left'(walk) {
+    const { tab, person, url } = walk;
+    await opened(walk);
+    await chooseEngine(walk, 'CPU');
+    // by the page itself, as soon as the merge has its lock: a driver comes too late
+    await tab.run(`void (async () => {
+      const isHeld = async () => (await navigator.locks.query()).held.some(({ name }) => name === 'amalgam-run');
+      while (!(await isHeld())) await new Promise((resolve) => setTimeout(resolve));
+      location.href = ${JSON.stringify(`${url}samples/expected.json?left`)};
+    })()`);
+    await person.presses('button', '^Merge$');
+    await person.until('the other page', `location.search === '?left'`);
+    return same(walk, await merge(walk, 'CPU'));
+  },
   async 'resumes after a kill'(walk) {
     if (!walk.tab.restart) return 'keeps nothing';
     await opened(walk);

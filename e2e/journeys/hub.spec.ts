@@ -5,7 +5,7 @@ import type { Page } from '@playwright/test';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
 import { expectSampleTies } from './merged-folder';
-import { expect, test } from './studio';
+import { expect, mergeAgain, test } from './studio';
 
 let hub: FakeHub;
 test.beforeEach(async () => {
@@ -71,8 +71,7 @@ test('search, pick, download, merge, save', async ({ page }) => {
 
   // again: every weight comes from the cache
   const second = hub.requests.length;
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await mergeAgain(page);
   expect(weightRequests(second)).toEqual([]);
 });
 

@@ -7,13 +7,13 @@ import { DOWNLOAD_SIZES } from '../../src/store/blob-record';
 import { startChromium } from '../faults/chromium-process';
 import { killTest } from '../faults/kill';
 import { STUDIO_URL } from './addresses';
-import { expect, test } from './studio';
+import { expect, isOpen, mergeAgain, test } from './studio';
 
 async function openStudio(page: Page, engine: 'WebGPU' | 'CPU'): Promise<void> {
   // a tab that merges asks before it goes
   page.on('dialog', (dialog) => void dialog.accept());
   await page.goto(STUDIO_URL);
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await isOpen(page);
   await page
     .getByRole('banner')
     .getByRole('button', { name: /typed arrays|WebAssembly|swiftshader|WebGPU|CPU/i })
@@ -23,10 +23,10 @@ async function openStudio(page: Page, engine: 'WebGPU' | 'CPU'): Promise<void> {
 }
 
 /**
- * From here on the engine rests half a second whenever it tells of progress: the half minute that a merge then takes is
+ * From here on the engine rests a third of a second whenever it tells of progress: the quarter of a minute that a merge then takes is
  * time enough to do something in the middle of it on any machine. With 0 it no longer does.
  */
-async function slowDown(page: Page, ms = 500): Promise<void> {
+async function slowDown(page: Page, ms = 300): Promise<void> {
   const engines = page.workers().filter((worker) => worker.url().includes('main.worker'));
   expect(engines).toHaveLength(1);
   await engines[0]!.evaluate((rest) => {
@@ -63,8 +63,7 @@ async function undisturbed(page: Page): Promise<string> {
   if (reference === undefined) {
     await page.reload();
     await openStudio(page, 'WebGPU');
-    await merge(page);
-    await merged(page);
+    await mergeAgain(page);
     reference = await hashOf(page);
   }
   return reference;

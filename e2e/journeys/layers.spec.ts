@@ -6,7 +6,7 @@ import AxeBuilder from '@axe-core/playwright';
 import { chromium, type Page } from '@playwright/test';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 import { STUDIO_URL } from './addresses';
-import { expect, test } from './studio';
+import { expect, isOpen, test } from './studio';
 
 const CELL = /layer 3, mlp\.down_proj/;
 
@@ -65,7 +65,7 @@ test('two methods are compared without merging, then both are merged and counted
   }
   // both are there after a reload
   await page.reload();
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await isOpen(page);
   await expect(page.getByRole('gridcell', { name: CELL })).toHaveCount(3);
   expect(await words(page)).toEqual(counted);
 });

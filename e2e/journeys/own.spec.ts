@@ -58,10 +58,22 @@ test('own base and two adapters: folders found their roles, merged and saved in 
   await expect(page.getByText(/^Merged in/)).toBeVisible();
   await click(page.getByRole('button', { name: 'Get the files' }));
   const download = page.waitForEvent('download');
-  await click(page.getByRole('button', { name: 'Download all' }));
+  await click(page.getByRole('button', { name: 'Download as .zip' }));
   await (await download).path();
   measured('own base and two LoRAs', clicks(), begun);
   expect(clicks()).toBeLessThanOrEqual(5);
+
+  // after a reload the merge is there, though the folders are not open; another of the same is offered, not made
+  await page.reload();
+  await expect(page.getByText('Folder not open.').first()).toBeVisible();
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await page.getByRole('tab', { name: 'Run', exact: true }).click();
+  await expect(page.getByText(/^done in/)).toBeVisible();
+  await recipe.getByRole('button', { name: 'Open again' }).first().click();
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/is merged already, as/)).toBeVisible();
+  await page.getByRole('button', { name: 'Show its files' }).click();
+  await expect(page.locator('.file-where')).toHaveText(/harbour.* · TIES 0\.20/);
 
   // another begins empty, and stays so after a reload
   await page.getByRole('button', { name: 'New merge' }).click();
@@ -156,7 +168,8 @@ test('a folder called as a model on the Hub stays what it is, and one click open
   await page.reload();
   await expect(page.getByText('Folder not open.')).toHaveCount(2);
   await expect(page.getByText('base and 1 more are not open.').first()).toBeVisible();
-  await page.getByRole('button', { name: 'Open again' }).first().click();
+  await expect(page.getByRole('button', { name: 'Open again' })).toHaveCount(2);
+  await page.getByRole('button', { name: 'Open all again' }).click();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   await expect(page.getByText('Folder not open.')).toHaveCount(0);
   expect(hub.requests.filter(({ path }) => /amalgam(\/|%2F)/i.test(path))).toEqual([]);
@@ -381,6 +394,6 @@ async function saved(page: Page, click: (target: Locator) => Promise<void>): Pro
   await expect(page.getByText(/^Merged in/)).toBeVisible();
   await click(page.getByRole('button', { name: 'Get the files' }));
   const download = page.waitForEvent('download');
-  await click(page.getByRole('button', { name: 'Download all' }));
+  await click(page.getByRole('button', { name: 'Download as .zip' }));
   await (await download).path();
 }

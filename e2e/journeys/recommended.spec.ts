@@ -6,7 +6,7 @@ import { expect, test } from './studio';
 
 async function openStudio(page: Page): Promise<void> {
   await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await expect(page.getByText(/^(Ready:|Merged in|Paused by you)/)).toBeVisible();
   await page
     .getByRole('banner')
     .getByRole('button', { name: /typed arrays|WebAssembly|swiftshader|WebGPU|CPU/i })
@@ -69,6 +69,9 @@ test('press, wait, see how it compares, save; paused and reloaded in the middle 
   expect(Number((await merged.allTextContents())[1])).toBe(Math.min(...perplexities));
   await expect(page.getByText(/% of the gain of/).first()).toBeVisible();
   const interrupted = await hashOf(page);
+  // it is called by the method that was chosen
+  const method = await page.getByRole('combobox', { name: 'Merge method' }).inputValue();
+  await expect(page.locator('.file-where strong')).toHaveText(`kitchen-harbour-workshop-${method}`);
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
   const { tensors } = readSafetensors(readFileSync(await (await download).path()));

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
 import { expectSampleTies } from './merged-folder';
-import { expect, test } from './studio';
+import { expect, isOpen, mergeAgain, test } from './studio';
 
 async function chooseEngine(page: Page, engine: 'WebGPU' | 'CPU'): Promise<void> {
   await page
@@ -22,8 +22,9 @@ test('one click merges the sample on WebGPU within one ulp of the f64 oracle, an
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect(page.getByText(/^Merged in/)).toBeVisible();
 
-  // the first picture: every cell of the heatmap says what it shows
+  // every cell of the heatmap says what it shows
   await page.getByRole('tab', { name: /Layers/ }).click();
+  await page.getByLabel('Metric').selectOption('mergedSparsity');
   const cell = page.getByRole('gridcell', { name: /layer 0, mlp\.down_proj, \d+\.\d.% at the base/ }).first();
   await expect(cell).toBeVisible();
   await cell.click();
@@ -40,10 +41,9 @@ test('one click merges the sample on WebGPU within one ulp of the f64 oracle, an
   const hash = () => page.getByTitle(/^sha256 [0-9a-f]{64}$/).getAttribute('title');
   const onWebGpu = await hash();
   await page.reload();
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await isOpen(page);
   await chooseEngine(page, 'CPU');
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await mergeAgain(page);
   await page.getByRole('tab', { name: /Output/ }).click();
   expect(await hash()).toBe(onWebGpu);
 });

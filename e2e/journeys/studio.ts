@@ -92,3 +92,19 @@ function keptIn(page: Page, database: string, store: string): Promise<unknown[]>
     [database, store] as const,
   );
 }
+
+/** The recipe's models are open: nothing is merged yet, or what was merged before the page was left is there again. */
+export async function isOpen(page: Page): Promise<void> {
+  await expect(page.getByText(/^(Ready:|Merged in)/).first()).toBeVisible();
+}
+
+/** Merges what is merged already, and waits for the second merge: its name has a number. */
+export async function mergeAgain(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  const question = page.getByRole('button', { name: 'Merge again' });
+  const second = page.locator('.run-line', { hasText: /Merged in.*[a-z]-\d/ });
+  // none is asked where another engine merges
+  await expect(question.or(second).first()).toBeVisible();
+  if (await question.isVisible()) await question.click();
+  await expect(second).toBeVisible();
+}

@@ -17,11 +17,17 @@ test('a saved merge in three clicks, every method compared by two more', async (
   await expect(page.getByText(/^Merged in/)).toBeVisible();
   await click(page.getByRole('button', { name: 'Get the files' }));
   const download = page.waitForEvent('download');
-  await click(page.getByRole('button', { name: 'Download all' }));
-  const first = await download;
-  expect(first.suggestedFilename()).toBe('model.safetensors');
-  expectSampleTies(readFileSync(await first.path()));
+  await click(page.getByRole('button', { name: 'Download as .zip' }));
+  expect((await download).suggestedFilename()).toBe('kitchen-harbour-workshop-ties.zip');
+  await expect(page.getByText(/\.zip, .*, is with your browser’s downloads/)).toBeVisible();
   expect(clicks).toBeLessThanOrEqual(3);
+  const weights = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
+  expectSampleTies(readFileSync(await (await weights).path()));
+  // a name without an ending stays as it is: sha256sum reads it
+  const sums = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download SHA256SUMS' }).click();
+  expect((await sums).suggestedFilename()).toBe('SHA256SUMS');
 
   clicks = 0;
   await click(page.getByRole('tab', { name: /^Evaluate/ }));
