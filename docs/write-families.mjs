@@ -16,13 +16,13 @@ try {
   const checked = new Map(
     Object.entries(JSON.parse(readFileSync(new URL('forward2/checked.json', golden), 'utf8'))),
   );
-  for (const folder of ['forward/', 'forward2/']) {
+  for (const folder of ['forward/', 'forward2/', 'encoders/']) {
     for (const entry of readdirSync(new URL(folder, golden), { withFileTypes: true })) {
       if (!entry.isDirectory()) continue;
       const text = readFileSync(new URL(`${folder}${entry.name}/config.json`, golden), 'utf8');
       const config = parseModelConfig(text, 'config.json');
       if (!checked.has(config.modelType)) {
-        checked.set(config.modelType, { seen: seenShare(resolveArchitecture(config)) });
+        checked.set(config.modelType, { seen: seenShare(resolveArchitecture(config, { masked: true })) });
       }
     }
   }
