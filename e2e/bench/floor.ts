@@ -39,7 +39,7 @@ onmessage = async ({ data: { blobs, bytes } }) => {
 
 /** Runs there too: GFLOP/s of a product of matrices, and MB/s of sha256, on one thread; the best of several. */
 const RATES_WORKER = `
-importScripts('bench-sha256.js');
+importScripts(origin + '/bench-sha256.js');
 const best = (times, act) => {
   let least = Infinity;
   for (let i = 0; i < times; i++) {
@@ -87,7 +87,10 @@ async function inWorker<T>(
     return await page.evaluate(
       ([path, request]) =>
         new Promise<T>((resolve, reject) => {
-          const worker = new Worker(path as string);
+          // a job that fails is a rejected promise of the worker, which `onerror` never hears
+          const failing = `addEventListener('unhandledrejection', (e) => { throw e.reason; });`;
+          const source = `${failing} importScripts(${JSON.stringify(new URL(path as string, location.href).href)});`;
+          const worker = new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));
           worker.onmessage = ({ data }) => resolve(data);
           worker.onerror = (event) => reject(new Error(event.message));
           worker.postMessage(request);
@@ -130,5 +133,5 @@ export interface Rates {
 export async function measureRates(context: BrowserContext, url: string): Promise<Rates> {
   const sha256 = readFileSync(fileURLToPath(import.meta.resolve('hash-wasm/dist/sha256.umd.min.js')), 'utf8');
   const scripts = { 'bench-rates.js': RATES_WORKER, 'bench-sha256.js': sha256 };
-  return inWorker<Rates>(context, url, scripts, { kernels: await compileKernels() });
+  return inWorker<Rates>(context, url, scripts, { kernels: (await compileKernels()).wasm });
 }
