@@ -67,7 +67,7 @@ test('two methods are compared without merging, then both are merged and counted
   await page.reload();
   await isOpen(page);
   await expect(page.getByRole('gridcell', { name: CELL })).toHaveCount(3);
-  expect(await words(page)).toEqual(counted);
+  await expect.poll(() => words(page)).toEqual(counted);
 });
 
 test('a link opens the same view in another profile; Back goes to the view before', async ({
