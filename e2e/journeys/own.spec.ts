@@ -240,15 +240,12 @@ test('one line tells every step of a merge and the time that all of them still t
   expect(Math.abs(sum - 100)).toBeLessThan(1);
 });
 
-test('densities trim by default, dtypes are written, and a key that has no effect is doubted at its line', async ({
-  page,
-}) => {
+test('densities trim by default, dtypes are written, idle keys are doubted at their line', async ({ page }) => {
   await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen']);
   await page.getByRole('button', { name: 'Open models or LoRAs…' }).click();
   const recipe = page.getByRole('complementary', { name: 'Recipe', exact: true });
   // the sample, whose kitchen has a density of its own, has made way
   await expect(page.getByText('mine/base').first()).toBeVisible();
-  await expect(recipe.getByLabel('density of workshop, number')).toHaveCount(0);
   const density = recipe.getByLabel('density of kitchen, number');
   await expect(density).toHaveValue('0.20');
   await density.fill('1');
