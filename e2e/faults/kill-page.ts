@@ -1,5 +1,6 @@
 /** What the kill test asks the page to do; each function is sent to the page as it is, and so stands alone. */
 
+import type { AmalgamError } from '../../src/errors';
 import type { Recipe } from '../../src/formats/recipe';
 import type { Progress } from '../../src/reports/job';
 import type { InterruptedRun, MergeReport } from '../../src/reports/merge';
@@ -68,7 +69,10 @@ export async function attemptMerge(wanted: Attempt): Promise<AttemptOutcome> {
     destination,
     resume: resumed !== null,
   };
-  const report = await calls.merge(request, follow);
+  const report = await calls.merge(request, follow).catch(({ code, message }: AmalgamError) => {
+    // what the page throws comes out as its message
+    throw new Error(`${code}: ${message}`);
+  });
   return { shards: report.shards, resumed };
 }
 

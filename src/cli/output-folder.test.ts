@@ -175,6 +175,27 @@ describe('beginOutputFolder', () => {
     expect((await readdir(out)).sort()).toEqual(['config.json', 'model.safetensors']);
   });
 
+  test('R49: a list of moved files that is torn blocks neither --resume nor the message', async () => {
+    const out = join(root, 'disk');
+    await mkdir(out);
+    const first = await beginOutputFolder(out);
+    await first.append('model.safetensors', 0, body('2'));
+    await first.appendJournal(0, body('line'));
+    first.keep();
+    await first.discard();
+    const [hidden] = await readdir(out);
+    for (const torn of ['', '["model.safe', '{"model.safetensors":1}', '[1]']) {
+      await writeFile(join(out, hidden!, '.amalgam-files.json'), torn);
+      const again = await beginOutputFolder(out, true);
+      expect((await again.find('model.safetensors'))?.size).toBe(1);
+      again.keep();
+      await again.discard();
+    }
+    const last = await beginOutputFolder(out, true);
+    await last.commit([{ path: 'model.safetensors', size: 1 }]);
+    expect(await readdir(out)).toEqual(['model.safetensors']);
+  });
+
   test('a disk without room is found before anything is computed', async () => {
     const output = await beginOutputFolder(join(root, 'merged'));
     await output.checkRoom(1);

@@ -85,7 +85,11 @@ export async function takeBack(partial: string, target: string): Promise<void> {
 export async function publish(partial: string, target: string, paths: readonly string[]): Promise<void> {
   await syncFolders(partial, paths);
   if (dirname(partial) === target) {
-    await writeFile(join(partial, MOVING), JSON.stringify(paths), { flush: true });
+    // whole or not there: files are moved only when the list of them survives a power cut
+    const list = join(partial, MOVING);
+    await writeFile(`${list}.tmp`, JSON.stringify(paths), { flush: true });
+    await rename(`${list}.tmp`, list);
+    await syncFolder(partial);
     for (const path of publishOrder(paths)) {
       await mkdir(dirname(join(target, path)), { recursive: true });
       await rename(join(partial, path), join(target, path));
@@ -121,6 +125,15 @@ async function syncFolder(folder: string): Promise<void> {
 
 async function readMoving(partial: string): Promise<string[]> {
   const text = await readFile(join(partial, MOVING), 'utf8').catch(() => '[]');
-  const paths = JSON.parse(text) as string[];
-  return paths.filter((path) => !relative(partial, join(partial, path)).startsWith('..'));
+  return listed(text).filter((path) => !relative(partial, join(partial, path)).startsWith('..'));
+}
+
+/** Paths in a list of files; none in a list that is torn: nothing was moved then. */
+function listed(text: string): string[] {
+  try {
+    const paths: unknown = JSON.parse(text);
+    return Array.isArray(paths) ? paths.filter((path) => typeof path === 'string') : [];
+  } catch {
+    return [];
+  }
 }

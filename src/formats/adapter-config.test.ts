@@ -216,6 +216,15 @@ describe('module patterns', () => {
     expect(modulePatterns([{ pattern: `${pattern}q`, value: 1 }], NAME).find('layers.q')).toBe(1);
   });
 
+  test.each([
+    ['ways that take no character', `(${'^|'.repeat(90)}^){10}b`],
+    ['the parts of a class', `[${'a'.repeat(290)}]*b`],
+  ])('R58: %s are steps, too, of which a file has only so many', (_, pattern) => {
+    const patterns = modulePatterns([{ pattern, value: 1 }], NAME);
+    const paths = Array.from({ length: 2000 }, () => 'z.'.repeat(150));
+    expect(() => paths.map((path) => patterns.find(path))).toThrow(refusal('AdapterUnsupported', /too long/));
+  });
+
   test('R58: as many plain patterns as modules are looked up; as many expressions are refused', () => {
     const paths = Array.from({ length: 30_000 }, (_, i) => `model.layers.${i % 48}.mlp.experts.${i}.up_proj`);
     const plain = modulePatterns(

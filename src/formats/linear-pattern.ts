@@ -8,9 +8,9 @@
 const MAX_STATES = 2000;
 
 type CharTest = (code: number) => boolean;
-/** Where a state leads: on after a character that passes, or at once. */
+/** Where a state leads: on after a character that passes, at a cost in steps, or at once. */
 type State =
-  | { kind: 'char'; test: CharTest; next: number }
+  | { kind: 'char'; test: CharTest; cost: number; next: number }
   | { kind: 'split'; next: number[] }
   | { kind: 'begin' | 'end'; next: number }
   | { kind: 'match' };
@@ -19,12 +19,10 @@ type State =
 type Fragment = (next: number) => number;
 
 export interface LinearPattern {
-  /** Number of its states: what one character of a text costs at most. */
-  readonly states: number;
   /**
    * Whether the whole rest of `text` matches from one of the places where a match may begin.
    * @param begins ascending
-   * @param spend is told of steps; what it throws ends the match
+   * @param spend is told of the steps, one for each way looked at and each part of a class; what it throws ends the match
    */
   matches(text: string, begins: readonly number[], spend: (steps: number) => void): boolean;
 }
@@ -41,14 +39,15 @@ export function linearPattern(source: string): LinearPattern {
   })(0);
 
   return {
-    states: states.length,
     matches(text, begins, spend) {
       // the last position at which a state was reached
       const marks = new Int32Array(states.length).fill(-1);
       let current: number[] = [];
+      let steps = 0;
       const follow = (list: number[], start: number, at: number): void => {
         const open = [start];
         for (let state = open.pop(); state !== undefined; state = open.pop()) {
+          steps++;
           if (marks[state] === at) continue;
           marks[state] = at;
           const it = states[state]!;
@@ -64,13 +63,16 @@ export function linearPattern(source: string): LinearPattern {
           begin++;
           follow(current, first, at);
         }
-        spend(1 + current.length);
+        spend(1 + steps);
+        steps = 0;
         if (at === text.length) return current.includes(0);
         const next: number[] = [];
         const code = text.charCodeAt(at);
         for (const state of current) {
           const it = states[state]!;
-          if (it.kind === 'char' && it.test(code)) follow(next, it.next, at + 1);
+          if (it.kind !== 'char') continue;
+          steps += it.cost;
+          if (it.test(code)) follow(next, it.next, at + 1);
         }
         if (next.length === 0 && begin >= begins.length) return false;
         current = next;
@@ -167,7 +169,11 @@ function parse(
   const atom = (): Fragment => {
     const char = source[at++]!;
     if (char === '(') return group();
-    if (char === '[') return one(charClass());
+    if (char === '[') {
+      const begin = at;
+      const test = charClass();
+      return one(test, at - begin);
+    }
     if (char === '.') return one(DOT);
     if (char === '^') return (next) => add({ kind: 'begin', next });
     if (char === '$') return (next) => add({ kind: 'end', next });
@@ -178,9 +184,9 @@ function parse(
   };
 
   const one =
-    (test: CharTest): Fragment =>
+    (test: CharTest, cost = 1): Fragment =>
     (next) =>
-      add({ kind: 'char', test, next });
+      add({ kind: 'char', test, cost, next });
 
   const group = (): Fragment => {
     if (peek() === '?') {
