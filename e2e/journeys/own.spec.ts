@@ -240,7 +240,7 @@ test('one line tells every step of a merge and the time that all of them still t
   expect(Math.abs(sum - 100)).toBeLessThan(1);
 });
 
-test('densities trim by default, dtypes are written, idle keys are doubted at their line', async ({ page }) => {
+test('densities trim by default, dtypes are written, idle keys are doubted at a line', async ({ page }) => {
   await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen']);
   await page.getByRole('button', { name: 'Open models or LoRAs…' }).click();
   const recipe = page.getByRole('complementary', { name: 'Recipe', exact: true });
