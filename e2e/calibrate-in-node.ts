@@ -23,6 +23,7 @@ import type { Plan } from '../src/merge/plan/plan';
 import { wantsLambda, withLambda } from '../src/merge/plan/with-lambda';
 import type { Prepared } from '../src/merge/tensor/prepared';
 import { resolveArchitecture } from '../src/models/resolve';
+import type { EvaluateReport } from '../src/reports/evaluate';
 import type { CalibrationReport } from '../src/reports/importance';
 import type { ModelFolder } from '../src/sources/model-folder';
 import { diskFolder } from './disk-folder';
@@ -31,7 +32,9 @@ export interface NodeMerge {
   plan: Plan;
   prepared: Prepared | undefined;
   report: CalibrationReport;
-  /** Perplexity of the merge on token ids, by the strided protocol. */
+  /** Losses of the merge on token ids, by the strided protocol. */
+  evaluate(ids: ArrayLike<number>, protocol?: EvaluateProtocol): Promise<EvaluateReport>;
+  /** Perplexity of the merge on token ids. */
   perplexity(ids: ArrayLike<number>, protocol?: EvaluateProtocol): Promise<number>;
   /** The same merge with another λ. */
   perplexityAt(lambda: number, ids: ArrayLike<number>, protocol?: EvaluateProtocol): Promise<number>;
@@ -159,8 +162,10 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
       ...(importance ? { importance: importance.report } : {}),
       ...(lambda ? { lambda } : {}),
     },
-    perplexity: (ids, protocol) => perplexityOf(final, ids, protocol),
-    perplexityAt: (value, ids, protocol) => perplexityOf(withLambda(final, value), ids, protocol),
+    evaluate: (ids, protocol) => evaluationOf(final, ids, protocol),
+    perplexity: async (ids, protocol) => (await evaluationOf(final, ids, protocol)).perplexity,
+    perplexityAt: async (value, ids, protocol) =>
+      (await evaluationOf(withLambda(final, value), ids, protocol)).perplexity,
     async tensor(name) {
       const weights = await openPlannedWeights(final, engine, read, true, importance?.prepared);
       const elements = weights.tensors.get(name)!.shape.reduce((a, b) => a * b, 1);
@@ -170,10 +175,10 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
     },
   };
 
-  async function perplexityOf(merged: Plan, ids: ArrayLike<number>, protocol = DEFAULT_PROTOCOL) {
+  async function evaluationOf(merged: Plan, ids: ArrayLike<number>, protocol = DEFAULT_PROTOCOL) {
     const merge = await openMerge(merged, false, importance?.prepared);
     try {
-      return (await evaluate(merge.runner, { ids, bos: null }, protocol)).perplexity;
+      return await evaluate(merge.runner, { ids, bos: null }, protocol);
     } finally {
       merge.close();
     }

@@ -2,30 +2,16 @@
  * The methods of the recommended merge on real pairs, calibrated on text the models wrote themselves: λ searched for on such
  * text, and λ tuned on the first 8 500 ids of held-out text; perplexity on the ids behind them.
  */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type { EvaluateProtocol } from '../../src/evaluate/perplexity';
 import { fakeStorage } from '../../src/store/opfs.test.fake';
-import { calibrateInNode, type NodeMerge, type NodeModels } from '../calibrate-in-node';
-import { real } from './reference';
+import { calibrateInNode, type NodeMerge } from '../calibrate-in-node';
+import { modelSets } from '../model-sets';
+import { reference } from './reference';
 
-const WINDOWS = { window: 256, stride: 255 };
-const VALIDATION = 8500;
-const TEST = 8500;
 const LAMBDAS = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.4, 1.7];
 
-const folders: NodeModels['folders'] = {
-  base: 'f32/base',
-  shakespeare: 'f32/shakespeare',
-  wiki: 'f32/wiki',
-  'shakespeare-lora': 'shakespeare-lora',
-  'wiki-rslora-dora': 'wiki-rslora-dora',
-};
-const models: NodeModels = { root: real, folders };
-const SETS = [
-  { name: 'pair F', contributors: ['shakespeare', 'wiki'] },
-  { name: 'pair L', contributors: ['base+shakespeare-lora', 'base+wiki-rslora-dora'] },
-];
+const SETS = modelSets(reference).filter(({ name }) => name.startsWith('pair'));
 const METHODS = [
   { name: 'task arithmetic', method: 'task_arithmetic', parameters: '' },
   { name: 'Gram merge of the changes', method: 'gram', parameters: 'match: changes, ' },
@@ -33,26 +19,23 @@ const METHODS = [
   { name: 'Gram merge, outputs matched', method: 'gram', parameters: 'match: outputs, ' },
 ];
 
-function idsOf(text: string): number[] {
-  const bytes = readFileSync(join(real, `eval/${text}.ids.u16`));
-  return [...new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))];
-}
-const texts = ['shakespeare_heldout', 'wikitext_test_60k'].map(idsOf);
-
-async function geometricMean(merge: NodeMerge, lambda: number, begin: number, end: number): Promise<number> {
+async function geometricMean(
+  merge: NodeMerge,
+  lambda: number,
+  texts: readonly number[][],
+  protocol: EvaluateProtocol,
+): Promise<number> {
   let sum = 0;
-  for (const ids of texts) {
-    sum += Math.log(await merge.perplexityAt(lambda, ids.slice(begin, end), WINDOWS));
-  }
+  for (const ids of texts) sum += Math.log(await merge.perplexityAt(lambda, ids, protocol));
   return Math.exp(sum / texts.length);
 }
 
 /** The λ of the list with the least perplexity, the list having one valley. */
-async function tuned(merge: NodeMerge, from: number): Promise<number> {
+async function tuned(from: number, measure: (lambda: number) => Promise<number>): Promise<number> {
   const known = new Map<number, number>();
   const at = async (i: number) => {
     if (i < 0 || i >= LAMBDAS.length) return Number.POSITIVE_INFINITY;
-    const value = known.get(i) ?? (await geometricMean(merge, LAMBDAS[i]!, 0, VALIDATION));
+    const value = known.get(i) ?? (await measure(LAMBDAS[i]!));
     known.set(i, value);
     return value;
   };
@@ -68,7 +51,7 @@ async function tuned(merge: NodeMerge, from: number): Promise<number> {
   return LAMBDAS[best]!;
 }
 
-describe.each(SETS)('$name', ({ name, contributors }) => {
+describe.each(SETS)('$name', ({ name, contributors, models, protocol, texts }) => {
   const found: { own: number; searched: number; tuned: number }[] = [];
 
   beforeEach(() => {
@@ -84,8 +67,16 @@ describe.each(SETS)('$name', ({ name, contributors }) => {
       const merge = await calibrateInNode(text, models);
       const { chosen, curve } = merge.report.lambda!;
       const own = curve.find(({ lambda }) => lambda === chosen)!.perplexity;
-      const best = await tuned(merge, chosen);
-      const of = (lambda: number) => geometricMean(merge, lambda, VALIDATION, VALIDATION + TEST);
+      const held = texts();
+      const over = (which: 'validation' | 'test') => (lambda: number) =>
+        geometricMean(
+          merge,
+          lambda,
+          held.map((text) => text[which]),
+          protocol,
+        );
+      const best = await tuned(chosen, over('validation'));
+      const of = over('test');
       const searched = await of(chosen);
       const row = { own, searched, tuned: best === chosen ? searched : await of(best) };
       found.push(row);
