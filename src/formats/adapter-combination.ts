@@ -27,3 +27,20 @@ export const COMBINATIONS_OF: Readonly<Record<string, readonly Combination[]>> =
   // one LoRA as it is
   passthrough: ['cat'],
 };
+
+/**
+ * Parameters of the method that have an effect on this combination, those of a model too; any other changes nothing in a
+ * LoRA that is made of LoRAs.
+ */
+export function parametersOf(combination: Combination): readonly string[] {
+  if (combination === 'gram' || combination === 'gram_svd') return ['lambda', 'match'];
+  const rule = combination.replace('_svd', '');
+  const prunes = rule !== 'cat' && rule !== 'linear' && rule !== 'svd';
+  return [
+    'weight',
+    'scale',
+    'lambda',
+    ...(prunes ? ['density'] : []),
+    ...(rule.endsWith('ties') ? ['majority_sign_method'] : []),
+  ];
+}

@@ -7,10 +7,11 @@ import {
   type CombineSettings,
   combine,
   combinedRank,
+  isDecomposed,
   isGram,
   needsOneRank,
 } from '../../adapters/combine';
-import type { Combination } from '../../formats/adapter-combination';
+import { type Combination, parametersOf } from '../../formats/adapter-combination';
 import { type Dtype, isWeightDtype, weightBytes } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import type { Recipe } from '../../formats/recipe';
@@ -68,7 +69,7 @@ export async function planAdapter(
   }
   const done = () => ({ problems: problems.list(), contributors: contributors.map(({ ref }) => ref) });
   if (!combination || problems.hasErrors()) return done();
-  noteIdleParameters(recipe, method, usedBy(combination), problems);
+  noteIdle(recipe, method, combination, problems);
 
   const tensors = planTensors(recipe, method, combination, contributors, refuse);
   if (problems.hasErrors()) return done();
@@ -99,25 +100,17 @@ export async function planAdapter(
   };
 }
 
-/** Parameters that count. */
-function usedBy(combination: Combination): readonly string[] {
-  if (isGram(combination)) return ['lambda', 'match'];
-  return ['weight', 'scale', 'density', 'lambda', 'majority_sign_method'];
-}
-
 /** How the rows of an embedding are combined, which are looked up and have no inputs. */
 function overRows(combination: Combination): Combination {
   if (combination === 'gram') return 'cat';
   return combination === 'gram_svd' ? 'svd' : combination;
 }
 
-/** Names those with a value of their own: a form writes defaults too. */
-function noteIdleParameters(
-  recipe: Recipe,
-  method: MergeMethod,
-  used: readonly string[],
-  problems: Problems,
-): void {
+/** Names the parameters with a value of their own, since a form writes defaults too, and the keys that change nothing here. */
+function noteIdle(recipe: Recipe, method: MergeMethod, combination: Combination, problems: Problems): void {
+  const used = parametersOf(combination).filter(
+    (name) => name in method.parameters || name in method.modelParameters,
+  );
   const levels = [
     [method.parameters, recipe.parameters] as const,
     ...(recipe.models ?? []).map(({ parameters }) => [method.modelParameters, parameters] as const),
@@ -125,13 +118,19 @@ function noteIdleParameters(
   const named = levels.flatMap(([specs, given]) =>
     Object.keys(given).filter((name) => given[name] !== specs[name]?.default),
   );
-  const idle = [...new Set(named)].filter((name) => !used.includes(name));
+  const keys = [
+    ...(recipe.tokenizerSource !== undefined ? ['tokenizer_source'] : []),
+    ...(recipe.tokenizer !== undefined ? ['tokenizer'] : []),
+    ...(recipe.chatTemplate !== undefined ? ['chat_template'] : []),
+    ...(isDecomposed(combination) || recipe.amalgam.rank === undefined ? [] : ['rank']),
+  ];
+  const idle = [...new Set([...named, ...keys])].filter((name) => !used.includes(name));
   if (idle.length === 0) return;
   problems.add({
     severity: 'warning',
     code: 'ParameterIgnored',
     message: `${nameSome(idle)} has no effect where adapters become an adapter.`,
-    remedy: `What counts is ${used.join(', ')}.`,
+    remedy: `Of the parameters, ${combination} reads ${used.join(', ')}.`,
   });
 }
 
@@ -153,7 +152,7 @@ function planTensors(
     contributors
       .flatMap(({ adapter }) => [...adapter.updates.values()])
       .reduce((most, { rank }) => Math.max(most, rank), 0);
-  const used = usedBy(combination);
+  const used = parametersOf(combination);
   const unequal: string[] = [];
   const misfits: string[] = [];
   const reading: string[] = [];

@@ -1,5 +1,6 @@
 import { Switch } from 'radix-ui';
 import { type CSSProperties, memo, useCallback, useState } from 'react';
+import type { Combination } from '../../formats/adapter-combination';
 import type { MergeMethod } from '../../merge/method';
 import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
 import type { ModelFacts } from '../../reports/models';
@@ -39,11 +40,13 @@ interface ContributorCardProps {
   method: MergeMethod;
   /** Settings of the method. */
   chosen: Settings;
+  /** How LoRAs become a LoRA, where that is the output. */
+  combination: Combination | undefined;
 }
 
 /** A contributor: what it is, how it is related to the base, and its parameters under the current method. */
 export const ContributorCard = memo(function ContributorCard(props: ContributorCardProps) {
-  const { contributor, at, of, model, base, method, chosen } = props;
+  const { contributor, at, of, model, base, method, chosen, combination } = props;
   const [moving, setMoving] = useState(false);
   const studio = useStudio();
   const { ref, enabled, colour, parameters } = contributor;
@@ -81,7 +84,7 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
       {model ? <Related model={model} base={base} /> : null}
       <ModelAccess of={ref} />
       {enabled
-        ? effectiveSpecs(method.modelParameters, chosen).map(({ name: parameter, spec }) => (
+        ? effectiveSpecs(method.modelParameters, chosen, combination).map(({ name: parameter, spec }) => (
             <ParameterField
               key={parameter}
               name={parameter}

@@ -9,6 +9,7 @@ import {
   effectiveSpecs,
   type GradientEnds,
   hasCurve,
+  outputCombination,
   type SettingValue,
   setMethod,
   setParameter,
@@ -24,6 +25,7 @@ export function MethodSection() {
   const studio = useStudio();
   const method = useFacts((s) => methodOf(s.recipe));
   const parameters = useFacts((s) => s.recipe.parameters);
+  const combination = useFacts((s) => outputCombination(s.recipe));
   const ends = useFacts((s) => (hasCurve(s.recipe, methodOf(s.recipe)) ? s.recipe.gradientEnds : null));
   const edit = useCallback(
     (name: string, value: SettingValue) => editRecipe(studio, (r) => setParameter(r, name, value)),
@@ -51,7 +53,7 @@ export function MethodSection() {
       <code className="formula" role="math" aria-label={`Formula: ${method.formula}`}>
         {method.formula}
       </code>
-      {effectiveSpecs(method.parameters, parameters).map(({ name, spec }) => (
+      {effectiveSpecs(method.parameters, parameters, combination).map(({ name, spec }) => (
         <ParameterField
           key={name}
           name={name}

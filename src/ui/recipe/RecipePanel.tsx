@@ -4,6 +4,7 @@ import { ModelMeta } from '../parts/ModelMeta';
 import { Section } from '../parts/Section';
 import type { StudioFacts } from '../state/facts';
 import { fullName } from '../state/recipe-build';
+import { outputCombination } from '../state/recipe-facts';
 import { recipeProblems } from '../state/recipe-validation';
 import { methodOf, setView, showTab } from '../state/studio';
 import { useFacts, useRecipeAs, useStudio } from '../studio-context';
@@ -113,6 +114,7 @@ function ContributorsSection() {
   const baseRef = useFacts((s) => s.recipe.base);
   const method = useFacts((s) => methodOf(s.recipe));
   const chosen = useFacts((s) => s.recipe.parameters);
+  const combination = useFacts((s) => outputCombination(s.recipe));
   const opening = useFacts(isOpening);
   const add = () => setView(studio, { adding: 'contributor' });
   const byRef = new Map(models.map((m) => [m.ref, m]));
@@ -136,6 +138,7 @@ function ContributorsSection() {
             base={baseRef === null ? undefined : byRef.get(baseRef)}
             method={method}
             chosen={chosen}
+            combination={combination}
           />
         ))}
       </ul>

@@ -7,6 +7,7 @@ import {
   emptyRecipe,
   hasCurve,
   moveContributor,
+  outputCombination,
   removeContributor,
   scalarValue,
   setBase,
@@ -63,6 +64,15 @@ test('the form never shows a parameter without effect', () => {
     expect(shown.map(({ name }) => name)).not.toContain('int8_mask');
     expect(shown.every(({ spec }) => spec.inert !== true)).toBe(true);
   }
+});
+
+test('where LoRAs become a LoRA the form shows what their combination reads', () => {
+  const ties = methods.find((m) => m.id === 'ties')!;
+  const shown = (specs: typeof ties.parameters) =>
+    effectiveSpecs(specs, {}, outputCombination(setOutput({ ...emptyRecipe, method: 'ties' }, 'adapter')));
+  expect(shown(ties.parameters).map(({ name }) => name)).toEqual(['lambda', 'majority_sign_method']);
+  expect(shown(ties.modelParameters).map(({ name }) => name)).toEqual(['weight', 'density']);
+  expect(outputCombination(emptyRecipe)).toBeUndefined();
 });
 
 test('contributors change places and stay within the list', () => {

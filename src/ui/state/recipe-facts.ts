@@ -3,7 +3,7 @@
  * than one recipe says (models switched off, settings of methods not in use), so that nothing typed is ever lost.
  */
 
-import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
+import { COMBINATIONS_OF, type Combination, parametersOf } from '../../formats/adapter-combination';
 import { ADAPTER_GGUF_TYPES, type GgufType } from '../../formats/gguf-type';
 import { DEFAULT_SHARD_BYTES, type ParameterScalar, type Recipe } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
@@ -235,14 +235,17 @@ export function hasCurve(facts: RecipeFacts, method: MergeMethod): boolean {
 /**
  * The parameters a form shows: those with an effect.
  * @param chosen settings of the method: what they switch off is left out. Default: everything that may have an effect
+ * @param combination how LoRAs become a LoRA: what it does not read is left out
  */
 export function effectiveSpecs(
   specs: Readonly<Record<string, ParameterSpec>>,
   chosen?: Settings,
+  combination?: Combination,
 ): { name: string; spec: ParameterSpec }[] {
   return Object.entries(specs)
     .filter(([, spec]) => spec.inert !== true)
     .filter(([, { when }]) => !chosen || !when || when.some((w) => chosen[w.parameter] === w.is))
+    .filter(([name]) => !combination || parametersOf(combination).includes(name))
     .map(([name, spec]) => ({ name, spec }));
 }
 
@@ -264,6 +267,11 @@ function freeColour(contributors: readonly ContributorFacts[]): number {
 export function combinationOf({ method, combination }: RecipeFacts): Combination | undefined {
   const known = COMBINATIONS_OF[method] ?? [];
   return combination !== null && known.includes(combination) ? combination : known[0];
+}
+
+/** The same where a LoRA is the output. */
+export function outputCombination(facts: RecipeFacts): Combination | undefined {
+  return facts.output === 'adapter' ? combinationOf(facts) : undefined;
 }
 
 /** The type of its GGUF file; none where LoRAs become a LoRA, which has fewer types, and the one chosen is not among them. */
