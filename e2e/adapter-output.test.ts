@@ -293,6 +293,15 @@ describe('what cannot become an adapter', () => {
       `merge_method: task_arithmetic\nmodels:\n${models('x+a', 'x+c')}amalgam: {output: adapter, combination: linear}\n`,
       /linear needs one rank/,
     ],
+    [
+      'λ that is tuned on text',
+      `merge_method: ties
+parameters: {lambda: auto}
+models:
+${models('x+a', 'x+b')}amalgam: {output: adapter}
+`,
+      /nothing is run where adapters become an adapter/,
+    ],
   ])('%s', async (_, yaml, message) => {
     await expect(plan(yaml)).rejects.toThrow(message);
   });

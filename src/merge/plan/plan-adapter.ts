@@ -38,6 +38,7 @@ import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-byt
 import { planAdapterGguf, writtenExtras } from './plan-gguf';
 import type { OpenByPath } from './recipe-models';
 import { finishShards } from './shards';
+import { wantsLambda } from './with-lambda';
 
 type AdapterPlan = Omit<Plan, 'recipe' | 'vocabulary'>;
 
@@ -70,6 +71,12 @@ export async function planAdapter(
   const done = () => ({ problems: problems.list(), contributors: contributors.map(({ ref }) => ref) });
   if (!combination || problems.hasErrors()) return done();
   noteIdle(recipe, method, combination, problems);
+  if (wantsLambda(recipe)) {
+    refuse(
+      'lambda: auto is tuned by running models on text, and nothing is run where adapters become an adapter.',
+      'Give λ a number, or choose a model as the output.',
+    );
+  }
 
   const tensors = planTensors(recipe, method, combination, contributors, refuse);
   if (problems.hasErrors()) return done();
