@@ -19,6 +19,10 @@ const WEBKIT = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu']
 
 const hasXvfb = existsSync('/usr/bin/Xvfb');
 
+/** Within this a call of the driver is answered, the page's own script in it; fetch would give up at 300 s. */
+const ANSWER_MS = 240_000;
+const SCREEN_MS = 30_000;
+
 /** Debian packages that each browser needs; the software Vulkan driver gives Firefox its WebGPU. */
 const NEEDS: Record<string, [string, boolean][]> = {
   chromium: [['chromium', findChromium() !== undefined]],
@@ -110,8 +114,12 @@ export async function openWebKit(): Promise<Tab> {
   const screen = spawn('Xvfb', [display, '-screen', '0', '1280x900x24'], { stdio: 'ignore' });
   const home = await mkdtemp(join(tmpdir(), 'amalgam-browsers-'));
   // the first window needs its screen: MiniBrowser does not wait for it
-  while (!existsSync(`/tmp/.X11-unix/X${display.slice(1)}`))
+  const screenBy = Date.now() + SCREEN_MS;
+  while (!existsSync(`/tmp/.X11-unix/X${display.slice(1)}`)) {
+    if (Date.now() > screenBy)
+      throw new Error(`WebKit: Xvfb did not open ${display} in ${SCREEN_MS / 1000} s`);
     await new Promise((resolve) => setTimeout(resolve, 50));
+  }
   const port = 20_000 + Math.floor(Math.random() * 20_000);
   const driver = spawn(WEBKIT_DRIVER, [`--port=${port}`, '--host=127.0.0.1'], {
     env: {
@@ -126,9 +134,15 @@ export async function openWebKit(): Promise<Tab> {
     stdio: 'ignore',
   });
   const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
+    const signal = AbortSignal.timeout(ANSWER_MS);
     const reply = await fetch(`http://127.0.0.1:${port}${path}`, {
       method,
+      signal,
       ...(body ? { body: JSON.stringify(body) } : {}),
+    }).catch((thrown) => {
+      // not what `retried` tries again: a driver that hangs would be asked fifty times
+      if (!signal.aborted) throw thrown;
+      throw new Error(`WebKit: no answer to ${method} ${path} in ${ANSWER_MS / 1000} s`);
     });
     const { value } = (await reply.json()) as { value: T & { error?: string; message?: string } };
     if (!reply.ok) throw new Error(`WebKit: ${value.error}: ${value.message}`);
@@ -141,7 +155,7 @@ export async function openWebKit(): Promise<Tab> {
     }),
   );
   const at = `/session/${session.sessionId}`;
-  await call('POST', `${at}/timeouts`, { script: 600_000, pageLoad: 120_000 });
+  await call('POST', `${at}/timeouts`, { script: 200_000, pageLoad: 120_000 });
   return {
     browser: `WebKitGTK ${session.capabilities.browserVersion}`,
     async goto(url) {

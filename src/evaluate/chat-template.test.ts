@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { AmalgamError } from '../errors';
 import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
-import { renderChats } from './chat-template';
+import { formatDate, renderChats } from './chat-template';
 
 const TEMPLATE =
   "{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] | trim }}{{ eos_token }}\n{% endfor %}" +
@@ -39,6 +39,44 @@ describe('chat templates', () => {
     const failing = renderChat("{{ raise_exception('no system role') }}", [], {});
     await expect(failing).rejects.toThrow(AmalgamError);
     await expect(renderChat('{% for %}', [], {})).rejects.toMatchObject({ code: 'TokenizerInvalid' });
+  });
+
+  it.each([
+    ['a long range', '{% set x = range(1000000000) %}', 'a range of 1000000000 numbers'],
+    ['a range without an end', '{% set x = range(0, 5, 0) %}', 'a range of Infinity numbers'],
+    [
+      'a list that doubles',
+      '{% set s = namespace(x=[1]) %}{% for i in range(99) %}{% set s.x = s.x + s.x %}{% endfor %}',
+      'characters and list elements',
+    ],
+    [
+      'a text that doubles, kept in capitals',
+      "{% set s = namespace(x='ab', all=[]) %}{% for i in range(99) %}{% set s.x = s.x ~ s.x %}" +
+        '{% set s.all = s.all + [s.x | upper] %}{% endfor %}',
+      'characters and list elements',
+    ],
+  ])('R59: are stopped before they fill the memory: %s', async (_, template, reason) => {
+    await expect(renderChat(template, [], {})).rejects.toMatchObject({
+      code: 'TokenizerInvalid',
+      message: expect.stringContaining(reason),
+    });
+  });
+
+  it('R59: render a long conversation whole', async () => {
+    const content = 'word '.repeat(400_000);
+    const messages: Message[] = Array.from({ length: 4 }, () => ({ role: 'user', content }));
+    const rendered = await renderChat(TEMPLATE, messages, { bos_token: '', eos_token: '' });
+    expect(rendered?.length).toBe(4 * (content.length - 1 + '<|user|>\n'.length) + '<|assistant|>'.length);
+  });
+
+  it('may count and ask for the date', async () => {
+    expect(await renderChat('{% for i in range(5, 0, -2) %}{{ i }} {% endfor %}', [], {})).toBe('5 3 1 ');
+    expect(await renderChat("{{ strftime_now('%%') }}{{ None is none and not False }}", [], {})).toBe(
+      '%true',
+    );
+    expect(formatDate(new Date(2026, 2, 5, 7, 9), '%d %b %B %Y-%m %H:%M %%')).toBe(
+      '05 Mar March 2026-03 07:09 %',
+    );
   });
 
   it('are found in the config, in a list, or in a file of their own', () => {

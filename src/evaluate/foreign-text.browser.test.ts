@@ -36,6 +36,16 @@ test('R59: a template that does not end is stopped, and what comes after it work
   });
 });
 
+test('R59: a template that would fill the memory, and with it end the tab, is refused in words', async () => {
+  const bomb =
+    "{% set s = namespace(x='abcdefgh', all=[]) %}{% for i in range(24) %}{% set s.x = s.x ~ s.x %}{% endfor %}" +
+    '{% for i in range(1000) %}{% set s.all = s.all + [(s.x ~ i) | upper] %}{% endfor %}';
+  await expect(renderGuarded({ template: bomb, tokens: {} }, [MESSAGES], true)).rejects.toMatchObject({
+    code: 'TokenizerInvalid',
+    message: expect.stringContaining('characters and list elements'),
+  });
+});
+
 test('R59: an expression that backtracks is stopped; a sound one gives the same ids in its thread', async () => {
   const slow = await guardedTokenizer(files('(x+x+)+y'), 'evil', 3000);
   await expect(slow.encode('x'.repeat(60))).rejects.toMatchObject({

@@ -2,6 +2,7 @@
 import type { Environment as JinjaEnvironment } from '@huggingface/jinja';
 import type { Row, RowValue } from '../dataset/rows';
 import { AmalgamError } from '../errors';
+import { boundedInterpreter, boundedRange } from '../formats/bounded-jinja';
 import { displayName } from '../formats/names';
 import { FUNCTIONS } from './functions';
 import type { TaskField } from './task-file';
@@ -76,13 +77,14 @@ function compileTemplate(jinja: Jinja, name: string, template: string): Compiled
       environment.set('True', true);
       environment.set('False', false);
       environment.set('None', null);
-      environment.set('range', range);
+      environment.set('range', boundedRange);
       try {
         for (const [column, value] of Object.entries(row)) {
           // a column that reads like a name of Jinja's is not hidden by it
           withIndex(jinja, environment.set(column, value));
         }
-        return new jinja.Interpreter(environment).run(program).value as string;
+        const interpreter = boundedInterpreter(jinja, environment, JSON.stringify(row).length);
+        return interpreter.run(program).value as string;
       } catch (cause) {
         throw failed(cause);
       }
@@ -106,13 +108,6 @@ function withIndex(jinja: Jinja, value: RuntimeValue): void {
     return at;
   });
   (value.builtins as Map<string, RuntimeValue>).set('index', index);
-}
-
-/** A `range` that no template can make too long. */
-function range(first: number, end?: number): number[] {
-  const [from, to] = end === undefined ? [0, first] : [first, end];
-  if (to - from > 1e5) throw new Error(`a range of ${to - from} numbers`);
-  return Array.from({ length: Math.max(0, to - from) }, (_, i) => from + i);
 }
 
 /** Names that a template reads and does not set: columns. */
