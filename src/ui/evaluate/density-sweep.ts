@@ -3,6 +3,7 @@
 import type { MergeMethod } from '../../merge/method';
 import { methods } from '../../merge/methods/index';
 import type { ModelFacts } from '../../reports/models';
+import { methodName } from '../format/method-name';
 import type { EvaluationSlice } from '../state/evaluation-facts';
 import { type EvaluationRow, recipeByMethod, targetKey } from '../state/evaluation-rows';
 import { outcomeKey } from '../state/evaluation-table';
@@ -52,9 +53,9 @@ export function sweepMethods(recipe: RecipeFacts, models: readonly ModelFacts[])
 
 /** `TIES`; `DELLA (della_linear)` where methods share the name of their paper. */
 export function shortTitle({ id, title }: MergeMethod): string {
-  const short = (of: string) => of.split(' — ')[0] ?? of;
-  const alone = methods.filter((other) => short(other.title) === short(title)).length === 1;
-  return alone ? short(title) : `${short(title)} (${id})`;
+  const name = methodName({ title });
+  const alone = methods.filter((other) => methodName(other) === name).length === 1;
+  return alone ? name : `${name} (${id})`;
 }
 
 /** The recipe's own method and the two best-known ways of dropping. */

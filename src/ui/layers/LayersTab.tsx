@@ -18,6 +18,7 @@ import {
   metricById,
   type Subject,
 } from '../charts/metrics';
+import { methodName } from '../format/method-name';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { Message } from '../parts/Message';
 import { useSameList } from '../parts/use-same-list';
@@ -307,7 +308,7 @@ function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
         <>
           {run.state === 'exact'
             ? `This merge did not count ${view.metric.label.toLowerCase()}. `
-            : `What ${run.traits.method.title.split(' — ')[0]} does to a weight is known once it has merged. `}
+            : `What ${methodName(run.traits.method)} does to a weight is known once it has merged. `}
           <Next after={view.metric.id} run={run} />
         </>
       ) : profile.status === 'measuring' ? (

@@ -1,5 +1,6 @@
 import { memo, useEffect, useState } from 'react';
 import { methods } from '../../merge/methods/index';
+import { methodName } from '../format/method-name';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import type { StudioFacts } from '../state/facts';
@@ -17,7 +18,6 @@ import {
   renamePredictedRun,
   toggleRun,
 } from './predicted-runs';
-import { methodName } from './run-names';
 import { useRunScore } from './run-score';
 import type { LayersRun } from './runs';
 

@@ -1,6 +1,7 @@
 /** What runs are called: by what they differ in. Pure. */
 import type { ParameterScalar, Recipe } from '../../formats/recipe';
 import type { MergeMethod } from '../../merge/method';
+import { methodName } from '../format/method-name';
 import { formatSetting } from '../format/quantity';
 import { effectiveSpecs, type Settings } from '../state/recipe-facts';
 
@@ -9,11 +10,6 @@ export interface Named {
   method: MergeMethod;
   /** Given by a person. */
   given: string | null;
-}
-
-/** `TIES`, of `TIES — trim, elect sign, merge`. */
-export function methodName({ title }: MergeMethod): string {
-  return title.split(' — ')[0] ?? title;
 }
 
 /** A name for every run: its method, its density, and what else it does not share with the others of its method. */

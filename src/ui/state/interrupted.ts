@@ -6,6 +6,7 @@ import { methodById } from '../../merge/methods/index';
 import type { DestinationSpec } from '../../reports/job';
 import type { InterruptedRun } from '../../reports/merge';
 import type { PlanFacts } from '../../reports/plan';
+import { methodName } from '../format/method-name';
 import { pickOutputFolder } from '../local/directory-picker';
 import type { StudioFacts } from './facts';
 import { shortName } from './recipe-build';
@@ -72,7 +73,7 @@ function begin(studio: Studio, { recipe, destination }: InterruptedRun, plan: Pl
   const method = methodById.get(recipe.mergeMethod);
   return newRun(studio, {
     title: destination.name,
-    methodTitle: method?.title.split(' — ')[0] ?? recipe.mergeMethod,
+    methodTitle: method ? methodName(method) : recipe.mergeMethod,
     recipe,
     contributors: plan.contributors.map((id, colour) => ({
       id,

@@ -13,6 +13,7 @@ import {
 } from '../../formats/recipe';
 import { drawsRandomly, type MergeMethod, type ParameterSpec } from '../../merge/method';
 import type { ModelFacts } from '../../reports/models';
+import { methodName } from '../format/method-name';
 import { formatSetting } from '../format/quantity';
 import {
   combinationOf,
@@ -137,7 +138,7 @@ export function recipeTitle(facts: RecipeFacts): string {
 
 /** The method in a few words, with the density where it has an effect and all contributors share one: `TIES 0.20`. */
 export function methodTitle(facts: RecipeFacts, method: MergeMethod): string {
-  const name = method.title.split(' — ')[0] ?? method.title;
+  const name = methodName(method);
   const spec = effectiveSpecs(method.modelParameters, facts.parameters).find(
     (s) => s.name === 'density',
   )?.spec;

@@ -3,6 +3,7 @@
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 import { keepsNothing, methodConflict } from '../../merge/method-conflicts';
 import type { ModelFacts } from '../../reports/models';
+import { methodName } from '../format/method-name';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { shortName } from './recipe-build';
 import {
@@ -86,7 +87,7 @@ function conflicts(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
   const conflict = methodConflict(method, resolved(method.parameters, facts.parameters), own);
   if (!conflict) return found;
   const { reason, remedy } = conflict;
-  return [...found, { place: { kind: 'method' }, message: `${shortTitle(method)}: ${reason}.`, remedy }];
+  return [...found, { place: { kind: 'method' }, message: `${methodName(method)}: ${reason}.`, remedy }];
 }
 
 /** Why `value` is not a value of `spec`, or null; of a curve, the first point that is not. */
@@ -127,7 +128,7 @@ function baseProblems(
       return [
         {
           place,
-          message: `${shortTitle(method)} needs a base model.`,
+          message: `${methodName(method)} needs a base model.`,
           remedy: 'Choose the base on the left.',
         },
       ];
@@ -159,14 +160,14 @@ function contributorProblems(facts: RecipeFacts, method: MergeMethod): RecipePro
   if (enabled.length < min) {
     problems.push({
       place,
-      message: `${shortTitle(method)} needs at least ${formatCounted(min, 'contributor')}; ${enabled.length === 0 ? 'none is' : `${enabled.length} are`} in the recipe.`,
+      message: `${methodName(method)} needs at least ${formatCounted(min, 'contributor')}; ${enabled.length === 0 ? 'none is' : `${enabled.length} are`} in the recipe.`,
       remedy: facts.contributors.length > enabled.length ? 'Add a model or switch one on.' : 'Add a model.',
     });
   }
   if (enabled.length > max) {
     problems.push({
       place,
-      message: `${shortTitle(method)} takes ${formatCounted(max, 'contributor')}; ${enabled.length} are switched on.`,
+      message: `${methodName(method)} takes ${formatCounted(max, 'contributor')}; ${enabled.length} are switched on.`,
       remedy: `Switch off ${enabled.length - max}, or choose another method.`,
     });
   }
@@ -216,8 +217,4 @@ function outputProblems(facts: RecipeFacts): RecipeProblem[] {
     });
   }
   return problems;
-}
-
-function shortTitle(method: MergeMethod): string {
-  return method.title.split(' — ')[0] ?? method.title;
 }
