@@ -88,7 +88,7 @@ export interface MethodSettings {
  * `gram`: the same, or W₀ + Σ cᵢ·τᵢ, with coefficients from all scalar products of the vectors (merge/tensor/gram-merge.ts).
  * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/tensor/elementwise.ts).
  * `solved`: W₀ + λ·τ, where the τ of linear layers was solved ahead of the run by what the models make of their inputs
- * (src/importance); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved.ts).
+ * (src/calibration); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved.ts).
  */
 export type MethodCompute<P = ResolvedParameters, M = ResolvedParameters> =
   | { kind: 'delta'; preset(parameters: P): DeltaPreset }

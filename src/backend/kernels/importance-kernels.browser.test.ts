@@ -1,6 +1,6 @@
 /**
  * The kernels of the importance on both engines: bit for bit where their header says nothing of a tolerance or says 0, within
- * it where it names one. What they compute together is compared with an oracle in src/importance.
+ * it where it names one. What they compute together is compared with an oracle in src/calibration.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend';

@@ -25,8 +25,8 @@ export interface Variant {
   models: ResolvedParameters[];
 }
 
-/** Values for parameters that have no default. */
-const GIVEN: Record<string, readonly number[]> = { weight: [0.7, 0.5, 0.3], t: [0.3] };
+/** Values for parameters that have no default. The first weight is more than the others together, which a vote shows. */
+const GIVEN: Record<string, readonly number[]> = { weight: [0.9, 0.2, 0.3], t: [0.3] };
 
 function defaults(specs: Readonly<Record<string, ParameterSpec>>, model: number): ResolvedParameters {
   return Object.fromEntries(
@@ -51,7 +51,7 @@ export function variantsOf(method: MergeMethod): Variant[] {
     })),
   });
   const others = Object.entries(method.parameters).flatMap(([name, spec]): MethodSettings[] => {
-    // what needs work ahead of the run is tested where that work is done (src/importance)
+    // what needs work ahead of the run is tested where that work is done (src/calibration)
     if (spec.inert || spec.kind === 'text' || spec.ahead) return [];
     if (spec.kind === 'boolean') return [{ parameters: { [name]: !spec.default } }];
     if (spec.kind === 'number') return [];

@@ -1,5 +1,5 @@
 /**
- * What was worked out ahead of a run by running the models (src/importance): which changes of a contributor stay, and
+ * What was worked out ahead of a run by running the models (src/calibration): which changes of a contributor stay, and
  * changes that were merged as a whole. It is read tile by tile, wherever it is kept.
  */
 

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { metrics } from '../charts/metrics';
 import { type AddressedView, viewIn, viewParameters } from './address';
-import { initialFacts } from './facts';
+import { initialFacts, TABS } from './facts';
 
 const view = fc.record<AddressedView>({
-  tab: fc.constantFrom('recipe', 'plan', 'layers', 'run', 'evaluate', 'compare', 'collapse', 'output'),
+  tab: fc.constantFrom(...TABS),
   metric: fc.constantFrom(null, ...metrics.map((m) => m.id)),
   subject: fc.option(fc.string({ minLength: 1, unit: 'grapheme' })),
   scale: fc.constantFrom('percentile', 'full'),

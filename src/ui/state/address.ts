@@ -3,7 +3,7 @@
  * goes to the view before.
  */
 import { metrics } from '../charts/metrics';
-import { initialFacts, type Tab, type ViewSlice } from './facts';
+import { initialFacts, TABS, type ViewSlice } from './facts';
 import { type Studio, setView } from './studio';
 
 const PARTS = [
@@ -21,7 +21,6 @@ const PARTS = [
 /** What of the view the address says. */
 export type AddressedView = Pick<ViewSlice, (typeof PARTS)[number]>;
 
-const TABS: readonly Tab[] = ['recipe', 'plan', 'layers', 'run', 'evaluate', 'compare', 'collapse', 'output'];
 const FIRST: AddressedView = initialFacts.view;
 
 /** The view as parts of an address; what is as on a first visit is left away. Pure. */

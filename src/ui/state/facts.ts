@@ -124,7 +124,8 @@ export type Unopened =
   | { state: 'failed'; error: ErrorFacts };
 
 export type BackendChoice = MergeRequest['engine'];
-export type Tab = 'recipe' | 'plan' | 'layers' | 'run' | 'evaluate' | 'compare' | 'collapse' | 'output';
+export const TABS = ['recipe', 'plan', 'layers', 'run', 'evaluate', 'compare', 'collapse', 'output'] as const;
+export type Tab = (typeof TABS)[number];
 export type Theme = 'system' | 'light' | 'dark';
 /** `library`: opened only, to be compared or collapsed. */
 export type AddTarget = 'base' | 'contributor' | 'library';

@@ -1,0 +1,31 @@
+/** Paths in docs and comments: a file that moves takes its mentions along. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '..');
+/** The worked example's, which the reader writes. */
+const EXAMPLE = /\bmagmax\b/;
+/** Other projects have folders of these names, too. */
+const ELSEWHERE = /llama\.cpp|ggml|\bHub\b/;
+const ENDINGS = ['', '.ts', '.tsx', '.wgsl', '.test.ts', '.browser.test.ts', '.cases.ts'];
+
+test('every path of this repository that docs and comments name exists', () => {
+  const inside = (folder: string) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`);
+  const top = readdirSync(root).filter((file) => file.endsWith('.md'));
+  const files = [...top, ...['src', 'e2e', 'shaders', 'docs', 'assembly'].flatMap(inside)];
+  const lost: string[] = [];
+  for (const file of files.filter((each) => /\.(tsx?|md|wgsl|mjs|css)$/.test(each))) {
+    for (const line of readFileSync(join(root, file), 'utf8').split('\n')) {
+      if (ELSEWHERE.test(line)) continue;
+      for (const [path] of line.matchAll(
+        /(?<![\w/.@-])(src|e2e|shaders|docs|assembly|public)\/[\w./*-]*\w\*?/g,
+      )) {
+        const isThere = ENDINGS.some((ending) => existsSync(join(root, path + ending)));
+        if (!path.includes('*') && !EXAMPLE.test(path) && !isThere) lost.push(`${file}: ${path}`);
+      }
+    }
+  }
+  expect(lost).toEqual([]);
+});
