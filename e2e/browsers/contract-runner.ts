@@ -77,12 +77,15 @@ export function expect(value: unknown, message = '') {
   };
 }
 
-/** Runs what was declared since the last call. @returns how many passed, and what was wrong with the others */
-export async function runCases(): Promise<{ passed: number; failed: string[] }> {
+/** Runs what was declared since the last call. @param begins is told of each test @returns how many passed, and what was wrong with the others */
+export async function runCases(
+  begins: (title: string) => void,
+): Promise<{ passed: number; failed: string[] }> {
   const failed: string[] = [];
   let passed = 0;
   for (const act of before.splice(0)) await act();
   for (const { title, act } of cases.splice(0)) {
+    begins(title);
     try {
       await act();
       passed++;

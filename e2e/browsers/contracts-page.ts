@@ -9,7 +9,8 @@ export interface ContractResult {
 
 declare global {
   interface Window {
-    contracts: { results: ContractResult[]; isOver: boolean };
+    /** `begun` counts tests over all files: methods take minutes a file, and a test that hangs must be told from them. */
+    contracts: { results: ContractResult[]; begun: number; title: string; isOver: boolean };
   }
 }
 
@@ -19,12 +20,16 @@ const files = {
   ...import.meta.glob('../../src/merge/methods/contract.browser.test.ts'),
 };
 
-window.contracts = { results: [], isOver: false };
+window.contracts = { results: [], begun: 0, title: '', isOver: false };
+const begins = (title: string) => {
+  window.contracts.begun++;
+  window.contracts.title = title;
+};
 for (const [file, load] of Object.entries(files)) {
   if (!file.includes(location.hash.slice(1))) continue;
   try {
     await load();
-    window.contracts.results.push({ file, ...(await runCases()) });
+    window.contracts.results.push({ file, ...(await runCases(begins)) });
   } catch (thrown) {
     window.contracts.results.push({ file, passed: 0, failed: [String(thrown)] });
   }

@@ -33,16 +33,19 @@ let failed = 0;
 try {
   await tab.goto(`${server.resolvedUrls!.local[0]}e2e/browsers/contracts.html#${values.files}`);
   const seen: ContractResult[] = [];
+  let last = { begun: 0, title: '' };
   for (;;) {
-    const { results, isOver } = await personAt(tab).until<Window['contracts']>(
-      'another file of tests',
-      `window.contracts && (window.contracts.isOver || window.contracts.results.length > ${seen.length}) && window.contracts`,
+    const { results, isOver, begun, title } = await personAt(tab).until<Window['contracts']>(
+      `the end of test ${last.begun} (${last.title})`,
+      `window.contracts && (window.contracts.isOver || window.contracts.begun > ${last.begun}) && window.contracts`,
+      1000,
     );
     for (const { file, passed, failed: wrong } of results.slice(seen.length)) {
       console.log(`${tab.browser} · ${file.replace('../../', '')}: ${passed} passed, ${wrong.length} failed`);
       for (const line of wrong) console.log(`  ${line.slice(0, 400)}`);
       failed += wrong.length;
     }
+    last = { begun, title };
     seen.splice(0, seen.length, ...results);
     if (isOver) break;
   }
