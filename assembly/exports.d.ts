@@ -25,7 +25,7 @@ declare module 'virtual:cpu-kernels' {
     lowRank(left: number, right: number, cols: number, rank: number, out: number, first: number, n: number, scale: number, add: number, small: number, scratch: number): void;
     matmulBlock(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number, scratch: number): void;
     matmulLine(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number): void;
-    mergeCounts(values: number, stride: number, models: number, elements: number, coefficients: number, election: number, zeroNegative: number, packed: number, dtype: number, counts: number, scratch: number): void;
+    mergeCounts(values: number, stride: number, models: number, elements: number, coefficients: number, election: number, zeroNegative: number, extreme: number, packed: number, dtype: number, counts: number, scratch: number): void;
     normRow(x: number, weight: number, bias: number, y: number, width: number, centred: number, shift: number, epsilon: number): void;
     panelProduct(panel: number, rows: number, cols: number, x: number, k4: number, y: number, small: number, scratch: number): void;
     panelProductTransposed(panel: number, rows: number, cols: number, y: number, k4: number, z: number, small: number, scratch: number): void;

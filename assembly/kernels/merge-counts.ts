@@ -1,22 +1,68 @@
-// Exact counts of what a merge did to a tile (shaders/merge-counts.wgsl).
+// Exact counts of what a merge did to a tile (shaders/merge-counts.wgsl). Sixty-four elements are bits of a word; a block
+// without small values (lanes.ts) has no subnormals on the way, so that nothing is flushed there.
 import { canonical, narrowBf16x4, narrowF16x4 } from './lib/half';
-import { flush } from './lib/lanes';
+import { BLOCK, hasSmall, rounded } from './lib/lanes';
 
-/** Which of four elements hold the base's value in the output dtype, as bits. */
+/** Words of a model in the scratch: its changes other than 0, its ballots above and below zero. */
+const WORDS: usize = 24;
+
+/** Sixteen lanes of masks as bits. */
 @inline
-function atBase(base: usize, packed: usize, e: i32, dtype: i32): i32 {
-  const bits = canonical(v128.load(base + (<usize>e << 2)));
-  let rounded = bits;
-  let stored: v128;
-  let magnitude = 0x7fffffff;
-  if (dtype == 0) stored = v128.load(packed + (<usize>e << 2));
-  else {
-    magnitude = 0x7fff;
-    rounded = dtype == 2 ? narrowBf16x4(bits) : narrowF16x4(bits);
-    stored = i32x4.extend_low_i16x8_u(v128.load64_zero(packed + (<usize>e << 1)));
+function bits16(a: v128, b: v128, c: v128, d: v128): u64 {
+  const low = i16x8.narrow_i32x4_s(a, b);
+  return <u64>(<u32>i8x16.bitmask(i8x16.narrow_i16x8_s(low, i16x8.narrow_i32x4_s(c, d))));
+}
+
+/** Eight f32 in a dtype of 16 bits. Those of a base that is stored as BF16 only lose their empty halves. */
+@inline
+function halves(at: usize, bf16: bool): v128 {
+  const x = v128.load(at);
+  const y = v128.load(at, 16);
+  if (!bf16) return i16x8.narrow_i32x4_u(narrowF16x4(canonical(x)), narrowF16x4(canonical(y)));
+  const rest = v128.and(v128.or(x, y), i32x4.splat(0xffff));
+  if (v128.any_true(v128.or(rest, v128.or(f32x4.ne(x, x), f32x4.ne(y, y))))) {
+    return i16x8.narrow_i32x4_u(narrowBf16x4(canonical(x)), narrowBf16x4(canonical(y)));
   }
-  const zero = i32x4.eq(v128.and(v128.or(rounded, stored), i32x4.splat(magnitude)), i32x4.splat(0));
-  return i32x4.bitmask(v128.or(i32x4.eq(rounded, stored), zero));
+  return v128.shuffle<u16>(x, y, 1, 3, 5, 7, 9, 11, 13, 15);
+}
+
+/** Which of eight elements hold the base's value, +0 and −0 being one. */
+@inline
+function sameHalves(base: usize, packed: usize, bf16: bool): v128 {
+  const own = halves(base, bf16);
+  const stored = v128.load(packed);
+  const zero = i16x8.eq(v128.and(v128.or(own, stored), i16x8.splat(0x7fff)), i16x8.splat(0));
+  return v128.or(i16x8.eq(own, stored), zero);
+}
+
+@inline
+function sameWords(base: usize, packed: usize): v128 {
+  const own = canonical(v128.load(base));
+  const stored = v128.load(packed);
+  const zero = i32x4.eq(v128.and(v128.or(own, stored), i32x4.splat(0x7fffffff)), i32x4.splat(0));
+  return v128.or(i32x4.eq(own, stored), zero);
+}
+
+/** Which of sixteen elements hold the base's value in the output dtype, as bits. */
+@inline
+function atBase(base: usize, packed: usize, dtype: i32): u64 {
+  if (dtype == 0) {
+    return bits16(
+      sameWords(base, packed),
+      sameWords(base + 16, packed + 16),
+      sameWords(base + 32, packed + 32),
+      sameWords(base + 48, packed + 48),
+    );
+  }
+  const bf16 = dtype == 2;
+  const low = sameHalves(base, packed, bf16);
+  const high = sameHalves(base + 32, packed + 16, bf16);
+  return <u64>(<u32>i8x16.bitmask(i8x16.narrow_i16x8_s(low, high)));
+}
+
+@inline
+function mark(word: usize, bits: u64): void {
+  store<u64>(word, load<u64>(word) | bits);
 }
 
 /** Adds to the word at `at`. */
@@ -25,9 +71,154 @@ function add(at: usize, count: u64): void {
   store<u32>(at, load<u32>(at) + <u32>count);
 }
 
+@inline
+function voteOf(ballot: v128, signs: bool): v128 {
+  if (!signs) return ballot;
+  const zero = f32x4.splat(0);
+  const one = f32x4.splat(1);
+  return f32x4.sub(v128.and(f32x4.gt(ballot, zero), one), v128.and(f32x4.lt(ballot, zero), one));
+}
+
 /**
- * Adds to `counts` what `elements` at `values` and `packed` come to; `values` are `stride` bytes apart. `scratch`: 16 bytes
- * a model. Sixty-four elements are bits of a word a model.
+ * Ballots of sixteen elements at `first`, marked in the models' words from bit k on; returns who is elected there, + being a
+ * set bit, in the lower half, and who is NaN above. `weighted`: the ballots are the changes that are summed.
+ */
+@inline
+function elect(
+  first: usize,
+  stride: usize,
+  models: usize,
+  coefficients: usize,
+  weighted: bool,
+  signs: bool,
+  least: v128,
+  k: i32,
+  scratch: usize,
+  small: bool,
+): u64 {
+  const zero = f32x4.splat(0);
+  let votes0 = zero;
+  let votes1 = zero;
+  let votes2 = zero;
+  let votes3 = zero;
+  let total0 = zero;
+  let total1 = zero;
+  let total2 = zero;
+  let total3 = zero;
+  let tau = first;
+  let word = scratch;
+  for (let i: usize = 0; i < models; i++) {
+    const scale = v128.load32_splat(coefficients + ((models + i) << 2));
+    const weight = v128.load32_splat(coefficients + (i << 2));
+    tau += stride;
+    let s0 = rounded(f32x4.mul(v128.load(tau), scale), small);
+    let s1 = rounded(f32x4.mul(v128.load(tau, 16), scale), small);
+    let s2 = rounded(f32x4.mul(v128.load(tau, 32), scale), small);
+    let s3 = rounded(f32x4.mul(v128.load(tau, 48), scale), small);
+    const d0 = rounded(f32x4.mul(s0, weight), small);
+    const d1 = rounded(f32x4.mul(s1, weight), small);
+    const d2 = rounded(f32x4.mul(s2, weight), small);
+    const d3 = rounded(f32x4.mul(s3, weight), small);
+    if (weighted) {
+      s0 = d0;
+      s1 = d1;
+      s2 = d2;
+      s3 = d3;
+    } else {
+      total0 = rounded(f32x4.add(total0, d0), small);
+      total1 = rounded(f32x4.add(total1, d1), small);
+      total2 = rounded(f32x4.add(total2, d2), small);
+      total3 = rounded(f32x4.add(total3, d3), small);
+    }
+    mark(word + 8, bits16(f32x4.gt(s0, zero), f32x4.gt(s1, zero), f32x4.gt(s2, zero), f32x4.gt(s3, zero)) << k);
+    mark(word + 16, bits16(f32x4.lt(s0, zero), f32x4.lt(s1, zero), f32x4.lt(s2, zero), f32x4.lt(s3, zero)) << k);
+    votes0 = rounded(f32x4.add(votes0, voteOf(s0, signs)), small);
+    votes1 = rounded(f32x4.add(votes1, voteOf(s1, signs)), small);
+    votes2 = rounded(f32x4.add(votes2, voteOf(s2, signs)), small);
+    votes3 = rounded(f32x4.add(votes3, voteOf(s3, signs)), small);
+    word += WORDS;
+  }
+  if (weighted) {
+    total0 = votes0;
+    total1 = votes1;
+    total2 = votes2;
+    total3 = votes3;
+  }
+  const plus = bits16(f32x4.ge(votes0, least), f32x4.ge(votes1, least), f32x4.ge(votes2, least), f32x4.ge(votes3, least));
+  const special = bits16(
+    f32x4.ne(total0, total0),
+    f32x4.ne(total1, total1),
+    f32x4.ne(total2, total2),
+    f32x4.ne(total3, total3),
+  );
+  return plus | (special << 32);
+}
+
+/** A block, or what there is of the last one. */
+@inline
+function countBlock(
+  values: usize,
+  stride: usize,
+  models: usize,
+  elements: i32,
+  coefficients: usize,
+  elects: bool,
+  weighted: bool,
+  signs: bool,
+  least: v128,
+  packed: usize,
+  dtype: i32,
+  counts: usize,
+  scratch: usize,
+  small: bool,
+): void {
+  const zero = f32x4.splat(0);
+  const width: usize = dtype == 0 ? 2 : 1;
+  for (let begin = 0; begin < elements; begin += 64) {
+    const size = min(64, elements - begin);
+    const inside: u64 = size == 64 ? u64.MAX_VALUE : ((<u64>1) << size) - 1;
+    let still: u64 = 0;
+    let plus: u64 = 0;
+    let special: u64 = 0;
+    memory.fill(scratch, 0, models * WORDS);
+    for (let k = 0; k < size; k += 16) {
+      const e = <usize>(begin + k);
+      const first = values + (e << 2);
+      still |= atBase(first, packed + (e << width), dtype) << k;
+      for (let i: usize = 0, tau = first + stride; i < models; i++, tau += stride) {
+        const some = bits16(
+          f32x4.ne(v128.load(tau), zero),
+          f32x4.ne(v128.load(tau, 16), zero),
+          f32x4.ne(v128.load(tau, 32), zero),
+          f32x4.ne(v128.load(tau, 48), zero),
+        );
+        mark(scratch + i * WORDS, some << k);
+      }
+      if (!elects) continue;
+      const elected = elect(first, stride, models, coefficients, weighted, signs, least, k, scratch, small);
+      plus |= (elected & 0xffff) << k;
+      special |= (elected >> 32) << k;
+    }
+    add(counts, popcnt(still & inside));
+    // NaN comes through whoever is elected
+    const decided = inside & ~special;
+    let pair = counts + ((1 + models) << 2);
+    for (let i: usize = 0; i < models; i++) {
+      const word = scratch + i * WORDS;
+      const own = load<u64>(word) & inside;
+      const against = (load<u64>(word, 16) & plus) | (load<u64>(word, 8) & ~plus);
+      add(counts + ((1 + i) << 2), popcnt(against & decided));
+      for (let j = i; j < models; j++) {
+        add(pair, popcnt(own & load<u64>(scratch + j * WORDS)));
+        pair += 4;
+      }
+    }
+  }
+}
+
+/**
+ * Adds to `counts` what `elements` at `values` and `packed` come to; `values` are `stride` bytes apart, a multiple of 64.
+ * `extreme`: a coefficient is small. `scratch`: 24 bytes a model.
  */
 export function mergeCounts(
   values: usize,
@@ -37,69 +228,30 @@ export function mergeCounts(
   coefficients: usize,
   election: i32,
   zeroNegative: bool,
+  extreme: bool,
   packed: usize,
   dtype: i32,
   counts: usize,
   scratch: usize,
 ): void {
-  const zero = f32x4.splat(0);
-  const one = f32x4.splat(1);
-  const nobody = i32x4.splat(0);
-  const sign = i32x4.splat(0x7fffffff);
-  const zeroPlus = zeroNegative ? nobody : i32x4.splat(-1);
   const n = <usize>models;
-  const lost = scratch + (n << 3);
-  for (let begin = 0; begin < elements; begin += 64) {
-    const size = min(64, elements - begin);
-    const inside: u64 = size == 64 ? u64.MAX_VALUE : ((<u64>1) << size) - 1;
-    let still: u64 = 0;
-    for (let i: usize = 0; i < 2 * n; i++) store<u64>(scratch + (i << 3), 0);
-    for (let k = 0; k < size; k += 4) {
-      const e = begin + k;
-      const first = values + (<usize>e << 2);
-      still |= (<u64>atBase(values, packed, e, dtype)) << k;
-      let total = zero;
-      let votes = zero;
-      let positive = nobody;
-      let negative = nobody;
-      for (let i: usize = 0; i < n; i++) {
-        const tau = v128.load(first + (i + 1) * stride);
-        const some = i32x4.bitmask(i32x4.ne(v128.and(tau, sign), nobody));
-        const word = scratch + (i << 3);
-        store<u64>(word, load<u64>(word) | ((<u64>some) << k));
-        if (election == 0) continue;
-        const s = flush(f32x4.mul(tau, v128.load32_splat(coefficients + ((n + i) << 2))));
-        const d = flush(f32x4.mul(s, v128.load32_splat(coefficients + (i << 2))));
-        const ballot = election >= 2 ? s : d;
-        const up = f32x4.gt(ballot, zero);
-        const down = f32x4.lt(ballot, zero);
-        const bit = i32x4.splat(1 << <i32>i);
-        positive = v128.or(positive, v128.and(up, bit));
-        negative = v128.or(negative, v128.and(down, bit));
-        total = flush(f32x4.add(total, d));
-        const vote = election == 3 ? f32x4.sub(v128.and(up, one), v128.and(down, one)) : ballot;
-        votes = flush(f32x4.add(votes, vote));
-      }
-      if (election == 0) continue;
-      const plus = v128.or(f32x4.gt(votes, zero), v128.and(f32x4.eq(votes, zero), zeroPlus));
-      // NaN comes through whoever is elected
-      const against = v128.andnot(v128.bitselect(negative, positive, plus), f32x4.ne(total, total));
-      if (!v128.any_true(against)) continue;
-      for (let i: usize = 0; i < n; i++) {
-        const bit = i32x4.splat(1 << <i32>i);
-        const word = lost + (i << 3);
-        store<u64>(word, load<u64>(word) | ((<u64>i32x4.bitmask(i32x4.eq(v128.and(against, bit), bit))) << k));
-      }
-    }
-    add(counts, popcnt(still & inside));
-    let pair = counts + ((1 + n) << 2);
-    for (let i: usize = 0; i < n; i++) {
-      const own = load<u64>(scratch + (i << 3)) & inside;
-      add(counts + ((1 + i) << 2), popcnt(load<u64>(lost + (i << 3)) & inside));
-      for (let j = i; j < n; j++) {
-        add(pair, popcnt(own & load<u64>(scratch + (j << 3))));
-        pair += 4;
-      }
+  // the least vote that elects +: 0, or the smallest above it
+  const least = i32x4.splat(zeroNegative ? 1 : 0);
+  const width: usize = dtype == 0 ? 2 : 1;
+  for (let begin = 0; begin < elements; begin += BLOCK) {
+    const size = min(BLOCK, elements - begin);
+    const at = values + (<usize>begin << 2);
+    const to = packed + (<usize>begin << width);
+    let small = election != 0 && extreme;
+    for (let i: usize = 1; election != 0 && i <= n && !small; i++) small = hasSmall(at + i * stride, size);
+    if (election == 0) {
+      countBlock(at, stride, n, size, coefficients, false, false, false, least, to, dtype, counts, scratch, false);
+    } else if (small) {
+      countBlock(at, stride, n, size, coefficients, true, election == 1, election == 3, least, to, dtype, counts, scratch, true);
+    } else if (election == 1) {
+      countBlock(at, stride, n, size, coefficients, true, true, false, least, to, dtype, counts, scratch, false);
+    } else {
+      countBlock(at, stride, n, size, coefficients, true, false, election == 3, least, to, dtype, counts, scratch, false);
     }
   }
 }

@@ -18,7 +18,9 @@ export function coefficientWords(models: number, elects: boolean): number {
 }
 
 /** Whether products with this coefficient may be subnormal. */
-const tiny = (c: number) => c !== 0 && Math.abs(c) < 2 ** -10;
+export function isTiny(c: number): boolean {
+  return c !== 0 && Math.abs(c) < 2 ** -10;
+}
 
 /**
  * Weighted (elected) sum of task vectors, divided, scaled, added to the base and packed into the output dtype; adds the
@@ -49,7 +51,7 @@ export const combine = defineKernel({
     const { stride, models, election, zero_negative, lambda } = s.params;
     const table = s.at('coefficients') / 4;
     const words = coefficientWords(models, election !== 0);
-    const extreme = tiny(lambda) || s.floats.subarray(table, table + words).some(tiny);
+    const extreme = isTiny(lambda) || s.floats.subarray(table, table + words).some(isTiny);
     packBlocks(k, s, (at, n, merged) =>
       k.combine(
         s.at('values') + at * 4,

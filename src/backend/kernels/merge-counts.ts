@@ -1,6 +1,7 @@
 import mergeCountsWgsl from '../../../shaders/merge-counts.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
+import { isTiny } from './combine';
 import { dtypeBytes } from './decode';
 import { pairCount } from './inner-products';
 
@@ -25,14 +26,17 @@ export const mergeCounts = defineKernel({
   unit: () => BLOCK,
   wasm(k, s) {
     const { stride, models, election, zero_negative, dtype } = s.params;
+    const table = s.at('coefficients') / 4;
+    const extreme = s.floats.subarray(table, table + 2 * models).some(isTiny);
     k.mergeCounts(
       s.at('values') + s.begin * 4,
       stride * 4,
       models,
       s.n,
-      s.at('coefficients'),
+      table * 4,
       election,
       zero_negative,
+      extreme ? 1 : 0,
       s.at('packed') + s.begin * dtypeBytes(dtype),
       dtype,
       s.at('counts'),
