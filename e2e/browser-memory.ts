@@ -14,7 +14,7 @@ function browsers(root: number): number[] {
     return false;
   };
   return [...parents.keys()].filter(
-    (pid) => isBelow(pid) && /chrom/.test(readOf(`/proc/${pid}/cmdline`) ?? ''),
+    (pid) => isBelow(pid) && /chrom|firefox/.test(readOf(`/proc/${pid}/cmdline`) ?? ''),
   );
 }
 
@@ -73,11 +73,14 @@ export function browserFiles(root: number): number {
 }
 
 /** Seconds of processor time that the browser processes below `root` have used, at 100 ticks a second. */
-export function browserSeconds(root: number): number {
-  return browsers(root).reduce((sum, pid) => {
+export function browserSeconds(root: number): { user: number; system: number } {
+  let [user, system] = [0, 0];
+  for (const pid of browsers(root)) {
     const stat = readStat(pid);
-    return sum + (stat ? Number(stat[11]) + Number(stat[12]) : 0) / 100;
-  }, 0);
+    user += Number(stat?.[11] ?? 0) / 100;
+    system += Number(stat?.[12] ?? 0) / 100;
+  }
+  return { user, system };
 }
 
 /** Processor seconds of one thread of a browser process. */

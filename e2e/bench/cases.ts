@@ -1,5 +1,9 @@
 /** What the benchmark merges: each case is a recipe over generated checkpoints. */
+import { readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import type { Recipe, RecipeParameters } from '../../src/formats/recipe';
+import { recipeRepositories } from '../../src/formats/recipe-models';
+import type { Way } from './rows';
 import {
   evaluationFlops,
   importanceFlops,
@@ -31,6 +35,21 @@ export interface Case {
   /** Floating point operations of its matrix products, where that is what it consists of. */
   flops?: number;
 }
+
+/** Where models are taken from: of every case from the browser's storage, of merges of files on the disk from there too. */
+export const waysOf = ({ job, shape, masks }: Case): readonly Way[] =>
+  job === 'merge' && shape !== 'sample' && masks === undefined
+    ? ['command', 'folder', 'storage']
+    : ['storage'];
+
+/** A case's models by their folders or their names: the base first. */
+export type Folders = readonly [string, ...string[]];
+
+/** What recipes call models of folders. */
+export const namesOf = ([base, ...others]: Folders): Folders => [
+  basename(base),
+  ...others.map((folder) => basename(folder)),
+];
 
 const tuned = (count: number) => ({ kind: 'tuned', count }) as const;
 const both = ['cpu', 'webgpu'] as const;
@@ -124,6 +143,7 @@ export const CASES: readonly Case[] = [
   merge(QWEN_05B, TIES, tuned(2), cpu),
   merge(QWEN_05B, DARE, tuned(2), cpu),
   merge(QWEN_05B, DELLA, tuned(2), cpu),
+  merge(QWEN_05B, TASK, { kind: 'lora', count: 3 }, cpu),
   merge(QWEN_05B, SLERP, tuned(1), cpu),
   merge(QWEN_05B, TIES, tuned(4), cpu),
   merge(QWEN_05B, LINEAR, tuned(4), cpu),
@@ -155,8 +175,9 @@ export const QUICK_CASES: readonly Case[] = [
   merge(QWEN_SLICE, TASK, { kind: 'lora', count: 3 }, cpu),
 ];
 
-/** The recipe of a case over models with the given names. */
-export function recipeOf(c: Case, base: string, contributors: readonly string[]): Recipe {
+/** The recipe of a case. @param models names of the base and of what is merged with it: fine-tunes, or adapters */
+export function recipeOf(c: Case, [base, ...others]: Folders): Recipe {
+  const contributors = c.contributors.kind === 'lora' ? others.map((name) => `${base}+${name}`) : others;
   // slerp is the path from its base to one other model; passthrough, and linear of nothing else, take the base as it is
   const withBase = ['slerp', 'passthrough'].includes(c.method) || contributors.length === 0;
   const listed = withBase ? [base, ...contributors] : contributors;
@@ -167,4 +188,16 @@ export function recipeOf(c: Case, base: string, contributors: readonly string[])
     parameters: c.parameters,
     amalgam: {},
   };
+}
+
+/** The weight files that a case reads: linear takes no base. */
+export function weightFiles(c: Case, folders: Folders): string[] {
+  const named = new Set(recipeRepositories(recipeOf(c, namesOf(folders))));
+  return folders
+    .filter((folder) => named.has(basename(folder)))
+    .flatMap((folder) =>
+      readdirSync(folder)
+        .filter((file) => file.endsWith('.safetensors'))
+        .map((file) => join(folder, file)),
+    );
 }

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { BrowserContext } from 'playwright';
+import type { Browser } from 'puppeteer-core';
 import { compileKernels } from '../../assembly/vite-plugin';
 
 /** Runs in a dedicated worker of the studio's origin. Reads and writes as the studio does, in pieces of 8 MiB. */
@@ -28,18 +28,16 @@ onmessage = async ({ data: { blobs, bytes } }) => {
     for (const input of inputs) if (at < input.getSize()) input.read(piece, { at });
     if (written < bytes) written += output.write(piece.subarray(0, Math.min(piece.length, bytes - written)), { at: written });
   }
-  const read = performance.now();
   output.flush();
   output.close();
   const end = performance.now();
   for (const input of inputs) input.close();
   await root.removeEntry('bench-copy');
-  postMessage({ seconds: (end - begin) / 1000, flush: (end - read) / 1000 });
+  postMessage({ seconds: (end - begin) / 1000 });
 };`;
 
 /** Runs there too: GFLOP/s of a product of matrices, and MB/s of sha256, on one thread; the best of several. */
 const RATES_WORKER = `
-importScripts(origin + '/bench-sha256.js');
 const best = (times, act) => {
   let least = Infinity;
   for (let i = 0; i < times; i++) {
@@ -68,34 +66,31 @@ onmessage = async ({ data: { kernels } }) => {
 
 const PAGE = 'bench-floor.html';
 
-/** Runs a worker on a page of the studio's origin, without the studio's script policy. */
-async function inWorker<T>(
-  context: BrowserContext,
-  url: string,
-  scripts: Readonly<Record<string, string>>,
-  job: unknown,
-): Promise<T> {
-  const page = await context.newPage();
+/** Runs a worker on a page of the studio's origin, without the studio's script policy. @param source its script */
+async function inWorker<T>(browser: Browser, url: string, source: string, job: unknown): Promise<T> {
+  const page = await browser.newPage();
   try {
-    for (const [path, body] of Object.entries(scripts)) {
-      await page.route(`${url}${path}`, (route) => route.fulfill({ contentType: 'text/javascript', body }));
-    }
-    await page.route(`${url}${PAGE}`, (route) =>
-      route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>floor</title>' }),
+    await page.setRequestInterception(true);
+    page.on('request', (request) =>
+      request.url() === `${url}${PAGE}`
+        ? request.respond({ contentType: 'text/html', body: '<!doctype html><title>floor</title>' })
+        : request.continue(),
     );
     await page.goto(`${url}${PAGE}`);
     return await page.evaluate(
-      ([path, request]) =>
+      (script, request) =>
         new Promise<T>((resolve, reject) => {
           // a job that fails is a rejected promise of the worker, which `onerror` never hears
           const failing = `addEventListener('unhandledrejection', (e) => { throw e.reason; });`;
-          const source = `${failing} importScripts(${JSON.stringify(new URL(path as string, location.href).href)});`;
-          const worker = new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));
+          const worker = new Worker(
+            URL.createObjectURL(new Blob([failing, script], { type: 'text/javascript' })),
+          );
           worker.onmessage = ({ data }) => resolve(data);
           worker.onerror = (event) => reject(new Error(event.message));
           worker.postMessage(request);
         }),
-      [Object.keys(scripts)[0], job] as const,
+      source,
+      job,
     );
   } finally {
     await page.close();
@@ -107,18 +102,12 @@ async function inWorker<T>(
  * @param url the studio's address
  */
 export async function copyFloor(
-  context: BrowserContext,
+  browser: Browser,
   url: string,
   blobs: readonly string[],
   bytes: number,
 ): Promise<number> {
-  const job = { blobs: [...blobs], bytes };
-  const { seconds } = await inWorker<{ seconds: number }>(
-    context,
-    url,
-    { 'bench-copy.js': COPY_WORKER },
-    job,
-  );
+  const { seconds } = await inWorker<{ seconds: number }>(browser, url, COPY_WORKER, { blobs, bytes });
   return seconds;
 }
 
@@ -130,8 +119,9 @@ export interface Rates {
 }
 
 /** What one thread does here of what a merge cannot do without. */
-export async function measureRates(context: BrowserContext, url: string): Promise<Rates> {
+export async function measureRates(browser: Browser, url: string): Promise<Rates> {
   const sha256 = readFileSync(fileURLToPath(import.meta.resolve('hash-wasm/dist/sha256.umd.min.js')), 'utf8');
-  const scripts = { 'bench-rates.js': RATES_WORKER, 'bench-sha256.js': sha256 };
-  return inWorker<Rates>(context, url, scripts, { kernels: (await compileKernels()).wasm });
+  return inWorker<Rates>(browser, url, `${sha256}\n${RATES_WORKER}`, {
+    kernels: (await compileKernels()).wasm,
+  });
 }

@@ -41,34 +41,46 @@ export function missingPackages(browsers: readonly string[]): string[] {
   return browsers.flatMap((browser) => NEEDS[browser] ?? []).flatMap(([name, has]) => (has ? [] : [name]));
 }
 
-export async function openChromium(profile?: string): Promise<Tab> {
-  const own = profile ?? (await mkdtemp(join(tmpdir(), 'amalgam-browsers-')));
-  const browser = await puppeteer.launch({
+/** How long a call of a page may take: journeys have ceilings of their own below it. */
+const CALL_MS = 600_000;
+
+/** Chromium on a profile. @param args beside those of every automated one @param callMs how long a call may take, 0 for ever */
+export function startChromium(
+  profile: string,
+  args: readonly string[] = SWIFTSHADER_ARGS,
+  callMs = CALL_MS,
+): Promise<Browser> {
+  return puppeteer.launch({
     browser: 'chrome',
     executablePath: findChromium()!,
-    userDataDir: own,
-    args: ['--no-sandbox', '--disable-dev-shm-usage', ...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
-    protocolTimeout: 600_000,
+    userDataDir: profile,
+    args: ['--no-sandbox', '--disable-dev-shm-usage', ...CHROMIUM_ARGS, ...args],
+    protocolTimeout: callMs,
   });
+}
+
+export async function openChromium(profile?: string): Promise<Tab> {
+  const own = profile ?? (await mkdtemp(join(tmpdir(), 'amalgam-browsers-')));
+  const browser = await startChromium(own);
   const tab = await puppeteerTab('Chromium', browser, own, openChromium);
   const session = await browser.target().createCDPSession();
   await session.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: own });
   return tab;
 }
 
-export async function openFirefox(profile?: string): Promise<Tab> {
-  const own = profile ?? (await mkdtemp(join(tmpdir(), 'amalgam-browsers-')));
-  const browser = await puppeteer.launch({
+/** Firefox on a profile, with WebGPU. @param callMs how long a call may take, 0 for ever */
+export function startFirefox(profile: string, callMs = CALL_MS): Promise<Browser> {
+  return puppeteer.launch({
     browser: 'firefox',
     executablePath: FIREFOX!,
-    userDataDir: own,
-    protocolTimeout: 600_000,
+    userDataDir: profile,
+    protocolTimeout: callMs,
     extraPrefsFirefox: {
       'dom.webgpu.enabled': true,
       // a software adapter is on the list of those that are not used unasked
       'gfx.webgpu.ignore-blocklist': true,
       'browser.download.folderList': 2,
-      'browser.download.dir': own,
+      'browser.download.dir': profile,
       'browser.download.useDownloadDir': true,
       'browser.download.always_ask_before_handling_new_types': false,
       // started again after it was killed it is to open what it is told to
@@ -76,7 +88,11 @@ export async function openFirefox(profile?: string): Promise<Tab> {
       'toolkit.startup.max_resumed_crashes': -1,
     },
   });
-  return puppeteerTab('Firefox', browser, own, openFirefox);
+}
+
+export async function openFirefox(profile?: string): Promise<Tab> {
+  const own = profile ?? (await mkdtemp(join(tmpdir(), 'amalgam-browsers-')));
+  return puppeteerTab('Firefox', await startFirefox(own), own, openFirefox);
 }
 
 async function puppeteerTab(

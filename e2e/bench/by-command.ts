@@ -1,0 +1,70 @@
+/** Merges by the headless command, from local folders to a local folder; and by mergekit, of the same folders. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { formatRecipe } from '../../src/formats/recipe-format';
+import type { BackendKind } from '../../src/reports/backend';
+import type { MergeReport } from '../../src/reports/merge';
+import { type Case, type Folders, namesOf, recipeOf, weightFiles } from './cases';
+import { diskFloor } from './disk-floor';
+import { timeNode, timeProgram } from './processes';
+import type { Row } from './rows';
+
+const COMMAND = join(import.meta.dirname, '../../src/cli/amalgam.mjs');
+
+/** Has the command built, where its sources are newer. */
+export async function buildCommand(scratch: string): Promise<void> {
+  await timeNode([COMMAND, '--version'], scratch);
+}
+
+/** One merge by the command, which finds nothing that another one kept. @param scratch folder that the models are in */
+export async function mergeByCommand(
+  c: Case,
+  engine: BackendKind,
+  folders: Folders,
+  scratch: string,
+): Promise<Row> {
+  const [recipe, out, file, cache] = ['recipe.yml', 'by-command', 'report.json', 'cache'].map((name) =>
+    join(scratch, name),
+  ) as [string, string, string, string];
+  for (const old of [out, cache]) rmSync(old, { recursive: true, force: true });
+  writeFileSync(recipe, formatRecipe(recipeOf(c, namesOf(folders))));
+  try {
+    const args = ['merge', recipe, '--out', out, '--engine', engine, '--report', file, '--cache', cache];
+    const { peakBytes, ...spent } = await timeNode([COMMAND, ...args], scratch);
+    const { adapter, stages, shards } = JSON.parse(readFileSync(file, 'utf8')) as MergeReport;
+    rmSync(out, { recursive: true });
+    const bytes = shards.reduce((sum, shard) => sum + shard.bytes, 0);
+    const floor = diskFloor(weightFiles(c, folders), bytes, join(scratch, 'floor'));
+    return {
+      name: c.name,
+      way: 'command',
+      engine: `${engine} (${adapter})`,
+      ...spent,
+      floor: { what: 'bytes', seconds: floor.seconds },
+      bounds: [],
+      stages,
+      bytes: floor.read + floor.written,
+      memory: peakBytes,
+      threads: [],
+    };
+  } finally {
+    for (const old of [recipe, out, file, cache]) rmSync(old, { recursive: true, force: true });
+  }
+}
+
+/** Seconds that a mergekit takes for the case, from its start to its exit. @param program `program config.yml outdir` */
+export async function mergeByMergekit(
+  program: string,
+  c: Case,
+  folders: Folders,
+  scratch: string,
+): Promise<number> {
+  const [recipe, out] = [join(scratch, 'mergekit.yml'), join(scratch, 'by-mergekit')];
+  rmSync(out, { recursive: true, force: true });
+  writeFileSync(recipe, formatRecipe(recipeOf(c, folders)));
+  try {
+    return await timeProgram(program, [recipe, out], scratch);
+  } finally {
+    for (const old of [recipe, out]) rmSync(old, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,54 @@
+/** What `npm run bench` is asked for. */
+import { parseArgs } from 'node:util';
+import type { BackendKind } from '../../src/reports/backend';
+
+export interface BenchOptions {
+  quick: boolean;
+  /** Text that the name of a row has, with where it takes its models from. */
+  case: string;
+  engine?: BackendKind;
+  /** Rounds of each case; 0 only brings the models into the browser's storage. */
+  repeat: number;
+  /** The machine's own graphics device in place of the software adapter. */
+  gpu: boolean;
+  threads: boolean;
+  /** A studio that is built already. */
+  dist?: string;
+  browser: 'chromium' | 'firefox';
+  /** A program that merges: called with a recipe in mergekit's YAML and the output's folder. */
+  mergekit?: string;
+}
+
+/** Options of a command line. @throws Error for what is no option, or none of its values */
+export function benchOptions(args: string[]): BenchOptions {
+  const { values } = parseArgs({
+    args,
+    options: {
+      quick: { type: 'boolean', default: false },
+      case: { type: 'string', default: '' },
+      engine: { type: 'string' },
+      repeat: { type: 'string', default: '2' },
+      gpu: { type: 'boolean', default: false },
+      threads: { type: 'boolean', default: false },
+      dist: { type: 'string' },
+      browser: { type: 'string', default: 'chromium' },
+      mergekit: { type: 'string' },
+    },
+  });
+  const { engine, browser, repeat, dist, mergekit, ...rest } = values;
+  if (!/^\d{1,3}$/.test(repeat)) throw new Error(`--repeat is ${repeat}; it is a number of rounds.`);
+  return {
+    ...rest,
+    repeat: Number(repeat),
+    browser: oneOf('browser', browser, ['chromium', 'firefox']),
+    ...(engine === undefined ? {} : { engine: oneOf('engine', engine, ['cpu', 'webgpu']) }),
+    ...(dist === undefined ? {} : { dist }),
+    ...(mergekit === undefined ? {} : { mergekit }),
+  };
+}
+
+function oneOf<T extends string>(option: string, value: string, known: readonly T[]): T {
+  const found = known.find((name) => name === value);
+  if (found === undefined) throw new Error(`--${option} is ${value}; it is one of ${known.join(', ')}.`);
+  return found;
+}

@@ -1,0 +1,118 @@
+/** The studio in the browser that is measured, called from Node as the headless command calls it. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import type { Browser, Page } from 'puppeteer-core';
+import { type ErrorFacts, fromErrorFacts } from '../../src/errors';
+import type { WorkerCalls } from '../../src/worker/calls';
+import type { Outcome } from '../../src/worker/remote';
+import {
+  browserBytes,
+  browserSeconds,
+  type ThreadSeconds,
+  watchMemory,
+  watchThreads,
+} from '../browser-memory';
+import { startChromium, startFirefox } from '../browsers/launch';
+import { SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
+import type { BenchOptions } from './options';
+
+/** A merge may take as long as it takes. */
+const FOR_EVER = 0;
+
+export interface Studio {
+  page: Page;
+  calls: WorkerCalls;
+}
+
+/** The browser that is asked for. Folders of the disk that are dropped on a page of `origin` may be written. */
+export function startBrowser(
+  { browser, gpu }: BenchOptions,
+  profile: string,
+  origin: string,
+): Promise<Browser> {
+  mkdirSync(profile, { recursive: true });
+  if (browser === 'firefox') return startFirefox(profile, FOR_EVER);
+  allowFolders(profile, origin);
+  return startChromium(profile, gpu ? [] : SWIFTSHADER_ARGS, FOR_EVER);
+}
+
+/** What a person answers when a page asks for a folder, as Chromium's settings for a site: nobody is there to be asked. */
+function allowFolders(profile: string, origin: string): void {
+  const file = join(profile, 'Default', 'Preferences');
+  mkdirSync(join(profile, 'Default'), { recursive: true });
+  const kept = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Settings) : {};
+  const allowed = { [`${origin},*`]: { setting: 1 } };
+  const { profile: { content_settings: { exceptions, ...content } = {}, ...own } = {}, ...others } = kept;
+  const guards = { file_system_read_guard: allowed, file_system_write_guard: allowed };
+  const settings = { ...content, exceptions: { ...exceptions, ...guards } };
+  writeFileSync(file, JSON.stringify({ ...others, profile: { ...own, content_settings: settings } }));
+}
+
+interface Settings {
+  profile?: { content_settings?: { exceptions?: object } };
+}
+
+/** Opens the headless page of the studio at `url`. */
+export async function openStudio(browser: Browser, url: string): Promise<Studio> {
+  const page = await browser.newPage();
+  page.on('pageerror', (error) => console.error(error));
+  await page.goto(`${url}#headless`);
+  await page.waitForFunction('window.amalgamHeadless !== undefined');
+  const call = async (name: string, args: unknown[]): Promise<unknown> => {
+    // progress stays in the page
+    const given = args.filter((arg) => typeof arg !== 'function');
+    const outcome = await page.evaluate(callInPage, name, given, given.length < args.length);
+    if ('error' in outcome) throw fromErrorFacts(outcome.error);
+    return outcome.value;
+  };
+  const calls = new Proxy({} as WorkerCalls, {
+    get:
+      (_, name) =>
+      (...args: unknown[]) =>
+        call(String(name), args),
+  });
+  return { page, calls };
+}
+
+/** Runs in the page, alone. */
+async function callInPage(name: string, args: unknown[], reports: boolean): Promise<Outcome> {
+  const calls = window.amalgamHeadless as unknown as Record<string, (...all: unknown[]) => Promise<unknown>>;
+  try {
+    return { value: await calls[name]!(...args, ...(reports ? [() => undefined] : [])) };
+  } catch (thrown) {
+    const { code, message, hint } = thrown as ErrorFacts;
+    return { error: { code, message, hint } };
+  }
+}
+
+export interface Watched<T> {
+  result: T;
+  user: number;
+  system: number;
+  /** Bytes at the peak, above what the browser took before. */
+  memory: number;
+  threads: ThreadSeconds[];
+}
+
+/** Does something in the browser and counts what all its processes take for it. @param options whether threads are told apart */
+export async function watched<T>(act: () => Promise<T>, options: BenchOptions): Promise<Watched<T>> {
+  const idle = browserBytes(process.pid);
+  const memory = watchMemory(process.pid);
+  const threads = options.threads ? watchThreads(process.pid) : undefined;
+  const begun = browserSeconds(process.pid);
+  try {
+    const result = await act();
+    const { user, system } = browserSeconds(process.pid);
+    return {
+      result,
+      user: user - begun.user,
+      system: system - begun.system,
+      memory: memory.stop() - idle,
+      threads: threads?.stop() ?? [],
+    };
+  } finally {
+    memory.stop();
+    threads?.stop();
+  }
+}
