@@ -228,7 +228,7 @@ it('runs as the base with the adapter that it would write on top', async () => {
       .open()
       .read(ref.begin + begin, ref.begin + end),
   );
-  const weights = await openPlannedWeights(plan, createCpuBackend(), read, false);
+  const weights = await openPlannedWeights(plan, [createCpuBackend()], read, false);
   for (const [name, { bytes }] of tensors) {
     const made = await weights.read(name, 0, bytes.length);
     expect(Buffer.compare(made, bytes), name).toBe(0);

@@ -86,7 +86,7 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
     const architecture = resolveArchitecture(
       parseModelConfig((await textOf(plan, 'config.json'))!, 'config'),
     );
-    const weights = await openPlannedWeights(plan, engine, read, exact, prepared);
+    const weights = await openPlannedWeights(plan, [engine], read, exact, prepared);
     const runner = openRunner(engine, architecture, weights, options);
     return {
       runner,
@@ -167,7 +167,7 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
     perplexityAt: async (value, ids, protocol) =>
       (await evaluationOf(withLambda(final, value), ids, protocol)).perplexity,
     async tensor(name) {
-      const weights = await openPlannedWeights(final, engine, read, true, importance?.prepared);
+      const weights = await openPlannedWeights(final, [engine], read, true, importance?.prepared);
       const elements = weights.tensors.get(name)!.shape.reduce((a, b) => a * b, 1);
       const bytes = await weights.read(name, 0, elements * 4);
       weights.close();

@@ -60,7 +60,7 @@ export async function depthInNode(
     model,
     async open(stack) {
       const { plan: candidate, config } = collapsePlan(model, stack);
-      const weights = await openPlannedWeights(candidate, engine, read, false);
+      const weights = await openPlannedWeights(candidate, [engine], read, false);
       const runner = openRunner(engine, config.architecture, weights, options);
       return {
         runner,

@@ -59,7 +59,7 @@ async function perplexity(recipeText: string, text: string, exact: boolean): Pro
   const engine = createCpuBackend();
   const weights = await openPlannedWeights(
     plan,
-    engine,
+    [engine],
     (ref, begin, end) =>
       opened
         .get(ref.folder)!

@@ -113,7 +113,7 @@ async function run<T>(
 ): Promise<T> {
   const { plan, read } = await planInNode(text, real, folders);
   const engine = createCpuBackend();
-  const weights = await openPlannedWeights(plan, engine, read, false);
+  const weights = await openPlannedWeights(plan, [engine], read, false);
   const config = parseModelConfig(textOf(plan, 'config.json'), 'config.json');
   const runner = openRunner(engine, resolveArchitecture(config), weights);
   const tokenizer = createTokenizer(

@@ -209,7 +209,7 @@ export async function openPlan(
 ) {
   const config = await plannedConfig(plan, context.models, context.signal);
   const architecture = resolveArchitecture(config);
-  return openModelOn(context.engine, {
+  return openModelOn([context.engine], {
     ...context,
     plan,
     exact,

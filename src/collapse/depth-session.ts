@@ -106,7 +106,7 @@ export async function openStack(
   { engine, inputs }: { engine: Backend; inputs: Inputs },
 ): Promise<OpenedStack> {
   const { plan, config } = collapsePlan(model, stack);
-  const weights = await openPlannedWeights(plan, engine, inputs.read, false);
+  const weights = await openPlannedWeights(plan, [engine], inputs.read, false);
   try {
     const runner = openRunner(engine, config.architecture, weights);
     return {

@@ -3,6 +3,7 @@ import type { GenerateReport, GenerateRequest } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import { type GuardedStream, renderGuarded } from './foreign-text';
 import { generate, WRITING_RESIDENT_BYTES } from './generate';
+import { peakOf } from './model-engines';
 import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
 
 /**
@@ -57,7 +58,7 @@ export async function runGeneration(
       engine: engine.kind,
       adapter: engine.adapter,
       seconds,
-      peakBytes: model.engine.peakBytes,
+      peakBytes: peakOf(model.engines),
     };
   } finally {
     stream?.close();

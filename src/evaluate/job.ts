@@ -3,6 +3,7 @@ import type { ChatTemplate } from '../formats/chat-template';
 import { isConversations, parseConversations } from '../formats/conversations';
 import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
 import { type GuardedTokenizer, renderGuarded } from './foreign-text';
+import { peakOf } from './model-engines';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from './perplexity';
 import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
 
@@ -15,7 +16,8 @@ export async function runEvaluation(
   options: RunningOptions,
 ): Promise<EvaluateReport> {
   const { window = DEFAULT_PROTOCOL.window, stride = DEFAULT_PROTOCOL.stride, perToken = false } = request;
-  const model = await openRunningModel({ ...options, masked: true });
+  const tokens = mostTokens([request.input]);
+  const model = await openRunningModel({ ...options, masked: true, tokens });
   try {
     const input = await readInput(request.input, await neededTokenizer([request.input], model), model);
     const report = await evaluate(
@@ -35,10 +37,15 @@ export async function runEvaluation(
           } satisfies RunningProgress),
       },
     );
-    return { ...report, peakBytes: model.engine.peakBytes };
+    return { ...report, peakBytes: peakOf(model.engines) };
   } finally {
     model.close();
   }
+}
+
+/** Tokens that are run for texts at most: a character is one at most, and windows overlap by half by default. */
+export function mostTokens(inputs: readonly EvaluateRequest['input'][]): number {
+  return 2 * inputs.reduce((sum, input) => sum + ('ids' in input ? input.ids.length : input.text.length), 0);
 }
 
 /** The tokenizer that reading the inputs takes: a model that fills in masked tokens needs its mask for ids, too. */

@@ -144,16 +144,20 @@ describe('several models side by side', { timeout: 120_000 }, () => {
   });
 
   test('give the same in threads of their own, and read no more', async () => {
-    const targets: RunTarget[] = [TIES, ARITHMETIC, DARE, { model: 'samples/base' }];
-    const one = (await many(targets)).report;
-    threads.count = 3;
-    try {
-      const three = (await many(targets)).report;
-      expect(three.models.map(values)).toEqual(one.models.map(values));
-      expect(three.bytesRead).toBe(one.bytesRead);
-      expect(three.models[0]!.outcomes[0]).toMatchObject({ report: { seconds: expect.any(Number) } });
-    } finally {
-      threads.count = 0;
+    const base: RunTarget = { model: 'samples/base' };
+    // more models than threads, and fewer: then several threads have one model
+    for (const targets of [[TIES, ARITHMETIC, DARE, base], [base, TIES], [TIES]]) {
+      const one = (await many(targets)).report;
+      threads.count = 3;
+      try {
+        const { report: three, alone } = await many(targets);
+        expect(three.models.map(values)).toEqual(one.models.map(values));
+        expect(three.bytesRead).toBe(one.bytesRead);
+        expect(three.models[0]!.outcomes[0]).toMatchObject({ report: { seconds: expect.any(Number) } });
+        expect((await alone(targets[0]!, { text })).meanNll).toBe(values(one.models[0]!)[0]);
+      } finally {
+        threads.count = 0;
+      }
     }
   });
 

@@ -6,7 +6,7 @@ import type {
   EvaluateManyRequest,
   RunningProgress,
 } from '../reports/evaluate';
-import { neededTokenizer, readInput } from './job';
+import { mostTokens, neededTokenizer, readInput } from './job';
 import {
   checkInput,
   DEFAULT_PROTOCOL,
@@ -42,8 +42,7 @@ export async function runEvaluations(
       targets,
       engine: request.engine,
       masked: true,
-      // windows overlap by half by default
-      tokens: 2 * mostTokens(inputs),
+      tokens: mostTokens(inputs),
       planned({ index, plan }) {
         models[index]!.bytes = plan.bytesToWrite;
       },
@@ -106,9 +105,4 @@ async function encode(
     encoded.push(await read.catch((thrown: unknown) => ({ error: errorFacts(thrown) })));
   }
   return encoded;
-}
-
-/** A character is one token at most. */
-function mostTokens(inputs: EvaluateManyRequest['inputs']): number {
-  return inputs.reduce((sum, input) => sum + ('ids' in input ? input.ids.length : input.text.length), 0);
 }

@@ -25,11 +25,12 @@ export interface PlannedWeights extends WeightSource {
  * Opens the weights of a clean plan. A merged tensor has the dtype the plan would write, so that what is measured is
  * what would be saved; `exact` keeps f32 instead (a model with its adapter, which nobody is about to write).
  *
+ * @param engines of one kind: as many tensors are merged at once
  * @param prepared what was worked out ahead, for methods that need it
  */
 export async function openPlannedWeights(
   plan: Plan,
-  engine: Backend,
+  engines: readonly Backend[],
   read: ReadTensor,
   exact: boolean,
   prepared?: Prepared,
@@ -40,7 +41,7 @@ export async function openPlannedWeights(
       .map((t) => [t.name, exact && !t.copy && !plainUpdate(t) ? { ...t, dtype: 'F32' as const } : t]),
   );
   const computed = [...tensors.values()].filter((t) => !t.copy && !(exact && plainUpdate(t)));
-  const merged = computed.length > 0 ? await openMerged(plan, computed, engine, read, prepared) : undefined;
+  const merged = computed.length > 0 ? await openMerged(plan, computed, engines, read, prepared) : undefined;
   const updates = new Map<string, LowRankUpdate>();
   if (exact) {
     for (const t of tensors.values()) if (plainUpdate(t)) updates.set(t.name, updateOf(t, read));
@@ -49,6 +50,7 @@ export async function openPlannedWeights(
     tensors: new Map([...tensors].map(([name, t]) => [name, storedAs(t, exact)])),
     updates,
     exclusive: merged !== undefined,
+    atOnce: merged ? engines.length : 1,
     read(name, begin, end) {
       const tensor = tensors.get(name)!;
       if (tensor.copy) return read(tensor.copy, begin, end);
@@ -96,33 +98,38 @@ function updateOf(tensor: TensorPlan, read: ReadTensor): LowRankUpdate {
 export interface MergedTensors {
   /** The bytes of a tensor as the plan would write them. */
   compute(tensor: TensorPlan): Promise<Uint8Array<ArrayBuffer>>;
-  /** Some of them; the last tensor is kept, since a pass reads each front to back. */
+  /** Some of them; a tensor is kept until its last byte is read, since a pass reads each front to back, or another one is. */
   read(tensor: TensorPlan, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
   /** Gives back the device memory that merging takes. */
   rest(): void;
 }
 
 /**
- * Computes tensors of a plan whole, one at a time.
+ * Computes tensors of a plan whole, each engine one at a time.
  * @param computed all that will be asked for
  * @throws AmalgamError `NonFinite`, and what reading throws
  */
 export async function openMerged(
   plan: Plan,
   computed: readonly TensorPlan[],
-  engine: Backend,
+  engines: readonly Backend[],
   read: ReadTensor,
   prepared: Prepared | undefined,
 ): Promise<MergedTensors> {
-  const openWork = () =>
-    openWorkspaceFor([...computed, ...measuredTensors(plan, methodById)], methodById, engine);
-  let work: Workspace | undefined = openWork();
+  const tensors = [...computed, ...measuredTensors(plan, methodById)];
+  const open = (engine: Backend) => openWorkspaceFor(tensors, methodById, engine);
+  const works = new Map<Backend, Workspace>();
+  const workOn = (engine: Backend) => {
+    const work = works.get(engine) ?? open(engine);
+    works.set(engine, work);
+    return work;
+  };
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
   const wholeModel = await measureWholeModel({
     plan,
     methods: methodById,
-    work,
-    engine,
+    work: workOn(engines[0]!),
+    engine: engines[0]!,
     read,
     seed,
     nonFinite,
@@ -133,20 +140,38 @@ export async function openMerged(
     ...(wholeModel ? { wholeModel } : {}),
     ...(prepared ? { prepared } : {}),
   };
-  let last: { name: string; bytes: Uint8Array<ArrayBuffer> } | undefined;
-  const compute = (tensor: TensorPlan) => {
-    work ??= openWork();
-    return mergeWhole(tensor, work, read, settings);
+  const idle = [...engines];
+  const waiting: ((engine: Backend) => void)[] = [];
+  const compute = async (tensor: TensorPlan) => {
+    const engine = idle.shift() ?? (await new Promise<Backend>((resolve) => waiting.push(resolve)));
+    try {
+      return await mergeWhole(tensor, workOn(engine), read, settings);
+    } finally {
+      const next = waiting.shift();
+      if (next) next(engine);
+      else idle.unshift(engine);
+    }
   };
+  const whole = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   return {
     compute,
     async read(tensor, begin, end) {
-      if (last?.name !== tensor.name) last = { name: tensor.name, bytes: await compute(tensor) };
-      return last.bytes.slice(begin, end);
+      const { name } = tensor;
+      const merged = whole.get(name) ?? compute(tensor);
+      whole.set(name, merged);
+      if (whole.size > engines.length) whole.delete(whole.keys().next().value!);
+      try {
+        const bytes = await merged;
+        if (end === bytes.length) whole.delete(name);
+        return bytes.slice(begin, end);
+      } catch (thrown) {
+        whole.delete(name);
+        throw thrown;
+      }
     },
     rest() {
-      work?.close();
-      work = undefined;
+      for (const work of works.values()) work.close();
+      works.clear();
     },
   };
 }

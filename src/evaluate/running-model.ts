@@ -3,8 +3,9 @@ import { type CountedBackend, countedBackend } from '../backend/counted-backend'
 import { AmalgamError } from '../errors';
 import { type ChatTemplate, chatTemplateOf } from '../formats/chat-template';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
-import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
-import { openBackend } from '../host/backends';
+import { openJoinedRunner } from '../forward/joined-runner';
+import type { Runner, RunnerOptions } from '../forward/runner';
+import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { type Inputs, openInputs } from '../host/weight-inputs';
 import type { ReadTensor } from '../inputs/read-tensor';
@@ -17,13 +18,14 @@ import type { RunningProgress } from '../reports/evaluate';
 import { openCached } from '../store/cached-source';
 import { type GuardedTokenizer, guardedTokenizer } from './foreign-text';
 import { endTokens } from './generate';
+import { enginesFor, multiplyAdds, roomAhead } from './model-engines';
 import { openPlannedWeights } from './planned-weights';
 import { checkVocabulary, tokenizerConfig } from './tokenizer';
 
 export interface RunningModel {
   runner: Runner;
-  /** Counts everything the device holds: weights, activations, and what merging takes. */
-  engine: CountedBackend;
+  /** They count everything the device holds: weights, activations, and what merging takes. */
+  engines: readonly CountedBackend[];
   /** Ids that end a text. */
   ends: readonly number[];
   /** @throws AmalgamError `TokenizerUnsupported`, `TokenizerInvalid`, `VocabularyMismatch` */
@@ -46,27 +48,31 @@ export interface RunningOptions {
   runner?: RunnerOptions;
   /** A model that fills in masked tokens is welcome. */
   masked?: boolean;
+  /** Tokens of sequences that it is going to run side by side, at most; with enough of them it goes on every core. */
+  tokens?: number;
   signal: AbortSignal;
   onProgress(progress: RunningProgress): void;
 }
 
 /**
- * Opens engine, weights and runner for a clean plan.
+ * Opens engines, weights and runner for a clean plan.
  * @throws AmalgamError `NoWebGpu`, `ArchitectureUnsupported`, `TensorMissing`, and what sources and store throw
  */
 export async function openRunningModel(options: RunningOptions): Promise<RunningModel> {
-  const { plan, models, signal } = options;
-  const engine = countedBackend(await openBackend(options.engine));
+  const { plan, models, signal, tokens = 0 } = options;
+  const opened = await openEvaluationBackends(options.engine, enginesFor(plan), multiplyAdds(plan, tokens));
+  const engines = opened.map(countedBackend);
   let inputs: Inputs | undefined;
   const close = () => {
     inputs?.close();
-    engine.close();
+    for (const engine of engines) engine.close();
   };
   try {
     const config = await plannedConfig(plan, models, signal);
     const architecture = resolveArchitecture(config, { masked: options.masked === true });
     inputs = await openInputs(plan, models, signal, downloadMeter(plan.bytesToDownload, options.onProgress));
-    const model = await openModelOn(engine, { ...options, config, architecture, read: inputs.read });
+    const inStep = !roomAhead(plan, engines.length);
+    const model = await openModelOn(engines, { ...options, config, architecture, read: inputs.read, inStep });
     return {
       ...model,
       close() {
@@ -91,23 +97,26 @@ export interface ModelToOpen {
   architecture: Architecture;
   read: ReadTensor;
   runner?: RunnerOptions;
-  /** Read no layer ahead: others read the same files in step. */
+  /** Read no layer ahead: others read the same files in step, or there is no room for it. */
   inStep?: boolean;
 }
 
-/** Weights and runner on an engine that stays the caller's, as its files do. @throws as {@link openRunningModel} */
-export async function openModelOn(engine: CountedBackend, model: ModelToOpen): Promise<RunningModel> {
+/** Weights and runner on engines that stay the caller's, as its files do. @throws as {@link openRunningModel} */
+export async function openModelOn(
+  engines: readonly CountedBackend[],
+  model: ModelToOpen,
+): Promise<RunningModel> {
   const { plan, models, signal, config, architecture } = model;
-  const weights = await openPlannedWeights(plan, engine, model.read, model.exact, model.prepared);
+  const weights = await openPlannedWeights(plan, engines, model.read, model.exact, model.prepared);
   try {
     const source = model.inStep ? { ...weights, exclusive: true } : weights;
-    const runner = openRunner(engine, architecture, source, model.runner);
+    const runner = openJoinedRunner(engines, architecture, source, model.runner);
     const generation = await smallText(plan, models, 'generation_config.json', signal);
     const raw =
       generation === undefined ? undefined : parseModelConfig(generation, 'generation_config.json').raw;
     return {
       runner,
-      engine,
+      engines,
       ends: endTokens(raw, config.raw),
       tokenizer: () => plannedTokenizer(plan, models, architecture.vocab, signal),
       chatTemplate: () => plannedChatTemplate(plan, models, signal),

@@ -4,6 +4,7 @@
  */
 import { type CountedBackend, countedBackend } from '../backend/counted-backend';
 import type { ModelConfig } from '../formats/model-config';
+import { allEnded } from '../forward/all-ended';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { type ReadingClock, readingClock } from '../host/reading-clock';
@@ -18,6 +19,7 @@ import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress, RunTarget } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import { bytesToDownload } from '../store/cached-source';
+import { enginesFor, multiplyAdds } from './model-engines';
 import type { EvaluateProgress } from './perplexity';
 import { downloadMeter, openModelOn, plannedConfig, type RunningModel } from './running-model';
 
@@ -106,8 +108,9 @@ export async function runSideBySide<W extends Stepped>(
       fail(index, thrown);
     }
   }
-  const amount = entries.reduce((sum, { plan }) => sum + weightsOf(plan), 0) * work.tokens;
-  const opened = await openEvaluationBackends(work.engine, entries.length, amount);
+  const amount = entries.reduce((sum, { plan }) => sum + multiplyAdds(plan, work.tokens), 0);
+  const most = entries.length * Math.min(...entries.map(({ plan }) => enginesFor(plan)));
+  const opened = await openEvaluationBackends(work.engine, most, amount);
   const engines = opened.map(countedBackend);
   const batches = cutBatches(entries, work.tokens);
   let bytesRead = 0;
@@ -128,7 +131,7 @@ export async function runSideBySide<W extends Stepped>(
 
 interface Batch<W extends Stepped> {
   batch: readonly Entry[];
-  /** Models are dealt out among them. */
+  /** Models are dealt out among them, or they among fewer models. */
   engines: readonly CountedBackend[];
   shared: SharedSources;
   /** Which part of the whole this batch is, in [0, 1]. */
@@ -166,7 +169,7 @@ async function runBatch<W extends Stepped>(batch: Batch<W>): Promise<void> {
     files = await openInputs({ inputs }, options.models, options.signal, meter, shared.share);
     for (const [number, entry] of batch.batch.entries()) {
       try {
-        const one = await start(entry, engines[number % engines.length]!, files, batch);
+        const one = await start(entry, dealt(engines, number, batch.batch.length), files, batch);
         if (one) started.push(one);
       } catch (thrown) {
         fail(entry.index, thrown);
@@ -177,7 +180,7 @@ async function runBatch<W extends Stepped>(batch: Batch<W>): Promise<void> {
       try {
         const goesOn = await one.own.step();
         // what is under way belongs to this model's time, and its buffers are free before the next one's are taken
-        await one.model.engine.read([]);
+        await Promise.all(one.model.engines.map((engine) => engine.read([])));
         one.model.rest();
         return goesOn;
       } catch (thrown) {
@@ -192,10 +195,9 @@ async function runBatch<W extends Stepped>(batch: Batch<W>): Promise<void> {
     for (let open = [...started]; open.length > 0; ) {
       const going = new Set<Started<W>>();
       const layer = engines.map(async (engine) => {
-        for (const one of open) if (one.model.engine === engine && (await stepOf(one))) going.add(one);
+        for (const one of open) if (one.model.engines[0] === engine && (await stepOf(one))) going.add(one);
       });
-      const failed = (await Promise.allSettled(layer)).find((outcome) => outcome.status === 'rejected');
-      if (failed) throw failed.reason;
+      await allEnded(layer);
       shared.forget();
       open = open.filter((one) => going.has(one));
     }
@@ -219,13 +221,13 @@ async function runBatch<W extends Stepped>(batch: Batch<W>): Promise<void> {
 
 async function start<W extends Stepped>(
   entry: Entry,
-  engine: CountedBackend,
+  own: readonly CountedBackend[],
   files: Inputs,
   { batch, engines, options, work }: Batch<W>,
 ): Promise<Started<W> | undefined> {
   const { plan, exact, prepared, config, architecture } = entry;
   const reading = readingClock(files.read);
-  const model = await openModelOn(engine, {
+  const model = await openModelOn(own, {
     plan,
     models: options.models,
     exact,
@@ -236,15 +238,15 @@ async function start<W extends Stepped>(
     read: reading.read,
     inStep: true,
     runner: {
-      activationBytes: CHUNK_BYTES / engines.length,
+      activationBytes: (CHUNK_BYTES * own.length) / engines.length,
       streamBytes: Math.floor(STREAM_BYTES / batch.length),
     },
   });
   try {
-    const own = await work.begin(entry, model);
-    if (own) {
+    const begun = await work.begin(entry, model);
+    if (begun) {
       model.rest();
-      return { entry, model, own, failed: false, seconds: 0, reading };
+      return { entry, model, own: begun, failed: false, seconds: 0, reading };
     }
   } catch (thrown) {
     model.close();
@@ -254,8 +256,9 @@ async function start<W extends Stepped>(
   return undefined;
 }
 
-function weightsOf({ tensors }: Plan): number {
-  return tensors.reduce((sum, { elements }) => sum + elements, 0);
+/** The engines of a model: one, or several where there are more engines than models. */
+function dealt(engines: readonly CountedBackend[], number: number, models: number): CountedBackend[] {
+  return engines.filter((_, e) => e === number % engines.length || e % models === number);
 }
 
 /** As many side by side as their activations fit: the fewest batches, all about the same. */

@@ -94,10 +94,10 @@ export function createWeightReader(
         const end = begin + outputs * rowBytes;
         for (let at = begin; at < end; at += READ_BYTES) {
           const bytes = await source.read(name, at, Math.min(at + READ_BYTES, end), signal);
-          queue.write(weights, at - begin, bytes);
+          queue.write(weights, at - begin, bytes, true);
         }
       } else {
-        queue.write(weights, 0, await transposed(linear, width, first, outputs, signal));
+        queue.write(weights, 0, await transposed(linear, width, first, outputs, signal), true);
       }
       return { first, outputs, weights };
     } catch (error) {

@@ -12,6 +12,7 @@ import {
 } from '../models/architecture';
 import { claimTensors, expectedTensors, leavesOf } from '../models/claim';
 import { unsupported } from '../models/config-reader';
+import { allEnded } from './all-ended';
 import type { BlockWeights } from './block-passage';
 import {
   createWeightReader,
@@ -231,9 +232,13 @@ async function loadBlock(
   try {
     const leaves = leavesOf(block);
     for (const norm of leaves.norms) norms.set(norm, await loadNorm(norm, reader, signal));
-    for (const linear of leaves.linears) {
-      if (!without.has(linear)) linears.set(linear, await reader.linear(linear, signal));
-    }
+    const wanted = leaves.linears.filter((linear) => !without.has(linear));
+    const load = async () => {
+      for (let linear = wanted.shift(); linear; linear = wanted.shift()) {
+        linears.set(linear, await reader.linear(linear, signal));
+      }
+    };
+    await allEnded(Array.from({ length: reader.source.atOnce ?? 1 }, load));
     for (const vector of leaves.vectors) {
       const values = await reader.values(vector, signal);
       vectors.set(vector, { values, buffer: reader.upload(values, 'vector') });

@@ -25,7 +25,13 @@ export interface Queue {
   /** A zeroed buffer of at least `byteLength`, a multiple of 16 bytes long. @throws AmalgamError `GpuOutOfMemory` */
   allocate(byteLength: number, label: string): BackendBuffer;
   free(buffer: BackendBuffer | undefined): void;
-  write(buffer: BackendBuffer, byteOffset: number, data: ArrayBufferView<ArrayBuffer>): void;
+  /** @param handOver see `Backend.write` */
+  write(
+    buffer: BackendBuffer,
+    byteOffset: number,
+    data: ArrayBufferView<ArrayBuffer>,
+    handOver?: boolean,
+  ): void;
   /** Enqueues a dispatch; `work` is its multiply-adds, where they are many. */
   run<P extends string, B extends string>(
     kernel: Kernel<P, B>,
@@ -71,14 +77,14 @@ export function createQueue(engine: Backend): Queue {
       bytes -= buffer.byteLength;
       engine.free(buffer);
     },
-    write(buffer, byteOffset, data) {
+    write(buffer, byteOffset, data, handOver) {
       const { byteLength } = data;
       written += byteLength;
       const whole = new Uint8Array(data.buffer, data.byteOffset, byteLength);
-      if (byteLength % 4 === 0) return engine.write(buffer, byteOffset, whole);
+      if (byteLength % 4 === 0) return engine.write(buffer, byteOffset, whole, handOver);
       const padded = new Uint8Array(Math.ceil(byteLength / 4) * 4);
       padded.set(whole);
-      engine.write(buffer, byteOffset, padded);
+      engine.write(buffer, byteOffset, padded, true);
     },
     run(kernel, dispatch, multiplyAdds = 0) {
       work += multiplyAdds;

@@ -100,15 +100,7 @@ export function openRunner(
       return queue.peakBytes;
     },
     startPass: startRunnerPass,
-    async pass(request, onStep) {
-      const pass = startRunnerPass(request);
-      try {
-        while (await pass.step()) onStep?.(pass.stepsDone, pass.steps);
-        return await pass.result();
-      } finally {
-        pass.close();
-      }
-    },
+    pass: (request, onStep) => wholePass(startRunnerPass(request), onStep),
     openWalk: (texts, signal) => openWalk(model, texts, chunkRows, signal),
     openCache: (slots, capacity) => createKvCache(queue, architecture, slots, capacity),
     close() {
@@ -117,6 +109,19 @@ export function openRunner(
       queue.free(operations.nothing);
     },
   };
+}
+
+/** All steps of a pass, then its result; it is closed however it ends. */
+export async function wholePass(
+  pass: Pass,
+  onStep?: (stepsDone: number, steps: number) => void,
+): Promise<PassResult> {
+  try {
+    while (await pass.step()) onStep?.(pass.stepsDone, pass.steps);
+    return await pass.result();
+  } finally {
+    pass.close();
+  }
 }
 
 /** Rows that go through a block at once: bounded by memory, and by how long one dispatch may take. */

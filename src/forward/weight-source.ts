@@ -25,4 +25,6 @@ export interface WeightSource {
   readonly updates?: ReadonlyMap<string, LowRankUpdate>;
   /** True when reading computes on the runner's own engine: nothing is then read ahead. */
   readonly exclusive?: boolean;
+  /** How many tensors may be read at once: more than one where they are computed on several engines. Default 1. */
+  readonly atOnce?: number;
 }

@@ -44,20 +44,20 @@ export async function openMergeBackends(
 const EVALUATION_THREADS_FROM = 2e9;
 
 /**
- * Opens the engines of an evaluation: one on a graphics device, or on the processor one per core, none without a model
- * of its own; little work stays in this thread.
- * @param models that go side by side
- * @param multiplyAdds of all of them together
+ * Opens the engines of an evaluation: one on a graphics device, or on the processor one per core; little work stays in
+ * this thread.
+ * @param most engines that there is use for
+ * @param multiplyAdds of everything that is to be evaluated
  * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
  */
 export async function openEvaluationBackends(
   choice: BackendChoice,
-  models: number,
+  most: number,
   multiplyAdds: number,
 ): Promise<[engine: Backend, ...threads: Backend[]]> {
   const first = await openBackend(choice);
-  if (first.kind === 'webgpu' || models < 2 || multiplyAdds < EVALUATION_THREADS_FROM) return [first];
-  const count = Math.min(models, navigator.hardwareConcurrency);
+  if (first.kind === 'webgpu' || multiplyAdds < EVALUATION_THREADS_FROM) return [first];
+  const count = Math.min(most, navigator.hardwareConcurrency);
   return count < 2 ? [first] : openThreads(first.adapter, count);
 }
 

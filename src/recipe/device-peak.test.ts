@@ -202,7 +202,7 @@ test('a merge computed as it is read: one layer beside what merging takes, and n
       .file(ref.folder, ref.file)
       .file.open()
       .read(ref.begin + begin, ref.begin + end);
-  const weights = await books.whileMerging(() => openPlannedWeights(plan, books.engine, read, false));
+  const weights = await books.whileMerging(() => openPlannedWeights(plan, [books.engine], read, false));
   const source = {
     ...weights,
     read: (name: string, begin: number, end: number) =>

@@ -71,7 +71,7 @@ export async function runVerifyTensor(
       const engine = await openBackend();
       try {
         const reading = readingClock(inputs.read);
-        const merged = await openMerged(plan, [tensor], engine, reading.read, prepared);
+        const merged = await openMerged(plan, [tensor], [engine], reading.read, prepared);
         let seconds = Number.POSITIVE_INFINITY;
         let bytes: Uint8Array<ArrayBuffer> | undefined;
         for (let run = 0; run < RUNS; run++) {

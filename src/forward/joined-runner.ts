@@ -1,0 +1,123 @@
+/**
+ * One model on several backends of a kind: the sequences of a pass are dealt out among them, and all take each layer at
+ * the same time. On the processor a row has the same bits whatever runs beside it, so results are those of one backend.
+ */
+import type { Backend } from '../backend/backend';
+import type { Architecture } from '../models/architecture';
+import { allEnded } from './all-ended';
+import type { Sequence } from './chunk';
+import type { Pass, PassResult } from './pass';
+import { openRunner, type Runner, type RunnerOptions, wholePass } from './runner';
+import { type SharedWeights, shareWeights } from './shared-weights';
+import type { WeightSource } from './weight-source';
+
+const DEFAULT_ACTIVATION_BYTES = 256 * 2 ** 20;
+
+/**
+ * Opens a model on one backend or several. Each holds the layer at work; passes with a cache, with taps or from the middle
+ * go through the first alone.
+ * @throws as {@link openRunner}
+ */
+export function openJoinedRunner(
+  engines: readonly Backend[],
+  architecture: Architecture,
+  source: WeightSource,
+  options: RunnerOptions = {},
+): Runner {
+  const [engine, ...others] = engines as [Backend, ...Backend[]];
+  if (others.length === 0) return openRunner(engine, architecture, source, options);
+  const { activationBytes = DEFAULT_ACTIVATION_BYTES } = options;
+  const shared = shareWeights(source);
+  const own = { ...options, activationBytes: activationBytes / engines.length };
+  const runners = engines.map((one) => openRunner(one, architecture, shared.source, own));
+  const first = runners[0]!;
+  const startPass: Runner['startPass'] = (request) => {
+    const whole = request.cache || request.taps || request.enter;
+    const shares = dealOut(request.sequences, whole ? 1 : runners.length);
+    const passes = shares.map((share, i) =>
+      runners[i]!.startPass({ ...request, sequences: takeShare(request.sequences, share) }),
+    );
+    return joinPasses(passes, shares, shared);
+  };
+  return {
+    ...first,
+    get peakBytes() {
+      return runners.reduce((sum, runner) => sum + runner.peakBytes, 0);
+    },
+    startPass,
+    pass: (request, onStep) => wholePass(startPass(request), onStep),
+    openWalk(texts, signal) {
+      shared.readers(1);
+      return first.openWalk(texts, signal);
+    },
+    close() {
+      for (const runner of runners) runner.close();
+    },
+  };
+}
+
+/**
+ * Indices of the sequences by who runs them: the longest first, to whom has the fewest rows. Those that continue another
+ * one stay with it. Nobody has none.
+ */
+function dealOut(sequences: readonly Sequence[], most: number): number[][] {
+  const families = new Map<number, { rows: number; members: number[] }>();
+  for (const [index, { ids, after = index }] of sequences.entries()) {
+    const family = families.get(after) ?? { rows: 0, members: [] };
+    family.rows += ids.length;
+    family.members.push(index);
+    families.set(after, family);
+  }
+  const shares = Array.from({ length: Math.max(1, Math.min(most, families.size)) }, () => ({
+    rows: 0,
+    members: [] as number[],
+  }));
+  for (const { rows, members } of [...families.values()].sort((a, b) => b.rows - a.rows)) {
+    const share = shares.reduce((least, one) => (one.rows < least.rows ? one : least));
+    share.rows += rows;
+    share.members.push(...members);
+  }
+  return shares.map(({ members }) => members.sort((a, b) => a - b));
+}
+
+function takeShare(sequences: readonly Sequence[], share: readonly number[]): Sequence[] {
+  return share.map((index) => {
+    const sequence = sequences[index]!;
+    return sequence.after === undefined ? sequence : { ...sequence, after: share.indexOf(sequence.after) };
+  });
+}
+
+function joinPasses(passes: readonly Pass[], shares: readonly number[][], shared: SharedWeights): Pass {
+  const first = passes[0]!;
+  return {
+    steps: first.steps,
+    get stepsDone() {
+      return first.stepsDone;
+    },
+    tokens: passes.reduce((sum, pass) => sum + pass.tokens, 0),
+    async step() {
+      shared.readers(passes.length);
+      const isFirst = first.stepsDone === 0;
+      const goesOn = await allEnded(passes.map((pass) => pass.step()));
+      // the embedding's rows are another's each, and a layer may be on its way from the second step on
+      if (isFirst) shared.forget();
+      return goesOn[0]!;
+    },
+    async result() {
+      const results = await allEnded(passes.map((pass) => pass.result()));
+      const joined: PassResult = { losses: [], greedy: [], logits: [], sums: [] };
+      for (const [s, share] of shares.entries()) {
+        for (const field of ['losses', 'greedy', 'logits', 'sums'] as const) {
+          const own = results[s]![field];
+          for (const [i, index] of share.entries())
+            if (i in own) Object.assign(joined[field], { [index]: own[i] });
+        }
+      }
+      return joined;
+    },
+    close() {
+      for (const pass of passes) pass.close();
+      shared.forget();
+    },
+  };
+}
