@@ -56,11 +56,6 @@ fn inverse(x: vec4<f32>) -> vec4<f32> {
   return r * sign(x);
 }
 
-fn ones(which: vec4<bool>) -> u32 {
-  let n = select(vec4<u32>(), vec4<u32>(1u), which);
-  return n.x + n.y + n.z + n.w;
-}
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let block = group_index(group) * PACK_BLOCKS + lane / 16u;

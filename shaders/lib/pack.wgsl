@@ -18,25 +18,37 @@ fn narrow(bits: u32) -> u32 {
   return narrow_f16(bits);
 }
 
+// Four values in the output dtype, with one NaN for all: which NaN an operation makes differs between devices.
+fn rounded4(value: vec4<u32>) -> vec4<u32> {
+  let one = select(value, vec4<u32>(0x7fc00000u), (value & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u));
+  if (params.dtype == 0u) { return one; }
+  return vec4<u32>(narrow(one.x), narrow(one.y), narrow(one.z), narrow(one.w));
+}
+
 // Stores elements e … e + 3, e being a multiple of 4, and returns how many of them are not finite. f16 overflow makes an
 // infinity out of a finite value, so the test is on the rounded result.
 fn pack4(e: u32, value: vec4<u32>) -> u32 {
-  // one NaN for all: which NaN an operation makes differs between devices
-  let one = select(value, vec4<u32>(0x7fc00000u), (value & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u));
-  let bits = select(vec4<u32>(), one, live4(e));
+  return store4(e, rounded4(value));
+}
+
+// The same for values that are rounded already.
+fn store4(e: u32, rounded: vec4<u32>) -> u32 {
+  let stored = select(vec4<u32>(), rounded, live4(e));
   var special = 0x7f800000u;
-  var stored = bits;
   if (params.dtype != 0u) {
     special = select(0x7c00u, 0x7f80u, params.dtype == 2u);
-    stored = vec4<u32>(narrow(bits.x), narrow(bits.y), narrow(bits.z), narrow(bits.w));
     packed[e / 2u] = stored.x | (stored.y << 16u);
     if (e + 2u < params.elements) { packed[e / 2u + 1u] = stored.z | (stored.w << 16u); }
   } else {
-    packed[e] = bits.x;
-    for (var i = 1u; i < 4u && e + i < params.elements; i++) { packed[e + i] = bits[i]; }
+    packed[e] = stored.x;
+    for (var i = 1u; i < 4u && e + i < params.elements; i++) { packed[e + i] = stored[i]; }
   }
-  let bad = select(vec4<u32>(), vec4<u32>(1u), (stored & vec4<u32>(special)) == vec4<u32>(special));
-  return bad.x + bad.y + bad.z + bad.w;
+  return ones((stored & vec4<u32>(special)) == vec4<u32>(special));
+}
+
+fn ones(which: vec4<bool>) -> u32 {
+  let n = select(vec4<u32>(), vec4<u32>(1u), which);
+  return n.x + n.y + n.z + n.w;
 }
 
 // sum + x², and sum where there is no element.

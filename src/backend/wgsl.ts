@@ -14,6 +14,7 @@ import rowLine from '../../shaders/lib/row-line.wgsl?raw';
 import softmax from '../../shaders/lib/softmax.wgsl?raw';
 import special from '../../shaders/lib/special.wgsl?raw';
 import stamp from '../../shaders/lib/stamp.wgsl?raw';
+import stored from '../../shaders/lib/stored.wgsl?raw';
 import triangular from '../../shaders/lib/triangular.wgsl?raw';
 import weightBf16 from '../../shaders/lib/weight-bf16.wgsl?raw';
 import weightF16 from '../../shaders/lib/weight-f16.wgsl?raw';
@@ -26,6 +27,7 @@ const LIBRARIES = {
   pack,
   philox,
   special,
+  stored,
   weightF32,
   weightF16,
   weightBf16,

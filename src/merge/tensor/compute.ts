@@ -8,6 +8,7 @@ import { mergeElementwise } from './elementwise';
 import { gramForm, gramGroups, mergeGram } from './gram-merge';
 import { type Prepared, requirePrepared } from './prepared';
 import { mergeSolved, solvedPlan } from './solved';
+import { sumsStored } from './stored-sum';
 import type { Emit, TensorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
 import { leastTile } from './tiles';
@@ -59,7 +60,15 @@ export function openComputed(
     return openTask(solvedPlan(plan), 'delta', work, read);
   }
   const again = readsAgain(plan, method);
-  return openTask(plan, slotForm(plan, method), work, read, tileUnit(plan, method), undefined, again);
+  return openTask(
+    plan,
+    slotForm(plan, method, work.engine),
+    work,
+    read,
+    tileUnit(plan, method),
+    undefined,
+    again,
+  );
 }
 
 /** Whether a tensor is swept more than once. */
@@ -80,11 +89,12 @@ function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
   }
 }
 
-function slotForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {
+function slotForm(plan: TensorPlan, { compute }: MergeMethod, engine: Backend): SlotForm {
   switch (compute.kind) {
     case 'delta':
+      return 'delta';
     case 'weights':
-      return compute.kind;
+      return sumsStored(plan, engine) ? 'stored' : 'weights';
     case 'gram':
       return gramForm(compute, plan.base !== undefined);
     case 'elementwise':

@@ -20,10 +20,12 @@ export class ProductSums {
     this.sums = new Float64Array(pairCount(count));
   }
 
-  /** Adds the block sums of one tile, in block order. */
-  add(blocks: Float32Array): void {
+  /** Adds the block sums of one tile, in block order; `words` from one block to the next. */
+  add(blocks: Float32Array, words = this.sums.length): void {
     const pairs = this.sums.length;
-    for (let i = 0; i < blocks.length; i++) this.sums[i % pairs]! += blocks[i]!;
+    for (let at = 0; at < blocks.length; at += words) {
+      for (let pair = 0; pair < pairs; pair++) this.sums[pair]! += blocks[at + pair]!;
+    }
   }
 
   /** ⟨vᵢ, vⱼ⟩ */

@@ -21,11 +21,15 @@ import { type Factors, loadFactors } from './factors';
 import { cutTiles, type Tile } from './tiles';
 import type { Workspace } from './workspace';
 
-/** What slots 1… hold: task vectors or whole weights. */
-export type SlotForm = 'delta' | 'weights';
+/**
+ * What slots 1… hold: task vectors, whole weights, or nothing, because the tile's stored words in `work.raw` are all that
+ * its kernel reads.
+ */
+export type SlotForm = 'delta' | 'weights' | 'stored';
 
 export interface TensorTask {
   readonly plan: TensorPlan;
+  readonly form: SlotForm;
   readonly work: Workspace;
   readonly tiles: readonly Tile[];
   /** Begins reading the first tile; harmless to call early or twice. */
@@ -85,6 +89,7 @@ export function openTask(
 
   return {
     plan,
+    form,
     work,
     tiles,
     prefetch,
@@ -181,6 +186,7 @@ async function stage(
   // before anything is enqueued: a write sends off what is
   engine.write(work.inputs, 0, new Uint8Array(Uint32Array.from(inputs).buffer));
   engine.clear(status);
+  if (form === 'stored') return;
   for (const [slot, { decoded, update }] of forms.entries()) {
     if (decoded === 'leave' && !update) engine.clear(values, slot * stride * 4, elements * 4);
   }

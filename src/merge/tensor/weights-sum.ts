@@ -1,6 +1,7 @@
 /** Methods of the form out = Σ cᵢ·Wᵢ over whole weights, with coefficients known before any data is read. */
 import { layOut, runWeightedSum, WHOLE } from './affine';
 import { TileSums } from './finish-tile';
+import { StoredSums } from './stored-sum';
 import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 
@@ -19,11 +20,14 @@ export async function mergeWeights(
   const sum = layOut([coefficients], 'weights', { slot: 1, per: WHOLE });
   const table = work.engine.allocate(sum.table.byteLength, 'coefficients');
   work.engine.write(table, 0, new Uint8Array(sum.table.buffer));
-  const sums = new TileSums(task, nonFinite);
+  const stored = task.form === 'stored' ? new StoredSums(task, nonFinite) : undefined;
+  const slots = new TileSums(task, nonFinite);
+  const sums = stored ?? slots;
   try {
     await task.pass(async (_, elements) => {
+      if (stored) return stored.finish(sum, table, elements, emit);
       runWeightedSum(task, sum, table, elements);
-      await sums.finish(elements, false, emit);
+      await slots.finish(elements, false, emit);
     });
   } finally {
     work.engine.free(table);

@@ -24,6 +24,7 @@ async function search(values: Float32Array<ArrayBuffer>, ranks: readonly number[
   let passes = 0;
   const task: TensorTask = {
     plan: { name: 'w', elements: n } as TensorPlan,
+    form: 'delta',
     work,
     tiles: cutTiles(n, work.stride),
     prefetch() {},

@@ -3,8 +3,8 @@ import { BLOCK, blockCount } from '../../backend/kernel';
 import { COMBINE_STATS, coefficientWords, MOST_IN_TABLE } from '../../backend/kernels/combine';
 import { INPUT_WORDS } from '../../backend/kernels/decode';
 import { HISTOGRAM_WORDS } from '../../backend/kernels/histogram';
-import { pairCount } from '../../backend/kernels/inner-products';
 import { mergeCountWords } from '../../backend/kernels/merge-counts';
+import { storedSumWords } from '../../backend/kernels/stored-sum';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
 
 /**
@@ -83,7 +83,7 @@ export function openWorkspace(engine: Backend, models: number, tileElements: num
     status: make((slots + 1) * 4, 'status'),
     kept: make(models * 4, 'kept'),
     bins: make(Math.max(2 * models, 3) * HISTOGRAM_WORDS * 4, 'bins'),
-    sums: make(blocks * pairCount(slots) * 4, 'sums'),
+    sums: make(blocks * storedSumWords(models) * 4, 'sums'),
     stats: make(blocks * COMBINE_STATS * 4, 'stats'),
     coefficients: make(coefficientWords(Math.min(models, MOST_IN_TABLE), true) * 4, 'coefficients'),
     counts: make(mergeCountWords(models) * 4, 'counts'),
