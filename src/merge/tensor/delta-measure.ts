@@ -1,7 +1,6 @@
 /** What the delta pipeline measures tile by tile, and the coefficients it combines with. */
 import { exactFloats } from '../../backend/exact';
 import { BLOCK, blockCount } from '../../backend/kernel';
-import { absoluteSum } from '../../backend/kernels/absolute-sum';
 import { coefficientWords, MOST_IN_TABLE } from '../../backend/kernels/combine';
 import { innerProducts, pairCount } from '../../backend/kernels/inner-products';
 import type { DeltaPreset } from '../method';
@@ -10,13 +9,13 @@ import { reciprocal } from './divisor';
 import type { ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 
-/** Enqueues the products of all slots of the tile into `work.sums`; returns the bytes to read back. */
-export function runProducts(task: TensorTask, elements: number): number {
+/** Enqueues the products of all slots of the tile, block by block into `sums`; returns the bytes to read back. */
+export function runProducts(task: TensorTask, elements: number, sums = task.work.sums): number {
   const { work, plan } = task;
   const count = plan.models.length + 1;
   work.engine.run(innerProducts, {
     params: { elements, slot: 0, stride: work.stride, count, run: BLOCK },
-    buffers: { values: work.values, sums: work.sums },
+    buffers: { values: work.values, sums },
     groups: blockCount(elements),
     elements,
   });
@@ -25,52 +24,6 @@ export function runProducts(task: TensorTask, elements: number): number {
 
 /** The largest f32: no divisor is below its negative. */
 const FLOAT_MAX = (2 - 2 ** -23) * 2 ** 127;
-
-export interface TileMeasure {
-  gram: Float32Array;
-  /** Non-finite counts, one per slot. */
-  status: Uint32Array;
-  /** ‖·‖₁ of every contributor, where asked for. */
-  l1: number[];
-}
-
-/** Products of all slots and, where asked, ‖·‖₁ of every contributor, for the tile as it stands in the slots. */
-export async function measureTile(
-  task: TensorTask,
-  elements: number,
-  wantsL1: boolean,
-): Promise<TileMeasure> {
-  const { work, plan } = task;
-  const { engine, stride } = work;
-  const models = plan.models.length;
-  const blocks = blockCount(elements);
-  const l1 = wantsL1 ? engine.allocate(models * blocks * 4, 'l1 sums') : undefined;
-  const productBytes = runProducts(task, elements);
-  if (l1) {
-    for (let i = 0; i < models; i++) {
-      engine.run(absoluteSum, {
-        params: { elements, slot: (i + 1) * stride, out: i * blocks },
-        buffers: { values: work.values, sums: l1 },
-        groups: blocks,
-        elements,
-      });
-    }
-  }
-  const [products, status, l1Bytes] = await engine.read([
-    { buffer: work.sums, byteLength: productBytes },
-    { buffer: work.status, byteLength: work.status.byteLength },
-    ...(l1 ? [{ buffer: l1, byteLength: models * blocks * 4 }] : []),
-  ]);
-  if (l1) engine.free(l1);
-  const sums = l1Bytes ? new Float32Array(l1Bytes.buffer) : new Float32Array(0);
-  return {
-    gram: new Float32Array(products!.buffer),
-    status: new Uint32Array(status!.buffer),
-    l1: Array.from({ length: l1 ? models : 0 }, (_, i) =>
-      sums.subarray(i * blocks, (i + 1) * blocks).reduce((a, b) => a + b, 0),
-    ),
-  };
-}
 
 /**
  * What kept values of each contributor are multiplied by.

@@ -99,6 +99,23 @@ it('waits for the engine in every pass: no more than one tile’s stored bytes a
   expect(most).toBe(2 * BLOCK * 2);
 });
 
+it.each([
+  ['dare_linear paper', 1],
+  ['dare_linear', 2],
+  ['ties', 2],
+  ['ties rescaled', 3],
+] as const)('%s passes over a tensor of several tiles %i times', async (name, passes) => {
+  const tensor = syntheticTensor('BF16');
+  const { read } = tensor;
+  let bytes = 0;
+  tensor.read = async (ref, begin, end) => {
+    if (ref.key === 'full') bytes += end - begin;
+    return read(ref, begin, end);
+  };
+  await mergeOn({ ...engine, keptBytes: 0 }, tensor, PRESETS.find(([n]) => n === name)![1], 2);
+  expect(bytes).toBe(passes * tensor.plan.elements * 2);
+});
+
 it('stops at NaN, naming the tensor and the model', async () => {
   const tensor = syntheticTensor('F32');
   const { read } = tensor;

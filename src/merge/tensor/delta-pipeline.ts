@@ -7,7 +7,7 @@ import { blockCount } from '../../backend/kernel';
 import { COMBINE_STATS, combine, ELECTION } from '../../backend/kernels/combine';
 import { packGroups } from '../../backend/kernels/encode';
 import type { DeltaPreset } from '../method';
-import { energyWeights, measureTile, rescaleFactors, runProducts, writeCoefficients } from './delta-measure';
+import { energyWeights, rescaleFactors, writeCoefficients } from './delta-measure';
 import { type Score, scoreOf } from './delta-score';
 import {
   applySelectors,
@@ -24,7 +24,8 @@ import type { KeySearch } from './key-search';
 import { CountSums, type Election } from './merge-counts';
 import type { Prepared } from './prepared';
 import { finishSearches, searchKeys } from './radix-search';
-import { type Emit, ProductSums, ratio, type TensorStatistics } from './tensor-outcome';
+import { SlotSums } from './slot-sums';
+import { type Emit, type ProductSums, ratio, type TensorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
 import { openWindows } from './window-search';
@@ -51,8 +52,9 @@ interface Resolved {
   score: Score | undefined;
   /** What kept values are multiplied by. */
   scales: number[];
-  /** Products of all slots before trimming, where they have been measured. */
+  /** Products of all slots before trimming and after it, where they have been measured. */
   full: ProductSums | undefined;
+  kept: ProductSums | undefined;
   /** Trims the tile, unless it was left trimmed by an earlier pass; counts go to `work.kept`. */
   trim(tile: Tile, elements: number): Promise<void>;
 }
@@ -147,6 +149,7 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
     score,
     scales: [],
     full: undefined,
+    kept: undefined,
     async trim(tile, elements) {
       if (trimmed) return;
       work.engine.clear(work.kept);
@@ -158,54 +161,67 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
     },
   };
 
-  let l1: number[] = [];
-  if (openSearches(selectors).length > 0 || score || matchesL1 || needsEnergy) {
-    resolved.full = new ProductSums(models + 1);
-    l1 = await firstPass(task, resolved, matchesL1, settings);
-  }
-  if (!matchesL1 && !(needsEnergy && score)) {
-    const weights = needsEnergy
-      ? energyWeights(resolved.full!, models, plan.elements, preset.floor ?? 0)
-      : plan.models.map((m) => Number(m.parameters.weight ?? 1));
-    resolved.scales = rescaleFactors(task, preset, selectors, undefined);
-    writeCoefficients(task, preset, weights, resolved.scales);
-    return resolved;
-  }
+  const searches = openSearches(selectors).length > 0 || score !== undefined;
   // what is kept has to be measured before it can be combined
-  const keptL1 = new Array<number>(models).fill(0);
-  const kept = new ProductSums(models + 1);
-  await task.pass(async (tile, elements) => {
-    await resolved.trim(tile, elements);
-    const sums = await measureTile(task, elements, matchesL1);
-    kept.add(sums.gram);
-    for (let i = 0; i < models; i++) keptL1[i]! += sums.l1[i] ?? 0;
-  });
+  const measuresKept = matchesL1 || (needsEnergy && score !== undefined);
+  const full = new SlotSums(task, matchesL1);
+  const kept = new SlotSums(task, matchesL1);
+  try {
+    if (searches || measuresKept || needsEnergy) {
+      resolved.full = full.products;
+      // what needs no search is trimmed by the pass that measures it
+      await firstPass(task, resolved, full, measuresKept && !searches ? kept : undefined, settings);
+    }
+    if (measuresKept && searches) {
+      await task.pass(async (tile, elements) => {
+        await resolved.trim(tile, elements);
+        kept.add(await work.engine.read(kept.run(elements)));
+      });
+    }
+  } finally {
+    full.close();
+    kept.close();
+  }
+  if (measuresKept) resolved.kept = kept.products;
+  const measured = measuresKept ? kept : full;
   const weights = needsEnergy
-    ? energyWeights(kept, models, plan.elements, preset.floor ?? 0)
+    ? energyWeights(measured.products, models, plan.elements, preset.floor ?? 0)
     : plan.models.map((m) => Number(m.parameters.weight ?? 1));
-  const norms = matchesL1 ? { all: l1, kept: keptL1 } : undefined;
+  const norms = matchesL1 ? { all: full.l1, kept: kept.l1 } : undefined;
   resolved.scales = rescaleFactors(task, preset, selectors, norms);
   writeCoefficients(task, preset, weights, resolved.scales);
   return resolved;
 }
 
-/** First pass: products of all slots, ‖τ‖₁ where asked; then every search has its threshold. Returns the L1 norms. */
+/**
+ * First pass: products of all slots, ‖τ‖₁ where asked, and both again of what is kept where the selection needs no search;
+ * then every search has its threshold.
+ */
 async function firstPass(
   task: TensorTask,
-  { selectors, score, full }: Resolved,
-  wantsL1: boolean,
+  { selectors, score, trim }: Resolved,
+  full: SlotSums,
+  kept: SlotSums | undefined,
   settings: DeltaSettings,
-): Promise<number[]> {
-  const l1 = new Array<number>(selectors.length).fill(0);
+): Promise<void> {
+  const { engine, status } = task.work;
   const own: KeySearch[] = openSearches(selectors);
   const windows = own.length > 0 ? openWindows(task, own) : undefined;
   try {
     await task.pass(async (tile, elements) => {
       windows?.visit(tile, elements);
-      const sums = await measureTile(task, elements, wantsL1);
-      requireFinite(task, sums.status, settings.nonFinite);
-      full!.add(sums.gram);
-      for (let i = 0; i < l1.length; i++) l1[i]! += sums.l1[i] ?? 0;
+      const ranges = full.run(elements);
+      if (kept) {
+        await trim(tile, elements);
+        ranges.push(...kept.run(elements));
+      }
+      const [found, ...data] = await engine.read([
+        { buffer: status, byteLength: status.byteLength },
+        ...ranges,
+      ]);
+      requireFinite(task, new Uint32Array(found!.buffer), settings.nonFinite);
+      full.add(data);
+      kept?.add(data);
       await windows?.aim(tile, elements);
       await score?.measure(tile, elements);
     });
@@ -213,11 +229,10 @@ async function firstPass(
   } finally {
     windows?.close();
   }
-  if (!score) return l1;
+  if (!score) return;
   score.measured();
   await searchKeys(task, score.searches, score.fill);
   score.decide();
-  return l1;
 }
 
 /** Enqueues the merged tile, packed, into `work.packed`. */
@@ -267,48 +282,51 @@ async function lastPass(
   const { preset } = settings;
   const models = plan.models.length;
   const kept = new Array<number>(models).fill(0);
-  const keptSums = new ProductSums(models + 1);
   const election = electionOf(settings);
   const counted = new CountSums(task, models);
   let conflicts = 0;
   let change = 0;
   let nonFinite = 0;
-  const trimming = selectors.some(trims);
-  const full = resolved.full ?? (trimming ? new ProductSums(models + 1) : keptSums);
-  await task.pass(async (tile, elements) => {
-    if (trimming && !resolved.full) {
-      // nothing was searched: this pass is the only one, so the task vectors are measured before they are trimmed
-      const sums = await measureTile(task, elements, false);
-      requireFinite(task, sums.status, settings.nonFinite);
-      full.add(sums.gram);
-    }
-    const blocks = blockCount(elements);
-    await resolved.trim(tile, elements);
-    const productBytes = runProducts(task, elements);
-    runCombine(task, settings, elements);
-    const countRange = counted.run(elements, election);
-    const [bytes, status, productData, keptData, statsData, countData] = await readTile(task, elements, [
-      { buffer: work.sums, byteLength: productBytes },
-      { buffer: work.kept, byteLength: work.kept.byteLength },
-      { buffer: work.stats, byteLength: blocks * COMBINE_STATS * 4 },
-      countRange,
-    ]);
-    counted.add(countData!);
-    nonFinite += requireFinite(task, status, settings.nonFinite);
-    keptSums.add(new Float32Array(productData!.buffer));
-    const counts = new Uint32Array(keptData!.buffer);
-    for (const [i, s] of selectors.entries()) {
-      if (s.kind === 'prepared') kept[i] = s.selection.kept;
-      else kept[i]! += trims(s) ? counts[s.kind === 'score' ? 0 : i]! : elements;
-    }
-    const stats = new Uint32Array(statsData!.buffer);
-    const squares = new Float32Array(statsData!.buffer);
-    for (let at = 0; at < stats.length; at += COMBINE_STATS) {
-      conflicts += stats[at]!;
-      change += squares[at + 1]!;
-    }
-    await emit(bytes);
-  });
+  // where nothing was searched this pass is the only one, so the task vectors are measured before they are trimmed
+  const before = !resolved.full && selectors.some(trims) ? new SlotSums(task, false) : undefined;
+  const after = resolved.kept ? undefined : new SlotSums(task, false);
+  const keptSums = resolved.kept ?? after!.products;
+  const full = resolved.full ?? before?.products ?? keptSums;
+  try {
+    await task.pass(async (tile, elements) => {
+      const ranges = before?.run(elements) ?? [];
+      const blocks = blockCount(elements);
+      await resolved.trim(tile, elements);
+      if (after) ranges.push(...after.run(elements));
+      runCombine(task, settings, elements);
+      const countRange = counted.run(elements, election);
+      const [bytes, status, keptData, statsData, countData, ...sums] = await readTile(task, elements, [
+        { buffer: work.kept, byteLength: work.kept.byteLength },
+        { buffer: work.stats, byteLength: blocks * COMBINE_STATS * 4 },
+        countRange,
+        ...ranges,
+      ]);
+      counted.add(countData!);
+      nonFinite += requireFinite(task, status, settings.nonFinite);
+      before?.add(sums);
+      after?.add(sums);
+      const counts = new Uint32Array(keptData!.buffer);
+      for (const [i, s] of selectors.entries()) {
+        if (s.kind === 'prepared') kept[i] = s.selection.kept;
+        else kept[i]! += trims(s) ? counts[s.kind === 'score' ? 0 : i]! : elements;
+      }
+      const stats = new Uint32Array(statsData!.buffer);
+      const squares = new Float32Array(statsData!.buffer);
+      for (let at = 0; at < stats.length; at += COMBINE_STATS) {
+        conflicts += stats[at]!;
+        change += squares[at + 1]!;
+      }
+      await emit(bytes);
+    });
+  } finally {
+    before?.close();
+    after?.close();
+  }
   return {
     contributors: plan.models.map((m, i) => ({
       id: m.id,
