@@ -9,7 +9,7 @@ import { compileKernels } from '../../assembly/vite-plugin';
 
 /** Runs in a dedicated worker of the studio's origin. Reads and writes as the studio does, in pieces of 8 MiB. */
 const COPY_WORKER = `
-onmessage = async ({ data: { blobs, bytes } }) => {
+const job = async ({ blobs, bytes }) => {
   const root = await navigator.storage.getDirectory();
   const folder = await root.getDirectoryHandle('blobs', { create: true });
   const inputs = [];
@@ -33,7 +33,7 @@ onmessage = async ({ data: { blobs, bytes } }) => {
   const end = performance.now();
   for (const input of inputs) input.close();
   await root.removeEntry('bench-copy');
-  postMessage({ seconds: (end - begin) / 1000 });
+  return (end - begin) / 1000;
 };`;
 
 /** Runs there too: GFLOP/s of a product of matrices, and MB/s of sha256, on one thread; the best of several. */
@@ -47,7 +47,7 @@ const best = (times, act) => {
   }
   return least / 1000;
 };
-onmessage = async ({ data: { kernels } }) => {
+const job = async ({ kernels }) => {
   const memory = new WebAssembly.Memory({ initial: 1024 });
   const bytes = Uint8Array.from(atob(kernels), (c) => c.charCodeAt(0));
   const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
@@ -61,13 +61,13 @@ onmessage = async ({ data: { kernels } }) => {
   const sha256 = await hashwasm.createSHA256();
   const piece = new Uint8Array(2 ** 25);
   const hashed = piece.length / best(5, () => sha256.init().update(piece).digest());
-  postMessage({ flops, hashed });
+  return { flops, hashed };
 };`;
 
 const PAGE = 'bench-floor.html';
 
-/** Runs a worker on a page of the studio's origin, without the studio's script policy. @param source its script */
-async function inWorker<T>(browser: Browser, url: string, source: string, job: unknown): Promise<T> {
+/** Runs a worker on a page of the studio's origin, without the studio's script policy. @param source its script, which has a function `job` */
+async function inWorker<T>(browser: Browser, url: string, source: string, given: unknown): Promise<T> {
   const page = await browser.newPage();
   try {
     await page.setRequestInterception(true);
@@ -80,17 +80,18 @@ async function inWorker<T>(browser: Browser, url: string, source: string, job: u
     return await page.evaluate(
       (script, request) =>
         new Promise<T>((resolve, reject) => {
-          // a job that fails is a rejected promise of the worker, which `onerror` never hears
-          const failing = `addEventListener('unhandledrejection', (e) => { throw e.reason; });`;
+          const answer = `onmessage = ({ data }) => job(data).then(
+            (done) => postMessage({ done }), (thrown) => postMessage({ failed: String(thrown) }));`;
           const worker = new Worker(
-            URL.createObjectURL(new Blob([failing, script], { type: 'text/javascript' })),
+            URL.createObjectURL(new Blob([script, answer], { type: 'text/javascript' })),
           );
-          worker.onmessage = ({ data }) => resolve(data);
+          worker.onmessage = ({ data: { done, failed } }) =>
+            failed === undefined ? resolve(done) : reject(new Error(failed));
           worker.onerror = (event) => reject(new Error(event.message));
           worker.postMessage(request);
         }),
       source,
-      job,
+      given,
     );
   } finally {
     await page.close();
@@ -101,14 +102,13 @@ async function inWorker<T>(browser: Browser, url: string, source: string, job: u
  * Seconds to read the blobs once and to write `bytes` bytes, flushed.
  * @param url the studio's address
  */
-export async function copyFloor(
+export function copyFloor(
   browser: Browser,
   url: string,
   blobs: readonly string[],
   bytes: number,
 ): Promise<number> {
-  const { seconds } = await inWorker<{ seconds: number }>(browser, url, COPY_WORKER, { blobs, bytes });
-  return seconds;
+  return inWorker(browser, url, COPY_WORKER, { blobs, bytes });
 }
 
 export interface Rates {

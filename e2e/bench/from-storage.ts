@@ -19,7 +19,7 @@ import {
 import { copyFloor, type Rates } from './floor';
 import type { BenchOptions } from './options';
 import type { Row } from './rows';
-import { openStudio, watched } from './studio';
+import { openStudio, type Watched, watched } from './studio';
 
 /** What of a report is printed; only merges write shards. */
 type Done = Pick<MergeReport, 'seconds' | 'adapter'> & Partial<Pick<MergeReport, 'shards' | 'stages'>>;
@@ -125,56 +125,72 @@ export async function storeModels(
 ): Promise<Stored> {
   const models = folders.map((folder) => ({ id: repository(folder), files: folder }));
   const hub = await startFakeHub({ models, port, cdnPort: port + 1 });
-  const { page, calls } = await openStudio(browser, url);
   try {
-    const recipe = await openModels(calls, c, hub, folders);
-    const { bytesToDownload } = await calls.plan(recipe);
-    if (bytesToDownload > 0 || c.masks === 'cached') {
-      await calls.merge({ recipe, engine, destination: { kind: 'nowhere' } }, silent);
-    }
+    const { blobs, read } = await makeReady();
+    return { measure: () => measure(blobs, read), close: () => hub.close() };
   } catch (thrown) {
     await hub.close();
     throw thrown;
-  } finally {
-    await page.close();
   }
-  return { measure, close: () => hub.close() };
 
-  async function measure(): Promise<Row> {
+  /** @returns the weight files that the case reads, and their bytes */
+  async function makeReady(): Promise<{ blobs: string[]; read: number }> {
+    const { page, calls } = await openStudio(browser, url);
+    try {
+      const recipe = await openModels(calls, c, hub, folders);
+      const { bytesToDownload } = await calls.plan(recipe);
+      if (bytesToDownload > 0 || c.masks === 'cached') {
+        await calls.merge({ recipe, engine, destination: { kind: 'nowhere' } }, silent);
+      }
+      const blobs = await blobsOf(hub.url, recipe);
+      return { blobs, read: await blobBytes(page, blobs) };
+    } finally {
+      await page.close();
+    }
+  }
+
+  /** The merge on a page of its own: not every browser lets the floor read what another page has open. */
+  async function run(): Promise<Watched<Done>> {
     const { page, calls } = await openStudio(browser, url);
     try {
       await removeOutput(page);
       if (c.masks === 'cold') await removeMasks(page);
       const recipe = await openModels(calls, c, hub, folders);
-      const blobs = await blobsOf(hub.url, recipe);
-      // also brings the files into the cache of the system
-      const before = await copyFloor(browser, url, blobs, 0);
       await calls.plan(recipe);
       const destination = { kind: 'downloads', name: OUTPUT } as const;
-      const job = (): Promise<Done> =>
-        c.job === 'merge'
-          ? calls.merge({ recipe, engine, destination }, silent)
-          : look(calls, c.job, recipe, engine);
-      const { result: report, ...spent } = await watched(job, options);
+      const done = await watched<Done>(
+        () =>
+          c.job === 'merge'
+            ? calls.merge({ recipe, engine, destination }, silent)
+            : look(calls, c.job, recipe, engine),
+        options,
+      );
       await removeOutput(page);
-      const { shards = [], stages, seconds, adapter } = report;
-      const written = shards.reduce((sum, shard) => sum + shard.bytes, 0);
-      const copied = await copyFloor(browser, url, blobs, written);
-      const moved = { what: 'bytes', seconds: written > 0 ? copied : Math.min(before, copied) };
-      const products = { what: 'products', seconds: (c.flops ?? 0) / rates.flops };
-      return {
-        name: c.name,
-        way: 'storage',
-        engine: `${engine} (${adapter})`,
-        seconds,
-        floor: products.seconds > moved.seconds ? products : moved,
-        bounds: [{ what: 'sha256 of the output', seconds: written / rates.hashed }],
-        ...(stages ? { stages } : {}),
-        bytes: written + (await blobBytes(page, blobs)),
-        ...spent,
-      };
+      return done;
     } finally {
       await page.close();
     }
+  }
+
+  async function measure(blobs: readonly string[], read: number): Promise<Row> {
+    // also brings the files into the cache of the system
+    const before = await copyFloor(browser, url, blobs, 0);
+    const { result, ...spent } = await run();
+    const { shards = [], stages, seconds, adapter } = result;
+    const written = shards.reduce((sum, shard) => sum + shard.bytes, 0);
+    const copied = await copyFloor(browser, url, blobs, written);
+    const moved = { what: 'bytes', seconds: written > 0 ? copied : Math.min(before, copied) };
+    const products = { what: 'products', seconds: (c.flops ?? 0) / rates.flops };
+    return {
+      name: c.name,
+      way: 'storage',
+      engine: `${engine} (${adapter})`,
+      seconds,
+      floor: products.seconds > moved.seconds ? products : moved,
+      bounds: [{ what: 'sha256 of the output', seconds: written / rates.hashed }],
+      ...(stages ? { stages } : {}),
+      bytes: written + read,
+      ...spent,
+    };
   }
 }
