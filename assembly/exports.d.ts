@@ -34,6 +34,7 @@ declare module 'virtual:cpu-kernels' {
     sampleKeys(values: number, n: number, first: number, step: number, keys: number): void;
     selectRandom(values: number, n: number, first: number, limit: number, key0: number, key1: number, scratch: number): number;
     selectRank(values: number, n: number, first: number, ranks: number, table: number, cols: number, key0: number, key1: number, scratch: number): number;
+    selectRows(values: number, elements: number, first: number, cols: number, spare: number, table: number, key0: number, key1: number, scratch: number): number;
     selectThreshold(values: number, elements: number, firstBlock: number, outerKey: number, outerCut: number, outerQuota: number, innerKey: number, innerCut: number, innerQuota: number): number;
     softmaxLine(line: number, columns: number, first: number, end: number): void;
     subtract(values: number, base: number, n: number): void;

@@ -12,6 +12,7 @@ struct Params {
   shift: u32,
   first: u32,
   last: u32,
+  ranked: u32, // for the processor's form
 }
 
 @group(0) @binding(1) var<storage, read> values: array<u32>;

@@ -13,6 +13,7 @@ struct Params {
   key0: u32,
   key1: u32,
   out: u32,
+  ranked: u32, // for the processor's form
 }
 
 @group(0) @binding(1) var<storage, read_write> values: array<f32>;

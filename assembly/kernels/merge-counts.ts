@@ -2,16 +2,10 @@
 // without small values (lanes.ts) has no subnormals on the way, so that nothing is flushed there.
 import { canonical, narrowBf16x4, narrowF16x4 } from './lib/half';
 import { BLOCK, hasSmall, rounded } from './lib/lanes';
+import { bits16 } from './lib/masks';
 
 /** Words of a model in the scratch: its changes other than 0, its ballots above and below zero. */
 const WORDS: usize = 24;
-
-/** Sixteen lanes of masks as bits. */
-@inline
-function bits16(a: v128, b: v128, c: v128, d: v128): u64 {
-  const low = i16x8.narrow_i32x4_s(a, b);
-  return <u64>(<u32>i8x16.bitmask(i8x16.narrow_i16x8_s(low, i16x8.narrow_i32x4_s(c, d))));
-}
 
 /** Eight f32 in a dtype of 16 bits. Those of a base that is stored as BF16 only lose their empty halves. */
 @inline
@@ -47,7 +41,7 @@ function sameWords(base: usize, packed: usize): v128 {
 @inline
 function atBase(base: usize, packed: usize, dtype: i32): u64 {
   if (dtype == 0) {
-    return bits16(
+    return <u64>bits16(
       sameWords(base, packed),
       sameWords(base + 16, packed + 16),
       sameWords(base + 32, packed + 32),
@@ -61,8 +55,8 @@ function atBase(base: usize, packed: usize, dtype: i32): u64 {
 }
 
 @inline
-function mark(word: usize, bits: u64): void {
-  store<u64>(word, load<u64>(word) | bits);
+function mark(word: usize, bits: u32, k: i32): void {
+  store<u64>(word, load<u64>(word) | ((<u64>bits) << k));
 }
 
 /** Adds to the word at `at`. */
@@ -130,8 +124,8 @@ function elect(
       total2 = rounded(f32x4.add(total2, d2), small);
       total3 = rounded(f32x4.add(total3, d3), small);
     }
-    mark(word + 8, bits16(f32x4.gt(s0, zero), f32x4.gt(s1, zero), f32x4.gt(s2, zero), f32x4.gt(s3, zero)) << k);
-    mark(word + 16, bits16(f32x4.lt(s0, zero), f32x4.lt(s1, zero), f32x4.lt(s2, zero), f32x4.lt(s3, zero)) << k);
+    mark(word + 8, bits16(f32x4.gt(s0, zero), f32x4.gt(s1, zero), f32x4.gt(s2, zero), f32x4.gt(s3, zero)), k);
+    mark(word + 16, bits16(f32x4.lt(s0, zero), f32x4.lt(s1, zero), f32x4.lt(s2, zero), f32x4.lt(s3, zero)), k);
     votes0 = rounded(f32x4.add(votes0, voteOf(s0, signs)), small);
     votes1 = rounded(f32x4.add(votes1, voteOf(s1, signs)), small);
     votes2 = rounded(f32x4.add(votes2, voteOf(s2, signs)), small);
@@ -151,7 +145,7 @@ function elect(
     f32x4.ne(total2, total2),
     f32x4.ne(total3, total3),
   );
-  return plus | (special << 32);
+  return <u64>plus | ((<u64>special) << 32);
 }
 
 /** A block, or what there is of the last one. */
@@ -192,7 +186,7 @@ function countBlock(
           f32x4.ne(v128.load(tau, 32), zero),
           f32x4.ne(v128.load(tau, 48), zero),
         );
-        mark(scratch + i * WORDS, some << k);
+        mark(scratch + i * WORDS, some, k);
       }
       if (!elects) continue;
       const elected = elect(first, stride, models, coefficients, weighted, signs, least, k, scratch, small);

@@ -1,5 +1,6 @@
 /** Softmax, activations, norms and log-sum-exps in WebAssembly against f64. */
 import { describe, expect, it } from 'vitest';
+import { exact } from '../exact';
 import { ACTIVATION_CODE, activate } from '../kernels/activate';
 import { GROUP_ROWS, NO_WINDOW } from '../kernels/attention-groups';
 import { attentionSoftmaxLine } from '../kernels/attention-softmax';
@@ -110,15 +111,17 @@ describe('ranks of |τ| in rows', () => {
   const memory = new WebAssembly.Memory({ initial: 64, maximum: 65_536 });
   const kernels = instantiateKernels(memory)!;
   const random = floats(3 * 5000, 31, 1);
-  it.each<[string, (x: number, i: number) => number]>([
+  const kinds: [string, (x: number, i: number) => number][] = [
     ['of f32', (x) => x],
     ['of bfloat16, with zeros', (x, i) => (i % 5 ? Math.round(x * 2 ** 7) * 2 ** -12 : -0)],
     ['of either sign', (_, i) => (i % 2 ? 1 : -1)],
     ['of two exponents', (_, i) => (i % 3 ? 2 : -4)],
     ['of every bit', (x, i) => (i % 4 === 0 ? 3e38 * x : i % 4 === 1 ? 1e-38 * x : x)],
-  ])('%s are those of a stable sort', (_, make) => {
-    for (const cols of [1, 2, 7, 896, 2048, 2049, 4864]) {
-      const rows = 3;
+  ];
+  const widths = [1, 2, 7, 33, 896, 2048, 2049, 4864];
+  const rows = 3;
+  it.each(kinds)('%s are those of a stable sort', (_, make) => {
+    for (const cols of widths) {
       const values = random.slice(0, rows * cols).map(make);
       const [at, spare, ranks] = [65_536, 2 ** 20, 2 ** 21];
       new Float32Array(memory.buffer, at, rows * cols).set(values);
@@ -130,6 +133,34 @@ describe('ranks of |τ| in rows', () => {
         const order = Uint32Array.from({ length: cols });
         for (const [rank, index] of sorted.entries()) order[index] = rank;
         expect(found.slice(row * cols, (row + 1) * cols), `${cols} columns`).toEqual(order);
+      }
+    }
+  });
+
+  it.each(kinds)('%s select the same elements where they are not told', (_, make) => {
+    for (const cols of widths) {
+      for (const epsilon of [0, 0.15, 0.45]) {
+        const n = rows * cols;
+        // as decode leaves them: nothing subnormal
+        const values = random.slice(0, n).map((x, i) => exact(make(x, i)));
+        const below = Float64Array.from(
+          { length: cols },
+          (_, r) => (0.5 - epsilon + (2 * epsilon * r) / cols) * 2 ** 32,
+        );
+        const [at, spare, ranks, table] = [65_536, 2 ** 20, 2 ** 21, 2 ** 21 + 2 ** 20];
+        new Uint32Array(memory.buffer, table, cols).set(below);
+        new Float32Array(memory.buffer, table + cols * 4, cols).fill(1);
+        const bits = new Uint32Array(memory.buffer, at, n);
+        const selected = (select: () => number) => {
+          new Float32Array(memory.buffer, at, n).set(values);
+          return { kept: select(), bits: bits.slice() };
+        };
+        const told = selected(() => {
+          kernels.rankRows(at, n, cols, spare, ranks, 64);
+          return kernels.selectRank(at, n, 1024, ranks, table, cols, 5, 6, 64);
+        });
+        const untold = selected(() => kernels.selectRows(at, n, 4096, cols, ranks, table, 5, 6, 64));
+        expect(untold, `${cols} columns, ε ${epsilon}`).toEqual(told);
       }
     }
   });

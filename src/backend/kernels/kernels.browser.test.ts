@@ -340,7 +340,7 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       let order = new Uint32Array(elements);
       const orderAfter = async (engine: Backend, shift: number, last: 0 | 1) => {
         const contents = { values, order_in: order, order_out: new Uint32Array(elements) };
-        const params = { elements, slot: 1, cols, shift, first: shift === 0 ? 1 : 0, last };
+        const params = { elements, slot: 1, cols, shift, first: shift === 0 ? 1 : 0, last, ranked: 1 };
         const bytes = await bytesAfter(engine, rankDigit as Kernel, contents, params, rows, elements);
         return new Uint32Array(bytes.order_out!);
       };
@@ -357,7 +357,7 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       await expectSame(
         selectRank as Kernel,
         { values, ranks: order, table, kept: new Uint32Array(2) },
-        { elements, slot: 1, first: 4096, cols, key0: 3, key1: 9, out: 1 },
+        { elements, slot: 1, first: 4096, cols, key0: 3, key1: 9, out: 1, ranked: 1 },
         blockCount(elements),
         elements,
       );

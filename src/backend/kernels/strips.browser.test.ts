@@ -1,5 +1,5 @@
 /** The kernels of merging in WebAssembly give the bits of their WGSL, whatever the sizes and the numbers. */
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
@@ -11,7 +11,7 @@ import { DTYPE_CODE, decode, inputWords } from './decode';
 import { encode, packGroups } from './encode';
 import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram } from './histogram';
 import { innerProducts, pairCount } from './inner-products';
-import { type Contents, floats, packedWords, sameOnBoth, words } from './kernels.test.support';
+import { bytesAfter, type Contents, floats, packedWords, sameOnBoth, words } from './kernels.test.support';
 import { lowRank } from './low-rank';
 import { mergeCounts, mergeCountWords } from './merge-counts';
 import { sampleKeys } from './sample-keys';
@@ -244,9 +244,37 @@ describe.each(SIZES)('%i elements', (n) => {
         table: Uint32Array.from({ length: 2 * cols }, (_, i) => (i < cols ? i * 2 ** 24 : 0x3f000000 + i)),
         kept: new Uint32Array(2),
       }),
-      { elements: n, slot: 1, first: 4096, cols, key0: 5, key1: 6, out: 1 },
+      { elements: n, slot: 1, first: 4096, cols, key0: 5, key1: 6, out: 1, ranked: 1 },
       n,
     );
+  });
+
+  it('selection by probabilities that grow with ranks, which the processor’s form is not told', async () => {
+    const cols = Math.min(n, 130);
+    const elements = n - (n % cols);
+    const values = floats(n + 1, 24);
+    const ranks = new Uint32Array(n);
+    for (let row = 0; row < elements; row += cols) {
+      const size = values.subarray(row + 1, row + 1 + cols).map(Math.abs);
+      const order = [...size.keys()].sort((a, b) => size[a]! - size[b]! || b - a);
+      for (const [rank, index] of order.entries()) ranks[row + index] = rank;
+    }
+    const table = Uint32Array.from({ length: 2 * cols }, (_, i) =>
+      i < cols ? 2 ** 30 + Math.floor((2 ** 31 * i) / cols) : 0x3f800000,
+    );
+    const params = { elements, slot: 1, first: 4096, cols, key0: 5, key1: 6, out: 1, ranked: 0 };
+    const [here, there] = await Promise.all(
+      [cpu, gpu].map(async (engine, i) => {
+        const contents = {
+          values,
+          ranks: i === 0 ? new Uint32Array(n) : ranks,
+          table,
+          kept: new Uint32Array(2),
+        };
+        return bytesAfter(engine, selectRank as Kernel, contents, params, blockCount(elements), elements);
+      }),
+    );
+    expect(here).toEqual({ ...there, ranks: here!.ranks });
   });
 
   it.each([1, 2, 4])('products of %i vectors', async (count) => {

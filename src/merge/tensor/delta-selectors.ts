@@ -5,7 +5,7 @@ import { blockCount } from '../../backend/kernel';
 import { RANK_SHIFTS, rankDigit } from '../../backend/kernels/rank-digit';
 import { selectMask } from '../../backend/kernels/select-mask';
 import { selectRandom } from '../../backend/kernels/select-random';
-import { selectRank } from '../../backend/kernels/select-rank';
+import { MOST_UNRANKED, selectRank } from '../../backend/kernels/select-rank';
 import { selectThreshold } from '../../backend/kernels/select-threshold';
 import { maskKey } from '../../backend/philox';
 import type { DeltaPreset } from '../method';
@@ -23,7 +23,8 @@ export type Selector =
   /** Inside `outer`, not inside `inner`; a search becomes a threshold when it is finished. */
   | { kind: 'threshold'; outer: KeySearch | Threshold; inner: KeySearch | Threshold }
   | { kind: 'random'; below: number; key: [number, number] }
-  | { kind: 'rank'; table: BackendBuffer; key: [number, number] }
+  /** `scaled`: what is kept is multiplied by a number of its rank. */
+  | { kind: 'rank'; table: BackendBuffer; scaled: boolean; key: [number, number] }
   /** By the score of the tensor (delta-score.ts). */
   | { kind: 'score' }
   /** Chosen ahead of the run. */
@@ -55,7 +56,10 @@ export function openSelectors(
     if (preset.select === 'random') {
       return { kind: 'random', below: Math.floor(density * 2 ** 32), key };
     }
-    if (preset.select === 'rank') return { kind: 'rank', table: rankTable(task, preset, parameters), key };
+    if (preset.select === 'rank') {
+      const scaled = preset.rescale === '1/probability';
+      return { kind: 'rank', table: rankTable(task, scaled, parameters), scaled, key };
+    }
     if (preset.scope === 'model') {
       return { kind: 'threshold', outer: thresholds!.get(id)!, inner: KEEP_NONE };
     }
@@ -102,7 +106,7 @@ export function rankProbabilities(density: number, epsilon: number, cols: number
   );
 }
 
-function rankTable(task: TensorTask, preset: DeltaPreset, parameters: ResolvedParameters): BackendBuffer {
+function rankTable(task: TensorTask, scaled: boolean, parameters: ResolvedParameters): BackendBuffer {
   const { engine } = task.work;
   const cols = rowLength(task.plan.shape);
   const q = rankProbabilities(densityOf(parameters), Number(parameters.epsilon), cols);
@@ -110,7 +114,7 @@ function rankTable(task: TensorTask, preset: DeltaPreset, parameters: ResolvedPa
   const scales = new Float32Array(words.buffer);
   for (let r = 0; r < cols; r++) {
     words[r] = Math.floor(q[r]! * 2 ** 32);
-    scales[cols + r] = preset.rescale === '1/probability' ? exact(1 / q[r]!) : 1;
+    scales[cols + r] = scaled ? exact(1 / q[r]!) : 1;
   }
   const table = engine.allocate(words.byteLength, 'rank table');
   engine.write(table, 0, new Uint8Array(words.buffer));
@@ -158,8 +162,9 @@ export async function applySelectors(
       work.engine.run(selectRandom, { params, buffers, groups, elements });
     } else if (s.kind === 'rank') {
       const cols = rowLength(task.plan.shape);
-      const ranks = rankRows(task, i + 1, cols, elements);
-      const params = { ...common, first: tile.begin, cols, key0: s.key[0], key1: s.key[1] };
+      const ranked = s.scaled || cols > MOST_UNRANKED ? 1 : 0;
+      const ranks = rankRows(task, i + 1, cols, elements, ranked);
+      const params = { ...common, first: tile.begin, cols, key0: s.key[0], key1: s.key[1], ranked };
       work.engine.run(selectRank, {
         params,
         buffers: { ...buffers, ranks, table: s.table },
@@ -203,7 +208,13 @@ function thresholdOf(t: KeySearch | Threshold): Threshold {
  * Ranks of |τ| inside the rows of the tile. The orders of the passes lie in `merged` and `packed`, which are free until
  * the tile is combined and encoded.
  */
-function rankRows(task: TensorTask, slot: number, cols: number, elements: number): BackendBuffer {
+function rankRows(
+  task: TensorTask,
+  slot: number,
+  cols: number,
+  elements: number,
+  ranked: 0 | 1,
+): BackendBuffer {
   const { work } = task;
   let from = work.merged;
   let to = work.packed;
@@ -216,6 +227,7 @@ function rankRows(task: TensorTask, slot: number, cols: number, elements: number
         shift,
         first: pass === 0 ? 1 : 0,
         last: pass === RANK_SHIFTS.length - 1 ? 1 : 0,
+        ranked,
       },
       buffers: { values: work.values, order_in: from, order_out: to },
       groups: elements / cols,
