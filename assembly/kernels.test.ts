@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { storedSums } from '../src/backend/kernels/stored-sum';
 import { allKernels } from '../src/worker/all-kernels';
 import { compileKernels } from './vite-plugin';
 
@@ -32,7 +33,11 @@ it('every kernel has a form for the GPU, but for those of the processor alone', 
   expect(without.map(({ id }) => id)).toEqual(PROCESSOR_ALONE);
 });
 
-it('every kernel has one form for the processor, but for the tiles of real GPUs', () => {
+it('every kernel has one form for the processor, but for those of graphics devices alone', () => {
+  const devices = [
+    'input-gram-tile',
+    ...Object.values(storedSums).flatMap((sums) => sums.map(({ id }) => id)),
+  ];
   const forms = [...allKernels.values()].map(({ id, wasm, cpu }) => [id, [wasm, cpu].filter(Boolean).length]);
-  expect(forms.filter(([, count]) => count !== 1)).toEqual([['input-gram-tile', 0]]);
+  expect(forms.filter(([, count]) => count !== 1)).toEqual(devices.map((id) => [id, 0]));
 });

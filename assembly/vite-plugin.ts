@@ -89,8 +89,13 @@ export function cpuKernels(): Plugin {
       if (this.environment.config.consumer === 'server') {
         return `export const CPU_KERNELS = Uint8Array.from(atob(${JSON.stringify(wasm)}), (c) => c.charCodeAt(0));`;
       }
-      const file = join(CACHE, 'cpu-kernels.wasm');
-      writeFileSync(file, Buffer.from(wasm, 'base64'));
+      const bytes = Buffer.from(wasm, 'base64');
+      // named by its content: two servers of other sources may share the folder, and a page asks for it later
+      const file = join(
+        CACHE,
+        `cpu-kernels-${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}.wasm`,
+      );
+      writeFileSync(file, bytes);
       return `import url from ${JSON.stringify(`${file}?url`)};
 const response = await fetch(url);
 if (!response.ok) throw new Error(\`\${url}: \${response.status} \${response.statusText}\`);
