@@ -60,6 +60,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'formats/card-results',
     'formats/adapter-combination',
     'formats/names',
+    'formats/hashes',
     'formats/gguf-type',
     'formats/hub-id',
     'merge/method',

@@ -49,15 +49,15 @@ async function chooseEngine({ person }: Walk, engine: 'WebGPU' | 'CPU'): Promise
   await person.finds('button', `^${engine} ·`);
 }
 
-/** The sha256 that the page shows of the merge that just ended. */
+/** The tree hash that the page shows of the merge that just ended. */
 async function shownHash({ person }: Walk): Promise<string> {
   await person.sees('^Merged in');
   await person.presses('tab', 'Output');
   const title = await person.until<string>(
-    'the sha256',
-    `document.querySelector('[title^="sha256 "]')?.getAttribute('title')`,
+    'the hash',
+    `document.querySelector('[title^="tree hash "]')?.getAttribute('title')`,
   );
-  return title.slice('sha256 '.length);
+  return title.slice('tree hash '.length);
 }
 
 /** Merges the sample. */

@@ -114,8 +114,7 @@ async function tallyOf(
   const lost = async () => {
     const { blobs, outputs } = await page.evaluate(storedFacts);
     const wrong = outputs.filter(
-      ({ path, sha256 }) =>
-        path.endsWith('.safetensors') && reference.get(path.split('/').at(-1)!) !== sha256,
+      ({ path, hash }) => path.endsWith('.safetensors') && reference.get(path.split('/').at(-1)!) !== hash,
     );
     const shards = outputs.length - wrong.length;
     return { files: wrong.length + blobs.filter((b) => b.actual !== b.sha256).length, shards };

@@ -83,7 +83,7 @@ export interface StoredFacts {
    * Files of outputs that count as complete, and of picked folders that load: with an index, or with one file of weights
    * that has something in it, by path.
    */
-  outputs: { path: string; sha256: string }[];
+  outputs: { path: string; hash: string }[];
   /** Swap files and anything else that no listing knows. */
   orphans: string[];
 }
@@ -91,10 +91,16 @@ export interface StoredFacts {
 /** Reads everything that is listed as whole in this profile, and hashes it. */
 export async function storedFacts(): Promise<StoredFacts> {
   const root = await navigator.storage.getDirectory();
-  const hash = async (file: File) =>
+  const hash = async (file: Blob) =>
     [...new Uint8Array(await crypto.subtle.digest('SHA-256', await file.arrayBuffer()))]
       .map((b) => b.toString(16).padStart(2, '0'))
       .join('');
+  const treeHash = async (file: File) => {
+    const leaves: ArrayBuffer[] = [];
+    for (let at = 0; at < file.size; at += 2 ** 21)
+      leaves.push(await crypto.subtle.digest('SHA-256', await file.slice(at, at + 2 ** 21).arrayBuffer()));
+    return `tree:${await hash(new Blob(leaves))}`;
+  };
   const folder = (parent: FileSystemDirectoryHandle, name: string) =>
     parent.getDirectoryHandle(name).catch(() => undefined);
   const facts: StoredFacts = { blobs: [], outputs: [], orphans: [] };
@@ -115,7 +121,7 @@ export async function storedFacts(): Promise<StoredFacts> {
       else if (file.kind === 'file')
         facts.outputs.push({
           path: `${prefix}/${name}`,
-          sha256: await hash(await (file as FileSystemFileHandle).getFile()),
+          hash: await treeHash(await (file as FileSystemFileHandle).getFile()),
         });
     }
   };

@@ -116,12 +116,12 @@ async function killOnce(
         found: isOver ? 'all' : resumed ? resumed.tensorsDone : 'nothing',
         same:
           written.length === reference.size &&
-          written.every(({ path, sha256 }) => reference.get(path.split('/').at(-1)!) === sha256),
+          written.every(({ path, hash }) => reference.get(path.split('/').at(-1)!) === hash),
         wrong: [before, now].flatMap(({ blobs, outputs, orphans }) => [
           ...blobs.filter((b) => b.actual !== b.sha256).map((b) => `blob ${b.sha256}`),
           ...outputs
             .filter(({ path }) => path.endsWith('.safetensors'))
-            .filter(({ path, sha256 }) => reference.get(path.split('/').at(-1)!) !== sha256)
+            .filter(({ path, hash }) => reference.get(path.split('/').at(-1)!) !== hash)
             .map(({ path }) => path),
           ...(blobs === now.blobs ? orphans : []),
         ]),

@@ -87,7 +87,7 @@ export function attempt(
   });
 }
 
-/** sha256 by shard of a merge that nothing disturbs. */
+/** Tree hash by shard of a merge that nothing disturbs. */
 export async function undisturbed(
   rig: Rig,
   engine: Attempt['engine'],
@@ -95,7 +95,7 @@ export async function undisturbed(
 ): Promise<Map<string, string>> {
   return withPage(rig, async ({ page }) => {
     const { shards } = await attempt(page, rig.hub, { kind: 'downloads', engine, recipe });
-    return new Map(shards.map(({ file, sha256 }) => [file, sha256]));
+    return new Map(shards.map(({ file, hash }) => [file, hash]));
   });
 }
 

@@ -1,11 +1,12 @@
 /** Comparing and extracting from a terminal: files, both engines, an adapter found again, and what is refused. */
+
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import type { ExtractLoraReport } from '../../src/reports/compare';
+import { treeHashOfFile } from '../tree-hash';
 import { readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');
@@ -24,7 +25,6 @@ function amalgam(...args: string[]): Promise<{ code: number; stdout: string; std
   });
 }
 
-const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
 const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
 
 test('finds the kitchen LoRA again in the model it was merged into, to the same bytes on both engines', async () => {
@@ -53,12 +53,12 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
     expect(report.merged.error).toBeLessThanOrEqual(1e-5);
     expect(readdirSync(out).sort()).toEqual([
       'README.md',
-      'SHA256SUMS',
       'adapter_config.json',
       'adapter_model.safetensors',
+      'amalgam-hashes.json',
     ]);
-    hashes.push(sha256(join(out, 'adapter_model.safetensors')));
-    expect(report.files[0]!.sha256).toBe(hashes.at(-1));
+    hashes.push(treeHashOfFile(join(out, 'adapter_model.safetensors')));
+    expect(report.files[0]!.hash).toBe(hashes.at(-1));
   }
   expect(hashes[0]).toBe(hashes[1]);
 
@@ -91,7 +91,7 @@ test('compares on both engines, which agree to the bit, and writes every file', 
   expect(stdout).toContain('56 tensors compared: 56 modified, 0 identical.');
   expect(stdout).toContain('Both give the same bits.');
   expect(readdirSync(out).sort()).toEqual([
-    'SHA256SUMS',
+    'amalgam-hashes.json',
     'architecture_comparison.json',
     'comparison_report.html',
     'comparison_report.txt',

@@ -1,12 +1,13 @@
 /** The headless command on the sample family: both engines, any tile, same bytes; and what it says when it cannot. */
+
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import type { EvaluateReport } from '../../src/reports/evaluate';
 import type { MergeReport } from '../../src/reports/merge';
+import { treeHashOfFile } from '../tree-hash';
 import { expectSampleTies, readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');
@@ -42,8 +43,6 @@ function recipe(text: string): string {
   return file;
 }
 
-const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
-
 test('merges the sample with TIES on both engines to the same bytes, within one ulp of the f64 oracle', async () => {
   const file = recipe(TIES);
   const hashes: string[] = [];
@@ -65,16 +64,17 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
     const facts = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
     expect(facts.engine).toBe(engine);
     expect(facts.tensors).toHaveLength(56);
-    hashes.push(sha256(join(out, 'model.safetensors')));
-    expect(facts.shards[0]!.sha256).toBe(hashes.at(-1));
-    for (const input of facts.inputs) expect(input.sha256).toBe(sha256(join(samples, input.id, input.file)));
+    hashes.push(treeHashOfFile(join(out, 'model.safetensors')));
+    expect(facts.shards[0]!.hash).toBe(hashes.at(-1));
+    for (const input of facts.inputs)
+      expect(input.hash).toBe(treeHashOfFile(join(samples, input.id, input.file)));
   }
   expect(hashes[0]).toBe(hashes[1]);
 
   const out = join(work, 'webgpu');
   expect(readdirSync(out).sort()).toEqual([
     'README.md',
-    'SHA256SUMS',
+    'amalgam-hashes.json',
     'config.json',
     'generation_config.json',
     'mergekit_config.yml',

@@ -49,7 +49,7 @@ test('importance writes one bit per weight of every linear layer, from text the 
   );
   expect(code, stderr).toBe(0);
   expect(stdout).toContain('on the device at most');
-  expect(readdirSync(out).sort()).toEqual(['SHA256SUMS', 'importance.json', 'masks.safetensors']);
+  expect(readdirSync(out).sort()).toEqual(['amalgam-hashes.json', 'importance.json', 'masks.safetensors']);
   const report = JSON.parse(readFileSync(join(out, 'importance.json'), 'utf8')) as ImportanceReport;
   expect(report).toMatchObject({ kind: 'selection', reused: 0 });
   expect(report.contributors[0]).toMatchObject({ writtenTokens: 512, forwardTokens: 512 });

@@ -53,7 +53,7 @@ const underWay = (page: Page) =>
 
 async function hashOf(page: Page): Promise<string> {
   await page.getByRole('tab', { name: /Output/ }).click();
-  return (await page.getByTitle(/^sha256 [0-9a-f]{64}$/).getAttribute('title'))!;
+  return (await page.getByTitle(/^tree hash [0-9a-f]{64}$/).getAttribute('title'))!;
 }
 
 let reference: string | undefined;

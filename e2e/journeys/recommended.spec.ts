@@ -34,7 +34,7 @@ const result = (page: Page) =>
 
 async function hashOf(page: Page): Promise<string> {
   await page.getByRole('tab', { name: /Output/ }).click();
-  return (await page.getByTitle(/^sha256 [0-9a-f]{64}$/).getAttribute('title'))!;
+  return (await page.getByTitle(/^tree hash [0-9a-f]{64}$/).getAttribute('title'))!;
 }
 
 test('press, wait, see how it compares, save; paused and reloaded in the middle it comes to the same bytes', async ({

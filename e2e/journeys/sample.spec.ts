@@ -38,7 +38,7 @@ test('one click merges the sample on WebGPU within one ulp of the f64 oracle, an
   expect(compared + onThreshold).toBe(1_238_656);
   expect(cancelled).toBeLessThan(20);
 
-  const hash = () => page.getByTitle(/^sha256 [0-9a-f]{64}$/).getAttribute('title');
+  const hash = () => page.getByTitle(/^tree hash [0-9a-f]{64}$/).getAttribute('title');
   const onWebGpu = await hash();
   await page.reload();
   await isOpen(page);

@@ -91,7 +91,7 @@ test('stages give what merging step by step gives, on both engines, and can be v
     expect(facts.stagesMerged?.[0]?.tensors).toHaveLength(facts.tensors.length);
     // what the result was made of is what the stage wrote
     const read = facts.inputs.find((input) => input.id === 'half');
-    expect(read?.sha256).toBe(facts.stagesMerged?.[0]?.shards[0]?.sha256);
+    expect(read?.hash).toBe(facts.stagesMerged?.[0]?.shards[0]?.hash);
     expect(readFileSync(join(out, 'mergekit_config.yml'), 'utf8')).toMatch(
       /^name: half\n[\s\S]*\n---\nmerge_method: slerp/,
     );

@@ -1,6 +1,6 @@
 /** Accuracy on tasks whose rows are on the Hub: in the studio and by the command, and what a task that does not fit says. */
+
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 import { type FakeHub, startFakeHub } from '../fake-hub';
 import { cardErrors } from '../fake-hub/model-card';
+import { treeHashOfFile } from '../tree-hash';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
 import { expect, test } from './studio';
 
@@ -92,9 +93,9 @@ test('two tasks are scored on base, contributors and merge, with the command’s
 
   const report = join(work, 'report.json');
   const card = join(work, 'README.md');
-  const sums = join(work, 'SHA256SUMS');
+  const hashes = join(work, 'amalgam-hashes.json');
   writeFileSync(card, '---\nlicense: mit\n---\n\n# Mine\n');
-  writeFileSync(sums, `${'0'.repeat(64)}  README.md\n`);
+  writeFileSync(hashes, '{"inputs":{},"outputs":{"README.md":"tree:0"}}');
   const samples = join(root, 'public/samples');
   const tasks = 'hellaswag,arc_easy';
   const { code, stdout, stderr } = await amalgam(
@@ -115,8 +116,9 @@ test('two tasks are scored on base, contributors and merge, with the command’s
   const written = readFileSync(card, 'utf8');
   expect(cardErrors(written)).toEqual([]);
   expect(written).toMatch(/license: mit\nmodel-index:[\s\S]*type: Rowan\/hellaswag[\s\S]*# Mine/);
-  const sha256 = createHash('sha256').update(written).digest('hex');
-  expect(readFileSync(sums, 'utf8')).toBe(`${sha256}  README.md\n`);
+  expect(JSON.parse(readFileSync(hashes, 'utf8'))).toMatchObject({
+    outputs: { 'README.md': treeHashOfFile(card) },
+  });
   expect(stdout).toMatch(/workshop against .*base on hellaswag, acc: .*McNemar/);
   const { models, datasets } = JSON.parse(readFileSync(report, 'utf8')) as {
     datasets: Record<string, { dataset: string; split: string }>;

@@ -1,4 +1,5 @@
 /** What works ahead of a merge stand on: an engine, open files, the contributors as models that write and read. */
+
 import type { Backend } from '../backend/backend';
 import { type CountedBackend, countedBackend } from '../backend/counted-backend';
 import { AmalgamError } from '../errors';
@@ -9,16 +10,16 @@ import { isConversations } from '../formats/conversations';
 import type { Recipe } from '../formats/recipe';
 import type { RunnerOptions } from '../forward/runner';
 import { openBackend } from '../host/backends';
+import { type HashedInputs, openHashedInputs } from '../host/hashed-inputs';
 import type { OpenModels } from '../host/models';
 import { type Phases, type PlannedPhase, trackPhases } from '../host/phases';
-import { type Inputs, openInputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/input-name';
+import type { ReadTensor } from '../inputs/read-tensor';
 import { methodById } from '../merge/methods';
 import { imatrixChoice, importanceKind } from '../merge/plan/importance-kind';
 import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
 import { wantsLambda } from '../merge/plan/with-lambda';
-import { hashInputs } from '../merge/run/output-files';
 import type { Prepared } from '../merge/tensor/prepared';
 import { resolveArchitecture } from '../models/resolve';
 import type { BackendChoice } from '../reports/backend';
@@ -125,7 +126,7 @@ export async function openAhead(
   const { models, signal, backend } = options;
   const engine = countedBackend(backend ?? (await openBackend(options.engine)));
   const meter = stageMeter(options.onProgress, options.phases ?? trackPhases(calibrationPhases(plan)));
-  let inputs: Inputs | undefined;
+  let inputs: HashedInputs | undefined;
   const close = () => {
     inputs?.close();
     if (!backend) engine.close();
@@ -135,11 +136,10 @@ export async function openAhead(
     for (const id of runs ? plan.contributors : []) singles.set(id, await singlePlan(id, models));
     const all = allInputs([plan, ...singles.values(), ...more]);
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload);
-    inputs = await openInputs(all, models, signal, (bytes, name) => meter.advance(bytes, name));
-    const hashes = await hashInputs(all.inputs, models, inputs, signal, {
-      begin: (bytes) => meter.begin('hashing', bytes),
-      advance: (bytes, name) => meter.advance(bytes, name),
-    });
+    const advance = (bytes: number, name: string) => meter.advance(bytes, name);
+    const hashing = { begin: (bytes: number) => meter.begin('hashing', bytes), advance };
+    inputs = await openHashedInputs(all, models, signal, advance, hashing);
+    const hashes = await inputs.hashAll(hashing);
     const open: OpenContext = { engine, models, read: inputs.read, signal };
     const { size, texts } = calibrationChoice(plan);
     const contributors: Contributor[] = [];
@@ -196,7 +196,7 @@ export async function singlePlan(model: string, models: OpenModels): Promise<Pla
 export interface OpenContext {
   engine: CountedBackend;
   models: OpenModels;
-  read: Inputs['read'];
+  read: ReadTensor;
   signal: AbortSignal;
 }
 

@@ -10,8 +10,10 @@ import { requireClean } from '../merge/plan/require-clean';
 import { requirePrepared } from '../merge/tensor/prepared';
 import type { ImportanceReport, ImportanceRequest } from '../reports/importance';
 import type { Progress } from '../reports/job';
+import { beginLeaves } from '../sources/tree-hash';
+import { commitOutput } from '../write/commit-output';
 import { openDestination } from '../write/open-destination';
-import { writeText } from '../write/write-text';
+import { writeWhole } from '../write/write-whole';
 import { calibrationMessage } from './calibration-context';
 import { calibrate } from './job';
 
@@ -57,17 +59,22 @@ export async function runImportance(
       return { name, dtype: 'U8', shape: [rows, rowBytes], byteLength: rows * rowBytes };
     });
     const sink = await destination.create('masks.safetensors');
-    await sink.write(buildSafetensorsHeader(planned, { amalgam: 'importance' }));
+    const hasher = beginLeaves();
+    const write = async (bytes: Uint8Array<ArrayBuffer>) => {
+      await hasher.update(bytes);
+      await sink.write(bytes);
+    };
+    await write(buildSafetensorsHeader(planned, { amalgam: 'importance' }));
     for (const { shape, selection } of entries) {
       const [rows, cols] = shape as [number, number];
       if (selection.kind === 'values') {
         const values = await selection.values(0, rows * cols);
-        await sink.write(new Uint8Array(values.buffer));
-      } else await sink.write(rowsOfBytes(await selection.mask(0, rows * cols), rows, cols));
+        await write(new Uint8Array(values.buffer));
+      } else await write(rowsOfBytes(await selection.mask(0, rows * cols), rows, cols));
     }
-    await sink.close();
-    await writeText(destination, 'importance.json', `${JSON.stringify(report, null, 2)}\n`);
-    await destination.commit();
+    await sink.close(await hasher.leaves());
+    await writeWhole(destination, 'importance.json', `${JSON.stringify(report, null, 2)}\n`);
+    await commitOutput(destination, Object.fromEntries(ahead!.hashes));
     return report;
   } catch (error) {
     await destination.discard();

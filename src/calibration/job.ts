@@ -1,5 +1,7 @@
 /** What a merge needs before it begins: importance or a Gram merge of its models, λ where the recipe leaves it open, an importance matrix. */
+
 import { formatRecipe } from '../formats/recipe-format';
+import type { InputHashes } from '../host/hashed-inputs';
 import { methodById } from '../merge/methods';
 import { imatrixChoice, importanceKind } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
@@ -28,6 +30,8 @@ export interface Calibrated {
   prepared?: Prepared;
   imatrix?: Imatrix;
   report: CalibrationReport;
+  /** Of all files that were read. */
+  hashes: InputHashes;
 }
 
 /**
@@ -69,6 +73,7 @@ export async function calibrate(plan: Plan, options: CalibrationOptions): Promis
       plan: merge,
       ...(prepared ? { prepared } : {}),
       ...(imatrix ? { imatrix } : {}),
+      hashes,
       report: {
         ...(importance ? { importance: importance.report } : {}),
         ...(lambda ? { lambda } : {}),
@@ -92,7 +97,7 @@ async function imatrixOf(
     size: CalibrationSize;
     contributors: readonly Contributor[];
     choice: { text: string } | 'calibration';
-    hashes: ReadonlyMap<string, string>;
+    hashes: InputHashes;
   },
   context: OpenContext,
   prepared: Prepared | undefined,

@@ -137,8 +137,8 @@ describe('the output, written by the page’s destination', () => {
     const shard = await destination.create('model.safetensors');
     await shard.write(large.subarray(0, 5));
     await shard.write(large.subarray(5));
-    await shard.close();
-    await (await destination.create('sub dir/100.json')).close();
+    await shard.close([]);
+    await (await destination.create('sub dir/100.json')).close([]);
     expect(await readdir(root)).not.toContain('merged');
     await destination.commit();
     await destination.discard();
@@ -163,7 +163,7 @@ describe('the output, written by the page’s destination', () => {
     await begun.remains!.appendJournal(0, new TextEncoder().encode('one\ntorn'));
     const shard = await begun.create('model.safetensors');
     await shard.write(new Uint8Array([1, 2, 3, 4]));
-    await (await begun.create('stale.txt')).close();
+    await (await begun.create('stale.txt')).close([]);
     first.keep();
     await first.discard();
 
@@ -178,7 +178,7 @@ describe('the output, written by the page’s destination', () => {
     expect(await destination.left!('other.safetensors')).toBeUndefined();
     const further = await remains.reopen!('model.safetensors', 2);
     await further.write(new Uint8Array([9]));
-    await further.close();
+    await further.close([]);
     await destination.commit();
     expect(await readdir(join(root, 'merged'))).toEqual(['model.safetensors']);
     expect([...(await readFile(join(root, 'merged', 'model.safetensors')))]).toEqual([1, 2, 9]);

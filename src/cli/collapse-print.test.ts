@@ -41,7 +41,7 @@ describe('what a collapse prints', () => {
       similarity: { mean: 0.9, sequences: [0.9] },
       perplexity: { before: evaluation(3.74), after: evaluation(5.5) },
       inputs: [],
-      shards: [{ file: 'model.safetensors', bytes: 2048, sha256: '' }],
+      shards: [{ file: 'model.safetensors', bytes: 2048, hash: '' }],
       files: ['config.json'],
       notes: ['A note.'],
     };

@@ -1,19 +1,20 @@
-import { open, readdir } from 'node:fs/promises';
+import { open, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AmalgamError } from '../errors';
+import { HASHES_FILE, parseHashes } from '../formats/output-hashes';
 import type { Recipe } from '../formats/recipe';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { headerLength, parseSafetensorsHeader } from '../formats/safetensors-header';
 import { parseJson } from '../formats/strict-json';
 
 /**
- * The recipe and the input hashes that a merged model carries in the metadata of its first shard.
+ * The recipe that a merged model carries in the metadata of its first shard, and the input hashes there and beside it.
  * @throws AmalgamError `NotFound` when the folder has no shard, `RecipeInvalid` when it was not merged by Amalgam
  */
 export async function readMergedMetadata(
   folder: string,
 ): Promise<{ recipe: Recipe; inputs: Record<string, string> }> {
-  const files = await readdir(folder).catch(() => []);
+  const files: string[] = await readdir(folder).catch(() => []);
   const shard = files.filter((name) => name.endsWith('.safetensors')).sort()[0];
   if (shard === undefined) {
     const gguf = files.find((name) => name.endsWith('.gguf'));
@@ -26,7 +27,7 @@ export async function readMergedMetadata(
       : new AmalgamError(
           'NotFound',
           `${folder} holds GGUF alone (${gguf}), and what is verified are safetensors.`,
-          'Merge its mergekit_config.yml again and compare both SHA256SUMS: the same recipe gives the same bytes.',
+          'Merge its mergekit_config.yml again and compare both amalgam-hashes.json: the same recipe gives the same bytes.',
         );
   }
   const metadata = await readMetadata(join(folder, shard));
@@ -40,9 +41,13 @@ export async function readMergedMetadata(
     );
   }
   const inputs = metadata.get('amalgam_inputs');
+  const beside = files.includes(HASHES_FILE) ? await readFile(join(folder, HASHES_FILE), 'utf8') : undefined;
   return {
     recipe: parsed.recipe,
-    inputs: inputs === undefined ? {} : (parseJson(inputs, 'amalgam_inputs') as Record<string, string>),
+    inputs: {
+      ...(inputs === undefined ? {} : (parseJson(inputs, 'amalgam_inputs') as Record<string, string>)),
+      ...(beside === undefined ? {} : parseHashes(beside).inputs),
+    },
   };
 }
 

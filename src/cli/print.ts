@@ -137,16 +137,30 @@ function namedAfterFolder(file: string): string {
   return file.endsWith('.gguf') ? file.replace(/^.*?(?=-[A-Z0-9_]+\.gguf$)/, 'DIR') : file;
 }
 
-/** What a verification found: one line, or one per shard and input that differs. */
+/** Names that are printed of many. */
+const MOST_NAMES = 8;
+
+function someNames(names: readonly string[]): string {
+  const more = names.length - MOST_NAMES;
+  const some = names.slice(0, MOST_NAMES).map(displayName).join(', ');
+  return more > 0 ? `${some} and ${more} more` : some;
+}
+
+/** What a verification found: one line, or some per shard and one per input that differs. */
 export function verifyText(report: VerifyReport): string {
   const where = `(merged again in ${formatSeconds(report.seconds)} on ${report.engine})`;
   if (report.agrees) return `The bytes agree: ${formatCounted(report.shards.length, 'shard')} ${where}`;
   const changed = report.changedInputs.map(
     (name) => `input ${displayName(name)} is not the file that was merged`,
   );
-  const differing = report.shards
-    .filter((s) => s.stored !== s.merged)
-    .map((s) => `${s.file}: stored ${s.stored.slice(0, 16)}…, the recipe gives ${s.merged.slice(0, 16)}…`);
+  const differing = report.shards.flatMap(({ file, isHeaderSame, differing: tensors }) => [
+    ...(isHeaderSame ? [] : [`${file}: its header (names, places, metadata) is not what the recipe gives`]),
+    ...(tensors.length > 0
+      ? [
+          `${file}: ${formatCounted(tensors.length, 'tensor')} differ${tensors.length === 1 ? 's' : ''}: ${someNames(tensors)}`,
+        ]
+      : []),
+  ]);
   return ['The bytes differ.', ...changed, ...differing, where].join('\n');
 }
 

@@ -1,15 +1,16 @@
 /** What `evaluate --task` does: opens all models in one engine, scores them side by side, prints a table and the tests. */
-import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';
 import { withResults } from '../formats/card-results';
-import { SUMS_FILE, withSum } from '../formats/names';
+import { HASHES_FILE, withOutputHash } from '../formats/output-hashes';
 import type { Recipe } from '../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import type { RunTarget } from '../reports/evaluate';
 import type { ScoreTasksReport, TaskSource } from '../reports/tasks';
+import { bufferSource } from '../sources/buffer-source';
+import { treeOf } from '../sources/tree-hash';
 import { cardResult, comparisons, harnessResults } from '../tasks/harness-report';
 import type { Place } from './compare-verbs';
 import { readTextFile } from './input-files';
@@ -60,7 +61,7 @@ export async function taskVerb(command: TaskCommand, place: Place, read: Read): 
   return failed ? 1 : 0;
 }
 
-/** Puts what the first model scored into its card, and the card's new sha256 into the file of sums beside it. */
+/** Puts what the first model scored into its card, and the card's new hash into the file of hashes beside it. */
 async function writeCard(card: string, report: ScoreTasksReport, workingFolder: string): Promise<void> {
   const results = report.tasks.flatMap((facts, t) => {
     const outcome = report.models[0]?.tasks[t];
@@ -68,11 +69,11 @@ async function writeCard(card: string, report: ScoreTasksReport, workingFolder: 
   });
   const text = withResults(await readTextFile(card, workingFolder), basename(dirname(card)), results);
   await writeWhole(card, text);
-  const sums = join(dirname(card), SUMS_FILE);
-  const found = await readFile(sums, 'utf8').catch(() => undefined);
+  const hashes = join(dirname(card), HASHES_FILE);
+  const found = await readFile(hashes, 'utf8').catch(() => undefined);
   if (found === undefined) return;
-  const sha256 = createHash('sha256').update(text).digest('hex');
-  await writeWhole(sums, withSum(found, basename(card), sha256));
+  const hash = await treeOf(bufferSource(new TextEncoder().encode(text), card));
+  await writeWhole(hashes, withOutputHash(found, basename(card), hash));
 }
 
 const datasetsOf = ({ tasks }: ScoreTasksReport) =>

@@ -8,9 +8,10 @@ import { openPlannedWeights } from '../evaluate/planned-weights';
 import { plannedChatTemplate, plannedTokenizer } from '../evaluate/running-model';
 import type { Sequence } from '../forward/chunk';
 import { openRunner } from '../forward/runner';
+import { type HashedInputs, openHashedInputs } from '../host/hashed-inputs';
 import type { OpenModels } from '../host/models';
 import type { ProgressMeter } from '../host/progress-meter';
-import { type Inputs, openInputs } from '../host/weight-inputs';
+import type { Inputs } from '../host/weight-inputs';
 import type { Plan } from '../merge/plan/plan';
 import { requireClean } from '../merge/plan/require-clean';
 import type { Calibration, CalibrationFacts, CollapseProgress, CollapseStep } from '../reports/collapse';
@@ -69,13 +70,15 @@ export async function openDepthInputs(
   models: OpenModels,
   meter: ProgressMeter<CollapseProgress>,
   signal: AbortSignal,
-): Promise<Inputs> {
+): Promise<HashedInputs> {
   const missing = await Promise.all(
     plan.inputs.map(({ folder, file }) => bytesToDownload(models.file(folder, file).file)),
   );
   const bytes = missing.reduce((sum, length) => sum + length, 0);
   if (bytes > 0) meter.begin('downloading', bytes, 0);
-  return openInputs(plan, models, signal, (came, name) => meter.advance(came, name));
+  const advance = (came: number, name: string) => meter.advance(came, name);
+  const hashing = { begin: (length: number) => meter.begin('hashing', length, 0), advance };
+  return openHashedInputs(plan, models, signal, advance, hashing);
 }
 
 /** What the search needs of this session; steps go out with the pass after them. */

@@ -6,6 +6,7 @@ import { isConversations } from '../formats/conversations';
 import { DEFAULT_SHARD_BYTES } from '../formats/recipe';
 import { SHARD_INDEX } from '../formats/shard-index';
 import { openBackend } from '../host/backends';
+import type { HashedInputs } from '../host/hashed-inputs';
 import type { OpenModels } from '../host/models';
 import { type ProgressMeter, progressMeter } from '../host/progress-meter';
 import type { Inputs } from '../host/weight-inputs';
@@ -13,7 +14,7 @@ import { inputName } from '../inputs/input-name';
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan/plan';
 import { planShards } from '../merge/plan/shards';
-import { dataBytes, hashInputs, writeIndex, writeSmallFiles } from '../merge/run/output-files';
+import { dataBytes, writeIndex, writeSmallFiles } from '../merge/run/output-files';
 import { runPlan } from '../merge/run/run';
 import { AMALGAM_VERSION } from '../merge/version';
 import type {
@@ -24,6 +25,7 @@ import type {
   MeasureDepthRequest,
 } from '../reports/collapse';
 import { hubCommit } from '../sources/model-folder';
+import { commitOutput } from '../write/commit-output';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { ShardWriter } from '../write/shard-writer';
@@ -60,7 +62,7 @@ export async function runMeasureDepth(
   const model = depthModelOf(whole, models);
   const calibration = await cutCalibration(request.calibration, textEncoder(model, models, signal));
   let engine: Backend | undefined;
-  let inputs: Inputs | undefined;
+  let inputs: HashedInputs | undefined;
   const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
   try {
     engine = await openBackend(request.engine);
@@ -112,7 +114,7 @@ export async function runCollapse(
   const calibration = await cutCalibration(request.calibration, encode);
   const evaluation = await evaluationInput(request, encode);
   let engine: Backend | undefined;
-  let inputs: Inputs | undefined;
+  let inputs: HashedInputs | undefined;
   let destination: Destination | undefined;
   const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
   try {
@@ -149,7 +151,7 @@ export async function runCollapse(
         leastLayers(planner, layers),
       ),
     };
-    const hashes = await hashInputs(collapsed.plan.inputs, models, inputs, signal, {
+    const hashes = await inputs.hashAll({
       begin: (bytes) => meter.begin('hashing', bytes, 0),
       advance: (bytes, name) => meter.advance(bytes, name),
     });
@@ -158,7 +160,7 @@ export async function runCollapse(
       inputs: collapsed.plan.inputs.map(({ folder, file }) => ({
         id: folder,
         file,
-        sha256: hashes.get(inputName(folder, file))!,
+        hash: hashes.get(inputName(folder, file))!,
       })),
     };
     const card = collapseCard(report, hubModel(model, models));
@@ -170,13 +172,13 @@ export async function runCollapse(
       meter,
       signal,
     });
-    await destination.commit();
+    await commitOutput(destination, Object.fromEntries(hashes));
     meter.flush();
     return {
       ...report,
       seconds: (performance.now() - begin) / 1000,
       stages: meter.stages(),
-      shards: shards.map(({ file, bytes, sha256 }) => ({ file, bytes, sha256 })),
+      shards: shards.map(({ file, bytes, hash }) => ({ file, bytes, hash })),
       files,
     };
   } catch (error) {
@@ -253,9 +255,7 @@ async function writeModel(
   { engine, inputs, destination, models, meter, signal }: WriteTools,
 ): Promise<{ shards: WrittenShard[]; files: string[] }> {
   const { model, planner, variant, parts, stack } = report;
-  const hashes = Object.fromEntries(
-    report.inputs.map(({ id, file, sha256 }) => [inputName(id, file), sha256]),
-  );
+  const hashes = Object.fromEntries(report.inputs.map(({ id, file, hash }) => [inputName(id, file), hash]));
   const metadata = {
     format: 'pt',
     amalgam_collapse: JSON.stringify({ model, planner, variant, parts, stack }),

@@ -7,9 +7,10 @@ import type { OpenModels } from '../host/models';
 import { progressMeter, secondsOf } from '../host/progress-meter';
 import type { Inputs } from '../host/weight-inputs';
 import type { CompareProgress, CompareReport, CompareRequest } from '../reports/compare';
+import { commitOutput } from '../write/commit-output';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
-import { writeText } from '../write/write-text';
+import { writeWhole } from '../write/write-whole';
 import { compareModels } from './compare-models';
 import { bytesToCompare, requireShared } from './compare-tensors';
 import { comparingThreads } from './compare-threads';
@@ -74,10 +75,10 @@ export async function runCompare(
     const files: string[] = [];
     if (destination) {
       for (const { path, text } of reportFiles(comparison)) {
-        await writeText(destination, path, text());
+        await writeWhole(destination, path, text());
         files.push(path);
       }
-      await destination.commit();
+      await commitOutput(destination, {});
     }
     meter.flush();
     return { ...comparison.report, stages: meter.stages(), files };

@@ -8,10 +8,11 @@ import { type ProgressMeter, progressMeter } from '../host/progress-meter';
 import type { Inputs } from '../host/weight-inputs';
 import type { ReadTensor } from '../inputs/read-tensor';
 import type { CompareProgress, ExtractLoraReport, ExtractLoraRequest } from '../reports/compare';
+import { commitOutput } from '../write/commit-output';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { ShardWriter } from '../write/shard-writer';
-import { writeText } from '../write/write-text';
+import { writeWhole } from '../write/write-whole';
 import { adapterPerplexity } from './adapter-cost';
 import { type AdapterFile, readEntry } from './adapter-file';
 import { extractLora } from './extract-lora';
@@ -78,9 +79,9 @@ export async function runExtractLora(
       { file: 'README.md', text: card },
       { file: 'adapter_config.json', text: config },
     ];
-    for (const { file: path, text } of texts) await writeText(destination, path, text);
+    for (const { file: path, text } of texts) await writeWhole(destination, path, text);
     const weights = await writeWeights(file, destination, opened.read);
-    await destination.commit();
+    await commitOutput(destination, {});
     meter.flush();
     return {
       ...report,

@@ -50,17 +50,6 @@ export function printableJson(value: unknown): string {
   );
 }
 
-/** Hashes of all files of an output, in the form that `sha256sum -c` reads. */
-export const SUMS_FILE = 'SHA256SUMS';
-
-/** The text of {@link SUMS_FILE} with another sha256 for one file; as it is where the file is not in it. */
-export function withSum(sums: string, path: string, sha256: string): string {
-  return sums
-    .split('\n')
-    .map((line) => (line.slice(64) === `  ${path}` ? `${sha256}  ${path}` : line))
-    .join('\n');
-}
-
 /**
  * Output paths in the order in which they get their names: what only describes the model first, then weights, then the
  * index that makes shards a model. A folder cut off anywhere is not taken for a whole one.

@@ -26,7 +26,7 @@ export async function openInputs(
   models: OpenModels,
   signal: AbortSignal,
   onDownload: (bytes: number, name: string) => void,
-  share: (source: OpenSource) => OpenSource = (source) => source,
+  share: (source: OpenSource, name: string) => OpenSource = (source) => source,
 ): Promise<Inputs> {
   const sources = new Map<string, OpenSource>();
   const close = () => {
@@ -41,7 +41,7 @@ export async function openInputs(
         onDownload(bytes - before, name);
         before = bytes;
       };
-      sources.set(name, share(await openCached(folder, file, { signal, onBytes })));
+      sources.set(name, share(await openCached(folder, file, { signal, onBytes }), name));
     }
   } catch (error) {
     close();

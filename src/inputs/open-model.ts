@@ -1,5 +1,6 @@
 import { adapterSummary } from '../formats/adapter-config';
 import type { Dtype } from '../formats/dtype';
+import { hex } from '../formats/hashes';
 import { splitLayer } from '../models/tensor-role';
 import type { ModelFacts } from '../reports/models';
 import type { ModelFolder } from '../sources/model-folder';
@@ -63,7 +64,7 @@ export async function headerHash(model: OpenModel): Promise<string> {
     .map(({ file, key, dtype, shape, begin, end }) => JSON.stringify([file, key, dtype, shape, begin, end]))
     .sort();
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(said.join('\n')));
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return hex(new Uint8Array(digest));
 }
 
 function storedTensors(model: OpenModel): TensorRef[] {

@@ -1,13 +1,14 @@
 /** A finished output, from this browser's storage or the person's folder, to a model repository on the Hub. */
 import { AmalgamError } from '../errors';
 import { withResults } from '../formats/card-results';
-import { SUMS_FILE, withSum } from '../formats/names';
+import { HASHES_FILE, withOutputHash } from '../formats/output-hashes';
 import { progressMeter } from '../host/progress-meter';
 import type { PushProgress, PushReport, PushRequest, PushSource, PushTarget } from '../reports/push';
 import { fileSource } from '../sources/file-source';
 import type { Hub } from '../sources/hub-request';
 import { createRepo, pushTarget, type UploadFile, uploadFiles, validateCard } from '../sources/hub-upload';
 import { sha256Of } from '../sources/sha256';
+import { treeOf } from '../sources/tree-hash';
 import { type FinishedFile, finishedFiles } from '../write/finished-files';
 
 const CARD = 'README.md';
@@ -88,7 +89,7 @@ export async function runPush(
   }
 }
 
-/** The files with what was scored since in the model card, whose sum is then another one. */
+/** The files with what was scored since in the model card, whose hash is then another one. */
 async function withScores(
   files: readonly FinishedFile[],
   { repo, results = [] }: PushRequest,
@@ -97,13 +98,13 @@ async function withScores(
   if (!card || results.length === 0) return files;
   const text = withResults(await card.content.text(), repo.slice(repo.indexOf('/') + 1), results);
   const content = new File([text], CARD);
-  const sha256 = await sha256Of(fileSource(content, CARD));
+  const hash = await treeOf(fileSource(content, CARD));
   return Promise.all(
     files.map(async (file) => {
       if (file === card) return { path: CARD, content };
-      if (file.path !== SUMS_FILE) return file;
-      const sums = withSum(await file.content.text(), CARD, sha256);
-      return { path: SUMS_FILE, content: new File([sums], SUMS_FILE) };
+      if (file.path !== HASHES_FILE) return file;
+      const hashes = withOutputHash(await file.content.text(), CARD, hash);
+      return { path: HASHES_FILE, content: new File([hashes], HASHES_FILE) };
     }),
   );
 }

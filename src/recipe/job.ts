@@ -1,32 +1,33 @@
 /** One merge from a clean plan to a committed output: download, hash, small files, run, index last. */
+
 import type { Backend } from '../backend/backend';
 import { calibrationMessage, calibrationPhases } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import { type ErrorCode, errorFacts } from '../errors';
+import { hex, isTreeHash } from '../formats/hashes';
 import { formatRecipe } from '../formats/recipe-format';
-
 import { tensorBytes } from '../formats/safetensors-header';
-
 import { openBackend, openMergeBackends } from '../host/backends';
+import { type HashedInputs, openHashedInputs } from '../host/hashed-inputs';
 import type { OpenModels } from '../host/models';
 import { type Phases, type PlannedPhase, trackPhases } from '../host/phases';
 import { type ProgressMeter, progressMeter, secondsOf } from '../host/progress-meter';
-import { type Inputs, openInputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/input-name';
-
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan/plan';
 import { writtenExtras } from '../merge/plan/plan-gguf';
 import { requireClean } from '../merge/plan/require-clean';
 import { finishShards } from '../merge/plan/shards';
 import { deviceRecovery } from '../merge/run/device-recovery';
-import { hashInputs, writeIndex, writeSmallFiles } from '../merge/run/output-files';
+import { writeIndex, writeSmallFiles } from '../merge/run/output-files';
 import { runPlan } from '../merge/run/run';
 import { measuredTensors } from '../merge/run/whole-model';
 import type { Prepared } from '../merge/tensor/prepared';
 import { AMALGAM_VERSION } from '../merge/version';
 import type { PhaseSeconds, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
+import type { ModelFile } from '../sources/model-folder';
+import { commitOutput } from '../write/commit-output';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import type { ResumePoint } from '../write/resume-point';
@@ -36,6 +37,7 @@ import type { FilePlan } from '../write/shard-plan';
 import { type GgufOutput, openGguf } from './gguf-output';
 
 import { openRunRecord, type RunRecord } from './run-record';
+import type { ShardWatch } from './stored-comparison';
 import { usesOf, withUses } from './uses';
 
 /** Failures that would come again: what is written is of no use then. */
@@ -45,6 +47,7 @@ const FUTILE: ReadonlySet<ErrorCode> = new Set(['NonFinite', 'MergeUndefined', '
  * Runs a merge, or goes on with an interrupted one. Whatever fails, nothing that looks complete is left: what was
  * written is kept to be resumed where the destination can do that, else it is discarded.
  * @param phases of the job that this is a part of, {@link mergePhases} among them. Default: these alone
+ * @param watch gets what the shards get
  * @throws AmalgamError `PlanHasErrors`, `Cancelled`, `RunChanged`, and what sources, engine and destination throw
  */
 export async function runMerge(
@@ -54,6 +57,7 @@ export async function runMerge(
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
   phases: Phases = trackPhases(mergePhases(planned, models, request.resume)),
+  watch?: ShardWatch,
 ): Promise<MergeReport> {
   requireClean(planned);
   const before = phases.seconds();
@@ -69,7 +73,7 @@ export async function runMerge(
   const plan = ahead?.plan ?? planned;
   let engines: Backend[] = [];
   const meter = progressMeter(onProgress, () => ({ seconds: secondsOf(engines) }), undefined, phases);
-  let inputs: Inputs | undefined;
+  let inputs: HashedInputs | undefined;
   let destination: Destination | undefined;
   let gguf: GgufOutput | undefined;
   try {
@@ -83,19 +87,32 @@ export async function runMerge(
     await record.begin(plan, engine);
     if (!record.found) await destination.requireRoom?.(plan.bytesToWrite);
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
-    inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
-    const hashes = await hashInputs(plan.inputs, models, inputs, signal, {
-      begin: (bytes) => meter.begin('hashing', bytes, 0),
-      advance: (bytes, name) => meter.advance(bytes, name),
-    });
-    const shardPlans = finishShards(plan, hashes);
+    const hashing = {
+      begin: (bytes: number) => meter.begin('hashing', bytes, 0),
+      advance: (bytes: number, name: string) => meter.advance(bytes, name),
+    };
+    inputs = await openHashedInputs(
+      plan,
+      models,
+      signal,
+      (bytes, name) => meter.advance(bytes, name),
+      hashing,
+      { ...(ahead && { known: ahead.hashes }), isPlain: record.found?.begun.version === 1 },
+    );
+    // what an interrupted run has read is looked at again before anything is added to it
+    if (record.found) await inputs.hashAll(hashing);
+    // a tree hash is known when all is read, which is too late for the first bytes of a file
+    const known = new Map([...inputs.known].filter(([, hash]) => !isTreeHash(hash)));
+    const shardPlans = finishShards(plan, known);
     gguf =
       plan.gguf &&
-      openGguf({ ...plan, gguf: plan.gguf }, shardPlans, request.destination, hashes, ahead?.imatrix);
+      openGguf({ ...plan, gguf: plan.gguf }, shardPlans, request.destination, known, ahead?.imatrix);
     const files = gguf?.isAlone ? [gguf.file] : shardPlans;
     if (record.found) meter.begin('checking', bytesLeft(record.found), 0);
     const beside = gguf && !gguf.isAlone ? gguf.file : undefined;
-    const done = await record.point(files, beside, signal, (bytes, file) => meter.advance(bytes, file));
+    const done = await record.point(files, beside, inputs.pieces, signal, (bytes, file) =>
+      meter.advance(bytes, file),
+    );
     // weights come last: a folder that was cut off is not taken for a model
     const use = usesOf(plan, request.destination, gguf?.file.file);
     const extras = withUses(writtenExtras(plan), use, request.results ?? [], request.destination);
@@ -117,11 +134,13 @@ export async function runMerge(
       inputs,
       meter,
       signal,
+      watch,
     });
     phases.rest('finishing');
     if (beside) shards.push(await (await record.openBeside()).finish());
     if (shardPlans.length > 1) await writeIndex(destination, shardPlans);
-    await destination.commit();
+    const hashes = await inputs.hashAll(hashing);
+    await commitOutput(destination, Object.fromEntries(hashes));
     meter.flush();
     const spent = secondsSince(before, phases.seconds());
     return {
@@ -137,9 +156,9 @@ export async function runMerge(
       inputs: plan.inputs.map(({ folder, file }) => ({
         id: folder,
         file,
-        sha256: hashes.get(inputName(folder, file))!,
+        hash: hashes.get(inputName(folder, file))!,
       })),
-      shards: shards.map(({ file, bytes, sha256 }) => ({ file, bytes, sha256 })),
+      shards: shards.map(({ file, bytes, hash }) => ({ file, bytes, hash })),
       tensors,
       use,
       ...(ahead ? { ahead: ahead.report } : {}),
@@ -157,17 +176,20 @@ export async function runMerge(
 
 /** What a merge goes through, as far as its plan tells. */
 export function mergePhases(plan: Plan, models: OpenModels, resume = false): PlannedPhase[] {
-  const unhashed = plan.inputs.filter(
-    ({ folder, file }) => models.file(folder, file).file.sha256 === undefined,
-  );
-  const bytes = unhashed.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  const hashing: PlannedPhase[] = bytes > 0 ? [{ stage: 'hashing', work: bytes }] : [];
   const ahead = calibrationPhases(plan);
+  const hashing = (isHashed: (file: ModelFile) => boolean): PlannedPhase[] => {
+    const files = plan.inputs.filter(({ folder, file }) => isHashed(models.file(folder, file).file));
+    const bytes = files.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    return bytes > 0 ? [{ stage: 'hashing', work: bytes }] : [];
+  };
+  // what is worked out ahead is kept under the hashes of what it was worked out from
+  const all = ahead.length > 0 || resume;
+  const first = hashing(({ sha256, claimedSha256 }) => sha256 === undefined && (all || !!claimedSha256));
   const whole = measuredTensors(plan, methodById).length > 0;
   return [
     ...(plan.bytesToDownload > 0 ? [{ stage: 'downloading' as const, work: plan.bytesToDownload }] : []),
-    ...(ahead.length > 0 ? [...hashing, ...ahead] : []),
-    ...hashing,
+    ...first,
+    ...ahead,
     ...(resume ? [{ stage: 'checking' as const, work: 0 }] : []),
     ...(whole ? [{ stage: 'measuring' as const, work: plan.bytesToRead }] : []),
     { stage: 'merging', work: plan.bytesToWrite },
@@ -201,13 +223,14 @@ interface ShardWork {
   replaceEngine(fresh: Backend): void;
   record: RunRecord;
   done: ResumePoint;
-  inputs: Inputs;
+  inputs: HashedInputs;
   meter: ProgressMeter;
   signal: AbortSignal;
+  watch: ShardWatch | undefined;
 }
 
 async function mergeShards(work: ShardWork) {
-  const { plan, files, gguf, request, engine, threads, record, done, inputs, meter, signal } = work;
+  const { plan, files, gguf, request, engine, threads, record, done, inputs, meter, signal, watch } = work;
   const bytesOf = new Map(plan.tensors.map(({ name, dtype, shape }) => [name, tensorBytes(dtype, shape)!]));
   const order = files.flatMap((file) => file.tensors.map(({ name }) => bytesOf.get(name)!));
   const sum = (bytes: readonly number[]) => bytes.reduce((a, b) => a + b, 0);
@@ -237,9 +260,11 @@ async function mergeShards(work: ShardWork) {
       const opened = await record.openShard(shard, skipped);
       const names = shard.tensors.slice(skipped).map(({ name }) => name);
       const sink = gguf ? await gguf.sink(opened, names, record) : opened;
+      const watched = await watch?.(shard);
       return {
         ...sink,
         async append(bytes) {
+          await watched?.(bytes);
           const started = performance.now();
           await sink.append(bytes);
           meter.spend('write', (performance.now() - started) / 1000);
@@ -262,5 +287,5 @@ async function mergeShards(work: ShardWork) {
 
 async function textSha256(text: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
-  return [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, '0')).join('');
+  return hex(new Uint8Array(digest));
 }

@@ -11,6 +11,7 @@ import { planFacts } from '../merge/plan/plan-facts';
 import type { Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { PlanFacts } from '../reports/plan';
+import type { ShardWatch } from './stored-comparison';
 
 /** The plan of a recipe of opened models; of several stages only the last. */
 export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Plan> {
@@ -57,12 +58,13 @@ export async function recipeFacts(recipe: Recipe, models: OpenModels): Promise<P
   return stagedFacts(await planStages(recipe, models, methodById, await cachedHashes()));
 }
 
-/** Merges a recipe with all its stages. @throws AmalgamError as `runMerge` and `runStages` */
+/** Merges a recipe with all its stages; `watch` gets what the shards of the result get. @throws AmalgamError as `runMerge` and `runStages` */
 export async function mergeRecipe(
   request: MergeRequest,
   models: OpenModels,
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
+  watch?: ShardWatch,
 ): Promise<MergeReport> {
   if (request.recommended) {
     const { runRecommended } = await import('./recommend-job');
@@ -71,7 +73,7 @@ export async function mergeRecipe(
   }
   if (request.recipe.stages) {
     const { runStages } = await import('./stages-job');
-    return runStages(request, models, signal, onProgress);
+    return runStages(request, models, signal, onProgress, watch);
   }
   const { runMerge } = await import('./job');
   const report = await runMerge(
@@ -80,6 +82,8 @@ export async function mergeRecipe(
     models,
     signal,
     onProgress,
+    undefined,
+    watch,
   );
   if (!request.resume) return report;
   return (await import('./recommend-kept')).withComparison(report, request);

@@ -17,7 +17,7 @@ import { current, JOURNAL, type MemoryDisk, memoryDisk } from '../write/memory-d
 import { readJournal } from '../write/run-journal';
 import type { FilePlan, ShardPlan } from '../write/shard-plan';
 import { ShardWriter } from '../write/shard-writer';
-import { openRunRecord } from './run-record';
+import { type HashedPieces, openRunRecord } from './run-record';
 
 const golden = join(import.meta.dirname, '../../e2e/fixtures/golden/mergekit');
 const file = (name: string) => Uint8Array.from(readFileSync(join(golden, name)));
@@ -37,8 +37,8 @@ interface Merged {
 }
 
 let holdsHashes = true;
-/** The sha256 of checkpoints, held back. */
-const hashes: { sha256: Promise<string>; tell: (sha256: string) => void }[] = [];
+/** The hashes of checkpoints, held back. */
+const hashes: { hash: Promise<string>; tell: (hash: string) => void }[] = [];
 
 /** One attempt at the merge, as the merge job makes it; hashes come after every `late`-th tensor. */
 async function attempt(
@@ -48,13 +48,20 @@ async function attempt(
   continues = true,
   late = 1,
   beside?: FilePlan,
+  pieces: HashedPieces = new Map(),
 ): Promise<Merged> {
   hashes.length = 0;
   const destination = disk.open(continues);
   const record = await openRunRecord(destination, true, 0);
   const engine = createCpuBackend();
   await record.begin(plan, engine);
-  const done = await record.point(shards, beside, new AbortController().signal, () => {});
+  const done = await record.point(
+    shards,
+    beside,
+    () => pieces,
+    new AbortController().signal,
+    () => {},
+  );
   let computed = 0;
   let finished = 0;
   const merged = await runPlan<WrittenShard>({
@@ -81,7 +88,7 @@ async function attempt(
           await sink.finishTensor!(report);
           // hashes that are not held come in between
           if (!holdsHashes) await new Promise((resolve) => setTimeout(resolve));
-          if (++finished % late === 0) for (const { sha256, tell } of hashes.splice(0)) tell(await sha256);
+          if (++finished % late === 0) for (const { hash, tell } of hashes.splice(0)) tell(await hash);
         },
       };
     },
@@ -100,9 +107,9 @@ describe('a merge that is killed', () => {
   beforeAll(async () => {
     const { checkpoint } = ShardWriter.prototype;
     vi.spyOn(ShardWriter.prototype, 'checkpoint').mockImplementation(async function (this: ShardWriter) {
-      const { bytes, sha256 } = await checkpoint.call(this);
-      if (!holdsHashes) return { bytes, sha256 };
-      return { bytes, sha256: new Promise((tell) => hashes.push({ sha256, tell })) };
+      const { bytes, durable } = await checkpoint.call(this);
+      if (!holdsHashes) return { bytes, durable };
+      return { bytes, durable: new Promise((tell) => hashes.push({ hash: durable, tell })) };
     });
     const { recipe } = parseRecipe(RECIPE);
     plan = await makePlan(recipe!, openerOf(...folders), methodById);
@@ -210,6 +217,26 @@ describe('a merge that is killed', () => {
     const disk = await diskWithoutItsLastShard();
     disk.files.get(shards[0]!.file)!.disk[5000]! ^= 1;
     await attempt(plan, shards, disk);
+    expect(filesOf(disk)).toEqual(whole.files);
+  });
+
+  test('what was read of an input has to be there again', async () => {
+    const pieces = (first: number): HashedPieces =>
+      new Map([['a/model.safetensors', new Map([[3, Promise.resolve(new Uint8Array(32).fill(first))]])]]);
+    const last = shards.at(-1)!.file;
+    const disk = memoryDisk();
+    disk.fails = (_, { path }) => path === last;
+    await expect(attempt(plan, shards, disk, true, 1, undefined, pieces(7))).rejects.toThrow('killed');
+    disk.kill(() => 'kept');
+    const left = filesOf(disk);
+    for (const other of [pieces(8), new Map()]) {
+      await expect(attempt(plan, shards, disk, true, 1, undefined, other)).rejects.toMatchObject({
+        code: 'RunChanged',
+        message: expect.stringContaining('a/model.safetensors has other bytes now'),
+      });
+    }
+    expect(filesOf(disk)).toEqual(left);
+    await attempt(plan, shards, disk, true, 1, undefined, pieces(7));
     expect(filesOf(disk)).toEqual(whole.files);
   });
 

@@ -1,27 +1,37 @@
 /** The journal of one merge: written as it goes, read when an interrupted one is resumed. */
 
 import { AmalgamError } from '../errors';
+import { hex } from '../formats/hashes';
+import { displayName } from '../formats/names';
 import { formatRecipe } from '../formats/recipe-format';
 import type { Plan } from '../merge/plan/plan';
 import type { ShardSink } from '../merge/run/run';
 import type { BackendKind } from '../reports/backend';
 import type { TensorReport } from '../reports/job';
 import { beginSha256 } from '../sources/sha256';
+import type { Leaf } from '../sources/tree-hash';
 import type { Destination, WrittenShard } from '../write/destination';
 import { findResumePoint, type PartialShard, type ResumePoint } from '../write/resume-point';
-import { type JournalEntry, journalLine, type RunJournal, readJournal } from '../write/run-journal';
+import {
+  type Checkpoint,
+  type JournalEntry,
+  journalLine,
+  type ReadPieces,
+  type RunJournal,
+  readJournal,
+} from '../write/run-journal';
 import type { FilePlan } from '../write/shard-plan';
 import { ShardWriter } from '../write/shard-writer';
 
 /** A shard in the making is made durable at most this often: a kill loses that much work and two tensors, no more. */
 const CHECKPOINT_MS = 500;
 
-/** What is on the disk already and waits for its sha256 to be noted. */
+/** What is on its way to the disk, to be noted once it is there. */
 interface Unnoted {
   bytes: number;
-  sha256?: string;
-  beside?: { bytes: number; sha256: string };
   tensors: TensorReport[];
+  durable?: Pick<Checkpoint, 'hash' | 'beside'>;
+  failure?: unknown;
 }
 
 export interface RunRecord {
@@ -31,11 +41,13 @@ export interface RunRecord {
   begin(plan: Plan, engine: { kind: BackendKind; adapter: string }): Promise<void>;
   /**
    * Notes the output that is written from here on, and finds what an interrupted run has done of it.
-   * @throws RunChanged when its headers were others: an input has changed
+   * @param readPieces what is known of inputs whose hash was not known before, all of it where a run goes on
+   * @throws RunChanged when its headers, or what it read of an input, were others
    */
   point(
     shards: readonly FilePlan[],
     beside: FilePlan | undefined,
+    readPieces: () => HashedPieces,
     signal: AbortSignal,
     onBytes: OnBytes,
   ): Promise<ResumePoint>;
@@ -43,6 +55,9 @@ export interface RunRecord {
   /** The GGUF file beside the shards: it is at the same tensor whenever one is finished. Opened once. */
   openBeside(): Promise<Pick<ShardWriter, 'append' | 'finish'>>;
 }
+
+/** By the input's name: the leaves of its tree hash that were begun so far. */
+export type HashedPieces = ReadonlyMap<string, ReadonlyMap<number, Promise<Leaf>>>;
 
 type OnBytes = (bytes: number, file: string) => void;
 
@@ -62,6 +77,23 @@ export async function openRunRecord(
   let point: ResumePoint = { shards: [], tensors: [], checkpoints: 0 };
   let besidePlan: FilePlan | undefined;
   let besideWriter: ShardWriter | undefined;
+
+  let readPieces = (): HashedPieces => new Map();
+  const noted = new Map<string, Set<number>>();
+  /** What was read and is not in the journal yet. */
+  const freshPieces = async (): Promise<{ read?: ReadPieces }> => {
+    const read: ReadPieces = {};
+    for (const [name, leaves] of readPieces()) {
+      const old = noted.get(name) ?? new Set();
+      noted.set(name, old);
+      const fresh = [...leaves].filter(([piece]) => !old.has(piece));
+      if (fresh.length > 0) {
+        read[name] = await Promise.all(fresh.map(async ([piece, leaf]) => [piece, hex(await leaf)] as const));
+      }
+      for (const [piece] of fresh) old.add(piece);
+    }
+    return Object.keys(read).length > 0 ? { read } : {};
+  };
 
   const note = async (entry: JournalEntry): Promise<void> => {
     if (!remains) return;
@@ -87,15 +119,17 @@ export async function openRunRecord(
         return;
       }
       const startedAt = new Date().toISOString();
-      await note({ kind: 'begun', version: 1, recipe, engine, adapter, startedAt });
+      await note({ kind: 'begun', version: 2, recipe, engine, adapter, startedAt });
     },
-    async point(shards, beside, signal, onBytes) {
+    async point(shards, beside, pieces, signal, onBytes) {
       besidePlan = beside;
+      readPieces = pieces;
       const headersSha256 = await hashHeaders(beside ? [...shards, beside] : shards);
       if (found?.planned && found.planned.headersSha256 !== headersSha256) {
         throw changed('its inputs, or the version of Amalgam, were others');
       }
       if (found?.planned) {
+        await requireSame(found.checkpoints, pieces());
         point = await findResumePoint(found, shards, beside, destination, signal, onBytes);
         await note({ kind: 'resumed', checkpoints: point.checkpoints });
         return point;
@@ -116,18 +150,21 @@ export async function openRunRecord(
       let unnoted: Unnoted | undefined;
       let begunAt = performance.now();
       const checkpoint = async () => {
-        const { bytes, sha256 } = await writer.checkpoint();
+        const { bytes, durable } = await writer.checkpoint();
         const beside = await besideWriter?.checkpoint();
         const begun: Unnoted = { bytes, tensors: waiting };
         waiting = [];
         unnoted = begun;
-        // a hash that fails fails the next append too
-        Promise.all([sha256, beside?.sha256]).then(
-          ([hex, besideHex]) => {
-            if (beside) begun.beside = { bytes: beside.bytes, sha256: besideHex! };
-            begun.sha256 = hex;
+        Promise.all([durable, beside?.durable]).then(
+          ([hash, besideHash]) => {
+            begun.durable = {
+              hash,
+              ...(beside && { beside: { bytes: beside.bytes, hash: besideHash! } }),
+            };
           },
-          () => undefined,
+          (thrown: unknown) => {
+            begun.failure = thrown;
+          },
         );
         begunAt = performance.now();
       };
@@ -135,18 +172,19 @@ export async function openRunRecord(
         append: (bytes) => writer.append(bytes),
         async finishTensor(report) {
           waiting.push(report);
-          if (unnoted?.sha256 !== undefined) {
-            const { bytes, sha256, tensors, beside } = unnoted;
+          if (unnoted && 'failure' in unnoted) throw unnoted.failure;
+          if (unnoted?.durable) {
+            const { bytes, tensors, durable } = unnoted;
             unnoted = undefined;
-            const { file } = shard;
+            const read = await freshPieces();
             await note({
               kind: 'checkpoint',
-              file,
+              file: shard.file,
               bytes,
-              sha256,
               whole: false,
-              ...withBeside(beside),
               tensors,
+              ...durable,
+              ...read,
             });
           }
           if (canContinue && !unnoted && performance.now() - begunAt >= checkpointMs) await checkpoint();
@@ -155,8 +193,16 @@ export async function openRunRecord(
           const written = await writer.finish();
           const tensors = [...(unnoted?.tensors ?? []), ...waiting];
           const at = canContinue ? await besideWriter?.checkpoint() : undefined;
-          const beside = at && { bytes: at.bytes, sha256: await at.sha256 };
-          await note({ kind: 'checkpoint', ...written, whole: true, ...withBeside(beside), tensors });
+          const beside = at && { bytes: at.bytes, hash: await at.durable };
+          const read = await freshPieces();
+          await note({
+            kind: 'checkpoint',
+            ...written,
+            whole: true,
+            ...(beside && { beside }),
+            tensors,
+            ...read,
+          });
           return written;
         },
         abort() {
@@ -168,8 +214,17 @@ export async function openRunRecord(
   };
 }
 
-function withBeside<T>(beside: T | undefined): { beside?: T } {
-  return beside === undefined ? {} : { beside };
+/** @throws RunChanged when an input is another one than that which the interrupted run has read */
+async function requireSame(checkpoints: readonly Checkpoint[], pieces: HashedPieces): Promise<void> {
+  for (const { read = {} } of checkpoints) {
+    for (const [name, leaves] of Object.entries(read)) {
+      for (const [piece, sha256] of leaves) {
+        const leaf = await pieces.get(name)?.get(piece);
+        if (leaf && hex(leaf) === sha256) continue;
+        throw changed(`${displayName(name)} has other bytes now`);
+      }
+    }
+  }
 }
 
 /** sha256 over all headers in order: names, dtypes and shapes of the tensors, recipe, version, hashes of the inputs. */

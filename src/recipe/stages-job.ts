@@ -3,6 +3,7 @@
  * it lies under a scratch name, is read back and compared with what was hashed while it was written, and goes away at
  * the end, however that comes. The destination of the result is begun by the last stage only.
  */
+
 import { AmalgamError } from '../errors';
 import type { Recipe, RecipeStage } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
@@ -15,16 +16,18 @@ import type { Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
 import { fileSource } from '../sources/file-source';
 import type { ModelFile } from '../sources/model-folder';
-import { sha256Of } from '../sources/sha256';
+import { treeOf } from '../sources/tree-hash';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { mergePhases, runMerge } from './job';
 import { STAGE_PREFIX, STAGES_LOCK } from './stage-outputs';
 import { stagedModels } from './staged-models';
 import { planStages } from './stages-plan';
+import type { ShardWatch } from './stored-comparison';
 
 /**
  * Runs the stages of a recipe, and then the recipe.
  *
+ * @param watch gets what the shards of the result get
  * @returns the report of the result, with those of the stages
  * @throws AmalgamError as `runMerge`, naming the stage; `IntegrityError` when an output is not read back as written
  */
@@ -33,6 +36,7 @@ export async function runStages(
   models: OpenModels,
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
+  watch?: ShardWatch,
 ): Promise<MergeReport> {
   const { recipe, keepStages, ...rest } = request;
   const phases = trackPhases(await plannedPhases(recipe, models));
@@ -68,6 +72,7 @@ export async function runStages(
         (progress) =>
           onProgress({ ...progress, step: step(recipe.name ?? 'result', stages.length, stages.length) }),
         phases,
+        watch,
       );
       const spent = phases.seconds();
       return {
@@ -114,9 +119,9 @@ async function openStage(name: string, output: string, report: MergeReport, sign
     const file = await openOutputFile(output, path);
     files.push({ path, byteLength: bytes, open: () => fileSource(file, `${name}/${path}`) });
   }
-  for (const { file, sha256 } of report.shards) {
+  for (const { file, hash } of report.shards) {
     const stored = files.find((f) => f.path === file);
-    if (stored && (await sha256Of(stored.open(), signal)) === sha256) continue;
+    if (stored && (await treeOf(stored.open(), signal)) === hash) continue;
     throw new AmalgamError(
       'IntegrityError',
       `${file} of the stage ${name} is not in the browser’s storage as it was written.`,

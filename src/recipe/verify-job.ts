@@ -1,34 +1,48 @@
 import { AmalgamError } from '../errors';
 import type { OpenModels } from '../host/models';
 import { inputName } from '../inputs/input-name';
-import type { MergeReport, MergeRequest, VerifyReport, VerifyRequest } from '../reports/merge';
-import { sha256Of } from '../sources/sha256';
+import type {
+  MergeReport,
+  MergeRequest,
+  ShardComparison,
+  VerifyReport,
+  VerifyRequest,
+} from '../reports/merge';
+import { hashLike } from '../sources/tree-hash';
+import { compareStored, type ShardWatch } from './stored-comparison';
 
 /**
- * Merges again, by `merge`, and compares shard by shard.
+ * Merges again, by `merge`, and compares tensor by tensor.
  * @throws AmalgamError `NotFound` when the model has no shards of those names, and what the merge throws
  */
 export async function runVerify(
   request: VerifyRequest,
-  merge: (request: MergeRequest) => Promise<MergeReport>,
+  merge: (request: MergeRequest, watch: ShardWatch) => Promise<MergeReport>,
   models: OpenModels,
   signal: AbortSignal,
 ): Promise<VerifyReport> {
   const begun = performance.now();
   const { recipe, engine } = request;
-  const again = await merge({ recipe, engine, destination: { kind: 'nowhere' } });
-  const shards = [];
-  for (const { file, sha256: merged } of again.shards) {
-    const stored = await sha256Of(storedShard(models, request.merged, file), signal);
-    shards.push({ file, stored, merged });
+  const shards: ShardComparison[] = [];
+  const watch = compareStored(
+    request.merged,
+    (file) => storedShard(models, request.merged, file),
+    (comparison) => shards.push(comparison),
+  );
+  const again = await merge({ recipe, engine, destination: { kind: 'nowhere' } }, watch);
+  const changedInputs: string[] = [];
+  for (const { id, file, hash } of again.inputs) {
+    const name = inputName(id, file);
+    const named = request.inputs[name];
+    if (named === undefined || named === hash) continue;
+    // one that was on the Hub may be a local file now
+    const source = models.file(id, file).file.open();
+    if ((await hashLike(named, source, signal)) !== named) changedInputs.push(name);
   }
   return {
-    agrees: shards.every((s) => s.stored === s.merged),
+    agrees: shards.every(({ isHeaderSame, differing }) => isHeaderSame && differing.length === 0),
     shards,
-    changedInputs: again.inputs
-      .map(({ id, file, sha256 }) => ({ name: inputName(id, file), sha256 }))
-      .filter(({ name, sha256 }) => request.inputs[name] !== undefined && request.inputs[name] !== sha256)
-      .map(({ name }) => name),
+    changedInputs,
     engine: again.engine,
     seconds: (performance.now() - begun) / 1000,
   };
@@ -36,7 +50,7 @@ export async function runVerify(
 
 function storedShard(models: OpenModels, merged: string, file: string) {
   try {
-    return models.file(merged, file).file.open();
+    return models.file(merged, file).file;
   } catch (cause) {
     throw new AmalgamError(
       'NotFound',

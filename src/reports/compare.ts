@@ -286,7 +286,7 @@ export interface ExtractLoraReport {
   parameters: number;
   /** Of all three on the same text, where one was given. */
   perplexity?: { base: EvaluateReport; adapted: EvaluateReport; finetuned: EvaluateReport };
-  files: { file: string; bytes: number; sha256?: string }[];
+  files: { file: string; bytes: number; hash?: string }[];
   /** What else is worth knowing, as sentences. */
   notes: string[];
 }

@@ -65,8 +65,9 @@ export interface MergeReport {
   /** Wall clock, adding up to `seconds`; absent in reports of versions that did not measure it. */
   phases?: PhaseSeconds;
   peakBytes: number;
-  inputs: { id: string; file: string; sha256: string }[];
-  shards: { file: string; bytes: number; sha256: string }[];
+  /** Hashes of files: `tree:` and a tree hash, or the plain sha256 that the Hub has for an input. */
+  inputs: { id: string; file: string; hash: string }[];
+  shards: { file: string; bytes: number; hash: string }[];
   tensors: TensorReport[];
   /** What was worked out ahead. Where λ was searched for, `recipe` has what was chosen. */
   ahead?: CalibrationReport;
@@ -117,7 +118,7 @@ export interface VerifyRequest {
   /** The opened merged model. */
   merged: string;
   recipe: Recipe;
-  /** Input name → sha256, as the merged model's metadata has them. */
+  /** Input name → hash, as the merged model's metadata, or the hashes beside it, have them. */
   inputs: Record<string, string>;
   engine: BackendChoice;
 }
@@ -139,11 +140,20 @@ export interface VerifyTensorReport {
   engines: { engine: BackendKind; adapter: string; seconds: number }[];
 }
 
+/** A stored shard beside the one that the recipe gives. */
+export interface ShardComparison {
+  file: string;
+  /** The headers have the same bytes: names, places, metadata. */
+  isHeaderSame: boolean;
+  /** Tensors that have other bytes, or are not there, in their order. */
+  differing: string[];
+}
+
 export interface VerifyReport {
   /** True when every shard has the bytes that the recipe gives. */
   agrees: boolean;
-  shards: { file: string; stored: string; merged: string }[];
-  /** Inputs whose sha256 is not the one the metadata names. */
+  shards: ShardComparison[];
+  /** Inputs whose hash is not the one that the output names. */
   changedInputs: string[];
   engine: BackendKind;
   seconds: number;

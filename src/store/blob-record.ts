@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { hex } from '../formats/hashes';
 
 /**
  * What is known about a blob. The same record is the journal of a download (`journal.json`, some pieces missing) and
@@ -128,8 +129,4 @@ export async function openChecksum(): Promise<Checksum> {
 /** sha256 of bytes in memory, lower-case hex, off this thread. */
 export async function digestOf(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
-}
-
-export function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -8,8 +8,9 @@
  * as missing.
  */
 import { AmalgamError } from '../errors';
+import { hex } from '../formats/hashes';
 import { beginSha256 } from '../sources/sha256';
-import { digestOf, hex } from './blob-record';
+import { digestOf } from './blob-record';
 import { type OpfsFile, openOpfsFile, readWhole, removeStored, storageFolder, writeWhole } from './opfs-file';
 import { isNamed, storageError } from './storage-error';
 

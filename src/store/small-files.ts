@@ -1,6 +1,6 @@
 import { AmalgamError } from '../errors';
+import { hex } from '../formats/hashes';
 import type { ModelFile } from '../sources/model-folder';
-import { hex } from './blob-record';
 import { entriesOf, readWhole, removeStored, storageFolder, writeWhole } from './opfs-file';
 
 /** Files that the Hub keeps outside LFS are at most 10 MB there; this leaves room for other hubs. */

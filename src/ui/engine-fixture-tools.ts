@@ -274,7 +274,7 @@ function extractReport(
       ? { perplexity: { base: evaluated(4.1), adapted: evaluated(2.6), finetuned: evaluated(2.59) } }
       : {}),
     files: [
-      { file: 'adapter_model.safetensors', bytes: 459_600, sha256: 'a'.repeat(64) },
+      { file: 'adapter_model.safetensors', bytes: 459_600, hash: `tree:${'a'.repeat(64)}` },
       { file: 'README.md', bytes: 1_200 },
       { file: 'adapter_config.json', bytes: 800 },
     ],
@@ -324,7 +324,7 @@ function collapseReport(
     similarity: { mean: 0.93, sequences: [0.92, 0.94] },
     perplexity: { before: evaluated(4.1), after: evaluated(5.2) },
     inputs: [],
-    shards: [{ file: 'model.safetensors', bytes: 2_110_000, sha256: 'b'.repeat(64) }],
+    shards: [{ file: 'model.safetensors', bytes: 2_110_000, hash: `tree:${'b'.repeat(64)}` }],
     files: ['config.json', 'tokenizer.json', 'README.md'],
     notes: [],
   };

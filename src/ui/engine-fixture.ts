@@ -277,9 +277,9 @@ async function pretendMerge(
     inputs: ['samples/base', 'samples/workshop'].map((id) => ({
       id,
       file: 'model.safetensors',
-      sha256: hex(id),
+      hash: hex(id),
     })),
-    shards: [{ file: 'model.safetensors', bytes: plan.bytesToWrite + 6_144, sha256: hex('shard') }],
+    shards: [{ file: 'model.safetensors', bytes: plan.bytesToWrite + 6_144, hash: `tree:${hex('shard')}` }],
     tensors,
   };
 }

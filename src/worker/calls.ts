@@ -191,7 +191,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       job.run(async (signal) =>
         (await import('../recipe/verify-job')).runVerify(
           request,
-          (again) => mergeRecipe(again, models, signal, onProgress),
+          (again, watch) => mergeRecipe(again, models, signal, onProgress, watch),
           models,
           signal,
         ),

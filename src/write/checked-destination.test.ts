@@ -1,37 +1,68 @@
-import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { treeHashOf } from '../../e2e/tree-hash';
+import { parseHashes } from '../formats/output-hashes';
+import { beginLeaves, TREE_PIECE_BYTES } from '../sources/tree-hash';
 import { checkedDestination } from './checked-destination';
+import { commitOutput } from './commit-output';
+import type { Destination, FileSink } from './destination';
 import { current, type MemoryDisk, memoryDisk } from './memory-destination.test.support';
+import { writeWhole } from './write-whole';
 
-const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+const leavesOf = async (bytes: Uint8Array<ArrayBuffer>) => {
+  const hasher = beginLeaves();
+  await hasher.update(bytes);
+  return hasher.leaves();
+};
 const bytesOf = (length: number, seed: number) =>
   Uint8Array.from({ length }, (_, i) => (i * 31 + seed) & 255);
 
-/** A shard in two pieces and a small file; `damage` comes right after the shard was closed. */
+/** Two pieces of the tree hash. */
+const WHOLE = bytesOf(TREE_PIECE_BYTES + 500, 1);
+
+/** A destination whose files are damaged in the moment in which `model.safetensors` is closed. */
+function damaging(inner: Destination, damage: () => void): Destination {
+  const damaged = (path: string, sink: FileSink): FileSink => ({
+    ...sink,
+    async close(leaves) {
+      await sink.close(leaves);
+      if (path === 'model.safetensors') damage();
+    },
+  });
+  const { remains } = inner;
+  return {
+    ...inner,
+    create: async (path) => damaged(path, await inner.create(path)),
+    ...(remains && {
+      remains: {
+        ...remains,
+        reopen: async (path, bytes) => damaged(path, await remains.reopen!(path, bytes)),
+      },
+    }),
+  };
+}
+
+/** A shard in two writes and a small file. */
 async function write(disk: MemoryDisk, damage: () => void = () => undefined): Promise<void> {
-  const destination = checkedDestination(disk.open(true));
-  const config = await destination.create('config.json');
-  await config.write(new TextEncoder().encode('{}'));
-  await config.close();
+  const destination = checkedDestination(damaging(disk.open(true), damage));
+  await writeWhole(destination, 'config.json', '{}');
   const shard = await destination.create('model.safetensors');
-  const whole = new Uint8Array([...bytesOf(1000, 1), ...bytesOf(500, 2)]);
-  for (const piece of [whole.slice(0, 1000), whole.slice(1000)]) {
+  const leaves = await leavesOf(WHOLE);
+  for (const piece of [WHOLE.slice(0, 1000), WHOLE.slice(1000)]) {
     await shard.write(piece);
     // what becomes of an array that was handed over
     piece.fill(0);
   }
-  await shard.close(sha256(whole));
-  damage();
-  await destination.commit();
+  await shard.close(leaves);
+  await commitOutput(destination, { 'a/model.safetensors': 'abc' });
 }
 
 test('R55: a bit that turns in a closed file is found before the output is finished', async () => {
-  for (const at of [0, 999, 1000, 1499]) {
+  for (const at of [0, 999, TREE_PIECE_BYTES - 1, TREE_PIECE_BYTES, WHOLE.length - 1]) {
     const disk = memoryDisk();
     const failed = write(disk, () => {
       disk.files.get('model.safetensors')!.disk[at]! ^= 4;
     });
-    const [begin, end] = at < 1000 ? [0, 1000] : [1000, 1500];
+    const [begin, end] = at < TREE_PIECE_BYTES ? [0, TREE_PIECE_BYTES] : [TREE_PIECE_BYTES, WHOLE.length];
     await expect(failed).rejects.toMatchObject({
       code: 'IntegrityError',
       message: expect.stringContaining(
@@ -47,22 +78,24 @@ test('R55: a file that became shorter or went away is found too', async () => {
     const disk = memoryDisk();
     const failed = write(disk, () => {
       const file = disk.files.get('model.safetensors')!;
-      if (damage === 'cut') file.disk = file.disk.slice(0, 1499);
+      if (damage === 'cut') file.disk = file.disk.slice(0, -1);
       else disk.files.delete('model.safetensors');
     });
     await expect(failed).rejects.toMatchObject({ code: 'IntegrityError' });
   }
 });
 
-test('the output carries the sha256 of each of its files', async () => {
+test('the output carries the tree hashes of its files and those of what was read', async () => {
   const disk = memoryDisk();
   await write(disk);
   expect(disk.isCommitted).toBe(true);
-  const text = new TextDecoder().decode(current(disk.files.get('SHA256SUMS')!));
-  const expected = ['config.json', 'model.safetensors'].map(
-    (path) => `${sha256(current(disk.files.get(path)!))}  ${path}\n`,
-  );
-  expect(text).toBe(expected.join(''));
+  const text = new TextDecoder().decode(current(disk.files.get('amalgam-hashes.json')!));
+  expect(parseHashes(text)).toEqual({
+    inputs: { 'a/model.safetensors': 'abc' },
+    outputs: Object.fromEntries(
+      ['config.json', 'model.safetensors'].map((path) => [path, treeHashOf(current(disk.files.get(path)!))]),
+    ),
+  });
 });
 
 test('R55: of a file that was gone on with, the beginning counts too', async () => {
@@ -71,17 +104,22 @@ test('R55: of a file that was gone on with, the beginning counts too', async () 
     const disk = memoryDisk();
     const begun = await disk.open(true).create('model.safetensors');
     await begun.write(whole.slice(0, 100));
-    await begun.close();
-    const destination = checkedDestination(disk.open(true));
+    await begun.close([]);
+    const destination = checkedDestination(
+      damaging(disk.open(true), () => {
+        if (turned !== undefined) disk.files.get('model.safetensors')!.disk[turned]! ^= 1;
+      }),
+    );
     const rest = await destination.remains!.reopen!('model.safetensors', 100);
     await rest.write(whole.slice(100));
-    await rest.close(sha256(whole));
+    await rest.close(await leavesOf(whole));
     await destination.remains!.adopt('model-1.safetensors', 3, 'abc');
-    if (turned !== undefined) disk.files.get('model.safetensors')!.disk[turned]! ^= 1;
     if (turned === undefined) {
+      expect(Object.fromEntries(await destination.written!())).toEqual({
+        'model-1.safetensors': 'abc',
+        'model.safetensors': treeHashOf(whole),
+      });
       await destination.commit();
-      const text = new TextDecoder().decode(current(disk.files.get('SHA256SUMS')!));
-      expect(text).toBe(`abc  model-1.safetensors\n${sha256(whole)}  model.safetensors\n`);
     } else await expect(destination.commit()).rejects.toMatchObject({ code: 'IntegrityError' });
   }
 });

@@ -1,4 +1,5 @@
 import type { ByteSource } from '../sources/byte-source';
+import type { Leaf } from '../sources/tree-hash';
 
 /**
  * Where an output folder goes. Files are written one after the other, front to back. Nothing may look complete before
@@ -12,6 +13,8 @@ export interface Destination {
    * @throws DestinationFailed when it cannot be created
    */
   create(path: string, length?: number): Promise<FileSink>;
+  /** Tree hashes of the files that are closed, once all were read back. Absent where nothing can be read back. */
+  written?(): Promise<ReadonlyMap<string, string>>;
   /** All files are closed and whole. */
   commit(): Promise<void>;
   /** Removes every file this destination created. Safe to call twice. */
@@ -30,8 +33,8 @@ export interface Remains {
   readJournal(): Promise<Uint8Array<ArrayBuffer>>;
   /** Appends to the first `at` bytes of the journal (what follows them is cut off); on the disk when it resolves. */
   appendJournal(at: number, line: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** Takes over a file that the interrupted run finished, of `bytes` bytes and with that hash. */
-  adopt(path: string, bytes: number, sha256: string): Promise<void>;
+  /** Takes over a file that the interrupted run finished, of `bytes` bytes and with that tree hash. */
+  adopt(path: string, bytes: number, hash: string): Promise<void>;
   /** Goes on writing a file after its first `bytes` bytes; `length` as above. Absent where files cannot be continued. */
   reopen?(path: string, bytes: number, length?: number): Promise<FileSink>;
   /** Lets go of everything and leaves it as it is, for a later run. Safe to call twice. */
@@ -46,14 +49,14 @@ export interface FileSink {
   write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   /** Has what was written on the disk when it resolves. Absent where a file is only kept once it is closed. */
   flush?(): Promise<void>;
-  /** @param sha256 of the whole file in lower-case hex, where the caller knows it */
-  close(sha256?: string): Promise<void>;
+  /** @param leaves of the whole file, in order */
+  close(leaves: readonly Leaf[]): Promise<void>;
 }
 
 /** A finished shard: what the run report says about it. */
 export interface WrittenShard {
   file: string;
   bytes: number;
-  /** Lower-case hex, of the bytes as they were handed to the destination. */
-  sha256: string;
+  /** Tree hash of the bytes as they were handed to the destination. */
+  hash: string;
 }

@@ -31,7 +31,7 @@ const rig = {
     }),
   write: (bytes: Uint8Array<ArrayBuffer>) => outcome(() => sink.write(bytes)),
   flush: () => outcome(() => sink.flush!()),
-  close: () => outcome(() => sink.close()),
+  close: () => outcome(() => sink.close([])),
   keep: () => outcome(() => destination.remains!.keep()),
   commit: () => outcome(() => destination.commit()),
   discard: () => outcome(() => destination.discard()),

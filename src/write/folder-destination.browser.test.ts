@@ -30,9 +30,9 @@ describe('openFolderDestination', () => {
     await shard.write(reused);
     reused.fill(9);
     await shard.write(bytes(4));
-    await shard.close();
+    await shard.close([]);
     const nested = await destination.create('original/params.json');
-    await nested.close();
+    await nested.close([]);
     await destination.commit();
     await destination.discard();
 
@@ -69,7 +69,7 @@ describe('openFolderDestination', () => {
     const destination = await openFolderDestination(picked, 'merged');
     const nested = await destination.create('a/b/c.json');
     await nested.write(bytes(1));
-    await nested.close();
+    await nested.close([]);
     const begun = await destination.create('model.safetensors');
     await begun.write(bytes(1));
     await destination.discard();
@@ -80,12 +80,12 @@ describe('openFolderDestination', () => {
   test('discard keeps a folder that was there, and files that are not ours', async () => {
     await picked.getDirectoryHandle('empty', { create: true });
     const first = await openFolderDestination(picked, 'empty');
-    await (await first.create('x')).close();
+    await (await first.create('x')).close([]);
     await first.discard();
     expect(await names(picked)).toEqual(['empty']);
 
     const second = await openFolderDestination(picked, 'merged');
-    await (await second.create('x')).close();
+    await (await second.create('x')).close([]);
     const folder = await picked.getDirectoryHandle('merged');
     await folder.getFileHandle('note.txt', { create: true });
     await second.discard();
@@ -106,13 +106,13 @@ describe('openFolderDestination', () => {
     const first = await openFolderDestination(picked, 'merged');
     const shard = await first.create('model-00001-of-00002.safetensors');
     await shard.write(bytes(1, 2, 3));
-    await shard.close();
+    await shard.close([]);
     const refused = await first.create('model-00002-of-00002.safetensors');
     await refused.write(bytes(4));
     vi.spyOn(FileSystemWritableFileStream.prototype, 'close').mockRejectedValue(
       new DOMException('blocked', 'AbortError'),
     );
-    await expect(refused.close()).rejects.toMatchObject({
+    await expect(refused.close([])).rejects.toMatchObject({
       code: 'DestinationFailed',
       message: expect.stringContaining('download check'),
       hint: expect.stringContaining('another folder'),
@@ -139,7 +139,7 @@ describe('openFolderDestination', () => {
     const destination = await openFolderDestination(picked, 'merged');
     const sink = await destination.create('model.safetensors');
     await sink.write(bytes(1, 2, 3));
-    await sink.close();
+    await sink.close([]);
     const folder = await picked.getDirectoryHandle('merged');
     const stream = await (await folder.getFileHandle('model.safetensors')).createWritable();
     await stream.close();

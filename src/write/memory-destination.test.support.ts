@@ -83,7 +83,7 @@ export function memoryDisk(): MemoryDisk {
         async appendJournal(at, line) {
           const journal = sink(JOURNAL, at);
           await journal.write(line);
-          await journal.close();
+          await journal.close([]);
         },
         adopt: async () => {},
         ...(continues ? { reopen: async (path: string, bytes: number) => sink(path, bytes) } : {}),

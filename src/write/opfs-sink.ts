@@ -34,7 +34,7 @@ export function opfsSink(
   handle: FileSystemSyncAccessHandle,
   bytes: number,
   onClose: (bytes: number) => void,
-): FileSink {
+): FileSink & { close(): Promise<void> } {
   let at = bytes;
   const checked = (act: () => void) => {
     try {

@@ -1,7 +1,10 @@
 /** Where an interrupted run goes on: everything its journal claims is read again and hashed before it is believed. */
+import { isTreeHash } from '../formats/hashes';
 import type { TensorReport } from '../reports/job';
 import type { ByteSource } from '../sources/byte-source';
 import { beginSha256, type Sha256 } from '../sources/sha256';
+import { giveBack } from '../sources/spare-arrays';
+import { beginLeaves, type LeafHasher, treeHash } from '../sources/tree-hash';
 import type { Destination, WrittenShard } from './destination';
 import type { Checkpoint, RunJournal } from './run-journal';
 import type { FilePlan } from './shard-plan';
@@ -24,7 +27,7 @@ export interface PartialShard {
   bytes: number;
   tensors: number;
   /** Has taken these bytes. */
-  hash: Sha256;
+  hasher: LeafHasher;
 }
 
 /** Bytes read at once while hashing. */
@@ -57,13 +60,13 @@ export async function findResumePoint(
   const both = journal.checkpoints.slice(0, held.checkpoints);
   const point = await shardsPoint(both, shards, destination, signal, onBytes);
   if (point.checkpoints === 0) return none;
-  const { hash } =
+  const { hasher } =
     point.checkpoints === held.checkpoints
       ? held
       : await verifyShard(beside, claimed.slice(0, point.checkpoints), source, signal, () => {});
   return {
     ...point,
-    beside: { bytes: claimed[point.checkpoints - 1]!.bytes, tensors: point.tensors.length, hash },
+    beside: { bytes: claimed[point.checkpoints - 1]!.bytes, tensors: point.tensors.length, hasher },
   };
 }
 
@@ -89,24 +92,27 @@ async function shardsPoint(
     for (const { tensors } of holds) point.tensors.push(...tensors);
     if (!end.whole) {
       const tensors = holds.reduce((sum, checkpoint) => sum + checkpoint.tensors.length, 0);
-      point.partial = { bytes: end.bytes, tensors, hash: found.hash };
+      point.partial = { bytes: end.bytes, tensors, hasher: found.hasher };
       return point;
     }
-    await remains.adopt(shard.file, end.bytes, end.sha256);
-    point.shards.push({ file: shard.file, bytes: end.bytes, sha256: end.sha256 });
+    const hash = await treeHash(await found.hasher.leaves());
+    await remains.adopt(shard.file, end.bytes, hash);
+    point.shards.push({ file: shard.file, bytes: end.bytes, hash });
   }
   return point;
 }
 
-/** How many of a shard's checkpoints hold, and the hash of the bytes up to the last of them. */
+/** How many of a shard's checkpoints hold, and the leaves of the bytes up to the last of them. */
 async function verifyShard(
   shard: FilePlan,
   checkpoints: readonly Checkpoint[],
   source: ByteSource,
   signal: AbortSignal | undefined,
   onBytes: (bytes: number) => void,
-): Promise<{ checkpoints: number; hash: Sha256 }> {
-  let hash = await beginSha256();
+): Promise<{ checkpoints: number; hasher: LeafHasher }> {
+  let hasher = beginLeaves();
+  // what a version of before has noted
+  const plain = checkpoints.some(({ hash }) => !isTreeHash(hash)) ? await beginSha256() : undefined;
   let at = 0;
   let tensors = 0;
   let planned = shard.header.byteLength;
@@ -117,17 +123,29 @@ async function verifyShard(
       next.every(({ name }, i) => name === checkpoint.tensors[i]!.name) &&
       checkpoint.bytes === planned &&
       (!checkpoint.whole || planned === shard.byteLength);
-    if (!isPlanned || checkpoint.bytes > source.byteLength) return { checkpoints: index, hash };
-    const further = await hash.copy();
+    if (!isPlanned || checkpoint.bytes > source.byteLength) return { checkpoints: index, hasher };
+    const further = hasher.copy();
     while (at < checkpoint.bytes) {
       const end = Math.min(at + PIECE, checkpoint.bytes);
-      further.update(await source.read(at, end, signal));
+      const bytes = await source.read(at, end, signal);
+      plain?.update(bytes);
+      await further.update(bytes);
+      giveBack(bytes.buffer);
       onBytes(end - at);
       at = end;
     }
-    if ((await further.copy()).digest() !== checkpoint.sha256) return { checkpoints: index, hash };
-    hash = further;
+    if ((await hashSoFar(checkpoint, further, plain)) !== checkpoint.hash)
+      return { checkpoints: index, hasher };
+    hasher = further;
     tensors += checkpoint.tensors.length;
   }
-  return { checkpoints: checkpoints.length, hash };
+  return { checkpoints: checkpoints.length, hasher };
+}
+
+async function hashSoFar(
+  { hash }: Checkpoint,
+  hasher: LeafHasher,
+  plain: Sha256 | undefined,
+): Promise<string> {
+  return plain && !isTreeHash(hash) ? (await plain.copy()).digest() : treeHash(await hasher.leaves());
 }

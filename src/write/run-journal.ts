@@ -3,13 +3,21 @@
  * digits of the sha256 of its JSON, a space, the JSON and a newline, so that a line torn or altered by a crash, and all
  * that follows it, counts as not written.
  */
+import { hex } from '../formats/hashes';
 import type { BackendKind } from '../reports/backend';
 import type { TensorReport } from '../reports/job';
 
 export type JournalEntry =
   /** The first line: what is merged, and on what. Bytes may differ in the last bit between engines. */
-  | { kind: 'begun'; version: 1; recipe: string; engine: BackendKind; adapter: string; startedAt: string }
-  /** The inputs are there and hashed: the sha256 of all shard headers, tensors and bytes of tensor data in all. */
+  | {
+      kind: 'begun';
+      version: JournalVersion;
+      recipe: string;
+      engine: BackendKind;
+      adapter: string;
+      startedAt: string;
+    }
+  /** The inputs are there: the sha256 of all shard headers, tensors and bytes of tensor data in all. */
   | { kind: 'planned'; headersSha256: string; tensors: number; bytes: number }
   /** A run that goes on from the first `checkpoints` of them; what later ones said is void. */
   | { kind: 'resumed'; checkpoints: number }
@@ -20,15 +28,23 @@ export interface Checkpoint {
   kind: 'checkpoint';
   file: string;
   bytes: number;
-  /** sha256 of these bytes, lower-case hex. */
-  sha256: string;
+  /** Tree hash of these bytes; a plain sha256 in a journal of version 1. */
+  hash: string;
   /** The shard is whole and closed. */
   whole: boolean;
   /** How far the GGUF file beside the shards is on the disk at the same tensor; absent where there is none. */
-  beside?: { bytes: number; sha256: string };
+  beside?: { bytes: number; hash: string };
   /** Reports of the tensors since the checkpoint before. */
   tensors: TensorReport[];
+  /** What was read of inputs whose hash was not known before, since the checkpoint before. */
+  read?: ReadPieces;
 }
+
+/** By the input's name: number and sha256 (hex) of the pieces of its tree hash. */
+export type ReadPieces = Record<string, (readonly [piece: number, sha256: string])[]>;
+
+/** 1: hashes are plain sha256, and those of all inputs stand in the headers. 2: tree hashes. */
+type JournalVersion = 1 | 2;
 
 export interface RunJournal {
   begun: Extract<JournalEntry, { kind: 'begun' }>;
@@ -58,16 +74,24 @@ export async function readJournal(bytes: Uint8Array<ArrayBuffer>): Promise<RunJo
     const entry = end < 0 ? undefined : await readLine(bytes.slice(begin, end));
     if (!entry) break;
     if (entry.kind === 'begun') {
-      if (journal || entry.version !== 1) break;
+      if (journal || (entry.version !== 1 && entry.version !== 2)) break;
       journal = { begun: entry, checkpoints: [], byteLength: 0 };
     } else if (!journal) break;
     else if (entry.kind === 'planned') journal.planned = entry;
     else if (entry.kind === 'resumed') journal.checkpoints.length = entry.checkpoints;
-    else journal.checkpoints.push(entry);
+    else journal.checkpoints.push(checkpointOf(entry));
     begin = end + 1;
     journal.byteLength = begin;
   }
   return journal;
+}
+
+/** A checkpoint of version 1 has its hashes under another name. */
+function checkpointOf(entry: Checkpoint): Checkpoint {
+  const { sha256, ...rest } = entry as Checkpoint & { sha256?: string };
+  if (sha256 === undefined) return entry;
+  const { beside } = entry as { beside?: { bytes: number; sha256?: string } };
+  return { ...rest, hash: sha256, ...(beside && { beside: { bytes: beside.bytes, hash: beside.sha256! } }) };
 }
 
 async function readLine(line: Uint8Array<ArrayBuffer>): Promise<JournalEntry | undefined> {
@@ -79,5 +103,5 @@ async function readLine(line: Uint8Array<ArrayBuffer>): Promise<JournalEntry | u
 
 async function check(json: Uint8Array<ArrayBuffer>): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', json));
-  return [...digest.subarray(0, DIGITS / 2)].map((b) => b.toString(16).padStart(2, '0')).join('');
+  return hex(digest.subarray(0, DIGITS / 2));
 }

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { treeHashOf } from '../../e2e/tree-hash';
 import type { Destination } from './destination';
 import type { ShardPlan } from './shard-plan';
 import { ShardWriter } from './shard-writer';
@@ -47,7 +47,7 @@ function planOf(lengths: number[], headerBytes = 24): ShardPlan {
 }
 
 describe('ShardWriter', () => {
-  test('any cutting of the tensors gives the planned bytes and their sha256', async () => {
+  test('any cutting of the tensors gives the planned bytes and their tree hash', async () => {
     const lengths = fc.array(fc.nat(300), { maxLength: 6 });
     await fc.assert(
       fc.asyncProperty(lengths, fc.integer({ min: 1, max: 64 }), async (sizes, piece) => {
@@ -71,7 +71,7 @@ describe('ShardWriter', () => {
         expect(shard).toEqual({
           file: 'model.safetensors',
           bytes: expected.length,
-          sha256: createHash('sha256').update(expected).digest('hex'),
+          hash: treeHashOf(expected),
         });
       }),
     );

@@ -1,7 +1,6 @@
 import { AmalgamError } from '../errors';
-import { beginSha256, type Sha256 } from '../sources/sha256';
-import { type Sha256Thread, sha256Thread } from '../sources/sha256-thread';
 import { giveBack, spareArray } from '../sources/spare-arrays';
+import { beginLeaves, type LeafHasher, treeHash } from '../sources/tree-hash';
 import type { Destination, FileSink, WrittenShard } from './destination';
 import type { PartialShard } from './resume-point';
 import type { FilePlan } from './shard-plan';
@@ -18,7 +17,7 @@ const WRITE_BYTES = 8 * 2 ** 20;
 export class ShardWriter {
   readonly #plan: FilePlan;
   readonly #sink: FileSink;
-  readonly #hash: Sha256Thread;
+  readonly #hasher: LeafHasher;
   /** What is gathered, in the first `#buffered` bytes. */
   #buffer = spareArray(WRITE_BYTES);
   #buffered = 0;
@@ -28,10 +27,10 @@ export class ShardWriter {
   #filled = 0;
   #state: 'open' | 'busy' | 'closed' = 'open';
 
-  private constructor(plan: FilePlan, sink: FileSink, hash: Sha256) {
+  private constructor(plan: FilePlan, sink: FileSink, hasher: LeafHasher) {
     this.#plan = plan;
     this.#sink = sink;
-    this.#hash = sha256Thread(hash);
+    this.#hasher = hasher;
   }
 
   /**
@@ -43,11 +42,7 @@ export class ShardWriter {
     if (planned !== plan.byteLength) {
       throw fault(`The plan of ${plan.file} says ${plan.byteLength} bytes, but its parts have ${planned}.`);
     }
-    const writer = new ShardWriter(
-      plan,
-      await destination.create(plan.file, plan.byteLength),
-      await beginSha256(),
-    );
+    const writer = new ShardWriter(plan, await destination.create(plan.file, plan.byteLength), beginLeaves());
     await writer.#exclusively(() => writer.#put(plan.header));
     writer.#skipFullTensors();
     return writer;
@@ -58,7 +53,7 @@ export class ShardWriter {
    * @param sink stands after the bytes of `partial`
    */
   static resume(plan: FilePlan, sink: FileSink, partial: PartialShard): ShardWriter {
-    const writer = new ShardWriter(plan, sink, partial.hash);
+    const writer = new ShardWriter(plan, sink, partial.hasher);
     writer.#written = partial.bytes;
     writer.#tensor = partial.tensors;
     writer.#skipFullTensors();
@@ -66,17 +61,19 @@ export class ShardWriter {
   }
 
   /**
-   * Has everything appended so far on the disk. Only between two tensors.
-   * @returns the length of the file, and the sha256 of its bytes: it comes later, while more is appended, and never
-   *   where the writer fails or is closed.
+   * Sends everything appended so far to the disk. Only between two tensors.
+   * @returns the length of the file, and the tree hash of its bytes once they are on the disk: more may be appended
+   *   meanwhile. It rejects with the destination's errors.
    * @throws Internal in the middle of a tensor; the destination's errors as they are.
    */
-  async checkpoint(): Promise<{ bytes: number; sha256: Promise<string> }> {
+  async checkpoint(): Promise<{ bytes: number; durable: Promise<string> }> {
     return this.#exclusively(async () => {
       if (this.#filled > 0) throw fault(`${this.#plan.file} stands in the middle of a tensor.`);
       await this.#flush();
-      await this.#sink.flush?.();
-      return { bytes: this.#written, sha256: this.#hash.digest() };
+      const leaves = this.#hasher.leaves();
+      const durable = Promise.all([leaves, this.#sink.flush?.()]).then(([all]) => treeHash(all));
+      durable.catch(() => {}); // reported to who awaits it
+      return { bytes: this.#written, durable };
     });
   }
 
@@ -113,10 +110,10 @@ export class ShardWriter {
         );
       }
       await this.#flush();
-      const sha256 = await this.#hash.digest();
-      await this.#sink.close(sha256);
+      const leaves = await this.#hasher.leaves();
+      await this.#sink.close(leaves);
       this.#end();
-      return { file: this.#plan.file, bytes: this.#written, sha256 };
+      return { file: this.#plan.file, bytes: this.#written, hash: await treeHash(leaves) };
     });
   }
 
@@ -127,7 +124,6 @@ export class ShardWriter {
 
   #end(): void {
     this.#state = 'closed';
-    this.#hash.close();
   }
 
   /** After a failure nothing can be appended: what the file holds is then unknown. */
@@ -146,7 +142,6 @@ export class ShardWriter {
   }
 
   async #put(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-    await this.#hash.update(bytes);
     for (let begin = 0; begin < bytes.byteLength; ) {
       const part = bytes.subarray(begin, begin + WRITE_BYTES - this.#buffered);
       this.#buffer.set(part, this.#buffered);
@@ -159,6 +154,7 @@ export class ShardWriter {
   async #flush(): Promise<void> {
     if (this.#buffered === 0) return;
     const piece = this.#buffer.subarray(0, this.#buffered);
+    await this.#hasher.update(piece);
     this.#written += this.#buffered;
     this.#buffered = 0;
     await this.#sink.write(piece);

@@ -1,7 +1,6 @@
 /** Writes one file of the browser's own storage in a thread of its own (threaded-sink.ts). */
 import * as Comlink from 'comlink';
 import { AmalgamError, type ErrorFacts, errorFacts } from '../errors';
-import type { FileSink } from './destination';
 import { destinationError, outputPathParts } from './destination-error';
 import { openHandle, opfsSink } from './opfs-sink';
 
@@ -13,7 +12,7 @@ export interface Written {
 
 let name: string;
 let handle: FileSystemSyncAccessHandle | undefined;
-let sink: FileSink;
+let sink: ReturnType<typeof opfsSink>;
 /** After a failure nothing more is written, and everything fails as that did. */
 let failed: ErrorFacts | undefined;
 

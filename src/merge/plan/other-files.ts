@@ -1,5 +1,5 @@
 /** The small files of a model that nothing here writes anew: processors of images and sound, parts of sentence encoders. */
-import { SUMS_FILE } from '../../formats/names';
+import { HASHES_FILE } from '../../formats/output-hashes';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
 import type { Plan } from './plan';
@@ -9,6 +9,8 @@ const MOST_BYTES = 32 * 2 ** 20;
 /** Weights of any tool, and their indices. Weights in folders of their own are modules of a sentence encoder. */
 const WEIGHTS =
   /\.(?:bin|pt|pth|ckpt|h5|msgpack|gguf|onnx|onnx_data|ot|pkl|npz|tflite|mlmodel|xml)$|\.index\.json$|^[^/]+\.safetensors$/i;
+/** Hashes of a merged model's files, of this version and of those before. */
+const HASHES: ReadonlySet<string> = new Set([HASHES_FILE, 'SHA256SUMS']);
 /** What only concerns the model's own page, its repository or its training. */
 const OF_THE_MODEL =
   /^README\.md$|^mergekit_config\.yml$|(?:^|\/)\.|(?:^|\/)(?:trainer_state|[a-z]+_results)\.json$|^(?:onnx|openvino|runs|checkpoint-\d+|original)\/|\.(?:png|jpe?g|gif|webp|svg|pdf|mp4|ipynb)$/i;
@@ -32,7 +34,7 @@ export function takeOthers(
     vocabulary.path === from.path && vocabulary.tokenizer.every(({ content }) => 'folder' in content);
   const left: string[] = [];
   for (const { path, byteLength } of from.folder.files) {
-    if (written.has(path) || path === SUMS_FILE || WEIGHTS.test(path) || OF_THE_MODEL.test(path)) continue;
+    if (written.has(path) || HASHES.has(path) || WEIGHTS.test(path) || OF_THE_MODEL.test(path)) continue;
     if (path === 'config.json' || path === 'generation_config.json') continue;
     if (byteLength > MOST_BYTES || (OF_THE_VOCABULARY.test(path) && !keepsVocabulary)) left.push(path);
     else extras.push({ path, content: { folder: from.path, file: path } });

@@ -1,5 +1,5 @@
 import { ggufName } from '../../formats/gguf-type';
-import { SUMS_FILE } from '../../formats/names';
+import { HASHES_FILE } from '../../formats/output-hashes';
 import { SHARD_INDEX } from '../../formats/shard-index';
 import type { PlanFacts, PlanTensorFacts } from '../../reports/plan';
 import { exportWarnings } from '../method-export';
@@ -27,7 +27,7 @@ export function planFacts(plan: Plan): PlanFacts {
       ...shardFiles,
       ...(plan.gguf ? [ggufName(plan.recipe.name, plan.gguf.type)] : []),
       ...writtenExtras(plan).map((extra) => extra.path),
-      SUMS_FILE,
+      HASHES_FILE,
       ...(shardFiles.length > 1 ? [SHARD_INDEX] : []),
     ],
     layers,

@@ -149,7 +149,7 @@ describe('the plan of the sample family', () => {
       'special_tokens_map.json',
       'mergekit_config.yml',
       'README.md',
-      'SHA256SUMS',
+      'amalgam-hashes.json',
     ]);
     expect(facts.bytesToDownload).toBe(0);
     // Base and fine-tune whole, and the factors of both adapters.

@@ -130,7 +130,7 @@ export function collapseName(model: string): string {
 
 function filesOf({ shards, files }: CollapseReport) {
   return [
-    ...shards.map(({ file, bytes, sha256 }) => ({ name: file, bytes, sha256 })),
+    ...shards.map(({ file, bytes, hash }) => ({ name: file, bytes, hash })),
     ...files.map((name) => ({ name })),
   ];
 }

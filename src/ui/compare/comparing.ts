@@ -153,9 +153,9 @@ export async function extract(studio: Studio): Promise<void> {
     if (!('value' in outcome))
       return editComparison(studio, { extraction: { ...started, ...ended(outcome) } });
     const { value: report } = outcome;
-    const files = report.files.map(({ file, bytes, sha256 }) => ({
+    const files = report.files.map(({ file, bytes, hash }) => ({
       ...{ name: file, bytes },
-      ...(sha256 === undefined ? {} : { sha256 }),
+      ...(hash === undefined ? {} : { hash }),
     }));
     const saved = savedOutput(destination, files);
     editComparison(studio, { extraction: { ...started, status: 'done', report, saved } });

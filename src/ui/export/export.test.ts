@@ -63,8 +63,8 @@ const report: MergeReport = {
   seconds: 3,
   stages: { read: 1, upload: 0, compute: 2, readback: 0, write: 1 },
   peakBytes: 100,
-  inputs: [{ id: HOSTILE, file: HOSTILE, sha256: 'a'.repeat(64) }],
-  shards: [{ file: HOSTILE, bytes: 20, sha256: 'b'.repeat(64) }],
+  inputs: [{ id: HOSTILE, file: HOSTILE, hash: 'a'.repeat(64) }],
+  shards: [{ file: HOSTILE, bytes: 20, hash: 'b'.repeat(64) }],
   tensors: reports,
 };
 

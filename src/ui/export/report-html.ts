@@ -103,13 +103,13 @@ ${drawn.map(({ label, sets }) => `<p>${text(label)}</p><div class="wide">${heatm
 function hashes({ recipeSha256, inputs, shards }: MergeReport): string {
   const rows = [
     ['recipe', '', recipeSha256],
-    ...inputs.map(({ id, file, sha256 }) => ['input', `${id} / ${file}`, sha256]),
-    ...shards.map(({ file, bytes, sha256 }) => ['output', `${file}, ${formatBytes(bytes)}`, sha256]),
+    ...inputs.map(({ id, file, hash }) => ['input', `${id} / ${file}`, hash]),
+    ...shards.map(({ file, bytes, hash }) => ['output', `${file}, ${formatBytes(bytes)}`, hash]),
   ].map(
-    ([what = '', name = '', sha256 = '']) =>
-      `<tr><td>${what}</td><td class="text">${escapeMarkup(name)}</td><td><code>${escapeMarkup(sha256)}</code></td></tr>`,
+    ([what = '', name = '', hash = '']) =>
+      `<tr><td>${what}</td><td class="text">${escapeMarkup(name)}</td><td><code>${escapeMarkup(hash)}</code></td></tr>`,
   );
-  return `<div class="wide"><table><tr><th>what</th><th class="text">name</th><th>sha256</th></tr>${rows.join('')}</table></div>`;
+  return `<div class="wide"><table><tr><th>what</th><th class="text">name</th><th>hash</th></tr>${rows.join('')}</table></div>`;
 }
 
 function tensors({ report, contributors }: ReportedRun): string {

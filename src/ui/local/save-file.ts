@@ -5,9 +5,7 @@ const KEEP_URL_MS = 60_000;
 const BETWEEN_FILES_MS = 250;
 
 export function saveFile(file: Blob, name: string): void {
-  // a browser that takes it for text would add .txt to a name without an ending (SHA256SUMS)
-  const bytes = name.includes('.') ? file : file.slice(0, file.size, 'application/octet-stream');
-  const url = URL.createObjectURL(bytes);
+  const url = URL.createObjectURL(file);
   const link = document.createElement('a');
   link.href = url;
   link.download = name;

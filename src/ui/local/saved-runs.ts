@@ -3,7 +3,7 @@
  * No weights. A browser that keeps nothing (private windows, strict settings) rejects; callers go on without.
  */
 
-import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import { type DBSchema, type IDBPDatabase, type IDBPObjectStore, openDB } from 'idb';
 import type { KeptRun } from '../state/run-facts';
 
 interface Saved extends DBSchema {
@@ -16,15 +16,32 @@ export const MOST_RUNS = 30;
 let saved: Promise<IDBPDatabase<Saved>> | undefined;
 
 function open(): Promise<IDBPDatabase<Saved>> {
-  saved ??= openDB<Saved>('amalgam-runs', 1, {
-    upgrade(db) {
-      db.createObjectStore('runs', { keyPath: 'id' });
+  saved ??= openDB<Saved>('amalgam-runs', 2, {
+    async upgrade(db, before, _, transaction) {
+      if (before < 1) db.createObjectStore('runs', { keyPath: 'id' });
+      else await renameHashes(transaction.objectStore('runs'));
     },
   }).catch((error: unknown) => {
     saved = undefined; // the next call tries again
     throw error;
   });
   return saved;
+}
+
+interface OldHash {
+  hash?: string;
+  sha256?: string;
+}
+
+/** Runs of version 1 have their hashes under another name. */
+async function renameHashes(runs: IDBPObjectStore<Saved, 'runs'[], 'runs', 'versionchange'>): Promise<void> {
+  for (const run of await runs.getAll()) {
+    for (const file of [...run.report.inputs, ...run.report.shards] as OldHash[]) {
+      if (file.sha256 !== undefined) file.hash = file.sha256;
+      delete file.sha256;
+    }
+    await runs.put(run);
+  }
 }
 
 /** Keeps a run; of more than {@link MOST_RUNS} the oldest go. */

@@ -1,3 +1,4 @@
+import { hashWords } from '../format/hash-words';
 import { formatBytes } from '../format/quantity';
 import { saveFile } from '../local/save-file';
 import { Button } from './Button';
@@ -6,7 +7,7 @@ import { DownloadIcon } from './icons';
 export interface ListedFile {
   name: string;
   bytes: number | undefined;
-  sha256: string | undefined;
+  hash: string | undefined;
   /** The file itself, once it is at hand. */
   file: File | undefined;
 }
@@ -18,15 +19,11 @@ export interface ListedFile {
 export function FileList({ files, waiting }: { files: readonly ListedFile[]; waiting: string | null }) {
   return (
     <ul className="files">
-      {files.map(({ name, bytes, sha256, file }) => (
+      {files.map(({ name, bytes, hash, file }) => (
         <li key={name}>
           <span className="file-name">
             <span className="mono truncate">{name}</span>
-            {sha256 ? (
-              <code className="faint truncate" title={`sha256 ${sha256}`}>
-                sha256 {sha256.slice(0, 12)}…
-              </code>
-            ) : null}
+            {hash ? <HashDigits hash={hash} length={12} /> : null}
           </span>
           <span className="numeric">{bytes === undefined ? '' : formatBytes(bytes)}</span>
           {waiting === null ? null : (
@@ -42,5 +39,15 @@ export function FileList({ files, waiting }: { files: readonly ListedFile[]; wai
         </li>
       ))}
     </ul>
+  );
+}
+
+/** A hash by its first digits; the whole of it where a pointer rests. */
+export function HashDigits({ hash, length }: { hash: string; length: number }) {
+  const { kind, digits } = hashWords(hash);
+  return (
+    <code className="faint truncate" title={`${kind} ${digits}`}>
+      {kind} {digits.slice(0, length)}…
+    </code>
   );
 }

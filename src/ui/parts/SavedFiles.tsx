@@ -22,10 +22,10 @@ export function SavedFiles({ saved }: { saved: SavedOutput }) {
         <strong>{inFolder ? `${saved.folder}/${saved.name}` : saved.name}</strong>
       </p>
       <FileList
-        files={saved.files.map(({ name, bytes = files.get(name)?.size, sha256 }) => ({
+        files={saved.files.map(({ name, bytes = files.get(name)?.size, hash }) => ({
           name,
           bytes,
-          sha256,
+          hash,
           file: files.get(name),
         }))}
         waiting={inFolder ? null : FETCHING}

@@ -96,7 +96,7 @@ function Finished({ run }: { run: RunFacts }) {
         files={names.map((name) => {
           const shard = shards.get(name);
           const file = files.get(name);
-          return { name, bytes: shard?.bytes ?? file?.size, sha256: shard?.sha256, file };
+          return { name, bytes: shard?.bytes ?? file?.size, hash: shard?.hash, file };
         })}
         waiting={inFolder ? null : waiting}
       />

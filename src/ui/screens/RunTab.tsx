@@ -2,6 +2,7 @@ import { StageBar } from '../charts/StageBar';
 import type { TimesSpent } from '../charts/stage-shares';
 import { formatAbout, formatBytes, formatCount, formatRate, formatSeconds } from '../format/quantity';
 import { ErrorCard } from '../parts/ErrorCard';
+import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import type { RunFacts } from '../state/run-facts';
@@ -151,7 +152,7 @@ function Inputs({ report }: { report: NonNullable<RunFacts['report']> }) {
             <span className="truncate">
               {input.id} <span className="faint">/ {input.file}</span>
             </span>
-            <code title={`sha256 ${input.sha256}`}>{input.sha256.slice(0, 16)}…</code>
+            <HashDigits hash={input.hash} length={16} />
           </li>
         ))}
       </ul>

@@ -11,5 +11,5 @@ export interface SavedOutput {
 export interface SavedFile {
   name: string;
   bytes?: number;
-  sha256?: string;
+  hash?: string;
 }

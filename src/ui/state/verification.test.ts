@@ -3,7 +3,7 @@ import type { MergeReport } from '../../reports/merge';
 import { initialFacts, type StudioFacts } from './facts';
 import { verification, whyNotVerify } from './verification';
 
-const report = (engine: 'cpu' | 'webgpu', sha256: string, outputChange: number): MergeReport => ({
+const report = (engine: 'cpu' | 'webgpu', hash: string, outputChange: number): MergeReport => ({
   recipe: { mergeMethod: 'linear', models: [], parameters: {}, amalgam: {} },
   recipeSha256: 'r',
   engine,
@@ -14,8 +14,8 @@ const report = (engine: 'cpu' | 'webgpu', sha256: string, outputChange: number):
   peakBytes: 0,
   inputs: [],
   shards: [
-    { file: 'a', bytes: 10, sha256: 'same' },
-    { file: 'b', bytes: 5, sha256 },
+    { file: 'a', bytes: 10, hash: 'same' },
+    { file: 'b', bytes: 5, hash },
   ],
   tensors: [
     {
@@ -52,7 +52,7 @@ describe('verification', () => {
       differing: ['b'],
       tensors: ['w'],
     });
-    const more = { ...other, shards: [...other.shards, { file: 'c', bytes: 1, sha256: 'z' }] };
+    const more = { ...other, shards: [...other.shards, { file: 'c', bytes: 1, hash: 'z' }] };
     expect(verification(report('webgpu', 'y', 0.2), more)).toMatchObject({ differing: ['c'], tensors: [] });
   });
 

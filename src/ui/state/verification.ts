@@ -29,9 +29,9 @@ export async function verifyRun(studio: Studio): Promise<void> {
 
 /** Two reports of one recipe, compared. Pure. */
 export function verification(first: MergeReport, second: MergeReport): Verification {
-  const hashes = new Map(second.shards.map((s) => [s.file, s.sha256]));
+  const hashes = new Map(second.shards.map((s) => [s.file, s.hash]));
   const numbers = new Map(second.tensors.map((t) => [t.name, t.outputChange]));
-  const differing = first.shards.filter((s) => hashes.get(s.file) !== s.sha256).map((s) => s.file);
+  const differing = first.shards.filter((s) => hashes.get(s.file) !== s.hash).map((s) => s.file);
   const unknown = second.shards.filter((s) => !first.shards.some((f) => f.file === s.file));
   return {
     recipeSha256: first.recipeSha256,

@@ -1,0 +1,76 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { treeHashOf } from '../../e2e/tree-hash';
+import { bufferSource } from './buffer-source';
+import type { ByteSource } from './byte-source';
+import { hashedSource } from './hashed-source';
+import { beginLeaves, hashLike, TREE_PIECE_BYTES, treeHash, treeOf } from './tree-hash';
+
+const content = (length: number) => Uint8Array.from({ length }, (_, i) => (i * 37 + (i >> 11)) & 255);
+const LONG = content(3 * TREE_PIECE_BYTES + 12_345);
+
+test('bytes that come in any parts have the hash of the whole, and so has every beginning', async () => {
+  const cuts = fc.array(fc.integer({ min: 0, max: LONG.length }), { maxLength: 5 });
+  await fc.assert(
+    fc.asyncProperty(cuts, async (places) => {
+      const hasher = beginLeaves();
+      let at = 0;
+      for (const to of [...places.sort((a, b) => a - b), LONG.length]) {
+        const part = LONG.slice(at, to);
+        const before = hasher.copy();
+        await hasher.update(part);
+        await before.update(part);
+        // what becomes of an array that was handed over
+        part.fill(0);
+        at = to;
+        for (const one of [hasher, before])
+          expect(await treeHash(await one.leaves())).toBe(treeHashOf(LONG.subarray(0, at)));
+      }
+    }),
+    { numRuns: 12 },
+  );
+});
+
+test('files without bytes, of one piece and of several; plain hashes stay plain', async () => {
+  for (const length of [0, 1, TREE_PIECE_BYTES, TREE_PIECE_BYTES + 1, LONG.length]) {
+    const source = bufferSource(LONG.slice(0, length));
+    expect(await treeOf(source)).toBe(treeHashOf(LONG.subarray(0, length)));
+  }
+  const abc = bufferSource(new TextEncoder().encode('abc'));
+  expect(await hashLike('0'.repeat(64), abc)).toBe(
+    'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
+  );
+});
+
+test('a source hashed while it is read gives the bytes as they are, in any order, and reads little twice', async () => {
+  const ranges = fc.array(fc.tuple(fc.nat(LONG.length), fc.nat(LONG.length)), { maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(ranges, fc.integer({ min: 1, max: 3 }), fc.boolean(), async (wanted, held, atOnce) => {
+      const source = hashedSource(bufferSource(LONG), held);
+      const read = async ([a, b]: [number, number]) => {
+        const [begin, end] = [Math.min(a, b), Math.max(a, b)];
+        expect(Buffer.compare(await source.read(begin, end), LONG.subarray(begin, end))).toBe(0);
+      };
+      if (atOnce) await Promise.all(wanted.map(read));
+      else for (const range of wanted) await read(range);
+      expect(await source.tree()).toBe(treeHashOf(LONG));
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('a byte that is used is one that was hashed: a read that fails is no piece, and works when it is tried again', async () => {
+  let fails = true;
+  const whole = bufferSource(LONG);
+  const source: ByteSource = {
+    ...whole,
+    read: (begin, end) => (fails ? Promise.reject(new Error('unplugged')) : whole.read(begin, end)),
+  };
+  const hashed = hashedSource(source, 2);
+  await expect(Promise.all([hashed.read(0, 10), hashed.read(5, LONG.length)])).rejects.toThrow('unplugged');
+  expect(hashed.leaves().size).toBe(0);
+  fails = false;
+  expect(await hashed.read(5, 10)).toEqual(LONG.slice(5, 10));
+  expect([...hashed.leaves().keys()]).toEqual([0]);
+  expect(await hashed.tree()).toBe(treeHashOf(LONG));
+});
