@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
+import type { OutputHashes } from '../../src/formats/output-hashes';
 import type { EvaluateReport } from '../../src/reports/evaluate';
 import type { MergeReport } from '../../src/reports/merge';
 import { treeHashOfFile } from '../tree-hash';
@@ -91,7 +92,12 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
   const { metadata } = readSafetensors(model);
   expect(metadata.format).toBe('pt');
   expect(metadata.amalgam_recipe).toContain('merge_method: ties');
-  expect(Object.values(JSON.parse(metadata.amalgam_inputs!) as object)).toHaveLength(4);
+  // of local files it is not known before they are read
+  expect(metadata.amalgam_inputs).toBeUndefined();
+  const beside = JSON.parse(readFileSync(join(out, 'amalgam-hashes.json'), 'utf8')) as OutputHashes;
+  expect(Object.keys(beside.inputs)).toHaveLength(4);
+  for (const [path, hash] of Object.entries(beside.outputs))
+    expect(treeHashOfFile(join(out, path)), path).toBe(hash);
   expect(readFileSync(join(out, 'tokenizer.json'))).toEqual(
     readFileSync(join(samples, 'base/tokenizer.json')),
   );
@@ -113,6 +119,8 @@ test('R60: nothing published says where models lie; verify merges again, agrees,
   writeFileSync(join(out, 'model.safetensors'), bytes);
   const differs = await amalgam('verify', out, '--recipe', file, '--engine', 'cpu');
   expect(differs.stdout).toContain('The bytes differ');
+  // the last in the file
+  expect(differs.stdout).toContain('model.safetensors: 1 tensor differs: model.norm.weight');
   expect(differs.code).toBe(1);
 });
 

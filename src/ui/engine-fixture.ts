@@ -152,6 +152,7 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioEngine {
       return new Promise(() => {});
     },
     takeOver: async () => undefined,
+    sha256: async () => 'c'.repeat(64),
     outputFile: async (_name, file) => new File([`{"file": "${file}"}`], file),
     cache: async () => ({ masks: [], blobs: [], outputs: [...outputs] }),
     deleteCached: async (_kind, id) => {

@@ -66,10 +66,12 @@ import type { PushProgress, PushRequest, PushSource } from '../reports/push';
 import type { SearchProgress, SearchReport, SearchRequest } from '../reports/search';
 import type { ScoreTasksReport, ScoreTasksRequest, TasksProgress } from '../reports/tasks';
 import type { CacheFacts, WorkerFacts } from '../reports/worker';
+import { fileSource } from '../sources/file-source';
 import { searchModels } from '../sources/hub';
 import { foldersFromFiles } from '../sources/local-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
 import { openServedFolder } from '../sources/served-folder';
+import { sha256Of } from '../sources/sha256';
 import { deleteBlob, listBlobs } from '../store/blobs';
 import { deleteMasks, listMasks } from '../store/masks';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
@@ -373,6 +375,8 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     takeOver: () => takeOver(),
     /** A finished output file of a `downloads` merge, disk-backed. */
     outputFile: (name: string, file: string) => openOutputFile(name, file),
+    /** The plain sha256 of a file, which the Hub and `sha256sum` know it by. */
+    sha256: (file: File): Promise<string> => sha256Of(fileSource(file, file.name)),
     async cache(): Promise<CacheFacts> {
       const [blobs, outputs, masks] = await Promise.all([listBlobs(), listOutputs(), listMasks()]);
       return {

@@ -45,6 +45,7 @@ export type StudioEngine = Pick<
   | 'follow'
   | 'takeOver'
   | 'outputFile'
+  | 'sha256'
   | 'beginSignIn'
   | 'finishSignIn'
   | 'hubAccount'
