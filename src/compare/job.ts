@@ -13,7 +13,6 @@ import { openDestination } from '../write/open-destination';
 import { writeWhole } from '../write/write-whole';
 import { compareModels } from './compare-models';
 import { bytesToCompare, requireShared } from './compare-tensors';
-import { comparingThreads } from './compare-threads';
 import { openBoth, openBothFiles } from './pair-inputs';
 import { reportFiles } from './report-files';
 import { DEFAULT_THRESHOLD } from './tensor-difference';
@@ -46,7 +45,7 @@ export async function runCompare(
     // one engine alone where two are timed beside each other
     engines = request.timeEngines
       ? [await openBackend(request.engine)]
-      : await openMergeBackends(request.engine, elementsOf(pairs.shared), threadsFor(pairs.shared));
+      : await openMergeBackends(request.engine, elementsOf(pairs.shared), navigator.hardwareConcurrency);
     const [engine, ...threads] = engines as [Backend, ...Backend[]];
     if (request.timeEngines) other = await openBackend(engine.kind === 'cpu' ? 'webgpu' : 'cpu');
     destination = request.destination && (await openDestination(request.destination));
@@ -94,10 +93,6 @@ export async function runCompare(
 
 function elementsOf(pairs: readonly TensorPair[]): number {
   return pairs.reduce((sum, pair) => sum + pairElements(pair), 0);
-}
-
-function threadsFor(pairs: readonly TensorPair[]): number {
-  return comparingThreads(pairs, navigator.hardwareConcurrency);
 }
 
 function checkNumbers(threshold: number, top: number): void {

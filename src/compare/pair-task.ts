@@ -14,16 +14,18 @@ import { tensorRole } from '../models/tensor-role';
 import { cutRows, type MatrixShape, matrixShape } from './row-tiles';
 import { pairElements, type TensorPair } from './tensor-pairs';
 
-/** A Δ up to this size stays on the device, so that a decomposition reads the models once; threads share it. */
+/** So much of a Δ stays on the device, so that a decomposition need not make it again; threads share it. */
 const RESIDENT_BYTES = 512 * 2 ** 20;
 
 export interface OpenPair extends MatrixShape {
   pair: TensorPair;
   work: Workspace;
   task: TensorTask;
-  /** Δ stays on the device as a whole. */
-  isResident: boolean;
-  /** Buffers for Δ, whole or a tile of it, and for its sums; made at the first call. @throws `GpuOutOfMemory` */
+  /** Elements of Δ, from the first on, that stay on the device. */
+  staying: number;
+  /** The tiles behind them, with Δ in slot 1. */
+  rest?: TensorTask;
+  /** Buffers for what stays of Δ and a tile of the rest, and for its sums; made at the first call. @throws `GpuOutOfMemory` */
   device(): { delta: BackendBuffer; sums: BackendBuffer };
   close(): void;
 }
@@ -68,9 +70,15 @@ export function openPairWorkspace(
   return openWorkspace(engine, 2, tileElementsFor(engine, 2, largest, tileElements, least));
 }
 
-/** Whether a Δ may stay on one of so many threads. */
-export function isResidentOn(threads: number, elements: number): boolean {
-  return elements * 4 <= RESIDENT_BYTES / threads;
+/** How many elements of a Δ may stay on one of so many threads. */
+export function stayingOn(threads: number, elements: number): number {
+  return Math.min(elements, Math.floor(RESIDENT_BYTES / threads / 4));
+}
+
+/** The tiles that stay of a Δ: all, or as many as leave room for one more. */
+function stayingTiles(tiles: readonly Tile[], room: number, largestTile: number): number {
+  if ((tiles.at(-1)?.end ?? 0) <= room) return tiles.length;
+  return tiles.filter(({ end }) => end <= room - largestTile).length;
 }
 
 /**
@@ -100,8 +108,13 @@ export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, th
     method: 'compare',
   };
   const task = openTask(plan, 'weights', work, read, 1, tiles);
-  const isResident = elements * 4 <= engine.maxBufferBytes && isResidentOn(threads, elements);
   const largestTile = tiles.reduce((most, tile) => Math.max(most, tile.end - tile.begin), 0);
+  const room = Math.min(Math.floor(engine.maxBufferBytes / 4), stayingOn(threads, elements));
+  const count = stayingTiles(tiles, room, largestTile);
+  const staying = tiles[count - 1]?.end ?? 0;
+  const [one, other] = plan.models;
+  const change = { ...plan, base: one!.view, models: [other!] };
+  const rest = count < tiles.length && openTask(change, 'delta', work, read, 1, tiles.slice(count));
   const groups = tiles.reduce((most, tile) => Math.max(most, segmentsOf(tile, shape)), 0);
   let buffers: { delta: BackendBuffer; sums: BackendBuffer } | undefined;
   return {
@@ -109,10 +122,11 @@ export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, th
     ...shape,
     work,
     task,
-    isResident,
+    staying,
+    ...(rest ? { rest } : {}),
     device() {
       if (buffers) return buffers;
-      const delta = engine.allocate((isResident ? elements : largestTile) * 4, 'difference');
+      const delta = engine.allocate((staying + (rest ? largestTile : 0)) * 4, 'difference');
       try {
         buffers = { delta, sums: engine.allocate(groups * DIFFERENCE_WORDS * 4, 'difference sums') };
       } catch (thrown) {
@@ -123,6 +137,7 @@ export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, th
     },
     close() {
       task.close();
+      if (rest) rest.close();
       for (const buffer of Object.values(buffers ?? {})) engine.free(buffer);
     },
   };
@@ -141,7 +156,7 @@ function segmentsOf(tile: Tile, shape: MatrixShape): number {
 
 /** Enqueues Δ and the sums of the tile in the slots. */
 export function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
-  const { work, isResident } = open;
+  const { work, staying } = open;
   const { delta, sums } = open.device();
   const { rows, cols } = tileShape(tile, open);
   work.engine.run(difference, {
@@ -150,7 +165,7 @@ export function runDifference(open: OpenPair, tile: Tile, threshold: number): vo
       cols,
       a: work.stride,
       b: 2 * work.stride,
-      out: isResident ? tile.begin : 0,
+      out: Math.min(tile.begin, staying),
       threshold,
     },
     buffers: { values: work.values, delta, sums },
@@ -160,7 +175,7 @@ export function runDifference(open: OpenPair, tile: Tile, threshold: number): vo
 }
 
 /**
- * Measures both versions in one pass; a resident Δ is left in its buffer.
+ * Measures both versions in one pass; what stays of Δ is left in its buffer.
  *
  * @param threshold an f32: elements with |Δ| above it count as changed
  * @throws AmalgamError `NonFinite` naming the model, and what reading and the engine throw
@@ -242,15 +257,12 @@ export interface DeltaMatrix extends MatrixShape {
 }
 
 /**
- * Δ of a pair that has been measured. One that is not resident is made again from the models in every pass.
+ * Δ of a pair that has been measured. What does not stay is made again from the models in every pass.
  * @throws AmalgamError `LimitExceeded` for one that is too large to stay on the device and has over-long rows
  */
 export function deltaMatrix(open: OpenPair): DeltaMatrix {
-  const { rows, cols, work, task, isResident, pair } = open;
-  const shape = { engine: work.engine, rows, cols };
-  if (isResident)
-    return { ...shape, pass: (visit) => visit({ buffer: open.device().delta, first: 0, row: 0, rows }) };
-  if (cols > work.stride) {
+  const { rows, cols, work, staying, rest, pair } = open;
+  if (rest && cols > work.stride) {
     throw new AmalgamError(
       'LimitExceeded',
       `${pair.name}: rows of ${cols} elements do not fit into tiles of ${work.stride - (work.stride % BLOCK)}.`,
@@ -258,16 +270,19 @@ export function deltaMatrix(open: OpenPair): DeltaMatrix {
     );
   }
   return {
-    ...shape,
-    pass: (visit) =>
-      task.pass(async (tile) => {
-        runDifference(open, tile, 0);
+    engine: work.engine,
+    rows,
+    cols,
+    async pass(visit) {
+      if (staying > 0) await visit({ buffer: open.device().delta, first: 0, row: 0, rows: staying / cols });
+      await rest?.pass(async ({ begin, end }) => {
         await visit({
-          buffer: open.device().delta,
-          first: 0,
-          row: tile.begin / cols,
-          rows: (tile.end - tile.begin) / cols,
+          buffer: work.values,
+          first: work.stride,
+          row: begin / cols,
+          rows: (end - begin) / cols,
         });
-      }),
+      });
+    },
   };
 }

@@ -17,13 +17,13 @@ export function thinQr(a: Columns): { q: Columns; r: Columns } {
     const { beta, pivot } = reflect(tail);
     betas[j] = beta;
     r.data[j * cols + j] = pivot;
-    for (let k = j + 1; k < cols; k++) applyReflection(tail, beta, column(a, k).subarray(j));
+    applyReflection(tail, beta, a, j, j + 1);
   }
   const q = zeroColumns(rows, cols);
   for (let j = 0; j < cols; j++) q.data[j * rows + j] = 1;
   for (let j = cols - 1; j >= 0; j--) {
     const v = column(a, j).subarray(j);
-    for (let k = j; k < cols; k++) applyReflection(v, betas[j]!, column(q, k).subarray(j));
+    applyReflection(v, betas[j]!, q, j, j);
   }
   return { q, r };
 }
@@ -38,7 +38,46 @@ export function reflect(x: Float64Array): { beta: number; pivot: number } {
   return { beta: 2 / dot(x, x), pivot };
 }
 
-/** y ← (I − β·v·vᵀ)·y */
-function applyReflection(v: Float64Array, beta: number, y: Float64Array): void {
-  addTo(y, -beta * dot(v, y), v);
+/**
+ * y ← (I − β·v·vᵀ)·y for the columns of a matrix from `first` on, from row `top` down; four at a time, since a sum that is
+ * made in order waits for each of its terms.
+ */
+function applyReflection(v: Float64Array, beta: number, y: Columns, top: number, first: number): void {
+  const below = (k: number) => column(y, k).subarray(top);
+  let k = first;
+  for (; k + 4 <= y.cols; k += 4) reflectFour(v, beta, below(k), below(k + 1), below(k + 2), below(k + 3));
+  for (; k < y.cols; k++) addTo(below(k), -beta * dot(v, below(k)), v);
+}
+
+function reflectFour(
+  v: Float64Array,
+  beta: number,
+  y0: Float64Array,
+  y1: Float64Array,
+  y2: Float64Array,
+  y3: Float64Array,
+): void {
+  let [s0, s1, s2, s3] = [0, 0, 0, 0];
+  for (let i = 0; i < v.length; i++) {
+    const x = v[i]!;
+    s0 += x * y0[i]!;
+    s1 += x * y1[i]!;
+    s2 += x * y2[i]!;
+    s3 += x * y3[i]!;
+  }
+  const [a0, a1, a2, a3] = [-beta * s0, -beta * s1, -beta * s2, -beta * s3];
+  if (a0 === 0 || a1 === 0 || a2 === 0 || a3 === 0) {
+    addTo(y0, a0, v);
+    addTo(y1, a1, v);
+    addTo(y2, a2, v);
+    addTo(y3, a3, v);
+    return;
+  }
+  for (let i = 0; i < v.length; i++) {
+    const x = v[i]!;
+    y0[i]! += a0 * x;
+    y1[i]! += a1 * x;
+    y2[i]! += a2 * x;
+    y3[i]! += a3 * x;
+  }
 }
