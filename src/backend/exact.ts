@@ -15,7 +15,10 @@ export function exact(x: number): number {
   return float[0]!;
 }
 
-/** Values that the host gives to kernels: coefficients, factors, scores. */
-export function exactFloats(values: Iterable<number>): Float32Array<ArrayBuffer> {
-  return Float32Array.from(values, exact);
+/** Values that the host gives to kernels, each as `exact` makes it: coefficients, factors, scores. */
+export function exactFloats(values: ArrayLike<number>): Float32Array<ArrayBuffer> {
+  const floats = new Float32Array(values.length);
+  // not Float32Array.from, which goes by an iterator: factors of an adapter have millions of values
+  for (let i = 0; i < floats.length; i++) floats[i] = exact(values[i]!);
+  return floats;
 }
