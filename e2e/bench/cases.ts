@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Recipe, RecipeParameters } from '../../src/formats/recipe';
 import { recipeRepositories } from '../../src/formats/recipe-models';
+import type { BackendKind } from '../../src/reports/backend';
 import type { Way } from './rows';
 import {
   evaluationFlops,
@@ -29,16 +30,19 @@ export interface Case {
   contributors: { kind: 'tuned' | 'lora'; count: number };
   parameters: RecipeParameters;
   modelParameters: RecipeParameters;
-  engines: readonly ('cpu' | 'webgpu')[];
+  engines: readonly BackendKind[];
   /** Whether what importance chose is there already, or made anew every time. */
   masks?: 'cold' | 'cached';
   /** Floating point operations of its matrix products, where that is what it consists of. */
   flops?: number;
 }
 
-/** Where models are taken from: of every case from the browser's storage, of merges of files on the disk from there too. */
-export const waysOf = ({ job, shape, masks }: Case): readonly Way[] =>
-  job === 'merge' && shape !== 'sample' && masks === undefined
+/**
+ * Where models are taken from: always from the browser's storage; for merges of files on the processor from the disk too
+ * (what the command's browser takes for WebGPU, its own process does not count).
+ */
+export const waysOf = ({ job, shape, masks }: Case, engine: BackendKind): readonly Way[] =>
+  job === 'merge' && shape !== 'sample' && masks === undefined && engine === 'cpu'
     ? ['command', 'folder', 'storage']
     : ['storage'];
 

@@ -189,6 +189,7 @@ export async function storeModels(
       floor: products.seconds > moved.seconds ? products : moved,
       bounds: [{ what: 'sha256 of the output', seconds: written / rates.hashed }],
       ...(stages ? { stages } : {}),
+      output: shards.map(({ sha256 }) => sha256).join(' '),
       bytes: written + read,
       ...spent,
     };

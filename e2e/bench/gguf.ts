@@ -15,6 +15,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { GGUF_TYPES } from '../../src/formats/gguf-type';
 import { checkpoint } from './checkpoints';
+import { timeNode } from './processes';
 import { LLAMA_1B } from './shapes';
 
 const root = join(import.meta.dirname, '../..');
@@ -57,22 +58,17 @@ models:
 `,
 );
 
-function start(out: string, options: readonly string[]): ChildProcess {
-  const command = ['src/cli/amalgam.mjs', 'merge', recipe, '--out', out, '--engine', 'cpu', ...options];
-  return spawn(process.execPath, command, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] });
-}
+const argumentsOf = (out: string, options: readonly string[]) => [
+  ...['src/cli/amalgam.mjs', 'merge', recipe, '--out', out, '--engine', 'cpu'],
+  ...options,
+];
 
-/** Most memory that a process has held so far, in MiB, and the seconds of processor time that it took. */
-function used(child: ChildProcess): { mebibytes: number; processor: number } | undefined {
-  try {
-    const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
-    const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
-    const mebibytes = Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
-    // user and system time in hundredths
-    return mebibytes > 0 ? { mebibytes, processor: (Number(stat[11]) + Number(stat[12])) / 100 } : undefined;
-  } catch {
-    return undefined;
-  }
+/** Starts a merge that is to be killed. */
+function start(out: string, options: readonly string[]): ChildProcess {
+  return spawn(process.execPath, argumentsOf(out, options), {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
 }
 
 /** Ends with the process. @returns its exit code, or null where it was killed */
@@ -93,15 +89,16 @@ interface Cost {
 
 async function merge(options: readonly string[]): Promise<Cost & { hashes: string }> {
   const out = join(scratch, `out-${runs++}`);
-  const child = start(out, [...options, '--report', `${out}.json`]);
-  let last = { mebibytes: 0, processor: 0 };
-  const timer = setInterval(() => (last = used(child) ?? last), 20);
-  await ended(child);
-  clearInterval(timer);
+  const spent = await timeNode(argumentsOf(out, [...options, '--report', `${out}.json`]), root);
   const { seconds } = JSON.parse(readFileSync(`${out}.json`, 'utf8')) as { seconds: number };
+  const cost = {
+    seconds,
+    processor: spent.user + spent.system,
+    mebibytes: spent.peakBytes / 2 ** 20,
+  };
   const hashes = hashesOf(out);
   rmSync(out, { recursive: true });
-  return { seconds, ...last, hashes };
+  return { ...cost, hashes };
 }
 
 /** sha256 of the weight files. */

@@ -4,15 +4,13 @@
  *
  *     npx tsx e2e/bench/plan.ts [--layers 100] [--experts 332] [--times 3]
  */
-import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import process from 'node:process';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildSafetensorsHeader, sortForFile } from '../../src/formats/safetensors-write';
+import { timeNode } from './processes';
 
 const { values } = parseArgs({
   options: {
@@ -100,7 +98,7 @@ async function writeModel(folder: string): Promise<number> {
   return Object.keys(weightMap).length;
 }
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const COMMAND = join(import.meta.dirname, '../../src/cli/amalgam.mjs');
 const folder = mkdtempSync(join(tmpdir(), 'amalgam-plan-'));
 try {
   let tensors = 0;
@@ -113,31 +111,11 @@ try {
     `merge_method: ties\nbase_model: base\nmodels:\n${models.join('')}dtype: bfloat16\n`,
   );
   for (let attempt = 1; attempt <= Number(values.times); attempt++) {
-    const begun = performance.now();
-    const { user, system } = await planOnce();
-    const seconds = (performance.now() - begun) / 1000;
+    const { seconds, user, system } = await timeNode([COMMAND, 'plan', 'recipe.yml'], folder);
     console.log(
-      `${tensors} tensors each, attempt ${attempt}: ${(user + system).toFixed(1)} s of processor time (user ${user}, system ${system}), ${seconds.toFixed(1)} s by the clock`,
+      `${tensors} tensors each, attempt ${attempt}: ${(user + system).toFixed(1)} s of processor time (user ${user.toFixed(1)}, system ${system.toFixed(1)}), ${seconds.toFixed(1)} s by the clock`,
     );
   }
 } finally {
   rmSync(folder, { recursive: true });
-}
-
-/** Processor time of one plan, in seconds; the shell knows that of its children. */
-async function planOnce(): Promise<{ user: number; system: number }> {
-  const timed = 'TIMEFORMAT="%U %S"; time "$0" "$@" > /dev/null';
-  const command = [process.execPath, join(root, 'src/cli/amalgam.mjs'), 'plan', 'recipe.yml'];
-  const shell = spawn('bash', ['-c', timed, ...command], {
-    cwd: folder,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let said = '';
-  shell.stderr.on('data', (bytes) => {
-    said += bytes;
-  });
-  const code = await new Promise((resolve) => shell.once('exit', resolve));
-  if (code !== 0) throw new Error(`The plan ended with ${code}: ${said}`);
-  const [user, system] = said.trim().split('\n').at(-1)!.split(' ').map(Number);
-  return { user: user!, system: system! };
 }

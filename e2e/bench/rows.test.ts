@@ -14,6 +14,7 @@ const ROW: Row = {
   system: 1,
   memory: 600 * 2 ** 20,
   threads: [],
+  output: '',
 };
 
 const cells = (line: string) =>

@@ -42,6 +42,8 @@ export interface Row {
   /** Bytes: of the studio at its peak above idle, of the command its largest resident set. */
   memory: number;
   threads: readonly ThreadSeconds[];
+  /** Hashes of the weights that were written, one after another. */
+  output: string;
 }
 
 const STAGES = ['read', 'upload', 'compute', 'readback', 'write'] as const;

@@ -13,7 +13,7 @@ import {
   watchMemory,
   watchThreads,
 } from '../browser-memory';
-import { startChromium, startFirefox } from '../browsers/launch';
+import { missingPackages, startChromium, startFirefox } from '../browsers/launch';
 import { SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 import type { BenchOptions } from './options';
 
@@ -25,12 +25,17 @@ export interface Studio {
   calls: WorkerCalls;
 }
 
-/** The browser that is asked for. Folders of the disk that are dropped on a page of `origin` may be written. */
-export function startBrowser(
+/**
+ * The browser that is asked for. Folders of the disk that are dropped on a page of `origin` may be written.
+ * @throws Error that names what is to be installed
+ */
+export async function startBrowser(
   { browser, gpu }: BenchOptions,
   profile: string,
   origin: string,
 ): Promise<Browser> {
+  const missing = missingPackages([browser]).join(' ');
+  if (missing) throw new Error(`${browser} needs what is not installed: sudo apt-get install ${missing}`);
   mkdirSync(profile, { recursive: true });
   if (browser === 'firefox') return startFirefox(profile, FOR_EVER);
   allowFolders(profile, origin);
