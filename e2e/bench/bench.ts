@@ -22,7 +22,7 @@ import { buildCommand, mergeByCommand, mergeByMergekit } from './by-command';
 import { CASES, type Case, type Folders, QUICK_CASES, waysOf, weightFiles } from './cases';
 import { adapter, checkpoint } from './checkpoints';
 import { diskFloor } from './disk-floor';
-import { measureRates } from './floor';
+import { measureProducts } from './floor';
 import { mergeFromFolder } from './from-folder';
 import { type Stored, storeModels } from './from-storage';
 import { benchOptions } from './options';
@@ -65,7 +65,7 @@ async function measure(c: Case, engine: BackendKind, ways: readonly Way[]): Prom
   let stored: Stored | undefined;
   try {
     if (ways.includes('storage'))
-      stored = await storeModels(browser, server.url, c, engine, folders, PORT, rates, options);
+      stored = await storeModels(browser, server.url, c, engine, folders, PORT, flops, options);
     const act: Record<Way, () => Promise<Row>> = {
       command: () => mergeByCommand(c, engine, folders, cache),
       folder: () => mergeFromFolder(browser, server.url, c, engine, folders, cache, options),
@@ -109,10 +109,10 @@ const hosts = [`http://127.0.0.1:${PORT}`, `http://127.0.0.1:${PORT + 1}`];
 const server = await startAppServer(dist, hosts, PORT + 2);
 const profile = join(cache, options.browser === 'chromium' ? 'profile' : `profile-${options.browser}`);
 const browser = await startBrowser(options, profile, new URL(server.url).origin);
-const rates = await measureRates(browser, server.url);
+const flops = await measureProducts(browser, server.url);
 try {
   console.log(
-    `${await browser.version()}; one thread: ${(rates.flops / 1e9).toFixed(1)} GFLOP/s in products of matrices, ${(rates.hashed / 1e6).toFixed(0)} MB/s of sha256.`,
+    `${await browser.version()}; one thread: ${(flops / 1e9).toFixed(1)} GFLOP/s in products of matrices.`,
   );
   console.log(HEADER);
   for (const c of options.quick ? QUICK_CASES : CASES) {

@@ -43,7 +43,7 @@ export async function mergeByCommand(
       floor: { what: 'bytes', seconds: floor.seconds },
       bounds: [],
       stages,
-      output: shards.map(({ sha256 }) => sha256).join(' '),
+      output: shards.map(({ hash }) => hash).join(' '),
       bytes: floor.read + floor.written,
       memory: peakBytes,
       threads: [],

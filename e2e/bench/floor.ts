@@ -1,9 +1,7 @@
 /**
  * The floor: the same bytes read and written through the same storage, with nothing done to them; and what one thread
- * does of products and hashes.
+ * does of products.
  */
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import type { Browser } from 'puppeteer-core';
 import { compileKernels } from '../../assembly/vite-plugin';
 
@@ -36,8 +34,8 @@ const job = async ({ blobs, bytes }) => {
   return (end - begin) / 1000;
 };`;
 
-/** Runs there too: GFLOP/s of a product of matrices, and MB/s of sha256, on one thread; the best of several. */
-const RATES_WORKER = `
+/** Runs there too: a product of matrices on one thread; the best of several. */
+const PRODUCTS_WORKER = `
 const best = (times, act) => {
   let least = Infinity;
   for (let i = 0; i < times; i++) {
@@ -57,11 +55,7 @@ const job = async ({ kernels }) => {
   new Float32Array(memory.buffer, w, (inputs * outputs + rows * inputs)).fill(0.5);
   const product = () => instance.exports.matmulBlock(
     w, 0, inputs, outputs, x, inputs * 4, rows, 0, y, outputs * 4, 0, 1, scratch);
-  const flops = (2 * rows * inputs * outputs) / best(10, product);
-  const sha256 = await hashwasm.createSHA256();
-  const piece = new Uint8Array(2 ** 25);
-  const hashed = piece.length / best(5, () => sha256.init().update(piece).digest());
-  return { flops, hashed };
+  return (2 * rows * inputs * outputs) / best(10, product);
 };`;
 
 const PAGE = 'bench-floor.html';
@@ -111,17 +105,7 @@ export function copyFloor(
   return inWorker(browser, url, COPY_WORKER, { blobs, bytes });
 }
 
-export interface Rates {
-  /** Floating point operations a second of the studio's own product of matrices, 256 rows by 896 × 4864 in f32. */
-  flops: number;
-  /** Bytes of sha256 a second. */
-  hashed: number;
-}
-
-/** What one thread does here of what a merge cannot do without. */
-export async function measureRates(browser: Browser, url: string): Promise<Rates> {
-  const sha256 = readFileSync(fileURLToPath(import.meta.resolve('hash-wasm/dist/sha256.umd.min.js')), 'utf8');
-  return inWorker<Rates>(browser, url, `${sha256}\n${RATES_WORKER}`, {
-    kernels: (await compileKernels()).wasm,
-  });
+/** Floating point operations a second of the studio's own product of matrices on one thread, 256 rows by 896 × 4864 in f32. */
+export async function measureProducts(browser: Browser, url: string): Promise<number> {
+  return inWorker(browser, url, PRODUCTS_WORKER, { kernels: (await compileKernels()).wasm });
 }

@@ -127,7 +127,7 @@ export async function mergeFromFolder(
       floor: { what: 'bytes', seconds: floor.seconds },
       bounds: [{ what: 'the browser’s own copy', seconds: await copyInPage(page, bytes) }],
       stages: report.stages,
-      output: report.shards.map(({ sha256 }) => sha256).join(' '),
+      output: report.shards.map(({ hash }) => hash).join(' '),
       bytes: floor.read + floor.written,
       ...spent,
     };

@@ -16,7 +16,7 @@ import {
   type Look,
   recipeOf,
 } from './cases';
-import { copyFloor, type Rates } from './floor';
+import { copyFloor } from './floor';
 import type { BenchOptions } from './options';
 import type { Row } from './rows';
 import { openStudio, type Watched, watched } from './studio';
@@ -111,6 +111,7 @@ export interface Stored {
 /**
  * Downloads what is not in the browser's storage yet, makes masks where they are to be found, and warms the files.
  * @param url the studio's address
+ * @param flopsPerSecond of products of matrices
  * @param port of the hub: always the same, so that the studio finds its downloads again; the next one is its download host's
  */
 export async function storeModels(
@@ -120,7 +121,7 @@ export async function storeModels(
   engine: BackendKind,
   folders: Folders,
   port: number,
-  rates: Rates,
+  flopsPerSecond: number,
   options: BenchOptions,
 ): Promise<Stored> {
   const models = folders.map((folder) => ({ id: repository(folder), files: folder }));
@@ -180,16 +181,16 @@ export async function storeModels(
     const written = shards.reduce((sum, shard) => sum + shard.bytes, 0);
     const copied = await copyFloor(browser, url, blobs, written);
     const moved = { what: 'bytes', seconds: written > 0 ? copied : Math.min(before, copied) };
-    const products = { what: 'products', seconds: (c.flops ?? 0) / rates.flops };
+    const products = { what: 'products', seconds: (c.flops ?? 0) / flopsPerSecond };
     return {
       name: c.name,
       way: 'storage',
       engine: `${engine} (${adapter})`,
       seconds,
       floor: products.seconds > moved.seconds ? products : moved,
-      bounds: [{ what: 'sha256 of the output', seconds: written / rates.hashed }],
+      bounds: [],
       ...(stages ? { stages } : {}),
-      output: shards.map(({ sha256 }) => sha256).join(' '),
+      output: shards.map(({ hash }) => hash).join(' '),
       bytes: written + read,
       ...spent,
     };
