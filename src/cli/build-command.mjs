@@ -11,7 +11,9 @@ const forNode = {
   resolveId(id, importer) {
     if (id.endsWith('?worker&url')) return `\0worker:${id}`;
     const isSha256 = id === 'hash-wasm' && importer?.endsWith('/src/sources/sha256.ts');
-    return isSha256 ? fileURLToPath(new URL('../host/node/hash-wasm.ts', import.meta.url)) : undefined;
+    if (!isSha256 && !/\/piece-digest$/.test(id)) return undefined;
+    const name = isSha256 ? 'hash-wasm' : 'piece-digest';
+    return fileURLToPath(new URL(`../host/node/${name}.ts`, import.meta.url));
   },
   load: (id) => (id.startsWith('\0worker:') ? "export default '';" : undefined),
 };

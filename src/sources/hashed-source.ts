@@ -2,9 +2,11 @@
  * A source whose tree hash is found while it is read: whoever reads a byte first has the whole piece around it read and
  * hashed, so that no byte is ever used that the hash does not speak for.
  */
+
 import type { ByteSource } from './byte-source';
+import { pieceDigest } from './piece-digest';
 import { giveBack, spareArray } from './spare-arrays';
-import { type Leaf, leafOf, TREE_PIECE_BYTES, treeHash } from './tree-hash';
+import { type Leaf, TREE_PIECE_BYTES, treeHash } from './tree-hash';
 
 export interface HashedSource extends ByteSource {
   /** Leaves that were begun so far, by the number of their piece. */
@@ -38,7 +40,7 @@ export function hashedSource(source: ByteSource, mostHeld: number): HashedSource
   const readPiece = async (index: number, signal?: AbortSignal) => {
     const begin = index * TREE_PIECE_BYTES;
     const bytes = await source.read(begin, Math.min(begin + TREE_PIECE_BYTES, byteLength), signal);
-    const leaf = leafOf(bytes);
+    const leaf = pieceDigest(bytes);
     leaf.catch(() => {}); // reported where the tree is awaited
     leaves.set(index, leaf);
     return bytes;

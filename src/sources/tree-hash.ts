@@ -4,6 +4,7 @@
  */
 import { hex, isTreeHash, TREE_PREFIX } from '../formats/hashes';
 import type { ByteSource } from './byte-source';
+import { pieceDigest } from './piece-digest';
 import { giveBack } from './spare-arrays';
 
 /** A file is cut into pieces of this size from its beginning; the last may be shorter. */
@@ -12,16 +13,11 @@ export const TREE_PIECE_BYTES = 2 * 2 ** 20;
 /** The 32 bytes of a piece's sha256. */
 export type Leaf = Uint8Array<ArrayBuffer>;
 
-/** Sha256 of a piece. Takes a copy of the bytes before it returns. */
-export async function leafOf(piece: Uint8Array<ArrayBuffer>): Promise<Leaf> {
-  return new Uint8Array(await crypto.subtle.digest('SHA-256', piece));
-}
-
 /** The tree hash of a file by all its leaves, in order: `tree:` and 64 hex digits. */
 export async function treeHash(leaves: readonly Leaf[]): Promise<string> {
   const all = new Uint8Array(leaves.length * 32);
   for (const [index, leaf] of leaves.entries()) all.set(leaf, index * 32);
-  return TREE_PREFIX + hex(await leafOf(all));
+  return TREE_PREFIX + hex(await pieceDigest(all));
 }
 
 /** The leaves of bytes that come in order. */
@@ -49,7 +45,7 @@ export function beginLeaves(whole: readonly Promise<Leaf>[] = [], tail = new Uin
   };
   if (tail.length > 0) fill(tail);
   const begin = (bytes: Uint8Array<ArrayBuffer>) => {
-    const leaf = leafOf(bytes);
+    const leaf = pieceDigest(bytes);
     leaf.catch(() => {}); // reported where the leaves are awaited
     done.push(leaf);
   };
@@ -70,7 +66,7 @@ export function beginLeaves(whole: readonly Promise<Leaf>[] = [], tail = new Uin
       await done.at(-MOST_UNDER_WAY);
     },
     async leaves() {
-      const last = filled > 0 ? [leafOf(piece!.subarray(0, filled))] : [];
+      const last = filled > 0 ? [pieceDigest(piece!.subarray(0, filled))] : [];
       return Promise.all([...done, ...last]);
     },
     copy: () => beginLeaves(done, piece?.slice(0, filled)),

@@ -1,6 +1,7 @@
 import { AmalgamError } from '../errors';
+import { pieceDigest } from '../sources/piece-digest';
 import { giveBack } from '../sources/spare-arrays';
-import { type Leaf, leafOf, TREE_PIECE_BYTES, treeHash } from '../sources/tree-hash';
+import { type Leaf, TREE_PIECE_BYTES, treeHash } from '../sources/tree-hash';
 import type { Destination, FileSink } from './destination';
 
 /** Pieces that are read back at once: one is hashed while the others come from the disk. */
@@ -29,7 +30,7 @@ export function checkedDestination(inner: Destination): Destination {
         const begin = index * TREE_PIECE_BYTES;
         const end = Math.min(begin + TREE_PIECE_BYTES, length);
         const bytes = await source.read(begin, end);
-        const stored = await leafOf(bytes);
+        const stored = await pieceDigest(bytes);
         giveBack(bytes.buffer);
         if (stored.some((byte, i) => byte !== leaf[i])) throw notAsWritten(path, begin, end);
         if (isOver) return;
