@@ -9,7 +9,7 @@ import type { TensorPlan } from '../merge/plan/plan';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../merge/tensor/device-budget';
 import { openTask, type TensorTask } from '../merge/tensor/tensor-task';
 import type { Tile } from '../merge/tensor/tiles';
-import { openWorkspace, tileElementsFor, type Workspace } from '../merge/tensor/workspace';
+import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../merge/tensor/workspace';
 import { tensorRole } from '../models/tensor-role';
 import { cutRows, type MatrixShape, matrixShape } from './row-tiles';
 import { pairElements, type TensorPair } from './tensor-pairs';
@@ -66,8 +66,9 @@ export function openPairWorkspace(
   const rows = pairs.reduce((most, pair) => Math.max(most, chunk(pair)), 1);
   const alone = Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(2));
   const least = threads > 1 ? Math.min(rows, alone) : undefined;
+  const tile = tileElementsFor(engine, 2, largest, tileElements, least);
   // two versions besides the slot for a merge's base
-  return openWorkspace(engine, 2, tileElementsFor(engine, 2, largest, tileElements, least));
+  return openWorkspace(engine, 2, tileElements ? tile : wholeArrays(tile, Math.min(tile, rows)));
 }
 
 /** How many elements of a Δ may stay on one of so many threads. */

@@ -17,17 +17,17 @@ const WORK_AT_ONCE = { software: 3e8, gpu: 4e9 };
 export async function times(delta: DeltaMatrix, x: Columns): Promise<Columns> {
   const { engine, rows, cols } = delta;
   const k4 = Math.ceil(x.cols / 4);
-  return withBuffers(engine, [packed(x), new Float32Array(rows * 4 * k4)], async ([input, output]) => {
+  return withBuffers(engine, packed(x), rows * 16 * k4, async (input, output) => {
     await delta.pass((panel) =>
       inPieces(delta, panel, 4 * k4, ({ buffer, first, row, rows: count }) =>
         engine.run(panelProduct, {
           params: { first, rows: count, cols, k4, y_row: row },
-          buffers: { panel: buffer, x: input!, y: output! },
+          buffers: { panel: buffer, x: input, y: output },
           ...panelWork(count, k4),
         }),
       ),
     );
-    return readColumns(engine, output!, rows, x.cols);
+    return readColumns(engine, output, rows, x.cols);
   });
 }
 
@@ -35,17 +35,17 @@ export async function times(delta: DeltaMatrix, x: Columns): Promise<Columns> {
 export async function transposedTimes(delta: DeltaMatrix, y: Columns): Promise<Columns> {
   const { engine, cols } = delta;
   const k4 = Math.ceil(y.cols / 4);
-  return withBuffers(engine, [packed(y), new Float32Array(cols * 4 * k4)], async ([input, output]) => {
+  return withBuffers(engine, packed(y), cols * 16 * k4, async (input, output) => {
     await delta.pass((panel) =>
       inPieces(delta, panel, 4 * k4, ({ buffer, first, row, rows }) =>
         engine.run(panelProductTransposed, {
           params: { first, rows, cols, k4, y_row: row },
-          buffers: { panel: buffer, y: input!, z: output! },
+          buffers: { panel: buffer, y: input, z: output },
           ...panelWork(cols, k4),
         }),
       ),
     );
-    return readColumns(engine, output!, cols, y.cols);
+    return readColumns(engine, output, cols, y.cols);
   });
 }
 
@@ -82,19 +82,23 @@ async function inPieces(
   }
 }
 
+/** @param input is handed over to the engine @param outputBytes of a buffer of zeros */
 async function withBuffers<T>(
   engine: Backend,
-  contents: Float32Array<ArrayBuffer>[],
-  act: (buffers: BackendBuffer[]) => Promise<T>,
+  input: Float32Array<ArrayBuffer>,
+  outputBytes: number,
+  act: (input: BackendBuffer, output: BackendBuffer) => Promise<T>,
 ): Promise<T> {
   const buffers: BackendBuffer[] = [];
+  const make = (bytes: number) => {
+    const buffer = engine.allocate(bytes, 'narrow matrix');
+    buffers.push(buffer);
+    return buffer;
+  };
   try {
-    for (const content of contents) {
-      const buffer = engine.allocate(content.byteLength, 'narrow matrix');
-      buffers.push(buffer);
-      engine.write(buffer, 0, new Uint8Array(content.buffer));
-    }
-    return await act(buffers);
+    const given = make(input.byteLength);
+    engine.write(given, 0, new Uint8Array(input.buffer), true);
+    return await act(given, make(outputBytes));
   } finally {
     for (const buffer of buffers) engine.free(buffer);
   }

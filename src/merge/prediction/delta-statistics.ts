@@ -18,7 +18,7 @@ import { beginSearch } from '../tensor/radix-select';
 import { ProductSums } from '../tensor/tensor-outcome';
 import { doraUnit, openTask, type TensorTask } from '../tensor/tensor-task';
 import { leastTile, type Tile } from '../tensor/tiles';
-import { openWorkspace, tileElementsFor, type Workspace } from '../tensor/workspace';
+import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../tensor/workspace';
 
 export interface StatisticsOptions {
   plan: Plan;
@@ -93,7 +93,7 @@ function openStatisticsWorkspace(
   const least = most((t) => leastTile(t.elements, doraUnit(t)));
   const largest = most((t) => t.elements);
   const tile = tileElementsFor(engine, models, largest, tileElements, least);
-  const work = openWorkspace(engine, models, tile);
+  const work = openWorkspace(engine, models, tileElements ? tile : wholeArrays(tile, least));
   return onWait ? { ...work, onWait } : work;
 }
 

@@ -60,6 +60,14 @@ export function tileElementsFor(
   return Math.max(BLOCK, Math.floor(most / BLOCK) * BLOCK);
 }
 
+/**
+ * The largest power of two up to `elements`, or `least`. Stored bytes of such tiles fill the arrays that are used again
+ * (src/sources/spare-arrays.ts), whose coming and going sets off collections by their size.
+ */
+export function wholeArrays(elements: number, least: number): number {
+  return Math.max(least, 2 ** Math.floor(Math.log2(elements)));
+}
+
 /** Allocates the buffers for tiles of `tileElements` and up to `models` contributors. */
 export function openWorkspace(engine: Backend, models: number, tileElements: number): Workspace {
   const stride = Math.ceil(tileElements / BLOCK) * BLOCK;
