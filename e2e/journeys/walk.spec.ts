@@ -1,6 +1,8 @@
 /** The newcomer's path, by clicks alone: a saved merge in three, all methods under comparison by two more. */
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Locator } from '@playwright/test';
+import { treeHashOfFile } from '../tree-hash';
 import { expectSampleTies } from './merged-folder';
 import { expect, test } from './studio';
 
@@ -23,7 +25,12 @@ test('a saved merge in three clicks, every method compared by two more', async (
   expect(clicks).toBeLessThanOrEqual(3);
   const weights = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-  expectSampleTies(readFileSync(await (await weights).path()));
+  const file = await (await weights).path();
+  expectSampleTies(readFileSync(file));
+  await page.getByRole('button', { name: 'Copy the sha256 of model.safetensors' }).click();
+  const sha256 = createHash('sha256').update(readFileSync(file)).digest('hex');
+  await expect(page.getByTitle(`sha256 ${sha256}`)).toBeVisible();
+  await expect(page.getByTitle(treeHashOfFile(file).replace(':', ' hash '))).toBeVisible();
 
   clicks = 0;
   await click(page.getByRole('tab', { name: /^Evaluate/ }));

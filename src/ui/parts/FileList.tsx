@@ -3,7 +3,7 @@ import { formatBytes } from '../format/quantity';
 import { saveFile } from '../local/save-file';
 import { Button } from './Button';
 import { DownloadIcon } from './icons';
-import { Sha256Button } from './Sha256Button';
+import { Sha256Link } from './Sha256Link';
 
 export interface ListedFile {
   name: string;
@@ -25,7 +25,7 @@ export function FileList({ files, waiting }: { files: readonly ListedFile[]; wai
           <span className="file-name">
             <span className="mono truncate">{name}</span>
             {hash ? <HashDigits hash={hash} length={12} /> : null}
-            {hash && file ? <Sha256Button file={file} /> : null}
+            {hash && file ? <Sha256Link file={file} /> : null}
           </span>
           <span className="numeric">{bytes === undefined ? '' : formatBytes(bytes)}</span>
           {waiting === null ? null : (
