@@ -27,11 +27,13 @@ declare module 'virtual:cpu-kernels' {
     matmulLine(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number): void;
     mergeCounts(values: number, stride: number, models: number, elements: number, coefficients: number, election: number, zeroNegative: number, extreme: number, packed: number, dtype: number, counts: number, scratch: number): void;
     normRow(x: number, weight: number, bias: number, y: number, width: number, centred: number, shift: number, epsilon: number): void;
+    packKept(values: number, n: number, mask: number): void;
     panelProduct(panel: number, rows: number, cols: number, x: number, k4: number, y: number, small: number, scratch: number): void;
     panelProductTransposed(panel: number, rows: number, cols: number, y: number, k4: number, z: number, small: number, scratch: number): void;
     placeRow(x: number, y: number, cos: number, heads: number, dim: number, half: number, headPitch: number, group: number, groupPitch: number, yPitch: number, adjacent: number): void;
     rankRows(values: number, elements: number, cols: number, spare: number, ranks: number, scratch: number): void;
     sampleKeys(values: number, n: number, first: number, step: number, keys: number): void;
+    selectMask(values: number, n: number, mask: number): void;
     selectRandom(values: number, n: number, first: number, limit: number, key0: number, key1: number, scratch: number): number;
     selectRank(values: number, n: number, first: number, ranks: number, table: number, cols: number, key0: number, key1: number, scratch: number): number;
     selectRows(values: number, elements: number, first: number, cols: number, spare: number, table: number, key0: number, key1: number, scratch: number): number;

@@ -1,6 +1,6 @@
 // Dropout by ranks: shaders/select-rank.wgsl.
 import { flushOne, MAGNITUDE } from './lib/lanes';
-import { bits16 } from './lib/masks';
+import { applyBits, bits16 } from './lib/masks';
 import { draws, spreadKeys } from './lib/philox';
 import { rankRow } from './lib/ranks';
 
@@ -169,29 +169,6 @@ function drawNext(counter: u32, odd: usize, scratch: usize): void {
     v128.store(scratch, v128.load(scratch, 128));
     draws(counter + 1, scratch + KEYS, scratch + 16);
   }
-}
-
-/** Clears the elements of a row whose bit is not set; returns how many stay. */
-@inline
-function applyBits(row: usize, cols: i32, bits: usize): i32 {
-  const lanes = i32x4(1, 2, 4, 8);
-  let kept = 0;
-  let e = 0;
-  for (; e + 32 <= cols; e += 32) {
-    const word = load<u32>(bits + (<usize>e >> 3));
-    kept += popcnt(word);
-    for (let i = 0; i < 32; i += 4) {
-      const p = row + (<usize>(e + i) << 2);
-      const stays = i32x4.eq(v128.and(i32x4.splat(word >> i), lanes), lanes);
-      v128.store(p, v128.and(v128.load(p), stays));
-    }
-  }
-  for (; e < cols; e++) {
-    const stays = (load<u32>(bits + (<usize>(e >> 5) << 2)) >> (e & 31)) & 1;
-    kept += stays;
-    if (!stays) store<u32>(row + (<usize>e << 2), 0);
-  }
-  return kept;
 }
 
 /** Bits of a row by the ranks of all of its elements, 16 bits each in `bits` before the bits take their place. */

@@ -160,7 +160,12 @@ function masked(
     groups,
     elements,
   });
-  engine.run(selectMask, { params: { elements, slot: 0 }, buffers: { mask, values }, groups, elements });
+  engine.run(selectMask, {
+    params: { elements, slot: 0, first: 0 },
+    buffers: { mask, values },
+    groups,
+    elements,
+  });
   engine.free(mask);
   return values;
 }

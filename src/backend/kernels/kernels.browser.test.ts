@@ -19,6 +19,7 @@ import { bytesAfter, expectDeclared, floats, sameOnBoth, words } from './kernels
 import { lowRank } from './low-rank';
 import { maskByScore } from './mask-by-score';
 import { moveValues } from './move-values';
+import { packKept } from './pack-kept';
 import { RANK_SHIFTS, rankDigit } from './rank-digit';
 import { rowScale } from './row-scale';
 import { rowScore } from './row-score';
@@ -47,6 +48,7 @@ const kernels: Kernel[] = [
   rankDigit,
   rowScale,
   rowScore,
+  packKept,
   selectMask,
   selectRandom,
   selectRank,
@@ -206,16 +208,15 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     );
   });
 
-  it('select-mask and move-values', async () => {
+  it('pack-kept, select-mask and move-values', async () => {
     const values = floats(n + 7, 21);
     const mask = words(Math.ceil(n / 32), 22);
-    const { values: kept } = await expectSame(
-      selectMask as Kernel,
-      { mask, values },
-      { elements: n, slot: 7 },
-      blocks,
-      n,
-    );
+    const params = { elements: n, slot: 7, first: 0 };
+    const { mask: packed } = await expectSame(packKept as Kernel, { values, mask }, params, blocks, n);
+    for (let e = 0; e < n; e += 1 + (n >> 6)) {
+      expect((packed![e >>> 5]! >>> (e & 31)) & 1).toBe(values[7 + e] === 0 ? 0 : 1);
+    }
+    const { values: kept } = await expectSame(selectMask as Kernel, { mask, values }, params, blocks, n);
     const bits = new Uint32Array(values.buffer);
     for (let e = 0; e < n; e += 1 + (n >> 6)) {
       expect(kept![7 + e]).toBe((mask[e >>> 5]! >>> (e & 31)) & 1 ? bits[7 + e] : 0);

@@ -12,6 +12,7 @@ import { type Score, scoreOf } from './delta-score';
 import {
   applySelectors,
   closeSelectors,
+  drawn,
   type ModelThresholds,
   openSearches,
   openSelectors,
@@ -20,6 +21,7 @@ import {
   trims,
 } from './delta-selectors';
 import { packing, readTile, requireFinite } from './encode-tile';
+import { KeptMasks } from './kept-masks';
 import type { KeySearch } from './key-search';
 import { CountSums, type Election } from './merge-counts';
 import type { Prepared } from './prepared';
@@ -55,8 +57,11 @@ interface Resolved {
   /** Products of all slots before trimming and after it, where they have been measured. */
   full: ProductSums | undefined;
   kept: ProductSums | undefined;
+  /** What an earlier pass left of every tile, where that is known. */
+  masks: KeptMasks | undefined;
   /** Trims the tile, unless it was left trimmed by an earlier pass; counts go to `work.kept`. */
   trim(tile: Tile, elements: number): Promise<void>;
+  close(): void;
 }
 
 /** Merges one tensor and hands its bytes to `emit`. @throws AmalgamError `NonFinite` */
@@ -69,7 +74,7 @@ export async function mergeDelta(
   try {
     return await lastPass(task, resolved, settings, emit);
   } finally {
-    closeSelectors(task, resolved.selectors);
+    resolved.close();
   }
 }
 
@@ -93,7 +98,7 @@ export async function countVotes(
       votes.negative += counts[at + 3]!;
     }
   });
-  closeSelectors(task, resolved.selectors);
+  resolved.close();
   return votes;
 }
 
@@ -123,7 +128,7 @@ export async function keptMask(
       }
     });
   } finally {
-    closeSelectors(task, resolved.selectors);
+    resolved.close();
   }
   return mask;
 }
@@ -150,14 +155,20 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
     scales: [],
     full: undefined,
     kept: undefined,
+    masks: undefined,
     async trim(tile, elements) {
-      if (trimmed) return;
+      if (trimmed || resolved.masks?.apply(tile, elements)) return;
       work.engine.clear(work.kept);
       score?.fill(tile, elements);
       score?.apply(tile, elements);
       await applySelectors(task, selectors, tile, elements);
       // a tensor of one tile stays on the device as it is left: trimming it again would trim what is left
       trimmed = task.tiles.length === 1;
+      resolved.masks?.pack(tile, elements);
+    },
+    close() {
+      closeSelectors(task, selectors);
+      resolved.masks?.close();
     },
   };
 
@@ -170,7 +181,9 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
     if (searches || measuresKept || needsEnergy) {
       resolved.full = full.products;
       // what needs no search is trimmed by the pass that measures it
-      await firstPass(task, resolved, full, measuresKept && !searches ? kept : undefined, settings);
+      const trims = measuresKept && !searches;
+      if (trims) resolved.masks = KeptMasks.open(task, drawn(selectors));
+      await firstPass(task, resolved, full, trims ? kept : undefined, settings);
     }
     if (measuresKept && searches) {
       await task.pass(async (tile, elements) => {
@@ -199,12 +212,12 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
  */
 async function firstPass(
   task: TensorTask,
-  { selectors, score, trim }: Resolved,
+  { selectors, score, masks, trim }: Resolved,
   full: SlotSums,
   kept: SlotSums | undefined,
   settings: DeltaSettings,
 ): Promise<void> {
-  const { engine, status } = task.work;
+  const { engine, status, kept: counts } = task.work;
   const own: KeySearch[] = openSearches(selectors);
   const windows = own.length > 0 ? openWindows(task, own) : undefined;
   try {
@@ -215,10 +228,12 @@ async function firstPass(
         await trim(tile, elements);
         ranges.push(...kept.run(elements));
       }
-      const [found, ...data] = await engine.read([
+      const [found, numbers, ...data] = await engine.read([
         { buffer: status, byteLength: status.byteLength },
+        { buffer: counts, byteLength: counts.byteLength },
         ...ranges,
       ]);
+      masks?.remember(tile, numbers!);
       requireFinite(task, new Uint32Array(found!.buffer), settings.nonFinite);
       full.add(data);
       kept?.add(data);

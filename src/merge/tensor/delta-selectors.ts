@@ -121,6 +121,15 @@ function rankTable(task: TensorTask, scaled: boolean, parameters: ResolvedParame
   return table;
 }
 
+/**
+ * The slots that are trimmed, where all that trims is draws: they cost more than a mask of what they left. None where a rank
+ * also scales.
+ */
+export function drawn(selectors: readonly Selector[]): number[] {
+  const again = (s: Selector) => s.kind === 'all' || s.kind === 'random' || (s.kind === 'rank' && !s.scaled);
+  return selectors.every(again) ? selectors.flatMap((s, i) => (trims(s) ? [i + 1] : [])) : [];
+}
+
 /** The searches that must be finished before the selectors can be applied. */
 export function openSearches(selectors: readonly Selector[]): KeySearch[] {
   return selectors.flatMap((s) =>
@@ -192,7 +201,7 @@ async function applyPrepared(
   const mask = engine.allocate(words.byteLength, 'mask');
   engine.write(mask, 0, new Uint8Array(words.buffer, words.byteOffset, words.byteLength));
   engine.run(selectMask, {
-    params: { elements, slot: slot * stride },
+    params: { elements, slot: slot * stride, first: 0 },
     buffers: { mask, values },
     groups: blockCount(elements),
     elements,

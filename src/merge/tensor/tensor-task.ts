@@ -32,6 +32,8 @@ export interface TensorTask {
   readonly form: SlotForm;
   readonly work: Workspace;
   readonly tiles: readonly Tile[];
+  /** Bytes that may stay on the device between passes, beside the stored ones. */
+  readonly spareBytes: number;
   /** Begins reading the first tile; harmless to call early or twice. */
   prefetch(): void;
   /**
@@ -66,7 +68,8 @@ export function openTask(
   let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
   let resident = false;
   const stored = [...new Set(origins)].reduce((sum, ref) => sum + ref.end - ref.begin, 0);
-  const keeps = again && tiles.length > 1 && stored <= (work.engine.keptBytes ?? DEFAULT_KEPT_BYTES);
+  const most = work.engine.keptBytes ?? DEFAULT_KEPT_BYTES;
+  const keeps = again && tiles.length > 1 && stored <= most;
   const kept: StoredTile[] = [];
 
   const fetchTile = async (tile: Tile) => {
@@ -92,6 +95,7 @@ export function openTask(
     form,
     work,
     tiles,
+    spareBytes: keeps ? most - stored : most,
     prefetch,
     async pass(visit, readsBack = true) {
       if (resident) return visit(tiles[0]!, plan.elements);

@@ -27,6 +27,7 @@ async function search(values: Float32Array<ArrayBuffer>, ranks: readonly number[
     form: 'delta',
     work,
     tiles: cutTiles(n, work.stride),
+    spareBytes: 0,
     prefetch() {},
     async pass(visit) {
       passes++;
