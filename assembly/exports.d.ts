@@ -40,6 +40,6 @@ declare module 'virtual:cpu-kernels' {
     selectThreshold(values: number, elements: number, firstBlock: number, outerKey: number, outerCut: number, outerQuota: number, innerKey: number, innerCut: number, innerQuota: number): number;
     softmaxLine(line: number, columns: number, first: number, end: number): void;
     subtract(values: number, base: number, n: number): void;
-    weightedSum(values: number, stride: number, count: number, anchor: number, table: number, out: number, n: number): void;
+    weightedSum(values: number, stride: number, count: number, anchor: number, table: number, extreme: number, out: number, n: number): void;
   }
 }

@@ -88,13 +88,17 @@ describe.each(SIZES)('%i elements', (n) => {
     [0, [1, 1, 0.3, 0.5, 0.2]],
     [1, [0.7, 0, 0, 0.7, -0.4]],
     [2, [0, 0, 0.25, 0, 0]],
-  ])('weighted sum, anchor %i', async (anchor, table) => {
+    [0, [1, 1, 0.6, 0.4]],
+    [1, [0.7, 0, -0.3, 0.7]],
+    [0, [0, 0, 0, 0.5]],
+  ])('weighted sum, anchor %i, table %j', async (anchor, table) => {
+    const count = table.length - 2;
     for (const [i, name] of DTYPES.entries()) {
-      const sum = { slot: 4, stride, count: 3, anchor, per: 0xffffffff, groups: 1 };
+      const sum = { slot: 4, stride, count, anchor, per: 0xffffffff, groups: 1 };
       await same(
         weightedSum,
         () => ({
-          values: floats(3 * stride + 4, 5 + i),
+          values: floats(count * stride + 4, 5 + i),
           coefficients: Float32Array.from(table),
           ...output(n),
         }),

@@ -1,6 +1,7 @@
 import weightedSumWgsl from '../../../shaders/weighted-sum.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
 import { composeWgsl } from '../wgsl';
+import { isTiny } from './combine';
 import { packBlocks } from './encode';
 
 /**
@@ -31,13 +32,16 @@ export const weightedSum = defineKernel({
   unit: () => BLOCK,
   wasm(k, s) {
     const { slot, stride, count, anchor, per, groups } = s.params;
+    const begin = s.at('coefficients') / 4;
+    s.memo.small ??= s.floats.subarray(begin, begin + groups * (count + 2)).some(isTiny) ? 1 : 0;
+    const extreme = s.memo.small;
     packBlocks(k, s, (at, n, merged) => {
       const values = s.at('values') + (slot + at) * 4;
       for (let e = 0, size = 0; e < n; e += size) {
         const run = Math.floor((at + e) / per);
         size = Math.min(n - e, (run + 1) * per - (at + e));
         const table = s.at('coefficients') + (run % groups) * (count + 2) * 4;
-        k.weightedSum(values + e * 4, stride * 4, count, anchor, table, merged + e * 4, size);
+        k.weightedSum(values + e * 4, stride * 4, count, anchor, table, extreme, merged + e * 4, size);
       }
       k.changeSquares(s.at('values') + at * 4, merged, n, s.at('sums') + (at / BLOCK) * 4, SCRATCH);
     });
