@@ -27,7 +27,7 @@ test('a saved merge in three clicks, every method compared by two more', async (
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
   const file = await (await weights).path();
   expectSampleTies(readFileSync(file));
-  await page.getByRole('button', { name: 'Copy the sha256 of model.safetensors' }).click();
+  await page.getByRole('button', { name: 'copy sha256 of model.safetensors' }).click();
   const sha256 = createHash('sha256').update(readFileSync(file)).digest('hex');
   await expect(page.getByTitle(`sha256 ${sha256}`)).toBeVisible();
   await expect(page.getByTitle(treeHashOfFile(file).replace(':', ' hash '))).toBeVisible();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Progress } from '../reports/job';
 import type { PlanFacts } from '../reports/plan';
-import { planText, problemLines, progressText } from './print';
+import { planText, problemLines, progressText, verifyText } from './print';
 import { progressPrinter } from './progress-printer';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
@@ -69,6 +69,17 @@ const progress: Omit<Progress, 'finished'> = {
   secondsLeft: 10,
   stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
 };
+
+test('a verification names the tensors that differ', () => {
+  const shard = {
+    file: 'model.safetensors',
+    isHeaderSame: true,
+    differing: ['model.norm.weight', 'lm_head'],
+  };
+  expect(
+    verifyText({ agrees: false, shards: [shard], changedInputs: [], engine: 'cpu', seconds: 1 }),
+  ).toContain('model.safetensors: 2 tensors differ: model.norm.weight, lm_head');
+});
 
 test('progress is one line', () => {
   expect(plain(progressText(progress))).toBe(

@@ -142,7 +142,10 @@ const MOST_NAMES = 8;
 
 function someNames(names: readonly string[]): string {
   const more = names.length - MOST_NAMES;
-  const some = names.slice(0, MOST_NAMES).map(displayName).join(', ');
+  const some = names
+    .slice(0, MOST_NAMES)
+    .map((name) => displayName(name))
+    .join(', ');
   return more > 0 ? `${some} and ${more} more` : some;
 }
 

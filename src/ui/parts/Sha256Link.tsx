@@ -28,15 +28,16 @@ export function Sha256Link({ file }: { file: File }) {
       </code>
     );
   }
+  const text = state === 'reading' ? 'reading the file…' : 'copy sha256';
   return (
     <span>
       <button
         type="button"
         className="link"
-        aria-label={`Copy the sha256 of ${file.name}`}
+        aria-label={`${text} of ${file.name}`}
         onClick={() => void make()}
       >
-        {state === 'reading' ? 'reading the file…' : 'copy sha256'}
+        {text}
       </button>
     </span>
   );
