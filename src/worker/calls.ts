@@ -11,60 +11,33 @@ import { parseHubId } from '../formats/hub-id';
 import type { Recipe } from '../formats/recipe';
 import { backendFacts } from '../host/backend-facts';
 import { sampleCalibrationNames } from '../host/calibration-texts';
-import { openModels } from '../host/models';
+import { type OpenModels, openModels } from '../host/models';
 import { oneJob } from '../host/one-job';
 import { followOtherTabs, takeOver, withRunLock } from '../host/run-lock';
 import { cleanStorage, storageFacts } from '../host/storage';
+import type { Plan } from '../merge/plan/plan';
 import { requireClean } from '../merge/plan/require-clean';
 import { AMALGAM_VERSION } from '../merge/version';
 import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted';
 import { copyOf, mergeRecipe, planToRun, recipeFacts } from '../recipe/plan-and-merge';
 import { cleanStages } from '../recipe/stage-outputs';
 import type { BackendChoice } from '../reports/backend';
-import type {
-  CollapseProgress,
-  CollapseReport,
-  CollapseRequest,
-  MeasureDepthReport,
-  MeasureDepthRequest,
-} from '../reports/collapse';
-import type {
-  CompareProgress,
-  CompareReport,
-  CompareRequest,
-  ExtractLoraReport,
-  ExtractLoraRequest,
-} from '../reports/compare';
 import type { DatasetRequest } from '../reports/dataset';
-import type {
-  EvaluateManyReport,
-  EvaluateManyRequest,
-  EvaluateReport,
-  EvaluateRequest,
-  GenerateReport,
-  GenerateRequest,
-  RunningProgress,
-  RunTarget,
-} from '../reports/evaluate';
-import type { CalibrationText, ImportanceReport, ImportanceRequest } from '../reports/importance';
+import type { EvaluateManyRequest, EvaluateRequest, RunningProgress, RunTarget } from '../reports/evaluate';
+import type { CalibrationText } from '../reports/importance';
 import type { Progress } from '../reports/job';
 import type {
   InterruptedRun,
-  MergeReport,
   MergeRequest,
   RunElsewhere,
-  VerifyReport,
   VerifyRequest,
-  VerifyTensorReport,
   VerifyTensorRequest,
 } from '../reports/merge';
-import type { HubHit, HubQuery, LocalFile, ModelFacts } from '../reports/models';
-import type { MaskOverlap, OverlapProgress, OverlapRequest } from '../reports/overlap';
-import type { PlanFacts } from '../reports/plan';
-import type { ProfileProgress, ProfileReport, ProfileRequest } from '../reports/profile';
+import type { HubQuery, LocalFile, ModelFacts } from '../reports/models';
+import type { OverlapProgress, OverlapRequest } from '../reports/overlap';
 import type { PushProgress, PushRequest, PushSource } from '../reports/push';
-import type { SearchProgress, SearchReport, SearchRequest } from '../reports/search';
-import type { ScoreTasksReport, ScoreTasksRequest, TasksProgress } from '../reports/tasks';
+import type { SearchProgress, SearchRequest } from '../reports/search';
+import type { ScoreTasksRequest, TasksProgress } from '../reports/tasks';
 import type { CacheFacts, WorkerFacts } from '../reports/worker';
 import { fileSource } from '../sources/file-source';
 import { searchModels } from '../sources/hub';
@@ -77,10 +50,15 @@ import { deleteMasks, listMasks } from '../store/masks';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { openHubSession } from './hub-session';
 
+const quiet = () => undefined;
+
 /** The calls, as their callers see them. */
 export type WorkerCalls = ReturnType<typeof createCalls>;
 
 type Tell<T> = (progress: T) => void;
+type Job<Args extends unknown[], P, T> = (
+  ...args: [...Args, models: OpenModels, signal: AbortSignal, onProgress: Tell<P>]
+) => Promise<T>;
 
 /**
  * The calls of a new session, which has the Hub it talks to, the models it has opened and the job it runs.
@@ -134,14 +112,51 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     return { plan: ahead?.plan ?? made, exact, ...(ahead?.prepared ? { prepared: ahead.prepared } : {}) };
   };
 
-  /** What running a target takes: a single model is the plan of copying it. */
-  const running = async (
-    { target, engine }: Pick<EvaluateRequest, 'target' | 'engine'>,
+  /** What measures several targets is given. */
+  const targetsOf = <T extends Tell<RunningProgress>>(
+    { engine }: { engine: BackendChoice },
     signal: AbortSignal,
-    onProgress: (progress: RunningProgress) => void,
-  ): Promise<RunningOptions> => {
-    return { ...(await readyTarget(target, engine, signal, onProgress)), models, engine, signal, onProgress };
-  };
+    onProgress: T,
+  ) => ({
+    plan: (target: RunTarget) => readyTarget(target, engine, signal, onProgress),
+    models,
+    signal,
+    onProgress,
+  });
+  const tasksOf = async <T extends Tell<RunningProgress>>(
+    request: { engine: BackendChoice },
+    signal: AbortSignal,
+    onProgress: T,
+  ) => ({ ...targetsOf(request, signal, onProgress), rows: (await datasets()).rows });
+
+  /** The call of a job, whose room is loaded when it is first asked for. */
+  const jobOf =
+    <R, P, T>(load: () => Promise<Job<[R], P, T>>) =>
+    (request: R, onProgress: Tell<P>): Promise<T> =>
+      job.run(async (signal) => (await load())(request, models, signal, onProgress));
+  /** The same of a job over the plan of a recipe. */
+  const planJobOf =
+    <R, P, T>(
+      load: () => Promise<Job<[R, Plan], P, T>>,
+      recipeOf: (request: R) => Recipe,
+      options?: Parameters<typeof job.run>[1],
+    ) =>
+    (request: R, onProgress: Tell<P>): Promise<T> =>
+      job.run(
+        async (signal) => (await load())(request, await plan(recipeOf(request)), models, signal, onProgress),
+        options,
+      );
+  /** The same of a job that runs one target: a single model is the plan of copying it. */
+  const targetJobOf =
+    <R extends Pick<EvaluateRequest, 'target' | 'engine'>, T>(
+      load: () => Promise<(request: R, options: RunningOptions) => Promise<T>>,
+    ) =>
+    (request: R, onProgress: Tell<RunningProgress>): Promise<T> =>
+      job.run(async (signal) => {
+        const { target, engine } = request;
+        const ready = await readyTarget(target, engine, signal, onProgress);
+        return (await load())(request, { ...ready, models, engine, signal, onProgress });
+      });
 
   return {
     async facts(): Promise<WorkerFacts> {
@@ -173,23 +188,20 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     beginSignIn: hubSession.beginSignIn,
     finishSignIn: hubSession.finishSignIn,
     hubWaits: hubSession.hubWaits,
-    searchHub: (query: HubQuery): Promise<HubHit[]> => searchModels(hub(), query),
-    plan: (recipe: Recipe): Promise<PlanFacts> => recipeFacts(recipe, models),
-    merge: (request: MergeRequest, onProgress: Tell<Progress>): Promise<MergeReport> =>
+    searchHub: (query: HubQuery) => searchModels(hub(), query),
+    plan: (recipe: Recipe) => recipeFacts(recipe, models),
+    merge: (request: MergeRequest, onProgress: Tell<Progress>) =>
       job.run(async (signal) =>
         withRunLock(request, job.cancel, onProgress, (tell) => mergeRecipe(request, models, signal, tell)),
       ),
     /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Cancelled`). */
-    profile: (request: ProfileRequest, onProgress: Tell<ProfileProgress>): Promise<ProfileReport> =>
-      job.run(
-        async (signal) => {
-          const { runProfile } = await import('../merge/prediction/job');
-          return runProfile(await plan(request.recipe), request, models, signal, onProgress);
-        },
-        { yields: true },
-      ),
+    profile: planJobOf(
+      async () => (await import('../merge/prediction/job')).runProfile,
+      ({ recipe }) => recipe,
+      { yields: true },
+    ),
     /** Merges again what a merged model's metadata says, keeps nothing, and compares the bytes. */
-    verify: (request: VerifyRequest, onProgress: Tell<Progress>): Promise<VerifyReport> =>
+    verify: (request: VerifyRequest, onProgress: Tell<Progress>) =>
       job.run(async (signal) =>
         (await import('../recipe/verify-job')).runVerify(
           request,
@@ -199,64 +211,35 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
         ),
       ),
     /** Computes one tensor of a merge on both engines. */
-    verifyTensor: (
-      { recipe, tensor }: VerifyTensorRequest,
-      onProgress: Tell<RunningProgress>,
-    ): Promise<VerifyTensorReport> =>
+    verifyTensor: ({ recipe, tensor }: VerifyTensorRequest, onProgress: Tell<RunningProgress>) =>
       job.run(async (signal) => {
         const ready = await readyTarget({ recipe }, 'auto', signal, onProgress);
         const { runVerifyTensor } = await import('../recipe/verify-tensor-job');
         return runVerifyTensor(tensor, { ...ready, models, signal, onProgress });
       }),
     /** Perplexity of a model or of a merge that is not written. */
-    evaluate: (request: EvaluateRequest, onProgress: Tell<RunningProgress>): Promise<EvaluateReport> =>
-      job.run(async (signal) => {
-        const { runEvaluation } = await import('../evaluate/job');
-        return runEvaluation(request, await running(request, signal, onProgress));
-      }),
+    evaluate: targetJobOf(async () => (await import('../evaluate/job')).runEvaluation),
     /** Several models and merges on the same texts, side by side. */
-    evaluateMany: (
-      request: EvaluateManyRequest,
-      onProgress: Tell<RunningProgress>,
-    ): Promise<EvaluateManyReport> =>
+    evaluateMany: (request: EvaluateManyRequest, onProgress: Tell<RunningProgress>) =>
       job.run(async (signal) =>
-        (await import('../evaluate/many-job')).runEvaluations(request, {
-          plan: (target) => readyTarget(target, request.engine, signal, onProgress),
-          models,
-          signal,
-          onProgress,
-        }),
+        (await import('../evaluate/many-job')).runEvaluations(
+          request,
+          targetsOf(request, signal, onProgress),
+        ),
       ),
     /** Accuracy of several models and merges on tasks, item by item as they are done. */
-    scoreTasks: (request: ScoreTasksRequest, onProgress: Tell<TasksProgress>): Promise<ScoreTasksReport> =>
+    scoreTasks: (request: ScoreTasksRequest, onProgress: Tell<TasksProgress>) =>
       job.run(async (signal) =>
-        (await import('../evaluate/task-job')).runTasks(request, {
-          plan: (target) => readyTarget(target, request.engine, signal, onProgress),
-          models,
-          rows: (await datasets()).rows,
-          signal,
-          onProgress,
-        }),
+        (await import('../evaluate/task-job')).runTasks(request, await tasksOf(request, signal, onProgress)),
       ),
     /** Weights, λ and density of a recipe searched for on texts or tasks; nothing is written. */
-    search: (request: SearchRequest, onProgress: Tell<SearchProgress>): Promise<SearchReport> =>
+    search: (request: SearchRequest, onProgress: Tell<SearchProgress>) =>
       job.run(async (signal) =>
         (await import('../recipe/search-job')).runSearch(request, {
           measure: async (many) =>
-            (await import('../evaluate/many-job')).runEvaluations(many, {
-              plan: (target) => readyTarget(target, many.engine, signal, () => undefined),
-              models,
-              signal,
-              onProgress: () => undefined,
-            }),
-          score: async (request) =>
-            (await import('../evaluate/task-job')).runTasks(request, {
-              plan: (target) => readyTarget(target, request.engine, signal, () => undefined),
-              models,
-              rows: (await datasets()).rows,
-              signal,
-              onProgress: () => undefined,
-            }),
+            (await import('../evaluate/many-job')).runEvaluations(many, targetsOf(many, signal, quiet)),
+          score: async (tasks) =>
+            (await import('../evaluate/task-job')).runTasks(tasks, await tasksOf(tasks, signal, quiet)),
           signal,
           onProgress,
         }),
@@ -264,60 +247,32 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     /** The tasks that ship. */
     shippedTasks: async () => (await import('../tasks/shipped')).shippedTasks(),
     /** A conversation as the output's chat template writes it; null where it has none. */
-    chatPreview: async (recipe: Recipe): Promise<string | null> => {
+    chatPreview: async (recipe: Recipe) => {
       const { chatPreview } = await import('../evaluate/chat-preview');
       return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
     },
-    generate: (request: GenerateRequest, onProgress: Tell<RunningProgress>): Promise<GenerateReport> =>
-      job.run(async (signal) => {
-        const { runGeneration } = await import('../evaluate/generate-job');
-        return runGeneration(request, await running(request, signal, onProgress));
-      }),
+    generate: targetJobOf(async () => (await import('../evaluate/generate-job')).runGeneration),
     /** How two models differ, tensor by tensor. */
-    compare: (request: CompareRequest, onProgress: Tell<CompareProgress>): Promise<CompareReport> =>
-      job.run(async (signal) =>
-        (await import('../compare/job')).runCompare(request, models, signal, onProgress),
-      ),
+    compare: jobOf(async () => (await import('../compare/job')).runCompare),
     /** How far the masks of one model agree in two recipes; nothing is merged. */
-    overlap: (request: OverlapRequest, onProgress: Tell<OverlapProgress>): Promise<MaskOverlap[]> =>
+    overlap: (request: OverlapRequest, onProgress: Tell<OverlapProgress>) =>
       job.run(async (signal) => {
-        const plan = (recipe: Recipe) => readyTarget({ recipe }, request.engine, signal, () => undefined);
+        const { plan: ready } = targetsOf(request, signal, quiet);
         const { runMaskOverlap } = await import('../compare/mask-overlap');
-        return runMaskOverlap(request, { plan, models, signal, onProgress });
+        return runMaskOverlap(request, { plan: (recipe) => ready({ recipe }), models, signal, onProgress });
       }),
     /** The difference of two models as a LoRA adapter in PEFT's format. */
-    extractLora: (
-      request: ExtractLoraRequest,
-      onProgress: Tell<CompareProgress>,
-    ): Promise<ExtractLoraReport> =>
-      job.run(async (signal) =>
-        (await import('../extract/job')).runExtractLora(request, models, signal, onProgress),
-      ),
+    extractLora: jobOf(async () => (await import('../extract/job')).runExtractLora),
     /** Which layers could go: block influence, angular distances, similarity curve. Nothing is written. */
-    measureDepth: (
-      request: MeasureDepthRequest,
-      onProgress: Tell<CollapseProgress>,
-    ): Promise<MeasureDepthReport> =>
-      job.run(async (signal) =>
-        (await import('../collapse/job')).runMeasureDepth(
-          request,
-          await plan(copyOf(request.model)),
-          models,
-          signal,
-          onProgress,
-        ),
-      ),
+    measureDepth: planJobOf(
+      async () => (await import('../collapse/job')).runMeasureDepth,
+      ({ model }) => copyOf(model),
+    ),
     /** A shallower model: layers collapsed, measured, and written as a checkpoint. */
-    collapse: (request: CollapseRequest, onProgress: Tell<CollapseProgress>): Promise<CollapseReport> =>
-      job.run(async (signal) =>
-        (await import('../collapse/job')).runCollapse(
-          request,
-          await plan(copyOf(request.model)),
-          models,
-          signal,
-          onProgress,
-        ),
-      ),
+    collapse: planJobOf(
+      async () => (await import('../collapse/job')).runCollapse,
+      ({ model }) => copyOf(model),
+    ),
     /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
     openDataset: async (idOrUrl: string) => (await datasets()).open(idOrUrl),
     /** The text columns of a file of a dataset. */
@@ -334,16 +289,10 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       models.texts.add(name, text);
     },
     /** Masks of what matters in the contributors of a recipe, written as files. */
-    importance: (request: ImportanceRequest, onProgress: Tell<Progress>): Promise<ImportanceReport> =>
-      job.run(async (signal) =>
-        (await import('../calibration/importance-job')).runImportance(
-          request,
-          await plan(request.recipe),
-          models,
-          signal,
-          onProgress,
-        ),
-      ),
+    importance: planJobOf(
+      async () => (await import('../calibration/importance-job')).runImportance,
+      ({ recipe }) => recipe,
+    ),
     /** Whom the token belongs to. @throws Unauthorized without a token, or with one the hub does not know */
     hubAccount: async () => (await import('../sources/hub-upload')).hubAccount(hub()),
     /** Looks at the repository that an output would go to. */
@@ -376,7 +325,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     /** A finished output file of a `downloads` merge, disk-backed. */
     outputFile: (name: string, file: string) => openOutputFile(name, file),
     /** The plain sha256 of a file, which the Hub and `sha256sum` know it by. */
-    sha256: (file: File): Promise<string> => sha256Of(fileSource(file, file.name)),
+    sha256: (file: File) => sha256Of(fileSource(file, file.name)),
     async cache(): Promise<CacheFacts> {
       const [blobs, outputs, masks] = await Promise.all([listBlobs(), listOutputs(), listMasks()]);
       return {

@@ -14,8 +14,8 @@ import { measurableTensors, measureDeltaStatistics } from './delta-statistics';
  * @throws AmalgamError `PlanHasErrors`, `Cancelled`, and what sources and engine throw
  */
 export async function runProfile(
-  plan: Plan,
   request: ProfileRequest,
+  plan: Plan,
   models: OpenModels,
   signal: AbortSignal,
   onProgress: (progress: ProfileProgress) => void,

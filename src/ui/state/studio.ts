@@ -8,52 +8,8 @@ import { initialFacts, type StudioFacts, type Tab, type ViewSlice } from './fact
 import { withOpened } from './model-origins';
 import type { RecipeFacts } from './recipe-facts';
 
-/** What the studio asks of the engine. */
-export type StudioEngine = Pick<
-  WorkerCalls,
-  | 'facts'
-  | 'openSample'
-  | 'openLocal'
-  | 'openHub'
-  | 'setHub'
-  | 'hubWaits'
-  | 'searchHub'
-  | 'plan'
-  | 'merge'
-  | 'profile'
-  | 'verifyTensor'
-  | 'overlap'
-  | 'evaluateMany'
-  | 'chatPreview'
-  | 'generate'
-  | 'scoreTasks'
-  | 'search'
-  | 'shippedTasks'
-  | 'sampleTexts'
-  | 'calibrationTexts'
-  | 'addCalibrationText'
-  | 'compare'
-  | 'extractLora'
-  | 'measureDepth'
-  | 'collapse'
-  | 'openDataset'
-  | 'datasetColumns'
-  | 'readDataset'
-  | 'cancel'
-  | 'interrupted'
-  | 'discardInterrupted'
-  | 'follow'
-  | 'takeOver'
-  | 'outputFile'
-  | 'sha256'
-  | 'beginSignIn'
-  | 'finishSignIn'
-  | 'hubAccount'
-  | 'pushTarget'
-  | 'push'
-  | 'cache'
-  | 'deleteCached'
->;
+/** Calls of the worker that the studio makes; the others are the command's. */
+export type StudioEngine = Omit<WorkerCalls, 'openServed' | 'verify' | 'evaluate' | 'importance'>;
 
 export interface Studio {
   readonly engine: StudioEngine;
