@@ -1,8 +1,7 @@
 import { Tabs } from 'radix-ui';
-import { lazy, type ReactNode, Suspense, useEffect } from 'react';
+import { lazy, Suspense, useEffect } from 'react';
 import { RunBar } from './bars/RunBar';
 import { TopBar } from './bars/TopBar';
-import { formatCount } from './format/quantity';
 import { DropZone } from './local/DropZone';
 import { Notices } from './parts/Notices';
 import { PART_MISSING, PartBoundary } from './parts/PartBoundary';
@@ -10,25 +9,13 @@ import { SkipLinks } from './parts/SkipLinks';
 import { TabLabel, TabList } from './parts/TabList';
 import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
 import { StartDoors } from './screens/StartDoors';
-import type { Tab } from './state/facts';
-import { JOB_WORDS } from './state/job';
-import { runShare } from './state/run-log';
 import { notify, setView, showTab } from './state/studio';
+import { TABS, type Tab } from './state/tabs';
 import { useFacts, useMedia, useNarrow, useRecipeAs, useStudio } from './studio-context';
+import { loadSoon, tabParts } from './tab-parts';
 
-// The first paint needs none of them; they come right after it, so that no click ever waits.
-const parts = {
-  layers: () => import('./layers/LayersTab'),
-  inspector: () => import('./inspector/Inspector'),
-  plan: () => import('./screens/PlanTab'),
-  run: () => import('./screens/RunTab'),
-  output: () => import('./screens/OutputTab'),
-};
-const LayersTab = lazy(() => parts.layers().then((m) => ({ default: m.LayersTab })));
-const Inspector = lazy(() => parts.inspector().then((m) => ({ default: m.Inspector })));
-const PlanTab = lazy(() => parts.plan().then((m) => ({ default: m.PlanTab })));
-const RunTab = lazy(() => parts.run().then((m) => ({ default: m.RunTab })));
-const OutputTab = lazy(() => parts.output().then((m) => ({ default: m.OutputTab })));
+const loadInspector = () => import('./inspector/Inspector').then((m) => ({ default: m.Inspector }));
+const Inspector = lazy(loadInspector);
 
 const AddModelDialog = lazy(() =>
   import('./add-model/AddModelDialog').then((m) => ({ default: m.AddModelDialog })),
@@ -37,12 +24,6 @@ const AddModelDialog = lazy(() =>
 const RecipesDialog = lazy(() =>
   import('./gallery/RecipesDialog').then((m) => ({ default: m.RecipesDialog })),
 );
-
-const CollapseTab = lazy(() => import('./collapse/CollapseTab').then((m) => ({ default: m.CollapseTab })));
-
-const CompareTab = lazy(() => import('./compare/CompareTab').then((m) => ({ default: m.CompareTab })));
-
-const EvaluateTab = lazy(() => import('./evaluate/EvaluateTab').then((m) => ({ default: m.EvaluateTab })));
 
 /** The one screen: recipe left, tabs in the middle, inspector right, run bar below. */
 export function Workbench() {
@@ -54,9 +35,10 @@ export function Workbench() {
   const tab: Tab = chosen === 'recipe' && !narrow ? 'plan' : chosen;
   const beside = useRecipeAs() === 'both';
   const side = useSide(tab, beside);
+  const shown = TABS.filter(({ id }) => id !== 'recipe' || narrow);
   useEffect(() => {
-    // one that cannot be loaded now is asked for again when its tab is shown, which says so
-    for (const load of Object.values(parts)) load().catch(() => undefined);
+    // one that cannot be loaded now is asked for again when it is shown, which says so
+    for (const load of [...loadSoon, loadInspector]) load().catch(() => undefined);
   }, []);
   const dialogMissing = () => {
     setView(studio, { adding: null, recipes: null });
@@ -83,74 +65,23 @@ export function Workbench() {
         <Tabs.Root className="main-tabs" value={tab} onValueChange={(next) => showTab(studio, next as Tab)}>
           <div className="tabs-bar">
             <TabList label="Views">
-              {narrow ? (
-                <Tabs.Trigger className="tab" value="recipe">
-                  <TabLabel text="Recipe" />
+              {shown.map(({ id, text }) => (
+                <Tabs.Trigger key={id} className="tab" value={id}>
+                  <TabLabel text={text} />
+                  {tabParts[id].mark ? <> {tabParts[id].mark}</> : null}
                 </Tabs.Trigger>
-              ) : null}
-              <Tabs.Trigger className="tab" value="plan">
-                <TabLabel text="Plan" /> <PlanCount />
-              </Tabs.Trigger>
-              <Tabs.Trigger className="tab" value="layers">
-                <TabLabel text="Layers" />
-              </Tabs.Trigger>
-              <Tabs.Trigger className="tab" value="run">
-                <TabLabel text="Run" /> <RunMark />
-              </Tabs.Trigger>
-              <Tabs.Trigger className="tab" value="evaluate">
-                <TabLabel text="Evaluate" /> <EvaluateMark />
-              </Tabs.Trigger>
-              <Tabs.Trigger className="tab" value="compare">
-                <TabLabel text="Difference" /> <ToolMark tab="compare" />
-              </Tabs.Trigger>
-              <Tabs.Trigger className="tab" value="collapse">
-                <TabLabel text="Collapse" /> <ToolMark tab="collapse" />
-              </Tabs.Trigger>
-              <Tabs.Trigger className="tab" value="output">
-                <TabLabel text="Output" />
-              </Tabs.Trigger>
+              ))}
             </TabList>
           </div>
-          {narrow ? (
-            <Tabs.Content className="tab-content recipe-tab" value="recipe">
-              <RecipePanel />
+          {shown.map(({ id }) => (
+            <Tabs.Content
+              key={id}
+              className={id === 'recipe' ? 'tab-content recipe-tab' : 'tab-content'}
+              value={id}
+            >
+              {tabParts[id].screen}
             </Tabs.Content>
-          ) : null}
-          <Tabs.Content className="tab-content" value="plan">
-            <Part>
-              <PlanTab />
-            </Part>
-          </Tabs.Content>
-          <Tabs.Content className="tab-content" value="layers">
-            <Part>
-              <LayersTab />
-            </Part>
-          </Tabs.Content>
-          <Tabs.Content className="tab-content" value="run">
-            <Part>
-              <RunTab />
-            </Part>
-          </Tabs.Content>
-          <Tabs.Content className="tab-content" value="evaluate">
-            <Part>
-              <EvaluateTab />
-            </Part>
-          </Tabs.Content>
-          <Tabs.Content className="tab-content" value="compare">
-            <Part>
-              <CompareTab />
-            </Part>
-          </Tabs.Content>
-          <Tabs.Content className="tab-content" value="collapse">
-            <Part>
-              <CollapseTab />
-            </Part>
-          </Tabs.Content>
-          <Tabs.Content className="tab-content" value="output">
-            <Part>
-              <OutputTab />
-            </Part>
-          </Tabs.Content>
+          ))}
         </Tabs.Root>
       </main>
       {side === 'none' ? null : (
@@ -194,65 +125,4 @@ function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
   const selected = useFacts((s) => s.view.selected !== null);
   if (!fits || (!roomy && !narrow && !selected && tab !== 'compare')) return 'none';
   return narrow || beside ? 'drawer' : 'panel';
-}
-
-/** A tab that is being loaded keeps its place. */
-function Part({ children }: { children: ReactNode }) {
-  return (
-    <PartBoundary>
-      <Suspense fallback={<div className="screen" aria-busy="true" />}>{children}</Suspense>
-    </PartBoundary>
-  );
-}
-
-/** Tensors of the plan, or the number of its errors, else of its warnings. */
-function PlanCount() {
-  const count = useFacts((s) => s.plan.facts?.tensors.length);
-  const warnings = useFacts(
-    (s) => s.plan.facts?.problems.filter((p) => p.severity === 'warning').length ?? 0,
-  );
-  const errors = useFacts((s) => s.plan.facts?.problems.filter((p) => p.severity === 'error').length ?? 0);
-  if (errors > 0) {
-    return (
-      <small className="tag" data-tone="bad">
-        {errors} {errors === 1 ? 'error' : 'errors'}
-      </small>
-    );
-  }
-  if (warnings > 0) {
-    return (
-      <small className="tag" data-tone="warn">
-        <span aria-hidden="true">⚠ {warnings}</span>
-        <span className="visually-hidden">{warnings === 1 ? '1 warning' : `${warnings} warnings`}</span>
-      </small>
-    );
-  }
-  return count === undefined ? null : <small>{formatCount(count)} tensors</small>;
-}
-
-/** How far the run is, in the tab itself. */
-function RunMark() {
-  const text = useFacts(({ run }) => {
-    if (run?.status === 'failed') return 'failed';
-    if (run?.status !== 'running' || !run.progress) return '';
-    return `${Math.floor(100 * runShare(run.progress))}\u00a0%`;
-  });
-  return text === '' ? null : <small>{text}</small>;
-}
-
-/** How far measuring is, in the tab itself. */
-function EvaluateMark() {
-  const text = useFacts(({ job }) => {
-    if (job?.kind === 'generation') return 'generating';
-    return job?.kind === 'evaluation' ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '';
-  });
-  return text === '' ? null : <small>{text}</small>;
-}
-
-/** How far comparing or collapsing is, in the tab itself. */
-function ToolMark({ tab }: { tab: Tab }) {
-  const text = useFacts(({ job }) =>
-    job && JOB_WORDS[job.kind].tab === tab ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '',
-  );
-  return text === '' ? null : <small>{text}</small>;
 }

@@ -13,7 +13,7 @@ import {
 } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
-import type { StudioFacts, Tab } from '../state/facts';
+import type { StudioFacts } from '../state/facts';
 import { resumeRun } from '../state/interrupted';
 import { mergeGate } from '../state/merge-gate';
 import { sameMerge } from '../state/past-runs';
@@ -22,6 +22,7 @@ import { isRecipeOf } from '../state/run-current';
 import type { RunFacts } from '../state/run-facts';
 import { runShare, runWords, spokenWords } from '../state/run-log';
 import { notifyError, type Studio, showTab } from '../state/studio';
+import type { Tab } from '../state/tabs';
 import { keptOf } from '../state/unfinished';
 import { useFacts, useStudio } from '../studio-context';
 import { Announcer } from './Announcer';

@@ -1,38 +1,29 @@
 import { formatAbout, formatCount, formatRate } from '../format/quantity';
-import { cancelJob, JOB_WORDS } from '../state/job';
-import type { Job, JobKind } from '../state/job-facts';
+import { cancelJob } from '../state/job';
+import type { Job, JobProgress } from '../state/job-facts';
+import { JOB_WORDS, STAGE_WORDS, type ToolKind } from '../state/job-words';
 import { useFacts, useStudio } from '../studio-context';
 import { Button } from './Button';
 
-const STAGES: Readonly<Record<string, string>> = {
-  downloading: 'downloading',
-  comparing: 'comparing',
-  extracting: 'extracting',
-  checking: 'checking the adapter',
-  measuring: 'running the model',
-  searching: 'searching',
-  evaluating: 'measuring perplexity',
-  hashing: 'hashing',
-  writing: 'writing',
-  sending: 'sending',
-  committing: 'committing',
-};
-
 /** What a tool is at, how fast, how long it will take, and the way to stop it. Shown for these kinds of jobs only. */
-export function ToolBar({ kinds }: { kinds: readonly JobKind[] }) {
+export function ToolBar({ kinds }: { kinds: readonly ToolKind[] }) {
   const job = useFacts((s) => s.job);
-  const shown = job && kinds.includes(job.kind) ? job : null;
+  const shown = job && kinds.some((kind) => kind === job.kind) ? job : null;
   return (
     <>
       {shown ? <Bar job={shown} /> : null}
       {/* single numbers would be too much to hear: that it works, and at what */}
       <span className="visually-hidden" role="status">
         {shown
-          ? `${JOB_WORDS[shown.kind].title}: ${shown.progress ? STAGES[shown.progress.stage] : 'starting'}.`
+          ? `${JOB_WORDS[shown.kind].title}: ${shown.progress ? stageWord(shown.progress) : 'starting'}.`
           : ''}
       </span>
     </>
   );
+}
+
+function stageWord({ stage }: JobProgress): string {
+  return STAGE_WORDS[stage as keyof typeof STAGE_WORDS];
 }
 
 function Bar({ job }: { job: Job }) {
@@ -54,11 +45,11 @@ function Bar({ job }: { job: Job }) {
       </div>
       <p className="small tool-line">
         <span className="truncate tool-item">
-          {job.cancelling ? 'Canceling…' : p ? p.item || STAGES[p.stage] : 'Starting…'}
+          {job.cancelling ? 'Canceling…' : p ? p.item || stageWord(p) : 'Starting…'}
         </span>
         {p && !job.cancelling ? (
           <>
-            {p.item ? <span className="quiet">{STAGES[p.stage]}</span> : null}
+            {p.item ? <span className="quiet">{stageWord(p)}</span> : null}
             {p.counted ? (
               <span className="quiet">
                 {formatCount(p.counted.done)} of {formatCount(p.counted.total)}

@@ -2,10 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { metrics } from '../charts/metrics';
 import { type AddressedView, viewIn, viewParameters } from './address';
-import { initialFacts, TABS } from './facts';
+import { initialFacts } from './facts';
+import { TABS } from './tabs';
 
 const view = fc.record<AddressedView>({
-  tab: fc.constantFrom(...TABS),
+  tab: fc.constantFrom(...TABS.map(({ id }) => id)),
   metric: fc.constantFrom(null, ...metrics.map((m) => m.id)),
   subject: fc.option(fc.string({ minLength: 1, unit: 'grapheme' })),
   scale: fc.constantFrom('percentile', 'full'),

@@ -3,8 +3,9 @@
  * goes to the view before.
  */
 import { metrics } from '../charts/metrics';
-import { initialFacts, TABS, type ViewSlice } from './facts';
+import { initialFacts, type ViewSlice } from './facts';
 import { type Studio, setView } from './studio';
+import { TABS } from './tabs';
 
 const PARTS = [
   'tab',
@@ -47,7 +48,11 @@ export function viewIn(hash: string): AddressedView {
   const runs = (said.get('runs') ?? '').split(',').filter((id) => /^[\w-]+$/.test(id));
   const [, from, to] = /^(\d{1,4})-(\d{1,4})$/.exec(said.get('layers') ?? '') ?? [];
   return {
-    tab: among(TABS, 'tab') ?? FIRST.tab,
+    tab:
+      among(
+        TABS.map((t) => t.id),
+        'tab',
+      ) ?? FIRST.tab,
     metric:
       among(
         metrics.map((m) => m.id),

@@ -26,6 +26,7 @@ import type { Job } from './job-facts';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeFacts } from './recipe-facts';
 import type { Contributor, KeptRun, PredictedRun, RunFacts, TensorCheck, Verification } from './run-facts';
+import type { Tab } from './tabs';
 import { initialTasks, type TasksSlice } from './task-facts';
 
 export interface StudioFacts {
@@ -124,8 +125,6 @@ export type Unopened =
   | { state: 'failed'; error: ErrorFacts };
 
 export type BackendChoice = MergeRequest['engine'];
-export const TABS = ['recipe', 'plan', 'layers', 'run', 'evaluate', 'compare', 'collapse', 'output'] as const;
-export type Tab = (typeof TABS)[number];
 export type Theme = 'system' | 'light' | 'dark';
 /** `library`: opened only, to be compared or collapsed. */
 export type AddTarget = 'base' | 'contributor' | 'library';

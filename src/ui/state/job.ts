@@ -3,35 +3,12 @@
 import { type ErrorFacts, errorFacts } from '../../errors';
 import type { Progress } from '../../reports/job';
 import { whyNoEngine } from './engine-summary';
-import type { StudioFacts, Tab } from './facts';
+import type { StudioFacts } from './facts';
 import { type JobKind, type JobProgress, tensorProgress } from './job-facts';
+import { JOB_WORDS } from './job-words';
 import { stayAwake } from './stay-awake';
 import { notifyError, type Studio } from './studio';
-
-/** What a job is, while another button waits for it. */
-export const JOB_WORDS: Readonly<Record<JobKind, { title: string; busy: string; tab: Tab }>> = {
-  merge: { title: 'Merging', busy: 'A merge is running.', tab: 'run' },
-  evaluation: { title: 'Measuring', busy: 'Models are being measured.', tab: 'evaluate' },
-  tasks: { title: 'Scoring', busy: 'Models are being scored on tasks.', tab: 'evaluate' },
-  search: { title: 'Searching', busy: 'Settings are being searched for.', tab: 'evaluate' },
-  generation: { title: 'Generating', busy: 'Models are generating text.', tab: 'evaluate' },
-  comparison: {
-    title: 'Measuring difference',
-    busy: 'The difference of two models is being measured.',
-    tab: 'compare',
-  },
-  extraction: { title: 'Extracting', busy: 'A LoRA is being extracted.', tab: 'compare' },
-  survey: { title: 'Measuring layers', busy: 'Layers are being measured.', tab: 'collapse' },
-  collapse: { title: 'Collapsing', busy: 'Layers are being collapsed.', tab: 'collapse' },
-  push: { title: 'Pushing', busy: 'An output is being pushed to the Hub.', tab: 'output' },
-  verification: { title: 'Verifying', busy: 'A merge is being verified.', tab: 'output' },
-  overlap: {
-    title: 'Comparing masks',
-    busy: 'The masks of two runs are being compared.',
-    tab: 'layers',
-  },
-  check: { title: 'Computing a tensor', busy: 'A tensor is being computed on both engines.', tab: 'layers' },
-};
+import type { Tab } from './tabs';
 
 export interface Busy {
   why: string;

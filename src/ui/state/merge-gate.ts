@@ -1,10 +1,11 @@
 /** May the recipe be merged now, and if not: why, and where to look. Pure; one answer for button, bar and tests. */
 import { formatBytes, formatCounted } from '../format/quantity';
-import type { StudioFacts, Tab } from './facts';
+import type { StudioFacts } from './facts';
 import { whyBusy } from './job';
 import { whyNotOpen } from './opening';
 import { recipeProblems } from './recipe-validation';
 import { methodOf } from './studio';
+import type { Tab } from './tabs';
 
 export type MergeGate =
   | { open: true }

@@ -4,9 +4,10 @@ import { errorFacts } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { WorkerCalls } from '../../worker/calls';
-import { initialFacts, type StudioFacts, type Tab, type ViewSlice } from './facts';
+import { initialFacts, type StudioFacts, type ViewSlice } from './facts';
 import { withOpened } from './model-origins';
 import type { RecipeFacts } from './recipe-facts';
+import type { Tab } from './tabs';
 
 /** Calls of the worker that the studio makes; the others are the command's. */
 export type StudioEngine = Omit<WorkerCalls, 'openServed' | 'verify' | 'evaluate' | 'importance'>;

@@ -1,0 +1,101 @@
+/** What each tab shows: a mark beside its name, and its screen. */
+import { type ComponentType, lazy, type ReactNode, Suspense } from 'react';
+import { formatCount } from './format/quantity';
+import { PartBoundary } from './parts/PartBoundary';
+import { RecipePanel } from './recipe/RecipePanel';
+import { JOB_WORDS } from './state/job-words';
+import { runShare } from './state/run-log';
+import type { Tab } from './state/tabs';
+import { useFacts } from './studio-context';
+
+const loadPlan = () => import('./screens/PlanTab').then((m) => ({ default: m.PlanTab }));
+const loadLayers = () => import('./layers/LayersTab').then((m) => ({ default: m.LayersTab }));
+const loadRun = () => import('./screens/RunTab').then((m) => ({ default: m.RunTab }));
+const loadOutput = () => import('./screens/OutputTab').then((m) => ({ default: m.OutputTab }));
+
+/** The first paint needs none of them; they come right after it, so that no click ever waits. */
+export const loadSoon: readonly (() => Promise<unknown>)[] = [loadLayers, loadPlan, loadRun, loadOutput];
+
+export const tabParts: Readonly<Record<Tab, { mark?: ReactNode; screen: ReactNode }>> = {
+  recipe: { screen: <RecipePanel /> },
+  plan: { mark: <PlanCount />, screen: part(loadPlan) },
+  layers: { screen: part(loadLayers) },
+  run: { mark: <RunMark />, screen: part(loadRun) },
+  evaluate: {
+    mark: <EvaluateMark />,
+    screen: part(() => import('./evaluate/EvaluateTab').then((m) => ({ default: m.EvaluateTab }))),
+  },
+  compare: {
+    mark: <ToolMark tab="compare" />,
+    screen: part(() => import('./compare/CompareTab').then((m) => ({ default: m.CompareTab }))),
+  },
+  collapse: {
+    mark: <ToolMark tab="collapse" />,
+    screen: part(() => import('./collapse/CollapseTab').then((m) => ({ default: m.CollapseTab }))),
+  },
+  output: { screen: part(loadOutput) },
+};
+
+/** A screen in a script of its own; while it is being loaded it keeps its place. */
+function part(load: () => Promise<{ default: ComponentType }>): ReactNode {
+  const Screen = lazy(load);
+  return (
+    <PartBoundary>
+      <Suspense fallback={<div className="screen" aria-busy="true" />}>
+        <Screen />
+      </Suspense>
+    </PartBoundary>
+  );
+}
+
+/** Tensors of the plan, or the number of its errors, else of its warnings. */
+function PlanCount() {
+  const count = useFacts((s) => s.plan.facts?.tensors.length);
+  const warnings = useFacts(
+    (s) => s.plan.facts?.problems.filter((p) => p.severity === 'warning').length ?? 0,
+  );
+  const errors = useFacts((s) => s.plan.facts?.problems.filter((p) => p.severity === 'error').length ?? 0);
+  if (errors > 0) {
+    return (
+      <small className="tag" data-tone="bad">
+        {errors} {errors === 1 ? 'error' : 'errors'}
+      </small>
+    );
+  }
+  if (warnings > 0) {
+    return (
+      <small className="tag" data-tone="warn">
+        <span aria-hidden="true">⚠ {warnings}</span>
+        <span className="visually-hidden">{warnings === 1 ? '1 warning' : `${warnings} warnings`}</span>
+      </small>
+    );
+  }
+  return count === undefined ? null : <small>{formatCount(count)} tensors</small>;
+}
+
+/** How far the run is, in the tab itself. */
+function RunMark() {
+  const text = useFacts(({ run }) => {
+    if (run?.status === 'failed') return 'failed';
+    if (run?.status !== 'running' || !run.progress) return '';
+    return `${Math.floor(100 * runShare(run.progress))}\u00a0%`;
+  });
+  return text === '' ? null : <small>{text}</small>;
+}
+
+/** How far measuring is, in the tab itself. */
+function EvaluateMark() {
+  const text = useFacts(({ job }) => {
+    if (job?.kind === 'generation') return 'generating';
+    return job?.kind === 'evaluation' ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '';
+  });
+  return text === '' ? null : <small>{text}</small>;
+}
+
+/** How far comparing or collapsing is, in the tab itself. */
+function ToolMark({ tab }: { tab: Tab }) {
+  const text = useFacts(({ job }) =>
+    job && JOB_WORDS[job.kind].tab === tab ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '',
+  );
+  return text === '' ? null : <small>{text}</small>;
+}
