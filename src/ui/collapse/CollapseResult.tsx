@@ -4,6 +4,7 @@ import { openOutput } from '../compare/comparing';
 import { sideName } from '../compare/pair-choices';
 import { formatParameters, formatPercent, formatReal, formatSeconds } from '../format/quantity';
 import { Button } from '../parts/Button';
+import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
@@ -32,7 +33,7 @@ export function CollapseResult() {
           {outcome.status === 'cancelled' ? (
             <Message tone="note" title="Stopped. Nothing was saved." live />
           ) : null}
-          {outcome.report ? <Cost report={outcome.report} /> : null}
+          {outcome.report ? <CollapseCosts report={outcome.report} /> : null}
           <Steps steps={outcome.report?.steps ?? outcome.steps} />
           {outcome.saved ? <Written saved={outcome.saved} /> : null}
         </>
@@ -46,9 +47,9 @@ export function CollapseResult() {
   );
 }
 
-function Cost({ report }: { report: CollapseReport }) {
+function CollapseCosts({ report }: { report: CollapseReport }) {
   const { model, layers, parameters, removed, similarity, perplexity, notes, seconds } = report;
-  const items: [string, string, string][] = [
+  const items: Cost[] = [
     ['Layers', `${layers.before} → ${layers.after}`, `without ${layerWords(removed)}`],
     [
       'Parameters',
@@ -72,19 +73,7 @@ function Cost({ report }: { report: CollapseReport }) {
       <h3 className="collapse-title" role="status">
         {sideName(model)} without {removed.length === 1 ? 'layer' : 'layers'} {layerWords(removed)}
       </h3>
-      <dl className="costs">
-        {items.map(([label, value, more]) => (
-          <div key={label}>
-            <dt>{label}</dt>
-            <dd>
-              <strong>{value}</strong>
-              <span className="costs-more truncate" title={more}>
-                {more}
-              </span>
-            </dd>
-          </div>
-        ))}
-      </dl>
+      <Costs items={items} />
       {notes.length > 0 ? (
         <ul className="findings">
           {notes.map((note) => (

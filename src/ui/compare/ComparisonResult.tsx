@@ -1,4 +1,5 @@
 import { formatCount, formatPercent, formatReal, formatSeconds } from '../format/quantity';
+import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
@@ -67,26 +68,14 @@ function Heading({ found }: { found: Comparison }) {
 }
 
 function Totals({ report: { total } }: { report: NonNullable<Comparison['report']> }) {
-  const items: [string, string, string][] = [
+  const items: Cost[] = [
     ['Tensors', formatCount(total.compared), `${formatCount(total.identical)} identical`],
     ['Modified', formatCount(total.modified), 'more than 1 % moved'],
     ['Difference', formatReal(total.relative), '‖Δ‖ / ‖base‖'],
     ['Changed', formatPercent(total.changedRatio), 'of all elements'],
     ['Bits differ', formatPercent(total.bitDifferentRatio), 'of all elements'],
   ];
-  return (
-    <dl className="costs">
-      {items.map(([label, value, more]) => (
-        <div key={label}>
-          <dt>{label}</dt>
-          <dd>
-            <strong>{value}</strong>
-            <span className="costs-more truncate">{more}</span>
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Costs items={items} />;
 }
 
 function Stopped({ found }: { found: Comparison }) {

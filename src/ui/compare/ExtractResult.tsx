@@ -8,6 +8,7 @@ import {
   formatReal,
   formatSeconds,
 } from '../format/quantity';
+import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
@@ -70,28 +71,14 @@ function Totals({ report }: { report: ExtractLoraReport }) {
   const ranks = modules.map((m) => m.rank);
   const [least, most] = [Math.min(...ranks), Math.max(...ranks)];
   const bytes = files.reduce((sum, f) => sum + f.bytes, 0);
-  const items: [string, string, string][] = [
+  const items: Cost[] = [
     ['Error left', formatReal(merged.error), '‖fine-tune − merged‖ / ‖Δ‖'],
     ['Largest', formatReal(merged.maxError), 'element, merged back'],
     ['Modules', formatCount(modules.length), least === most ? `rank ${least}` : `rank ${least} to ${most}`],
     ['Parameters', formatParameters(parameters), 'of the adapter'],
     ['Size', formatBytes(bytes), formatCounted(files.length, 'file')],
   ];
-  return (
-    <dl className="costs">
-      {items.map(([label, value, more]) => (
-        <div key={label}>
-          <dt>{label}</dt>
-          <dd>
-            <strong>{value}</strong>
-            <span className="costs-more truncate" title={more}>
-              {more}
-            </span>
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Costs items={items} />;
 }
 
 function Perplexities({ perplexity }: { perplexity: NonNullable<ExtractLoraReport['perplexity']> }) {

@@ -2,6 +2,7 @@ import { useState } from 'react';
 import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../../reports/plan';
 import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../format/quantity';
 import { Button } from '../parts/Button';
+import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { Swatch } from '../parts/Swatch';
@@ -27,7 +28,7 @@ export function PlanTab() {
   if (!plan.facts) return <NoPlan />;
   return (
     <div className="screen fill" data-stale={plan.status === 'stale' || undefined}>
-      <Costs plan={plan.facts} />
+      <PlanCosts plan={plan.facts} />
       <div className="stack">
         {plan.facts.stages ? <Stages stages={plan.facts.stages} /> : null}
         <Problems problems={plan.facts.problems} />
@@ -63,10 +64,10 @@ function NoPlan() {
   );
 }
 
-function Costs({ plan }: { plan: PlanFacts }) {
+function PlanCosts({ plan }: { plan: PlanFacts }) {
   const seconds = useFacts(expectedSeconds);
   const computed = plan.tensors.filter((t) => !t.copied).length;
-  const items: [label: string, value: string, more: string][] = [
+  const items: Cost[] = [
     [
       'Tensors',
       formatCount(plan.tensors.length),
@@ -92,19 +93,7 @@ function Costs({ plan }: { plan: PlanFacts }) {
           plan.bytesToDownload > 0 ? 'once downloaded' : 'from earlier merges here',
         ],
   ];
-  return (
-    <dl className="costs">
-      {items.map(([label, value, more]) => (
-        <div key={label}>
-          <dt>{label}</dt>
-          <dd>
-            <strong>{value}</strong>
-            <span className="costs-more">{more}</span>
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Costs items={items} wraps />;
 }
 
 /** What is merged before the result, and read from the browser’s storage instead of being saved. */

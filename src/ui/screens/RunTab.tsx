@@ -1,6 +1,7 @@
 import { StageBar } from '../charts/StageBar';
 import type { TimesSpent } from '../charts/stage-shares';
 import { formatAbout, formatBytes, formatCount, formatRate, formatSeconds } from '../format/quantity';
+import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
@@ -108,7 +109,7 @@ function Numbers({ run }: { run: RunFacts }) {
   const seconds = report?.seconds ?? 0;
   const written = report?.shards.reduce((sum, s) => sum + s.bytes, 0);
   const now = run.status === 'running' ? 'now' : 'when it stopped';
-  const items: [label: string, value: string, more: string][] = [
+  const items: Cost[] = [
     ['Tensors', p ? formatCount(p.tensorsDone) : '0', `of ${formatCount(run.planned.length)}`],
     ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],
     report
@@ -126,21 +127,7 @@ function Numbers({ run }: { run: RunFacts }) {
       ? ['Engine', report.engine === 'webgpu' ? 'WebGPU' : 'CPU', report.adapter]
       : ['Target', run.destination.kind === 'folder' ? 'Folder' : 'Downloads', run.destination.name],
   ];
-  return (
-    <dl className="costs">
-      {items.map(([label, value, more]) => (
-        <div key={label}>
-          <dt>{label}</dt>
-          <dd>
-            <strong>{value}</strong>
-            <span className="costs-more truncate" title={more}>
-              {more}
-            </span>
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Costs items={items} />;
 }
 
 function Inputs({ report }: { report: NonNullable<RunFacts['report']> }) {

@@ -1,5 +1,6 @@
 import { formatCounted, formatRate, formatSeconds } from '../format/quantity';
 import { Button } from '../parts/Button';
+import { Costs } from '../parts/Costs';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
@@ -58,17 +59,14 @@ function Result({ result }: { result: Verification }) {
           }
         />
       )}
-      <dl className="costs">
-        {[first, second].map(({ engine, seconds, bytes }) => (
-          <div key={engine}>
-            <dt>{NAMES[engine]}</dt>
-            <dd>
-              <strong>{formatSeconds(seconds)}</strong>
-              <span className="costs-more">{formatRate(bytes / Math.max(seconds, 1e-3))} of output</span>
-            </dd>
-          </div>
-        ))}
-      </dl>
+      <Costs
+        items={[first, second].map(({ engine, seconds, bytes }) => [
+          NAMES[engine],
+          formatSeconds(seconds),
+          `${formatRate(bytes / Math.max(seconds, 1e-3))} of output`,
+        ])}
+        wraps
+      />
     </>
   );
 }

@@ -1,0 +1,30 @@
+export type Cost = [label: string, value: string, more: string];
+
+interface CostsProps {
+  items: readonly Cost[];
+  /** Long words of context break into lines instead of being cut. */
+  wraps?: boolean;
+}
+
+/** Figures side by side, each with its name and a few words of context. */
+export function Costs({ items, wraps = false }: CostsProps) {
+  return (
+    <dl className="costs">
+      {items.map(([label, value, more]) => (
+        <div key={label}>
+          <dt>{label}</dt>
+          <dd>
+            <strong>{value}</strong>
+            {wraps ? (
+              <span className="costs-more">{more}</span>
+            ) : (
+              <span className="costs-more truncate" title={more}>
+                {more}
+              </span>
+            )}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
