@@ -1,7 +1,7 @@
-import { Popover } from 'radix-ui';
 import type { WorkerFacts } from '../../reports/worker';
 import { formatBytes } from '../format/quantity';
 import { Message } from '../parts/Message';
+import { PopoverFrame } from '../parts/PopoverFrame';
 import { Segmented } from '../parts/Segmented';
 import { engineSummary } from '../state/engine-summary';
 import type { BackendChoice } from '../state/facts';
@@ -12,32 +12,24 @@ export function EngineBadge() {
   const engine = useFacts((s) => s.engine);
   const summary = engineSummary(engine);
   return (
-    <Popover.Root>
-      <Popover.Trigger asChild>
+    <PopoverFrame
+      label="Engine"
+      trigger={
         <button type="button" className="badge" data-tone={summary.tone}>
           <span className="badge-dot" aria-hidden="true" />
           <span className="badge-kind">{summary.kind}</span>
           {summary.detail ? <span className="badge-detail"> · {summary.detail}</span> : null}
         </button>
-      </Popover.Trigger>
-      <Popover.Portal>
-        <Popover.Content
-          className="popover stack"
-          align="end"
-          sideOffset={6}
-          collisionPadding={12}
-          aria-label="Engine"
-        >
-          {engine.facts ? <EngineDetail facts={engine.facts} choice={engine.choice} /> : null}
-          {engine.error ? (
-            <Message tone="error" title={engine.error.message} hint={engine.error.hint} />
-          ) : null}
-          {summary.notes.map((note) => (
-            <Message key={note} tone="warning" title={note} />
-          ))}
-        </Popover.Content>
-      </Popover.Portal>
-    </Popover.Root>
+      }
+    >
+      {engine.facts ? <EngineDetail facts={engine.facts} choice={engine.choice} /> : null}
+      {engine.error ? (
+        <Message tone="error" title={engine.error.message} hint={engine.error.hint} />
+      ) : null}
+      {summary.notes.map((note) => (
+        <Message key={note} tone="warning" title={note} />
+      ))}
+    </PopoverFrame>
   );
 }
 

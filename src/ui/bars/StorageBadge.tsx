@@ -1,8 +1,8 @@
-import { Popover } from 'radix-ui';
 import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 import { formatBytes } from '../format/quantity';
 import { DiskIcon } from '../parts/icons';
 import { PartBoundary } from '../parts/PartBoundary';
+import { PopoverFrame } from '../parts/PopoverFrame';
 import { type Room, readRoom } from '../state/kept-here';
 import { useFacts, useStudio } from '../studio-context';
 
@@ -25,43 +25,37 @@ export function StorageBadge() {
   if (!available || !room) return null;
   const text = `Storage: ${formatBytes(room.used)} of ${formatBytes(room.quota)}`;
   return (
-    <Popover.Root onOpenChange={refresh}>
-      <Popover.Trigger asChild>
+    <PopoverFrame
+      label="Kept in this browser"
+      trigger={
         <button type="button" className="badge storage-badge" aria-label={text}>
           <DiskIcon />
           <span className="storage-used">{formatBytes(room.used)}</span>{' '}
           <span className="badge-detail">of {formatBytes(room.quota)}</span>
         </button>
-      </Popover.Trigger>
-      <Popover.Portal>
-        <Popover.Content
-          className="popover stack kept-here"
-          align="end"
-          sideOffset={6}
-          collisionPadding={12}
-          aria-label="Kept in this browser"
-        >
-          <h3>Kept in this browser</h3>
-          <meter
-            className="storage-meter"
-            min={0}
-            max={room.quota}
-            high={0.9 * room.quota}
-            value={room.used}
-            aria-label={text}
-          />
-          <p className="small quiet">
-            {inMemory
-              ? `${formatBytes(room.used)} of the ${formatBytes(room.quota)} that fit into memory: this browser keeps no files, and these are gone when the tab is closed or reloaded.`
-              : `${formatBytes(room.used)} of the ${formatBytes(room.quota)} that the browser gives this page, this page itself included.`}
-          </p>
-          <PartBoundary>
-            <Suspense fallback={<p className="small quiet">Looking…</p>}>
-              <KeptHere onChange={refresh} />
-            </Suspense>
-          </PartBoundary>
-        </Popover.Content>
-      </Popover.Portal>
-    </Popover.Root>
+      }
+      className="kept-here"
+      onOpenChange={refresh}
+    >
+      <h3>Kept in this browser</h3>
+      <meter
+        className="storage-meter"
+        min={0}
+        max={room.quota}
+        high={0.9 * room.quota}
+        value={room.used}
+        aria-label={text}
+      />
+      <p className="small quiet">
+        {inMemory
+          ? `${formatBytes(room.used)} of the ${formatBytes(room.quota)} that fit into memory: this browser keeps no files, and these are gone when the tab is closed or reloaded.`
+          : `${formatBytes(room.used)} of the ${formatBytes(room.quota)} that the browser gives this page, this page itself included.`}
+      </p>
+      <PartBoundary>
+        <Suspense fallback={<p className="small quiet">Looking…</p>}>
+          <KeptHere onChange={refresh} />
+        </Suspense>
+      </PartBoundary>
+    </PopoverFrame>
   );
 }

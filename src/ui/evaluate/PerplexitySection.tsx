@@ -1,8 +1,8 @@
-import { Popover } from 'radix-ui';
 import { useMemo } from 'react';
 import { formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
+import { PopoverFrame } from '../parts/PopoverFrame';
 import { Section } from '../parts/Section';
 import { measure, takeMethod } from '../state/evaluation';
 import { whyNotMeasure } from '../state/evaluation-gate';
@@ -111,34 +111,26 @@ function standingWords({ label, better, worse, of }: Standing): string {
 
 function PerplexityHelp() {
   return (
-    <Popover.Root>
-      <Popover.Trigger asChild>
+    <PopoverFrame
+      label="About perplexity"
+      trigger={
         <button type="button" className="link">
           what is this?
         </button>
-      </Popover.Trigger>
-      <Popover.Portal>
-        <Popover.Content
-          className="popover stack"
-          align="end"
-          sideOffset={6}
-          collisionPadding={12}
-          aria-label="About perplexity"
-        >
-          <h3>Perplexity</h3>
-          <p>
-            How surprised a model is by a text: e to the mean of −ln p over its tokens, p being the
-            probability the model gave to the actual token: from what comes before it, or of an encoder from
-            what stands around it, masked. 1 means never surprised; lower is better.
-          </p>
-          <p className="small quiet">
-            Compare numbers of one column only: every text has its own level. Models with different tokenizers
-            are compared by bits per byte (bits/B). The percentage is the difference from the base; the dots
-            are the means over the texts, on one scale, with a line at the base.
-          </p>
-        </Popover.Content>
-      </Popover.Portal>
-    </Popover.Root>
+      }
+    >
+      <h3>Perplexity</h3>
+      <p>
+        How surprised a model is by a text: e to the mean of −ln p over its tokens, p being the
+        probability the model gave to the actual token: from what comes before it, or of an encoder from
+        what stands around it, masked. 1 means never surprised; lower is better.
+      </p>
+      <p className="small quiet">
+        Compare numbers of one column only: every text has its own level. Models with different tokenizers
+        are compared by bits per byte (bits/B). The percentage is the difference from the base; the dots
+        are the means over the texts, on one scale, with a line at the base.
+      </p>
+    </PopoverFrame>
   );
 }
 

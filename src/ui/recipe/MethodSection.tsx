@@ -1,7 +1,7 @@
-import { Popover } from 'radix-ui';
 import { memo, useCallback } from 'react';
 import { methods } from '../../merge/methods/index';
 import { NumberField } from '../parts/NumberField';
+import { PopoverFrame } from '../parts/PopoverFrame';
 import { Section } from '../parts/Section';
 import { Tip } from '../parts/Tip';
 import { usesSeed } from '../state/recipe-build';
@@ -138,40 +138,32 @@ const MethodHelp = memo(function MethodHelp() {
   const method = useFacts((s) => methodOf(s.recipe));
   const parameters = [...effectiveSpecs(method.modelParameters), ...effectiveSpecs(method.parameters)];
   return (
-    <Popover.Root>
-      <Popover.Trigger asChild>
+    <PopoverFrame
+      label={`About ${method.title}`}
+      trigger={
         <button type="button" className="link">
           what is this?
         </button>
-      </Popover.Trigger>
-      <Popover.Portal>
-        <Popover.Content
-          className="popover stack"
-          side="right"
-          align="start"
-          sideOffset={12}
-          collisionPadding={12}
-          aria-label={`About ${method.title}`}
-        >
-          <h3>{method.title}</h3>
-          <p>{method.summary}</p>
-          <code className="formula">{method.formula}</code>
-          <p className="small quiet">
-            W₀ is the base, Wᵢ a contributor, τᵢ = Wᵢ − W₀ its change (its task vector), wᵢ its weight.
-          </p>
-          <dl className="terms">
-            {parameters.map(({ name, spec }) => (
-              <div key={name}>
-                <dt>{spec.label}</dt>
-                <dd>{spec.help}</dd>
-              </div>
-            ))}
-          </dl>
-          <a href={method.reference.url} target="_blank" rel="noreferrer">
-            {method.reference.label}
-          </a>
-        </Popover.Content>
-      </Popover.Portal>
-    </Popover.Root>
+      }
+      beside
+    >
+      <h3>{method.title}</h3>
+      <p>{method.summary}</p>
+      <code className="formula">{method.formula}</code>
+      <p className="small quiet">
+        W₀ is the base, Wᵢ a contributor, τᵢ = Wᵢ − W₀ its change (its task vector), wᵢ its weight.
+      </p>
+      <dl className="terms">
+        {parameters.map(({ name, spec }) => (
+          <div key={name}>
+            <dt>{spec.label}</dt>
+            <dd>{spec.help}</dd>
+          </div>
+        ))}
+      </dl>
+      <a href={method.reference.url} target="_blank" rel="noreferrer">
+        {method.reference.label}
+      </a>
+    </PopoverFrame>
   );
 });

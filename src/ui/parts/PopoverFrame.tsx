@@ -1,0 +1,36 @@
+import { Popover } from 'radix-ui';
+import type { ReactElement, ReactNode } from 'react';
+
+interface PopoverFrameProps {
+  /** What the opened part is called. */
+  label: string;
+  /** The button that opens it. */
+  trigger: ReactElement;
+  /** Beside the button, instead of below it. */
+  beside?: boolean;
+  className?: string;
+  onOpenChange?(): void;
+  children: ReactNode;
+}
+
+/** A part that opens at a button, above the page. */
+export function PopoverFrame(props: PopoverFrameProps) {
+  const { label, trigger, beside = false, className = '', onOpenChange, children } = props;
+  return (
+    <Popover.Root {...(onOpenChange ? { onOpenChange } : {})}>
+      <Popover.Trigger asChild>{trigger}</Popover.Trigger>
+      <Popover.Portal>
+        <Popover.Content
+          className={`popover stack ${className}`.trimEnd()}
+          {...(beside
+            ? { side: 'right', align: 'start', sideOffset: 12 }
+            : { align: 'end', sideOffset: 6 })}
+          collisionPadding={12}
+          aria-label={label}
+        >
+          {children}
+        </Popover.Content>
+      </Popover.Portal>
+    </Popover.Root>
+  );
+}
