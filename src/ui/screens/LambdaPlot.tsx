@@ -1,13 +1,8 @@
-import { scaleLinear, scaleLog } from 'd3-scale';
 import type { LambdaReport } from '../../reports/importance';
+import { acrossScale, PlotAxes, PlotPoint, type PlotRoom, upwardScale } from '../charts/PlotFrame';
 import '../styles/lambda.css';
 
-const WIDTH = 560;
-const HEIGHT = 200;
-const LEFT = 46;
-const RIGHT = 20;
-const TOP = 22;
-const BOTTOM = 32;
+const ROOM: PlotRoom = { width: 560, height: 200, left: 46, right: 20, top: 22, bottom: 32, foot: 3 };
 
 /** The search for λ: perplexity over the values tried, the chosen one marked. The table says the same in words. */
 export function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
@@ -15,57 +10,36 @@ export function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
   const tried = curve.filter((point) => Number.isFinite(point.perplexity));
   const best = tried.find((point) => point.lambda === chosen);
   if (!best) return null;
-  const values = tried.map((point) => point.perplexity);
-  const highest = Math.max(...values);
-  const x = scaleLinear()
-    .domain([0, tried.at(-1)!.lambda])
-    .range([LEFT, WIDTH - RIGHT]);
-  // far from the valley a merge can be worse by orders of magnitude
-  const far = highest > 10 * best.perplexity;
-  const y = (far ? scaleLog() : scaleLinear())
-    .domain([best.perplexity, Math.max(highest, best.perplexity * 1.001)])
-    .nice(4)
-    .range([HEIGHT - BOTTOM, TOP]);
+  const highest = Math.max(...tried.map((point) => point.perplexity));
+  const x = acrossScale(ROOM, [0, tried.at(-1)!.lambda]);
+  const bounds = [best.perplexity, Math.max(highest, best.perplexity * 1.001)] as const;
+  const y = upwardScale(ROOM, bounds, highest > 10 * best.perplexity, 4);
   const words = `λ ${chosen}: perplexity ${best.perplexity.toFixed(3)}`;
   return (
     <figure className="lambda">
       <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        className="plot-drawing"
+        viewBox={`0 0 ${ROOM.width} ${ROOM.height}`}
         role="img"
         aria-label={`Perplexity over λ, ${tried.length} values from ${tried[0]!.lambda} to ${tried.at(-1)!.lambda}; chosen ${words}`}
       >
-        {y.ticks(4).map((tick) => (
-          <g key={tick}>
-            <line className="lambda-grid" x1={LEFT} x2={WIDTH - RIGHT} y1={y(tick)} y2={y(tick)} />
-            <text className="lambda-tick" x={LEFT - 6} y={y(tick)} dy="0.32em" textAnchor="end">
-              {y.tickFormat(4)(tick)}
-            </text>
-          </g>
-        ))}
-        {x.ticks(6).map((tick) => (
-          <text key={tick} className="lambda-tick" x={x(tick)} y={HEIGHT - BOTTOM + 14} textAnchor="middle">
-            {tick}
-          </text>
-        ))}
-        <text className="lambda-tick" x={(LEFT + WIDTH - RIGHT) / 2} y={HEIGHT - 3} textAnchor="middle">
-          λ
-        </text>
+        <PlotAxes room={ROOM} x={x} y={y} along={6} up={y.ticks(4)} format={y.tickFormat(4)} title="λ" />
         <polyline
-          className="lambda-line"
+          className="plot-line"
+          stroke="var(--accent)"
           points={tried.map((point) => `${x(point.lambda)},${y(point.perplexity)}`).join(' ')}
         />
         {tried.map((point) => (
-          <circle
+          <PlotPoint
             key={point.lambda}
+            x={x(point.lambda)}
+            y={y(point.perplexity)}
+            words={`λ ${point.lambda}: perplexity ${point.perplexity.toFixed(3)}`}
             className="lambda-point"
-            cx={x(point.lambda)}
-            cy={y(point.perplexity)}
-            r={3.5}
-          >
-            <title>{`λ ${point.lambda}: perplexity ${point.perplexity.toFixed(3)}`}</title>
-          </circle>
+            fill="var(--accent)"
+          />
         ))}
-        <circle className="lambda-chosen" cx={x(chosen)} cy={y(best.perplexity)} r={7} />
+        <circle className="plot-ring lambda-chosen" cx={x(chosen)} cy={y(best.perplexity)} r={7} />
       </svg>
       <figcaption>
         Chosen: <strong>{words}</strong>, the geometric mean over{' '}
