@@ -23,9 +23,7 @@ export function EngineBadge() {
       }
     >
       {engine.facts ? <EngineDetail facts={engine.facts} choice={engine.choice} /> : null}
-      {engine.error ? (
-        <Message tone="error" title={engine.error.message} hint={engine.error.hint} />
-      ) : null}
+      {engine.error ? <Message tone="error" title={engine.error.message} hint={engine.error.hint} /> : null}
       {summary.notes.map((note) => (
         <Message key={note} tone="warning" title={note} />
       ))}

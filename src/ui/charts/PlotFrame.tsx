@@ -87,7 +87,6 @@ interface PlotPointProps {
 
 export function PlotPoint({ x, y, words, className = '', fill, onChoose }: PlotPointProps) {
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the figure around it takes the keys.
     <circle
       className={`plot-point ${className}`.trimEnd()}
       cx={x}

@@ -4,6 +4,7 @@ import { Button } from '../parts/Button';
 import { LabelledNumber } from '../parts/LabelledNumber';
 import { SaveTo } from '../parts/SaveTo';
 import { Segmented } from '../parts/Segmented';
+import { Select } from '../parts/Select';
 import { fileName } from '../state/saved-output';
 import { useFacts, useStudio } from '../studio-context';
 import type { CollapseSlice, LacoChoices, PlannerKind } from './collapse-facts';
@@ -81,35 +82,23 @@ export function CollapseForm() {
       <div className="tool-grid collapse-choices">
         <div className="tool-labelled">
           <span aria-hidden="true">Replace with</span>
-          <select
-            className="select"
+          <Select
             aria-label="What happens to the removed layers"
             value={variant}
-            onChange={(event) => editCollapse(studio, { variant: event.target.value as CollapseVariant })}
-          >
-            {VARIANTS.map((v) => (
-              <option key={v.value} value={v.value}>
-                {v.label}
-              </option>
-            ))}
-          </select>
+            options={VARIANTS}
+            onChange={(next) => editCollapse(studio, { variant: next })}
+          />
         </div>
         <div className="tool-labelled">
           <span aria-hidden="true">Scope</span>
-          <select
-            className="select"
+          <Select
             aria-label="Scope: which tensors take part"
             aria-describedby={variant === 'drop' ? 'collapse-scope' : undefined}
             disabled={variant === 'drop'}
             value={slice.parts}
-            onChange={(event) => editCollapse(studio, { parts: event.target.value as CollapseParts })}
-          >
-            {PARTS.map((p) => (
-              <option key={p.value} value={p.value}>
-                {p.label}
-              </option>
-            ))}
-          </select>
+            options={PARTS}
+            onChange={(parts) => editCollapse(studio, { parts })}
+          />
         </div>
         {variant === 'drop' ? (
           <p id="collapse-scope" className="small quiet tool-across">

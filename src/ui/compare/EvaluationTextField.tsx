@@ -1,4 +1,5 @@
 import { useEffect } from 'react';
+import { Select } from '../parts/Select';
 import { openSampleTexts } from '../state/evaluation';
 import { useFacts, useStudio } from '../studio-context';
 
@@ -18,18 +19,11 @@ export function EvaluationTextField({ label, value, none, onChange }: Evaluation
     void openSampleTexts(studio);
   }, [studio]);
   return (
-    <select
-      className="select"
+    <Select
       aria-label={label}
       value={texts.some((t) => t.id === value) ? (value ?? '') : ''}
-      onChange={(event) => onChange(event.target.value === '' ? null : event.target.value)}
-    >
-      <option value="">{none}</option>
-      {texts.map((t) => (
-        <option key={t.id} value={t.id}>
-          {t.name}
-        </option>
-      ))}
-    </select>
+      options={[{ value: '', label: none }, ...texts.map((t) => ({ value: t.id, label: t.name }))]}
+      onChange={(id) => onChange(id === '' ? null : id)}
+    />
   );
 }

@@ -5,6 +5,7 @@ import { formatBytes, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';
+import { Select } from '../parts/Select';
 import { whyBusy } from '../state/job';
 import { useFacts, useStudio } from '../studio-context';
 import type { TakeText } from './take-text';
@@ -100,32 +101,27 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
       {error ? <ErrorCard error={error} /> : null}
       {dataset ? (
         <div className="row wrap">
-          <select
+          <Select
             className="field paste-name"
             aria-label="File of the dataset"
             value={path}
-            onChange={(event) => choose(dataset.ref, event.target.value)}
-          >
-            <option value="">{formatCounted(dataset.files.length, 'file')}: choose one</option>
-            {dataset.files.map((file) => (
-              <option key={file.path} value={file.path}>
-                {file.path} ({formatBytes(file.bytes)})
-              </option>
-            ))}
-          </select>
+            options={[
+              { value: '', label: `${formatCounted(dataset.files.length, 'file')}: choose one` },
+              ...dataset.files.map((file) => ({
+                value: file.path,
+                label: `${file.path} (${formatBytes(file.bytes)})`,
+              })),
+            ]}
+            onChange={(chosen) => choose(dataset.ref, chosen)}
+          />
           {columns && choicesOf(columns).length > 0 ? (
-            <select
+            <Select
               className="field"
               aria-label="Column of the file"
               value={column}
-              onChange={(event) => setColumn(event.target.value)}
-            >
-              {choicesOf(columns).map(({ value, label }) => (
-                <option key={value} value={value}>
-                  {label}
-                </option>
-              ))}
-            </select>
+              options={choicesOf(columns)}
+              onChange={setColumn}
+            />
           ) : null}
         </div>
       ) : null}

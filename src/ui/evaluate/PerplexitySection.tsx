@@ -121,14 +121,14 @@ function PerplexityHelp() {
     >
       <h3>Perplexity</h3>
       <p>
-        How surprised a model is by a text: e to the mean of −ln p over its tokens, p being the
-        probability the model gave to the actual token: from what comes before it, or of an encoder from
-        what stands around it, masked. 1 means never surprised; lower is better.
+        How surprised a model is by a text: e to the mean of −ln p over its tokens, p being the probability
+        the model gave to the actual token: from what comes before it, or of an encoder from what stands
+        around it, masked. 1 means never surprised; lower is better.
       </p>
       <p className="small quiet">
-        Compare numbers of one column only: every text has its own level. Models with different tokenizers
-        are compared by bits per byte (bits/B). The percentage is the difference from the base; the dots
-        are the means over the texts, on one scale, with a line at the base.
+        Compare numbers of one column only: every text has its own level. Models with different tokenizers are
+        compared by bits per byte (bits/B). The percentage is the difference from the base; the dots are the
+        means over the texts, on one scale, with a line at the base.
       </p>
     </PopoverFrame>
   );

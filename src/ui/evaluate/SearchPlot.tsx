@@ -10,6 +10,7 @@ import {
   PlotSlider,
   upwardScale,
 } from '../charts/PlotFrame';
+import { Select } from '../parts/Select';
 import type { Objective } from '../state/search';
 import { useNarrow } from '../studio-context';
 
@@ -57,13 +58,14 @@ export function SearchPlot({ objective, points, best, chosen, titleOf, onChoose 
     <>
       <label className="labelled">
         <span>Along</span>
-        <select className="select" value={along} onChange={({ target }) => setAxis(target.value)}>
-          {[ORDER, ...names].map((name) => (
-            <option key={name} value={name}>
-              {name === ORDER ? name : titleOf(name)}
-            </option>
-          ))}
-        </select>
+        <Select
+          value={along}
+          options={[ORDER, ...names].map((name) => ({
+            value: name,
+            label: name === ORDER ? name : titleOf(name),
+          }))}
+          onChange={setAxis}
+        />
       </label>
       <PlotSlider
         room={room}

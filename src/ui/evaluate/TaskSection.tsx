@@ -6,6 +6,7 @@ import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabelledNumber } from '../parts/LabelledNumber';
 import { Section } from '../parts/Section';
+import { Select } from '../parts/Select';
 import { Swatch } from '../parts/Swatch';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import { cancelJob } from '../state/job';
@@ -106,18 +107,13 @@ function TaskChoice() {
         {subsets ? (
           <div className="row small">
             <span aria-hidden="true">MMLU subset</span>
-            <select
+            <Select
               className="field"
               aria-label="MMLU subset"
-              value={subset || subsets[0]}
-              onChange={(event) => editTasks(studio, { subset: event.target.value })}
-            >
-              {subsets.map((name) => (
-                <option key={name} value={name}>
-                  {name.replaceAll('_', ' ')}
-                </option>
-              ))}
-            </select>
+              value={subset || (subsets[0] ?? '')}
+              options={subsets.map((name) => ({ value: name, label: name.replaceAll('_', ' ') }))}
+              onChange={(next) => editTasks(studio, { subset: next })}
+            />
           </div>
         ) : null}
         <LabelledNumber
@@ -128,15 +124,16 @@ function TaskChoice() {
           onChange={(next) => editTasks(studio, { limit: next })}
         />
         <div className="row small">
-          <select
+          <Select
             className="field"
             aria-label="Which items"
             value={sampleSeed === null ? 'first' : 'drawn'}
-            onChange={(event) => editTasks(studio, { sampleSeed: event.target.value === 'drawn' ? 0 : null })}
-          >
-            <option value="first">the first, as the harness</option>
-            <option value="drawn">drawn at random</option>
-          </select>
+            options={[
+              { value: 'first', label: 'the first, as the harness' },
+              { value: 'drawn', label: 'drawn at random' },
+            ]}
+            onChange={(next) => editTasks(studio, { sampleSeed: next === 'drawn' ? 0 : null })}
+          />
         </div>
         {sampleSeed === null ? null : (
           <LabelledNumber

@@ -2,6 +2,7 @@ import { memo, useCallback, useRef } from 'react';
 import { absenceOf, type RecipeTraits } from '../charts/default-view';
 import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
 import { Segmented } from '../parts/Segmented';
+import { Select } from '../parts/Select';
 import type { Contributor } from '../state/run-facts';
 import { setView } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
@@ -82,18 +83,13 @@ const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, sh
       {subjects.length > 1 ? (
         <label className="row small">
           of
-          <select
+          <Select
             className="field"
             aria-label="Of which model"
             value={subject.join(' ')}
-            onChange={(event) => setView(studio, { subject: event.target.value })}
-          >
-            {subjects.map(({ key, label }) => (
-              <option key={key} value={key}>
-                {label}
-              </option>
-            ))}
-          </select>
+            options={subjects.map(({ key, label }) => ({ value: key, label }))}
+            onChange={(next) => setView(studio, { subject: next })}
+          />
         </label>
       ) : null}
       <ScaleChoice />

@@ -3,6 +3,7 @@ import { methods } from '../../merge/methods/index';
 import { methodName } from '../format/method-name';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
+import { Select } from '../parts/Select';
 import type { StudioFacts } from '../state/facts';
 import { mergeGate } from '../state/merge-gate';
 import { mergeRuns } from '../state/merge-runs';
@@ -61,25 +62,20 @@ const AddRun = memo(function AddRun() {
   const studio = useStudio();
   const hasModels = useFacts((s) => s.recipe.contributors.some((c) => c.enabled));
   return (
-    <select
+    <Select
       className="field"
       aria-label="Add a run"
       value=""
       disabled={!hasModels}
-      onChange={(event) =>
-        addPredictedRun(studio, event.target.value === NOW ? undefined : event.target.value)
-      }
-    >
-      <option value="">Add run…</option>
-      <option value={NOW}>the settings as they are</option>
-      {methods
-        .filter((method) => method.base !== 'none')
-        .map((method) => (
-          <option key={method.id} value={method.id}>
-            {methodName(method)}
-          </option>
-        ))}
-    </select>
+      options={[
+        { value: '', label: 'Add run…' },
+        { value: NOW, label: 'the settings as they are' },
+        ...methods
+          .filter((method) => method.base !== 'none')
+          .map((method) => ({ value: method.id, label: methodName(method) })),
+      ]}
+      onChange={(chosen) => addPredictedRun(studio, chosen === NOW ? undefined : chosen)}
+    />
   );
 });
 

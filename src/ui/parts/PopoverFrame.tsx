@@ -22,9 +22,7 @@ export function PopoverFrame(props: PopoverFrameProps) {
       <Popover.Portal>
         <Popover.Content
           className={`popover stack ${className}`.trimEnd()}
-          {...(beside
-            ? { side: 'right', align: 'start', sideOffset: 12 }
-            : { align: 'end', sideOffset: 6 })}
+          {...(beside ? { side: 'right', align: 'start', sideOffset: 12 } : { align: 'end', sideOffset: 6 })}
           collisionPadding={12}
           aria-label={label}
         >

@@ -10,6 +10,7 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
+import { named, Select } from '../parts/Select';
 import { ToolBar } from '../parts/ToolBar';
 import { notifyError } from '../state/studio';
 import { recallScores } from '../state/task-scores';
@@ -76,16 +77,12 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
         {outputs.length > 1 ? (
           <div className="labelled">
             <label htmlFor={outputId}>Output</label>
-            <select
+            <Select
               id={outputId}
-              className="select"
               value={output.name}
-              onChange={(event) => editPushTarget(studio, { output: event.target.value })}
-            >
-              {outputs.map(({ name }) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
+              options={named(outputs.map(({ name }) => name))}
+              onChange={(name) => editPushTarget(studio, { output: name })}
+            />
           </div>
         ) : null}
         <label className="labelled">

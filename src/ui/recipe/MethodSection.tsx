@@ -3,6 +3,7 @@ import { methods } from '../../merge/methods/index';
 import { NumberField } from '../parts/NumberField';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Section } from '../parts/Section';
+import { Select } from '../parts/Select';
 import { Tip } from '../parts/Tip';
 import { usesSeed } from '../state/recipe-build';
 import {
@@ -33,22 +34,16 @@ export function MethodSection() {
   );
   return (
     <Section title="Method" className="method" aside={<MethodHelp />}>
-      <select
-        className="select"
+      <Select
         aria-label="Merge method"
         title={method.title}
         value={method.id}
-        onChange={(event) => {
-          const next = methods.find((m) => m.id === event.target.value);
+        options={methods.map((m) => ({ value: m.id, label: m.title }))}
+        onChange={(id) => {
+          const next = methods.find((m) => m.id === id);
           if (next) editRecipe(studio, (r) => setMethod(r, methodOf(r), next));
         }}
-      >
-        {methods.map((m) => (
-          <option key={m.id} value={m.id}>
-            {m.title}
-          </option>
-        ))}
-      </select>
+      />
       <p className="small quiet">{method.summary}</p>
       <code className="formula" role="math" aria-label={`Formula: ${method.formula}`}>
         {method.formula}
@@ -118,17 +113,16 @@ function CurveEnds({ ends }: { ends: GradientEnds }) {
       <Tip text="Embedding, final norm and head have no layer. At the nearest end the embedding takes a curve’s first point, norm and head its last. mergekit takes the first point for all of them.">
         <span className="parameter-label">outside</span>
       </Tip>
-      <select
+      <Select
         className="select parameter-wide"
         aria-label="Curves outside the layers"
         value={ends}
-        onChange={({ target: { value } }) =>
-          editRecipe(studio, (r) => ({ ...r, gradientEnds: value === 'mergekit' ? value : 'nearest' }))
-        }
-      >
-        <option value="nearest">nearest end of the curve</option>
-        <option value="mergekit">first point, as mergekit</option>
-      </select>
+        options={[
+          { value: 'nearest', label: 'nearest end of the curve' },
+          { value: 'mergekit', label: 'first point, as mergekit' },
+        ]}
+        onChange={(gradientEnds) => editRecipe(studio, (r) => ({ ...r, gradientEnds }))}
+      />
     </div>
   );
 }

@@ -5,6 +5,7 @@ import { formatCount, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { CloseIcon, PlusIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
+import { Select } from '../parts/Select';
 import { isOff, type ModuleGroup, moduleGroups, otherPatterns, switchModules } from '../state/module-choice';
 import { editRecipe } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
@@ -185,15 +186,15 @@ function NewPattern() {
   };
   return (
     <form className="row pattern-form" onSubmit={add}>
-      <select
-        className="select"
+      <Select<typeof kind>
         aria-label="What the pattern does"
         value={kind}
-        onChange={({ target: { value } }) => setKind(value === 'include' ? value : 'exclude')}
-      >
-        <option value="exclude">not</option>
-        <option value="include">only</option>
-      </select>
+        options={[
+          { value: 'exclude', label: 'not' },
+          { value: 'include', label: 'only' },
+        ]}
+        onChange={setKind}
+      />
       <input
         className="field mono"
         aria-label="Pattern of tensor names"

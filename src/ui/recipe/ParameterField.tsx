@@ -6,6 +6,7 @@ import { Button } from '../parts/Button';
 import { CurveIcon } from '../parts/icons';
 import { NumberField } from '../parts/NumberField';
 import { NumberSlider } from '../parts/NumberSlider';
+import { Select } from '../parts/Select';
 import { Tip } from '../parts/Tip';
 import { curveStep, mayCurve, snapped } from '../state/curve';
 import type { SettingValue } from '../state/recipe-facts';
@@ -58,19 +59,14 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
           onChange={onChange}
         />
       ) : (
-        <select
+        <Select
           className="select parameter-wide"
           value={String(value)}
           aria-label={label}
           aria-describedby={helpId}
-          onChange={(event) => onChange(event.target.value)}
-        >
-          {spec.choices.map((choice) => (
-            <option key={choice.value} value={choice.value}>
-              {choice.label}
-            </option>
-          ))}
-        </select>
+          options={spec.choices}
+          onChange={onChange}
+        />
       )}
       <span id={helpId} className="visually-hidden">
         {helpOf(spec)}

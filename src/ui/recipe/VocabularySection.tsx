@@ -1,6 +1,7 @@
 import { formatCount } from '../format/quantity';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
+import { Select } from '../parts/Select';
 import { shortName } from '../state/recipe-build';
 import { editRecipe } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
@@ -21,32 +22,26 @@ export function VocabularySection() {
   const facts = useFacts((s) => s.plan.facts?.vocabulary);
   if (!facts || (facts.words.length === 0 && source === null)) return null;
   const [first, ...others] = facts.models;
-  const choices = [
+  const listed = [
     ...(source === null ? [{ value: '', label: 'choose…' }] : []),
     { value: 'base', label: first ? `${shortName(first.ref)}, the first` : 'the base' },
     ...others.map(({ ref }) => ({ value: ref, label: modelLabel(ref) })),
     { value: 'union', label: 'all of them (union)' },
   ];
-  const unlisted = source !== null && !choices.some(({ value }) => value === source);
+  const unlisted = source !== null && !listed.some(({ value }) => value === source);
+  const choices = unlisted ? [{ value: source, label: shortName(source) }, ...listed] : listed;
   return (
     <Section title="Vocabulary">
       {facts.words.length > 0 ? <Differences words={facts.words} /> : null}
       <label className="labelled">
         <span>Tokens of the output</span>
-        <select
-          className="select"
+        <Select
           value={source ?? ''}
-          onChange={({ target: { value } }) =>
-            editRecipe(studio, (r) => ({ ...r, tokenizerSource: value === '' ? null : value }))
+          options={choices}
+          onChange={(chosen) =>
+            editRecipe(studio, (r) => ({ ...r, tokenizerSource: chosen === '' ? null : chosen }))
           }
-        >
-          {unlisted ? <option value={source}>{shortName(source)}</option> : null}
-          {choices.map(({ value, label }) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
+        />
       </label>
       {source === null ? null : (
         <div className="labelled">

@@ -3,6 +3,7 @@ import { type ErrorFacts, errorFacts } from '../../errors';
 import { BUILT_IN_TEMPLATES, canBeJinja } from '../../formats/chat-template';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
+import { named, Select } from '../parts/Select';
 import { buildRecipe } from '../state/recipe-build';
 import { editRecipe, methodOf } from '../state/studio';
 import { useFacts, useStudio } from '../studio-context';
@@ -25,21 +26,19 @@ export function ChatTemplateForm() {
     <>
       <label className="labelled">
         <span>Chat template</span>
-        <select
-          className="select"
+        <Select
           value={written || writing ? WRITTEN : (chosen ?? '')}
-          onChange={({ target: { value } }) => {
+          options={[
+            { value: '', label: 'as the tokenizer has it' },
+            { value: 'auto', label: 'auto: the one most models have' },
+            ...named(NAMES),
+            { value: WRITTEN, label: `${WRITTEN}…` },
+          ]}
+          onChange={(value) => {
             setWriting(value === WRITTEN);
             if (value !== WRITTEN) take(value === '' ? null : value);
           }}
-        >
-          <option value="">as the tokenizer has it</option>
-          <option value="auto">auto: the one most models have</option>
-          {NAMES.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-          <option value={WRITTEN}>{WRITTEN}…</option>
-        </select>
+        />
       </label>
       {written || writing ? (
         <textarea

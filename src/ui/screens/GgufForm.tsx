@@ -1,5 +1,6 @@
 import { useId } from 'react';
-import { ADAPTER_GGUF_TYPES, GGUF_TYPES, usesImportance } from '../../formats/gguf-type';
+import { ADAPTER_GGUF_TYPES, GGUF_TYPES, type GgufType, usesImportance } from '../../formats/gguf-type';
+import { named, Select } from '../parts/Select';
 import { TextParameter } from '../recipe/TextParameter';
 import { ggufOf } from '../state/recipe-facts';
 import { editRecipe } from '../state/studio';
@@ -21,21 +22,14 @@ export function GgufForm() {
     <>
       <label className="labelled">
         <span>Also write GGUF</span>
-        <select
-          className="select"
+        <Select<GgufType | ''>
           value={gguf ?? ''}
-          onChange={(event) => {
-            const chosen = types.find((type) => type === event.target.value) ?? null;
+          options={[{ value: '', label: 'none' }, ...named(types)]}
+          onChange={(value) => {
+            const chosen = value === '' ? null : value;
             editRecipe(studio, (r) => ({ ...r, gguf: chosen, ggufOnly: chosen !== null && r.ggufOnly }));
           }}
-        >
-          <option value="">none</option>
-          {types.map((type) => (
-            <option key={type} value={type}>
-              {type}
-            </option>
-          ))}
-        </select>
+        />
       </label>
       {gguf !== null && usesImportance(gguf) ? (
         <div className="labelled">

@@ -1,11 +1,12 @@
 import { lazy, Suspense } from 'react';
-import { COMBINATIONS, COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
+import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
 import { formatBytes } from '../format/quantity';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { Button } from '../parts/Button';
 import { FolderIcon } from '../parts/icons';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
+import { Select } from '../parts/Select';
 import { outputName } from '../state/recipe-build';
 import { combinationOf, type OutDtype, setOutput } from '../state/recipe-facts';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
@@ -172,37 +173,25 @@ function AdapterForm() {
     <>
       <label className="labelled">
         <span>Output</span>
-        <select
-          className="select"
+        <Select
           value={recipe.output}
+          options={[
+            { value: 'model', label: 'a model' },
+            { value: 'adapter', label: 'a LoRA: all contributors are LoRAs of the base' },
+          ]}
           disabled={!combination && !adapter}
           title={combination ? undefined : `${methodOf(recipe).title} does not merge LoRAs into a LoRA.`}
-          onChange={(event) => {
-            const output = event.target.value === 'adapter' ? 'adapter' : 'model';
-            editRecipe(studio, (r) => setOutput(r, output));
-          }}
-        >
-          <option value="model">a model</option>
-          <option value="adapter">a LoRA: all contributors are LoRAs of the base</option>
-        </select>
+          onChange={(output) => editRecipe(studio, (r) => setOutput(r, output))}
+        />
       </label>
       {adapter && combination ? (
         <label className="labelled">
           <span>Combination</span>
-          <select
-            className="select"
+          <Select
             value={combination}
-            onChange={(event) => {
-              const chosen = COMBINATIONS.find((c) => c === event.target.value) ?? null;
-              editRecipe(studio, (r) => ({ ...r, combination: chosen }));
-            }}
-          >
-            {COMBINATIONS_OF[recipe.method]?.map((c) => (
-              <option key={c} value={c}>
-                {labels[c] ?? c}
-              </option>
-            ))}
-          </select>
+            options={(COMBINATIONS_OF[recipe.method] ?? []).map((c) => ({ value: c, label: labels[c] ?? c }))}
+            onChange={(chosen) => editRecipe(studio, (r) => ({ ...r, combination: chosen }))}
+          />
         </label>
       ) : null}
       {adapter && combination?.endsWith('svd') ? (
@@ -233,23 +222,13 @@ function Form() {
       <AdapterForm />
       <label className="labelled">
         <span>Dtype</span>
-        <select
-          className="select"
+        <Select
           value={recipe.outDtype ?? ''}
-          onChange={(event) => {
-            const chosen = dtypes.find((d) => d.value === event.target.value)?.value;
-            editRecipe(studio, (r) => ({
-              ...r,
-              outDtype: chosen === undefined || chosen === '' ? null : chosen,
-            }));
-          }}
-        >
-          {dtypes.map((d) => (
-            <option key={d.value} value={d.value}>
-              {d.label}
-            </option>
-          ))}
-        </select>
+          options={dtypes}
+          onChange={(chosen) =>
+            editRecipe(studio, (r) => ({ ...r, outDtype: chosen === '' ? null : chosen }))
+          }
+        />
       </label>
       {recipe.output === 'adapter' ? null : (
         <div className="labelled">
