@@ -11,7 +11,7 @@ import { DEFAULT_PROTOCOL, type EvaluateProtocol, evaluate } from '../src/evalua
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { createTokenizer } from '../src/evaluate/tokenizer';
 import { parseModelConfig } from '../src/formats/model-config';
-import type { Recipe } from '../src/formats/recipe';
+import { copyOf, type Recipe } from '../src/formats/recipe';
 import { parseRecipe } from '../src/formats/recipe-yaml';
 import { openRunner, type RunnerOptions } from '../src/forward/runner';
 import { openModel } from '../src/inputs/open-model';
@@ -101,7 +101,7 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
   const { size, texts } = calibrationChoice(plan);
   const contributors: Contributor[] = [];
   for (const id of plan.contributors) {
-    const single = await planOf(passthrough(id));
+    const single = await planOf(copyOf(id));
     const tokenizer = async () =>
       createTokenizer(
         {
@@ -183,10 +183,6 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
       merge.close();
     }
   }
-}
-
-function passthrough(model: string): Recipe {
-  return { mergeMethod: 'passthrough', models: [{ model, parameters: {} }], parameters: {}, amalgam: {} };
 }
 
 function fileOf(opened: ReadonlyMap<string, ModelFolder>, folder: string, path: string) {

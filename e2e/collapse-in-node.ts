@@ -5,6 +5,7 @@ import { collapsePlan, type DepthModel, depthModel } from '../src/collapse/colla
 import type { OpenedStack } from '../src/collapse/search';
 import type { Stack } from '../src/collapse/stack';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
+import { copyOf } from '../src/formats/recipe';
 import { openRunner, type RunnerOptions } from '../src/forward/runner';
 import { openModel } from '../src/inputs/open-model';
 import type { ReadTensor } from '../src/inputs/read-tensor';
@@ -33,14 +34,8 @@ export async function depthInNode(
   inMemory: Readonly<Record<string, ModelFolder>> = {},
 ): Promise<DepthInNode> {
   const folders = new Map<string, ModelFolder>(Object.entries(inMemory));
-  const recipe = {
-    mergeMethod: 'passthrough',
-    models: [{ model: ref, parameters: {} }],
-    parameters: {},
-    amalgam: {},
-  };
   const plan = await makePlan(
-    recipe,
+    copyOf(ref),
     async (path) => {
       const folder = folders.get(path) ?? (await diskFolder(path, join(root, path)));
       folders.set(path, folder);

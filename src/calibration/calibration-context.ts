@@ -7,7 +7,7 @@ import { WRITING_RESIDENT_BYTES } from '../evaluate/generate';
 import { renderedText } from '../evaluate/job';
 import { openModelOn, plannedChatTemplate, plannedConfig } from '../evaluate/running-model';
 import { isConversations } from '../formats/conversations';
-import type { Recipe } from '../formats/recipe';
+import { copyOf, type Recipe } from '../formats/recipe';
 import type { RunnerOptions } from '../forward/runner';
 import { openBackend } from '../host/backends';
 import { type HashedInputs, openHashedInputs } from '../host/hashed-inputs';
@@ -181,13 +181,7 @@ export async function calibrationSource(
 }
 
 export async function singlePlan(model: string, models: OpenModels): Promise<Plan> {
-  const recipe: Recipe = {
-    mergeMethod: 'passthrough',
-    models: [{ model, parameters: {} }],
-    parameters: {},
-    amalgam: {},
-  };
-  const plan = await makePlan(recipe, (ref) => models.open(ref), methodById);
+  const plan = await makePlan(copyOf(model), (ref) => models.open(ref), methodById);
   const wrong = plan.problems.find((p) => p.severity === 'error');
   if (wrong) throw new AmalgamError('PlanHasErrors', wrong.message, wrong.remedy);
   return plan;

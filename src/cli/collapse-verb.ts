@@ -1,7 +1,9 @@
 /** What `collapse` does: open the model in the studio's page, measure or collapse, print what came of it. */
+
 import { resolve } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';
+import { copyOf } from '../formats/recipe';
 import type { Calibration } from '../reports/collapse';
 import type { CollapseCommand } from './collapse-command';
 import { collapseText, measureText } from './collapse-print';
@@ -24,14 +26,8 @@ export async function collapseVerb(command: CollapseCommand, place: Place): Prom
   const evaluation = asked && (await readInput(asked, workingFolder));
   const output = out === undefined ? undefined : await beginOutputFolder(out);
   if (output) undo.push(() => output.discard());
-  const recipe = {
-    mergeMethod: 'passthrough',
-    models: [{ model: task.request.model, parameters: {} }],
-    parameters: {},
-    amalgam: {},
-  };
   const job = await openJob(
-    recipe,
+    copyOf(task.request.model),
     resolve(workingFolder, 'model'),
     workingFolder,
     { ...command, engine: task.request.engine },

@@ -1,7 +1,9 @@
 /** What `compare` and `extract-lora` do: open both models in the studio's page, run the job, print what it found. */
+
 import { resolve } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';
+import { copyOf } from '../formats/recipe';
 import type { CompareProgress, ExtractLoraRequest } from '../reports/compare';
 import type { CompareCommand, ExtractLoraCommand } from './compare-command';
 import { compareText, extractText } from './compare-print';
@@ -53,14 +55,8 @@ async function withBoth<T>(
   const output: OutputFolder = await beginOutputFolder(out);
   undo.push(() => output.discard());
   // both models as a recipe names them: looked up, served and pinned like those of a merge
-  const recipe = {
-    mergeMethod: 'passthrough',
-    models: [request.base, request.finetuned].map((model) => ({ model, parameters: {} })),
-    parameters: {},
-    amalgam: {},
-  };
   const job = await openJob(
-    recipe,
+    copyOf(request.base, request.finetuned),
     resolve(workingFolder, 'models'),
     workingFolder,
     { ...(hub ? { hub } : {}), ...(cache ? { cache } : {}), engine: request.engine },

@@ -5,7 +5,7 @@ import process from 'node:process';
 import { version } from '../../package.json';
 import { AmalgamError, errorFacts } from '../errors';
 import { printableJson, printableText } from '../formats/names';
-import type { Recipe } from '../formats/recipe';
+import { copyOf, type Recipe } from '../formats/recipe';
 import { repositoriesRead } from '../formats/recipe-models';
 import { defaultCache } from '../host/node/platform';
 import type { DatasetRequest } from '../reports/dataset';
@@ -148,9 +148,7 @@ async function verify(command: Command & { verb: 'verify' }, undo: Undo): Promis
 async function recipeOrModel(name: string): Promise<{ recipe: Recipe; file: string; isRecipe: boolean }> {
   const file = resolve(workingFolder, name);
   if (/\.ya?ml$/i.test(name)) return { recipe: await readRecipe(file), file, isRecipe: true };
-  const models = [{ model: name, parameters: {} }];
-  const recipe: Recipe = { mergeMethod: 'passthrough', models, parameters: {}, amalgam: {} };
-  return { recipe, file: resolve(workingFolder, 'model'), isRecipe: false };
+  return { recipe: copyOf(name), file: resolve(workingFolder, 'model'), isRecipe: false };
 }
 
 /** Opens what `evaluate` and `generate` run. */

@@ -5,7 +5,7 @@ import process from 'node:process';
 import { AmalgamError } from '../errors';
 import { withResults } from '../formats/card-results';
 import { HASHES_FILE, withOutputHash } from '../formats/output-hashes';
-import type { Recipe } from '../formats/recipe';
+import { copyOf, type Recipe } from '../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import type { RunTarget } from '../reports/evaluate';
 import type { ScoreTasksReport, TaskSource } from '../reports/tasks';
@@ -96,13 +96,14 @@ export async function openTargets(
     subjects.push({ recipe: renameRepositories(recipe, whole), isRecipe, texts });
   }
   const all = [...new Set(subjects.flatMap(({ recipe }) => recipeRepositories(recipe)))];
-  const together: Recipe = {
-    mergeMethod: 'passthrough',
-    models: all.map((model) => ({ model, parameters: {} })),
-    parameters: {},
-    amalgam: {},
-  };
-  const job = await openJob(together, resolve(workingFolder, 'models'), workingFolder, command, undo, say);
+  const job = await openJob(
+    copyOf(...all),
+    resolve(workingFolder, 'models'),
+    workingFolder,
+    command,
+    undo,
+    say,
+  );
   const opened = job.recipe.models;
   if (opened?.length !== all.length) {
     throw new AmalgamError('Internal', 'A model was opened under another name.', 'Please report this.');

@@ -1,4 +1,5 @@
 /** Comparing the tensors of two models one after the other; one that fails is put on record, and the others go on. */
+
 import type { Backend } from '../backend/backend';
 import { shareOut } from '../backend/share-out';
 import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
@@ -6,6 +7,7 @@ import type { Model } from '../inputs/model';
 import type { ReadTensor } from '../inputs/read-tensor';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from '../reports/compare';
+import { throwIfCancelled } from '../sources/cancel';
 import { decomposesExactly, spectrumOf } from './decompose';
 import { likenessOf, SPECTRUM_VALUES } from './likeness';
 import {
@@ -348,9 +350,4 @@ export function requireShared(base: Model, tuned: Model, pairs: TensorPairs): vo
     `${base.ref} (${kind(base)}) and ${tuned.ref} (${kind(tuned)}) have no tensor in common: one has ${example ?? 'no tensors'}, the other ${other ?? 'no tensors'}.`,
     'Compare a model with one that was fine-tuned from it.',
   );
-}
-
-export function throwIfCancelled(signal: AbortSignal | undefined): void {
-  if (!signal?.aborted) return;
-  throw new AmalgamError('Cancelled', 'It was canceled.', 'Nothing was saved. Start it again when you like.');
 }

@@ -7,7 +7,7 @@ import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { localPort } from '../backend/cpu/local-port.test.support';
 import { createThreadBackend } from '../backend/cpu/thread-backend';
 import { conversationLine } from '../formats/conversations';
-import type { Recipe } from '../formats/recipe';
+import { copyOf, type Recipe } from '../formats/recipe';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
@@ -42,12 +42,6 @@ const merge = (mergeMethod: string, parameters = {}): RunTarget => ({
     parameters,
     amalgam: {},
   } as Recipe,
-});
-const copyOf = (model: string): Recipe => ({
-  mergeMethod: 'passthrough',
-  models: [{ model, parameters: {} }],
-  parameters: {},
-  amalgam: {},
 });
 const TIES = merge('ties', { density: 0.3 });
 const ARITHMETIC = merge('task_arithmetic');

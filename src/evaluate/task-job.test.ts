@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
 import { diskFolder } from '../../e2e/disk-folder';
 import type { Row } from '../dataset/rows';
-import type { Recipe } from '../formats/recipe';
+import { copyOf, type Recipe } from '../formats/recipe';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/make-plan';
@@ -17,12 +17,6 @@ import { openSample, sampleTokenizer } from './sample.test.fixture';
 import { runTasks } from './task-job';
 
 const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
-const copyOf = (model: string): Recipe => ({
-  mergeMethod: 'passthrough',
-  models: [{ model, parameters: {} }],
-  parameters: {},
-  amalgam: {},
-});
 const ARITHMETIC: RunTarget = {
   recipe: {
     mergeMethod: 'task_arithmetic',

@@ -1,7 +1,7 @@
 /** Perplexity of an adapter that is about to be written, beside its base and the fine-tune it was extracted from. */
 
 import { runEvaluation } from '../evaluate/job';
-import { formatModelRef, parseModelRef } from '../formats/recipe';
+import { copyOf, formatModelRef, parseModelRef } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
 import { openAdapter } from '../inputs/adapter';
 import { methodById } from '../merge/methods';
@@ -40,13 +40,7 @@ export async function adapterPerplexity(
     file: (of, path) => (of === ADAPTER ? { folder, file: findFile(folder, path)! } : models.file(of, path)),
   };
   const measure = async (model: string, title: string) => {
-    const recipe = {
-      mergeMethod: 'passthrough',
-      models: [{ model, parameters: {} }],
-      parameters: {},
-      amalgam: {},
-    };
-    const plan = await makePlan(recipe, withAdapter.open, methodById);
+    const plan = await makePlan(copyOf(model), withAdapter.open, methodById);
     requireClean(plan);
     return runEvaluation(
       { target: { model }, input, engine },

@@ -1,6 +1,5 @@
 /** The first pass of an extraction: what changed, and the factors of what can have factors. */
 import type { Backend } from '../backend/backend';
-import { throwIfCancelled } from '../compare/compare-tensors';
 import { decompose, decomposesExactly } from '../compare/decompose';
 import { SPECTRUM_VALUES } from '../compare/likeness';
 import {
@@ -16,6 +15,7 @@ import { pairBytes, pairElements, type TensorPair } from '../compare/tensor-pair
 import type { Model } from '../inputs/model';
 import type { ReadTensor } from '../inputs/read-tensor';
 import type { RankChoice } from '../reports/compare';
+import { throwIfCancelled } from '../sources/cancel';
 import { factorsOf, type LoraFactors } from './lora-factors';
 import { type LoraSettings, type Target, targetOf } from './lora-targets';
 import { rankOf, wantedValues } from './rank-choice';

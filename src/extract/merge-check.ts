@@ -1,6 +1,6 @@
 /** Merging an adapter that is about to be written into its base, and measuring how far from the fine-tune it lands. */
 
-import { bytesToCompare, throwIfCancelled } from '../compare/compare-tensors';
+import { bytesToCompare } from '../compare/compare-tensors';
 import { measurePair, openPair, openPairWorkspace } from '../compare/pair-task';
 import { pairBytes, pairElements, pairTensors } from '../compare/tensor-pairs';
 import { AmalgamError, errorFacts } from '../errors';
@@ -11,6 +11,7 @@ import { collectProblems } from '../inputs/problems';
 import type { ReadTensor } from '../inputs/read-tensor';
 import { resolveHeads } from '../merge/plan/tied-heads';
 import { bufferSource } from '../sources/buffer-source';
+import { throwIfCancelled } from '../sources/cancel';
 import type { ModelFolder } from '../sources/model-folder';
 import { ADAPTER_WEIGHTS, type AdapterFile } from './adapter-file';
 import type { ExtractOptions } from './lora-modules';

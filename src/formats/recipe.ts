@@ -35,6 +35,16 @@ export interface Recipe {
   ignored?: IgnoredKeys;
 }
 
+/** Recipe of a model as it is. Of several models it only names them, in their order: no plan of it is clean. */
+export function copyOf(...models: string[]): Recipe {
+  return {
+    mergeMethod: 'passthrough',
+    models: models.map((model) => ({ model, parameters: {} })),
+    parameters: {},
+    amalgam: {},
+  };
+}
+
 /** Keys that mergekit drops unseen: without effect, named by the plan and kept when the recipe is written. */
 export type IgnoredKeys = Readonly<Record<string, YamlData>>;
 

@@ -1,6 +1,6 @@
 /** Planning and merging a recipe, of one document or of several. */
 
-import { formatModelRef, type Recipe } from '../formats/recipe';
+import { copyOf, formatModelRef, type Recipe } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
 import { cachedHashes } from '../host/storage';
 import { methodById } from '../merge/methods';
@@ -44,7 +44,7 @@ export async function planToRun(recipe: Recipe, models: OpenModels): Promise<Pla
   const made = plannedAdapter(plan, adapters, MADE);
   const model = formatModelRef({ model: base, adapter: { path: MADE } });
   return makePlan(
-    { mergeMethod: 'passthrough', models: [{ model, parameters: {} }], parameters: {}, amalgam: {} },
+    copyOf(model),
     async (path) => (path === MADE ? made : models.open(path)),
     methodById,
     await cachedHashes(),
@@ -87,14 +87,4 @@ export async function mergeRecipe(
   );
   if (!request.resume) return report;
   return (await import('./recommend-kept')).withComparison(report, request);
-}
-
-/** The recipe of a model as it is. */
-export function copyOf(model: string): Recipe {
-  return {
-    mergeMethod: 'passthrough',
-    models: [{ model, parameters: {} }],
-    parameters: {},
-    amalgam: {},
-  };
 }

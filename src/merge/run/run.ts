@@ -3,10 +3,11 @@
  * files. Each engine computes one at a time while the bytes of its next one are already being read; what is computed
  * before its turn waits (output.ts). No model is ever resident.
  */
+
 import type { Backend } from '../../backend/backend';
-import { AmalgamError } from '../../errors';
 import type { ReadTensor } from '../../inputs/read-tensor';
 import type { TensorReport } from '../../reports/job';
+import { throwIfCancelled } from '../../sources/cancel';
 import type { FilePlan } from '../../write/shard-plan';
 import type { MergeMethod } from '../method';
 import type { Plan, TensorPlan } from '../plan/plan';
@@ -146,10 +147,4 @@ function tensorReport(tensor: TensorPlan, statistics: TensorStatistics | undefin
       nonFinite: 0,
     }),
   };
-}
-
-function throwIfCancelled(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) {
-    throw new AmalgamError('Cancelled', 'The merge was canceled.', 'Start it again when you like.');
-  }
 }

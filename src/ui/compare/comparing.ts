@@ -1,6 +1,7 @@
 /** Actions of the Compare tab: choosing a pair, comparing it, extracting a LoRA from it. */
 
 import { errorFacts } from '../../errors';
+import { copyOf } from '../../formats/recipe';
 import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../reports/compare';
 import { walkHandle } from '../local/local-files';
 import { scoredText } from '../state/evaluation-texts';
@@ -104,8 +105,7 @@ export async function compare(studio: Studio): Promise<void> {
 /** Rows and columns of the chart, before anything is measured: the tensors of the base. */
 async function planRows(studio: Studio, base: string): Promise<void> {
   try {
-    const copy = { mergeMethod: 'passthrough', models: [{ model: base, parameters: {} }] };
-    const { tensors } = await studio.engine.plan({ ...copy, parameters: {}, amalgam: {} });
+    const { tensors } = await studio.engine.plan(copyOf(base));
     editFound(studio, (c) => (c.base === base ? { ...c, planned: tensors } : c));
   } catch {
     // the comparison itself says what is wrong with the base; without a plan the rows come as they are measured
