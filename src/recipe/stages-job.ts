@@ -5,7 +5,7 @@
  */
 
 import { AmalgamError } from '../errors';
-import type { Recipe, RecipeStage } from '../formats/recipe';
+import type { Recipe } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
 import { type PlannedPhase, trackPhases } from '../host/phases';
 import { openModel } from '../inputs/open-model';
@@ -38,19 +38,18 @@ export async function runStages(
   onProgress: (progress: Progress) => void,
   watch?: ShardWatch,
 ): Promise<MergeReport> {
-  const { recipe, keepStages, ...rest } = request;
+  const { recipe, ...rest } = request;
   const phases = trackPhases(await plannedPhases(recipe, models));
   const staged = stagedModels(models);
   const plan = (part: Recipe) => makePlan(part, (path) => staged.open(path), methodById);
   const stages = recipe.stages ?? [];
-  const kept = keepStages ? keptNames(request, stages) : undefined;
   const scratch: string[] = [];
   const reports: NonNullable<MergeReport['stagesMerged']> = [];
   return navigator.locks.request(STAGES_LOCK, { mode: 'shared' }, async () => {
     try {
       for (const [at, stage] of stages.entries()) {
-        const output = kept?.get(stage.name) ?? `${STAGE_PREFIX}${crypto.randomUUID()}`;
-        if (!kept) scratch.push(output);
+        const output = `${STAGE_PREFIX}${crypto.randomUUID()}`;
+        scratch.push(output);
         const begun = performance.now();
         const report = await runMerge(
           await plan(stage),
@@ -103,12 +102,6 @@ async function plannedPhases(recipe: Recipe, models: OpenModels): Promise<Planne
     const inputs = plan.inputs.filter(({ folder }) => !names.has(folder));
     return mergePhases({ ...plan, inputs }, models);
   });
-}
-
-/** Names of the outputs of stages that the person wants to keep beside the result. */
-function keptNames({ destination }: MergeRequest, stages: readonly RecipeStage[]): Map<string, string> {
-  const prefix = 'name' in destination ? `${destination.name}-` : '';
-  return new Map(stages.map(({ name }) => [name, `${prefix}${name}`]));
 }
 
 /** The output of a stage as a model, once its shards were read back and have the hashes they were written with. */

@@ -13,8 +13,6 @@ export interface MergeRequest {
   destination: DestinationSpec;
   /** Elements of one tile; tests vary it. Default: from the memory budget. */
   tileElements?: number;
-  /** Leaves the outputs of stages in the browser's storage, as `<output>-<stage>`. */
-  keepStages?: boolean;
   /**
    * The recommended merge of the recipe's base and contributors: methods are compared on text, and the best is merged.
    * Of the recipe's own parameters those of the calibration count.
