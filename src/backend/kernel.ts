@@ -76,8 +76,6 @@ export function defineKernel<
  * that a result never depends on where tiles were cut. Tiles are multiples of it.
  */
 export const BLOCK = 4096;
-/** Invocations of a workgroup; inside a block lane `l` visits elements l, l + LANES, l + 2·LANES, … */
-export const LANES = 64;
 /** Elements of a strip: what one kernel writes of it is still in the processor's cache when the next one reads it. */
 export const STRIP = 8 * BLOCK;
 /** Address of the kernels' scratch, in the page of memory that no buffer gets. */

@@ -108,9 +108,6 @@ export function calibrationPhases(plan: Plan): PlannedPhase[] {
   return phases;
 }
 
-/** Files, contributors and engine of the work ahead of a plan. */
-export type AheadContext = Awaited<ReturnType<typeof openAhead>>;
-
 /**
  * Opens what the work ahead of a plan needs. The caller closes it.
  * @param runs whether its contributors are run

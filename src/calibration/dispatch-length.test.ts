@@ -156,7 +156,7 @@ describe.each(CLASSES)('on $name no dispatch is longer than it may be', ({ limit
     const origin = ref('w', [rows, cols]);
     const [a, b] = [ref('a', [rank, cols]), ref('b', [rows, rank])];
     const lowRank = { a, b, rank, scale: 1, layout: 'linear' } as const;
-    const model = { id: 'm', ordinal: 0, view: { origin, onBase: true, lowRank }, parameters: {} };
+    const model = { id: 'm', view: { origin, onBase: true, lowRank }, parameters: {} };
     const plan: TensorPlan = {
       name: 'w',
       shape: origin.shape,

@@ -26,9 +26,8 @@ function plan(
     elements: 16,
     dtype: 'F32',
     role: { layer: 0, module: 'w', kind: 'linear' },
-    models: Object.entries(models).map(([id, parameters], ordinal) => ({
+    models: Object.entries(models).map(([id, parameters]) => ({
       id,
-      ordinal,
       view: { origin, onBase: false },
       parameters,
     })),

@@ -139,9 +139,8 @@ function combined(
     ...tensor,
     method: 'linear',
     parameters: { normalize: false },
-    models: terms.map(({ layer, coefficient }, ordinal) => ({
+    models: terms.map(({ layer, coefficient }) => ({
       id: `layer ${layer}`,
-      ordinal,
       view: viewOf(tensorOf(layer)),
       parameters: { weight: coefficient },
     })),

@@ -99,9 +99,8 @@ export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, th
     elements,
     dtype: base.dtype,
     role: tensorRole(name, base.shape),
-    models: [base, tuned].map(({ view }, ordinal) => ({
-      id: ordinal === 0 ? 'base' : 'finetuned',
-      ordinal,
+    models: [base, tuned].map(({ view }, index) => ({
+      id: index === 0 ? 'base' : 'finetuned',
       view: { ...view, onBase: false },
       parameters: {},
     })),

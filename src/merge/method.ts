@@ -85,7 +85,7 @@ export interface MethodSettings {
 /**
  * `delta`: a preset of the delta pipeline (merge/tensor/delta-pipeline.ts).
  * `weights`: out = Σ cᵢ·Wᵢ over full weights, with coefficients known before any data is read (merge/tensor/weights-sum.ts).
- * `gram`: the same, or W₀ + Σ cᵢ·τᵢ, with coefficients from all scalar products of the vectors (merge/tensor/gram-merge.ts).
+ * `products`: the same, or W₀ + Σ cᵢ·τᵢ, with coefficients from all scalar products of the vectors (merge/tensor/products-merge.ts).
  * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/tensor/elementwise.ts).
  * `solved`: W₀ + λ·τ, where the τ of linear layers was solved ahead of the run by what the models make of their inputs
  * (src/calibration); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved.ts).
@@ -93,7 +93,7 @@ export interface MethodSettings {
 export type MethodCompute<P = ResolvedParameters, M = ResolvedParameters> =
   | { kind: 'delta'; preset(parameters: P): DeltaPreset }
   | { kind: 'weights'; coefficients(models: readonly M[], parameters: P): number[] }
-  | GramCompute<P, M>
+  | ProductsCompute<P, M>
   | ElementwiseCompute<P, M>
   | SolvedCompute<P>;
 
@@ -102,8 +102,8 @@ export interface SolvedCompute<P = ResolvedParameters> {
   lambda(parameters: P): number;
 }
 
-export interface GramCompute<P = ResolvedParameters, M = ResolvedParameters> {
-  kind: 'gram';
+export interface ProductsCompute<P = ResolvedParameters, M = ResolvedParameters> {
+  kind: 'products';
   /** Whole weights (the base first, where there is one), changes to the base, or changes wherever there is a base. */
   vectors: 'weights' | 'changes' | 'changes if base';
   /** What counts as one vector. Default: the whole tensor. */

@@ -160,7 +160,6 @@ export function contractModel(
       ...(variant.base ? { base: { origin: origin(0), onBase: true } } : {}),
       models: variant.models.map((parameters, i) => ({
         id: `m${i + 1}`,
-        ordinal: i,
         view: { origin: origin(i + 1), onBase: false },
         parameters,
       })),

@@ -41,7 +41,7 @@ export const karcher = defineMethod({
     settings: [{ parameters: { max_iter: 1 } }],
   },
   compute: {
-    kind: 'gram',
+    kind: 'products',
     vectors: 'weights',
     coefficients(products, models, parameters) {
       const n = models.length;

@@ -25,7 +25,7 @@ export const modelStock = defineMethod({
   modelParameters: {},
   contract: { permutation: 'invariant', single: 'none', spread: 'tensor', settings: [] },
   compute: {
-    kind: 'gram',
+    kind: 'products',
     vectors: 'changes',
     groups: (p) => (p.filter_wise ? 'rows' : 'tensor'),
     coefficients(products, models) {

@@ -44,7 +44,7 @@ export const multislerp = defineMethod({
     settings: [{ parameters: { eps: 0 } }],
   },
   compute: {
-    kind: 'gram',
+    kind: 'products',
     vectors: 'changes if base',
     coefficients(products, models, parameters) {
       const eps = parameters.eps;

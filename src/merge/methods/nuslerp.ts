@@ -48,7 +48,7 @@ export const nuslerp = defineMethod({
     ],
   },
   compute: {
-    kind: 'gram',
+    kind: 'products',
     vectors: 'changes if base',
     groups: (p) => (p.nuslerp_flatten ? 'tensor' : p.nuslerp_row_wise ? 'columns' : 'rows'),
     coefficients(products, models) {

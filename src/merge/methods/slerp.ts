@@ -25,7 +25,7 @@ export const slerp = defineMethod({
     settings: [{ parameters: { t: 0 } }, { parameters: { t: 1 } }, { parameters: { t: 0.35 } }],
   },
   compute: {
-    kind: 'gram',
+    kind: 'products',
     vectors: 'weights',
     coefficients(products, _, parameters) {
       const t = parameters.t;

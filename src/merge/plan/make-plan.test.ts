@@ -42,7 +42,7 @@ describe('makePlan', () => {
       dtype: 'F32',
       method: 'task_arithmetic',
       base: { onBase: true, origin: { folder: 'base' } },
-      models: [{ id: 'tuned', ordinal: 0, view: { onBase: false, origin: { folder: 'tuned' } } }],
+      models: [{ id: 'tuned', view: { onBase: false, origin: { folder: 'tuned' } } }],
     });
     expect(planned.models[0]!.parameters.weight).toBe(1);
     expect(plan).toMatchObject({ base: 'base', contributors: ['tuned'], layers: 2, bytesToDownload: 0 });

@@ -91,7 +91,7 @@ export async function makePlan(
   );
   const rows = embeddingRows(reference);
   const scopes = recipeScopes(recipe, slices, models, problems);
-  const context = { recipe, method, contributors, unfit, vocabularyAsked: vocabulary.asked, problems };
+  const context = { recipe, method, unfit, vocabularyAsked: vocabulary.asked, problems };
   const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
   if (tensors.length === 0) refuseNothing(problems);
   checkPatterns(recipe, tensors, models.values(), problems);

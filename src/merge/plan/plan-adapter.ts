@@ -199,7 +199,6 @@ function planTensors(
       module,
       parts,
       whole,
-      contributors.map(({ ref }) => ref),
       {
         combination: kind === 'embedding' ? overRows(combination) : combination,
         rank: wanted,
@@ -245,7 +244,6 @@ function moduleTensors(
   module: string,
   parts: readonly Part[],
   { lambda = 1 }: ResolvedParameters,
-  contributors: readonly string[],
   settings: CombineSettings,
   { outDtype }: Recipe,
 ): TensorPlan[] {
@@ -307,7 +305,6 @@ function moduleTensors(
       models: [
         {
           id: parts[0]!.ref,
-          ordinal: contributors.indexOf(parts[0]!.ref),
           view: { origin, onBase: false },
           parameters: { scale: 1 },
         },

@@ -22,8 +22,6 @@ import { copiedTensor, isOnBase, isPlain } from './untouched';
 export interface TensorContext {
   recipe: Recipe;
   method: MergeMethod;
-  /** References of all contributors, in recipe order. */
-  contributors: readonly string[];
   /** Models that do not fit at all; they are not compared tensor by tensor. */
   unfit: ReadonlySet<Model>;
   /** The plan asks for a vocabulary already: embeddings and heads of other sizes need not be named again. */
@@ -101,7 +99,7 @@ function planTensor(
   scope: Scope,
   context: TensorContext,
 ): TensorPlan[] {
-  const { method, recipe, contributors, problems } = context;
+  const { method, recipe, problems } = context;
   const base: TensorView | undefined = scope.base && { ...reference.view, onBase: true };
   const models: TensorPlan['models'] = [];
   for (const source of scope.sources) {
@@ -110,7 +108,6 @@ function planTensor(
     const parameters = resolve(method.modelParameters, name, tensor.name, source, scope, context);
     models.push({
       id: source.model.ref,
-      ordinal: contributors.indexOf(source.model.ref),
       view: { ...tensor.view, onBase: isOnBase(tensor.view, base) },
       parameters,
     });
@@ -171,7 +168,7 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
   const base = scope.base ?? scope.sources.find(({ model }) => model.ref === wanted);
   const tensor = base?.tensors.get(local);
   if (base && tensor && !isPlain(tensor.view)) {
-    return [{ ...adaptedBase(name, tensor, base, context), leftOut: true }];
+    return [{ ...adaptedBase(name, tensor, base), leftOut: true }];
   }
   if (tensor) {
     const { origin } = tensor.view;
@@ -211,18 +208,13 @@ function baseAlone(name: string, tensor: ModelTensor, base: Participant, context
   const { view } = tensor;
   return isPlain(view) && (view.origin.dtype === dtype || !isWeightDtype(view.origin.dtype))
     ? copyPlan(name, tensor, view.origin, [], {}, context, { ...view, onBase: true })
-    : { ...adaptedBase(name, tensor, base, context), dtype };
+    : { ...adaptedBase(name, tensor, base), dtype };
 }
 
 /** A tensor of a base with an adapter, as it is. */
-function adaptedBase(
-  name: string,
-  tensor: ModelTensor,
-  { model }: Participant,
-  { contributors }: TensorContext,
-): TensorPlan {
+function adaptedBase(name: string, tensor: ModelTensor, { model }: Participant): TensorPlan {
   const { shape, dtype } = tensor;
-  const source = { id: model.ref, ordinal: contributors.indexOf(model.ref), parameters: { scale: 1 } };
+  const source = { id: model.ref, parameters: { scale: 1 } };
   return {
     name,
     shape,

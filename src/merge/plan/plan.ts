@@ -25,7 +25,7 @@ export interface TensorPlan {
   leftOut?: boolean;
   base?: TensorView;
   /** One entry per contributor of this tensor, in recipe order, with its resolved parameters. */
-  models: { id: string; ordinal: number; view: TensorView; parameters: ResolvedParameters }[];
+  models: { id: string; view: TensorView; parameters: ResolvedParameters }[];
   /** Ids of the contributors that its one view is made of, where they are several: factors of a merged adapter. */
   madeOf?: readonly string[];
   /** Method-wide parameters resolved for this tensor. */

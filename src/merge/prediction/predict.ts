@@ -5,7 +5,7 @@
  */
 import type { ContributorReport } from '../../reports/job';
 import type { DeltaStatistics } from '../../reports/profile';
-import { type DeltaPreset, drawsRandomly, type GramCompute, type MergeMethod } from '../method';
+import { type DeltaPreset, drawsRandomly, type MergeMethod, type ProductsCompute } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 import { groupsOf } from '../tensor/vector-groups';
 import {
@@ -54,9 +54,9 @@ export function predict(
       return predictedSum(p, [c.reduce((a, b) => a + b, 0) - 1, ...c]);
     });
   }
-  if (compute.kind === 'gram') {
+  if (compute.kind === 'products') {
     return prepared.map((p, t) => {
-      const c = gramChange(p, compute, settings[t]!);
+      const c = productsChange(p, compute, settings[t]!);
       return c ? predictedSum(p, c) : predictedChanges(p);
     });
   }
@@ -231,9 +231,9 @@ function sumAtBase({ sample: { base, changes }, dtype }: DeltaStatistics, c: rea
  * What a method makes of scalar products, as coefficients of W₀ and of every τ on top of W₀; undefined where it looks at
  * rows or columns, or has no result.
  */
-function gramChange(
+function productsChange(
   { statistics: { products, shape } }: PreparedStatistics,
-  compute: GramCompute,
+  compute: ProductsCompute,
   { parameters, models }: PredictionSettings,
 ): number[] | undefined {
   if (groupsOf(compute.groups?.(parameters, shape) ?? 'tensor', shape) !== 'tensor') return undefined;

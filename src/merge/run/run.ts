@@ -42,7 +42,7 @@ export interface RunOptions<Written> {
   done?: { shards: readonly Written[]; tensors: readonly TensorReport[] };
   /** Another engine for one whose device failed: the tensor at work is then computed anew. Default: the run fails. */
   recover?: Recover;
-  /** What was worked out ahead, for methods that need it (`needsPrepared`). */
+  /** Results of calibration, for methods that merge by them. */
   prepared?: Prepared;
   /** Elements of one tile; the result does not depend on it. */
   tileElements?: number;

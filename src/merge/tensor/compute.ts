@@ -5,8 +5,8 @@ import type { MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { mergeDelta, type WholeModel } from './delta-pipeline';
 import { mergeElementwise } from './elementwise';
-import { gramForm, gramGroups, mergeGram } from './gram-merge';
 import { type Prepared, requirePrepared } from './prepared';
+import { mergeByProducts, productsForm, productsGroups } from './products-merge';
 import { mergeSolved, solvedPlan } from './solved';
 import { sumsStored } from './stored-sum';
 import type { Emit, TensorStatistics } from './tensor-outcome';
@@ -20,17 +20,8 @@ export interface ComputeSettings {
   seed: number;
   nonFinite: 'stop' | 'carry';
   wholeModel?: WholeModel;
-  /** For plans that `needsPrepared`. */
+  /** Results of calibration, for methods that merge by them. */
   prepared?: Prepared;
-}
-
-/** Whether tensors of this method are computed with what was worked out ahead of the run. */
-export function needsPrepared(
-  { compute }: MergeMethod,
-  { parameters }: Pick<TensorPlan, 'parameters'>,
-): boolean {
-  if (compute.kind === 'delta') return compute.preset(parameters).select === 'prepared';
-  return compute.kind === 'solved';
 }
 
 /** The workspace for a set of tensors: room for all contributors, and for whole rows where a method works on them. */
@@ -79,8 +70,8 @@ function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
       const searches = select !== 'all' && select !== 'random' && select !== 'rank' && scope !== 'model';
       return searches || rescale === 'l1' || weights === 'energy';
     }
-    case 'gram':
-      return gramGroups(compute, plan) !== 'rows';
+    case 'products':
+      return productsGroups(compute, plan) !== 'rows';
     case 'elementwise':
       return compute.recount !== undefined;
     case 'weights':
@@ -95,8 +86,8 @@ function slotForm(plan: TensorPlan, { compute }: MergeMethod, engine: Backend): 
       return 'delta';
     case 'weights':
       return sumsStored(plan, engine) ? 'stored' : 'weights';
-    case 'gram':
-      return gramForm(compute, plan.base !== undefined);
+    case 'products':
+      return productsForm(compute, plan.base !== undefined);
     case 'elementwise':
       return compute.form;
     case 'solved':
@@ -111,7 +102,7 @@ export function tileUnit(
 ): number {
   // the rows of an embedding may have weights of their own
   if (compute.kind === 'solved' && plan.role.kind === 'embedding') return groupElements('rows', plan.shape);
-  if (compute.kind === 'gram') return groupElements(gramGroups(compute, plan), plan.shape);
+  if (compute.kind === 'products') return groupElements(productsGroups(compute, plan), plan.shape);
   if (compute.kind !== 'delta') return 1;
   const { select } = compute.preset(plan.parameters);
   return select === 'rank' || select === 'fusion' ? groupElements('rows', plan.shape) : 1;
@@ -135,8 +126,8 @@ export function computeTensor(
       const models = plan.models.map((m) => m.parameters);
       return mergeWeights(task, compute.coefficients(models, plan.parameters), settings.nonFinite, emit);
     }
-    case 'gram':
-      return mergeGram(task, compute, settings.nonFinite, emit);
+    case 'products':
+      return mergeByProducts(task, compute, settings.nonFinite, emit);
     case 'elementwise':
       return mergeElementwise(task, compute, settings.nonFinite, emit);
     case 'solved': {

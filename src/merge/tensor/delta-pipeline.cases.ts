@@ -118,7 +118,6 @@ export function syntheticTensor(dtype: 'F32' | 'BF16' | 'F16', more = 0) {
     base: { origin, onBase: true },
     models: models.map(({ view, oracle }) => ({
       id: oracle.id,
-      ordinal: 0,
       view,
       parameters: { weight: oracle.weight, density: oracle.density },
     })),

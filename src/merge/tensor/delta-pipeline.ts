@@ -237,7 +237,7 @@ async function firstPass(
       requireFinite(task, new Uint32Array(found!.buffer), settings.nonFinite);
       full.add(data);
       kept?.add(data);
-      await windows?.aim(tile, elements);
+      await windows?.place(tile, elements);
       await score?.measure(tile, elements);
     });
     if (windows) await finishSearches(task, windows, () => {});

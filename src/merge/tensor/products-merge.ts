@@ -7,7 +7,7 @@
 import { COLUMN_ROWS, columnGroups, columnProducts } from '../../backend/kernels/column-products';
 import { innerProducts, pairCount } from '../../backend/kernels/inner-products';
 import { AmalgamError } from '../../errors';
-import type { GramCompute } from '../method';
+import type { ProductsCompute } from '../method';
 import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './affine';
 import { TileSums } from './finish-tile';
 import { type Products, productsOf } from './products';
@@ -16,27 +16,27 @@ import type { SlotForm, TensorTask } from './tensor-task';
 import { columnStride, groupsOf, rowLength, type VectorGroups } from './vector-groups';
 
 /** What the slots hold: changes where the method asks for them and there is a base. */
-export function gramForm(method: GramCompute, hasBase: boolean): SlotForm {
+export function productsForm(method: ProductsCompute, hasBase: boolean): SlotForm {
   if (method.vectors === 'weights' || (method.vectors === 'changes if base' && !hasBase)) return 'weights';
   return 'delta';
 }
 
-export function gramGroups(
-  method: GramCompute,
+export function productsGroups(
+  method: ProductsCompute,
   plan: Pick<TensorTask['plan'], 'parameters' | 'shape'>,
 ): VectorGroups {
   return groupsOf(method.groups?.(plan.parameters, plan.shape) ?? 'tensor', plan.shape);
 }
 
 /** Merges one tensor. @throws AmalgamError `NonFinite`, `MergeUndefined` where the method has no result */
-export async function mergeGram(
+export async function mergeByProducts(
   task: TensorTask,
-  method: GramCompute,
+  method: ProductsCompute,
   nonFinite: 'stop' | 'carry',
   emit: Emit,
 ): Promise<TensorStatistics> {
   const { plan } = task;
-  const changes = gramForm(method, plan.base !== undefined) === 'delta';
+  const changes = productsForm(method, plan.base !== undefined) === 'delta';
   // the vectors of the method: the changes, or the weights, of which the base is the first where there is one
   const from = changes || !plan.base ? 1 : 0;
   const solve = (products: Products): number[] => {
@@ -56,7 +56,7 @@ export async function mergeGram(
   };
   const slot = changes ? 0 : from;
   const sums = new TileSums(task, nonFinite);
-  const groups = gramGroups(method, plan);
+  const groups = productsGroups(method, plan);
   if (groups === 'rows') await mergeRows(task, solve, { from, slot, changes }, sums, emit);
   else {
     const lists =

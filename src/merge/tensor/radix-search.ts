@@ -59,7 +59,7 @@ export async function searchKeys(
     await task.pass(async (tile, elements) => {
       fill(tile, elements);
       windows.visit(tile, elements);
-      await windows.aim(tile, elements);
+      await windows.place(tile, elements);
     }, false);
     await finishSearches(task, windows, fill);
   } finally {
@@ -68,7 +68,7 @@ export async function searchKeys(
 }
 
 /**
- * After a pass that visited every tile: every search has its threshold. What lay outside a window that was aimed by the
+ * After a pass that visited every tile: every search has its threshold. What lay outside a window that was placed by the
  * first tile is looked for once more, with windows by the sample of the whole tensor; what a sample cannot predict, digit
  * by digit.
  */
@@ -79,7 +79,7 @@ export async function finishSearches(
 ): Promise<void> {
   let left = await windows.settle();
   if (left.length > 0 && task.tiles.length > 1) {
-    await windows.aimAgain();
+    await windows.placeAgain();
     await task.pass(async (tile, elements) => {
       fill(tile, elements);
       windows.count(tile, elements);

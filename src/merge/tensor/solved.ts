@@ -18,7 +18,7 @@ export function solvedPlan(plan: TensorPlan): TensorPlan {
   const { base } = plan;
   if (!base) throw new Error(`${plan.name} was solved without a base`);
   const view = { origin: base.origin, onBase: true };
-  return { ...plan, models: [{ id: 'merged', ordinal: 0, view, parameters: {} }] };
+  return { ...plan, models: [{ id: 'merged', view, parameters: {} }] };
 }
 
 /** Merges one tensor. @throws AmalgamError `NonFinite` */

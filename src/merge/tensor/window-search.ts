@@ -14,9 +14,9 @@ export interface WindowSearches {
   /** Samples a tile, and counts it where windows are known: all tiles but the first. Enqueues only. */
   visit(tile: Tile, elements: number): void;
   /** After a `visit` of the first tile, with its keys still in place: sets the windows and counts it. */
-  aim(tile: Tile, elements: number): Promise<void>;
+  place(tile: Tile, elements: number): Promise<void>;
   /** Gives all searches that found nothing a window by the sample of the whole tensor. */
-  aimAgain(): Promise<void>;
+  placeAgain(): Promise<void>;
   /** Counts a tile. */
   count(tile: Tile, elements: number): void;
   /** Ends a pass: sets the thresholds that lie in their windows. @returns the searches that are left */
@@ -24,7 +24,7 @@ export interface WindowSearches {
   close(): void;
 }
 
-interface Aimed {
+interface PlacedWindow {
   search: KeySearch;
   window: KeyWindow;
   /** Word of its list. */
@@ -39,19 +39,19 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
   const step = sampleStep(total);
   const sampled = Math.ceil(total / step);
   let left = [...searches];
-  let aimed: Aimed[] = [];
+  let placed: PlacedWindow[] = [];
   let list: BackendBuffer | undefined;
   const samples = engine.allocate(searches.length * sampled * 4, 'sampled keys');
   const counts = engine.allocate(searches.length * blocks * WINDOW_COUNTS * 4, 'window counts');
 
   /** Windows by the sample of the first `seen` elements, and room for what they collect. */
-  const aimAt = async (seen: number) => {
+  const placeAt = async (seen: number) => {
     const byteLength = Math.ceil(seen / step) * 4;
     const keys = await engine.read(
       left.map((s) => ({ buffer: samples, byteOffset: searches.indexOf(s) * sampled * 4, byteLength })),
     );
     let words = 0;
-    aimed = left.map((search, i) => {
+    placed = left.map((search, i) => {
       const window = windowOf(new Uint32Array(keys[i]!.buffer), search.search, seen, total);
       const base = words;
       words += 1 + window.room;
@@ -61,7 +61,7 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
     list = engine.allocate(words * 4, 'keys in windows');
   };
   const count = (tile: Tile, elements: number) => {
-    for (const [i, { search, window, base }] of aimed.entries()) {
+    for (const [i, { search, window, base }] of placed.entries()) {
       engine.run(countWindow, {
         params: {
           elements,
@@ -91,23 +91,23 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
       }
       if (tile.begin > 0) count(tile, elements);
     },
-    async aim(tile, elements) {
+    async place(tile, elements) {
       if (tile.begin > 0 || left.length === 0) return;
-      await aimAt(tile.end);
+      await placeAt(tile.end);
       count(tile, elements);
     },
-    aimAgain: () => aimAt(total),
+    placeAgain: () => placeAt(total),
     count,
     async settle() {
       if (left.length === 0) return left;
       const [countBytes, listBytes] = await engine.read([
-        { buffer: counts, byteLength: aimed.length * blocks * WINDOW_COUNTS * 4 },
+        { buffer: counts, byteLength: placed.length * blocks * WINDOW_COUNTS * 4 },
         { buffer: list!, byteLength: list!.byteLength },
       ]);
       const found = new Uint32Array(countBytes!.buffer);
       const keys = new Uint32Array(listBytes!.buffer);
       const width = blocks * WINDOW_COUNTS;
-      left = aimed.flatMap(({ search, window, base }, i) => {
+      left = placed.flatMap(({ search, window, base }, i) => {
         const counted = found.subarray(i * width, (i + 1) * width);
         return settleSearch(search, window, counted, keys.subarray(base)) ? [] : [search];
       });
