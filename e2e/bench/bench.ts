@@ -21,7 +21,7 @@ import type { BackendKind } from '../../src/reports/backend';
 import { buildCommand, mergeByCommand, mergeByMergekit } from './by-command';
 import { CASES, type Case, type Folders, QUICK_CASES, waysOf, weightFiles } from './cases';
 import { adapter, checkpoint } from './checkpoints';
-import { diskFloor } from './disk-floor';
+import { diskFloor, freshPageMicroseconds } from './disk-floor';
 import { measureProducts } from './floor';
 import { mergeFromFolder } from './from-folder';
 import { type Stored, storeModels } from './from-storage';
@@ -112,7 +112,8 @@ const browser = await startBrowser(options, profile, new URL(server.url).origin)
 const flops = await measureProducts(browser, server.url);
 try {
   console.log(
-    `${await browser.version()}; one thread: ${(flops / 1e9).toFixed(1)} GFLOP/s in products of matrices.`,
+    `${await browser.version()}; one thread: ${(flops / 1e9).toFixed(1)} GFLOP/s in products of matrices, ` +
+      `${freshPageMicroseconds().toFixed(2)} µs for a fresh page of memory.`,
   );
   console.log(HEADER);
   for (const c of options.quick ? QUICK_CASES : CASES) {
