@@ -13,7 +13,7 @@ export interface OrderedOutput {
 }
 
 /** Finished bytes that may wait for their turn, so that no thread rests while a long tensor is before its own. */
-const WAITING_BYTES = 256 * 2 ** 20;
+const WAITING_BYTES = 128 * 2 ** 20;
 
 /** A thread looks ahead from the start of a tensor no larger than this, else from its first finished bytes. */
 const SHORT_ELEMENTS = 2 ** 23;
