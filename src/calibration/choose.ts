@@ -39,7 +39,7 @@ export function toTrim(layers: readonly (readonly LinearTensor[])[], model: stri
   );
 }
 
-/** What a record is found by. */
+/** Storage key of the selection of a tensor. */
 export function selectionName({ plan }: LinearTensor): string {
   const { density, score, scope, compensation } = trimSettings(plan.parameters, plan.models[0]!.parameters);
   return [plan.name, density, score, scope, compensation].join('|');

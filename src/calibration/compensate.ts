@@ -30,7 +30,7 @@ export interface Compensated {
   facts: FactorFacts;
 }
 
-/** What a block of columns is compensated from. */
+/** Inputs of compensating one block of columns. */
 interface Work {
   queue: Queue;
   tau: BackendBuffer;

@@ -8,7 +8,7 @@ import { inputSquares } from '../backend/kernels/input-squares';
 import { matrixDiagonal } from '../backend/kernels/matrix-diagonal';
 import type { TappedRows } from '../forward/pass';
 
-/** How much of S is kept: all of it, square blocks along its diagonal (the last may be narrower), or the diagonal. */
+/** Layout of a Gram matrix: full, square blocks along its diagonal (the last may be narrower), or the diagonal. */
 export type GramForm = { kind: 'full' } | { kind: 'blocks'; width: number } | { kind: 'diagonal' };
 
 /** A square block of S on the device: the products of columns begin … begin + width, both triangles, f32 row-major. */

@@ -14,7 +14,7 @@ import { type CrossGram, holdRows, openCrossGram } from './cross-gram';
 import { formFor, type Gram, openGram } from './gram';
 import type { Passage } from './layer-grams';
 
-/** Of one site and one contributor. */
+/** Gram and cross-Gram matrix of one site and one contributor. */
 export interface MatchedGrams {
   /** Of the inputs in the merged model, over the contributor's text. */
   gram: Gram;

@@ -29,7 +29,7 @@ export interface SolutionHeader extends RecordHeader {
   facts: FactorFacts[];
 }
 
-/** What a record is found by. */
+/** Storage key of the solution of a tensor. */
 export function solutionName({ plan }: LinearTensor): string {
   const settings = plan.models.map((m) => {
     const { density, score, scope, compensation } = trimSettings(plan.parameters, m.parameters);

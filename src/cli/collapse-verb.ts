@@ -1,4 +1,4 @@
-/** What `collapse` does: open the model in the studio's page, measure or collapse, print what came of it. */
+/** What `collapse` does: open the model in a session of the worker, measure or collapse, print what came of it. */
 
 import { resolve } from 'node:path';
 import process from 'node:process';

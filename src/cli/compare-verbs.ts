@@ -1,4 +1,4 @@
-/** What `compare` and `extract-lora` do: open both models in the studio's page, run the job, print what it found. */
+/** What `compare` and `extract-lora` do: open both models in a session of the worker, run the job, print what it found. */
 
 import { resolve } from 'node:path';
 import process from 'node:process';

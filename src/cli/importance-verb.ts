@@ -1,4 +1,4 @@
-/** What `importance` does: open base and model in the studio's page, work out the masks, print what it took. */
+/** What `importance` does: open base and model in a session of the worker, work out the masks, print what it took. */
 import { resolve } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';

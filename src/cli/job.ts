@@ -16,7 +16,7 @@ import { hubCacheFolder } from './hub-cache';
 import { lookUpModels, publishedNames } from './model-lookup';
 import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
 
-/** A recipe opened in a running studio: everything `plan` and `merge` have in common. */
+/** A recipe with its models opened in a session of the worker: everything `plan` and `merge` have in common. */
 export interface Job {
   /** Hub models are pinned to the commit they were opened at. */
   recipe: Recipe;

@@ -13,7 +13,7 @@ import { dot, joinRows, readRows } from './read-rows';
 /** Streams of the original that are kept for candidates to begin with. */
 const KEPT_BYTES = 512 * 2 ** 20;
 
-/** What the original says, and where candidates can begin. */
+/** Final hidden states of the original, and the layers at which a candidate may begin. */
 export interface Reference {
   groups: {
     sequences: Sequence[];

@@ -165,7 +165,7 @@ function skip(cursor: Cursor, type: number, depth: number): void {
   }
 }
 
-/** In a list a yes or no takes a byte. */
+/** Skips an element of a list, in which a boolean takes a byte. */
 function skipElement(cursor: Cursor, type: number, depth: number): void {
   skip(cursor, type === TRUE || type === FALSE ? BYTE : type, depth + 1);
 }

@@ -9,7 +9,7 @@ import { secondsLeft } from '../reports/time-left';
 import type { PairIds } from './encode-pairs';
 import type { EvaluateProgress } from './perplexity';
 
-/** Of one pair. */
+/** Log-likelihood of one pair of context and continuation. */
 export interface Scored {
   /** Σ ln p of the continuation's tokens, in nats. */
   loglikelihood: number;

@@ -43,7 +43,7 @@ export interface RunningOptions {
   engine: BackendChoice;
   /** Keep f32 where a stored model meets its adapter: see {@link openPlannedWeights}. */
   exact: boolean;
-  /** What was worked out ahead of the plan (ahead-job.ts). */
+  /** Results of calibration, for methods that merge by them. */
   prepared?: Prepared;
   runner?: RunnerOptions;
   /** A model that fills in masked tokens is welcome. */

@@ -11,7 +11,7 @@ import type { RowBuffer } from './operations';
 /** Bytes of logits on the device at a time. */
 const LOGIT_BYTES = 32 << 20;
 
-/** What a pass is run for. */
+/** Output of a forward pass. */
 export type Output = 'loss' | 'logits' | 'none';
 
 /** Rows of a chunk that lead to output, with the sequence and the place in its result they belong to. */

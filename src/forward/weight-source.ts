@@ -1,4 +1,4 @@
-/** Where a model's weights come from, whatever stands behind: files, an adapter on its base, a merge in the making. */
+/** Source of a model's weights: files, a base with an adapter, or a merge that is not written. */
 import type { WeightDtype } from '../formats/dtype';
 
 export interface StoredWeight {

@@ -67,7 +67,7 @@ export function hyperparameters(
   return entries.map(([key, value]) => [`${gguf.name}.${key}`, value]);
 }
 
-/** Of the MLP that a model of experts has in name. */
+/** Width of the MLP that a model of experts has in name only. */
 function innerLength(config: ConfigFile): number {
   return needSize(config, { fields: ['intermediate_size'] });
 }

@@ -1,4 +1,4 @@
-/** What a tensor is within a model, as far as its name and shape tell. */
+/** Role of a tensor in its model, by its name and shape. */
 export interface TensorRole {
   /** Layer index, or null outside the stack of blocks. */
   layer: number | null;

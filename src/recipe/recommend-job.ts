@@ -27,7 +27,7 @@ import {
 } from './recommend';
 import { forgetComparison, keepComparison } from './recommend-kept';
 
-/** What base, contributors and merge go on with. */
+/** Prompt that base, contributors and merge continue. */
 const PROMPT = { text: 'The', tokens: 32 };
 /** Failures that leave the other candidates. */
 const DISPENSABLE: ReadonlySet<ErrorCode> = new Set(['PlanHasErrors', 'LimitExceeded', 'GpuOutOfMemory']);

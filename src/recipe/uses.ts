@@ -5,7 +5,7 @@ import { snippetSection, snippetsOf, type UseSnippet } from '../formats/use-it';
 import type { Plan } from '../merge/plan/plan';
 import type { DestinationSpec } from '../reports/job';
 
-/** What it is called where nobody has a name for it. */
+/** Name of an output that nobody has named. */
 const UNNAMED = 'merged';
 
 /** @param gguf name of its GGUF file, where it has one */

@@ -5,7 +5,7 @@
 import * as Comlink from 'comlink';
 import { type ErrorFacts, errorFacts, fromErrorFacts } from '../errors';
 
-/** How a call ends on the other side: comlink itself would strip an error of its code. */
+/** Result of a call on the other side: its value, or the error with its code, which comlink would drop. */
 export type Outcome = { value: unknown } | { error: ErrorFacts };
 
 /** The one method the worker exposes; `port` carries what the last argument is called with. */

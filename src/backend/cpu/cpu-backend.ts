@@ -20,7 +20,7 @@ interface Queued {
   whole: () => void;
 }
 
-/** What computes here, for the badge and the report. */
+/** Name of the CPU backend in badge and reports. */
 
 /** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
 const MAX_BUFFER_BYTES = 1 << 30;

@@ -12,7 +12,7 @@ type Params = keyof typeof PARAMS;
 const OWN = { factor: 'read_write' } as const;
 const OTHER = { factor: 'read', x: 'read_write' } as const;
 
-/** What the columns before leave of 32 columns. See shaders/triangular-panel.wgsl. */
+/** Kernel: 32 columns less what the columns before them contribute. See shaders/triangular-panel.wgsl. */
 export const triangularPanel = {
   own: defineKernel({
     id: 'triangular-panel-own',

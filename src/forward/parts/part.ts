@@ -25,7 +25,7 @@ export interface StateShape {
   of?: number;
 }
 
-/** What a chunk meets in a branch. */
+/** Context of running one branch on a chunk. */
 export interface Passage {
   operations: Operations;
   workspace: Workspace;

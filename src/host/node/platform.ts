@@ -13,7 +13,7 @@ export function defaultCache(): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'amalgam');
 }
 
-/** What only one command needs, and what all of them share. */
+/** Folders that belong to one command alone; all commands share the others. */
 const OWN = new Set(['outputs', 'folder-runs']);
 
 /**

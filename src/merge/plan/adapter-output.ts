@@ -18,7 +18,7 @@ export function baseRef({ models = [], baseModel }: Recipe): RepoRef | undefined
   return named?.model ?? (baseModel === undefined ? undefined : parseModelRef(baseModel).model);
 }
 
-/** That model, open. */
+/** Opens the base of an adapter output. */
 export async function openBase(recipe: Recipe, open: OpenByPath): Promise<Checkpoint | undefined> {
   const base = baseRef(recipe);
   const opened = base && (await open(formatModelRef({ model: base })));

@@ -38,7 +38,7 @@ export function sampledError(report: TensorReport, share: number, of: number): n
     : shareError(share, size, of);
 }
 
-/** What the models do together. */
+/** Figures of a tensor across its models, worked out from the sample when they are asked for. */
 export interface Judge {
   signConflict(): number;
   outputChange(): number;

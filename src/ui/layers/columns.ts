@@ -56,7 +56,7 @@ interface Drawn {
   columns: ReadonlyMap<string, RunColumn>;
 }
 
-/** Of the shown runs, by their places. */
+/** Letters of the shown runs, by their places. */
 export const LETTERS = ['A', 'B', 'C', 'D'];
 
 /** Everything the canvas draws. */

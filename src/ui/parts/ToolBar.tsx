@@ -5,7 +5,7 @@ import { JOB_WORDS, STAGE_WORDS, type ToolKind } from '../state/job-words';
 import { useFacts, useStudio } from '../studio-context';
 import { Button } from './Button';
 
-/** What a tool is at, how fast, how long it will take, and the way to stop it. Shown for these kinds of jobs only. */
+/** Progress bar of a running job, with its rate, the time left and a way to stop it; shown for the kinds that are given. */
 export function ToolBar({ kinds }: { kinds: readonly ToolKind[] }) {
   const job = useFacts((s) => s.job);
   const shown = job && kinds.some((kind) => kind === job.kind) ? job : null;

@@ -9,7 +9,7 @@ export function sameFacts(a: unknown, b: unknown): boolean {
   );
 }
 
-/** What was there before, if what comes says the same. */
+/** Gives the previous object where the new one is deeply equal to it. */
 export function kept<T>(now: T, before: T | undefined): T {
   return before !== undefined && sameFacts(now, before) ? before : now;
 }

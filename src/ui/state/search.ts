@@ -26,7 +26,7 @@ export function whyNotSearch(facts: StudioFacts, { by, evaluations, seed }: Sear
   return by === 'perplexity' ? whyNotMeasure(facts) : whyNotScore(facts);
 }
 
-/** What candidates are compared by. */
+/** Objective of a search: title, value, order and words. */
 export interface Objective {
   title: string;
   /** null: could not be merged or measured. */
