@@ -9,7 +9,7 @@ import type { OpenModels } from '../src/host/models';
 import { openModel } from '../src/inputs/open-model';
 import { readingRows } from '../src/inputs/read-rows';
 import { singularValues } from '../src/linalg/small-svd';
-import { planFacts } from '../src/merge/plan/plan-facts';
+import { planReport } from '../src/merge/plan/plan-report';
 import { planToRun } from '../src/recipe/plan-and-merge';
 import { findFile, type ModelFolder } from '../src/sources/model-folder';
 import { fakeStorage } from '../src/store/opfs.test.fake';
@@ -204,7 +204,7 @@ it('a plan says which adapters each factor is made of', async () => {
   const { plan } = await planInNode(recipeOf(cases.find(({ name }) => name === 'cat')!), root, folders);
   const everyone = plan.contributors.map((_, i) => i);
   expect(everyone.length).toBeGreaterThan(1);
-  expect(planFacts(plan).tensors.map(({ contributors }) => contributors)).toContainEqual(everyone);
+  expect(planReport(plan).tensors.map(({ contributors }) => contributors)).toContainEqual(everyone);
 });
 
 it('runs as the base with the adapter that it would write on top', async () => {

@@ -88,8 +88,12 @@ async function pretended(
   await offer.or(measured).first().waitFor();
   if (await offer.isVisible()) await offer.click();
   await page.waitForFunction((count) => {
-    const { plan, profile } = window.studio.store.getState();
-    return plan.status === 'ready' && plan.facts?.contributors.length === count && profile.status === 'ready';
+    const { plan, deltaStatistics } = window.studio.store.getState();
+    return (
+      plan.status === 'ready' &&
+      plan.report?.contributors.length === count &&
+      deltaStatistics.status === 'ready'
+    );
   }, contributors);
   await page.getByLabel('Add a run').selectOption('dare_ties');
   await page.getByLabel('Metric').selectOption('outputChange');

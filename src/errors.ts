@@ -101,19 +101,19 @@ export type ErrorCode =
   | 'Internal';
 
 /** The error as plain data: what crosses the worker boundary and what the studio and the command print. */
-export interface ErrorFacts {
+export interface ErrorReport {
   code: ErrorCode;
   message: string;
   hint: string;
 }
 
 /** The error that facts tell of. */
-export function fromErrorFacts({ code, message, hint }: ErrorFacts): AmalgamError {
+export function fromErrorReport({ code, message, hint }: ErrorReport): AmalgamError {
   return new AmalgamError(code, message, hint);
 }
 
 /** Turns anything thrown into facts. An unknown throw becomes `Internal` and keeps its text. */
-export function errorFacts(thrown: unknown): ErrorFacts {
+export function errorReport(thrown: unknown): ErrorReport {
   if (thrown instanceof AmalgamError) {
     return { code: thrown.code, message: thrown.message, hint: thrown.hint };
   }

@@ -49,7 +49,7 @@ const someIds = (count: number) => Array.from({ length: count }, (_, i) => (i * 
 
 /** The statistics pass over a recipe, a comparison of its base with its first model, its perplexity, or its masks. */
 async function look(calls: WorkerCalls, job: Look, recipe: Recipe, engine: BackendKind): Promise<Done> {
-  if (job === 'profile') return calls.profile({ recipe, engine }, silent);
+  if (job === 'profile') return calls.deltaStatistics({ recipe, engine }, silent);
   if (job === 'evaluate') {
     const request = { target: { recipe }, input: { ids: someIds(EVALUATED_TOKENS) }, engine };
     return calls.evaluate(request, silent);

@@ -6,7 +6,7 @@
 import { trustedWorkerUrl } from '../../src/trusted-worker-url';
 import { startStudio } from '../../src/ui/start';
 import { openHub } from '../../src/ui/state/models';
-import { addContributor } from '../../src/ui/state/recipe-facts';
+import { addContributor } from '../../src/ui/state/recipe-state';
 import { editRecipe, type Studio } from '../../src/ui/state/studio';
 import { connectWorker } from '../../src/worker/client';
 import workerUrl from './interaction.worker.ts?worker&url';

@@ -104,8 +104,12 @@ async function measureSliders(opened: readonly Opened[]): Promise<void> {
   for (const { page } of opened) {
     await page.evaluate(() => window.addFourth());
     await page.waitForFunction(() => {
-      const { plan, profile } = window.studio.store.getState();
-      return plan.status === 'ready' && plan.facts?.contributors.length === 4 && profile.status === 'ready';
+      const { plan, deltaStatistics } = window.studio.store.getState();
+      return (
+        plan.status === 'ready' &&
+        plan.report?.contributors.length === 4 &&
+        deltaStatistics.status === 'ready'
+      );
     });
     // two runs side by side, and their difference
     await page.getByLabel('Add a run').selectOption('dare_ties');

@@ -1,6 +1,6 @@
 /** The pretended engine of the interaction benchmark, in a worker as the real one; its name says what the model is made of. */
 import * as Comlink from 'comlink';
-import { fixtureEngine } from '../../src/ui/engine-fixture';
+import { fixtureEngine } from '../../src/ui/worker.test.fixture';
 import { serveCalls } from '../../src/worker/remote';
 
 const said = new URLSearchParams(self.name);

@@ -1,5 +1,5 @@
 /** Rows of the benchmark's table: what was measured, the best of several rounds, and how it is printed. */
-import type { StageSeconds } from '../../src/reports/job';
+import type { WorkSeconds } from '../../src/reports/job';
 import type { ThreadSeconds } from '../browser-memory';
 
 /**
@@ -33,7 +33,7 @@ export interface Row {
   /** Bounds besides the floor and the processors. */
   bounds: readonly Bound[];
   /** Absent where the job does not tell. */
-  stages?: StageSeconds;
+  stages?: WorkSeconds;
   /** Read and written. */
   bytes: number;
   /** Processor time in seconds, of all processes. */

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import type { Browser, Page } from 'puppeteer-core';
-import { type ErrorFacts, fromErrorFacts } from '../../src/errors';
+import { type ErrorReport, fromErrorReport } from '../../src/errors';
 import type { WorkerCalls } from '../../src/worker/calls';
 import type { Outcome } from '../../src/worker/remote';
 import {
@@ -68,7 +68,7 @@ export async function openStudio(browser: Browser, url: string): Promise<Studio>
     // progress stays in the page
     const given = args.filter((arg) => typeof arg !== 'function');
     const outcome = await page.evaluate(callInPage, name, given, given.length < args.length);
-    if ('error' in outcome) throw fromErrorFacts(outcome.error);
+    if ('error' in outcome) throw fromErrorReport(outcome.error);
     return outcome.value;
   };
   const calls = new Proxy({} as WorkerCalls, {
@@ -86,7 +86,7 @@ async function callInPage(name: string, args: unknown[], reports: boolean): Prom
   try {
     return { value: await calls[name]!(...args, ...(reports ? [() => undefined] : [])) };
   } catch (thrown) {
-    const { code, message, hint } = thrown as ErrorFacts;
+    const { code, message, hint } = thrown as ErrorReport;
     return { error: { code, message, hint } };
   }
 }

@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 import type { Page } from 'playwright';
 import { startChromium } from './chromium-process';
 import { hubFaults, powerCuts, type Tally, tally, withFullDisk } from './inject-storage';
-import { type Attempt, storedFacts } from './kill-page';
+import { type Attempt, storedState } from './kill-page';
 import {
   attempt,
   openPage,
@@ -67,8 +67,8 @@ async function clearedStorage(
       await first.page.exposeFunction('amalgamMoment', () =>
         session.send('Storage.clearDataForOrigin', { origin, storageTypes: 'file_systems' }),
       );
-      const stage = share < 0.5 ? 'downloading' : 'merging';
-      const moment = { stage, share: (2 * share) % 1 } as const;
+      const phase = share < 0.5 ? 'downloading' : 'merging';
+      const moment = { phase, share: (2 * share) % 1 } as const;
       const refusal = await attempt(first.page, rig.hub, { ...how, moment }).then(
         () => undefined,
         (thrown: Error) => thrown.message,
@@ -81,7 +81,7 @@ async function clearedStorage(
     const second = await startChromium(profile);
     try {
       await openPage(second.page, rig.server);
-      const { outputs } = await second.page.evaluate(storedFacts);
+      const { outputs } = await second.page.evaluate(storedState);
       return await tallyOf(second.page, rig, reference, how, outputs.length > 0);
     } finally {
       await second.close();
@@ -95,7 +95,7 @@ async function gpuCrash(rig: Rig, reference: ReadonlyMap<string, string>, share:
     const session = await browser.newBrowserCDPSession();
     await page.exposeFunction('amalgamMoment', () => session.send('Browser.crashGpuProcess'));
     const how = { kind: 'downloads', engine: 'webgpu' } as const;
-    const isOver = await attempt(page, rig.hub, { ...how, moment: { stage: 'merging', share } }).then(
+    const isOver = await attempt(page, rig.hub, { ...how, moment: { phase: 'merging', share } }).then(
       () => true,
       () => false,
     );
@@ -112,7 +112,7 @@ async function tallyOf(
   isOver: boolean,
 ): Promise<Tally> {
   const lost = async () => {
-    const { blobs, outputs } = await page.evaluate(storedFacts);
+    const { blobs, outputs } = await page.evaluate(storedState);
     const wrong = outputs.filter(
       ({ path, hash }) => path.endsWith('.safetensors') && reference.get(path.split('/').at(-1)!) !== hash,
     );

@@ -12,12 +12,12 @@ export interface Attempt {
   kind: 'downloads' | 'folder';
   name: string;
   engine: 'cpu' | 'webgpu';
-  /** When `window.amalgamMoment` is called: as soon as this share of a stage is done. */
+  /** When `window.amalgamMoment` is called: as soon as this share of a phase is done. */
   moment?: Moment;
 }
 
 export interface Moment {
-  stage: 'downloading' | 'merging';
+  phase: 'downloading' | 'merging';
   /** In [0, 1). */
   share: number;
 }
@@ -56,9 +56,9 @@ export async function attemptMerge(wanted: Attempt): Promise<AttemptOutcome> {
       ? ({ kind, name } as const)
       : ({ kind, handle: await root.getDirectoryHandle('picked', { create: true }), name } as const);
   let isOver = moment === undefined;
-  const follow = ({ stage, bytesDone, bytes }: Progress) => {
+  const follow = ({ phase, bytesDone, bytes }: Progress) => {
     if (isOver) return;
-    const hasCome = stage === moment?.stage ? bytesDone >= moment.share * bytes : stage === 'merging';
+    const hasCome = phase === moment?.phase ? bytesDone >= moment.share * bytes : phase === 'merging';
     if (!hasCome) return;
     isOver = true;
     void window.amalgamMoment?.();
@@ -76,7 +76,7 @@ export async function attemptMerge(wanted: Attempt): Promise<AttemptOutcome> {
   return { shards: report.shards, resumed };
 }
 
-export interface StoredFacts {
+export interface StoredState {
   /** Whole blobs as the cache lists them, each with the sha256 of what is on the disk. */
   blobs: { sha256: string; actual: string }[];
   /**
@@ -89,7 +89,7 @@ export interface StoredFacts {
 }
 
 /** Reads everything that is listed as whole in this profile, and hashes it. */
-export async function storedFacts(): Promise<StoredFacts> {
+export async function storedState(): Promise<StoredState> {
   const root = await navigator.storage.getDirectory();
   const hash = async (file: Blob) =>
     [...new Uint8Array(await crypto.subtle.digest('SHA-256', await file.arrayBuffer()))]
@@ -103,7 +103,7 @@ export async function storedFacts(): Promise<StoredFacts> {
   };
   const folder = (parent: FileSystemDirectoryHandle, name: string) =>
     parent.getDirectoryHandle(name).catch(() => undefined);
-  const facts: StoredFacts = { blobs: [], outputs: [], orphans: [] };
+  const facts: StoredState = { blobs: [], outputs: [], orphans: [] };
 
   for await (const [sha256, blob] of (await folder(root, 'blobs'))?.entries() ?? []) {
     const files = new Map<string, FileSystemFileHandle>();

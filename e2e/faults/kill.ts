@@ -14,7 +14,7 @@ import { DOWNLOAD_SIZES } from '../../src/store/blob-record';
 import type { FakeHub } from '../fake-hub';
 import { startChromium } from './chromium-process';
 import { KILL_RECIPE, ONE_SHARD_RECIPE } from './kill-models';
-import { type Attempt, damageOutput, type Moment, storedFacts } from './kill-page';
+import { type Attempt, damageOutput, type Moment, storedState } from './kill-page';
 import { attempt, openPage, type Rig, randomNumbers, undisturbed, withProfile, withRig } from './rig';
 
 export interface KillOutcome {
@@ -59,8 +59,8 @@ export async function killTest(
       const damages = i % 5 === 4;
       // a third of the kills fall into the download; where a bit is to turn, something must be written
       const moment: Moment = damages
-        ? { stage: 'merging', share: (1 + random()) / 2 }
-        : { stage: random() < 1 / 3 ? 'downloading' : 'merging', share: random() };
+        ? { phase: 'merging', share: (1 + random()) / 2 }
+        : { phase: random() < 1 / 3 ? 'downloading' : 'merging', share: random() };
       const how = { kind, shards, moment, damages, jitterMs: random() * JITTER_MS } as const;
       const outcome = await killOnce(rig, references[shards], how);
       outcomes.push(outcome);
@@ -101,12 +101,12 @@ async function killOnce(
       await openPage(second.page, server);
       // the start-up cleaning has run when the engine answers
       const left = await second.page.evaluate(() => window.amalgamHeadless!.interrupted());
-      const before = await second.page.evaluate(storedFacts);
+      const before = await second.page.evaluate(storedState);
       // a run can have ended before its kill, and before it could say so: all of it must be there
       const isOver = isReported || (before.outputs.length > 0 && left.length === 0);
       const damaged = damages && !isOver ? await second.page.evaluate(damageOutput) : null;
       const resumed = isOver ? null : (await attempt(second.page, hub, what)).resumed;
-      const now = await second.page.evaluate(storedFacts);
+      const now = await second.page.evaluate(storedState);
       const written = now.outputs.filter(({ path }) => path.endsWith('.safetensors'));
       return {
         kind,
@@ -162,7 +162,7 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
     const again = o.fetchedAgain === 0 ? 'nothing' : `${o.fetchedAgain} bytes`;
     const bit = o.damaged === undefined ? '' : `a bit of ${o.damaged} turned, `;
     console.log(
-      `${i + 1}: ${o.kind}, ${o.shards} shard${o.shards === 'one' ? '' : 's'}, killed at ${Math.round(100 * o.moment.share)} % of ${o.moment.stage}, ${found}, ${bit}${verdict}, ${again} fetched again`,
+      `${i + 1}: ${o.kind}, ${o.shards} shard${o.shards === 'one' ? '' : 's'}, killed at ${Math.round(100 * o.moment.share)} % of ${o.moment.phase}, ${found}, ${bit}${verdict}, ${again} fetched again`,
     );
   };
   const outcomes = await killTest(Number(values.kills), Number(values.seed), report, console.log);

@@ -51,14 +51,14 @@ describe('refused by name', () => {
 
 describe('opened', () => {
   it('a model that is no language model, with a scalar tensor and no config', async () => {
-    const facts = describeModel(await open('retsim'));
-    expect(facts.kind).toBe('checkpoint');
-    expect(Object.values(facts.dtypes).reduce((a, b) => a + b, 0)).toBe(23);
+    const info = describeModel(await open('retsim'));
+    expect(info.kind).toBe('checkpoint');
+    expect(Object.values(info.dtypes).reduce((a, b) => a + b, 0)).toBe(23);
   });
 
   it('the official sample of nine dtypes', async () => {
-    const facts = describeModel(await open('safetensors-samples'));
-    expect(Object.keys(facts.dtypes).sort()).toEqual([
+    const info = describeModel(await open('safetensors-samples'));
+    expect(Object.keys(info.dtypes).sort()).toEqual([
       'F16',
       'F32',
       'F64',

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import type { MergeReport } from '../../src/reports/merge';
-import type { PlanFacts } from '../../src/reports/plan';
+import type { PlanReport } from '../../src/reports/plan';
 import { readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');
@@ -105,9 +105,9 @@ test('a fault in the second stage is found before the first is merged, and nothi
   const wrong = recipe(`name: half\n${FIRST}---\n${last('half').replace('0.4', '140')}`);
   const plan = await amalgam('plan', wrong, '--json');
   expect(plan.code).toBe(1);
-  const facts = JSON.parse(plan.stdout) as PlanFacts;
-  expect(facts.stages?.[0]?.facts.clean).toBe(true);
-  expect(facts.problems.filter((p) => p.severity === 'error')).toHaveLength(1);
+  const report = JSON.parse(plan.stdout) as PlanReport;
+  expect(report.stages?.[0]?.facts.clean).toBe(true);
+  expect(report.problems.filter((p) => p.severity === 'error')).toHaveLength(1);
   const merge = await amalgam('merge', wrong, '--out', out);
   expect(merge.code).toBe(1);
   expect(merge.stderr).toMatch(/t must lie between -100 and 100/);

@@ -44,17 +44,17 @@ export interface CalibrationOptions {
 export type CalibrationPhase = 'downloading' | 'hashing' | CalibrationPhaseName;
 
 export interface CalibrationProgress {
-  stage: CalibrationPhase;
+  phase: CalibrationPhase;
   item: string;
   /** Bytes, tokens, layers of models, or values of λ. */
   done: number;
   total: number;
   secondsLeft: number | null;
-  phase: { at: number; of: number };
+  phaseNumber: { at: number; of: number };
   phases: PhaseSeconds;
 }
 
-/** What each stage counts. */
+/** What each phase counts. */
 const UNITS: Readonly<Record<CalibrationPhase, string>> = {
   downloading: 'bytes',
   hashing: 'bytes',
@@ -66,10 +66,10 @@ const UNITS: Readonly<Record<CalibrationPhase, string>> = {
 
 /** As the progress of a merge. */
 export function calibrationMessage(progress: CalibrationProgress): Progress {
-  const { stage, item, done, total, secondsLeft, phase, phases } = progress;
-  const bytes = UNITS[stage] === 'bytes';
+  const { phase, item, done, total, secondsLeft, phaseNumber, phases } = progress;
+  const bytes = UNITS[phase] === 'bytes';
   return {
-    stage,
+    phase,
     item,
     tensorsDone: 0,
     tensors: 0,
@@ -77,11 +77,11 @@ export function calibrationMessage(progress: CalibrationProgress): Progress {
     bytes: bytes ? total : 0,
     bytesPerSecond: 0,
     secondsLeft,
-    phase,
+    phaseNumber,
     phases,
     stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
     finished: [],
-    ...(bytes ? {} : { counted: { done: Math.round(done), total, unit: UNITS[stage] } }),
+    ...(bytes ? {} : { counted: { done: Math.round(done), total, unit: UNITS[phase] } }),
   };
 }
 
@@ -97,13 +97,13 @@ export function calibrationPhases(plan: Plan): PlannedPhase[] {
   const use = kind && wanted ? 'both' : kind ? 'calibration' : 'held-out';
   const phases: PlannedPhase[] = [
     ...(self > 0 && (kind || wanted)
-      ? [{ stage: 'writing' as const, work: self * tokensToWrite(size, use), weight }]
+      ? [{ phase: 'writing' as const, work: self * tokensToWrite(size, use), weight }]
       : []),
     ...(kind
-      ? [{ stage: 'calibrating' as const, work: plan.layers * (plan.contributors.length + 1), weight }]
+      ? [{ phase: 'calibrating' as const, work: plan.layers * (plan.contributors.length + 1), weight }]
       : []),
-    ...(wanted ? [{ stage: 'searching' as const, work: USUAL_TRIES, weight }] : []),
-    ...(choice ? [{ stage: 'calibrating' as const, work: plan.layers + 1, weight }] : []),
+    ...(wanted ? [{ phase: 'searching' as const, work: USUAL_TRIES, weight }] : []),
+    ...(choice ? [{ phase: 'calibrating' as const, work: plan.layers + 1, weight }] : []),
   ];
   return phases;
 }
@@ -122,7 +122,7 @@ export async function openAhead(
 ) {
   const { models, signal, backend } = options;
   const engine = countedBackend(backend ?? (await openBackend(options.engine)));
-  const meter = stageMeter(options.onProgress, options.phases ?? trackPhases(calibrationPhases(plan)));
+  const meter = phaseMeter(options.onProgress, options.phases ?? trackPhases(calibrationPhases(plan)));
   let inputs: HashedInputs | undefined;
   const close = () => {
     inputs?.close();
@@ -258,16 +258,16 @@ export async function hashOf(inputs: Plan['inputs'], hashes: ReadonlyMap<string,
   return hash.digest();
 }
 
-export interface StageMeter {
-  begin(stage: CalibrationPhase, total: number): void;
+export interface PhaseMeter {
+  begin(phase: CalibrationPhase, total: number): void;
   advance(by: number, item: string): void;
 }
 
 /** Messages go out at most this often. */
 const INTERVAL_MS = 100;
 
-function stageMeter(send: (progress: CalibrationProgress) => void, phases: Phases): StageMeter {
-  let state = { stage: 'writing' as CalibrationPhase, item: '', done: 0, total: 0 };
+function phaseMeter(send: (progress: CalibrationProgress) => void, phases: Phases): PhaseMeter {
+  let state = { phase: 'writing' as CalibrationPhase, item: '', done: 0, total: 0 };
   let begun = 0;
   let sentAt = 0;
   const tell = () => {
@@ -277,10 +277,10 @@ function stageMeter(send: (progress: CalibrationProgress) => void, phases: Phase
     send({ ...state, ...phases.at(state.done, rate), phases: phases.seconds() });
   };
   return {
-    begin(stage, total) {
+    begin(phase, total) {
       begun = performance.now();
-      state = { stage, item: '', done: 0, total };
-      phases.begin(stage, total);
+      state = { phase, item: '', done: 0, total };
+      phases.begin(phase, total);
       tell();
     },
     advance(by, item) {

@@ -5,7 +5,7 @@ import type { PreparedSelection } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { LinearSite } from '../models/claim';
 import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
-import type { FactorFacts } from './factor';
+import type { FactorResult } from './factor';
 import type { Gram } from './gram';
 import type { LinearTensor } from './linear-tensors';
 import { countBits, flatBits, pack, transposeBits, unpack } from './mask-bits';
@@ -21,7 +21,7 @@ export interface SelectionHeader extends RecordHeader, TrimSettings {
   model: string;
   base: string;
   kept: number;
-  facts: FactorFacts[];
+  facts: FactorResult[];
 }
 
 /** Tensors of one contributor that are to be trimmed: not all of it stays, not nothing, and it changes them at all. */

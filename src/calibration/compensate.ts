@@ -8,10 +8,10 @@ import { createQueue, type Queue } from '../forward/queue';
 import {
   enqueueDamped,
   enqueuePanel,
-  type FactorFacts,
+  type FactorResult,
   factorDamped,
   inverseTransposed,
-  joinFacts,
+  joinResults,
 } from './factor';
 import type { Gram, GramBlock } from './gram';
 import { type Hessian, hessianOf } from './hessian';
@@ -27,7 +27,7 @@ const CG_STEPS = { least: 4, most: 32 };
 export interface Compensated {
   /** τ̂, f32 [rows, cols], 0 where the mask has no bit. The caller frees it. */
   tau: BackendBuffer;
-  facts: FactorFacts;
+  facts: FactorResult;
 }
 
 /** Inputs of compensating one block of columns. */
@@ -62,7 +62,7 @@ export async function compensate(
   const queue = createQueue(engine);
   const hessian = await hessianOf(gram);
   const work: Work = { queue, tau, mask, out: engine.allocate(rows * cols * 4, 'compensated'), rows, cols };
-  const found: FactorFacts[] = [];
+  const found: FactorResult[] = [];
   for (const block of gram.blocks) {
     if (how === 'cg') await conjugateGradients(work, block, hessian);
     else found.push(await sweep(work, block, hessian));
@@ -70,7 +70,7 @@ export async function compensate(
   if (gram.blocks.length === 0) await maskOnly(work, { begin: 0, width: cols });
   // conjugate gradients factor nothing: the damping is the first one tried
   const own = { damping: hessian.damping, retries: 0, dead: hessian.dead, fellBackToDiagonal: false };
-  return { tau: work.out, facts: joinFacts([own, ...found]) };
+  return { tau: work.out, facts: joinResults([own, ...found]) };
 }
 
 /** The params of the kernels on masked rows for a chunk of a block. */
@@ -185,19 +185,19 @@ async function allRest(queue: Queue, rho: BackendBuffer, rows: number): Promise<
 }
 
 /** SparseGPT's sweep with Uᵀ, U = R⁻¹ and Hd = R·Rᵀ, R upper triangular: one factoring in reversed order and its inverse. */
-async function sweep(work: Work, block: GramBlock, hessian: Hessian): Promise<FactorFacts> {
+async function sweep(work: Work, block: GramBlock, hessian: Hessian): Promise<FactorResult> {
   const { queue, mask } = work;
   const { width, buffer } = block;
   const factor = queue.allocate(width ** 2 * 4, 'factor');
-  const facts = await factorDamped(queue, factor, width, (damping) => {
+  const result = await factorDamped(queue, factor, width, (damping) => {
     const shift = hessian.shift(damping);
     enqueueDamped(queue, buffer, factor, width, { scale: hessian.scale, shift, reversed: true, dead: true });
     return shift;
   });
-  if (facts.fellBackToDiagonal) {
+  if (result.fellBackToDiagonal) {
     queue.free(factor);
     await maskOnly(work, block);
-    return { ...facts, dead: 0 };
+    return { ...result, dead: 0 };
   }
   const inverse = await inverseTransposed(queue, factor, width);
   queue.free(factor);
@@ -217,5 +217,5 @@ async function sweep(work: Work, block: GramBlock, hessian: Hessian): Promise<Fa
     return kept!;
   });
   queue.free(transposed);
-  return { ...facts, dead: 0 };
+  return { ...result, dead: 0 };
 }

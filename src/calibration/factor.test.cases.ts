@@ -19,12 +19,12 @@ export function describeFactors(title: string, engineOf: () => Promise<Backend>)
       const { h, damped } = dampedOracle(gramOracle(x, tokens, width), width, tokens);
       const shift = damped[0]! - h[0]!;
       const factor = queue.allocate(width ** 2 * 4, 'factor');
-      const facts = await factorDamped(queue, factor, width, () => {
+      const result = await factorDamped(queue, factor, width, () => {
         const terms = { scale: 2 / tokens, shift, reversed, dead: true };
         enqueueDamped(queue, gram.blocks[0]!.buffer, factor, width, terms);
         return shift;
       });
-      expect(facts).toEqual({ damping: 0.01, retries: 0, fellBackToDiagonal: false });
+      expect(result).toEqual({ damping: 0.01, retries: 0, fellBackToDiagonal: false });
       const inverse = await inverseTransposed(queue, factor, width);
       const l = await download(engine, factor, width ** 2);
       const n = await download(engine, inverse, width ** 2);
@@ -97,9 +97,9 @@ export function describeFactors(title: string, engineOf: () => Promise<Backend>)
         s[33 * width + 20] = offDiagonal;
         const gram = given(engine, s, width);
         for (const score of ['obs', 'sparsegpt'] as const) {
-          const { scale, facts } = await columnScores(engine, gram, score);
+          const { scale, facts: result } = await columnScores(engine, gram, score);
           // the first damping is the least that is reported: where H stands for itself, that is what it got
-          expect(facts, `${name}, ${score}`).toEqual({
+          expect(result, `${name}, ${score}`).toEqual({
             ...expected,
             dead: 0,
             damping: Math.max(expected.damping, 0.01),

@@ -15,7 +15,7 @@ export const DAMPING = 0.01;
 const MOST_DAMPING = 1;
 
 /** What came of factoring H: the damping it took, and what had to be put right. */
-export interface FactorFacts {
+export interface FactorResult {
   /** λ of H + λ · mean(diag H) · I that was used: 0.01, or ten times as much per retry; 0 where none is (wanda). */
   damping: number;
   /** Factorings that failed before, summed over blocks. */
@@ -27,12 +27,12 @@ export interface FactorFacts {
 }
 
 /** The facts of several blocks as one. */
-export function joinFacts(facts: readonly FactorFacts[]): FactorFacts {
+export function joinResults(results: readonly FactorResult[]): FactorResult {
   return {
-    damping: Math.max(0, ...facts.map((f) => f.damping)),
-    retries: facts.reduce((sum, f) => sum + f.retries, 0),
-    dead: facts.reduce((sum, f) => sum + f.dead, 0),
-    fellBackToDiagonal: facts.some((f) => f.fellBackToDiagonal),
+    damping: Math.max(0, ...results.map((f) => f.damping)),
+    retries: results.reduce((sum, f) => sum + f.retries, 0),
+    dead: results.reduce((sum, f) => sum + f.dead, 0),
+    fellBackToDiagonal: results.some((f) => f.fellBackToDiagonal),
   };
 }
 
@@ -76,7 +76,7 @@ export async function factorDamped(
   width: number,
   fill: (damping: number) => number,
   first = DAMPING,
-): Promise<Pick<FactorFacts, 'damping' | 'retries' | 'fellBackToDiagonal'>> {
+): Promise<Pick<FactorResult, 'damping' | 'retries' | 'fellBackToDiagonal'>> {
   let retries = 0;
   for (let damping = first; damping <= MOST_DAMPING; damping *= 10) {
     const added = fill(damping);

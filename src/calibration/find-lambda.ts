@@ -27,7 +27,7 @@ export interface FindLambdaOptions {
   openMerge(plan: Plan): Promise<{ runner: Runner; close(): void }>;
   signal?: AbortSignal;
   progress?: {
-    begin(stage: 'writing' | 'searching', total: number): void;
+    begin(phase: 'writing' | 'searching', total: number): void;
     advance(by: number, item: string): void;
   };
 }

@@ -22,7 +22,7 @@ import { keepMask } from './keep';
 import { download, farthest, upload, worstRatio } from './mathematics.test.support';
 import { columnScores, type ScoreKind } from './scores';
 
-interface LayerFacts {
+interface GoldenLayer {
   shape: [number, number];
   input_axis: 0 | 1;
   dead_columns: number[];
@@ -61,7 +61,7 @@ export function describeGoldenGrams(
       }
       if (name === 'llama' || name === 'gpt2') {
         const importance = readTensors(await read(`${GOLDEN_FOLDER}/${name}/importance.safetensors`));
-        const facts = golden.facts as unknown as { importance: { layers: Record<string, LayerFacts> } };
+        const facts = golden.facts as unknown as { importance: { layers: Record<string, GoldenLayer> } };
         const layers = Object.entries(facts.importance.layers);
         expect(layers).toHaveLength(2);
         for (const [weight, layer] of layers) {
@@ -101,7 +101,7 @@ async function compareImportance(
   golden: Golden,
   importance: ReadonlyMap<string, FileTensor>,
   weight: string,
-  { shape, input_axis, dead_columns, keep }: LayerFacts,
+  { shape, input_axis, dead_columns, keep }: GoldenLayer,
 ): Promise<void> {
   const stored = Float32Array.from(values(golden.weights.get(weight)!));
   const cols = shape[input_axis];
@@ -113,8 +113,8 @@ async function compareImportance(
   const w = turned(stored);
   const tau = upload(engine, w);
   for (const [key, score] of Object.entries(SCORES)) {
-    const { scale, facts } = await columnScores(engine, gram, score);
-    expect(facts).toMatchObject({ dead: dead_columns.length, retries: 0, fellBackToDiagonal: false });
+    const { scale, facts: result } = await columnScores(engine, gram, score);
+    expect(result).toMatchObject({ dead: dead_columns.length, retries: 0, fellBackToDiagonal: false });
     const roots = await download(engine, scale, cols);
     const scores = Float64Array.from(w, (v, e) => (v * roots[e % cols]!) ** 2);
     const wanted = turned(values(importance.get(`${weight}.score.${key}`)!));

@@ -78,11 +78,11 @@ export function describeGrams(title: string, engineOf: () => Promise<Backend>): 
       const gram = gramOf(engine, x, width);
       const s = gramOracle(x, rows, width);
       for (const score of SCORES) {
-        const { scale, facts } = await columnScores(engine, gram, score);
+        const { scale, facts: result } = await columnScores(engine, gram, score);
         const c = (await download(engine, scale, width)).map((v) => v * v);
         engine.free(scale);
         expect(worstRatio(c, scoresOracle(s, width, rows, score)), score).toBeLessThan(3e-4);
-        expect(facts).toEqual({
+        expect(result).toEqual({
           damping: score === 'wanda' ? 0 : 0.01,
           retries: 0,
           dead: dead.length,

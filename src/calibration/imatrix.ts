@@ -34,7 +34,7 @@ export interface ImatrixOptions {
   open(use: Parameters<OpenOutput>[0]): Promise<OpenReader>;
   signal: AbortSignal;
   progress: {
-    begin(stage: 'writing' | 'calibrating', total: number): void;
+    begin(phase: 'writing' | 'calibrating', total: number): void;
     advance(by: number, item: string): void;
   };
 }

@@ -17,7 +17,7 @@ import {
   openAhead,
   openPlan,
   openReader,
-  type StageMeter,
+  type PhaseMeter,
 } from './calibration-context';
 import { findLambda } from './find-lambda';
 import { type Imatrix, measureImatrix } from './imatrix';
@@ -101,7 +101,7 @@ async function imatrixOf(
   },
   context: OpenContext,
   prepared: Prepared | undefined,
-  progress: StageMeter,
+  progress: PhaseMeter,
 ): Promise<Imatrix> {
   const { engine, models, signal } = context;
   const readings = async () => {

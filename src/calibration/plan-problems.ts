@@ -63,7 +63,7 @@ export function averagedLayers(plan: Plan, solved: ReadonlySet<string>, tied: bo
   ];
 }
 
-export interface CalibrationFacts {
+export interface CalibrationCost {
   kind: ImportanceReport['kind'] | undefined;
   /** What an importance matrix of the output is measured on. */
   imatrix: ReturnType<typeof imatrixChoice>;
@@ -77,19 +77,19 @@ export interface CalibrationFacts {
 const OUTPUT = 'the output';
 
 /** Problems of the work ahead; none for a plan that needs none. */
-export async function calibrationProblems(plan: Plan, facts: CalibrationFacts): Promise<PlanProblem[]> {
+export async function calibrationProblems(plan: Plan, cost: CalibrationCost): Promise<PlanProblem[]> {
   const problems: PlanProblem[] = [...misplacedAuto(plan)];
-  const calibrates = facts.kind !== undefined || wantsLambda(plan.recipe);
-  if (!calibrates && facts.imatrix === undefined) return problems;
+  const calibrates = cost.kind !== undefined || wantsLambda(plan.recipe);
+  if (!calibrates && cost.imatrix === undefined) return problems;
   const readsNothing = matchOf(plan) === 'changes' && !wantsLambda(plan.recipe);
   if (calibrates && plan.recipe.slices) problems.push(slicesRefused);
   const { size, texts } = calibrationChoice(plan);
   const read = [
     ...(calibrates ? texts : []),
-    ...(typeof facts.imatrix === 'object' ? [[OUTPUT, facts.imatrix.text] as const] : []),
+    ...(typeof cost.imatrix === 'object' ? [[OUTPUT, cost.imatrix.text] as const] : []),
   ];
   for (const [id, name] of read) {
-    if (name === SELF || facts.hasText(name)) continue;
+    if (name === SELF || cost.hasText(name)) continue;
     problems.push({
       severity: 'error',
       code: 'CalibrationUnknown',
@@ -97,12 +97,12 @@ export async function calibrationProblems(plan: Plan, facts: CalibrationFacts): 
       remedy: 'Add the file, or set calibration: self, and the model writes its own.',
     });
   }
-  if (facts.kind === 'solution' && !readsNothing) problems.push(...sharedTexts(texts));
+  if (cost.kind === 'solution' && !readsNothing) problems.push(...sharedTexts(texts));
   // a plan that has to be mended first has no output whose config could be read
   if (plan.problems.some(({ severity }) => severity === 'error')) return problems;
   try {
-    const architecture = await facts.architecture();
-    if (matchOf(plan) !== 'changes') problems.push(...tokenAdvice(architecture, size, facts.kind));
+    const architecture = await cost.architecture();
+    if (matchOf(plan) !== 'changes') problems.push(...tokenAdvice(architecture, size, cost.kind));
   } catch (thrown) {
     if (!(thrown instanceof AmalgamError)) throw thrown;
     problems.push({
@@ -113,7 +113,7 @@ export async function calibrationProblems(plan: Plan, facts: CalibrationFacts): 
     });
   }
   // tokens that stand for other rows in the output cannot be counted
-  if (facts.kind === 'solution' && (plan.vocabulary?.output.tokens ?? null) !== null) {
+  if (cost.kind === 'solution' && (plan.vocabulary?.output.tokens ?? null) !== null) {
     problems.push({
       severity: 'error',
       code: 'CannotRun',
@@ -197,7 +197,7 @@ function sharedTexts(texts: ReadonlyMap<string, string>): PlanProblem[] {
 function tokenAdvice(
   architecture: Architecture,
   { windows, length }: CalibrationSize,
-  kind: CalibrationFacts['kind'],
+  kind: CalibrationCost['kind'],
 ): PlanProblem[] {
   if (kind === undefined) return [];
   const widest = widestInput(architecture);

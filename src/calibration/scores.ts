@@ -3,7 +3,7 @@ import type { Backend, BackendBuffer } from '../backend/backend';
 import { innerProducts } from '../backend/kernels/inner-products';
 import { matrixDiagonal } from '../backend/kernels/matrix-diagonal';
 import { createQueue, type Queue } from '../forward/queue';
-import { enqueueDamped, type FactorFacts, factorDamped, inverseTransposed, joinFacts } from './factor';
+import { enqueueDamped, type FactorResult, factorDamped, inverseTransposed, joinResults } from './factor';
 import type { Gram, GramBlock } from './gram';
 import { type Hessian, hessianOf } from './hessian';
 
@@ -17,17 +17,17 @@ export type ScoreKind = 'wanda' | 'obs' | 'sparsegpt';
 export interface ColumnScores {
   /** √c_j, f32 [width]; 0 for dead inputs, whose weights change nothing. The caller frees it. */
   scale: BackendBuffer;
-  facts: FactorFacts;
+  facts: FactorResult;
 }
 
 /** @throws RangeError when no token was added; what `Backend.read` throws */
 export async function columnScores(engine: Backend, gram: Gram, score: ScoreKind): Promise<ColumnScores> {
   const hessian = await hessianOf(gram);
-  const { roots, facts } = await columnRoots(createQueue(engine), gram, hessian, score);
+  const { roots, facts: result } = await columnRoots(createQueue(engine), gram, hessian, score);
   for (const [j, h] of hessian.diagonal.entries()) if (h === 0) roots[j] = 0;
   const scale = engine.allocate(roots.byteLength, 'column scale');
   engine.write(scale, 0, new Uint8Array(roots.buffer));
-  return { scale, facts };
+  return { scale, facts: result };
 }
 
 async function columnRoots(
@@ -35,7 +35,7 @@ async function columnRoots(
   gram: Gram,
   hessian: Hessian,
   score: ScoreKind,
-): Promise<{ roots: Float32Array<ArrayBuffer>; facts: FactorFacts }> {
+): Promise<{ roots: Float32Array<ArrayBuffer>; facts: FactorResult }> {
   const { dead } = hessian;
   if (score === 'wanda') {
     const facts = { damping: 0, retries: 0, dead, fellBackToDiagonal: false };
@@ -49,7 +49,7 @@ async function columnRoots(
     if (found.roots) diagonal.set(found.roots, block.begin);
     facts.push({ ...found.facts, dead: 0 });
   }
-  return { roots: diagonal, facts: joinFacts(facts) };
+  return { roots: diagonal, facts: joinResults(facts) };
 }
 
 /** √c_j of a block's columns; undefined when its H could not be factored. */
@@ -58,19 +58,19 @@ async function blockRoots(queue: Queue, block: GramBlock, hessian: Hessian, scor
   const factor = queue.allocate(width ** 2 * 4, 'factor');
   // reversed, A = P·Hd·P = L·Lᵀ gives Hd = R·Rᵀ with R = P·L·P upper triangular, hence U_jj = 1/R_jj (one factoring)
   const reversed = score === 'sparsegpt';
-  const facts = await factorDamped(queue, factor, width, (damping) => {
+  const result = await factorDamped(queue, factor, width, (damping) => {
     const shift = hessian.shift(damping);
     enqueueDamped(queue, buffer, factor, width, { scale: hessian.scale, shift, reversed, dead: true });
     return shift;
   });
   let roots: Float32Array | undefined;
-  if (!facts.fellBackToDiagonal) {
+  if (!result.fellBackToDiagonal) {
     roots = reversed
       ? (await pivots(queue, factor, width)).reverse()
       : await inverseRoots(queue, factor, width);
   }
   queue.free(factor);
-  return { roots, facts };
+  return { roots, facts: result };
 }
 
 /** L_jj. */

@@ -12,7 +12,7 @@ import type { ContributorReport } from '../reports/job';
 import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
 import { turn } from './choose';
 import type { CrossGram } from './cross-gram';
-import type { FactorFacts } from './factor';
+import type { FactorResult } from './factor';
 import { formFor, type Gram, openGram } from './gram';
 import type { LinearTensor } from './linear-tensors';
 import { countBits, flatBits } from './mask-bits';
@@ -26,7 +26,7 @@ export interface SolutionHeader extends RecordHeader {
   shape: readonly number[];
   contributors: ContributorReport[];
   cosine: number[][];
-  facts: FactorFacts[];
+  facts: FactorResult[];
 }
 
 /** Storage key of the solution of a tensor. */

@@ -22,11 +22,11 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
       const engine = await engineOf();
       const grams = models.map((m) => gramOf(engine, inputs[m]!, width, form));
       const buffers = of.map((t) => upload(engine, t));
-      const { tau, facts } = await gramSolve(engine, grams, buffers, rows, width);
+      const { tau, facts: result } = await gramSolve(engine, grams, buffers, rows, width);
       const out = await download(engine, tau, rows * width);
       for (const b of [...buffers, tau]) engine.free(b);
       for (const g of grams) g.close();
-      return { out, facts };
+      return { out, facts: result };
     };
     const oracle = (
       models: readonly number[],
@@ -58,10 +58,10 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
         [0, 1, 2],
       ]) {
         const of = models.map((m) => taus[m]!);
-        const { out, facts } = await solve(models, of, form);
+        const { out, facts: result } = await solve(models, of, form);
         expect(farthest(out, oracle(models, of, same))).toBeLessThan(2e-4);
         const dead = models.length === 2 ? 1 : 0;
-        expect(facts).toEqual({ damping: 0.01, retries: 0, dead, fellBackToDiagonal: false });
+        expect(result).toEqual({ damping: 0.01, retries: 0, dead, fellBackToDiagonal: false });
       }
     });
 

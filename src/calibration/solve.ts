@@ -6,10 +6,10 @@ import type { CrossGram } from './cross-gram';
 import {
   DAMPING,
   enqueueDamped,
-  type FactorFacts,
+  type FactorResult,
   factorDamped,
   inverseTransposed,
-  joinFacts,
+  joinResults,
 } from './factor';
 import type { Gram } from './gram';
 import { type Hessian, hessianOf } from './hessian';
@@ -19,7 +19,7 @@ import { transpose } from './transpose';
 export interface Solved {
   /** f32 [rows, cols]. The caller frees it. */
   tau: BackendBuffer;
-  facts: FactorFacts;
+  facts: FactorResult;
 }
 
 /** What a solution takes into account besides the Gram matrices. */
@@ -75,16 +75,16 @@ export async function gramSolve(
   const hessians: Hessian[] = [];
   for (const [i, gram] of grams.entries()) hessians.push(await hessianOf(gram, scales?.[i]));
   const tau = engine.allocate(rows * cols * 4, 'solved');
-  const facts: FactorFacts[] = [];
+  const results: FactorResult[] = [];
   const spans = grams[0]!.blocks.length > 0 ? grams[0]!.blocks : [{ begin: 0, width: cols }];
   for (const [b, span] of spans.entries()) {
     if (form.kind === 'diagonal') {
-      facts.push({ damping: DAMPING, retries: 0, dead: 0, fellBackToDiagonal: false });
+      results.push({ damping: DAMPING, retries: 0, dead: 0, fellBackToDiagonal: false });
       await mixSpan(queue, hessians, taus, tau, rows, cols, span);
       continue;
     }
     const found = await factorSum(queue, grams, hessians, b, first);
-    facts.push({ ...found.facts, dead: 0 });
+    results.push({ ...found.facts, dead: 0 });
     if (found.factored) {
       const { damping } = found.facts;
       await solveSpan(queue, grams, hessians, taus, tau, rows, cols, {
@@ -99,7 +99,7 @@ export async function gramSolve(
     }
   }
   const dead = Array.from({ length: cols }, (_, j) => hessians.every((h) => h.diagonal[j] === 0));
-  return { tau, facts: { ...joinFacts(facts), dead: dead.filter(Boolean).length } };
+  return { tau, facts: { ...joinResults(results), dead: dead.filter(Boolean).length } };
 }
 
 /** λ · mean(diag H); here dead inputs count as they are, and the damping alone answers for them. */
@@ -131,14 +131,14 @@ async function factorSum(
     }
     return hessians.reduce((sum, h) => sum + shiftOf(h, damping), 0);
   };
-  const facts = await factorDamped(queue, factor, width, fill, first);
-  const inverse = facts.fellBackToDiagonal ? undefined : await inverseTransposed(queue, factor, width);
+  const result = await factorDamped(queue, factor, width, fill, first);
+  const inverse = result.fellBackToDiagonal ? undefined : await inverseTransposed(queue, factor, width);
   queue.free(factor);
   const factored: Factored | undefined = inverse && {
     inverse,
     transposed: transpose(queue.engine, inverse, width, width),
   };
-  return { facts, factored };
+  return { facts: result, factored };
 }
 
 /** mean + (Σ (τ̂ᵢ − mean) Gᵢ + Σ (W₀ + τ̂ᵢ) Eᵢᵀ) · (ΣG)⁻¹, chunk by chunk. Lets go of the factors. */

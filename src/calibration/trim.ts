@@ -2,7 +2,7 @@
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { maskRowWords } from '../backend/kernels/pack-mask';
 import { type Compensation, compensate } from './compensate';
-import type { FactorFacts } from './factor';
+import type { FactorResult } from './factor';
 import type { Gram } from './gram';
 import { keepMask, type ScoreScope } from './keep';
 import { columnScores, type ScoreKind } from './scores';
@@ -20,7 +20,7 @@ export interface Trimmed {
   maskBytes: number;
   /** The kept entries that make up for the others; absent without compensation. The caller frees it. */
   tau?: BackendBuffer;
-  facts: FactorFacts[];
+  facts: FactorResult[];
 }
 
 /** Trims τ [rows, cols], which stays as it is. @throws what `Backend.read` throws */
@@ -32,19 +32,19 @@ export async function trim(
   gram: Gram,
   { density, score, scope, compensation }: TrimSettings,
 ): Promise<Trimmed> {
-  const { scale, facts } = await columnScores(engine, gram, score);
+  const { scale, facts: result } = await columnScores(engine, gram, score);
   const mask = await keepMask(engine, tau, rows, cols, scale, density, scope);
   engine.free(scale);
-  const trimmed = { mask, maskBytes: rows * maskRowWords(cols) * 4, facts: [facts] };
+  const trimmed = { mask, maskBytes: rows * maskRowWords(cols) * 4, facts: [result] };
   if (compensation === 'off') return trimmed;
   const compensated = await compensate(engine, tau, mask, rows, cols, gram, compensation);
-  return { ...trimmed, tau: compensated.tau, facts: [facts, compensated.facts] };
+  return { ...trimmed, tau: compensated.tau, facts: [result, compensated.facts] };
 }
 
 /** What a person should know of factorings, in sentences; nothing where all went as planned. */
 export function factorNotes(
   where: string,
-  { gram, facts }: { gram: Gram; facts: readonly FactorFacts[] },
+  { gram, facts: results }: { gram: Gram; facts: readonly FactorResult[] },
 ): string[] {
   const notes: string[] = [];
   const { form, width } = gram;
@@ -54,11 +54,11 @@ export function factorNotes(
       `${where}: the products of ${width} inputs do not fit; ${blocks} blocks of ${form.width} were used.`,
     );
   }
-  for (const { damping, retries, fellBackToDiagonal } of facts) {
+  for (const { damping, retries, fellBackToDiagonal } of results) {
     if (fellBackToDiagonal) notes.push(`${where}: could not be factored; the diagonal was used instead.`);
     else if (retries > 0) notes.push(`${where}: needed a damping of ${damping}.`);
   }
-  const dead = Math.max(0, ...facts.map((f) => f.dead));
+  const dead = Math.max(0, ...results.map((f) => f.dead));
   if (dead > 0) notes.push(`${where}: ${dead} of ${width} inputs were zero throughout.`);
   return [...new Set(notes)];
 }

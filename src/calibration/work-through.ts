@@ -35,7 +35,7 @@ export interface PrepareOptions {
 
 export interface PrepareProgress {
   /** `writing` counts tokens, `calibrating` layers of models. */
-  begin(stage: 'writing' | 'calibrating', total: number): void;
+  begin(phase: 'writing' | 'calibrating', total: number): void;
   advance(by: number, item: string): void;
 }
 

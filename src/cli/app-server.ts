@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname } from 'node:path';
-import { AmalgamError, errorFacts } from '../errors';
+import { AmalgamError, errorReport } from '../errors';
 import { contentSecurityPolicy, HUB_ORIGINS } from './content-security-policy';
 import type { OutputFolder } from './output-folder';
 import { listFolder, type ServedFile, sendFile } from './served-folder';
@@ -163,7 +163,7 @@ export async function startAppServer(dist: string, connect: readonly string[], p
         response.destroy();
         return;
       }
-      const { code, message } = errorFacts(thrown);
+      const { code, message } = errorReport(thrown);
       const status = thrown instanceof AmalgamError ? 409 : thrown instanceof URIError ? 400 : 500;
       refuse(response, code === 'StorageFull' ? 507 : status, message);
     });

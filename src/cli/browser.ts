@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import process from 'node:process';
 import { type BrowserContext, chromium, type Page } from 'playwright';
 import { CHROMIUM_ARGS, findChromium } from '../../e2e/setup-chromium.mjs';
-import { AmalgamError, type ErrorFacts, fromErrorFacts } from '../errors';
+import { AmalgamError, type ErrorReport, fromErrorReport } from '../errors';
 import { temporaryFolder } from '../host/node/temporary';
 import type { WorkerCalls } from '../worker/calls';
 import type { Outcome } from '../worker/remote';
@@ -42,7 +42,7 @@ export async function openStudioPage(url: string): Promise<StudioPage> {
     ['/dev/nvidia0', '/dev/dri/renderD128'].some((path) => existsSync(path))
   ) {
     const page = await start(executablePath, url, LINUX_GPU_ARGS);
-    const { webgpu } = await page.calls.facts();
+    const { webgpu } = await page.calls.info();
     if (webgpu.available && !webgpu.isFallback) return page;
     await page.close();
   }
@@ -127,7 +127,7 @@ export async function openCalls(page: Page, url: string): Promise<WorkerCalls> {
       if (thrown instanceof AmalgamError) throw thrown;
       throw pageDied(complaints.at(-1) ?? (thrown as Error).message);
     }
-    if ('error' in outcome) throw fromErrorFacts(outcome.error);
+    if ('error' in outcome) throw fromErrorReport(outcome.error);
     return outcome.value;
   };
   return new Proxy({} as WorkerCalls, {
@@ -153,7 +153,7 @@ async function callInPage({ name, args, reports }: PageCall): Promise<Outcome> {
   try {
     return { value: await calls[name]!(...args, ...tell) };
   } catch (thrown) {
-    const { code, message, hint } = thrown as ErrorFacts;
+    const { code, message, hint } = thrown as ErrorReport;
     return { error: { code, message, hint } };
   }
 }

@@ -27,9 +27,9 @@ export async function importanceVerb(command: ImportanceCommand, place: Place): 
     undo,
     say,
   );
-  const facts = await job.calls.plan(job.recipe);
-  for (const line of problemLines(facts.problems)) say(line);
-  if (!facts.clean) return 1;
+  const plan = await job.calls.plan(job.recipe);
+  for (const line of problemLines(plan.problems)) say(line);
+  if (!plan.clean) return 1;
   const printer = progressPrinter(process.stderr);
   const destination = { kind: 'served', url: job.server.receiveOutput(output) } as const;
   const report = await job.calls

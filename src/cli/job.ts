@@ -11,7 +11,7 @@ import { parseRecipe } from '../formats/recipe-yaml';
 import { defaultCache } from '../host/node/platform';
 import type { BackendChoice } from '../reports/backend';
 import type { WorkerCalls } from '../worker/calls';
-import type { HeadlessEngine } from './headless-engine';
+import type { CommandWorker } from './command-worker';
 import { hubCacheFolder } from './hub-cache';
 import { lookUpModels, publishedNames } from './model-lookup';
 import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
@@ -20,7 +20,7 @@ import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-text
 export interface Job {
   /** Hub models are pinned to the commit they were opened at. */
   recipe: Recipe;
-  server: HeadlessEngine['server'];
+  server: CommandWorker['server'];
   calls: WorkerCalls;
 }
 
@@ -146,8 +146,8 @@ export async function openJob(
 }
 
 /** The worker's session in this process. @param cache takes what is downloaded */
-export async function openNode(cache: string): Promise<HeadlessEngine> {
-  const { openNodeEngine } = await import('./node-engine');
+export async function openNode(cache: string): Promise<CommandWorker> {
+  const { openNodeEngine } = await import('./node-worker');
   return openNodeEngine(cache, join(PROJECT, 'public', 'samples'));
 }
 
@@ -155,7 +155,7 @@ export async function openNode(cache: string): Promise<HeadlessEngine> {
 async function openBrowserEngine(
   hub: string | undefined,
   say: (line: string) => void,
-): Promise<HeadlessEngine> {
+): Promise<CommandWorker> {
   const [{ ensureBuilt }, { startAppServer }, { openStudioPage }, { HUB_ORIGINS }] = await Promise.all([
     import('./build'),
     import('./app-server'),

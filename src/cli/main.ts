@@ -3,7 +3,7 @@
 import { basename, resolve } from 'node:path';
 import process from 'node:process';
 import { version } from '../../package.json';
-import { AmalgamError, errorFacts } from '../errors';
+import { AmalgamError, errorReport } from '../errors';
 import { printableJson, printableText } from '../formats/names';
 import { copyOf, type Recipe } from '../formats/recipe';
 import { repositoriesRead } from '../formats/recipe-models';
@@ -21,9 +21,9 @@ import {
   helpText,
   parseCommand,
 } from './command';
+import type { CommandWorker } from './command-worker';
 import { compareVerb, extractLoraVerb } from './compare-verbs';
 import { evaluateManyVerb } from './evaluate-many-verb';
-import type { HeadlessEngine } from './headless-engine';
 import { importanceVerb } from './importance-verb';
 import { readInput } from './input-files';
 import { type Job, locateModels, openJob, openNode, readRecipe, type Undo } from './job';
@@ -62,10 +62,10 @@ async function plan(command: Command & { verb: 'plan' }, undo: Undo): Promise<nu
   const file = resolve(workingFolder, command.recipe);
   const recipe = await readRecipe(file);
   const job = await openJob(recipe, file, workingFolder, command, undo, say, repositoriesRead);
-  const facts = await job.calls.plan(job.recipe);
-  const text = command.json ? printableJson(facts) : planText(facts, recipe.mergeMethod);
+  const report = await job.calls.plan(job.recipe);
+  const text = command.json ? printableJson(report) : planText(report, recipe.mergeMethod);
   await write(`${text}\n`);
-  return facts.clean ? 0 : EXIT_FAILED;
+  return report.clean ? 0 : EXIT_FAILED;
 }
 
 async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<number> {
@@ -120,7 +120,7 @@ async function merge(command: Command & { verb: 'merge' }, undo: Undo): Promise<
 }
 
 /** A session that can push, once its token was seen to be one that may write. */
-async function openPusher({ hub }: PushOptions, undo: Undo): Promise<HeadlessEngine> {
+async function openPusher({ hub }: PushOptions, undo: Undo): Promise<CommandWorker> {
   const engine = await openNode(defaultCache());
   undo.push(() => engine.close());
   await requireWriter(engine.calls, hub);
@@ -277,12 +277,13 @@ async function main(): Promise<number> {
   try {
     return await Promise.race([run(undo), interrupted]);
   } catch (thrown) {
-    const { code, message, hint } = errorFacts(thrown);
+    const { code, message, hint } = errorReport(thrown);
     say(`${message}\n${hint}`);
     return code === 'Usage' ? EXIT_USAGE : EXIT_FAILED;
   } finally {
     clearInterval(alive);
-    for (const act of undo.reverse()) await act().catch((thrown: unknown) => say(errorFacts(thrown).message));
+    for (const act of undo.reverse())
+      await act().catch((thrown: unknown) => say(errorReport(thrown).message));
   }
 }
 

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import type { Progress } from '../reports/job';
-import type { PlanFacts } from '../reports/plan';
+import type { PlanReport } from '../reports/plan';
 import { planText, problemLines, progressText, verifyText } from './print';
 import { progressPrinter } from './progress-printer';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
 
 const tensor = { layer: null, module: 'embed', shape: [8, 4], dtype: 'BF16', elements: 32 };
-const facts: PlanFacts = {
+const report: PlanReport = {
   problems: [
     { severity: 'note', code: 'Tied', message: 'The head is tied.', remedy: 'No action needed.' },
     {
@@ -41,9 +41,9 @@ test('a problem of many tensors names the first of them', () => {
 });
 
 test('a plan says what it costs, lists every tensor in columns and ends with the problems, errors first', () => {
-  const lines = plain(planText(facts, 'ties')).split('\n');
+  const lines = plain(planText(report, 'ties')).split('\n');
   expect(lines).toContain('write        1.50 kB in 1 shard');
-  const withGguf = { ...facts, outputFiles: ['model.safetensors', 'model-Q4_K_M.gguf'] };
+  const withGguf = { ...report, outputFiles: ['model.safetensors', 'model-Q4_K_M.gguf'] };
   expect(plain(planText(withGguf, 'ties'))).toMatch(/in 1 shard and a GGUF file[\s\S]*, DIR-Q4_K_M\.gguf/);
   expect(lines).toContain('tensors      2, 1 of them copied untouched');
   expect(lines).toContain('embed             8 × 4  BF16   a, b');
@@ -59,7 +59,7 @@ test('a plan says what it costs, lists every tensor in columns and ends with the
 });
 
 const progress: Omit<Progress, 'finished'> = {
-  stage: 'merging',
+  phase: 'merging',
   item: 'embed',
   tensorsDone: 1,
   tensors: 2,
@@ -88,7 +88,7 @@ test('progress is one line', () => {
     plain(
       progressText({
         ...progress,
-        stage: 'planning',
+        phase: 'planning',
         tensors: 0,
         bytes: 0,
         bytesPerSecond: 0,
@@ -99,18 +99,18 @@ test('progress is one line', () => {
   ).toBe('planning');
 });
 
-test('a log gets a line per stage and per ten seconds; a terminal one line that is written over', () => {
+test('a log gets a line per phase and per ten seconds; a terminal one line that is written over', () => {
   let clock = 0;
   const log: string[] = [];
   const printer = progressPrinter({ write: (text) => log.push(text) }, () => clock);
-  for (const [at, stage] of [
+  for (const [at, phase] of [
     [0, 'planning'],
     [1, 'merging'],
     [5, 'merging'],
     [12, 'merging'],
   ] as const) {
     clock = at * 1000;
-    printer.print({ ...progress, stage });
+    printer.print({ ...progress, phase });
   }
   printer.end();
   expect(log.map((line) => line.split(' ')[0])).toEqual(['planning', 'merging', 'merging']);

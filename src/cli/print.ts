@@ -5,7 +5,7 @@ import type { DatasetText } from '../reports/dataset';
 import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
 import type { Progress } from '../reports/job';
 import type { MergeReport, VerifyReport } from '../reports/merge';
-import type { PlanFacts, PlanProblem } from '../reports/plan';
+import type { PlanProblem, PlanReport } from '../reports/plan';
 import type { PushProgress } from '../reports/push';
 import {
   formatBytes,
@@ -18,14 +18,14 @@ import {
 } from '../ui/format/quantity';
 
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
-export function planText(plan: PlanFacts, method: string): string {
+export function planText(plan: PlanReport, method: string): string {
   const names = plan.contributors.map((name) => displayName(name));
   const copied = plan.tensors.filter((tensor) => tensor.copied).length;
   const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
   const stages = plan.stages?.map(
-    ({ name, facts }) => `${name} (${formatCounted(facts.tensors.length, 'tensor')})`,
+    ({ name, facts: report }) => `${name} (${formatCounted(report.tensors.length, 'tensor')})`,
   );
-  const facts = [
+  const parts = [
     ...(stages ? [['stages', stages.join(', ')]] : []),
     ['method', method],
     ['base', plan.base === undefined ? 'none' : displayName(plan.base)],
@@ -46,11 +46,11 @@ export function planText(plan: PlanFacts, method: string): string {
     tensor.copied ? 'copied' : tensor.contributors.map((index) => names[index] ?? '?').join(', '),
   ]);
   const table = columns([['tensor', 'shape', 'dtype', 'changed by'], ...rows]);
-  return [...facts, '', ...table, ...problemLines(plan.problems), ...elsewhereLines(plan)].join('\n');
+  return [...parts, '', ...table, ...problemLines(plan.problems), ...elsewhereLines(plan)].join('\n');
 }
 
 /** What mergekit does otherwise with the same recipe. */
-export function elsewhereLines({ elsewhere = [] }: PlanFacts): string[] {
+export function elsewhereLines({ elsewhere = [] }: PlanReport): string[] {
   if (elsewhere.length === 0) return [];
   const lines = elsewhere.map(
     ({ setting, consequence }) => `  ${displayName(setting)}: ${displayName(consequence, 200)}`,
@@ -100,12 +100,12 @@ export type AnyProgress =
 /** One line of progress without an end of line. */
 export function progressText(progress: AnyProgress): string {
   if (!('tensors' in progress)) return runningText(progress);
-  const { stage, item, tensorsDone, tensors, bytesDone, bytes, bytesPerSecond, secondsLeft } = progress;
+  const { phase, item, tensorsDone, tensors, bytesDone, bytes, bytesPerSecond, secondsLeft } = progress;
   const parts = [
     ...(progress.step ? [`${displayName(progress.step.name)} ${progress.step.at}/${progress.step.of}`] : []),
-    stage,
+    phase,
     ...(tensors > 0
-      ? [`${formatCount(tensorsDone)}/${formatCount(tensors)} ${PASSES.has(stage) ? 'layers' : 'tensors'}`]
+      ? [`${formatCount(tensorsDone)}/${formatCount(tensors)} ${PASSES.has(phase) ? 'layers' : 'tensors'}`]
       : []),
     ...(progress.counted ? [countedText(progress.counted)] : []),
     ...(bytes > 0 ? [`${formatBytes(bytesDone)} of ${formatBytes(bytes)}`] : []),
@@ -116,16 +116,16 @@ export function progressText(progress: AnyProgress): string {
   return parts.filter((part) => part !== '').join(' · ');
 }
 
-function runningText({ stage, done, total, rate, secondsLeft }: RunningProgress): string {
+function runningText({ phase, done, total, rate, secondsLeft }: RunningProgress): string {
   const amount =
-    stage === 'downloading'
+    phase === 'downloading'
       ? `${formatBytes(done)} of ${formatBytes(total)}`
       : `${formatCount(Math.round(done))}/${formatCount(total)} tokens`;
   const parts = [
-    stage,
+    phase,
     amount,
     ...(rate > 0
-      ? [stage === 'downloading' ? formatRate(rate) : `${formatCount(Math.round(rate))} tokens/s`]
+      ? [phase === 'downloading' ? formatRate(rate) : `${formatCount(Math.round(rate))} tokens/s`]
       : []),
     ...(secondsLeft === null ? [] : [`${formatSeconds(secondsLeft)} left`]),
   ];

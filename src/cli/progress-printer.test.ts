@@ -5,7 +5,7 @@ test('R54: a stage or tensor with terminal escapes in its name moves nothing on 
   let printed = '';
   const printer = progressPrinter({ isTTY: true, columns: 200, write: (text) => (printed += text) });
   printer.print({
-    stage: 'merging \u001b[31m' as 'merging',
+    phase: 'merging \u001b[31m' as 'merging',
     item: 'a\u001b]0;title\u0007\r',
     tensorsDone: 1,
     tensors: 2,

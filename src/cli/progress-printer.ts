@@ -12,7 +12,7 @@ interface Terminal {
 const LOG_SECONDS = 10;
 
 /**
- * Prints progress: one line that is written over on a terminal; elsewhere a line when the stage changes and every ten
+ * Prints progress: one line that is written over on a terminal; elsewhere a line when the phase changes and every ten
  * seconds.
  */
 export function progressPrinter(
@@ -20,7 +20,7 @@ export function progressPrinter(
   now: () => number = Date.now,
 ): { print: (progress: AnyProgress) => void; end: () => void } {
   if (isQuiet()) return { print: () => undefined, end: () => undefined };
-  let stage = '';
+  let phase = '';
   let printedAt = Number.NEGATIVE_INFINITY;
   let isLineOpen = false;
   return {
@@ -31,8 +31,8 @@ export function progressPrinter(
         isLineOpen = true;
         return;
       }
-      if (progress.stage === stage && now() - printedAt < LOG_SECONDS * 1000) return;
-      stage = progress.stage;
+      if (progress.phase === phase && now() - printedAt < LOG_SECONDS * 1000) return;
+      phase = progress.phase;
       printedAt = now();
       out.write(`${text}\n`);
     },

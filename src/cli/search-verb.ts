@@ -30,9 +30,9 @@ export async function searchVerb(command: SearchCommand, place: Place): Promise<
   for (const name of names) sources.push(await taskSource(name, workingFolder));
   const tasks = command.tasks && { ...asked, tasks: sources };
   const job = await openJob(recipe, file, workingFolder, command, undo, say);
-  const facts = await job.calls.plan(job.recipe);
-  for (const line of problemLines(facts.problems)) say(line);
-  if (!facts.clean) return 1;
+  const plan = await job.calls.plan(job.recipe);
+  for (const line of problemLines(plan.problems)) say(line);
+  if (!plan.clean) return 1;
   const report = await job.calls.search(
     { recipe: job.recipe, inputs, ...(tasks && { tasks }), window, stride, evaluations, seed, engine },
     ({ done, total, points, secondsLeft }) => {

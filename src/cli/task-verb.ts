@@ -63,9 +63,9 @@ export async function taskVerb(command: TaskCommand, place: Place, read: Read): 
 
 /** Puts what the first model scored into its card, and the card's new hash into the file of hashes beside it. */
 async function writeCard(card: string, report: ScoreTasksReport, workingFolder: string): Promise<void> {
-  const results = report.tasks.flatMap((facts, t) => {
+  const results = report.tasks.flatMap((info, t) => {
     const outcome = report.models[0]?.tasks[t];
-    return outcome && 'score' in outcome ? [cardResult(facts, outcome.score)] : [];
+    return outcome && 'score' in outcome ? [cardResult(info, outcome.score)] : [];
   });
   const text = withResults(await readTextFile(card, workingFolder), basename(dirname(card)), results);
   await writeWhole(card, text);

@@ -2,7 +2,7 @@
 
 import { AmalgamError } from '../errors';
 import type { Sequence } from '../forward/chunk';
-import type { CalibrationFacts } from '../reports/collapse';
+import type { CalibrationInfo } from '../reports/collapse';
 
 export const DEFAULT_WINDOW = 256;
 /** Fewer tokens than this say nothing about a model. */
@@ -41,7 +41,7 @@ export function cutTexts(texts: readonly (readonly number[])[], window: number):
   );
 }
 
-export function calibrationFacts(sequences: readonly Sequence[], window: number): CalibrationFacts {
+export function calibrationInfo(sequences: readonly Sequence[], window: number): CalibrationInfo {
   return {
     sequences: sequences.length,
     tokens: sequences.reduce((sum, { ids }) => sum + ids.length, 0),

@@ -14,9 +14,9 @@ import type { ProgressMeter } from '../host/progress-meter';
 import type { Inputs } from '../host/weight-inputs';
 import type { Plan } from '../merge/plan/plan';
 import { requireClean } from '../merge/plan/require-clean';
-import type { Calibration, CalibrationFacts, CollapseProgress, CollapseStep } from '../reports/collapse';
+import type { Calibration, CalibrationInfo, CollapseProgress, CollapseStep } from '../reports/collapse';
 import { bytesToDownload } from '../store/cached-source';
-import { calibrationFacts, cutTexts, DEFAULT_WINDOW } from './calibration';
+import { calibrationInfo, cutTexts, DEFAULT_WINDOW } from './calibration';
 import { collapsePlan, type DepthModel, depthModel } from './collapse-plan';
 import type { OpenedStack, SearchOptions } from './search';
 import type { Stack } from './stack';
@@ -42,7 +42,7 @@ export function textEncoder(model: DepthModel, models: OpenModels, signal: Abort
 export interface CutCalibration {
   sequences: Sequence[];
   window: number;
-  facts: CalibrationFacts | null;
+  info: CalibrationInfo | null;
 }
 
 /** @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, and what the tokenizer throws */
@@ -51,11 +51,11 @@ export async function cutCalibration(
   encode: EncodeText,
 ): Promise<CutCalibration> {
   const window = calibration?.window ?? DEFAULT_WINDOW;
-  if (!calibration) return { sequences: [], window, facts: null };
+  if (!calibration) return { sequences: [], window, info: null };
   const texts =
     'ids' in calibration.input ? [calibration.input.ids] : await encodeAll(calibration.input.texts, encode);
   const sequences = cutTexts(texts, window);
-  return { sequences, window, facts: calibrationFacts(sequences, window) };
+  return { sequences, window, info: calibrationInfo(sequences, window) };
 }
 
 async function encodeAll(texts: readonly string[], encode: EncodeText): Promise<number[][]> {
@@ -96,7 +96,7 @@ export function searchOptions(
     sequences,
     window,
     signal,
-    onStage: (stage, passes) => meter.begin(stage, 0, passes),
+    onPhase: (phase, passes) => meter.begin(phase, 0, passes),
     onPass: () => meter.finishTensor(...steps.splice(0)),
     onCandidate: (step) => steps.push(step),
   };

@@ -76,7 +76,7 @@ export async function runMeasureDepth(
       adapter: engine.adapter,
       seconds: (performance.now() - begin) / 1000,
       layers: options.layers,
-      calibration: calibration.facts!,
+      calibration: calibration.info!,
       ...measure,
       ...(curve && { curve }),
     };
@@ -140,7 +140,7 @@ export async function runCollapse(
       stack: [...stack],
       steps: found.steps,
       measure: found.measure,
-      calibration: calibration.facts,
+      calibration: calibration.info,
       similarity: found.similarity,
       perplexity,
       notes: collapseNotes(

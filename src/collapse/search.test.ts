@@ -20,7 +20,7 @@ async function optionsOf(name: string): Promise<SearchOptions & { passes: string
     window: 20,
     passes,
     steps,
-    onStage: (stage, count) => passes.push(`${stage} ${count}`),
+    onPhase: (phase, count) => passes.push(`${phase} ${count}`),
     onCandidate: (step) => steps.push(step),
   };
 }

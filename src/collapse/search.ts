@@ -29,8 +29,8 @@ export interface SearchOptions {
   sequences: readonly Sequence[];
   window: number;
   signal?: AbortSignal;
-  /** A stage begins: passes of a layer over the sequences, at most. */
-  onStage?(stage: 'measuring' | 'searching', passes: number): void;
+  /** A phase begins: passes of a layer over the sequences, at most. */
+  onPhase?(phase: 'measuring' | 'searching', passes: number): void;
   onPass?(): void;
   onCandidate?(step: CollapseStep): void;
 }
@@ -241,7 +241,7 @@ function chooseLayers(
 
 async function measured(runner: Runner, options: SearchOptions): Promise<DepthMeasure> {
   const { sequences, window, signal, onPass } = options;
-  options.onStage?.('measuring', measureSteps(runner, sequences));
+  options.onPhase?.('measuring', measureSteps(runner, sequences));
   return measureDepth(runner, sequences, window, {
     ...(signal && { signal }),
     ...(onPass && { onStep: onPass }),
@@ -257,7 +257,7 @@ async function referenceOf(
 ): Promise<Reference> {
   const { sequences, signal, onPass, layers } = options;
   const average = layers - (range.lowest + range.highest) / 2;
-  options.onStage?.('searching', Math.ceil(layers + 1 + candidates * average));
+  options.onPhase?.('searching', Math.ceil(layers + 1 + candidates * average));
   return runReference(runner, sequences, range, {
     ...(signal && { signal }),
     ...(onPass && { onStep: onPass }),

@@ -1,14 +1,14 @@
 import type { Model } from '../inputs/model';
 import { elementCount, layerCount } from '../inputs/open-model';
-import type { ArchitectureComparison, ArchitectureFacts } from '../reports/compare';
+import type { ArchitectureComparison, ArchitectureInfo } from '../reports/compare';
 
 /** What two models are built like, and where they differ, in words. Nothing is read. */
 export function compareArchitectures(base: Model, tuned: Model): ArchitectureComparison {
-  const facts = { base: architectureOf(base), finetuned: architectureOf(tuned) };
-  return { ...facts, words: wordsFor(facts.base, facts.finetuned) };
+  const info = { base: architectureOf(base), finetuned: architectureOf(tuned) };
+  return { ...info, words: wordsFor(info.base, info.finetuned) };
 }
 
-function architectureOf(model: Model): ArchitectureFacts {
+function architectureOf(model: Model): ArchitectureInfo {
   const { checkpoint, tensors, tied } = model;
   const { config } = checkpoint;
   const dtypes: Record<string, number> = {};
@@ -34,7 +34,7 @@ function architectureOf(model: Model): ArchitectureFacts {
 }
 
 /** Fields and how a sentence names them. */
-const NAMES: readonly [keyof ArchitectureFacts, string][] = [
+const NAMES: readonly [keyof ArchitectureInfo, string][] = [
   ['modelType', 'model type'],
   ['architectures', 'architecture'],
   ['layers', 'number of layers'],
@@ -47,7 +47,7 @@ const NAMES: readonly [keyof ArchitectureFacts, string][] = [
   ['parameters', 'number of parameters'],
 ];
 
-function wordsFor(a: ArchitectureFacts, b: ArchitectureFacts): string[] {
+function wordsFor(a: ArchitectureInfo, b: ArchitectureInfo): string[] {
   const words = NAMES.filter(([key]) => text(a[key]) !== text(b[key])).map(
     ([key, name]) => `The ${name} is ${text(a[key])} in the base and ${text(b[key])} in the fine-tune.`,
   );
@@ -61,11 +61,11 @@ function wordsFor(a: ArchitectureFacts, b: ArchitectureFacts): string[] {
   return words.length > 0 ? words : ['Both have the same architecture.'];
 }
 
-function text(value: ArchitectureFacts[keyof ArchitectureFacts]): string {
+function text(value: ArchitectureInfo[keyof ArchitectureInfo]): string {
   if (value === null) return 'not given';
   return Array.isArray(value) ? value.join(', ') || 'not given' : String(value);
 }
 
-function dtypeText({ dtypes }: ArchitectureFacts): string {
+function dtypeText({ dtypes }: ArchitectureInfo): string {
   return Object.keys(dtypes).sort().join(', ');
 }

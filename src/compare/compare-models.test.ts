@@ -76,7 +76,7 @@ describe('figures', () => {
     expect(q.lora).toMatchObject({ rank95: 2, exact: true, potentialLora: true, effectiveRank: 2 });
     expect(q.rows.count).toBe(24);
     expect(Math.hypot(...whole.rowNorms.get(Q)!)).toBeCloseTo(q.normDelta, 6);
-    expect(Math.hypot(...q.rows.profile)).toBeCloseTo(q.normDelta, 6);
+    expect(Math.hypot(...q.rows.strip)).toBeCloseTo(q.normDelta, 6);
     const untouched = whole.tensors.find((t) => t.name === K)!;
     expect(untouched).toMatchObject({
       relative: 0,

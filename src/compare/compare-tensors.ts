@@ -2,7 +2,7 @@
 
 import type { Backend } from '../backend/backend';
 import { shareOut } from '../backend/share-out';
-import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
+import { AmalgamError, type ErrorCode, errorReport } from '../errors';
 import type { Model } from '../inputs/model';
 import type { ReadTensor } from '../inputs/read-tensor';
 import type { Workspace } from '../merge/tensor/workspace';
@@ -195,10 +195,10 @@ async function comparePair(
   return { pair, difference, sums };
 }
 
-type SpectrumFacts = Pick<TensorDifference, 'stableRank' | 'lora' | 'spectrumFailed'>;
+type SpectrumFields = Pick<TensorDifference, 'stableRank' | 'lora' | 'spectrumFailed'>;
 
 /** Stable rank of every matrix that changed at all, and the likeness to a LoRA of a modified one. */
-async function analyse(open: OpenPair, sums: PairSums, options: Options): Promise<SpectrumFacts> {
+async function analyse(open: OpenPair, sums: PairSums, options: Options): Promise<SpectrumFields> {
   const { pair, rows, cols } = open;
   if (pair.base.shape.length !== 2) return { stableRank: null };
   if (sums.squares === 0) return { stableRank: 0 };
@@ -214,7 +214,7 @@ async function analyse(open: OpenPair, sums: PairSums, options: Options): Promis
       : undefined;
     return { stableRank: top > 0 ? sums.squares / (top * top) : 0, ...(lora ? { lora } : {}) };
   } catch (thrown) {
-    const { code, message } = errorFacts(thrown);
+    const { code, message } = errorReport(thrown);
     if (FATAL.has(code)) throw thrown;
     return { stableRank: null, spectrumFailed: message };
   }
@@ -296,7 +296,7 @@ async function orFailure<T>(
   try {
     return await act();
   } catch (thrown) {
-    const { code, message, hint } = errorFacts(thrown);
+    const { code, message, hint } = errorReport(thrown);
     if (FATAL.has(code) || (onThreads && code === 'GpuOutOfMemory')) throw thrown;
     return { failure: { name, code, message, hint } };
   }

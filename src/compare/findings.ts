@@ -7,9 +7,9 @@ import { percent, real } from './number-text';
 /** Names listed in one sentence. */
 const MOST_NAMES = 5;
 
-type Facts = Omit<CompareReport, 'words' | 'files' | 'seconds' | 'stages'>;
+type ReportFigures = Omit<CompareReport, 'words' | 'files' | 'seconds' | 'stages'>;
 
-export function findingsOf(report: Facts): string[] {
+export function findingsOf(report: ReportFigures): string[] {
   const { total, tensors, failed, raw } = report;
   return [
     ...headline(report),
@@ -44,7 +44,7 @@ function headline({
   onlyInBase,
   onlyInFinetuned,
   failed,
-}: Facts): string[] {
+}: ReportFigures): string[] {
   const { compared, identical, modified } = total;
   const alike = identical === compared && compared > 0;
   const complete = shapeMismatches.length + onlyInBase.length + onlyInFinetuned.length + failed.length === 0;
@@ -63,7 +63,7 @@ function headline({
   return parts;
 }
 
-function likeness(tensors: Facts['tensors'], modified: number): string[] {
+function likeness(tensors: ReportFigures['tensors'], modified: number): string[] {
   const analysed = tensors.filter(({ lora }) => lora !== undefined);
   const failed = tensors.filter(({ spectrumFailed }) => spectrumFailed !== undefined);
   const words: string[] = [];
@@ -87,7 +87,7 @@ function likeness(tensors: Facts['tensors'], modified: number): string[] {
   ];
 }
 
-function engines({ timing }: Facts): string[] {
+function engines({ timing }: ReportFigures): string[] {
   if (!timing) return [];
   const { webgpu, cpu, speedUp, maxDisagreement } = timing;
   const agreement =

@@ -9,7 +9,7 @@ import { type TensorPair, valueDtype } from './tensor-pairs';
 const FLOOR = 1e-10;
 /** A tensor is modified when more than this share of it changed, or when it changed by more than this share. */
 const MODIFIED = 0.01;
-const PROFILE_RUNS = 64;
+const STRIP_RUNS = 64;
 
 export const DEFAULT_THRESHOLD = 1e-6;
 
@@ -72,7 +72,7 @@ function cosine(product: number, a: number, b: number): number {
 
 function describeRows(squares: Float64Array): RowNorms {
   const count = squares.length;
-  if (count === 0) return { count, min: 0, mean: 0, max: 0, profile: [] };
+  if (count === 0) return { count, min: 0, mean: 0, max: 0, strip: [] };
   let min = Number.POSITIVE_INFINITY;
   let max = 0;
   let sum = 0;
@@ -82,10 +82,10 @@ function describeRows(squares: Float64Array): RowNorms {
     if (norm > max) max = norm;
     sum += norm;
   }
-  const runs = Math.min(PROFILE_RUNS, count);
-  const profile = Array.from({ length: runs }, (_, i) => {
+  const runs = Math.min(STRIP_RUNS, count);
+  const strip = Array.from({ length: runs }, (_, i) => {
     const run = squares.subarray(Math.floor((i * count) / runs), Math.floor(((i + 1) * count) / runs));
     return Math.sqrt(run.reduce((total, square) => total + square, 0) / run.length);
   });
-  return { count, min, mean: sum / count, max, profile };
+  return { count, min, mean: sum / count, max, strip };
 }

@@ -1,6 +1,6 @@
 /** Two tokenizers: the same tokens under the same ids, and text split alike? */
 
-import { errorFacts } from '../errors';
+import { errorReport } from '../errors';
 import { displayName } from '../formats/names';
 import { MAX_JSON_LENGTH, parseStrictJson } from '../formats/strict-json';
 import { tokenDifference, tokenDifferenceWords } from '../formats/token-difference';
@@ -45,7 +45,7 @@ export async function compareTokenizerFiles(
     const comparison = await compareTokens(base, tuned, signal);
     return { ...comparison, words: [...comparison.words, ...settings] };
   } catch (thrown) {
-    const { code, message } = errorFacts(thrown);
+    const { code, message } = errorReport(thrown);
     if (code === 'Cancelled') throw thrown;
     return unknown(`The tokenizers cannot be compared: ${message}`);
   }

@@ -53,22 +53,22 @@ const read = (
 
 describe('a dataset on the Hub', () => {
   test('lists the files that can be read as text, pinned to the commit', async () => {
-    const facts = await datasets().open('amalgam/tales');
-    expect(facts.commit).toMatch(/^[0-9a-f]{40}$/);
-    expect(facts).toMatchObject({
+    const info = await datasets().open('amalgam/tales');
+    expect(info.commit).toMatch(/^[0-9a-f]{40}$/);
+    expect(info).toMatchObject({
       id: 'amalgam/tales',
-      ref: `amalgam/tales@${facts.commit}`,
+      ref: `amalgam/tales@${info.commit}`,
       license: 'mit',
     });
-    expect(facts.files.map(({ path, format }) => [path, format])).toEqual([
+    expect(info.files.map(({ path, format }) => [path, format])).toEqual([
       ['data/large.jsonl', 'lines'],
       ['data/notes.txt', 'text'],
       ['data/small.jsonl', 'lines'],
       ['data/train.parquet', 'parquet'],
     ]);
     const address = `${server.url}/datasets/amalgam/tales/tree/main/data`;
-    for (const name of ['datasets/amalgam/tales', address, `amalgam/tales@${facts.commit}`]) {
-      expect(await datasets().open(name)).toEqual(facts);
+    for (const name of ['datasets/amalgam/tales', address, `amalgam/tales@${info.commit}`]) {
+      expect(await datasets().open(name)).toEqual(info);
     }
   });
 
@@ -106,7 +106,7 @@ describe('a dataset on the Hub', () => {
       whole: true,
     });
     expect(progress).toHaveBeenLastCalledWith(
-      expect.objectContaining({ stage: 'downloading', secondsLeft: 0 }),
+      expect.objectContaining({ phase: 'downloading', secondsLeft: 0 }),
     );
     const small = { ref: 'amalgam/tales', path: 'data/small.jsonl', rows: 2 };
     const two = await read(small);

@@ -1,7 +1,7 @@
 /** Datasets on the Hub as texts to measure on. */
 
-import { AmalgamError, errorFacts } from '../errors';
-import type { DatasetColumns, DatasetFacts, DatasetRequest, DatasetText } from '../reports/dataset';
+import { AmalgamError, errorReport } from '../errors';
+import type { DatasetColumns, DatasetInfo, DatasetRequest, DatasetText } from '../reports/dataset';
 import type { RunningProgress } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import { type HubDataset, openHubDataset } from '../sources/hub-dataset';
@@ -44,7 +44,7 @@ export interface Datasets {
     signal: AbortSignal,
     onProgress: (progress: RunningProgress) => void,
   ): Promise<SplitRows>;
-  open(idOrUrl: string, signal?: AbortSignal): Promise<DatasetFacts>;
+  open(idOrUrl: string, signal?: AbortSignal): Promise<DatasetInfo>;
   columns(ref: string, path: string, signal?: AbortSignal): Promise<DatasetColumns>;
   read(
     request: DatasetRequest,
@@ -91,7 +91,7 @@ export function openDatasets(hub: () => Hub): Datasets {
       } catch (thrown) {
         branches.delete(name);
         // not every dataset is converted
-        if (name === id || errorFacts(thrown).code !== 'NotFound') throw thrown;
+        if (name === id || errorReport(thrown).code !== 'NotFound') throw thrown;
       }
     }
     throw splitMissing(id, searched, subset, split);
@@ -160,7 +160,7 @@ async function openData(
   const tell = (done: number, total: number) => {
     const rate = done / Math.max(1e-9, (performance.now() - begun) / 1000);
     const left = secondsLeft({ left: total - done, perSecond: rate });
-    onProgress({ stage: 'downloading', done, total, rate, secondsLeft: left });
+    onProgress({ phase: 'downloading', done, total, rate, secondsLeft: left });
   };
   if (file.byteLength <= KEPT_BYTES) {
     return openCached(folder, file, { signal, onBytes: (bytes) => tell(bytes, file.byteLength) });

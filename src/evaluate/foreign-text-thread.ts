@@ -1,5 +1,5 @@
 /** What somebody else's files say about text — chat templates, tokenizers, tasks —, run where it can be ended (foreign-text.ts). */
-import { type ErrorFacts, errorFacts } from '../errors';
+import { type ErrorReport, errorReport } from '../errors';
 import type { ChatTemplate } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
 import { buildItems, type ItemOptions, type TaskRows } from '../tasks/build-items';
@@ -7,7 +7,7 @@ import type { Task } from '../tasks/task-file';
 import { renderChats } from './chat-template';
 import { createTokenizer, type Tokenizer, type TokenizerFiles, type TokenStream } from './tokenizer';
 
-export type Answer<T> = { value: T } | { error: ErrorFacts };
+export type Answer<T> = { value: T } | { error: ErrorReport };
 
 /** The functions of one thread: it holds one tokenizer, and decodes one text at a time. */
 export function foreignTextThread() {
@@ -37,6 +37,6 @@ async function answer<T>(act: () => T | Promise<T>): Promise<Answer<T>> {
   try {
     return { value: await act() };
   } catch (thrown) {
-    return { error: errorFacts(thrown) };
+    return { error: errorReport(thrown) };
   }
 }

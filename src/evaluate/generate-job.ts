@@ -28,7 +28,7 @@ export async function runGeneration(
       text += more;
       const rate = done / Math.max(1e-9, secondsSince());
       options.onProgress({
-        stage: 'running',
+        phase: 'running',
         done,
         total: maxTokens,
         rate,

@@ -29,7 +29,7 @@ export async function runEvaluation(
         signal: options.signal,
         onProgress: ({ tokensDone, tokens, tokensPerSecond, secondsLeft }) =>
           options.onProgress({
-            stage: 'running',
+            phase: 'running',
             done: tokensDone,
             total: tokens,
             rate: tokensPerSecond,

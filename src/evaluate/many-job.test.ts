@@ -187,7 +187,7 @@ describe('several models side by side', { timeout: 120_000 }, () => {
 
   test('tell progress with rate and time left, and stop when asked', async () => {
     const { onProgress } = await many([TIES, ARITHMETIC]);
-    const running = onProgress.mock.calls.map(([p]) => p).filter((p) => p.stage === 'running');
+    const running = onProgress.mock.calls.map(([p]) => p).filter((p) => p.phase === 'running');
     expect(running.at(-1)).toMatchObject({ done: running[0].total, secondsLeft: 0 });
     expect(running.every((p, i) => i === 0 || p.done >= running[i - 1].done)).toBe(true);
     // a batch that is done is handed over at once: stopping the next one does not lose it
@@ -201,7 +201,7 @@ describe('several models side by side', { timeout: 120_000 }, () => {
       [TIES, ARITHMETIC],
       {},
       stop.signal,
-      vi.fn(({ stage }) => stage === 'running' && stop.abort()),
+      vi.fn(({ phase }) => phase === 'running' && stop.abort()),
     );
     await expect(stopped).rejects.toMatchObject({ code: 'Cancelled' });
     await expect(many([])).rejects.toMatchObject({ code: 'Usage' });

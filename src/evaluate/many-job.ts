@@ -1,5 +1,5 @@
 /** Perplexity of several models and merges side by side. */
-import { AmalgamError, type ErrorFacts, errorFacts } from '../errors';
+import { AmalgamError, type ErrorReport, errorReport } from '../errors';
 import type {
   EvaluatedModel,
   EvaluateManyReport,
@@ -60,7 +60,7 @@ export async function runEvaluations(
             checkInput(model.runner, input, protocol);
             texts.push(t);
           } catch (thrown) {
-            models[entry.index]!.outcomes[t] = { error: errorFacts(thrown) };
+            models[entry.index]!.outcomes[t] = { error: errorReport(thrown) };
           }
         }
         if (texts.length === 0) return undefined;
@@ -79,7 +79,7 @@ export async function runEvaluations(
       fail(index, thrown) {
         models[index]!.outcomes = inputs.map((_, i) => {
           const known = models[index]!.outcomes[i];
-          return known && 'error' in known ? known : { error: errorFacts(thrown) };
+          return known && 'error' in known ? known : { error: errorReport(thrown) };
         });
       },
       onProgress(progress, finished) {
@@ -96,13 +96,13 @@ export async function runEvaluations(
 async function encode(
   inputs: EvaluateManyRequest['inputs'],
   model: RunningModel,
-): Promise<(EvaluateInput | { error: ErrorFacts })[]> {
+): Promise<(EvaluateInput | { error: ErrorReport })[]> {
   const tokenizer = await neededTokenizer(inputs, model);
-  const encoded: (EvaluateInput | { error: ErrorFacts })[] = [];
+  const encoded: (EvaluateInput | { error: ErrorReport })[] = [];
   for (const input of inputs) {
     // a model without a chat template reads the other texts all the same
     const read = readInput(input, tokenizer, model);
-    encoded.push(await read.catch((thrown: unknown) => ({ error: errorFacts(thrown) })));
+    encoded.push(await read.catch((thrown: unknown) => ({ error: errorReport(thrown) })));
   }
   return encoded;
 }

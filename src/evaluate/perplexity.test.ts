@@ -38,7 +38,7 @@ describe('perplexity', { timeout: 60_000 }, () => {
   }, 300_000);
 
   it.each(GOLDEN_NAMES)('of the golden %s in one window', async (name) => {
-    const { config, weights, ids, facts } = await golden(name);
+    const { config, weights, ids, facts: info } = await golden(name);
     const runner = openRunner(createCpuBackend(), resolveArchitecture(config), sourceOf(weights));
     const report = await evaluate(
       runner,
@@ -46,7 +46,7 @@ describe('perplexity', { timeout: 60_000 }, () => {
       { window: 128, stride: 64 },
       { perToken: true },
     );
-    expect(Math.abs(report.perplexity / facts.perplexity - 1)).toBeLessThan(facts.tolerances.perplexity_rel);
+    expect(Math.abs(report.perplexity / info.perplexity - 1)).toBeLessThan(info.tolerances.perplexity_rel);
     expect(report.bitsPerByte).toBeNull();
     expect(report.perToken!.length).toBe(ids.length - 1);
     const mean = report.perToken!.reduce((a, b) => a + b, 0) / report.tokens;

@@ -215,6 +215,6 @@ export function downloadMeter(
   let done = 0;
   return (bytes) => {
     done += bytes;
-    onProgress({ stage: 'downloading', done, total, rate: 0, secondsLeft: null });
+    onProgress({ phase: 'downloading', done, total, rate: 0, secondsLeft: null });
   };
 }

@@ -290,7 +290,7 @@ function tell<W extends Stepped>(
   const whole = total / part.share;
   const doneOfWhole = part.before * whole + done;
   const time = secondsLeft({ left: whole - doneOfWhole, perSecond: rate });
-  const amount = { stage: 'running' as const, done: doneOfWhole, total: whole };
+  const amount = { phase: 'running' as const, done: doneOfWhole, total: whole };
   work.onProgress({ ...amount, rate, secondsLeft: time }, finished);
 }
 

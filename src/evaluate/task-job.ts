@@ -3,13 +3,13 @@
 import type { Datasets } from '../dataset/job';
 import { parseRows } from '../dataset/read-lines';
 import type { Row } from '../dataset/rows';
-import { AmalgamError, errorFacts } from '../errors';
+import { AmalgamError, errorReport } from '../errors';
 import type { RunningProgress } from '../reports/evaluate';
 import type {
   ScoredModel,
   ScoreTasksReport,
   ScoreTasksRequest,
-  TaskFacts,
+  TaskInfo,
   TaskItem,
   TasksProgress,
 } from '../reports/tasks';
@@ -36,7 +36,7 @@ export interface ScoreTasksOptions extends SideBySideOptions {
 /** A task with its items. */
 interface ReadTask {
   task: Task;
-  facts: TaskFacts;
+  info: TaskInfo;
   items: Item[];
 }
 
@@ -61,7 +61,7 @@ export async function runTasks(
   checkRequest(request);
   const tasks: ReadTask[] = [];
   for (const source of request.tasks) tasks.push(await readTask(openTask(source), request, options));
-  const facts = tasks.map((read) => read.facts);
+  const info = tasks.map((read) => read.info);
   const targets = request.trial ? request.targets.slice(0, 1) : request.targets;
   const models = targets.map((): ScoredModel => ({ tasks: [], tokens: 0, seconds: 0, engine: null }));
   const scored = targets.map(() => tasks.map((): TaskItem[] => []));
@@ -72,7 +72,7 @@ export async function runTasks(
     options.onProgress({ ...progress, ...(fresh.length > 0 ? { items: fresh } : {}) });
     fresh = [];
   };
-  options.onProgress({ stage: 'preparing', done: 0, total: 0, rate: 0, secondsLeft: null, facts });
+  options.onProgress({ phase: 'preparing', done: 0, total: 0, rate: 0, secondsLeft: null, facts: info });
 
   const begin = async (entry: Entry, model: RunningModel): Promise<Scoring> => {
     const { index, config, architecture } = entry;
@@ -128,14 +128,14 @@ export async function runTasks(
         });
       },
       fail(index, thrown) {
-        models[index]!.tasks = tasks.map(() => ({ error: errorFacts(thrown) }));
+        models[index]!.tasks = tasks.map(() => ({ error: errorReport(thrown) }));
       },
       onProgress: tell,
     },
     options,
   );
   const { seconds, bytesRead, peakBytes } = report;
-  return { tasks: facts, models, tokens: wholeTokens, seconds, bytesRead, peakBytes };
+  return { tasks: info, models, tokens: wholeTokens, seconds, bytesRead, peakBytes };
 }
 
 function checkRequest({ targets, tasks, limit, fewshot }: ScoreTasksRequest): void {
@@ -186,7 +186,7 @@ async function readTask(
   return {
     task,
     items,
-    facts: {
+    info: {
       ...{ task: name, version, outputType, dataset, metrics, fewshot },
       subset: 'dataset' in task.data ? task.data.subset : null,
       split: lines ? null : split,

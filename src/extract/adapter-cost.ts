@@ -50,7 +50,7 @@ export async function adapterPerplexity(
         engine,
         exact: true,
         signal,
-        onProgress: ({ stage, done, total }) => onProgress(title, stage === 'running' ? done / total : 0),
+        onProgress: ({ phase, done, total }) => onProgress(title, phase === 'running' ? done / total : 0),
       },
     );
   };

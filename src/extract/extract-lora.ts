@@ -40,7 +40,7 @@ export interface ExtractedLora {
 export async function extractLora(options: ExtractOptions, notes: readonly string[]): Promise<ExtractedLora> {
   const { base, tuned, rank: choice, engine } = options;
   const pairs = checkExtraction(options);
-  options.onStage?.('extracting', bytesToCompare({ shared: pairs.shared, raw: [] }), pairs.shared.length);
+  options.onPhase?.('extracting', bytesToCompare({ shared: pairs.shared, raw: [] }), pairs.shared.length);
   const changed = await changedTensors(pairs.shared, options);
   addUnpaired(changed, pairs, options);
   requireChange(changed, options);

@@ -66,7 +66,7 @@ export async function runExtractLora(
         engine,
         read: opened.read,
         signal,
-        onStage: (stage, bytes, tensors) => meter.begin(stage, bytes, tensors),
+        onPhase: (phase, bytes, tensors) => meter.begin(phase, bytes, tensors),
         onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
         onTensor: () => meter.finishTensor(),
       },

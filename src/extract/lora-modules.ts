@@ -32,7 +32,7 @@ export interface ExtractOptions {
   seed: number;
   tileElements?: number;
   signal?: AbortSignal;
-  onStage?(stage: 'extracting' | 'checking', bytes: number, tensors: number): void;
+  onPhase?(phase: 'extracting' | 'checking', bytes: number, tensors: number): void;
   onBytes?(bytes: number, tensor: string): void;
   onTensor?(): void;
 }

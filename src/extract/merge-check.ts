@@ -3,7 +3,7 @@
 import { bytesToCompare } from '../compare/compare-tensors';
 import { measurePair, openPair, openPairWorkspace } from '../compare/pair-task';
 import { pairBytes, pairElements, pairTensors } from '../compare/tensor-pairs';
-import { AmalgamError, errorFacts } from '../errors';
+import { AmalgamError, errorReport } from '../errors';
 import { openAdapter } from '../inputs/adapter';
 import type { Model } from '../inputs/model';
 import { modelTensors } from '../inputs/model-tensors';
@@ -41,7 +41,7 @@ export async function checkMerged(
   const merged = await adaptedBase(file, configText, options.base);
   resolveHeads([merged, tuned], collectProblems());
   const { shared } = pairTensors(merged, tuned);
-  options.onStage?.('checking', bytesToCompare({ shared, raw: [] }), shared.length);
+  options.onPhase?.('checking', bytesToCompare({ shared, raw: [] }), shared.length);
   const read: ReadTensor = (ref, begin, end) =>
     ref.folder === ADAPTER
       ? file.source.read(ref.begin + begin, ref.begin + end)
@@ -57,7 +57,7 @@ export async function checkMerged(
           const { squares, largest: most } = await measurePair(open, 0);
           check.tensors.set(pair.name, { squares, largest: most });
         } catch (thrown) {
-          const { code, message } = errorFacts(thrown);
+          const { code, message } = errorReport(thrown);
           if (code !== 'NonFinite') throw thrown;
           check.failed.push({ name: pair.name, message });
         } finally {
@@ -82,7 +82,7 @@ async function adaptedBase(file: AdapterFile, configText: string, base: Model): 
     why = problems.list().find(({ severity }) => severity === 'error')?.message;
     if (why === undefined) return model;
   } catch (thrown) {
-    const { code, message } = errorFacts(thrown);
+    const { code, message } = errorReport(thrown);
     if (code === 'Cancelled') throw thrown;
     why = message;
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { type ModelCardFacts, modelCard } from './model-card';
+import { type ModelCardFields, modelCard } from './model-card';
 import { formatRecipe } from './recipe-format';
 import { parseRecipe } from './recipe-yaml';
 
@@ -10,7 +10,7 @@ const method = {
   reference: { label: 'Yadav et al. 2023', url: 'https://arxiv.org/abs/2306.01708' },
 };
 
-function card(more: Partial<ModelCardFacts> = {}): string {
+function card(more: Partial<ModelCardFields> = {}): string {
   const models = more.models ?? ['samples/kitchen'];
   return modelCard({
     title: 'Kitchen and harbour',

@@ -4,7 +4,7 @@ import { displayName } from './names';
 import { parseModelRef, type RepoRef } from './recipe';
 import { yamlText } from './yaml-text';
 
-export interface ModelCardFacts {
+export interface ModelCardFields {
   title: string;
   /** The recipe as YAML. */
   recipe: string;
@@ -23,37 +23,37 @@ export interface ModelCardFacts {
 }
 
 /** The text of the model card. */
-export function modelCard(facts: ModelCardFacts): string {
-  const { base, method } = facts;
-  const references = [...(base === undefined ? [] : [base]), ...facts.models];
+export function modelCard(fields: ModelCardFields): string {
+  const { base, method } = fields;
+  const references = [...(base === undefined ? [] : [base]), ...fields.models];
   const repositories = [...new Set(references.flatMap(repos).map(({ path }) => path))];
   // the Hub validates these names, and takes one of a local folder for a stranger's model
-  const bases = repositories.filter((path) => facts.hubIds.has(path) && isRepoId(path));
+  const bases = repositories.filter((path) => fields.hubIds.has(path) && isRepoId(path));
   const front = yamlText({
     ...(bases.length > 0 ? { base_model: bases, base_model_relation: 'merge' } : {}),
-    library_name: facts.library,
-    ...(facts.license === undefined ? {} : { license: facts.license }),
+    library_name: fields.library,
+    ...(fields.license === undefined ? {} : { license: fields.license }),
     tags: ['merge', 'amalgam'],
   });
-  const others = [...new Set(facts.models)].filter((model) => model !== base);
-  const fence = longerThanRuns(facts.recipe, 3);
+  const others = [...new Set(fields.models)].filter((model) => model !== base);
+  const fence = longerThanRuns(fields.recipe, 3);
   return `---
 ${front}---
 
-# ${markdownText(facts.title)}
+# ${markdownText(fields.title)}
 
-A merge of ${facts.library === 'peft' ? 'LoRA adapters' : 'language models'}, made with Amalgam ${markdownText(facts.version)} by ${markdownText(method.title)}
+A merge of ${fields.library === 'peft' ? 'LoRA adapters' : 'language models'}, made with Amalgam ${markdownText(fields.version)} by ${markdownText(method.title)}
 (${link(markdownText(method.reference.label), method.reference.url)}).
 
 ## Models
 
-${base === undefined ? '' : `* ${reference(base, facts.hubIds)} (base)\n`}${others.map((model) => `* ${reference(model, facts.hubIds)}\n`).join('')}
+${base === undefined ? '' : `* ${reference(base, fields.hubIds)} (base)\n`}${others.map((model) => `* ${reference(model, fields.hubIds)}\n`).join('')}
 ## Recipe
 
 The same recipe and the same input files give the same output files, byte for byte.
 
 ${fence}yaml
-${facts.recipe.trimEnd()}
+${fields.recipe.trimEnd()}
 ${fence}
 `;
 }

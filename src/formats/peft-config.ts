@@ -1,6 +1,6 @@
 /** `adapter_config.json` of a LoRA that is written, in PEFT's own terms (its `tuners/lora/config.py`). */
 
-export interface PeftConfigFacts {
+export interface PeftConfigFields {
   /** Name of the base, and its commit where it is on the Hub. */
   base: string;
   revision?: string;
@@ -24,34 +24,34 @@ export interface PeftConfigFacts {
  * last part of their path where every module of that name is one and nothing on the way to one is called so, else by the whole path; saved modules always by the
  * whole path, since PEFT matches the ends of paths and `norm` would be every norm.
  */
-export function peftConfigText(facts: PeftConfigFacts): string {
-  const { modules } = facts;
+export function peftConfigText(fields: PeftConfigFields): string {
+  const { modules } = fields;
   const rank = modules.reduce((most, m) => Math.max(most, m.rank), 1);
   const others = Object.fromEntries(modules.filter((m) => m.rank !== rank).map((m) => [m.module, m.rank]));
   const config = {
     alpha_pattern: others,
     auto_mapping: null,
-    base_model_name_or_path: facts.base,
+    base_model_name_or_path: fields.base,
     bias: 'none',
-    ...(facts.tied ? { ensure_weight_tying: true } : {}),
-    fan_in_fan_out: facts.fanInFanOut,
+    ...(fields.tied ? { ensure_weight_tying: true } : {}),
+    fan_in_fan_out: fields.fanInFanOut,
     inference_mode: true,
     init_lora_weights: true,
     layers_pattern: null,
     layers_to_transform: null,
     lora_alpha: rank,
-    ...(facts.loraBias ? { lora_bias: true } : {}),
+    ...(fields.loraBias ? { lora_bias: true } : {}),
     lora_dropout: 0,
-    modules_to_save: facts.saved.length > 0 ? facts.saved : null,
+    modules_to_save: fields.saved.length > 0 ? fields.saved : null,
     peft_type: 'LORA',
     r: rank,
     rank_pattern: others,
-    revision: facts.revision ?? null,
+    revision: fields.revision ?? null,
     target_modules: targetNames(
       modules.map((m) => m.module),
-      facts.all,
+      fields.all,
     ),
-    task_type: facts.task,
+    task_type: fields.task,
     use_rslora: false,
   };
   return `${JSON.stringify(config, null, 2)}\n`;

@@ -46,14 +46,14 @@ function familiesTable(checked: ReadonlyMap<string, CheckedType>): string {
     .flatMap(({ modelTypes }) => Object.entries(modelTypes))
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const rows = types.map(([type, { wiring }]) => {
-    const facts = checkedType(type, checked);
-    const runs = wiring === undefined ? '—' : facts ? 'yes' : 'unchecked';
+    const found = checkedType(type, checked);
+    const runs = wiring === undefined ? '—' : found ? 'yes' : 'unchecked';
     return [
       `\`${type}\``,
       'yes',
-      wiring?.masked && facts ? 'masked' : runs,
+      wiring?.masked && found ? 'masked' : runs,
       wiring?.masked ? '—' : runs,
-      facts && !wiring?.masked ? shareText(facts.seen) : '—',
+      found && !wiring?.masked ? shareText(found.seen) : '—',
       Object.hasOwn(GGUF_ARCHITECTURES, type) ? 'yes' : '—',
     ];
   });

@@ -4,12 +4,12 @@ import { createThreadBackend } from '../backend/cpu/thread-backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { type BackendChoice, type BackendKind, CPU_ADAPTER } from '../reports/backend';
 import { giveBack } from '../sources/spare-arrays';
-import { backendFacts } from './backend-facts';
+import { backendInfo } from './backend-info';
 import { startThread } from './threads';
 
 /** Opens the engine asked for. @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none */
 export async function openBackend(choice: BackendChoice): Promise<Backend> {
-  const kind: BackendKind = choice === 'auto' ? (await backendFacts()).auto : choice;
+  const kind: BackendKind = choice === 'auto' ? (await backendInfo()).auto : choice;
   return kind === 'webgpu' ? createGpuBackend() : createCpuBackend();
 }
 
@@ -33,7 +33,7 @@ export async function openMergeBackends(
   elements: number,
   most = MOST_THREADS,
 ): Promise<[engine: Backend, ...threads: Backend[]]> {
-  const kind: BackendKind = choice === 'auto' ? (await backendFacts()).auto : choice;
+  const kind: BackendKind = choice === 'auto' ? (await backendInfo()).auto : choice;
   if (kind === 'webgpu') return [await createGpuBackend()];
   const own = createCpuBackend();
   if (elements < THREADS_FROM || most === 1) return [own];

@@ -2,7 +2,7 @@
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import { describeModel, headerHash, type OpenModel, openModel } from '../inputs/open-model';
-import type { ModelFacts } from '../reports/models';
+import type { ModelInfo } from '../reports/models';
 import { openHubModel } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
@@ -11,9 +11,9 @@ import { type CalibrationTexts, calibrationTexts } from './calibration-texts';
 
 export interface OpenModels {
   /** Opens a folder under the name it has, or the one given. Opening the same name again replaces it. */
-  add(folder: ModelFolder, path?: string): Promise<ModelFacts>;
+  add(folder: ModelFolder, path?: string): Promise<ModelInfo>;
   /** Opens `owner/name[@revision]` on the Hub; its name is pinned to the commit. */
-  addHub(id: string, revision?: string): Promise<ModelFacts>;
+  addHub(id: string, revision?: string): Promise<ModelInfo>;
   /** The opened model of that name; no hub is asked. @throws AmalgamError `ModelUnknown` */
   open(path: string): Promise<OpenModel>;
   file(folder: string, file: string): { folder: ModelFolder; file: ModelFile };
@@ -24,13 +24,13 @@ export interface OpenModels {
 export function openModels(hub: () => Hub): OpenModels {
   const opened = new Map<string, OpenModel>();
 
-  const add = async (folder: ModelFolder, path = folder.path, license?: string): Promise<ModelFacts> => {
+  const add = async (folder: ModelFolder, path = folder.path, license?: string): Promise<ModelInfo> => {
     const readable = { ...folder, files: folder.files.map((file) => throughCache(folder, file)) };
     const model = await openModel(readable, path);
     opened.set(path, model);
     return { ...describeModel(model, license), headers: await headerHash(model) };
   };
-  const addHub = async (id: string, revision?: string): Promise<ModelFacts> => {
+  const addHub = async (id: string, revision?: string): Promise<ModelInfo> => {
     const folder = await openHubModel(hub(), id, revision);
     return add(folder, `${folder.origin.repo}@${folder.origin.commit}`, folder.license);
   };

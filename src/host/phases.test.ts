@@ -6,9 +6,9 @@ it('gives one time left over all phases, by paces that were seen', () => {
   const job = () =>
     trackPhases(
       [
-        { stage: 'downloading', work: 100 },
-        { stage: 'searching', work: 4, weight: 10 },
-        { stage: 'merging', work: 50 },
+        { phase: 'downloading', work: 100 },
+        { phase: 'searching', work: 4, weight: 10 },
+        { phase: 'merging', work: 50 },
       ],
       () => time,
     );
@@ -39,16 +39,16 @@ it('gives one time left over all phases, by paces that were seen', () => {
   const second = job();
   second.begin('downloading', 100);
   // 8 s of download, then 4 values of λ at 0.5/s, then 50 at 5/s
-  expect(second.at(20, 10)).toEqual({ phase: { at: 1, of: 3 }, secondsLeft: 8 + 8 + 10 });
+  expect(second.at(20, 10)).toEqual({ phaseNumber: { at: 1, of: 3 }, secondsLeft: 8 + 8 + 10 });
   second.begin('merging', 50);
-  expect(second.at(0, 0)).toEqual({ phase: { at: 3, of: 3 }, secondsLeft: 10 });
+  expect(second.at(0, 0)).toEqual({ phaseNumber: { at: 3, of: 3 }, secondsLeft: 10 });
 });
 
 it('takes a model that is twice as large for twice as slow', () => {
-  const paced = trackPhases([{ stage: 'writing', work: 10, weight: 100 }], () => 0);
+  const paced = trackPhases([{ phase: 'writing', work: 10, weight: 100 }], () => 0);
   paced.begin('writing', 10);
   paced.at(5, 1);
-  const larger = trackPhases([{ stage: 'writing', work: 10, weight: 200 }], () => 0);
+  const larger = trackPhases([{ phase: 'writing', work: 10, weight: 200 }], () => 0);
   larger.begin('writing', 10);
   expect(larger.at(0, 0).secondsLeft).toBe(20);
 });

@@ -2,10 +2,10 @@
 import type { PhaseSeconds, Progress } from '../reports/job';
 import { secondsLeft } from '../reports/time-left';
 
-type Stage = Progress['stage'];
+type Phase = Progress['phase'];
 
 export interface PlannedPhase {
-  stage: Stage;
+  phase: Phase;
   /** In the units it counts: bytes, tokens, layers of models, values of λ. */
   work: number;
   /** What a unit weighs beside one of another job: the parameters of the models that run. Default 1. */
@@ -14,11 +14,14 @@ export interface PlannedPhase {
 
 export interface Phases {
   /** The next phase of this kind begins; those planned before it are left out. */
-  begin(stage: Stage, work: number): void;
+  begin(phase: Phase, work: number): void;
   /** What belongs to no phase begins: opening before the first and between two, finishing after the last. */
   rest(as: 'opening' | 'finishing'): void;
   /** Where the job is, `done` units into the phase at this pace; 0 where it is not known yet. */
-  at(done: number, perSecond: number): { phase: { at: number; of: number }; secondsLeft: number | null };
+  at(
+    done: number,
+    perSecond: number,
+  ): { phaseNumber: { at: number; of: number }; secondsLeft: number | null };
   /** Seconds of each so far. They add up to the time since the job began. */
   seconds(): PhaseSeconds;
 }
@@ -27,7 +30,7 @@ export interface Phases {
  * Weighted units that a phase does in a second until one was seen here, which is taken from then on: orders of magnitude
  * of a laptop. `docs/studio.md` says how close the sum comes.
  */
-const PACE: Partial<Record<Stage, number>> = {
+const PACE: Partial<Record<Phase, number>> = {
   downloading: 8e6,
   hashing: 3e8,
   checking: 3e8,
@@ -39,7 +42,7 @@ const PACE: Partial<Record<Stage, number>> = {
 };
 
 /** Paces that were seen since this worker started. */
-const seen = new Map<Stage, number>();
+const seen = new Map<Phase, number>();
 
 /** Follows a job through its planned phases. */
 export function trackPhases(
@@ -57,25 +60,25 @@ export function trackPhases(
     current = next;
     since = time;
   };
-  const paceOf = ({ stage, weight = 1 }: PlannedPhase) => (seen.get(stage) ?? PACE[stage] ?? 0) / weight;
+  const paceOf = ({ phase, weight = 1 }: PlannedPhase) => (seen.get(phase) ?? PACE[phase] ?? 0) / weight;
   return {
-    begin(stage, work) {
-      turnTo(stage);
-      const next = phases.findIndex((p, i) => i > index && p.stage === stage);
-      if (next < 0) phases.splice(++index, 0, { stage, work });
+    begin(phase, work) {
+      turnTo(phase);
+      const next = phases.findIndex((p, i) => i > index && p.phase === phase);
+      if (next < 0) phases.splice(++index, 0, { phase, work });
       else {
         index = next;
-        phases[index] = { ...phases[index], stage, work };
+        phases[index] = { ...phases[index], phase, work };
       }
     },
     rest: turnTo,
     at(done, perSecond) {
       const phase = phases[index];
-      if (!phase) return { phase: { at: 1, of: Math.max(1, phases.length) }, secondsLeft: null };
-      if (perSecond > 0) seen.set(phase.stage, perSecond * (phase.weight ?? 1));
+      if (!phase) return { phaseNumber: { at: 1, of: Math.max(1, phases.length) }, secondsLeft: null };
+      if (perSecond > 0) seen.set(phase.phase, perSecond * (phase.weight ?? 1));
       const later = phases.slice(index + 1).map((p) => ({ left: p.work, perSecond: paceOf(p) }));
       return {
-        phase: { at: index + 1, of: phases.length },
+        phaseNumber: { at: index + 1, of: phases.length },
         secondsLeft: secondsLeft(
           { left: phase.work - done, perSecond: perSecond || paceOf(phase) },
           ...later,

@@ -38,5 +38,5 @@ it('knows no ETA before anything has moved', () => {
     () => undefined,
     () => 0,
   ).begin('downloading', 10, 0);
-  expect(sent[0]).toMatchObject({ stage: 'downloading', secondsLeft: null, bytesPerSecond: 0 });
+  expect(sent[0]).toMatchObject({ phase: 'downloading', secondsLeft: null, bytesPerSecond: 0 });
 });

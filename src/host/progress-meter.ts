@@ -1,5 +1,5 @@
 import type { Backend, BackendSeconds } from '../backend/backend';
-import type { Progress, StageSeconds } from '../reports/job';
+import type { Progress, WorkSeconds } from '../reports/job';
 import { secondsLeft } from '../reports/time-left';
 import type { Phases } from './phases';
 
@@ -9,16 +9,16 @@ const INTERVAL_MS = 100;
 const WINDOW_MS = 5000;
 
 /** Progress of any job that goes through tensors: its stages, and what it reports of a finished tensor. */
-type AnyProgress = Omit<Progress, 'stage' | 'finished'> & { stage: string; finished: unknown[] };
+type AnyProgress = Omit<Progress, 'phase' | 'finished'> & { phase: string; finished: unknown[] };
 
 /** Collects what a job has done and reports it a few times a second. */
 export interface ProgressMeter<P extends AnyProgress = Progress> {
   /**
-   * Begins a stage with its total of bytes and tensors.
+   * Begins a phase with its total of bytes and tensors.
    * @param done what an earlier attempt has done of it
    */
   begin(
-    stage: P['stage'],
+    phase: P['phase'],
     bytes: number,
     tensors: number,
     done?: { bytes: number; reports: P['finished'] },
@@ -26,9 +26,9 @@ export interface ProgressMeter<P extends AnyProgress = Progress> {
   advance(bytes: number, item: string): void;
   /** One more tensor is done; `reports` go out with the next message. */
   finishTensor(...reports: P['finished']): void;
-  /** Adds seconds to a stage the job times itself. */
-  spend(stage: 'read' | 'write', seconds: number): void;
-  stages(): StageSeconds;
+  /** Adds seconds to a kind of work the job times itself. */
+  spend(work: 'read' | 'write', seconds: number): void;
+  stages(): WorkSeconds;
   /** Says something the person should know, at once. */
   tell(note: string): void;
   /** Sends what is still waiting. */
@@ -47,7 +47,7 @@ export function progressMeter<P extends AnyProgress = Progress>(
 ): ProgressMeter<P> {
   const own = { read: 0, write: 0 };
   let state = {
-    stage: 'planning' as P['stage'],
+    phase: 'planning' as P['phase'],
     item: '',
     bytesDone: 0,
     bytes: 0,
@@ -58,7 +58,7 @@ export function progressMeter<P extends AnyProgress = Progress>(
   let samples: { at: number; bytes: number }[] = [];
   let sentAt = Number.NEGATIVE_INFINITY;
 
-  const stages = (): StageSeconds => {
+  const stages = (): WorkSeconds => {
     const { upload, compute, readback } = engine()?.seconds ?? { upload: 0, compute: 0, readback: 0 };
     return { read: own.read, upload, compute, readback, write: own.write };
   };
@@ -86,13 +86,13 @@ export function progressMeter<P extends AnyProgress = Progress>(
     if (now() - sentAt >= INTERVAL_MS) flush();
   };
   return {
-    begin(stage, bytes, tensors, done = { bytes: 0, reports: [] }) {
+    begin(phase, bytes, tensors, done = { bytes: 0, reports: [] }) {
       const { bytes: bytesDone, reports } = done;
-      state = { stage, item: '', bytesDone, bytes, tensorsDone: reports.length, tensors };
+      state = { phase, item: '', bytesDone, bytes, tensorsDone: reports.length, tensors };
       // of a merge that is taken up again there may be more than a call takes arguments
       finished = [...finished, ...reports];
       samples = [];
-      phases?.begin(stage as Progress['stage'], bytes);
+      phases?.begin(phase as Progress['phase'], bytes);
       flush();
     },
     advance(bytes, item) {
@@ -105,8 +105,8 @@ export function progressMeter<P extends AnyProgress = Progress>(
       finished.push(...reports);
       tick();
     },
-    spend(stage, seconds) {
-      own[stage] += seconds;
+    spend(work, seconds) {
+      own[work] += seconds;
     },
     stages,
     tell: (note) => flush(note),
@@ -116,6 +116,6 @@ export function progressMeter<P extends AnyProgress = Progress>(
 
 /** What all engines have spent together: more than the time that has passed where several work at once. */
 export function secondsOf(engines: readonly Backend[]): BackendSeconds {
-  const sum = (stage: keyof BackendSeconds) => engines.reduce((all, { seconds }) => all + seconds[stage], 0);
+  const sum = (work: keyof BackendSeconds) => engines.reduce((all, { seconds }) => all + seconds[work], 0);
   return { upload: sum('upload'), compute: sum('compute'), readback: sum('readback') };
 }

@@ -1,5 +1,5 @@
-import { errorFacts } from '../errors';
-import type { WorkerFacts } from '../reports/worker';
+import { errorReport } from '../errors';
+import type { WorkerInfo } from '../reports/worker';
 import { cleanBlobs, listBlobs } from '../store/blobs';
 import { ensureStorage } from '../store/memory-storage';
 import { storageFolder } from '../store/opfs-file';
@@ -7,19 +7,19 @@ import { cleanSmallFiles } from '../store/small-files';
 import { cleanOutputs } from '../write/finished-outputs';
 
 /** Whether the browser lets this page keep files, or memory does in its place; found out by trying. */
-export async function storageFacts(): Promise<WorkerFacts['storage']> {
+export async function storageInfo(): Promise<WorkerInfo['storage']> {
   try {
     const memoryBytes = await ensureStorage();
     await storageFolder('blobs');
     return { available: true, ...(memoryBytes === undefined ? {} : { memoryBytes }) };
   } catch (thrown) {
-    return { available: false, why: errorFacts(thrown).message };
+    return { available: false, why: errorReport(thrown).message };
   }
 }
 
 /** Removes what cut-off downloads and merges left behind. Without storage there is nothing to remove. */
 export async function cleanStorage(): Promise<void> {
-  if (!(await storageFacts()).available) return;
+  if (!(await storageInfo()).available) return;
   await cleanBlobs();
   await cleanSmallFiles();
   await cleanOutputs();
@@ -27,6 +27,6 @@ export async function cleanStorage(): Promise<void> {
 
 /** sha256 of every blob that is whole in the cache; none where there is no storage. */
 export async function cachedHashes(): Promise<Set<string>> {
-  if (!(await storageFacts()).available) return new Set();
+  if (!(await storageInfo()).available) return new Set();
   return new Set((await listBlobs()).filter((b) => b.complete).map((b) => b.sha256));
 }

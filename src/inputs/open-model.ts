@@ -2,7 +2,7 @@ import { adapterSummary } from '../formats/adapter-config';
 import type { Dtype } from '../formats/dtype';
 import { hex } from '../formats/hashes';
 import { splitLayer } from '../models/tensor-role';
-import type { ModelFacts } from '../reports/models';
+import type { ModelInfo } from '../reports/models';
 import type { ModelFolder } from '../sources/model-folder';
 import { hubCommit } from '../sources/model-folder';
 import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
@@ -30,7 +30,7 @@ export function openModel(
  *
  * @param license licence of the model card, where the origin knows it
  */
-export function describeModel(model: OpenModel, license?: string): Omit<ModelFacts, 'headers'> {
+export function describeModel(model: OpenModel, license?: string): Omit<ModelInfo, 'headers'> {
   const { origin } = model.folder;
   const refs = storedTensors(model);
   const dtypes: Partial<Record<Dtype, number>> = {};
@@ -39,8 +39,8 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelFac
   const commit = hubCommit(origin)?.commit;
   const own =
     model.kind === 'adapter'
-      ? { adapter: adapterFacts(model) }
-      : { ...familyFacts(model), layers: layerCount(model) };
+      ? { adapter: adapterInfo(model) }
+      : { ...familyInfo(model), layers: layerCount(model) };
   return {
     ref: model.path,
     title: model.path.replace(/@[0-9a-f]{40}$/, ''),
@@ -79,7 +79,7 @@ function storedTensors(model: OpenModel): TensorRef[] {
   return [...factors, ...origins.values(), ...replaces.values(), ...rows, ...own];
 }
 
-function adapterFacts({ config, method }: Adapter): NonNullable<ModelFacts['adapter']> {
+function adapterInfo({ config, method }: Adapter): NonNullable<ModelInfo['adapter']> {
   return {
     summary: adapterSummary(config, method?.title),
     rank: config.rank,
@@ -87,7 +87,7 @@ function adapterFacts({ config, method }: Adapter): NonNullable<ModelFacts['adap
   };
 }
 
-function familyFacts({ config }: Checkpoint): Pick<ModelFacts, 'family'> {
+function familyInfo({ config }: Checkpoint): Pick<ModelInfo, 'family'> {
   return config?.modelType === undefined ? {} : { family: config.modelType };
 }
 

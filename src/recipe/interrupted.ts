@@ -1,12 +1,12 @@
 import { AmalgamError } from '../errors';
 import { isRunHeld } from '../host/run-lock';
-import { storageFacts } from '../host/storage';
+import { storageInfo } from '../host/storage';
 import type { InterruptedRun } from '../reports/merge';
 import { discardInterrupted, listInterruptedOutputs } from '../write/interrupted-runs';
 
 /** Merges that were cut off and can go on, the newest first; none while one runs. */
 export async function interruptedRuns(): Promise<InterruptedRun[]> {
-  if (!(await storageFacts()).available || (await isRunHeld())) return [];
+  if (!(await storageInfo()).available || (await isRunHeld())) return [];
   const outputs = await listInterruptedOutputs();
   if (outputs.length === 0) return [];
   // most sessions find none, and do without YAML until a recipe is read

@@ -3,7 +3,7 @@
 import type { Backend } from '../backend/backend';
 import { calibrationMessage, calibrationPhases } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
-import { type ErrorCode, errorFacts } from '../errors';
+import { type ErrorCode, errorReport } from '../errors';
 import { hex, isTreeHash } from '../formats/hashes';
 import { formatRecipe } from '../formats/recipe-format';
 import { tensorBytes } from '../formats/safetensors-header';
@@ -165,7 +165,7 @@ export async function runMerge(
     };
   } catch (error) {
     const keep = destination?.remains?.keep;
-    await (keep && !FUTILE.has(errorFacts(error).code) ? keep() : destination?.discard());
+    await (keep && !FUTILE.has(errorReport(error).code) ? keep() : destination?.discard());
     throw error;
   } finally {
     inputs?.close();
@@ -180,19 +180,19 @@ export function mergePhases(plan: Plan, models: OpenModels, resume = false): Pla
   const hashing = (isHashed: (file: ModelFile) => boolean): PlannedPhase[] => {
     const files = plan.inputs.filter(({ folder, file }) => isHashed(models.file(folder, file).file));
     const bytes = files.reduce((sum, { byteLength }) => sum + byteLength, 0);
-    return bytes > 0 ? [{ stage: 'hashing', work: bytes }] : [];
+    return bytes > 0 ? [{ phase: 'hashing', work: bytes }] : [];
   };
   // what is worked out ahead is kept under the hashes of what it was worked out from
   const all = ahead.length > 0 || resume;
   const first = hashing(({ sha256, claimedSha256 }) => sha256 === undefined && (all || !!claimedSha256));
   const whole = measuredTensors(plan, methodById).length > 0;
   return [
-    ...(plan.bytesToDownload > 0 ? [{ stage: 'downloading' as const, work: plan.bytesToDownload }] : []),
+    ...(plan.bytesToDownload > 0 ? [{ phase: 'downloading' as const, work: plan.bytesToDownload }] : []),
     ...first,
     ...ahead,
-    ...(resume ? [{ stage: 'checking' as const, work: 0 }] : []),
-    ...(whole ? [{ stage: 'measuring' as const, work: plan.bytesToRead }] : []),
-    { stage: 'merging', work: plan.bytesToWrite },
+    ...(resume ? [{ phase: 'checking' as const, work: 0 }] : []),
+    ...(whole ? [{ phase: 'measuring' as const, work: plan.bytesToRead }] : []),
+    { phase: 'merging', work: plan.bytesToWrite },
   ];
 }
 

@@ -1,10 +1,10 @@
 /** One progress over steps of which several may be under way at once. */
 import type { Progress } from '../reports/job';
 
-/** A stage of a step, and its work in any unit that all have in common. */
+/** A phase of a step, and its work in any unit that all have in common. */
 export interface WorkStep {
   at: number;
-  stage: Progress['stage'];
+  phase: Progress['phase'];
   work: number;
 }
 
@@ -13,7 +13,7 @@ export interface OverallProgress {
   tell(at: number, name: string, progress: Progress, thread?: number, threads?: number): void;
   /** The step has ended. */
   end(at: number): void;
-  /** Seconds spent in each stage, those of stages that ran at once added up. */
+  /** Seconds spent in each phase, those of phases that ran at once added up. */
   seconds(): Record<string, number>;
 }
 
@@ -29,34 +29,34 @@ export function overallProgress(
   const total = steps.reduce((sum, { work }) => sum + work, 0);
   const of = new Set(steps.map(({ at }) => at)).size;
   const ended = new Set<number>();
-  /** By step, stage and thread: share done, share when it was first told of. */
+  /** By step, phase and thread: share done, share when it was first told of. */
   const shares = new Map<
     string,
-    { at: number; stage: string; share: number; first: number; threads: number }
+    { at: number; phase: string; share: number; first: number; threads: number }
   >();
   const underWay = new Map<number, { name: string; progress: Progress; since: number }>();
   const spent: Record<string, number> = {};
   const spend = (at: number, now: number) => {
     const before = underWay.get(at);
     if (before)
-      spent[before.progress.stage] = (spent[before.progress.stage] ?? 0) + (now - before.since) / 1000;
+      spent[before.progress.phase] = (spent[before.progress.phase] ?? 0) + (now - before.since) / 1000;
   };
   const sumOf = (part: (share: { share: number; first: number }) => number) =>
-    steps.reduce((sum, { at, stage, work }) => {
-      const mine = [...shares.values()].filter((s) => s.at === at && s.stage === stage);
+    steps.reduce((sum, { at, phase, work }) => {
+      const mine = [...shares.values()].filter((s) => s.at === at && s.phase === phase);
       return sum + mine.reduce((all, s) => all + (part(s) * work) / s.threads, 0);
     }, 0);
   return {
     tell(at, name, progress, thread = 0, threads = 1) {
       const now = performance.now();
-      const { stage, counted, bytes, bytesDone } = progress;
+      const { phase, counted, bytes, bytesDone } = progress;
       spend(at, now);
       underWay.set(at, { name, progress, since: now });
       const part =
         counted && counted.total > 0 ? counted.done / counted.total : bytes > 0 ? bytesDone / bytes : 0;
       const share = Math.min(1, part);
-      const key = `${at} ${stage} ${thread}`;
-      shares.set(key, { at, stage, share, first: shares.get(key)?.first ?? share, threads });
+      const key = `${at} ${phase} ${thread}`;
+      shares.set(key, { at, phase, share, first: shares.get(key)?.first ?? share, threads });
       const credited = sumOf((s) => s.share - s.first);
       const passed = steps.reduce((sum, step) => sum + (ended.has(step.at) ? step.work : 0), 0);
       const running = steps.filter((step) => !ended.has(step.at));
@@ -65,7 +65,7 @@ export function overallProgress(
       const first = [...underWay.keys()].filter((step) => !ended.has(step)).sort((a, b) => a - b)[0] ?? at;
       const shown = underWay.get(first)!;
       // of the phases within a step nothing is said: there is one count of steps, and one time left
-      const { phase: _, ...within } = shown.progress;
+      const { phaseNumber: _, ...within } = shown.progress;
       send({
         ...within,
         secondsLeft: credited > 0 ? (total - done) / rate : null,
@@ -80,12 +80,12 @@ export function overallProgress(
     seconds: () => spent,
   };
 
-  function shareOf({ at, stage }: WorkStep): number {
-    const mine = [...shares.values()].filter((s) => s.at === at && s.stage === stage);
-    // a later stage of the step is told of: this one is over
-    const order = steps.filter((s) => s.at === at).map((s) => s.stage as string);
+  function shareOf({ at, phase }: WorkStep): number {
+    const mine = [...shares.values()].filter((s) => s.at === at && s.phase === phase);
+    // a later phase of the step is told of: this one is over
+    const order = steps.filter((s) => s.at === at).map((s) => s.phase as string);
     const over = [...shares.values()].some(
-      (s) => s.at === at && order.indexOf(s.stage) > order.indexOf(stage),
+      (s) => s.at === at && order.indexOf(s.phase) > order.indexOf(phase),
     );
     return over ? 1 : mine.reduce((sum, s) => sum + s.share / s.threads, 0);
   }

@@ -7,10 +7,10 @@ import { methodById } from '../merge/methods';
 import { asksForCalibration } from '../merge/plan/importance-kind';
 import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
-import { planFacts } from '../merge/plan/plan-facts';
+import { planReport } from '../merge/plan/plan-report';
 import type { Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
-import type { PlanFacts } from '../reports/plan';
+import type { PlanReport } from '../reports/plan';
 import type { ShardWatch } from './stored-comparison';
 
 /** The plan of a recipe of opened models; of several stages only the last. */
@@ -52,10 +52,10 @@ export async function planToRun(recipe: Recipe, models: OpenModels): Promise<Pla
 }
 
 /** The plan of a recipe and all its stages, as it is shown. */
-export async function recipeFacts(recipe: Recipe, models: OpenModels): Promise<PlanFacts> {
-  if (!recipe.stages) return planFacts(await planRecipe(recipe, models));
-  const { planStages, stagedFacts } = await import('./stages-plan');
-  return stagedFacts(await planStages(recipe, models, methodById, await cachedHashes()));
+export async function recipePlanReport(recipe: Recipe, models: OpenModels): Promise<PlanReport> {
+  if (!recipe.stages) return planReport(await planRecipe(recipe, models));
+  const { planStages, stagedReport } = await import('./stages-plan');
+  return stagedReport(await planStages(recipe, models, methodById, await cachedHashes()));
 }
 
 /** Merges a recipe with all its stages; `watch` gets what the shards of the result get. @throws AmalgamError as `runMerge` and `runStages` */

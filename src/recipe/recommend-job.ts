@@ -7,7 +7,7 @@ import { type CalibrationOptions, calibrationMessage } from '../calibration/cali
 import { calibrate } from '../calibration/job';
 import { type Answer, continuePrompt, measureAround } from '../calibration/measure-around';
 import { writeTexts } from '../calibration/write-texts';
-import { AmalgamError, type ErrorCode, errorFacts } from '../errors';
+import { AmalgamError, type ErrorCode, errorReport } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
@@ -183,7 +183,7 @@ async function attempt(
       seconds: seconds(),
     };
   } catch (thrown) {
-    const { code, message } = errorFacts(thrown);
+    const { code, message } = errorReport(thrown);
     // what another candidate may do without
     if (options.signal.aborted || !DISPENSABLE.has(code)) throw thrown;
     return { title, recipe, perplexity: null, lambda: null, reason: message, seconds: seconds() };

@@ -61,8 +61,8 @@ test('the gain that is kept, and the gain that another has too', () => {
   expect(overlapOf({ ...around, contributors: around.contributors.slice(0, 1) })).toBeNull();
 });
 
-const told = (stage: Progress['stage'], done: number, total: number): Progress => ({
-  stage,
+const told = (phase: Progress['phase'], done: number, total: number): Progress => ({
+  phase,
   item: '',
   tensorsDone: 0,
   tensors: 0,
@@ -82,9 +82,9 @@ test('the time left is that of all steps, by work that was done and not by what 
   performance.now = () => now;
   try {
     const steps = [
-      { at: 0, stage: 'writing', work: 100 },
-      { at: 1, stage: 'searching', work: 300 },
-      { at: 2, stage: 'searching', work: 600 },
+      { at: 0, phase: 'writing', work: 100 },
+      { at: 1, phase: 'searching', work: 300 },
+      { at: 2, phase: 'searching', work: 600 },
     ] as const;
     const meter = overallProgress(steps, (progress) => sent.push(progress));
     meter.tell(0, 'text', told('writing', 0, 10));

@@ -76,14 +76,14 @@ export function workSteps(recipe: Recipe, candidates: number): WorkStep[] {
   const models = Math.max(1, recipe.models?.length ?? 1);
   const measure = models * windows * Number(recipe.parameters.calibration_window ?? 256);
   const tries = Array.from({ length: candidates }, (_, i): WorkStep[] => [
-    { at: 1 + i, stage: 'calibrating', work: (PASSES[i] ?? 0) * read },
-    { at: 1 + i, stage: 'searching', work: SEARCH_PASSES * measure },
+    { at: 1 + i, phase: 'calibrating', work: (PASSES[i] ?? 0) * read },
+    { at: 1 + i, phase: 'searching', work: SEARCH_PASSES * measure },
   ]);
   return [
-    { at: 0, stage: 'writing', work: 1.5 * (read + measure) },
+    { at: 0, phase: 'writing', work: 1.5 * (read + measure) },
     ...tries.flat(),
-    { at: 1 + candidates, stage: 'comparing', work: (models + 1) * measure },
-    { at: 2 + candidates, stage: 'merging', work: 0.1 * read },
+    { at: 1 + candidates, phase: 'comparing', work: (models + 1) * measure },
+    { at: 2 + candidates, phase: 'merging', work: 0.1 * read },
   ];
 }
 

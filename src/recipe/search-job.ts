@@ -4,7 +4,7 @@
  * measured is kept: a search that was stopped goes on from there, for the same recipe, texts or tasks and seed in the same way.
  */
 import { normals } from '../backend/philox';
-import { AmalgamError, type ErrorFacts } from '../errors';
+import { AmalgamError, type ErrorReport } from '../errors';
 import { formatRecipe } from '../formats/recipe-format';
 import { openCmaEs } from '../linalg/cma-es';
 import { methodById } from '../merge/methods';
@@ -124,7 +124,7 @@ export async function runSearch(request: SearchRequest, context: SearchContext):
   }
 
   /** What the recipe itself cannot be measured for. */
-  function throwOfFirst(outcomes: readonly ({ error: ErrorFacts } | object)[]): void {
+  function throwOfFirst(outcomes: readonly ({ error: ErrorReport } | object)[]): void {
     const failed = outcomes.find((outcome) => 'error' in outcome);
     if (points.length > 0 || !failed || !('error' in failed)) return;
     const { code, message, hint } = failed.error;

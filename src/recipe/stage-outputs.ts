@@ -1,4 +1,4 @@
-import { storageFacts } from '../host/storage';
+import { storageInfo } from '../host/storage';
 import { deleteOutput, listOutputs } from '../write/finished-outputs';
 
 /** What the outputs of stages are called while they are needed. */
@@ -11,7 +11,7 @@ export const STAGES_LOCK = 'amalgam-stages';
  * there is nothing to remove.
  */
 export async function cleanStages(): Promise<void> {
-  if (!(await storageFacts()).available) return;
+  if (!(await storageInfo()).available) return;
   await navigator.locks.request(STAGES_LOCK, { ifAvailable: true }, async (lock) => {
     if (!lock) return;
     for (const { name } of await listOutputs()) if (name.startsWith(STAGE_PREFIX)) await deleteOutput(name);

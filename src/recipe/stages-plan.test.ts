@@ -9,7 +9,7 @@ import { memoryFolder } from '../inputs/memory-models.test.support';
 import { openModel } from '../inputs/open-model';
 import { methodById } from '../merge/methods';
 import { plannedOutput } from '../merge/plan/planned-output';
-import { planStages, stagedFacts } from './stages-plan';
+import { planStages, stagedReport } from './stages-plan';
 
 const folder = join(fileURLToPath(new URL('../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');
 const file = (name: string) => new Uint8Array(readFileSync(join(folder, name)));
@@ -51,10 +51,10 @@ describe('planStages', () => {
     expect(result?.problems).toEqual([]);
     expect(result?.base).toBe('first');
     expect(result?.inputs.map((input) => input.folder)).toEqual(['first', 'c']);
-    const facts = stagedFacts(staged);
-    expect(facts.clean).toBe(true);
-    expect(facts.bytesToWrite).toBe(stages[0]!.plan.bytesToWrite + result!.bytesToWrite);
-    expect(facts.stages?.map((s) => [s.name, s.facts.tensors.length])).toEqual([['first', 30]]);
+    const report = stagedReport(staged);
+    expect(report.clean).toBe(true);
+    expect(report.bytesToWrite).toBe(stages[0]!.plan.bytesToWrite + result!.bytesToWrite);
+    expect(report.stages?.map((s) => [s.name, s.facts.tensors.length])).toEqual([['first', 30]]);
   });
 
   it.each([
@@ -81,17 +81,17 @@ describe('planStages', () => {
   it('a fault in a stage is named with the stage, and nothing is planned from it', async () => {
     const { staged } = await plan(`${FIRST.replace('weight: 0.7', 'weight: 700')}---\n${LAST}`);
     expect(staged.result).toBeUndefined();
-    const facts = stagedFacts(staged);
-    expect(facts.clean).toBe(false);
-    expect(facts.problems[0]?.message).toMatch(/^In first: weight of a must lie between/);
+    const report = stagedReport(staged);
+    expect(report.clean).toBe(false);
+    expect(report.problems[0]?.message).toMatch(/^In first: weight of a must lie between/);
   });
 
   it('a name that is no stage and no model is named', async () => {
     const { staged } = await plan(
       `${FIRST}---\n${LAST.replace('- {model: c}', '- {model: c..c}').replace('first', 'first')}`,
     );
-    const facts = stagedFacts(staged);
-    expect(facts.clean).toBe(false);
-    expect(facts.problems.map((p) => p.message).join()).toMatch(/c\.\.c/);
+    const report = stagedReport(staged);
+    expect(report.clean).toBe(false);
+    expect(report.problems.map((p) => p.message).join()).toMatch(/c\.\.c/);
   });
 });

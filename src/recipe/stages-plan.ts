@@ -5,9 +5,9 @@ import { openModel } from '../inputs/open-model';
 import type { MergeMethod } from '../merge/method';
 import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
-import { planFacts } from '../merge/plan/plan-facts';
+import { planReport } from '../merge/plan/plan-report';
 import { plannedOutput } from '../merge/plan/planned-output';
-import type { PlanFacts, PlanProblem } from '../reports/plan';
+import type { PlanProblem, PlanReport } from '../reports/plan';
 import { stagedModels } from './staged-models';
 
 export interface StagedPlan {
@@ -52,20 +52,26 @@ const GGUF_STAGE: PlanProblem = {
 };
 
 /** A staged plan as the studio and the command show it: the result, the sums over all stages, every stage's problems. */
-export function stagedFacts({ stages, result }: StagedPlan): PlanFacts {
-  const all = [...stages.map(({ name, plan }) => ({ name, facts: planFacts(plan) }))];
-  const last = result ? planFacts(result) : { ...all.at(-1)!.facts, tensors: [], outputFiles: [], shards: 0 };
-  const every = result ? [...all.map(({ facts }) => facts), last] : all.map(({ facts }) => facts);
-  const sum = (of: (facts: PlanFacts) => number) => every.reduce((total, facts) => total + of(facts), 0);
-  const named = all.flatMap(({ name, facts }) => facts.problems.map((problem) => inStage(name, problem)));
+export function stagedReport({ stages, result }: StagedPlan): PlanReport {
+  const all = [...stages.map(({ name, plan }) => ({ name, facts: planReport(plan) }))];
+  const last = result
+    ? planReport(result)
+    : { ...all.at(-1)!.facts, tensors: [], outputFiles: [], shards: 0 };
+  const every = result
+    ? [...all.map(({ facts: report }) => report), last]
+    : all.map(({ facts: report }) => report);
+  const sum = (of: (report: PlanReport) => number) => every.reduce((total, report) => total + of(report), 0);
+  const named = all.flatMap(({ name, facts: report }) =>
+    report.problems.map((problem) => inStage(name, problem)),
+  );
   return {
     ...last,
     problems: [...named, ...(result ? last.problems : [])],
-    clean: every.every((facts) => facts.clean),
-    bytesToDownload: sum((facts) => facts.bytesToDownload),
-    bytesToRead: sum((facts) => facts.bytesToRead),
-    bytesToWrite: sum((facts) => facts.bytesToWrite),
-    peakBytes: Math.max(...every.map((facts) => facts.peakBytes)),
+    clean: every.every((report) => report.clean),
+    bytesToDownload: sum((report) => report.bytesToDownload),
+    bytesToRead: sum((report) => report.bytesToRead),
+    bytesToWrite: sum((report) => report.bytesToWrite),
+    peakBytes: Math.max(...every.map((report) => report.peakBytes)),
     stages: all,
   };
 }

@@ -1,7 +1,7 @@
 /** What crosses the worker boundary for collapsing layers, as plain serialisable data. Layers are counted from 0. */
 import type { BackendChoice, BackendKind } from './backend';
 import type { EvaluateReport } from './evaluate';
-import type { DestinationSpec, Progress, StageSeconds } from './job';
+import type { DestinationSpec, Progress, WorkSeconds } from './job';
 import type { MergeReport } from './merge';
 
 /**
@@ -51,9 +51,9 @@ export type CollapsePlanner =
   | { kind: 'angular'; target: DepthTarget | { threshold: number }; tokens?: 'last' | 'all' }
   | { kind: 'manual'; remove: number[] };
 
-export interface CollapseProgress extends Omit<Progress, 'stage' | 'finished'> {
+export interface CollapseProgress extends Omit<Progress, 'phase' | 'finished'> {
   /** While measuring, searching and evaluating `tensors` counts the passes of a layer over the texts. */
-  stage: 'downloading' | 'measuring' | 'searching' | 'evaluating' | 'hashing' | 'writing';
+  phase: 'downloading' | 'measuring' | 'searching' | 'evaluating' | 'hashing' | 'writing';
   /** Steps of the search since the last message. */
   finished: CollapseStep[];
 }
@@ -88,12 +88,12 @@ export interface MeasureDepthReport extends DepthMeasure {
   adapter: string;
   seconds: number;
   layers: number;
-  calibration: CalibrationFacts;
+  calibration: CalibrationInfo;
   /** Similarity with layers `layer` … `layer + block − 1` collapsed; null where the result is not finite. */
   curve?: { layer: number; similarity: number | null }[];
 }
 
-export interface CalibrationFacts {
+export interface CalibrationInfo {
   sequences: number;
   tokens: number;
   window: number;
@@ -152,7 +152,7 @@ export interface CollapseReport {
   adapter: string;
   version: string;
   seconds: number;
-  stages: StageSeconds;
+  stages: WorkSeconds;
   planner: CollapsePlanner;
   variant: CollapseVariant;
   parts: CollapseParts;
@@ -165,7 +165,7 @@ export interface CollapseReport {
   steps: CollapseStep[];
   /** What the planner measured. */
   measure: DepthMeasure | null;
-  calibration: CalibrationFacts | null;
+  calibration: CalibrationInfo | null;
   /** Of the written model to the original: the mean, and each sequence. */
   similarity: { mean: number; sequences: number[] } | null;
   perplexity: { before: EvaluateReport; after: EvaluateReport } | null;

@@ -3,11 +3,11 @@
 import type { ErrorCode } from '../errors';
 import type { BackendChoice, BackendKind } from './backend';
 import type { EvaluateReport } from './evaluate';
-import type { DestinationSpec, Progress, StageSeconds } from './job';
+import type { DestinationSpec, Progress, WorkSeconds } from './job';
 
 /** Progress of comparing and extracting. */
-export interface CompareProgress extends Omit<Progress, 'stage' | 'finished'> {
-  stage: 'downloading' | 'comparing' | 'extracting' | 'checking' | 'evaluating';
+export interface CompareProgress extends Omit<Progress, 'phase' | 'finished'> {
+  phase: 'downloading' | 'comparing' | 'extracting' | 'checking' | 'evaluating';
   /** Tensors compared since the last message; empty while extracting. */
   finished: TensorDifference[];
 }
@@ -75,7 +75,7 @@ export interface RowNorms {
   mean: number;
   max: number;
   /** Root mean square over at most 64 runs of consecutive rows, for a strip. */
-  profile: number[];
+  strip: number[];
 }
 
 /** How much Δ looks like a matrix of low rank. */
@@ -102,7 +102,7 @@ export interface CompareReport {
   adapter: string;
   version: string;
   seconds: number;
-  stages: StageSeconds;
+  stages: WorkSeconds;
   threshold: number;
   total: {
     elements: number;
@@ -153,12 +153,12 @@ export interface ConfigDifference {
 }
 
 export interface ArchitectureComparison {
-  base: ArchitectureFacts;
-  finetuned: ArchitectureFacts;
+  base: ArchitectureInfo;
+  finetuned: ArchitectureInfo;
   words: string[];
 }
 
-export interface ArchitectureFacts {
+export interface ArchitectureInfo {
   modelType: string | null;
   architectures: string[];
   layers: number;
@@ -266,7 +266,7 @@ export interface ExtractLoraReport {
   adapter: string;
   version: string;
   seconds: number;
-  stages: StageSeconds;
+  stages: WorkSeconds;
   rank: RankChoice;
   modules: ExtractedModule[];
   /** Tensors the adapter carries whole. */

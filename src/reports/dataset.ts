@@ -1,6 +1,6 @@
 /** Datasets on the Hub as they cross the worker boundary. */
 
-export interface DatasetFacts {
+export interface DatasetInfo {
   /** `owner/name@commit`: what the other calls take. */
   ref: string;
   id: string;

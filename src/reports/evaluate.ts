@@ -1,6 +1,6 @@
 /** Running models, as it crosses the worker boundary: perplexity and generated text. */
 
-import type { ErrorFacts } from '../errors';
+import type { ErrorReport } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice, BackendKind } from './backend';
 
@@ -61,7 +61,7 @@ export interface EvaluateManyReport {
 
 export interface EvaluatedModel {
   /** In the order of the texts. `seconds` of a report: the model's own, and its share of reading. */
-  outcomes: ({ report: EvaluateReport } | { error: ErrorFacts })[];
+  outcomes: ({ report: EvaluateReport } | { error: ErrorReport })[];
   /** Bytes of its weights if it were saved; null where it cannot be planned. */
   bytes: number | null;
 }
@@ -96,7 +96,7 @@ export interface GenerateReport {
 /** Progress of running a model. */
 export interface RunningProgress {
   /** `preparing`: what a merge needs ahead is worked out. */
-  stage: 'downloading' | 'preparing' | 'running';
+  phase: 'downloading' | 'preparing' | 'running';
   /** Bytes while downloading, tokens while running; while preparing, what each step counts. */
   done: number;
   total: number;

@@ -61,7 +61,7 @@ export interface LambdaReport {
 }
 
 /** A kept set of masks or solved changes, in the cache. */
-export interface MaskFacts {
+export interface MaskInfo {
   id: string;
   title: string;
   bytes: number;

@@ -15,7 +15,7 @@ export interface Progress {
    * `checking`: what an interrupted merge left is read again and hashed. `measuring`: whole models are swept for a
    * threshold before the first tensor is merged.
    */
-  stage: 'planning' | 'downloading' | 'hashing' | 'checking' | CalibrationPhaseName | 'measuring' | 'merging';
+  phase: 'planning' | 'downloading' | 'hashing' | 'checking' | CalibrationPhaseName | 'measuring' | 'merging';
   /** Tensor or file at work. */
   item: string;
   tensorsDone: number;
@@ -24,9 +24,9 @@ export interface Progress {
   bytes: number;
   bytesPerSecond: number;
   secondsLeft: number | null;
-  stages: StageSeconds;
+  stages: WorkSeconds;
   /** Which part of the job is under way; `secondsLeft` is that of all parts. */
-  phase?: { at: number; of: number };
+  phaseNumber?: { at: number; of: number };
   /** Wall clock of the phases so far. */
   phases?: PhaseSeconds;
   /** What is counted where it is neither tensors nor bytes: tokens, layers of models, values of λ. */
@@ -39,7 +39,7 @@ export interface Progress {
   note?: string;
 }
 
-export interface StageSeconds {
+export interface WorkSeconds {
   read: number;
   upload: number;
   compute: number;
@@ -48,7 +48,7 @@ export interface StageSeconds {
 }
 
 /** Wall clock of each phase, and of what lies between them; they add up to all of the time. */
-export type PhaseSeconds = Partial<Record<Progress['stage'] | 'opening' | 'finishing', number>>;
+export type PhaseSeconds = Partial<Record<Progress['phase'] | 'opening' | 'finishing', number>>;
 
 export interface TensorReport {
   name: string;

@@ -5,7 +5,7 @@ import type { Recipe } from '../formats/recipe';
 import type { UseSnippet } from '../formats/use-it';
 import type { BackendChoice, BackendKind } from './backend';
 import type { CalibrationReport } from './importance';
-import type { DestinationSpec, PhaseSeconds, Progress, StageSeconds, TensorReport } from './job';
+import type { DestinationSpec, PhaseSeconds, Progress, TensorReport, WorkSeconds } from './job';
 
 export interface MergeRequest {
   recipe: Recipe;
@@ -59,7 +59,7 @@ export interface MergeReport {
   version: string;
   seconds: number;
   /** What work took while tensors were merged or measured; several may be at work at once. */
-  stages: StageSeconds;
+  stages: WorkSeconds;
   /** Wall clock, adding up to `seconds`; absent in reports of versions that did not measure it. */
   phases?: PhaseSeconds;
   peakBytes: number;

@@ -1,7 +1,7 @@
 /** Models as the window sees them: what is opened, and what a search on the Hub finds. */
 import type { Dtype } from '../formats/dtype';
 
-export interface ModelFacts {
+export interface ModelInfo {
   /** What a recipe calls it: a path, or `owner/name@commit` for the Hub. */
   ref: string;
   title: string;

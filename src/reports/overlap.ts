@@ -1,7 +1,7 @@
 /** The masks of one model under two recipes, counted against each other. Plain data. */
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice } from './backend';
-import type { ProfileProgress } from './profile';
+import type { DeltaStatisticsProgress } from './delta-statistics';
 
 export interface OverlapRequest {
   /** Two recipes with one base, in the order of their runs. */
@@ -21,6 +21,6 @@ export interface MaskOverlap {
   both: number;
 }
 
-export interface OverlapProgress extends Omit<ProfileProgress, 'finished'> {
+export interface OverlapProgress extends Omit<DeltaStatisticsProgress, 'finished'> {
   finished: MaskOverlap[];
 }

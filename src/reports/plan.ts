@@ -1,13 +1,13 @@
 /** The plan as the window sees it. */
-import type { VocabularyFacts } from './vocabulary';
+import type { VocabularyInfo } from './vocabulary';
 
-export interface PlanFacts {
+export interface PlanReport {
   problems: PlanProblem[];
   /** What of the recipe means something else in mergekit, and what it makes of it. */
   elsewhere?: { setting: string; consequence: string }[];
   /** True when nothing in `problems` is an error. */
   clean: boolean;
-  tensors: PlanTensorFacts[];
+  tensors: PlanTensor[];
   contributors: string[];
   base?: string;
   bytesToDownload: number;
@@ -18,9 +18,9 @@ export interface PlanFacts {
   outputFiles: string[];
   layers: number;
   /** Of a recipe with stages: their plans, in order. `problems` and the numbers of bytes above include them. */
-  stages?: { name: string; facts: PlanFacts }[];
+  stages?: { name: string; facts: PlanReport }[];
   /** Absent where the recipe cannot be planned that far. */
-  vocabulary?: VocabularyFacts;
+  vocabulary?: VocabularyInfo;
 }
 
 export interface PlanProblem {
@@ -35,7 +35,7 @@ export interface PlanProblem {
   keys?: string[];
 }
 
-export interface PlanTensorFacts {
+export interface PlanTensor {
   name: string;
   layer: number | null;
   module: string;

@@ -45,9 +45,9 @@ export interface PushRequest {
   results?: CardResult[];
 }
 
-export interface PushProgress extends Omit<Progress, 'stage' | 'finished'> {
+export interface PushProgress extends Omit<Progress, 'phase' | 'finished'> {
   /** `hashing`: the sha256 of every file, by which the hub knows what it has already. */
-  stage: 'hashing' | 'sending' | 'committing';
+  phase: 'hashing' | 'sending' | 'committing';
   finished: never[];
 }
 

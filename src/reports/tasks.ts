@@ -1,5 +1,5 @@
 /** Accuracy on tasks, as it crosses the worker boundary. Field names of metrics and items are lm-evaluation-harness's. */
-import type { ErrorFacts } from '../errors';
+import type { ErrorReport } from '../errors';
 import type { BackendChoice, BackendKind } from './backend';
 import type { RunningProgress, RunTarget } from './evaluate';
 
@@ -34,7 +34,7 @@ export interface ScoreTasksRequest {
 }
 
 /** What a task turned out to be when its rows were read. */
-export interface TaskFacts {
+export interface TaskInfo {
   task: string;
   version: number | null;
   outputType: 'multiple_choice' | 'loglikelihood' | 'loglikelihood_rolling';
@@ -81,7 +81,7 @@ export interface TaskScore {
 
 export interface ScoredModel {
   /** In the order of the tasks. */
-  tasks: ({ score: TaskScore } | { error: ErrorFacts })[];
+  tasks: ({ score: TaskScore } | { error: ErrorReport })[];
   /** Tokens run, and the model's own seconds with its share of reading. */
   tokens: number;
   seconds: number;
@@ -89,7 +89,7 @@ export interface ScoredModel {
 }
 
 export interface ScoreTasksReport {
-  tasks: TaskFacts[];
+  tasks: TaskInfo[];
   /** In the order of the targets; of a trial the first alone. */
   models: ScoredModel[];
   /** Tokens that the whole runs through each model: known of the first target. */
@@ -101,6 +101,6 @@ export interface ScoreTasksReport {
 
 /** Progress of scoring: once what the tasks are, then items as they are done. */
 export interface TasksProgress extends RunningProgress {
-  facts?: TaskFacts[];
+  facts?: TaskInfo[];
   items?: { model: number; task: number; item: TaskItem }[];
 }

@@ -1,7 +1,7 @@
 import type { BackendKind } from './backend';
-import type { MaskFacts } from './importance';
+import type { MaskInfo } from './importance';
 
-export interface WorkerFacts {
+export interface WorkerInfo {
   /** The engine `auto` takes here. */
   auto: BackendKind;
   webgpu: { available: boolean; adapter: string; isFallback: boolean; maxBufferBytes: number; why?: string };
@@ -15,9 +15,9 @@ export interface WorkerFacts {
   version: string;
 }
 
-export interface CacheFacts {
+export interface CacheInfo {
   /** Masks, solved changes and texts that models wrote. */
-  masks: MaskFacts[];
+  masks: MaskInfo[];
   blobs: { sha256: string; bytes: number; name: string }[];
   /** Merged models that wait to be downloaded; `files` are their paths, none while incomplete. */
   outputs: { name: string; bytes: number; complete: boolean; files: string[] }[];

@@ -1,6 +1,6 @@
 /** The store in a dedicated worker of a real browser, for its tests: plain calls, and sources that can go wrong. */
 import * as Comlink from 'comlink';
-import { errorFacts } from '../errors';
+import { errorReport } from '../errors';
 import { bufferSource } from '../sources/buffer-source';
 import type { ByteSource } from '../sources/byte-source';
 import { digestOf } from './blob-record';
@@ -93,7 +93,7 @@ async function attempt(action: () => Promise<void>): Promise<string> {
     await action();
     return 'ok';
   } catch (thrown) {
-    const { code, message } = errorFacts(thrown);
+    const { code, message } = errorReport(thrown);
     return code === 'Internal' ? message : code;
   }
 }

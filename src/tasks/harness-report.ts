@@ -1,6 +1,6 @@
 /** Scores as lm-evaluation-harness reports them (`results.json`, 0.4.13), and whether models differ. */
 import type { CardResult } from '../formats/card-results';
-import type { MetricValue, ScoredModel, ScoreTasksReport, TaskFacts, TaskItem } from '../reports/tasks';
+import type { MetricValue, ScoredModel, ScoreTasksReport, TaskInfo, TaskItem } from '../reports/tasks';
 import { type PairedTest, pairedTest } from './statistics';
 
 /** Metrics of which less is better. */
@@ -41,10 +41,10 @@ export interface Comparison extends PairedTest {
 export function harnessResults(
   model: string,
   scored: ScoredModel,
-  tasks: readonly TaskFacts[],
+  tasks: readonly TaskInfo[],
 ): HarnessResults {
-  const each = <T>(of: (facts: TaskFacts, index: number) => T): Record<string, T> =>
-    Object.fromEntries(tasks.map((facts, i) => [facts.task, of(facts, i)]));
+  const each = <T>(of: (info: TaskInfo, index: number) => T): Record<string, T> =>
+    Object.fromEntries(tasks.map((info, i) => [info.task, of(info, i)]));
   const outcome = (i: number) => scored.tasks[i];
   const errors = tasks.flatMap(({ task }, i): [string, string][] => {
     const own = outcome(i);
@@ -52,10 +52,10 @@ export function harnessResults(
   });
   return {
     model,
-    results: each((facts, i) => {
+    results: each((info, i) => {
       const own = outcome(i);
       const metrics = own && 'score' in own ? own.score.metrics : {};
-      return { alias: facts.task, sample_len: facts.effective, ...fields(metrics) };
+      return { alias: info.task, sample_len: info.effective, ...fields(metrics) };
     }),
     versions: each(({ version }) => version),
     'n-shot': each(({ fewshot }) => fewshot),
@@ -93,7 +93,7 @@ function sampleOf({ docId, target, loglikelihoods, isGreedy, values, refused }: 
 
 /** A score as a model card has it. */
 export function cardResult(
-  { task, dataset, subset, split, fewshot, original, sampleSeed }: TaskFacts,
+  { task, dataset, subset, split, fewshot, original, sampleSeed }: TaskInfo,
   { metrics, items }: { metrics: Readonly<Record<string, MetricValue>>; items: readonly TaskItem[] },
 ): CardResult {
   const [id, revision] = dataset?.split('@') ?? [];

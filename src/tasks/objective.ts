@@ -1,7 +1,7 @@
 /** Tasks as the objective of a search. */
 import { AmalgamError } from '../errors';
 import type { TaskObjective } from '../reports/search';
-import type { ScoredModel, TaskFacts, TaskItem } from '../reports/tasks';
+import type { ScoredModel, TaskInfo, TaskItem } from '../reports/tasks';
 import { mean } from './statistics';
 
 /**
@@ -10,11 +10,11 @@ import { mean } from './statistics';
  * @throws AmalgamError `Usage` for a task without the metric
  */
 export function taskObjective(
-  facts: readonly TaskFacts[],
+  info: readonly TaskInfo[],
   outcomes: ScoredModel['tasks'],
   metric: string,
 ): TaskObjective | undefined {
-  const without = facts.find(({ metrics }) => !metrics.includes(metric));
+  const without = info.find(({ metrics }) => !metrics.includes(metric));
   if (without) {
     throw new AmalgamError(
       'Usage',
@@ -29,7 +29,7 @@ export function taskObjective(
     const value = metrics[metric];
     return value && counted.length > 0 ? [{ ...value, share: mean(counted.map(rightLogShare)) }] : [];
   });
-  if (found.length < facts.length) return undefined;
+  if (found.length < info.length) return undefined;
   const errors = found.map(({ stderr }) => stderr);
   const known = errors.flatMap((stderr) => stderr ?? []);
   return {

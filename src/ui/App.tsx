@@ -1,6 +1,6 @@
 import { Tooltip } from 'radix-ui';
 import { Component, type ErrorInfo, type ReactNode } from 'react';
-import { errorFacts } from '../errors';
+import { errorReport } from '../errors';
 import { ErrorCard } from './parts/ErrorCard';
 import type { Studio } from './state/studio';
 import { StudioProvider } from './studio-context';
@@ -37,7 +37,7 @@ class FaultBoundary extends Component<{ children: ReactNode }, { thrown: unknown
       <div className="fault">
         <h1>The studio stopped drawing</h1>
         <p className="quiet">Files already saved are safe. Reload the page to go on.</p>
-        <ErrorCard error={errorFacts(this.state.thrown)} />
+        <ErrorCard error={errorReport(this.state.thrown)} />
       </div>
     );
   }

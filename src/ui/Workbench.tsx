@@ -11,7 +11,7 @@ import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
 import { StartDoors } from './screens/StartDoors';
 import { notify, setView, showTab } from './state/studio';
 import { TABS, type Tab } from './state/tabs';
-import { useFacts, useMedia, useNarrow, useRecipeAs, useStudio } from './studio-context';
+import { useMedia, useNarrow, useRecipeAs, useStudio, useStudioState } from './studio-context';
 import { loadSoon, tabParts } from './tab-parts';
 
 const loadInspector = () => import('./inspector/Inspector').then((m) => ({ default: m.Inspector }));
@@ -29,9 +29,9 @@ const RecipesDialog = lazy(() =>
 export function Workbench() {
   const studio = useStudio();
   const narrow = useNarrow();
-  const chosen = useFacts((s) => s.view.tab);
-  const adding = useFacts((s) => s.view.adding);
-  const recipes = useFacts((s) => s.view.recipes);
+  const chosen = useStudioState((s) => s.view.tab);
+  const adding = useStudioState((s) => s.view.adding);
+  const recipes = useStudioState((s) => s.view.recipes);
   const tab: Tab = chosen === 'recipe' && !narrow ? 'plan' : chosen;
   const beside = useRecipeAs() === 'both';
   const side = useSide(tab, beside);
@@ -118,11 +118,11 @@ export function Workbench() {
  */
 function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
   const narrow = useMedia('(max-width: 1199px)');
-  const compared = useFacts(({ comparison: c }) => c.found !== null || c.extraction !== null);
+  const compared = useStudioState(({ comparison: c }) => c.found !== null || c.extraction !== null);
   const fits = tab === 'compare' ? compared : tab === 'plan' || tab === 'layers' || tab === 'run';
   // below it the middle needs the room more than a summary does
   const roomy = useMedia('(min-width: 1360px)');
-  const selected = useFacts((s) => s.view.selected !== null);
+  const selected = useStudioState((s) => s.view.selected !== null);
   if (!fits || (!roomy && !narrow && !selected && tab !== 'compare')) return 'none';
   return narrow || beside ? 'drawer' : 'panel';
 }

@@ -2,10 +2,10 @@ import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
-import type { Studio, StudioEngine } from './state/studio';
+import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
+import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -26,7 +26,7 @@ async function emptyLibrary(name: string) {
 }
 
 /** Opens the studio at its Evaluate tab, with a pretended engine. */
-async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> = {}) {
+async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
@@ -78,7 +78,7 @@ test('measuring fills the table; what was measured is kept and shown dimmed afte
 test('all methods are compared, and a click takes one into the recipe', async () => {
   const studio = await open();
   for (const name of ['common', 'harbour', 'workshop']) await text(name).click();
-  const evaluateMany = vi.spyOn(studio.engine, 'evaluateMany');
+  const evaluateMany = vi.spyOn(studio.worker, 'evaluateMany');
   await page.getByRole('button', { name: /^Benchmark \d+ methods/ }).click();
   await idle(studio);
   // a few at a time, so that rows fill; what runs every model over text first goes last, alone
@@ -138,9 +138,9 @@ test('what was measured is there after a reload, marked, until it is forgotten',
 });
 
 test('models that were done when measuring was stopped keep their numbers', async () => {
-  const evaluateMany: StudioEngine['evaluateMany'] = async (request, onProgress) => {
+  const evaluateMany: StudioWorker['evaluateMany'] = async (request, onProgress) => {
     const { models } = await fixtureEngine().evaluateMany(request, () => {});
-    const running = { stage: 'running', done: 1, total: 2, rate: 1, secondsLeft: 1 } as const;
+    const running = { phase: 'running', done: 1, total: 2, rate: 1, secondsLeft: 1 } as const;
     onProgress({ ...running, finished: models.slice(0, 2).map((model, index) => ({ index, model })) });
     throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again.');
   };

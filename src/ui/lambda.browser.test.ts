@@ -3,8 +3,8 @@ import { page, userEvent } from 'vitest/browser';
 import type { LambdaReport } from '../reports/importance';
 import type { Progress } from '../reports/job';
 import type { MergeReport } from '../reports/merge';
-import { fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
+import { fixtureEngine } from './worker.test.fixture';
 
 let running: { stop(): void; element: HTMLElement } | undefined;
 
@@ -31,7 +31,7 @@ const searched: LambdaReport = {
 };
 
 const ahead: Progress = {
-  stage: 'searching',
+  phase: 'searching',
   item: 'λ 0.6',
   tensorsDone: 0,
   tensors: 0,

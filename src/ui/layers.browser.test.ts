@@ -1,11 +1,11 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { savedFiles } from './saved-files.test.support';
 import { startStudio } from './start';
 import { type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
+import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -68,7 +68,7 @@ test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async
 
 test('colours lie under their cells, and follow a slider before the words do', async () => {
   const { studio } = await open();
-  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   // the colour in the middle of a cell, looked up where the cell is on the page
   const colour = (name: string) => {
     const element = cell(name) as HTMLElement;
@@ -112,7 +112,7 @@ test('colours lie under their cells, and follow a slider before the words do', a
 
 test('two settings are compared without a merge: on one scale, with their difference', async () => {
   const { studio } = await open();
-  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('trimmed');
   await page.getByLabelText('Add a run').selectOptions('the settings as they are');
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
@@ -140,7 +140,7 @@ test('two settings are compared without a merge: on one scale, with their differ
 
 test('mask overlap of two runs: needs two, is counted when chosen, and stands in one column', async () => {
   const { studio } = await open();
-  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('runOverlap');
   await expect.element(page.getByText(/needs two runs: show two/)).toBeVisible();
   const [kitchen] = studio.store.getState().plan.contributors;
@@ -187,7 +187,7 @@ test('mask overlap of two runs: needs two, is counted when chosen, and stands in
 test('mask overlap of two runs says why there is none', async () => {
   const failing = new AmalgamError('NonFinite', 'A value is NaN.', 'Look at the model.');
   const { studio } = await open({ toolError: failing });
-  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('runOverlap');
   await page.getByLabelText('Add a run').selectOptions('the settings as they are');
   await expect.element(page.getByText('A value is NaN. Look at the model.')).toBeVisible();

@@ -1,11 +1,11 @@
 import { openDB } from 'idb';
 import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
 import { buildRecipe } from './state/recipe-build';
 import { methodOf, type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
+import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -25,7 +25,7 @@ async function open(options: FixtureOptions = {}): Promise<Studio> {
   document.body.append(element);
   running = { ...startStudio(fixtureEngine(options), element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
-  await waitFor(() => expect(running?.studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(running?.studio.store.getState().deltaStatistics.status).toBe('ready'));
   setView(running!.studio, { metric: 'trimmed' });
   return running.studio;
 }

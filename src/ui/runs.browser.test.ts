@@ -4,12 +4,12 @@ import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { InterruptedRun } from '../reports/merge';
-import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { draft } from './local/saved-recipes';
 import { savedFiles } from './saved-files.test.support';
 import { startStudio } from './start';
-import type { Studio, StudioEngine } from './state/studio';
+import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
+import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -29,7 +29,7 @@ function close() {
   running = undefined;
 }
 
-async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> = {}): Promise<Studio> {
+async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}): Promise<Studio> {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
@@ -83,7 +83,7 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
 
 test('what is shown is in the address: it is there after a reload, and Back goes to the view before', async () => {
   const first = await open();
-  await waitFor(() => expect(first.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(first.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('trimmed');
   await page.getByLabelText('Add a run').selectOptions('dare_ties');
   await page
@@ -108,7 +108,7 @@ test('what is shown is in the address: it is there after a reload, and Back goes
 
 test('shown runs are merged one after the other, and the recipe stays as it is', async () => {
   const studio = await open();
-  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Add a run').selectOptions('dare_linear');
   await page.getByRole('button', { name: 'Merge all 2 shown' }).click();
   await waitFor(() => expect(studio.store.getState().pastRuns).toHaveLength(2));
@@ -218,7 +218,7 @@ test('the charts are saved as a picture', async () => {
 
 test('the table of Layers is narrowed by words of the names', async () => {
   const studio = await open();
-  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   const table = page.getByRole('grid', { name: 'Numbers of every tensor' });
   await page.getByRole('searchbox', { name: 'Filter tensors' }).fill('layers.3 MLP');
   await expect.element(table).toHaveAttribute('aria-rowcount', '4');

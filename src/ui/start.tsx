@@ -1,7 +1,7 @@
 import { createRoot } from 'react-dom/client';
 import { App } from './App';
 import { bootStudio } from './state/boot';
-import { createStudio, type Studio, type StudioEngine } from './state/studio';
+import { createStudio, type Studio, type StudioWorker } from './state/studio';
 import './styles/tokens.css';
 import './styles/base.css';
 import './styles/controls.css';
@@ -16,7 +16,7 @@ import './styles/run-output.css';
 import './styles/inspector.css';
 
 /** Draws the studio into an element, with this engine behind it; returns the studio and a way to take it down. */
-export function startStudio(engine: StudioEngine, element: HTMLElement): { studio: Studio; stop(): void } {
+export function startStudio(engine: StudioWorker, element: HTMLElement): { studio: Studio; stop(): void } {
   const studio = createStudio(engine);
   const stopBoot = bootStudio(studio);
   const root = createRoot(element);

@@ -1,7 +1,7 @@
 import { createContext, type ReactNode, useCallback, useContext, useSyncExternalStore } from 'react';
 import { useStore } from 'zustand';
-import type { RecipeAs, StudioFacts } from './state/facts';
 import type { Studio } from './state/studio';
+import type { RecipeAs, StudioState } from './state/studio-state';
 
 const StudioContext = createContext<Studio | null>(null);
 
@@ -9,7 +9,7 @@ export function StudioProvider({ studio, children }: { studio: Studio; children:
   return <StudioContext value={studio}>{children}</StudioContext>;
 }
 
-/** The studio, for actions. Facts come through `useFacts`, so that a component redraws only for what it shows. */
+/** The studio, for actions. State comes through `useStudioState`, so that a component redraws only for what it shows. */
 export function useStudio(): Studio {
   const studio = useContext(StudioContext);
   if (!studio) throw new Error('useStudio outside StudioProvider');
@@ -17,7 +17,7 @@ export function useStudio(): Studio {
 }
 
 /** A part of the facts. The selector returns something that lives in the facts, or a primitive. */
-export function useFacts<T>(select: (facts: StudioFacts) => T): T {
+export function useStudioState<T>(select: (state: StudioState) => T): T {
   return useStore(useStudio().store, select);
 }
 
@@ -57,13 +57,13 @@ export function useRoomy(): boolean {
 
 /** How the recipe is shown here and now. */
 export function useRecipeAs(): RecipeAs {
-  const as = useFacts((s) => s.view.recipeAs);
+  const as = useStudioState((s) => s.view.recipeAs);
   return useRoomy() || as !== 'both' ? as : 'text';
 }
 
 /** The theme the page shows, for colours that are computed. */
 export function useShownTheme(): 'light' | 'dark' {
-  const theme = useFacts((s) => s.view.theme);
+  const theme = useStudioState((s) => s.view.theme);
   const dark = useMedia('(prefers-color-scheme: dark)');
   return theme === 'system' ? (dark ? 'dark' : 'light') : theme;
 }

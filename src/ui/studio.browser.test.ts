@@ -2,11 +2,11 @@ import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun, RunElsewhere } from '../reports/merge';
-import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { recipeLink } from './local/recipe-link';
 import { startStudio } from './start';
-import { editRecipe, type Studio, type StudioEngine, setView } from './state/studio';
+import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
+import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -26,7 +26,7 @@ async function emptyLibrary() {
 }
 
 /** Opens the studio on a wide page with a pretended engine, and waits for the sample's plan. */
-async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> = {}) {
+async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
@@ -55,16 +55,16 @@ test('a first-time visitor is one click from a merge, and sees it fill in', asyn
 });
 
 test('where it costs little the changes are measured unasked; another method is predicted from the same pass', async () => {
-  const profile = vi.spyOn(fixtureEngine(), 'profile');
-  const { studio } = await open({}, { profile });
-  await waitFor(() => expect(studio.store.getState().profile.status).toBe('ready'));
+  const deltaStatistics = vi.spyOn(fixtureEngine(), 'deltaStatistics');
+  const { studio } = await open({}, { deltaStatistics });
+  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Merge method').selectOptions('sce');
   setView(studio, { metric: 'mergedSparsity' });
   await waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
   expect(cells().every((c) => c.ariaLabel?.endsWith('not measured yet'))).toBe(true);
   setView(studio, { metric: 'cosine' });
   await waitFor(() => expect(cells().some((c) => c.ariaLabel?.includes('cosine'))).toBe(true));
-  expect(profile).toHaveBeenCalledTimes(1);
+  expect(deltaStatistics).toHaveBeenCalledTimes(1);
 });
 
 test('Ctrl and Enter merge from anywhere but where text is written', async () => {
@@ -108,7 +108,7 @@ test('plan errors keep Merge closed and are shown with their remedy', async () =
     message: 'Shapes differ.',
     remedy: 'Take it out.',
   } as const;
-  const merged = vi.fn<StudioEngine['merge']>();
+  const merged = vi.fn<StudioWorker['merge']>();
   const element = document.createElement('div');
   document.body.append(element);
   await page.viewport(1440, 900);
@@ -153,7 +153,7 @@ const cutOff: InterruptedRun = {
 };
 
 test('R47: an interrupted merge is offered at the start, and is resumed with its engine and its place', async () => {
-  const merged = vi.fn<StudioEngine['merge']>(() => new Promise(() => {}));
+  const merged = vi.fn<StudioWorker['merge']>(() => new Promise(() => {}));
   const element = document.createElement('div');
   document.body.append(element);
   await page.viewport(1440, 900);

@@ -1,9 +1,9 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
-import type { Studio, StudioEngine } from './state/studio';
+import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
+import { fixtureEngine } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -15,7 +15,7 @@ afterEach(() => {
 });
 
 /** Opens the Evaluate tab with one text chosen. Numbers are kept for the next visit: every test has its own densities. */
-async function open(densities: string, change: Partial<StudioEngine> = {}) {
+async function open(densities: string, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);

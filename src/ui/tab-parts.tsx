@@ -6,7 +6,7 @@ import { RecipePanel } from './recipe/RecipePanel';
 import { JOB_WORDS } from './state/job-words';
 import { runShare } from './state/run-log';
 import type { Tab } from './state/tabs';
-import { useFacts } from './studio-context';
+import { useStudioState } from './studio-context';
 
 const loadPlan = () => import('./screens/PlanTab').then((m) => ({ default: m.PlanTab }));
 const loadLayers = () => import('./layers/LayersTab').then((m) => ({ default: m.LayersTab }));
@@ -50,11 +50,13 @@ function part(load: () => Promise<{ default: ComponentType }>): ReactNode {
 
 /** Tensors of the plan, or the number of its errors, else of its warnings. */
 function PlanCount() {
-  const count = useFacts((s) => s.plan.facts?.tensors.length);
-  const warnings = useFacts(
-    (s) => s.plan.facts?.problems.filter((p) => p.severity === 'warning').length ?? 0,
+  const count = useStudioState((s) => s.plan.report?.tensors.length);
+  const warnings = useStudioState(
+    (s) => s.plan.report?.problems.filter((p) => p.severity === 'warning').length ?? 0,
   );
-  const errors = useFacts((s) => s.plan.facts?.problems.filter((p) => p.severity === 'error').length ?? 0);
+  const errors = useStudioState(
+    (s) => s.plan.report?.problems.filter((p) => p.severity === 'error').length ?? 0,
+  );
   if (errors > 0) {
     return (
       <small className="tag" data-tone="bad">
@@ -75,7 +77,7 @@ function PlanCount() {
 
 /** How far the run is, in the tab itself. */
 function RunMark() {
-  const text = useFacts(({ run }) => {
+  const text = useStudioState(({ run }) => {
     if (run?.status === 'failed') return 'failed';
     if (run?.status !== 'running' || !run.progress) return '';
     return `${Math.floor(100 * runShare(run.progress))}\u00a0%`;
@@ -85,7 +87,7 @@ function RunMark() {
 
 /** How far measuring is, in the tab itself. */
 function EvaluateMark() {
-  const text = useFacts(({ job }) => {
+  const text = useStudioState(({ job }) => {
     if (job?.kind === 'generation') return 'generating';
     return job?.kind === 'evaluation' ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '';
   });
@@ -94,7 +96,7 @@ function EvaluateMark() {
 
 /** How far comparing or collapsing is, in the tab itself. */
 function ToolMark({ tab }: { tab: Tab }) {
-  const text = useFacts(({ job }) =>
+  const text = useStudioState(({ job }) =>
     job && JOB_WORDS[job.kind].tab === tab ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '',
   );
   return text === '' ? null : <small>{text}</small>;

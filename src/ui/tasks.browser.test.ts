@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from 'vitest';
 import { page } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
-import type { Studio, StudioEngine } from './state/studio';
+import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
+import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -15,7 +15,7 @@ afterEach(() => {
   localStorage.clear();
 });
 
-async function open(options: FixtureOptions = {}, change: Partial<StudioEngine> = {}) {
+async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);

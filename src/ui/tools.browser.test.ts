@@ -1,10 +1,10 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { type FixtureOptions, fixtureEngine } from './engine-fixture';
 import { startStudio } from './start';
-import type { Studio, StudioEngine } from './state/studio';
+import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
+import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -19,7 +19,7 @@ afterEach(() => {
 async function open(
   tab: 'Difference' | 'Collapse',
   options: FixtureOptions = {},
-  change: Partial<StudioEngine> = {},
+  change: Partial<StudioWorker> = {},
 ) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
@@ -144,7 +144,7 @@ test('without storage a comparison has no files, and says so before it runs', as
 
 test('identical models: nothing to do, in words', async () => {
   const same = fixtureEngine();
-  const compare: StudioEngine['compare'] = async (request, onProgress) => {
+  const compare: StudioWorker['compare'] = async (request, onProgress) => {
     const report = await same.compare(request, onProgress);
     return { ...report, total: { ...report.total, modified: 0, identical: report.total.compared } };
   };

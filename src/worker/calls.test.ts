@@ -13,9 +13,9 @@ afterEach(() => vi.unstubAllGlobals());
 
 describe('R36: a window without storage', () => {
   test('has an engine, and says that files stay in memory', async () => {
-    const facts = await createCalls().facts();
-    expect(facts.storage).toEqual({ available: true, memoryBytes: 2 ** 30 });
-    expect(facts.auto).toBe('cpu');
+    const info = await createCalls().info();
+    expect(info.storage).toEqual({ available: true, memoryBytes: 2 ** 30 });
+    expect(info.auto).toBe('cpu');
   });
 
   test('has nothing that was cut off', async () => {

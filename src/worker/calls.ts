@@ -9,17 +9,17 @@ import { AmalgamError } from '../errors';
 import type { RunningOptions } from '../evaluate/running-model';
 import { parseHubId } from '../formats/hub-id';
 import { copyOf, type Recipe } from '../formats/recipe';
-import { backendFacts } from '../host/backend-facts';
+import { backendInfo } from '../host/backend-info';
 import { sampleCalibrationNames } from '../host/calibration-texts';
 import { type OpenModels, openModels } from '../host/models';
 import { oneJob } from '../host/one-job';
 import { followOtherTabs, takeOver, withRunLock } from '../host/run-lock';
-import { cleanStorage, storageFacts } from '../host/storage';
+import { cleanStorage, storageInfo } from '../host/storage';
 import type { Plan } from '../merge/plan/plan';
 import { requireClean } from '../merge/plan/require-clean';
 import { AMALGAM_VERSION } from '../merge/version';
 import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted';
-import { mergeRecipe, planToRun, recipeFacts } from '../recipe/plan-and-merge';
+import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/plan-and-merge';
 import { cleanStages } from '../recipe/stage-outputs';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
@@ -33,12 +33,12 @@ import type {
   VerifyRequest,
   VerifyTensorRequest,
 } from '../reports/merge';
-import type { HubQuery, LocalFile, ModelFacts } from '../reports/models';
+import type { HubQuery, LocalFile, ModelInfo } from '../reports/models';
 import type { OverlapProgress, OverlapRequest } from '../reports/overlap';
 import type { PushProgress, PushRequest, PushSource } from '../reports/push';
 import type { SearchProgress, SearchRequest } from '../reports/search';
 import type { ScoreTasksRequest, TasksProgress } from '../reports/tasks';
-import type { CacheFacts, WorkerFacts } from '../reports/worker';
+import type { CacheInfo, WorkerInfo } from '../reports/worker';
 import { fileSource } from '../sources/file-source';
 import { searchModels } from '../sources/hub';
 import { foldersFromFiles } from '../sources/local-folder';
@@ -107,7 +107,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       engine,
       signal,
       onProgress: ({ done, total, secondsLeft }) =>
-        onProgress({ stage: 'preparing', done, total, rate: 0, secondsLeft }),
+        onProgress({ phase: 'preparing', done, total, rate: 0, secondsLeft }),
     });
     return { plan: ahead?.plan ?? made, exact, ...(ahead?.prepared ? { prepared: ahead.prepared } : {}) };
   };
@@ -159,9 +159,9 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       });
 
   return {
-    async facts(): Promise<WorkerFacts> {
+    async info(): Promise<WorkerInfo> {
       await cleaned;
-      return { ...(await backendFacts()), storage: await storageFacts(), version: AMALGAM_VERSION };
+      return { ...(await backendInfo()), storage: await storageInfo(), version: AMALGAM_VERSION };
     },
     /** The sample family that ships inside, opened. */
     openSample: () => addAll(sampleFolders()),
@@ -189,14 +189,14 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     finishSignIn: hubSession.finishSignIn,
     hubWaits: hubSession.hubWaits,
     searchHub: (query: HubQuery) => searchModels(hub(), query),
-    plan: (recipe: Recipe) => recipeFacts(recipe, models),
+    plan: (recipe: Recipe) => recipePlanReport(recipe, models),
     merge: (request: MergeRequest, onProgress: Tell<Progress>) =>
       job.run(async (signal) =>
         withRunLock(request, job.cancel, onProgress, (tell) => mergeRecipe(request, models, signal, tell)),
       ),
     /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Cancelled`). */
-    profile: planJobOf(
-      async () => (await import('../merge/prediction/job')).runProfile,
+    deltaStatistics: planJobOf(
+      async () => (await import('../merge/prediction/job')).runDeltaStatistics,
       ({ recipe }) => recipe,
       { yields: true },
     ),
@@ -326,7 +326,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     outputFile: (name: string, file: string) => openOutputFile(name, file),
     /** The plain sha256 of a file, which the Hub and `sha256sum` know it by. */
     sha256: (file: File) => sha256Of(fileSource(file, file.name)),
-    async cache(): Promise<CacheFacts> {
+    async cache(): Promise<CacheInfo> {
       const [blobs, outputs, masks] = await Promise.all([listBlobs(), listOutputs(), listMasks()]);
       return {
         blobs: blobs.map(({ sha256, bytes, name }) => ({ sha256, bytes, name })),
@@ -340,8 +340,8 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     },
   };
 
-  async function addAll(folders: Parameters<typeof models.add>[0][]): Promise<ModelFacts[]> {
-    const facts: ModelFacts[] = [];
+  async function addAll(folders: Parameters<typeof models.add>[0][]): Promise<ModelInfo[]> {
+    const facts: ModelInfo[] = [];
     for (const folder of folders) facts.push(await models.add(folder));
     return facts;
   }

@@ -3,10 +3,10 @@
  * finds them by name. A function among the arguments, always the last, is called back over a channel of its own.
  */
 import * as Comlink from 'comlink';
-import { type ErrorFacts, errorFacts, fromErrorFacts } from '../errors';
+import { type ErrorReport, errorReport, fromErrorReport } from '../errors';
 
 /** Result of a call on the other side: its value, or the error with its code, which comlink would drop. */
-export type Outcome = { value: unknown } | { error: ErrorFacts };
+export type Outcome = { value: unknown } | { error: ErrorReport };
 
 /** The one method the worker exposes; `port` carries what the last argument is called with. */
 export interface RemoteWorker {
@@ -24,7 +24,7 @@ export function serveCalls(calls: object): RemoteWorker {
         const tell = (value: unknown) => port?.postMessage(value);
         return { value: await run(...args, ...(port ? [tell] : [])) };
       } catch (thrown) {
-        return { error: errorFacts(thrown) };
+        return { error: errorReport(thrown) };
       } finally {
         port?.close();
       }
@@ -49,7 +49,7 @@ export function proxyOf<Calls extends object>(
         ? remote.call(name, args.slice(0, -1), Comlink.transfer(channel.port2, [channel.port2]))
         : remote.call(name, args);
       const outcome = await settle(request, name as keyof Calls, channel !== undefined);
-      if ('error' in outcome) throw fromErrorFacts(outcome.error);
+      if ('error' in outcome) throw fromErrorReport(outcome.error);
       return outcome.value;
     } finally {
       channel?.port1.close();

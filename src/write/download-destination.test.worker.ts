@@ -1,6 +1,6 @@
 /** Runs the download destination where it lives in the product: in a dedicated worker. */
 import * as Comlink from 'comlink';
-import { type ErrorFacts, errorFacts } from '../errors';
+import { type ErrorReport, errorReport } from '../errors';
 import type { Destination, FileSink } from './destination';
 import { openDownloadDestination } from './download-destination';
 
@@ -8,10 +8,10 @@ let destination: Destination;
 let sink: FileSink;
 
 /** Errors cross as facts. */
-async function outcome(act: () => Promise<unknown>): Promise<ErrorFacts | 'ok'> {
+async function outcome(act: () => Promise<unknown>): Promise<ErrorReport | 'ok'> {
   return act().then(
     () => 'ok' as const,
-    (thrown) => errorFacts(thrown),
+    (thrown) => errorReport(thrown),
   );
 }
 

@@ -1,11 +1,11 @@
 /** Writes one file of the browser's own storage in a thread of its own (threaded-sink.ts). */
 import * as Comlink from 'comlink';
-import { AmalgamError, type ErrorFacts, errorFacts } from '../errors';
+import { AmalgamError, type ErrorReport, errorReport } from '../errors';
 import { destinationError, outputPathParts } from './destination-error';
 import { openHandle, opfsSink } from './opfs-sink';
 
 export interface Written {
-  error?: ErrorFacts;
+  error?: ErrorReport;
   /** The memory of the piece, to be used again. */
   spent?: ArrayBuffer;
 }
@@ -14,7 +14,7 @@ let name: string;
 let handle: FileSystemSyncAccessHandle | undefined;
 let sink: ReturnType<typeof opfsSink>;
 /** After a failure nothing more is written, and everything fails as that did. */
-let failed: ErrorFacts | undefined;
+let failed: ErrorReport | undefined;
 
 async function outcome(act: () => Promise<void>): Promise<Written> {
   if (failed) return { error: failed };
@@ -22,7 +22,7 @@ async function outcome(act: () => Promise<void>): Promise<Written> {
     await act();
     return {};
   } catch (thrown) {
-    failed = errorFacts(thrown instanceof AmalgamError ? thrown : destinationError(thrown, name));
+    failed = errorReport(thrown instanceof AmalgamError ? thrown : destinationError(thrown, name));
     return { error: failed };
   }
 }

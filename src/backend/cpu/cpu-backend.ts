@@ -45,10 +45,10 @@ export function instantiateKernels(memory: WebAssembly.Memory): KernelExports {
  */
 export function createCpuBackend(): Backend {
   const seconds: BackendSeconds = { upload: 0, compute: 0, readback: 0 };
-  const spend = <T>(stage: keyof BackendSeconds, work: () => T): T => {
+  const spend = <T>(kind: keyof BackendSeconds, work: () => T): T => {
     const begin = performance.now();
     const result = work();
-    seconds[stage] += (performance.now() - begin) / 1000;
+    seconds[kind] += (performance.now() - begin) / 1000;
     return result;
   };
   const memory = new CpuMemory();

@@ -1,4 +1,4 @@
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import type { Backend, BackendBuffer } from '../backend';
 import type { Kernel } from '../kernel';
 import { createCpuBackend } from './cpu-backend';
@@ -31,7 +31,7 @@ export function serveThread(
           ...spent,
         ]);
       } catch (thrown) {
-        answer({ error: errorFacts(thrown) }, []);
+        answer({ error: errorReport(thrown) }, []);
       }
     });
   };

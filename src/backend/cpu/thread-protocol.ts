@@ -1,6 +1,6 @@
 /** What crosses between an engine's owner and the worker that computes for it: commands in order, answers to reads. */
 
-import type { ErrorFacts } from '../../errors';
+import type { ErrorReport } from '../../errors';
 import type { BackendSeconds } from '../backend';
 
 /**
@@ -30,4 +30,4 @@ export interface Batch {
 /** One for every batch, in order. `spent`: the memory of what was written. */
 export type Answer =
   | { data: Uint8Array<ArrayBuffer>[]; seconds: BackendSeconds; spent: ArrayBuffer[] }
-  | { error: ErrorFacts };
+  | { error: ErrorReport };

@@ -1,7 +1,7 @@
 import { AmalgamError } from '../../errors';
 
 /** What the badge and bug reports say about the graphics adapter. */
-export interface AdapterFacts {
+export interface AdapterInfo {
   name: string;
   /** A software rasteriser: correct, but slower than the typed-array engine on most machines. */
   isFallback: boolean;
@@ -18,7 +18,7 @@ export async function findAdapter(): Promise<{ adapter: GPUAdapter } | { why: st
   return adapter ? { adapter } : { why: 'This browser has WebGPU but offers no graphics adapter.' };
 }
 
-export function adapterFacts(adapter: GPUAdapter): AdapterFacts {
+export function adapterInfo(adapter: GPUAdapter): AdapterInfo {
   const { vendor, architecture, description } = adapter.info;
   const name = description || [vendor, architecture].filter(Boolean).join(' ') || 'unnamed adapter';
   return {
@@ -42,17 +42,17 @@ function bufferLimit(adapter: GPUAdapter): number {
  * A device with the buffer limits the adapter allows (at most 1 GiB) and no optional feature.
  * @throws AmalgamError `NoWebGpu`
  */
-export async function requestDevice(): Promise<{ device: GPUDevice; facts: AdapterFacts }> {
+export async function requestDevice(): Promise<{ device: GPUDevice; info: AdapterInfo }> {
   const found = await findAdapter();
   if ('why' in found) {
     throw new AmalgamError('NoWebGpu', found.why, 'Choose the CPU engine, or a browser with WebGPU enabled.');
   }
-  const facts = adapterFacts(found.adapter);
+  const info = adapterInfo(found.adapter);
   const device = await found.adapter.requestDevice({
     requiredLimits: {
-      maxBufferSize: facts.maxBufferBytes,
-      maxStorageBufferBindingSize: facts.maxBufferBytes,
+      maxBufferSize: info.maxBufferBytes,
+      maxStorageBufferBindingSize: info.maxBufferBytes,
     },
   });
-  return { device, facts };
+  return { device, info: info };
 }

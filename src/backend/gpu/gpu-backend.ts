@@ -33,9 +33,9 @@ export async function createGpuBackend(
   mapTimeoutMs = MAP_TIMEOUT_MS,
   uploads: 'measured' | 'ring' = 'measured',
 ): Promise<Backend> {
-  const { device, facts } = await requestDevice();
+  const { device, info } = await requestDevice();
   const ring = uploads === 'ring' ? openStagingRing(device) : undefined;
-  return new GpuEngine(device, facts.name, facts.maxBufferBytes, facts.isFallback, mapTimeoutMs, ring);
+  return new GpuEngine(device, info.name, info.maxBufferBytes, info.isFallback, mapTimeoutMs, ring);
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The LoRAs of a recipe whose output is one: how they are combined, opened, and whether they can be. */
-import { AmalgamError, errorFacts } from '../../errors';
+import { AmalgamError, errorReport } from '../../errors';
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe } from '../../formats/recipe';
 import type { Adapter } from '../../inputs/adapter';
@@ -59,7 +59,7 @@ export async function openContributors(
         );
     } catch (thrown) {
       if (thrown instanceof AmalgamError && thrown.code === 'Cancelled') throw thrown;
-      const { code, message, hint } = errorFacts(thrown);
+      const { code, message, hint } = errorReport(thrown);
       problems.add({ severity: 'error', code, message, remedy: hint });
     }
   }

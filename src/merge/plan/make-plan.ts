@@ -105,7 +105,7 @@ export async function makePlan(
     contributors,
     tensors,
     layers: new Set(tensors.map((tensor) => tensor.role.layer).filter((layer) => layer !== null)).size,
-    vocabulary: vocabulary.facts,
+    vocabulary: vocabulary.info,
   };
   if (problems.hasErrors()) return draft;
   const files = await vocabularyFiles(vocabulary, donor.config.checkpoint, problems);

@@ -10,7 +10,7 @@ import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support'
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
-import { planFacts } from './plan-facts';
+import { planReport } from './plan-report';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const golden = join(root, 'e2e/fixtures/golden/mergekit');
@@ -133,14 +133,14 @@ describe('the plan of the sample family', () => {
     const folders = ['base', 'kitchen', 'harbour', 'workshop'].map(sample);
     const plan = await makePlan(recipe, openerOf(...folders), methodById);
     expect(plan.problems).toEqual([]);
-    const facts = planFacts(plan);
-    expect(facts).toMatchObject({ clean: true, contributors, base: 'samples/base', shards: 1, layers: 6 });
-    expect(facts.tensors).toHaveLength(56);
-    for (const tensor of facts.tensors) {
+    const report = planReport(plan);
+    expect(report).toMatchObject({ clean: true, contributors, base: 'samples/base', shards: 1, layers: 6 });
+    expect(report.tensors).toHaveLength(56);
+    for (const tensor of report.tensors) {
       expect(tensor.dtype).toBe('BF16');
       expect(tensor.contributors).toEqual(tensor.module.endsWith('_proj') ? [0, 1, 2] : [2]);
     }
-    expect(facts.outputFiles).toEqual([
+    expect(report.outputFiles).toEqual([
       'model.safetensors',
       'config.json',
       'generation_config.json',
@@ -151,9 +151,9 @@ describe('the plan of the sample family', () => {
       'README.md',
       'amalgam-hashes.json',
     ]);
-    expect(facts.bytesToDownload).toBe(0);
+    expect(report.bytesToDownload).toBe(0);
     // Base and fine-tune whole, and the factors of both adapters.
-    expect(facts.bytesToRead).toBe(2 * 2 * 1_238_656 + 2 * 4 * 112_128);
+    expect(report.bytesToRead).toBe(2 * 2 * 1_238_656 + 2 * 4 * 112_128);
     const config = plan.extras.find((e) => e.path === 'config.json')!.content as { text: string };
     const original = new TextDecoder().decode(bytes(join(root, 'public/samples/base/config.json')));
     expect(config.text).toBe(original);

@@ -9,7 +9,7 @@ import type { GgufPlan } from '../../gguf/gguf-plan';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorRole } from '../../models/tensor-role';
 import type { PlanProblem } from '../../reports/plan';
-import type { VocabularyFacts } from '../../reports/vocabulary';
+import type { VocabularyInfo } from '../../reports/vocabulary';
 import type { ShardPlan } from '../../write/shard-plan';
 
 export interface TensorPlan {
@@ -53,7 +53,7 @@ export interface Plan {
   /** Layers of the output. */
   layers: number;
   /** Who has which vocabulary, and what the output has. */
-  vocabulary?: VocabularyFacts;
+  vocabulary?: VocabularyInfo;
   /** Bytes of Hub files that are not in the cache yet; files come whole. */
   bytesToDownload: number;
   bytesToRead: number;

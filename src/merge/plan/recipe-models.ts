@@ -1,6 +1,6 @@
 /** The models of a recipe: opened, put together with their adapters, and those the small files come from. */
 
-import { AmalgamError, errorFacts } from '../../errors';
+import { AmalgamError, errorReport } from '../../errors';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
 import type { Adapter } from '../../inputs/adapter';
 import type { Checkpoint } from '../../inputs/checkpoint';
@@ -41,7 +41,7 @@ export async function openRecipeModels(
       if (model.kind !== kind) problems.add(wrongKind(key, kind, recipe));
     } catch (thrown) {
       if (thrown instanceof AmalgamError && thrown.code === 'Cancelled') throw thrown;
-      const { code, message, hint } = errorFacts(thrown);
+      const { code, message, hint } = errorReport(thrown);
       problems.add({ severity: 'error', code, message, remedy: hint });
     }
   }

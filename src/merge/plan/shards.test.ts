@@ -4,7 +4,7 @@ import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-
 import { openerOf, recipeOf, tinyModel } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
-import { planFacts } from './plan-facts';
+import { planReport } from './plan-report';
 import { finishShards, planShards } from './shards';
 
 const f32 = (name: string, elements: number) => ({ name, dtype: 'F32' as const, shape: [elements] });
@@ -55,7 +55,7 @@ describe('finishShards', () => {
     const recipe = recipeOf(['tuned'], { amalgam: { shardBytes: 200 } });
     const plan = await makePlan(recipe, openerOf(tinyModel('base'), tinyModel('tuned')), methodById);
     expect(plan.shards.length).toBeGreaterThan(1);
-    expect(planFacts(plan).outputFiles.at(-1)).toBe('model.safetensors.index.json');
+    expect(planReport(plan).outputFiles.at(-1)).toBe('model.safetensors.index.json');
     const shards = finishShards(
       plan,
       new Map([

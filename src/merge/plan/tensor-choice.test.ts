@@ -8,7 +8,7 @@ import { parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { makePlan } from './make-plan';
-import { planFacts } from './plan-facts';
+import { planReport } from './plan-report';
 
 const folder = join(fileURLToPath(new URL('../../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');
 const file = (name: string) => new Uint8Array(readFileSync(join(folder, name)));
@@ -56,12 +56,12 @@ describe('include and exclude', () => {
   });
 
   it('shows in the plan: the tensors by name, and what changes them', async () => {
-    const facts = planFacts(await planOf(recipe('amalgam: {exclude: [mlp]}\n')));
-    const left = facts.tensors.filter((tensor) => tensor.leftOut).map((tensor) => tensor.name);
+    const report = planReport(await planOf(recipe('amalgam: {exclude: [mlp]}\n')));
+    const left = report.tensors.filter((tensor) => tensor.leftOut).map((tensor) => tensor.name);
     expect(left.length).toBe(9);
     expect(left.every((name) => name.includes('mlp'))).toBe(true);
-    expect(facts.tensors.find((t) => t.leftOut)).toMatchObject({ copied: true, contributors: [] });
-    expect(facts.problems).toEqual([
+    expect(report.tensors.find((t) => t.leftOut)).toMatchObject({ copied: true, contributors: [] });
+    expect(report.problems).toEqual([
       expect.objectContaining({ severity: 'note', code: 'TensorsLeftOut', tensors: left }),
     ]);
   });

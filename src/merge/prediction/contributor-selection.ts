@@ -1,6 +1,7 @@
 /** What a contributor keeps of its task vector under certain settings, from its histogram alone. */
+
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
-import type { DeltaStatistics } from '../../reports/profile';
 import type { DeltaPreset } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 import { keptCount, keyToMagnitude } from '../tensor/radix-select';

@@ -6,7 +6,7 @@ import { measureDeltaStatistics } from './delta-statistics';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 
-it('the same profiles in the same order, whatever the threads and the tiles', async () => {
+it('the same statistics in the same order, whatever the threads and the tiles', async () => {
   const recipe = {
     merge_method: 'task_arithmetic',
     base_model: 'base',

@@ -8,7 +8,7 @@ import { PICKS_PER_GROUP, pickValues } from '../../backend/kernels/pick-values';
 import { philox } from '../../backend/philox';
 import { shareOut } from '../../backend/share-out';
 import { columns, type ReadTensor } from '../../inputs/read-tensor';
-import type { DeltaStatistics, TensorSample } from '../../reports/profile';
+import type { DeltaStatistics, TensorSample } from '../../reports/delta-statistics';
 import { throwIfCancelled } from '../../sources/cancel';
 import type { Plan, TensorPlan } from '../plan/plan';
 import { runProducts } from '../tensor/delta-measure';

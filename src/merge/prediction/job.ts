@@ -4,7 +4,11 @@ import { openMergeBackends } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
 import { progressMeter, secondsOf } from '../../host/progress-meter';
 import { type Inputs, openInputs } from '../../host/weight-inputs';
-import type { ProfileProgress, ProfileReport, ProfileRequest } from '../../reports/profile';
+import type {
+  DeltaStatisticsProgress,
+  DeltaStatisticsReport,
+  DeltaStatisticsRequest,
+} from '../../reports/delta-statistics';
 import type { Plan } from '../plan/plan';
 import { requireClean } from '../plan/require-clean';
 import { measurableTensors, measureDeltaStatistics } from './delta-statistics';
@@ -13,18 +17,18 @@ import { measurableTensors, measureDeltaStatistics } from './delta-statistics';
  * Measures the task vectors of a plan; nothing is merged or written.
  * @throws AmalgamError `PlanHasErrors`, `Cancelled`, and what sources and engine throw
  */
-export async function runProfile(
-  request: ProfileRequest,
+export async function runDeltaStatistics(
+  request: DeltaStatisticsRequest,
   plan: Plan,
   models: OpenModels,
   signal: AbortSignal,
-  onProgress: (progress: ProfileProgress) => void,
-): Promise<ProfileReport> {
+  onProgress: (progress: DeltaStatisticsProgress) => void,
+): Promise<DeltaStatisticsReport> {
   requireClean(plan);
   const begin = performance.now();
   let engines: Backend[] = [];
   let inputs: Inputs | undefined;
-  const meter = progressMeter<ProfileProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
+  const meter = progressMeter<DeltaStatisticsProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
   try {
     const wanted = measurableTensors(plan);
     const elements = wanted.reduce((sum, t) => sum + t.elements, 0);

@@ -2,12 +2,12 @@
  * What a histogram of |τ| says about any density: the threshold, and how much of ‖τ‖² lies above it. Within a bin
  * (an eighth of an octave) values count as evenly spread; counts at bin edges are exact.
  */
-import type { DeltaStatistics } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import { keyToMagnitude } from '../tensor/radix-select';
 
 /** Keys of the histogram's bins are the upper 11 of 31 bits: see DIGITS in radix-select. */
 const BIN_SHIFT = 20;
-/** The first bin of infinities and NaN, which have no size; profiles count them apart. */
+/** The first bin of infinities and NaN, which have no size; statistics count them apart. */
 const NON_FINITE_BIN = 0xff << 3;
 
 /** One contributor's |τ| in one tensor, from the largest down. */
@@ -24,8 +24,8 @@ export interface MagnitudeCurve {
 }
 
 /** The curve of contributor `index`. */
-export function magnitudeCurve(profile: DeltaStatistics, index: number): MagnitudeCurve {
-  const { first, counts } = profile.contributors[index]!.histogram;
+export function magnitudeCurve(statistics: DeltaStatistics, index: number): MagnitudeCurve {
+  const { first, counts } = statistics.contributors[index]!.histogram;
   const bins = Math.max(0, Math.min(counts.length, NON_FINITE_BIN - first));
   const edges = new Float64Array(bins + 1);
   const above = new Float64Array(bins + 1);
@@ -36,10 +36,10 @@ export function magnitudeCurve(profile: DeltaStatistics, index: number): Magnitu
     above[j + 1] = above[j]! + count;
     energies[j + 1] = energies[j]! + (count > 0 ? count * meanSquare(edges[j + 1]!, edges[j]!) : 0);
   }
-  const square = profile.products[index + 1]![index + 1]!;
+  const square = statistics.products[index + 1]![index + 1]!;
   const sum = energies[bins]!;
   if (sum > 0) for (let j = 0; j <= bins; j++) energies[j]! *= square / sum;
-  return { elements: profile.elements, norm: Math.sqrt(square), edges, counts: above, energies };
+  return { elements: statistics.elements, norm: Math.sqrt(square), edges, counts: above, energies };
 }
 
 /** Mean of x² for x evenly spread over [low, high]. */

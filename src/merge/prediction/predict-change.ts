@@ -1,7 +1,7 @@
 /** What a merge does to the elements of a tensor's sample: how far they move, which stay, whose changes the vote drops. */
 
 import { f32ToBf16, f32ToF16 } from '../../formats/half';
-import type { DeltaStatistics } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { DeltaPreset } from '../method';
 import { reciprocalOf } from '../tensor/divisor';
 import { onesOf, type SampleContribution, sharedOnes } from './sample-selection';

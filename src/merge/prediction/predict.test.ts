@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { TensorReport } from '../../reports/job';
-import type { DeltaStatistics } from '../../reports/profile';
 import { methodById } from '../methods';
 import { resolveParameters } from '../plan/parameters';
 import { prepareStatistics } from './contributor-selection';
@@ -191,14 +191,14 @@ it('linear: the change of a weighted sum is exact', async () => {
   const pairs = await both('linear', {}, { weight: 0.8 });
   for (const [said] of pairs) expect(said.predicted).toBe('merge');
   const moved = pairs.find(([said]) => said.contributors.every((c) => c.norm > 0))![0];
-  const profile = statistics.find((p) => p.name === moved.name)!;
+  const found = statistics.find((p) => p.name === moved.name)!;
   // weights of 0.8 are normalised to a third each: W − W₀ = Σ τᵢ / 3
   const square =
-    profile.products
+    found.products
       .slice(1)
       .flatMap((row) => row.slice(1))
       .reduce((a, b) => a + b, 0) / 9;
-  within(moved.outputChange, Math.sqrt(square / profile.products[0]![0]!), 1e-9);
+  within(moved.outputChange, Math.sqrt(square / found.products[0]![0]!), 1e-9);
 });
 
 it('says of other methods only what their changes are', async () => {

@@ -3,8 +3,9 @@
  * models from the samples, norms and cosines from the exact products. Pure and quick, so that a slider can redraw
  * every chart while it moves (docs/predictions.md says how close it comes).
  */
+
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
-import type { DeltaStatistics } from '../../reports/profile';
 import { type DeltaPreset, drawsRandomly, type MergeMethod, type ProductsCompute } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 import { groupsOf } from '../tensor/vector-groups';

@@ -1,6 +1,7 @@
 /** Reports of merges that were not run. */
+
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport, MergeCounts, TensorReport } from '../../reports/job';
-import type { DeltaStatistics } from '../../reports/profile';
 
 /** How far off a contributor's predicted numbers may be. */
 export interface ContributorError {

@@ -1,6 +1,6 @@
 import type { Recipe } from '../../formats/recipe';
 import { tensorPlace } from '../../models/tensor-role';
-import type { DeltaStatistics } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { MergeMethod } from '../method';
 import { layerPosition, outsidePosition, resolveParameters } from '../plan/parameters';
 import type { ResolvedParameters } from '../plan/plan';
@@ -20,21 +20,21 @@ export function recipeSettings(
   recipe: Recipe,
   method: MergeMethod,
   layers: number,
-): (profile: DeltaStatistics) => PredictionSettings | undefined {
+): (statistics: DeltaStatistics) => PredictionSettings | undefined {
   const ends = recipe.amalgam.gradientEnds ?? 'mergekit';
   const byId = new Map((recipe.models ?? []).map((m) => [m.model, m.parameters]));
   const levels = [recipe.parameters, ...byId.values()];
   const uniform = levels.every((level) => Object.values(level).every((value) => !Array.isArray(value)));
   // neither gradients nor filters: one answer for all tensors of the same models
   let same: { of: DeltaStatistics['contributors']; settings: PredictionSettings | undefined } | undefined;
-  return (profile) => {
-    const { contributors } = profile;
-    if (!uniform) return settingsOf(profile);
+  return (statistics) => {
+    const { contributors } = statistics;
+    if (!uniform) return settingsOf(statistics);
     if (
       !same?.of.every(({ id }, i) => id === contributors[i]?.id) ||
       same.of.length !== contributors.length
     ) {
-      same = { of: contributors, settings: settingsOf(profile) };
+      same = { of: contributors, settings: settingsOf(statistics) };
     }
     return same.settings;
   };

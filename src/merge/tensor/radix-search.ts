@@ -77,14 +77,14 @@ export async function finishSearches(
   windows: WindowSearches,
   fill: FillKeys,
 ): Promise<void> {
-  let left = await windows.settle();
+  let left = await windows.readCounts();
   if (left.length > 0 && task.tiles.length > 1) {
     await windows.placeAgain();
     await task.pass(async (tile, elements) => {
       fill(tile, elements);
       windows.count(tile, elements);
     }, false);
-    left = await windows.settle();
+    left = await windows.readCounts();
   }
   await searchDigits(task, left, fill);
 }

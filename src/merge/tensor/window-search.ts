@@ -20,7 +20,7 @@ export interface WindowSearches {
   /** Counts a tile. */
   count(tile: Tile, elements: number): void;
   /** Ends a pass: sets the thresholds that lie in their windows. @returns the searches that are left */
-  settle(): Promise<KeySearch[]>;
+  readCounts(): Promise<KeySearch[]>;
   close(): void;
 }
 
@@ -98,7 +98,7 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
     },
     placeAgain: () => placeAt(total),
     count,
-    async settle() {
+    async readCounts() {
       if (left.length === 0) return left;
       const [countBytes, listBytes] = await engine.read([
         { buffer: counts, byteLength: placed.length * blocks * WINDOW_COUNTS * 4 },
@@ -109,7 +109,7 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
       const width = blocks * WINDOW_COUNTS;
       left = placed.flatMap(({ search, window, base }, i) => {
         const counted = found.subarray(i * width, (i + 1) * width);
-        return settleSearch(search, window, counted, keys.subarray(base)) ? [] : [search];
+        return narrowSearch(search, window, counted, keys.subarray(base)) ? [] : [search];
       });
       return left;
     },
@@ -125,7 +125,7 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
  * @param list how many keys lie between the window's ends, then those
  * @returns false where the threshold lies outside, or among more keys than could be collected
  */
-function settleSearch(
+function narrowSearch(
   target: KeySearch,
   { lo, hi, room }: KeyWindow,
   counts: Uint32Array,

@@ -7,7 +7,7 @@ import type { Recipe } from '../../formats/recipe';
 import { type TokenDifference, tokenDifference, tokenDifferenceWords } from '../../formats/token-difference';
 import type { Model } from '../../inputs/model';
 import { nameSome, type Problems } from '../../inputs/problems';
-import type { VocabularyFacts } from '../../reports/vocabulary';
+import type { VocabularyInfo } from '../../reports/vocabulary';
 import { type OutputVocabulary, outputVocabulary } from './output-vocabulary';
 import { mapTokenRows, type TokenModel } from './token-rows';
 import {
@@ -27,7 +27,7 @@ export interface ResolvedVocabulary {
   config?: KnownVocabulary;
   /** True when the models differ and the recipe does not say what to do: the plan has an error for it. */
   asked: boolean;
-  facts: VocabularyFacts;
+  info: VocabularyInfo;
 }
 
 export interface VocabularyQuestion {
@@ -56,7 +56,7 @@ export async function resolveVocabulary(
   const alike = (await Promise.all(all.map((v) => isAlike(first, v, chosen)))).every(Boolean);
   const sized = recipe.tokenizer !== undefined;
   if (alike && !sized) {
-    return { from, asked: false, facts: factsOf(all, [], from) };
+    return { from, asked: false, info: infoOf(all, [], from) };
   }
 
   // a source without a tokenizer.json has no vocabulary to be brought to; its files are taken all the same
@@ -66,13 +66,13 @@ export async function resolveVocabulary(
   const known = assumed(compared, read, problems);
   const differences = known.flatMap((v) => differenceOf(known[0], v));
   const words = differences.flatMap((d) => d.words);
-  const facts = factsOf(compared, words, from, known);
+  const info = infoOf(compared, words, from, known);
   if (!chosen || nameless) {
     const asked = ask(compared, known, differences, problems);
-    return { from, asked, facts };
+    return { from, asked, info: info };
   }
   if (known.every((v) => v !== undefined) && differences.length === 0 && !sized) {
-    return { from, asked: false, facts };
+    return { from, asked: false, info: info };
   }
   const unknown = read.filter((_, i) => !known[i]) as string[];
   if (unknown.length > 0) {
@@ -82,22 +82,22 @@ export async function resolveVocabulary(
       message: `The vocabularies cannot be unified: ${unknown.join('; ')}.`,
       remedy: 'Put the tokenizer.json of that model into its folder, or leave the model out.',
     });
-    return { from, asked: true, facts };
+    return { from, asked: true, info: info };
   }
-  return resolve(question, known as KnownVocabulary[], from, facts, problems);
+  return resolve(question, known as KnownVocabulary[], from, info, problems);
 }
 
 function resolve(
   { recipe, models, base, config }: VocabularyQuestion,
   known: readonly KnownVocabulary[],
   source: Vocabulary,
-  facts: VocabularyFacts,
+  info: VocabularyInfo,
   problems: Problems,
 ): ResolvedVocabulary {
   const from = known.find(({ ref }) => ref === source.ref)!;
   const taking = known.slice(0, models.length);
   const output = outputVocabulary(recipe, from, taking, problems);
-  if (!output) return { from, asked: true, facts };
+  if (!output) return { from, asked: true, info: info };
   const tokenModels = models.map((model, i): TokenModel => ({ model, vocabulary: taking[i]! }));
   const at = base && models.indexOf(base);
   const fates = mapTokenRows(tokenModels, at, output, recipe.tokenizer?.tokens ?? [], problems);
@@ -108,8 +108,8 @@ function resolve(
     output,
     ...(donor ? { config: donor } : {}),
     asked: false,
-    facts: {
-      ...facts,
+    info: {
+      ...info,
       output: { from: from.ref, tokens: output.ids.size, rows: output.rows },
     },
   };
@@ -257,12 +257,12 @@ function sayOutput(
   }
 }
 
-function factsOf(
+function infoOf(
   all: readonly Vocabulary[],
   words: string[],
   from: Vocabulary,
   known: readonly (KnownVocabulary | undefined)[] = [],
-): VocabularyFacts {
+): VocabularyInfo {
   return {
     models: all.map(({ ref, rows }, i) => ({
       ref,

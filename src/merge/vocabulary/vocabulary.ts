@@ -1,5 +1,5 @@
 /** The vocabulary of a model: the tokens of its tokenizer.json, and how many rows its embedding has for them. */
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import { MAX_JSON_LENGTH } from '../../formats/strict-json';
 import { readTokenizerJson, type TokenizerTokens } from '../../formats/tokenizer-json';
 import { readSmallText } from '../../inputs/header';
@@ -67,7 +67,7 @@ export async function knownVocabulary(vocabulary: Vocabulary): Promise<KnownVoca
     if (tokens.ids.size === 0) return `${path}/${TOKENIZER_JSON} names no tokens`;
     return { ...vocabulary, tokens, rows, ids: idsWithin(tokens, rows) };
   } catch (thrown) {
-    const { code, message } = errorFacts(thrown);
+    const { code, message } = errorReport(thrown);
     if (code === 'Cancelled') throw thrown;
     return message.replace(/\.$/, '');
   }

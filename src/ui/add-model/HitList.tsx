@@ -4,8 +4,8 @@ import type { HubHit } from '../../reports/models';
 import { formatCount, formatParameters } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { LockIcon } from '../parts/icons';
-import type { AddTarget } from '../state/facts';
-import { useFacts } from '../studio-context';
+import type { AddTarget } from '../state/studio-state';
+import { useStudioState } from '../studio-context';
 import type { HubSearch } from './hub-search';
 
 interface HitListProps {
@@ -108,7 +108,7 @@ const VERBS: Readonly<Record<AddTarget, string>> = {
 
 /** The button that takes a model, or says why it cannot be taken. */
 export function Take({ id, target, busy, onTake }: TakeProps) {
-  const taken = useFacts((s) => {
+  const taken = useStudioState((s) => {
     const is = (ref: string) => parseModelRef(ref).model.path === id;
     if (s.recipe.base !== null && is(s.recipe.base)) return 'This is the base.';
     return target === 'contributor' && s.recipe.contributors.some((c) => is(c.ref))

@@ -4,7 +4,7 @@ import { remember } from '../local/remembered';
 import { Button } from '../parts/Button';
 import { retryRefused } from '../state/opening';
 import { notifyError } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { hubClientId, neverMind, signIn } from './signing-in';
 
 /**
@@ -13,13 +13,13 @@ import { hubClientId, neverMind, signIn } from './signing-in';
  */
 export function HubSettings({ toPush = false }: { toPush?: boolean }) {
   const studio = useStudio();
-  const hub = useFacts((s) => s.hub);
+  const hub = useStudioState((s) => s.hub);
   const [url, setUrl] = useState(hub.url);
   const [token, setToken] = useState('');
   const apply = async (change: { url: string } | { token: string | null }) => {
     neverMind(studio);
     try {
-      await studio.engine.setHub(change);
+      await studio.worker.setHub(change);
       // a token belongs to the hub it was given for: another hub begins without
       const hasToken = 'token' in change && change.token !== null;
       if ('url' in change) remember('hub', change.url === DEFAULT_HUB_URL ? null : change.url);
@@ -115,7 +115,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
 function SignIn(props: { clientId: string; toPush: boolean; onSignOut(): void }) {
   const studio = useStudio();
   const { clientId, toPush, onSignOut } = props;
-  const { url, signedInAs, signingIn, online } = useFacts((s) => s.hub);
+  const { url, signedInAs, signingIn, online } = useStudioState((s) => s.hub);
   const host = new URL(url).host;
   return (
     <div className="hub-setting">

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import { type ErrorFacts, errorFacts } from '../../errors';
+import { type ErrorReport, errorReport } from '../../errors';
 import { type HubId, parseHubId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
 import { formatBytes } from '../format/quantity';
@@ -8,10 +8,10 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { HubWaiting } from '../parts/HubWaiting';
 import { SearchIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
-import type { AddTarget } from '../state/facts';
 import { openHub, takeModel } from '../state/models';
 import { setView } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import type { AddTarget } from '../state/studio-state';
+import { useStudio, useStudioState } from '../studio-context';
 import { HitList } from './HitList';
 import { HubSettings } from './HubSettings';
 import { useHubSearch } from './hub-search';
@@ -21,20 +21,20 @@ import { Suggestions } from './Suggestions';
 /** Search as you type, or paste an id or an address; a revision is resolved to its commit and pinned. */
 export function HubSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
   const studio = useStudio();
-  const hub = useFacts((s) => s.hub);
-  const storage = useFacts((s) => s.engine.facts?.storage);
-  const opened = useFacts(useShallow((s) => s.models.filter((m) => m.origin === 'hub')));
-  const base = useFacts((s) => {
+  const hub = useStudioState((s) => s.hub);
+  const storage = useStudioState((s) => s.engine.info?.storage);
+  const opened = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'hub')));
+  const base = useStudioState((s) => {
     const model = s.models.find((m) => m.ref === s.recipe.base);
     return target === 'contributor' && model?.origin === 'hub' ? parseModelRef(model.ref).model.path : null;
   });
   const [text, setText] = useState('');
   const [revision, setRevision] = useState('');
   const [busy, setBusy] = useState<string | null>(null);
-  const [error, setError] = useState<ErrorFacts | null>(null);
+  const [error, setError] = useState<ErrorReport | null>(null);
   const pasted = namedModel(text, hub.url);
   const search = useHubSearch(
-    studio.engine,
+    studio.worker,
     pasted?.id ?? text,
     base,
     `${hub.url} ${hub.hasToken} ${hub.online}`,
@@ -53,7 +53,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
         setView(studio, { adding: 'contributor' });
       else onDone();
     } catch (thrown) {
-      setError(errorFacts(thrown));
+      setError(errorReport(thrown));
     } finally {
       setBusy(null);
     }

@@ -2,11 +2,11 @@ import { useEffect, useState } from 'react';
 import { keptFolders } from '../local/folder-handles';
 import { Button } from '../parts/Button';
 import { shortName } from '../state/recipe-build';
-import { useFacts } from '../studio-context';
+import { useStudioState } from '../studio-context';
 
 /** Folders that were opened before and are not open now, each one click away. */
 export function KeptFolders({ onOpen }: { onOpen(model: string): void }) {
-  const models = useFacts((s) => s.models);
+  const models = useStudioState((s) => s.models);
   const [kept, setKept] = useState<Awaited<ReturnType<typeof keptFolders>>>([]);
   useEffect(() => {
     // a browser that keeps nothing has none

@@ -1,24 +1,24 @@
 import { type ChangeEvent, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import { type ErrorFacts, errorFacts } from '../../errors';
+import { type ErrorReport, errorReport } from '../../errors';
 import { FolderButton } from '../local/FolderButton';
 import { openKept } from '../local/folder-handles';
 import { inputFiles, type PickedFiles } from '../local/local-files';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import type { AddTarget } from '../state/facts';
 import { addModels, openLocal, takeModel, whyNotAdd } from '../state/models';
 import { isUntouched } from '../state/roles';
-import { useFacts, useStudio } from '../studio-context';
+import type { AddTarget } from '../state/studio-state';
+import { useStudio, useStudioState } from '../studio-context';
 import { KeptFolders } from './KeptFolders';
 import { ModelList } from './ModelList';
 
-type Outcome = { kind: 'idle' } | { kind: 'opening' } | { kind: 'failed'; error: ErrorFacts };
+type Outcome = { kind: 'idle' } | { kind: 'opening' } | { kind: 'failed'; error: ErrorReport };
 
 /** Folders and files of this computer, by picker, by input where there is no picker, or by drop. */
 export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
   const studio = useStudio();
-  const models = useFacts(useShallow((s) => s.models.filter((m) => m.origin === 'local')));
+  const models = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'local')));
   const [outcome, setOutcome] = useState<Outcome>({ kind: 'idle' });
   const filesInput = useRef<HTMLInputElement>(null);
 
@@ -43,7 +43,7 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
         onDone();
       }
     } catch (thrown) {
-      setOutcome({ kind: 'failed', error: errorFacts(thrown) });
+      setOutcome({ kind: 'failed', error: errorReport(thrown) });
     }
   };
   const onInput = (event: ChangeEvent<HTMLInputElement>) => {

@@ -1,14 +1,14 @@
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { Button } from '../parts/Button';
 import { ModelMeta } from '../parts/ModelMeta';
-import type { AddTarget } from '../state/facts';
 import { lineage } from '../state/lineage';
 import { takeModel, whyNotAdd } from '../state/models';
-import { useFacts, useStudio } from '../studio-context';
+import type { AddTarget } from '../state/studio-state';
+import { useStudio, useStudioState } from '../studio-context';
 
 interface ModelListProps {
   label: string;
-  models: readonly ModelFacts[];
+  models: readonly ModelInfo[];
   target: AddTarget;
   /** Called once a base is chosen; contributors can be added one after the other. */
   onDone(): void;
@@ -17,8 +17,8 @@ interface ModelListProps {
 /** Opened models, each with what it is and a button to take it. */
 export function ModelList({ label, models, target, onDone }: ModelListProps) {
   const studio = useStudio();
-  const recipe = useFacts((s) => s.recipe);
-  const base = useFacts((s) => s.models.find((m) => m.ref === s.recipe.base));
+  const recipe = useStudioState((s) => s.recipe);
+  const base = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base));
   return (
     <ul className="models" aria-label={label}>
       {models.map((model) => {

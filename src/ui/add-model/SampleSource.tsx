@@ -1,13 +1,13 @@
 import { useShallow } from 'zustand/react/shallow';
 import { Message } from '../parts/Message';
-import type { AddTarget } from '../state/facts';
-import { useFacts } from '../studio-context';
+import type { AddTarget } from '../state/studio-state';
+import { useStudioState } from '../studio-context';
 import { ModelList } from './ModelList';
 
 /** The family that ships inside. */
 export function SampleSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
-  const models = useFacts(useShallow((s) => s.models.filter((m) => m.origin === 'sample')));
-  const opening = useFacts((s) => s.opening.length > 0);
+  const models = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'sample')));
+  const opening = useStudioState((s) => s.opening.length > 0);
   if (models.length === 0) {
     return opening ? (
       <p className="quiet">Opening the sample…</p>

@@ -1,7 +1,7 @@
 import { formatBytes } from '../format/quantity';
 import { recentHubModels } from '../local/recent-models';
-import type { AddTarget } from '../state/facts';
-import { useFacts } from '../studio-context';
+import type { AddTarget } from '../state/studio-state';
+import { useStudioState } from '../studio-context';
 import { Take } from './HitList';
 import { KNOWN_BASES } from './known-bases';
 
@@ -14,7 +14,7 @@ interface SuggestionsProps {
 
 /** Before anything is typed: models that were opened in this browser before, and small bases to begin with. */
 export function Suggestions({ target, busy, onOpen }: SuggestionsProps) {
-  const models = useFacts((s) => s.models);
+  const models = useStudioState((s) => s.models);
   const isClosed = (id: string) => !models.some((m) => m.title === id);
   const recent = recentHubModels().filter(isClosed);
   const bases = target === 'contributor' ? [] : KNOWN_BASES.filter(({ id }) => !recent.includes(id));

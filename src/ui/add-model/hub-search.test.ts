@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { HubHit, HubQuery } from '../../reports/models';
-import { fixtureEngine } from '../engine-fixture';
-import type { StudioEngine } from '../state/studio';
+import type { StudioWorker } from '../state/studio';
+import { fixtureEngine } from '../worker.test.fixture';
 import { searchGroups } from './hub-search';
 
 const hit = (id: string): HubHit => ({
@@ -13,9 +13,9 @@ const hit = (id: string): HubHit => ({
   private: false,
 });
 
-function hub(answer: (query: HubQuery) => string[]): { engine: StudioEngine; asked: HubQuery[] } {
+function hub(answer: (query: HubQuery) => string[]): { engine: StudioWorker; asked: HubQuery[] } {
   const asked: HubQuery[] = [];
-  const engine: StudioEngine = {
+  const engine: StudioWorker = {
     ...fixtureEngine(),
     searchHub: async (query) => {
       asked.push(query);

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
-import { type ErrorFacts, errorFacts } from '../../errors';
+import { type ErrorReport, errorReport } from '../../errors';
 import type { HubHit, HubQuery } from '../../reports/models';
-import type { StudioEngine } from '../state/studio';
+import type { StudioWorker } from '../state/studio';
 
 /** Pause in typing before the Hub is asked, in milliseconds. */
 const PAUSE_MS = 250;
@@ -15,7 +15,7 @@ export interface HubGroup {
 export interface HubSearch {
   status: 'idle' | 'searching' | 'found' | 'failed';
   groups: HubGroup[];
-  error: ErrorFacts | null;
+  error: ErrorReport | null;
 }
 
 const IDLE: HubSearch = { status: 'idle', groups: [], error: null };
@@ -26,7 +26,7 @@ const IDLE: HubSearch = { status: 'idle', groups: [], error: null };
  * @param round search again when it changes (a token was given, the network came back).
  */
 export function useHubSearch(
-  engine: StudioEngine,
+  engine: StudioWorker,
   text: string,
   base: string | null,
   round: string,
@@ -41,7 +41,7 @@ export function useHubSearch(
     const timer = setTimeout(() => {
       searchGroups(engine, asked, base).then(
         (groups) => !late && setSearch({ status: 'found', groups, error: null }),
-        (thrown: unknown) => !late && setSearch({ status: 'failed', groups: [], error: errorFacts(thrown) }),
+        (thrown: unknown) => !late && setSearch({ status: 'failed', groups: [], error: errorReport(thrown) }),
       );
     }, PAUSE_MS);
     return () => {
@@ -54,7 +54,7 @@ export function useHubSearch(
 
 /** The groups of one search; a model is listed once, in the first group that has it. */
 export async function searchGroups(
-  engine: StudioEngine,
+  engine: StudioWorker,
   text: string,
   base: string | null,
 ): Promise<HubGroup[]> {

@@ -58,11 +58,11 @@ export async function signIn(studio: Studio, clientId: string, toPush: boolean):
     opened.opener = null;
     editSignIn(studio, { signingIn: true });
     const redirectUrl = new URL('.', location.href).href.replace(/[?#].*$/, '');
-    const page = await studio.engine.beginSignIn({ clientId, redirectUrl, toPush });
+    const page = await studio.worker.beginSignIn({ clientId, redirectUrl, toPush });
     const answer = waitForAnswer(page.state, stop.signal);
     opened.location.replace(page.url);
-    await studio.engine.finishSignIn(await answer);
-    const { name } = await studio.engine.hubAccount();
+    await studio.worker.finishSignIn(await answer);
+    const { name } = await studio.worker.hubAccount();
     editSignIn(studio, { hasToken: true, signedInAs: name });
     retryRefused(studio);
   } catch (thrown) {

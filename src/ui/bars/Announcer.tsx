@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
-import type { RunFacts } from '../state/run-facts';
 import { spokenWords } from '../state/run-log';
+import type { RunState } from '../state/run-state';
 import { useStudio } from '../studio-context';
 
 /** How often a running merge is spoken, in milliseconds. */
@@ -31,7 +31,7 @@ export function Announcer() {
   );
 }
 
-function spoken(run: RunFacts): string {
+function spoken(run: RunState): string {
   if (run.status === 'done') return 'Merge finished.';
   if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
   if (run.status === 'cancelled') return run.paused ? 'Merge paused by you.' : 'Merge canceled.';

@@ -1,15 +1,15 @@
-import type { WorkerFacts } from '../../reports/worker';
+import type { WorkerInfo } from '../../reports/worker';
 import { formatBytes } from '../format/quantity';
 import { Message } from '../parts/Message';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Segmented } from '../parts/Segmented';
 import { engineSummary } from '../state/engine-summary';
-import type { BackendChoice } from '../state/facts';
-import { useFacts, useStudio } from '../studio-context';
+import type { BackendChoice } from '../state/studio-state';
+import { useStudio, useStudioState } from '../studio-context';
 
 /** Which engine computes, with its limits and why; opens to choose another. */
 export function EngineBadge() {
-  const engine = useFacts((s) => s.engine);
+  const engine = useStudioState((s) => s.engine);
   const summary = engineSummary(engine);
   return (
     <PopoverFrame
@@ -22,7 +22,7 @@ export function EngineBadge() {
         </button>
       }
     >
-      {engine.facts ? <EngineDetail facts={engine.facts} choice={engine.choice} /> : null}
+      {engine.info ? <EngineDetail info={engine.info} choice={engine.choice} /> : null}
       {engine.error ? <Message tone="error" title={engine.error.message} hint={engine.error.hint} /> : null}
       {summary.notes.map((note) => (
         <Message key={note} tone="warning" title={note} />
@@ -31,9 +31,9 @@ export function EngineBadge() {
   );
 }
 
-function EngineDetail({ facts, choice }: { facts: WorkerFacts; choice: BackendChoice }) {
+function EngineDetail({ info, choice }: { info: WorkerInfo; choice: BackendChoice }) {
   const studio = useStudio();
-  const { webgpu, cpu, storage } = facts;
+  const { webgpu, cpu, storage } = info;
   const noGpu = webgpu.available ? null : (webgpu.why ?? 'This browser has no WebGPU.');
   return (
     <>
@@ -50,7 +50,7 @@ function EngineDetail({ facts, choice }: { facts: WorkerFacts; choice: BackendCh
       <dl className="facts">
         <div>
           <dt>Auto uses</dt>
-          <dd>{facts.auto === 'webgpu' ? 'WebGPU' : 'CPU'}</dd>
+          <dd>{info.auto === 'webgpu' ? 'WebGPU' : 'CPU'}</dd>
         </div>
         <div>
           <dt>GPU adapter</dt>
@@ -78,7 +78,7 @@ function EngineDetail({ facts, choice }: { facts: WorkerFacts; choice: BackendCh
         </div>
         <div>
           <dt>Amalgam</dt>
-          <dd>{facts.version}</dd>
+          <dd>{info.version}</dd>
         </div>
       </dl>
       <p className="small quiet">Both engines give the same result. Larger tensors are cut into tiles.</p>

@@ -1,21 +1,21 @@
 import { useCallback, useEffect, useState } from 'react';
-import type { CacheFacts } from '../../reports/worker';
+import type { CacheInfo } from '../../reports/worker';
 import { formatBytes } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
 import { deleteKept, type KeptGroup, type KeptThing, keptGroups, whyNotDelete } from '../state/kept-here';
 import { notifyError } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 /** Everything kept, in groups, each thing with its size and a way to delete it. */
 export function KeptHere({ onChange }: { onChange(): void }) {
   const studio = useStudio();
-  const interrupted = useFacts((s) => s.interrupted);
-  const why = useFacts(whyNotDelete);
-  const [cache, setCache] = useState<CacheFacts | null>(null);
+  const interrupted = useStudioState((s) => s.interrupted);
+  const why = useStudioState(whyNotDelete);
+  const [cache, setCache] = useState<CacheInfo | null>(null);
   const look = useCallback(
     () =>
-      studio.engine.cache().then(setCache, (thrown: unknown) => {
+      studio.worker.cache().then(setCache, (thrown: unknown) => {
         notifyError(studio, thrown);
       }),
     [studio],

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import type { InterruptedRun } from '../../reports/merge';
-import { stageShares, type TimesSpent } from '../charts/stage-shares';
+import { type TimesSpent, timeShares } from '../charts/time-shares';
 import {
   formatBytes,
   formatCount,
@@ -13,18 +13,18 @@ import {
 } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
-import type { StudioFacts } from '../state/facts';
 import { resumeRun } from '../state/interrupted';
 import { mergeGate } from '../state/merge-gate';
 import { sameMerge } from '../state/past-runs';
 import { cancelMerge, continueRecommended, pauseMerge, startMerge } from '../state/run';
 import { isRecipeOf } from '../state/run-current';
-import type { RunFacts } from '../state/run-facts';
 import { runShare, runWords, spokenWords } from '../state/run-log';
+import type { RunState } from '../state/run-state';
 import { notifyError, type Studio, showTab } from '../state/studio';
+import type { StudioState } from '../state/studio-state';
 import type { Tab } from '../state/tabs';
 import { keptOf } from '../state/unfinished';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { Announcer } from './Announcer';
 
 const MERGE_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ Enter' : 'Ctrl+Enter';
@@ -39,16 +39,18 @@ function isMergeKey(event: KeyboardEvent): boolean {
 /** The one primary button, and always one line that says where things stand. */
 export function RunBar() {
   const studio = useStudio();
-  const gate = useFacts(useShallow(mergeGate));
-  const run = useFacts((s) => s.run);
-  const paused = useFacts((s) => (s.run?.paused ? keptOf(s) : undefined));
-  const stopped = useFacts((s) => s.engine.status === 'failed');
-  const job = useFacts((s) => (s.job?.kind === 'merge' ? s.job : null));
+  const gate = useStudioState(useShallow(mergeGate));
+  const run = useStudioState((s) => s.run);
+  const paused = useStudioState((s) => (s.run?.paused ? keptOf(s) : undefined));
+  const stopped = useStudioState((s) => s.engine.status === 'failed');
+  const job = useStudioState((s) => (s.job?.kind === 'merge' ? s.job : null));
   const active = run?.status === 'running';
   // full and green for the recipe that was merged, and for no other
-  const done = useFacts((s) => s.run?.status === 'done' && isRecipeOf(s.run.recipe, s.recipe, s.models));
+  const done = useStudioState(
+    (s) => s.run?.status === 'done' && isRecipeOf(s.run.recipe, s.recipe, s.models),
+  );
   // the finished run that Merge would only repeat, until a person says whether it should
-  const [same, setSame] = useState<RunFacts | null>(null);
+  const [same, setSame] = useState<RunState | null>(null);
   const press = useCallback(async () => {
     try {
       const found = mergeGate(studio.store.getState()).open ? await sameMerge(studio) : null;
@@ -119,7 +121,7 @@ export function RunBar() {
 }
 
 /** Merge was pressed for a recipe that is merged: the files are there, and another merge would write the same ones. */
-function Merged({ run, onDone }: { run: RunFacts; onDone(): void }) {
+function Merged({ run, onDone }: { run: RunState; onDone(): void }) {
   const studio = useStudio();
   const act = (next: () => void) => () => {
     onDone();
@@ -140,11 +142,11 @@ function Merged({ run, onDone }: { run: RunFacts; onDone(): void }) {
   );
 }
 
-function stopping(run: RunFacts): string {
+function stopping(run: RunState): string {
   return run.paused ? 'Pausing…' : 'Canceling…';
 }
 
-function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
+function Track({ run, done }: { run: RunState | null; done: boolean }) {
   const progress = run?.progress;
   const share = progress ? runShare(progress) : done ? 1 : 0;
   return (
@@ -166,9 +168,9 @@ function Track({ run, done }: { run: RunFacts | null; done: boolean }) {
   );
 }
 
-function Working({ run }: { run: RunFacts }) {
+function Working({ run }: { run: RunState }) {
   const p = run.progress;
-  const cancelling = useFacts((s) => s.job?.cancelling);
+  const cancelling = useStudioState((s) => s.job?.cancelling);
   if (cancelling) return <p className="run-line">{stopping(run)}</p>;
   if (!p) return <p className="run-line">Starting…</p>;
   return (
@@ -205,7 +207,7 @@ function Working({ run }: { run: RunFacts }) {
 
 /** `read 31 · upload 12 · compute 22 · write 35 %`, empty while nothing was measured. */
 function sharesText(times: TimesSpent): string {
-  const shares = stageShares(times).filter((s) => s.share >= 0.005);
+  const shares = timeShares(times).filter((s) => s.share >= 0.005);
   return shares.length === 0
     ? ''
     : `${shares.map((s) => `${s.stage} ${Math.round(s.share * 100)}`).join(' · ')}${NBSP}%`;
@@ -214,7 +216,7 @@ function sharesText(times: TimesSpent): string {
 /** Not running: the outcome of the last run, else what Merge would do, else why it cannot. */
 function Resting() {
   const studio = useStudio();
-  const line = useFacts(useShallow(restingLine));
+  const line = useStudioState(useShallow(restingLine));
   return (
     <p className="run-line" data-tone={line.tone}>
       <span className="run-item truncate">{line.text}</span>
@@ -253,11 +255,11 @@ interface RestingLine {
   better?: true;
 }
 
-function restingLine(facts: StudioFacts): RestingLine {
-  const { run, plan } = facts;
-  const gate = mergeGate(facts);
-  if (run && run.status !== 'running' && isRecipeOf(run.recipe, facts.recipe, facts.models))
-    return outcome(run, keptOf(facts));
+function restingLine(state: StudioState): RestingLine {
+  const { run, plan } = state;
+  const gate = mergeGate(state);
+  if (run && run.status !== 'running' && isRecipeOf(run.recipe, state.recipe, state.models))
+    return outcome(run, keptOf(state));
   if (!gate.open) {
     return {
       tone: gate.tone === 'fix' ? 'bad' : 'plain',
@@ -267,9 +269,9 @@ function restingLine(facts: StudioFacts): RestingLine {
     };
   }
   // the plan of the recipe before may have had errors, and no figures
-  if (!plan.facts?.clean) return { tone: 'plain', text: 'Planning…' };
-  const { tensors, bytesToDownload, bytesToRead, bytesToWrite, outputFiles, peakBytes } = plan.facts;
-  const memoryBytes = facts.engine.facts?.storage.memoryBytes;
+  if (!plan.report?.clean) return { tone: 'plain', text: 'Planning…' };
+  const { tensors, bytesToDownload, bytesToRead, bytesToWrite, outputFiles, peakBytes } = plan.report;
+  const memoryBytes = state.engine.info?.storage.memoryBytes;
   return {
     tone: 'plain',
     text: [
@@ -289,7 +291,7 @@ function restingLine(facts: StudioFacts): RestingLine {
   };
 }
 
-function outcome(run: RunFacts, kept: InterruptedRun | undefined): RestingLine {
+function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
   if (run.status === 'failed') {
     return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', tab: 'run', link: 'Details' };
   }

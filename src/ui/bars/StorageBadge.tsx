@@ -4,17 +4,17 @@ import { DiskIcon } from '../parts/icons';
 import { PartBoundary } from '../parts/PartBoundary';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { type Room, readRoom } from '../state/kept-here';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 const KeptHere = lazy(() => import('./KeptHere').then((m) => ({ default: m.KeptHere })));
 
 /** How much this page keeps in the browser; opens to see what it is, and to delete it. */
 export function StorageBadge() {
   const studio = useStudio();
-  const inMemory = useFacts((s) => s.engine.facts?.storage.memoryBytes !== undefined);
-  const available = useFacts((s) => s.engine.facts?.storage.available === true);
-  const status = useFacts((s) => s.run?.status);
-  const models = useFacts((s) => s.models.length);
+  const inMemory = useStudioState((s) => s.engine.info?.storage.memoryBytes !== undefined);
+  const available = useStudioState((s) => s.engine.info?.storage.available === true);
+  const status = useStudioState((s) => s.run?.status);
+  const models = useStudioState((s) => s.models.length);
   const [room, setRoom] = useState<Room | null>(null);
   const refresh = useCallback(() => {
     // a browser that tells nothing has no meter

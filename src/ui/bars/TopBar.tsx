@@ -2,12 +2,12 @@ import { lazy, Suspense, useEffect, useState } from 'react';
 import { Button } from '../parts/Button';
 import { Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
 import { NewMerge } from '../recipe/NewMerge';
-import type { Theme } from '../state/facts';
 import { copyShareLink } from '../state/keeping';
 import { methodTitle, recipeTitle } from '../state/recipe-build';
 import { redo, undo } from '../state/recipe-history';
 import { methodOf, setView } from '../state/studio';
-import { useFacts, useNarrow, useStudio } from '../studio-context';
+import type { Theme } from '../state/studio-state';
+import { useNarrow, useStudio, useStudioState } from '../studio-context';
 import { EngineBadge } from './EngineBadge';
 import { StorageBadge } from './StorageBadge';
 
@@ -16,8 +16,8 @@ const KeysDialog = lazy(() => import('./KeysDialog').then((m) => ({ default: m.K
 /** Name of the app and of the recipe, the engine, the theme. */
 export function TopBar() {
   const narrow = useNarrow();
-  const title = useFacts((s) => recipeTitle(s.recipe));
-  const method = useFacts((s) => methodTitle(s.recipe, methodOf(s.recipe)));
+  const title = useStudioState((s) => recipeTitle(s.recipe));
+  const method = useStudioState((s) => methodTitle(s.recipe, methodOf(s.recipe)));
   return (
     <header className="topbar">
       <h1 className="brand">
@@ -71,7 +71,7 @@ function KeysButton() {
 /** A link to the recipe; on narrow screens it is among the saved recipes. */
 function ShareButton() {
   const studio = useStudio();
-  const empty = useFacts((s) => s.recipe.contributors.length === 0);
+  const empty = useStudioState((s) => s.recipe.contributors.length === 0);
   return useNarrow() ? null : (
     <Button
       tip="Copy a link to this recipe"
@@ -86,7 +86,7 @@ function ShareButton() {
 /** Back and forth through the edits of the recipe. */
 function HistoryButtons() {
   const studio = useStudio();
-  const { past, future } = useFacts((s) => s.history);
+  const { past, future } = useStudioState((s) => s.history);
   return (
     <span className="row">
       <Button
@@ -121,7 +121,7 @@ const themes: Readonly<Record<Theme, { next: Theme; says: string; icon: () => Re
 
 function ThemeButton() {
   const studio = useStudio();
-  const { next, says, icon: Icon } = themes[useFacts((s) => s.view.theme)];
+  const { next, says, icon: Icon } = themes[useStudioState((s) => s.view.theme)];
   return (
     <Button iconOnly tip={says} aria-label={says} onClick={() => setView(studio, { theme: next })}>
       <Icon />

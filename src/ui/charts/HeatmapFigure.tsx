@@ -1,7 +1,7 @@
 import { memo, useId } from 'react';
 import { Swatch } from '../parts/Swatch';
-import type { Contributor } from '../state/run-facts';
-import { useFacts } from '../studio-context';
+import type { Contributor } from '../state/run-state';
+import { useStudioState } from '../studio-context';
 import type { ColorScale } from './color-scale';
 import { HeatmapGrid } from './HeatmapGrid';
 import { type Cell, cellPlace, cellValueText, type Heatmap, type LayerGrid } from './heatmap-data';
@@ -53,7 +53,7 @@ export const HeatmapFigure = memo(function HeatmapFigure(props: HeatmapFigurePro
 
 /** The scale, and what the cell under the pointer or focus has in this chart. All charts follow the same tensor. */
 function ChartLegend({ metric, data, scale }: Pick<HeatmapFigureProps, 'metric' | 'data' | 'scale'>) {
-  const name = useFacts((s) => s.view.hovered ?? s.view.selected);
+  const name = useStudioState((s) => s.view.hovered ?? s.view.selected);
   const cell = name === null ? undefined : findCell(data, name);
   const where = cell && cellPlace(cell);
   return (

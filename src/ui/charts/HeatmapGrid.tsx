@@ -11,9 +11,9 @@ import {
   useRef,
   useState,
 } from 'react';
-import { REST_MS, useSettled } from '../parts/use-settled';
+import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { setView, toggleSelected } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import type { ColorScale } from './color-scale';
 import { HeatmapCanvas } from './HeatmapCanvas';
 import {
@@ -64,8 +64,8 @@ export function HeatmapGrid(props: HeatmapGridProps) {
   const focused = active ?? firstName(data);
   const spoken = useSpoken(data, metric);
   // one subscription a grid: a step of a slider changes the facts several times, and every row of every chart would look
-  const selected = useFacts((s) => s.view.selected);
-  const hovered = useFacts((s) => s.view.hovered);
+  const selected = useStudioState((s) => s.view.selected);
+  const hovered = useStudioState((s) => s.view.hovered);
   const open = onOpen ?? ((name: string) => toggleSelected(studio, name));
   const onKeyDown = (event: KeyboardEvent) => {
     const name = cellName(event.target);
@@ -235,7 +235,7 @@ type Spoken = Pick<Heatmap, 'rows' | 'loose'>;
  */
 function useSpoken(data: Heatmap, metric: ShownMetric): Spoken {
   const now = useMemo(() => ({ data, metric }), [data, metric]);
-  const settled = useDeferredValue(useSettled(now, REST_MS));
+  const settled = useDeferredValue(useDebounced(now, REST_MS));
   const before = useRef<Spoken>(data);
   return useMemo(() => {
     const said = settled.metric === metric ? wordsOf(settled.data, data) : data;

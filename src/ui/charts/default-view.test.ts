@@ -11,8 +11,8 @@ import { measureDeltaStatistics } from '../../merge/prediction/delta-statistics'
 import { predict } from '../../merge/prediction/predict';
 import { methodParameters, recipeSettings } from '../../merge/prediction/recipe-settings';
 import type { Prepared } from '../../merge/tensor/prepared';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { TensorReport } from '../../reports/job';
-import type { DeltaStatistics } from '../../reports/profile';
 import {
   absenceOf,
   constantReason,

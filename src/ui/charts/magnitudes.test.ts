@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { DeltaStatistics } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import { curveOf, energyCurve, magnitudeBars, shareAbove } from './magnitudes';
 
 /** A tensor whose changes are `values`, binned as the engine bins them. */

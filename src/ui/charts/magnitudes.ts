@@ -1,7 +1,7 @@
 /** From the histogram of a task vector's magnitudes to bars and curves. Pure. */
 
 import { largest, type MagnitudeCurve, magnitudeCurve } from '../../merge/prediction/magnitude-curve';
-import type { DeltaStatistics } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 
 export interface MagnitudeBar {
   low: number;
@@ -45,10 +45,10 @@ export function energyCurve(curve: MagnitudeCurve, steps: number): { density: nu
   });
 }
 
-/** The curve of one contributor of a profile by its id, or undefined where it leaves the tensor alone. */
-export function curveOf(profile: DeltaStatistics, id: string): MagnitudeCurve | undefined {
-  const index = profile.contributors.findIndex((c) => c.id === id);
+/** The curve of one contributor of a statistics by its id, or undefined where it leaves the tensor alone. */
+export function curveOf(statistics: DeltaStatistics, id: string): MagnitudeCurve | undefined {
+  const index = statistics.contributors.findIndex((c) => c.id === id);
   if (index < 0) return undefined;
-  const curve = magnitudeCurve(profile, index);
+  const curve = magnitudeCurve(statistics, index);
   return curve.norm > 0 ? curve : undefined;
 }

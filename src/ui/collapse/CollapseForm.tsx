@@ -6,8 +6,8 @@ import { SaveTo } from '../parts/SaveTo';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
 import { fileName } from '../state/saved-output';
-import { useFacts, useStudio } from '../studio-context';
-import type { CollapseSlice, LacoChoices, PlannerKind } from './collapse-facts';
+import { useStudio, useStudioState } from '../studio-context';
+import type { CollapseSlice, LacoChoices, PlannerKind } from './collapse-state';
 import { collapseLayers, collapseName, editCollapse, whyNotCollapsed } from './collapsing';
 import { choicesProblem, collapseModel, layersOf, variantOf } from './planning';
 
@@ -48,8 +48,8 @@ const PARTS: readonly { value: CollapseParts; label: string }[] = [
 /** Planner, target, variant, scope. */
 export function CollapseForm() {
   const studio = useStudio();
-  const slice = useFacts((s) => s.collapse);
-  const layers = useFacts((s) => layersOf(s.models, collapseModel(s)));
+  const slice = useStudioState((s) => s.collapse);
+  const layers = useStudioState((s) => layersOf(s.models, collapseModel(s)));
   const problem = choicesProblem(slice, layers);
   const variant = variantOf(slice);
   return (
@@ -113,10 +113,10 @@ export function CollapseForm() {
 /** Where the shallower model goes, and the button. */
 export function CollapseButton() {
   const studio = useStudio();
-  const { perplexity, name } = useFacts((s) => s.collapse);
-  const model = useFacts(collapseModel);
-  const hasTexts = useFacts((s) => s.evaluation.texts.some((t) => t.chosen));
-  const why = useFacts(whyNotCollapsed);
+  const { perplexity, name } = useStudioState((s) => s.collapse);
+  const model = useStudioState(collapseModel);
+  const hasTexts = useStudioState((s) => s.evaluation.texts.some((t) => t.chosen));
+  const why = useStudioState(whyNotCollapsed);
   return (
     <div className="tool-form">
       <div className="row wrap tool-actions">

@@ -10,15 +10,15 @@ import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
-import type { SavedOutput } from '../state/saved-facts';
+import type { SavedOutput } from '../state/saved-state';
 import { notify } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { CollapseButton } from './CollapseForm';
 import { layerWords } from './planning';
 
 /** The shallower model: what went, what it cost, where it is. */
 export function CollapseResult() {
-  const outcome = useFacts((s) => s.collapse.outcome);
+  const outcome = useStudioState((s) => s.collapse.outcome);
   return (
     <Section title="3 · Write what is left" className="evaluate-section">
       <CollapseButton />
@@ -121,7 +121,7 @@ function Steps({ steps }: { steps: readonly CollapseStep[] }) {
 function Written({ saved }: { saved: SavedOutput }) {
   const studio = useStudio();
   const [opening, setOpening] = useState(false);
-  const known = useFacts((s) => s.models.some((m) => m.ref === saved.name));
+  const known = useStudioState((s) => s.models.some((m) => m.ref === saved.name));
   const open = async () => {
     setOpening(true);
     const ref = await openOutput(

@@ -4,7 +4,7 @@ import { TextChoice } from '../evaluate/TextChoice';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
 import { openSampleTexts } from '../state/evaluation';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import '../styles/evaluate.css';
 import '../styles/tools.css';
 import '../styles/collapse.css';
@@ -19,7 +19,7 @@ import { SurveyForm } from './SurveyForm';
 /** One model made shallower: look at its layers, choose which go, write what is left. */
 export function CollapseTab() {
   const studio = useStudio();
-  const model = useFacts(collapseModel);
+  const model = useStudioState(collapseModel);
   useEffect(() => {
     void openSampleTexts(studio);
   }, [studio]);

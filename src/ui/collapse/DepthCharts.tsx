@@ -1,5 +1,5 @@
 import { Segmented } from '../parts/Segmented';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { editCollapse } from './collapsing';
 import { DistanceMap } from './DistanceMap';
 import { collapseModel } from './planning';
@@ -8,8 +8,8 @@ import { SimilarityCurve } from './SimilarityCurve';
 /** What measuring gave beside the influences: how far the stream turns between any two depths, and the curve. */
 export function DepthCharts() {
   const studio = useStudio();
-  const { survey, tokens } = useFacts((s) => s.collapse);
-  const model = useFacts(collapseModel);
+  const { survey, tokens } = useStudioState((s) => s.collapse);
+  const model = useStudioState(collapseModel);
   const report = survey?.model === model ? survey.report : null;
   if (!report) return null;
   const { distance, curve } = report;

@@ -1,15 +1,15 @@
 import { useMemo } from 'react';
 import { formatReal } from '../format/quantity';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { toggleLayer } from './collapsing';
 import { collapseModel, goingLayers, layersOf, layerWords } from './planning';
 
 /** Every layer with its block influence as a bar and whether it goes; pressing one chooses by hand. */
 export function LayerMap() {
   const studio = useStudio();
-  const slice = useFacts((s) => s.collapse);
-  const model = useFacts(collapseModel);
-  const known = useFacts((s) => layersOf(s.models, collapseModel(s)));
+  const slice = useStudioState((s) => s.collapse);
+  const model = useStudioState(collapseModel);
+  const known = useStudioState((s) => layersOf(s.models, collapseModel(s)));
   const survey = slice.survey?.model === model ? slice.survey.report : null;
   const going = useMemo(() => goingLayers(slice, survey), [slice, survey]);
   const layers = survey?.layers ?? known;

@@ -4,17 +4,17 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { NumberField } from '../parts/NumberField';
 import { QUICK_CHARACTERS } from '../state/evaluation-texts';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { editCollapse, surveyLayers, whyNotSurveyed } from './collapsing';
 import { collapseModel } from './planning';
 
 /** How the model is run over the texts, and the button. */
 export function SurveyForm() {
   const studio = useStudio();
-  const { window, curveBlock, survey } = useFacts((s) => s.collapse);
-  const amount = useFacts((s) => s.evaluation.amount);
-  const model = useFacts(collapseModel);
-  const why = useFacts(whyNotSurveyed);
+  const { window, curveBlock, survey } = useStudioState((s) => s.collapse);
+  const amount = useStudioState((s) => s.evaluation.amount);
+  const model = useStudioState(collapseModel);
+  const why = useStudioState(whyNotSurveyed);
   const own = survey?.model === model ? survey : null;
   return (
     <>

@@ -1,6 +1,6 @@
 /** Actions of the Collapse tab: measuring layers, collapsing them. */
 
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import type {
   Calibration,
   CollapseProgress,
@@ -9,12 +9,12 @@ import type {
 } from '../../reports/collapse';
 import { pairName } from '../compare/pair-choices';
 import { scoredText } from '../state/evaluation-texts';
-import type { StudioFacts } from '../state/facts';
 import { runTool, whyNoTool } from '../state/job';
 import { chooseDestination } from '../state/run';
 import { savedOutput, whyNotSaved } from '../state/saved-output';
 import type { Studio } from '../state/studio';
-import type { Collapsed, CollapseSlice, Survey } from './collapse-facts';
+import type { StudioState } from '../state/studio-state';
+import type { Collapsed, CollapseSlice, Survey } from './collapse-state';
 import { choicesProblem, collapseModel, layersOf, plannerOf, variantOf } from './planning';
 
 export function editCollapse(studio: Studio, change: Partial<CollapseSlice>): void {
@@ -29,27 +29,27 @@ export function toggleLayer(studio: Studio, layer: number): void {
 }
 
 /** Why layers cannot be measured now, or null. */
-export function whyNotSurveyed(facts: StudioFacts): string | null {
-  if (collapseModel(facts) === null) return 'Open a model first.';
-  return whyNoTool(facts) ?? textProblem(facts) ?? windowProblem(facts.collapse);
+export function whyNotSurveyed(state: StudioState): string | null {
+  if (collapseModel(state) === null) return 'Open a model first.';
+  return whyNoTool(state) ?? textProblem(state) ?? windowProblem(state.collapse);
 }
 
 /** Why nothing can be collapsed now, or null. */
-export function whyNotCollapsed(facts: StudioFacts): string | null {
-  const { collapse, models } = facts;
-  const model = collapseModel(facts);
+export function whyNotCollapsed(state: StudioState): string | null {
+  const { collapse, models } = state;
+  const model = collapseModel(state);
   if (model === null) return 'Open a model first.';
   const needsText = collapse.planner !== 'manual';
   return (
-    whyNoTool(facts) ??
+    whyNoTool(state) ??
     choicesProblem(collapse, layersOf(models, model)) ??
-    (needsText ? textProblem(facts) : null) ??
+    (needsText ? textProblem(state) : null) ??
     windowProblem(collapse) ??
-    whyNotSaved(facts)
+    whyNotSaved(state)
   );
 }
 
-function textProblem({ evaluation }: StudioFacts): string | null {
+function textProblem({ evaluation }: StudioState): string | null {
   if (evaluation.opening === 'opening') return 'Opening the sample texts…';
   return evaluation.texts.some((t) => t.chosen) ? null : 'Choose a text first: the model is run over it.';
 }
@@ -59,36 +59,36 @@ function windowProblem({ window }: CollapseSlice): string | null {
 }
 
 /** The chosen texts, each run by itself; undefined where none is chosen. */
-function calibrationOf({ evaluation, collapse }: StudioFacts): Calibration | undefined {
+function calibrationOf({ evaluation, collapse }: StudioState): Calibration | undefined {
   const texts = evaluation.texts.filter((t) => t.chosen).map((t) => scoredText(t.text, evaluation.amount));
   return texts.length === 0 ? undefined : { input: { texts }, window: collapse.window };
 }
 
 /** Measures what every layer does to the stream. Never rejects. */
 export async function surveyLayers(studio: Studio): Promise<void> {
-  const facts = studio.store.getState();
-  const model = collapseModel(facts);
-  const calibration = calibrationOf(facts);
-  if (model === null || !calibration || whyNotSurveyed(facts) !== null) return;
-  const { collapse, engine } = facts;
-  const layers = layersOf(facts.models, model);
+  const state = studio.store.getState();
+  const model = collapseModel(state);
+  const calibration = calibrationOf(state);
+  if (model === null || !calibration || whyNotSurveyed(state) !== null) return;
+  const { collapse, engine } = state;
+  const layers = layersOf(state.models, model);
   const block = layers === null ? collapse.curveBlock : Math.min(collapse.curveBlock, layers - 1);
   const curve = block >= 2 ? { curve: { block, variant: variantOf(collapse), parts: collapse.parts } } : {};
   const started: Survey = { model, status: 'running', report: null, error: null };
   editCollapse(studio, { survey: started });
   const outcome = await runTool<CollapseProgress, MeasureDepthReport>(studio, 'survey', (onProgress) =>
-    studio.engine.measureDepth({ model, engine: engine.choice, calibration, ...curve }, onProgress),
+    studio.worker.measureDepth({ model, engine: engine.choice, calibration, ...curve }, onProgress),
   );
   editCollapse(studio, { survey: { ...started, ...settled(outcome) } });
 }
 
 /** Collapses layers and writes the shallower model. Never rejects. */
 export async function collapseLayers(studio: Studio): Promise<void> {
-  const facts = studio.store.getState();
-  const model = collapseModel(facts);
-  if (model === null || whyNotCollapsed(facts) !== null) return;
-  const { collapse, engine } = facts;
-  const calibration = calibrationOf(facts);
+  const state = studio.store.getState();
+  const model = collapseModel(state);
+  if (model === null || whyNotCollapsed(state) !== null) return;
+  const { collapse, engine } = state;
+  const calibration = calibrationOf(state);
   const started: Collapsed = { model, status: 'running', steps: [], report: null, saved: null, error: null };
   try {
     const destination = await chooseDestination(studio, collapse.name ?? collapseName(model));
@@ -98,7 +98,7 @@ export async function collapseLayers(studio: Studio): Promise<void> {
       studio,
       'collapse',
       (onProgress) =>
-        studio.engine.collapse(
+        studio.worker.collapse(
           {
             ...{ model, engine: engine.choice, destination, planner: plannerOf(collapse) },
             ...{ variant: variantOf(collapse), parts: collapse.parts },
@@ -119,7 +119,7 @@ export async function collapseLayers(studio: Studio): Promise<void> {
     const saved = files.length > 0 ? savedOutput(destination, files) : null;
     editCollapse(studio, { outcome: { ...started, steps, saved, ...settled(outcome) } });
   } catch (thrown) {
-    editCollapse(studio, { outcome: { ...started, status: 'failed', error: errorFacts(thrown) } });
+    editCollapse(studio, { outcome: { ...started, status: 'failed', error: errorReport(thrown) } });
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MeasureDepthReport } from '../../reports/collapse';
-import { initialCollapse } from './collapse-facts';
+import { initialCollapse } from './collapse-state';
 import { choicesProblem, goingLayers, layerWords, plannerOf, variantOf } from './planning';
 
 const map = [

@@ -1,6 +1,6 @@
 /** From the choices of the Collapse tab to a planner, and what it would do with what was measured. Pure. */
 import { layersToRemove, leastInfluential, straightestBlock } from '../../collapse/choose-layers';
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import { parseModelRef } from '../../formats/recipe';
 import type {
   CollapsePlanner,
@@ -8,22 +8,22 @@ import type {
   DepthTarget,
   MeasureDepthReport,
 } from '../../reports/collapse';
-import type { ModelFacts } from '../../reports/models';
-import type { StudioFacts } from '../state/facts';
-import type { CollapseSlice } from './collapse-facts';
+import type { ModelInfo } from '../../reports/models';
+import type { StudioState } from '../state/studio-state';
+import type { CollapseSlice } from './collapse-state';
 
 /** The model as chosen, else the recipe's base, else the first checkpoint there is. */
-export function collapseModel({ models, recipe, collapse }: CollapseModelFacts): string | null {
+export function collapseModel({ models, recipe, collapse }: CollapseModelState): string | null {
   const isOpen = (ref: string) => models.some((m) => m.ref === modelPath(ref));
   if (collapse.model !== null && isOpen(collapse.model)) return collapse.model;
   if (recipe.base !== null && isOpen(recipe.base)) return recipe.base;
   return models.find((m) => m.kind === 'checkpoint')?.ref ?? null;
 }
 
-export type CollapseModelFacts = Pick<StudioFacts, 'models' | 'recipe' | 'collapse'>;
+export type CollapseModelState = Pick<StudioState, 'models' | 'recipe' | 'collapse'>;
 
 /** How many layers the model has, or null where its config does not say. */
-export function layersOf(models: readonly ModelFacts[], ref: string | null): number | null {
+export function layersOf(models: readonly ModelInfo[], ref: string | null): number | null {
   if (ref === null) return null;
   return models.find((m) => m.ref === modelPath(ref))?.layers ?? null;
 }
@@ -98,7 +98,7 @@ export function choicesProblem(slice: CollapseSlice, layers: number | null): str
   try {
     return layersToRemove(depthTarget(slice), layers) === 0 ? 'That is less than half a layer.' : null;
   } catch (thrown) {
-    const { message, hint } = errorFacts(thrown);
+    const { message, hint } = errorReport(thrown);
     return `${message} ${hint}`;
   }
 }
@@ -121,7 +121,7 @@ export function goingLayers(
     const map = tokens === 'all' ? distance.allTokens : distance.lastToken;
     return { layers: straightestBlock(map, targetOf(slice, slice.angle)) };
   } catch (thrown) {
-    return { why: errorFacts(thrown).message };
+    return { why: errorReport(thrown).message };
   }
 }
 

@@ -1,6 +1,6 @@
 import { Segmented } from '../parts/Segmented';
 import { ToolBar } from '../parts/ToolBar';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import '../styles/tools.css';
 import { ComparisonForm } from './ComparisonForm';
 import { ComparisonResult } from './ComparisonResult';
@@ -13,7 +13,7 @@ import { PairPicker } from './PairPicker';
 /** Two models: how they differ, tensor by tensor, and their difference as a LoRA. */
 export function CompareTab() {
   const studio = useStudio();
-  const mode = useFacts((s) => s.comparison.mode);
+  const mode = useStudioState((s) => s.comparison.mode);
   return (
     <div className="screen tool-screen">
       <PairPicker />

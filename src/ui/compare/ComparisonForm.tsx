@@ -5,7 +5,7 @@ import { NumberField } from '../parts/NumberField';
 import { SaveTo } from '../parts/SaveTo';
 import { whyNoTool } from '../state/job';
 import { whyNotSaved } from '../state/saved-output';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { compare, editComparison } from './comparing';
 import { usePair } from './PairPicker';
 import { pairProblem } from './pair-choices';
@@ -13,10 +13,10 @@ import { pairProblem } from './pair-choices';
 /** What is measured, where the report goes, and the button. */
 export function ComparisonForm() {
   const studio = useStudio();
-  const { threshold, top, spectra, timeEngines } = useFacts((s) => s.comparison);
-  const busy = useFacts(whyNoTool);
-  const unsaved = useFacts(whyNotSaved);
-  const webgpu = useFacts((s) => s.engine.facts?.webgpu);
+  const { threshold, top, spectra, timeEngines } = useStudioState((s) => s.comparison);
+  const busy = useStudioState(whyNoTool);
+  const unsaved = useStudioState(whyNotSaved);
+  const webgpu = useStudioState((s) => s.engine.info?.webgpu);
   const pair = usePair();
   const problem = thresholdProblem(threshold, top);
   return (

@@ -4,8 +4,8 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
-import { useFacts } from '../studio-context';
-import type { Comparison } from './compare-facts';
+import { useStudioState } from '../studio-context';
+import type { Comparison } from './compare-state';
 import { DifferenceChart } from './DifferenceChart';
 import { DifferenceTable } from './DifferenceTable';
 import { EngineTimes } from './EngineTimes';
@@ -14,7 +14,7 @@ import { sideName } from './pair-choices';
 
 /** What was found so far: nothing yet, a chart that fills in, or the whole report. */
 export function ComparisonResult() {
-  const found = useFacts((s) => s.comparison.found);
+  const found = useStudioState((s) => s.comparison.found);
   if (!found) {
     return (
       <div className="empty" role="status">

@@ -3,8 +3,8 @@ import { colorScale, domain } from '../charts/color-scale';
 import { HeatmapFigure } from '../charts/HeatmapFigure';
 import { extremeValues, type Heatmap } from '../charts/heatmap-data';
 import { Segmented } from '../parts/Segmented';
-import { useFacts, useShownTheme, useStudio } from '../studio-context';
-import type { Comparison, DifferenceMetricId } from './compare-facts';
+import { useShownTheme, useStudio, useStudioState } from '../studio-context';
+import type { Comparison, DifferenceMetricId } from './compare-state';
 import { editComparison } from './comparing';
 import { differenceGrid, differenceMap, differenceMetric, differenceMetrics } from './difference-metrics';
 import { sideName } from './pair-choices';
@@ -15,8 +15,8 @@ const NO_CONTRIBUTORS: never[] = [];
 export const DifferenceChart = memo(function DifferenceChart({ found }: { found: Comparison }) {
   const studio = useStudio();
   const theme = useShownTheme();
-  const metric = differenceMetric(useFacts((s) => s.comparison.metric));
-  const extent = useFacts((s) => s.comparison.scale);
+  const metric = differenceMetric(useStudioState((s) => s.comparison.metric));
+  const extent = useStudioState((s) => s.comparison.scale);
   const { planned, tensors, status } = found;
   // without a plan the rows are those measured so far
   const measured = planned.length > 0 ? NO_TENSORS : tensors;

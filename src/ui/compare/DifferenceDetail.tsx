@@ -5,22 +5,22 @@ import { largest } from '../inspector/model-overview';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { Shortlist } from '../parts/Shortlist';
-import { useFacts } from '../studio-context';
+import { useStudioState } from '../studio-context';
 import { differenceMetric } from './difference-metrics';
 import { sideName } from './pair-choices';
 
 /** The panel beside the Compare tab: the selected tensor's differences, or a word on what selecting does. */
 export function DifferenceDetail() {
-  const selected = useFacts((s) => s.view.selected);
-  const mode = useFacts((s) => s.comparison.mode);
-  const tensor = useFacts((s) => s.comparison.found?.tensors.find((t) => t.name === s.view.selected));
-  const planned = useFacts((s) => s.comparison.found?.planned.find((t) => t.name === s.view.selected));
-  const pair = useFacts((s) =>
+  const selected = useStudioState((s) => s.view.selected);
+  const mode = useStudioState((s) => s.comparison.mode);
+  const tensor = useStudioState((s) => s.comparison.found?.tensors.find((t) => t.name === s.view.selected));
+  const planned = useStudioState((s) => s.comparison.found?.planned.find((t) => t.name === s.view.selected));
+  const pair = useStudioState((s) =>
     s.comparison.found
       ? `${sideName(s.comparison.found.base)} → ${sideName(s.comparison.found.finetuned)}`
       : '',
   );
-  const module = useFacts((s) =>
+  const module = useStudioState((s) =>
     s.comparison.extraction?.report?.modules.find((m) => isOf(m, s.view.selected ?? '')),
   );
   if (mode === 'extract') {
@@ -42,7 +42,7 @@ export function DifferenceDetail() {
 
 /** Nothing is selected: the tensors worth a look. */
 function Overview() {
-  const tensors = useFacts((s) => s.comparison.found?.tensors) ?? [];
+  const tensors = useStudioState((s) => s.comparison.found?.tensors) ?? [];
   return (
     <>
       <Hint what="A cell or a row" />
@@ -114,17 +114,17 @@ function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }
 
 /** ‖Δ‖ of the rows, as a strip of bars from the first to the last. */
 function Rows({ rows }: Pick<TensorDifference, 'rows'>) {
-  const { count, min, mean, max, profile } = rows;
+  const { count, min, mean, max, strip } = rows;
   return (
     <Section title="‖Δ‖ of the rows">
       <figure className="row-strip">
         <svg
-          viewBox={`0 0 ${profile.length} 40`}
+          viewBox={`0 0 ${strip.length} 40`}
           preserveAspectRatio="none"
           role="img"
           aria-label={`Norms of ${count} rows: from ${formatReal(min)} to ${formatReal(max)}, on average ${formatReal(mean)}`}
         >
-          {profile.map((value, i) => (
+          {strip.map((value, i) => (
             <rect
               // biome-ignore lint/suspicious/noArrayIndexKey: the place among the rows is what a bar is.
               key={i}

@@ -5,16 +5,16 @@ import { Segmented } from '../parts/Segmented';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import { toggleSelected } from '../state/studio';
-import { useFacts, useNarrow, useStudio } from '../studio-context';
-import type { Comparison } from './compare-facts';
+import { useNarrow, useStudio, useStudioState } from '../studio-context';
+import type { Comparison } from './compare-state';
 import { differenceMetric } from './difference-metrics';
 
 /** The numbers behind the chart: the most changed tensors first, or all; sortable. */
 export const DifferenceTable = memo(function DifferenceTable({ found }: { found: Comparison }) {
   const studio = useStudio();
   const narrow = useNarrow();
-  const selected = useFacts((s) => s.view.selected);
-  const top = useFacts((s) => s.comparison.top);
+  const selected = useStudioState((s) => s.view.selected);
+  const top = useStudioState((s) => s.comparison.top);
   const [all, setAll] = useState(false);
   const rows = useMemo(() => ranked(found.tensors, all ? null : top), [found.tensors, all, top]);
   return (

@@ -1,7 +1,7 @@
 import { useEffect } from 'react';
 import { Select } from '../parts/Select';
 import { openSampleTexts } from '../state/evaluation';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 interface EvaluationTextFieldProps {
   label: string;
@@ -14,7 +14,7 @@ interface EvaluationTextFieldProps {
 /** One of the texts of the Evaluate tab, or none. Texts of one's own are added there. */
 export function EvaluationTextField({ label, value, none, onChange }: EvaluationTextFieldProps) {
   const studio = useStudio();
-  const texts = useFacts((s) => s.evaluation.texts);
+  const texts = useStudioState((s) => s.evaluation.texts);
   useEffect(() => {
     void openSampleTexts(studio);
   }, [studio]);

@@ -5,8 +5,8 @@ import { SaveTo } from '../parts/SaveTo';
 import { Segmented } from '../parts/Segmented';
 import { whyNoTool } from '../state/job';
 import { whyNotSaved } from '../state/saved-output';
-import { useFacts, useStudio } from '../studio-context';
-import type { ExtractChoices } from './compare-facts';
+import { useStudio, useStudioState } from '../studio-context';
+import type { ExtractChoices } from './compare-state';
 import { choicesProblem, editChoices, extract } from './comparing';
 import { EvaluationTextField } from './EvaluationTextField';
 import { usePair } from './PairPicker';
@@ -15,9 +15,9 @@ import { pairProblem } from './pair-choices';
 /** How large the adapter may be, what it carries, and the button. */
 export function ExtractForm() {
   const studio = useStudio();
-  const choices = useFacts((s) => s.comparison.choices);
-  const busy = useFacts(whyNoTool);
-  const unsaved = useFacts(whyNotSaved);
+  const choices = useStudioState((s) => s.comparison.choices);
+  const busy = useStudioState(whyNoTool);
+  const unsaved = useStudioState(whyNotSaved);
   const pair = usePair();
   const problem = choicesProblem(choices);
   return (

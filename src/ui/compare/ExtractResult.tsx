@@ -16,12 +16,12 @@ import { Section } from '../parts/Section';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import { toggleSelected } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { sideName } from './pair-choices';
 
 /** The adapter and what it leaves: error in total and per module, files, perplexities where they were asked for. */
 export function ExtractResult() {
-  const extraction = useFacts((s) => s.comparison.extraction);
+  const extraction = useStudioState((s) => s.comparison.extraction);
   if (!extraction) {
     return (
       <div className="empty" role="status">
@@ -152,7 +152,7 @@ function Notes({ report: { saved, left, notes, merged } }: { report: ExtractLora
 
 const Modules = memo(function Modules({ modules }: { modules: readonly ExtractedModule[] }) {
   const studio = useStudio();
-  const selected = useFacts((s) => s.view.selected);
+  const selected = useStudioState((s) => s.view.selected);
   return (
     <section className="difference-rows" aria-label="Modules of the adapter">
       <VirtualTable

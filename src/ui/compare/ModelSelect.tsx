@@ -1,6 +1,6 @@
 import { useMemo } from 'react';
 import { notify, setView } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { openOutput } from './comparing';
 import { pairChoices } from './pair-choices';
 
@@ -17,10 +17,10 @@ const LAST_MERGE = 'last merge';
 /** Any opened model, an adapter on its base, or what the last merge has written. */
 export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps) {
   const studio = useStudio();
-  const models = useFacts((s) => s.models);
-  const recipe = useFacts((s) => s.recipe);
-  const run = useFacts((s) => s.run);
-  const opening = useFacts((s) => s.opening.length > 0);
+  const models = useStudioState((s) => s.models);
+  const recipe = useStudioState((s) => s.recipe);
+  const run = useStudioState((s) => s.run);
+  const opening = useStudioState((s) => s.opening.length > 0);
   const choices = useMemo(() => pairChoices({ models, recipe }), [models, recipe]);
   const merged = run?.status === 'done' ? run : null;
   const isOpen = merged !== null && models.some((m) => m.ref === merged.destination.name);

@@ -1,16 +1,16 @@
 import { useMemo } from 'react';
 import { Button } from '../parts/Button';
 import { SwapIcon } from '../parts/icons';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { editComparison, swapPair } from './comparing';
 import { ModelSelect } from './ModelSelect';
 import { pairOf } from './pair-choices';
 
 /** The pair as chosen, or as the recipe suggests it. */
 export function usePair() {
-  const models = useFacts((s) => s.models);
-  const recipe = useFacts((s) => s.recipe);
-  const comparison = useFacts((s) => s.comparison);
+  const models = useStudioState((s) => s.models);
+  const recipe = useStudioState((s) => s.recipe);
+  const comparison = useStudioState((s) => s.comparison);
   return useMemo(() => pairOf({ models, recipe, comparison }), [models, recipe, comparison]);
 }
 

@@ -1,6 +1,6 @@
 /** Actions of the Compare tab: choosing a pair, comparing it, extracting a LoRA from it. */
 
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import { copyOf } from '../../formats/recipe';
 import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../reports/compare';
 import { walkHandle } from '../local/local-files';
@@ -8,10 +8,10 @@ import { scoredText } from '../state/evaluation-texts';
 import { type JobOutcome, runTool, whyNoTool } from '../state/job';
 import { openLocal } from '../state/models';
 import { chooseDestination } from '../state/run';
-import type { SavedOutput } from '../state/saved-facts';
 import { savedOutput, whyNotSaved } from '../state/saved-output';
+import type { SavedOutput } from '../state/saved-state';
 import { notifyError, type Studio } from '../state/studio';
-import type { Comparison, ComparisonSlice, ExtractChoices, Extraction } from './compare-facts';
+import type { Comparison, ComparisonSlice, ExtractChoices, Extraction } from './compare-state';
 import { pairName, pairOf } from './pair-choices';
 
 export function editComparison(studio: Studio, change: Partial<ComparisonSlice>): void {
@@ -43,7 +43,7 @@ export async function openOutput(
         : await Promise.all(
             outputFiles.map(async (file) => ({
               path: `${name}/${file}`,
-              file: await studio.engine.outputFile(name, file),
+              file: await studio.worker.outputFile(name, file),
             })),
           );
     const [opened] = await openLocal(studio, files);
@@ -61,12 +61,12 @@ async function filesInFolder(studio: Studio, name: string) {
 
 /** Compares the chosen pair and keeps the report's files where the person wants them. Never rejects. */
 export async function compare(studio: Studio): Promise<void> {
-  const facts = studio.store.getState();
-  const { base, finetuned } = pairOf(facts);
-  if (base === null || finetuned === null || whyNoTool(facts) !== null) return;
-  const { threshold, top, spectra, timeEngines } = facts.comparison;
+  const state = studio.store.getState();
+  const { base, finetuned } = pairOf(state);
+  if (base === null || finetuned === null || whyNoTool(state) !== null) return;
+  const { threshold, top, spectra, timeEngines } = state.comparison;
   // without storage there is still a comparison, only no files
-  const keeps = whyNotSaved(facts) === null;
+  const keeps = whyNotSaved(state) === null;
   const started: Comparison = {
     ...{ base, finetuned, threshold, status: 'running', planned: [], tensors: [] },
     ...{ report: null, saved: null, error: null },
@@ -76,14 +76,14 @@ export async function compare(studio: Studio): Promise<void> {
     if (keeps && destination === null) return;
     editComparison(studio, { found: started });
     void planRows(studio, base);
-    const outcome = await runTool<CompareProgress, Awaited<ReturnType<typeof studio.engine.compare>>>(
+    const outcome = await runTool<CompareProgress, Awaited<ReturnType<typeof studio.worker.compare>>>(
       studio,
       'comparison',
       (onProgress) =>
-        studio.engine.compare(
+        studio.worker.compare(
           {
             ...{ base, finetuned, threshold, top, timeEngines, loraAnalysis: spectra },
-            engine: facts.engine.choice,
+            engine: state.engine.choice,
             ...(destination ? { destination } : {}),
           },
           onProgress,
@@ -105,7 +105,7 @@ export async function compare(studio: Studio): Promise<void> {
 /** Rows and columns of the chart, before anything is measured: the tensors of the base. */
 async function planRows(studio: Studio, base: string): Promise<void> {
   try {
-    const { tensors } = await studio.engine.plan(copyOf(base));
+    const { tensors } = await studio.worker.plan(copyOf(base));
     editFound(studio, (c) => (c.base === base ? { ...c, planned: tensors } : c));
   } catch {
     // the comparison itself says what is wrong with the base; without a plan the rows come as they are measured
@@ -125,30 +125,30 @@ function ended(outcome: Exclude<JobOutcome<never>, { value: never }>) {
 
 /** Extracts a LoRA from the chosen pair. Never rejects. */
 export async function extract(studio: Studio): Promise<void> {
-  const facts = studio.store.getState();
-  const { base, finetuned } = pairOf(facts);
-  const { choices } = facts.comparison;
+  const state = studio.store.getState();
+  const { base, finetuned } = pairOf(state);
+  const { choices } = state.comparison;
   if (base === null || finetuned === null) return;
-  if (whyNoTool(facts) !== null || whyNotSaved(facts) !== null || choicesProblem(choices) !== null) return;
-  const text = facts.evaluation.texts.find((t) => t.id === choices.textId)?.text;
+  if (whyNoTool(state) !== null || whyNotSaved(state) !== null || choicesProblem(choices) !== null) return;
+  const text = state.evaluation.texts.find((t) => t.id === choices.textId)?.text;
   const request: Omit<ExtractLoraRequest, 'destination'> = {
-    ...{ base, finetuned, engine: facts.engine.choice, rank: rankChoice(choices), maxRank: choices.maxRank },
+    ...{ base, finetuned, engine: state.engine.choice, rank: rankChoice(choices), maxRank: choices.maxRank },
     include: moduleParts(choices.include),
     exclude: moduleParts(choices.exclude),
     embeddings: choices.embeddings,
     vectors: choices.vectors,
     dtype: choices.dtype,
-    ...(text === undefined ? {} : { evaluation: { text: scoredText(text, facts.evaluation.amount) } }),
+    ...(text === undefined ? {} : { evaluation: { text: scoredText(text, state.evaluation.amount) } }),
   };
   const started: Extraction = { base, finetuned, status: 'running', report: null, saved: null, error: null };
   try {
     const destination = await chooseDestination(studio, pairName('lora', finetuned));
     if (!destination) return;
     editComparison(studio, { extraction: started });
-    const outcome = await runTool<CompareProgress, Awaited<ReturnType<typeof studio.engine.extractLora>>>(
+    const outcome = await runTool<CompareProgress, Awaited<ReturnType<typeof studio.worker.extractLora>>>(
       studio,
       'extraction',
-      (onProgress) => studio.engine.extractLora({ ...request, destination }, onProgress),
+      (onProgress) => studio.worker.extractLora({ ...request, destination }, onProgress),
     );
     if (!('value' in outcome))
       return editComparison(studio, { extraction: { ...started, ...ended(outcome) } });
@@ -160,7 +160,7 @@ export async function extract(studio: Studio): Promise<void> {
     const saved = savedOutput(destination, files);
     editComparison(studio, { extraction: { ...started, status: 'done', report, saved } });
   } catch (thrown) {
-    editComparison(studio, { extraction: { ...started, status: 'failed', error: errorFacts(thrown) } });
+    editComparison(studio, { extraction: { ...started, status: 'failed', error: errorReport(thrown) } });
   }
 }
 

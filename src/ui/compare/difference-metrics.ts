@@ -1,11 +1,11 @@
 /** What the chart of a comparison can show, and its cells. Pure. */
 
 import type { TensorDifference } from '../../reports/compare';
-import type { PlanTensorFacts } from '../../reports/plan';
+import type { PlanTensor } from '../../reports/plan';
 import { type Cell, type Heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
 import { mean, percentTick, realTick, type ShownMetric } from '../charts/metrics';
 import { formatPercent, formatReal } from '../format/quantity';
-import type { DifferenceMetricId } from './compare-facts';
+import type { DifferenceMetricId } from './compare-state';
 
 export interface DifferenceMetric extends ShownMetric {
   id: DifferenceMetricId;
@@ -83,7 +83,7 @@ export function differenceMetric(id: DifferenceMetricId): DifferenceMetric {
 
 /** Rows and columns: the tensors of the base; without a plan, those measured so far. */
 export function differenceGrid(
-  planned: readonly PlanTensorFacts[],
+  planned: readonly PlanTensor[],
   tensors: readonly TensorDifference[],
 ): LayerGrid {
   if (planned.length > 0) return layerGrid(planned);

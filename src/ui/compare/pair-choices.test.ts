@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { sampleModels } from '../engine-fixture';
-import { initialFacts } from '../state/facts';
 import { sampleRecipe } from '../state/roles';
+import { initialState } from '../state/studio-state';
+import { sampleModels } from '../worker.test.fixture';
 import { pairChoices, pairName, pairOf, sideName } from './pair-choices';
 
 const recipe = sampleRecipe(sampleModels);
-const facts = { models: sampleModels, recipe, comparison: initialFacts.comparison };
+const facts = { models: sampleModels, recipe, comparison: initialState.comparison };
 
 test('checkpoints and adapters on their base can be compared', () => {
   expect(pairChoices(facts).map((c) => [c.ref, c.label])).toEqual([

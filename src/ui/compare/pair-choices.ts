@@ -1,10 +1,10 @@
 /** Which models can be compared: opened checkpoints, and adapters on the base they belong to. Pure. */
 
 import { parseModelRef } from '../../formats/recipe';
-import type { ModelFacts } from '../../reports/models';
-import type { StudioFacts } from '../state/facts';
+import type { ModelInfo } from '../../reports/models';
 import { lineage } from '../state/lineage';
 import { contributorId, shortName } from '../state/recipe-build';
+import type { StudioState } from '../state/studio-state';
 
 export interface PairChoice {
   /** `path` or `base+adapter`. */
@@ -13,10 +13,10 @@ export interface PairChoice {
   group: 'Models' | 'Adapters on their base';
 }
 
-export type PairFacts = Pick<StudioFacts, 'models' | 'recipe' | 'comparison'>;
+export type PairState = Pick<StudioState, 'models' | 'recipe' | 'comparison'>;
 
 /** Every model that can be a side; an adapter whose base is not opened stands on the recipe's base. */
-export function pairChoices({ models, recipe }: Pick<PairFacts, 'models' | 'recipe'>): PairChoice[] {
+export function pairChoices({ models, recipe }: Pick<PairState, 'models' | 'recipe'>): PairChoice[] {
   const checkpoints = models.filter((m) => m.kind === 'checkpoint');
   const names = shownNames(checkpoints);
   const choices: PairChoice[] = checkpoints.map((m) => ({
@@ -42,9 +42,9 @@ export interface ChosenPair {
 }
 
 /** The pair as chosen, else what the recipe suggests: its base, and the last checkpoint or adapter made from it. */
-export function pairOf(facts: PairFacts): ChosenPair {
-  const { models, recipe, comparison } = facts;
-  const refs = new Set(pairChoices(facts).map((c) => c.ref));
+export function pairOf(state: PairState): ChosenPair {
+  const { models, recipe, comparison } = state;
+  const refs = new Set(pairChoices(state).map((c) => c.ref));
   const known = (ref: string | null) => (ref !== null && refs.has(ref) ? ref : null);
   const base =
     known(comparison.base) ?? known(recipe.base) ?? models.find((m) => m.kind === 'checkpoint')?.ref;
@@ -72,12 +72,12 @@ export function pairName(what: string, ...refs: readonly string[]): string {
   return [what, ...names].join('-').replace(/[^A-Za-z0-9._-]+/g, '-');
 }
 
-function baseOf(adapter: ModelFacts, checkpoints: readonly ModelFacts[]): string | null {
+function baseOf(adapter: ModelInfo, checkpoints: readonly ModelInfo[]): string | null {
   return checkpoints.find((m) => lineage(adapter, m).tone === 'ok')?.ref ?? null;
 }
 
 /** Short names where they tell models apart, whole references where they do not. */
-function shownNames(models: readonly ModelFacts[]): Map<string, string> {
+function shownNames(models: readonly ModelInfo[]): Map<string, string> {
   const short = models.map((m) => shortName(m.ref));
   return new Map(
     models.map((m, i) => [m.ref, short.filter((name) => name === short[i]).length > 1 ? m.ref : short[i]!]),

@@ -1,13 +1,13 @@
 import { useState } from 'react';
-import { type ErrorFacts, errorFacts } from '../../errors';
-import type { DatasetColumns, DatasetFacts } from '../../reports/dataset';
+import { type ErrorReport, errorReport } from '../../errors';
+import type { DatasetColumns, DatasetInfo } from '../../reports/dataset';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';
 import { Select } from '../parts/Select';
 import { whyBusy } from '../state/job';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import type { TakeText } from './take-text';
 
 const CHARACTERS = 200_000;
@@ -15,16 +15,16 @@ const CHARACTERS = 200_000;
 /** A dataset on the Hub → one of its files → a column → a text. Each step shows when the one before is done. */
 export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => void }) {
   const studio = useStudio();
-  const busy = useFacts((s) => whyBusy(s)?.why ?? null);
+  const busy = useStudioState((s) => whyBusy(s)?.why ?? null);
   const [id, setId] = useState('');
-  const [dataset, setDataset] = useState<DatasetFacts | null>(null);
+  const [dataset, setDataset] = useState<DatasetInfo | null>(null);
   const [path, setPath] = useState('');
   const [columns, setColumns] = useState<DatasetColumns | null>(null);
   const [column, setColumn] = useState('');
   const [characters, setCharacters] = useState(CHARACTERS);
   const [working, setWorking] = useState<'open' | 'columns' | 'read' | null>(null);
   const [share, setShare] = useState<number | null>(null);
-  const [error, setError] = useState<ErrorFacts | null>(null);
+  const [error, setError] = useState<ErrorReport | null>(null);
 
   const attempt = async (what: 'open' | 'columns' | 'read', act: () => Promise<void>) => {
     setWorking(what);
@@ -32,7 +32,7 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
     try {
       await act();
     } catch (thrown) {
-      const facts = errorFacts(thrown);
+      const facts = errorReport(thrown);
       if (facts.code !== 'Cancelled') setError(facts);
     } finally {
       setWorking(null);
@@ -44,21 +44,21 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
       setDataset(null);
       setPath('');
       setColumns(null);
-      setDataset(await studio.engine.openDataset(id));
+      setDataset(await studio.worker.openDataset(id));
     });
   const choose = (ref: string, chosen: string) => {
     setPath(chosen);
     setColumns(null);
     if (chosen === '') return;
     void attempt('columns', async () => {
-      const found = await studio.engine.datasetColumns(ref, chosen);
+      const found = await studio.worker.datasetColumns(ref, chosen);
       setColumns(found);
       setColumn(found.columns.includes('text') ? 'text' : (choicesOf(found)[0]?.value ?? ''));
     });
   };
   const read = (ref: string) =>
     attempt('read', async () => {
-      const taken = await studio.engine.readDataset(
+      const taken = await studio.worker.readDataset(
         { ref, path, characters, ...(column === '' ? {} : { column }) },
         ({ done, total }) => setShare(total > 0 ? done / total : null),
       );
@@ -91,7 +91,7 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
         <Button
           variant="quiet"
           onClick={() => {
-            if (working === 'read') void studio.engine.cancel();
+            if (working === 'read') void studio.worker.cancel();
             else onDone();
           }}
         >

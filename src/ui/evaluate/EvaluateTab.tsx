@@ -1,7 +1,7 @@
 import { useEffect, useMemo } from 'react';
 import { openSampleTexts } from '../state/evaluation';
 import { evaluationRows } from '../state/evaluation-rows';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import '../styles/evaluate.css';
 import { GenerateSection } from './GenerateSection';
 import { PerplexitySection } from './PerplexitySection';
@@ -12,8 +12,8 @@ import { TaskSection } from './TaskSection';
 /** The merge measured where it is made: perplexity of everything on any text, and what each model writes. */
 export function EvaluateTab() {
   const studio = useStudio();
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
   const rows = useMemo(() => evaluationRows(recipe, models), [recipe, models]);
   useEffect(() => {
     void openSampleTexts(studio);

@@ -6,12 +6,12 @@ import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
-import type { GenerationColumn, GenerationSettings } from '../state/evaluation-facts';
 import { whyNotWrite } from '../state/evaluation-gate';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
+import type { GenerationColumn, GenerationSettings } from '../state/evaluation-state';
 import { editGenerationSettings, emptyColumns, write } from '../state/generation';
 import { cancelJob } from '../state/job';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import '../styles/writing.css';
 
 /** Beginnings that the sample family has learned to continue. */
@@ -29,10 +29,10 @@ export function GenerateSection({ rows }: { rows: readonly EvaluationRow[] }) {
 
 function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
   const studio = useStudio();
-  const settings = useFacts((s) => s.generation.settings);
-  const writing = useFacts((s) => (s.job?.kind === 'generation' ? s.job : null));
-  const why = useFacts(whyNotWrite);
-  const sample = useFacts((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
+  const settings = useStudioState((s) => s.generation.settings);
+  const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
+  const why = useStudioState(whyNotWrite);
+  const sample = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
   const start = () => void write(studio, rows);
   return (
     <div className="stack">
@@ -104,7 +104,7 @@ interface SettingProps {
 
 function Setting({ name, label, min, max, step }: SettingProps) {
   const studio = useStudio();
-  const value = useFacts((s) => s.generation.settings[name]);
+  const value = useStudioState((s) => s.generation.settings[name]);
   return (
     <div className="row protocol-field">
       <span>{label}</span>
@@ -123,9 +123,9 @@ function Setting({ name, label, min, max, step }: SettingProps) {
 
 /** What was written last, else the empty columns of those that would write. */
 function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
-  const columns = useFacts((s) => s.generation.columns);
-  const written = useFacts((s) => s.generation.written);
-  const settings = useFacts((s) => s.generation.settings);
+  const columns = useStudioState((s) => s.generation.columns);
+  const written = useStudioState((s) => s.generation.written);
+  const settings = useStudioState((s) => s.generation.settings);
   const empty = useMemo(() => emptyColumns(rows), [rows]);
   const targets = useMemo(() => new Set(empty.map((c) => targetKey(c.target))), [empty]);
   const shown = written ? columns : empty;

@@ -3,13 +3,13 @@ import { formatBytes, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { forgetEarlier } from '../state/evaluation';
 import type { TableRow } from '../state/evaluation-table';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 /** Under the table: what measuring took, and which numbers are of an earlier visit. */
 export function MeasuredFoot({ rows }: { rows: readonly TableRow[] }) {
   const studio = useStudio();
-  const cost = useFacts((s) => s.evaluation.cost);
-  const busy = useFacts((s) => s.evaluation.work !== null);
+  const cost = useStudioState((s) => s.evaluation.cost);
+  const busy = useStudioState((s) => s.evaluation.work !== null);
   const earlier = useMemo(
     () =>
       rows.flatMap(({ cells }) =>

@@ -2,13 +2,13 @@ import { formatAbout, formatCount } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { groupWords } from '../state/evaluation-table';
 import { cancelJob } from '../state/job';
-import type { Job } from '../state/job-facts';
-import { useFacts, useStudio } from '../studio-context';
+import type { Job } from '../state/job-state';
+import { useStudio, useStudioState } from '../studio-context';
 import { isSweep } from './density-sweep';
 
 /** What is being measured, how fast, how long it will take, and the way to stop it. */
 export function MeasuringBar({ of }: { of: 'table' | 'sweep' }) {
-  const job = useFacts(({ evaluation: e, job }) =>
+  const job = useStudioState(({ evaluation: e, job }) =>
     job?.kind === 'evaluation' && isSweep(e) === (of === 'sweep') ? job : null,
   );
   return (
@@ -21,8 +21,8 @@ export function MeasuringBar({ of }: { of: 'table' | 'sweep' }) {
 
 /** For those who hear the page: what is at work, and that it is over. Single numbers would be too much. */
 function Spoken() {
-  const measured = useFacts((s) => s.evaluation.outcomes.size > 0);
-  const text = useFacts(({ evaluation: { work } }) => (work ? groupWords(work) : undefined));
+  const measured = useStudioState((s) => s.evaluation.outcomes.size > 0);
+  const text = useStudioState(({ evaluation: { work } }) => (work ? groupWords(work) : undefined));
   return (
     <span className="visually-hidden" role="status">
       {text !== undefined
@@ -37,7 +37,7 @@ function Spoken() {
 function Bar({ job: { progress: p, cancelling } }: { job: Job }) {
   const studio = useStudio();
   const share = p?.share ?? 0;
-  const work = useFacts((s) => s.evaluation.work);
+  const work = useStudioState((s) => s.evaluation.work);
   return (
     <div className="measuring">
       <div
@@ -58,7 +58,7 @@ function Bar({ job: { progress: p, cancelling } }: { job: Job }) {
           </span>
         ) : null}
         <span className="quiet">
-          {p?.stage === 'downloading'
+          {p?.phase === 'downloading'
             ? 'downloading'
             : p?.rate
               ? `${formatCount(p.rate.perSecond)} tokens/s`

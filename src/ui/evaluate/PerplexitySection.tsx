@@ -16,7 +16,7 @@ import {
   type TableRow,
   tableErrors,
 } from '../state/evaluation-table';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { MeasuredFoot } from './MeasuredFoot';
 import { MeasuringBar } from './MeasuringBar';
 import { PerplexityTable } from './PerplexityTable';
@@ -25,7 +25,7 @@ import { TextChoice } from './TextChoice';
 
 /** Texts and protocol, the two ways to measure, and the table that fills. */
 export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) {
-  const evaluation = useFacts((s) => s.evaluation);
+  const evaluation = useStudioState((s) => s.evaluation);
   const table = useMemo(() => evaluationTable(rows, evaluation), [rows, evaluation]);
   return (
     <Section title="Perplexity" className="evaluate-section" aside={<PerplexityHelp />}>
@@ -60,7 +60,7 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
 /** The answer to “which method was best?”, once there are merges to choose from; of one merge how it stands. */
 function Verdict({ rows, texts }: { rows: readonly TableRow[]; texts: number }) {
   const studio = useStudio();
-  const busy = useFacts((s) => s.evaluation.work !== null);
+  const busy = useStudioState((s) => s.evaluation.work !== null);
   const found = bestMerge(rows);
   if (busy) return null;
   if (!found?.best.mean) return <LoneVerdict rows={rows} />;
@@ -137,8 +137,8 @@ function PerplexityHelp() {
 /** Each button says how much there is to do, or why it does nothing. */
 function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
   const studio = useStudio();
-  const evaluation = useFacts((s) => s.evaluation);
-  const why = useFacts(whyNotMeasure);
+  const evaluation = useStudioState((s) => s.evaluation);
+  const why = useStudioState(whyNotMeasure);
   const own = rows.filter((r) => r.group === 'models' || r.current);
   const methods = rows.filter((r) => r.group === 'merges');
   const compared = rows.filter((r) => r.id === 'base' || r.group === 'merges');

@@ -13,7 +13,7 @@ import {
   type TableColumn,
   type TableRow,
 } from '../state/evaluation-table';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 /**
  * Rows: base, contributors, merges; columns: their means as dots on one scale, with a line at the base, and as numbers, then
@@ -21,7 +21,7 @@ import { useFacts, useStudio } from '../studio-context';
  * Rows are sorted by their mean once nothing moves any more.
  */
 export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; rows: TableRow[] }) {
-  const busy = useFacts((s) => s.evaluation.work !== null);
+  const busy = useStudioState((s) => s.evaluation.work !== null);
   const ordered = busy ? rows : rankRows(rows);
   const base = rows.find((r) => r.row.id === 'base');
   const several = columns.length > 1;
@@ -303,7 +303,7 @@ function changeWords(change: number): string {
 
 /** How far all that are measured together are. */
 function Running() {
-  const share = useFacts(({ job }) => {
+  const share = useStudioState(({ job }) => {
     const counted = job?.progress?.counted;
     return counted && counted.total > 0 ? counted.done / counted.total : 0;
   });

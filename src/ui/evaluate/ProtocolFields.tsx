@@ -2,15 +2,15 @@ import { formatCount } from '../format/quantity';
 import { NumberField } from '../parts/NumberField';
 import { Segmented } from '../parts/Segmented';
 import { editEvaluation } from '../state/evaluation';
-import type { EvaluationSlice } from '../state/evaluation-facts';
 import { protocolProblem } from '../state/evaluation-gate';
+import type { EvaluationSlice } from '../state/evaluation-state';
 import { QUICK_CHARACTERS } from '../state/evaluation-texts';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 /** How much of each text is scored and in which windows, in fields and in words. */
 export function ProtocolFields() {
   const studio = useStudio();
-  const evaluation = useFacts((s) => s.evaluation);
+  const evaluation = useStudioState((s) => s.evaluation);
   const { amount, window, stride } = evaluation;
   const problem = protocolProblem(evaluation);
   return (

@@ -5,7 +5,7 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
-import type { SearchRun } from '../state/evaluation-facts';
+import type { SearchRun } from '../state/evaluation-state';
 import { isAtWork } from '../state/job';
 import {
   bestCandidate,
@@ -16,7 +16,7 @@ import {
   variableTitle,
   whyNotSearch,
 } from '../state/search';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import '../styles/sweep.css';
 import '../styles/tools.css';
 import { SearchPlot } from './SearchPlot';
@@ -25,9 +25,9 @@ import { SearchPlot } from './SearchPlot';
 export function SearchSection() {
   const studio = useStudio();
   const [choices, setChoices] = useState<SearchChoices>({ by: 'perplexity', evaluations: 60, seed: 0 });
-  const why = useFacts((s) => whyNotSearch(s, choices));
-  const search = useFacts((s) => s.evaluation.search);
-  const written = useFacts((s) => s.recipe.asWritten !== null);
+  const why = useStudioState((s) => whyNotSearch(s, choices));
+  const search = useStudioState((s) => s.evaluation.search);
+  const written = useStudioState((s) => s.recipe.asWritten !== null);
   if (written) return null;
   return (
     <Section title="Search" className="evaluate-section">
@@ -86,7 +86,7 @@ function Choice({ label, value, onChange }: { label: string; value: number; onCh
 
 function Found({ search }: { search: SearchRun }) {
   const studio = useStudio();
-  const active = useFacts((s) => isAtWork(s, 'search'));
+  const active = useStudioState((s) => isAtWork(s, 'search'));
   const [picked, setPicked] = useState<number | null>(null);
   const { points } = search;
   const objective = OBJECTIVES[search.by];

@@ -9,7 +9,7 @@ import { whyNotMeasure } from '../state/evaluation-gate';
 import type { EvaluationRow } from '../state/evaluation-rows';
 import { evaluationTable, missingCells } from '../state/evaluation-table';
 import { editRecipe } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import {
   bestPoint,
   isSweep,
@@ -29,9 +29,9 @@ import { isSame, SweepPlot } from './SweepPlot';
 
 /** How much of each change to keep, by which method: measured, drawn, and taken into the recipe. */
 export function SweepSection({ rows }: { rows: readonly EvaluationRow[] }) {
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
-  const evaluation = useFacts((s) => s.evaluation);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
+  const evaluation = useStudioState((s) => s.evaluation);
   const { sweep } = evaluation;
   const fitting = useMemo(() => sweepMethods(recipe, models), [recipe, models]);
   const chosen = useMemo(() => {
@@ -79,8 +79,8 @@ interface ChoicesProps {
 
 function Choices({ fitting, chosen, problem, rows }: ChoicesProps) {
   const studio = useStudio();
-  const evaluation = useFacts((s) => s.evaluation);
-  const busy = useFacts(whyNotMeasure);
+  const evaluation = useStudioState((s) => s.evaluation);
+  const busy = useStudioState(whyNotMeasure);
   const { sweep } = evaluation;
   const ids = chosen.map(({ id }) => id);
   const toDo = missingCells(rows, evaluation).length;
@@ -142,7 +142,7 @@ function Choices({ fitting, chosen, problem, rows }: ChoicesProps) {
 
 function Result({ curves, base }: { curves: readonly SweepCurve[]; base: number | null }) {
   const studio = useStudio();
-  const busy = useFacts((s) => isSweep(s.evaluation));
+  const busy = useStudioState((s) => isSweep(s.evaluation));
   const [picked, setPicked] = useState<SweepPlace | null>(null);
   const best = bestPoint(curves);
   // one density of a method is no curve: measuring above gives every method the recipe's own

@@ -10,8 +10,8 @@ import { Select } from '../parts/Select';
 import { Swatch } from '../parts/Swatch';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import { cancelJob } from '../state/job';
-import type { TaskRun, TasksSlice } from '../state/task-facts';
 import { earlierRun, forgetAllScores, recallScores } from '../state/task-scores';
+import type { TaskRun, TasksSlice } from '../state/task-state';
 import {
   addTaskFiles,
   editTasks,
@@ -25,16 +25,16 @@ import {
   toggleTask,
   whyNotScore,
 } from '../state/tasks';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import '../styles/tasks.css';
 
 /** Accuracy on tasks, as lm-evaluation-harness scores them: item by item, with a running mean and its error. */
 export function TaskSection({ rows }: { rows: readonly EvaluationRow[] }) {
   const studio = useStudio();
-  const error = useFacts((s) => s.tasks.error);
-  const last = useFacts((s) => s.tasks.run);
-  const scores = useFacts((s) => s.tasks.scores);
-  const isReady = useFacts((s) => s.engine.facts !== null);
+  const error = useStudioState((s) => s.tasks.error);
+  const last = useStudioState((s) => s.tasks.run);
+  const scores = useStudioState((s) => s.tasks.scores);
+  const isReady = useStudioState((s) => s.engine.info !== null);
   const scored = scoredRows(rows);
   const run = last ?? earlierRun(scores, scored);
   useEffect(() => {
@@ -70,7 +70,7 @@ export function TaskSection({ rows }: { rows: readonly EvaluationRow[] }) {
 
 function TaskChoice() {
   const studio = useStudio();
-  const { shipped, chosen, own, subset, limit, sampleSeed, fewshot } = useFacts((s) => s.tasks);
+  const { shipped, chosen, own, subset, limit, sampleSeed, fewshot } = useStudioState((s) => s.tasks);
   const subsets = (shipped ?? []).find(
     (task) => chosen.includes(task.name) && task.subsets.length > 0,
   )?.subsets;
@@ -158,9 +158,9 @@ function TaskChoice() {
 
 function TaskActions({ rows }: { rows: readonly EvaluationRow[] }) {
   const studio = useStudio();
-  const tasks = useFacts((s) => s.tasks);
-  const why = useFacts(whyNotScore);
-  const job = useFacts((s) => (s.job?.kind === 'tasks' ? s.job : null));
+  const tasks = useStudioState((s) => s.tasks);
+  const why = useStudioState(whyNotScore);
+  const job = useStudioState((s) => (s.job?.kind === 'tasks' ? s.job : null));
   const known = predictionOf(tasks, rows.length);
   return (
     <div className="row wrap evaluate-actions">
@@ -189,7 +189,7 @@ function predictedWords(known: NonNullable<TasksSlice['predicted']>): string {
 
 function progressWords(
   progress: {
-    stage: string;
+    phase: string;
     share: number;
     rate: { perSecond: number } | null;
     secondsLeft: number | null;
@@ -197,8 +197,8 @@ function progressWords(
   isTrial: boolean,
   known: TasksSlice['predicted'],
 ): string {
-  if (progress?.stage !== 'running') {
-    return progress?.stage === 'downloading' ? 'Downloading…' : 'Reading the tasks…';
+  if (progress?.phase !== 'running') {
+    return progress?.phase === 'downloading' ? 'Downloading…' : 'Reading the tasks…';
   }
   if (isTrial) return 'Running the first items to tell how long it takes…';
   const all = known ? `Predicted: ${formatAbout(known.seconds)}. ` : '';
@@ -211,22 +211,22 @@ function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[]
   const now = new Set(rows.map(({ target }) => targetKey(target)));
   return (
     <div className="task-tables">
-      {run.facts.map((facts, t) => (
-        <div key={facts.task} className="task-scroll">
+      {run.facts.map((info, t) => (
+        <div key={info.task} className="task-scroll">
           <table className="task-table">
             <caption>
-              <strong>{facts.task}</strong>{' '}
+              <strong>{info.task}</strong>{' '}
               <span className="small quiet">
-                {formatCount(facts.effective)} of {formatCounted(facts.original, 'item')}
-                {facts.sampleSeed === null ? '' : `, drawn by seed ${facts.sampleSeed}`}
-                {facts.fewshot > 0 ? `, ${formatCount(facts.fewshot)}-shot` : ''}
-                {facts.dataset === null ? '' : `, ${facts.dataset.slice(0, facts.dataset.indexOf('@') + 8)}`}
+                {formatCount(info.effective)} of {formatCounted(info.original, 'item')}
+                {info.sampleSeed === null ? '' : `, drawn by seed ${info.sampleSeed}`}
+                {info.fewshot > 0 ? `, ${formatCount(info.fewshot)}-shot` : ''}
+                {info.dataset === null ? '' : `, ${info.dataset.slice(0, info.dataset.indexOf('@') + 8)}`}
               </span>
             </caption>
             <thead>
               <tr>
                 <th scope="col">Model</th>
-                {facts.metrics.map((metric) => (
+                {info.metrics.map((metric) => (
                   <th key={metric} scope="col">
                     {metric}
                   </th>
@@ -245,7 +245,7 @@ function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[]
                       <span className="truncate">{row.label}</span>
                     </span>
                   </th>
-                  {facts.metrics.map((metric) => (
+                  {info.metrics.map((metric) => (
                     <Metric key={metric} items={run.items[m]?.[t] ?? []} metric={metric} />
                   ))}
                   <td className="mono">{itemsWords(run, m, t)}</td>
@@ -290,8 +290,8 @@ function itemsWords({ items }: TaskRun, m: number, t: number): string {
 }
 
 /** The paired test of the first metric, on the items that both have. */
-function betterWords({ items, facts }: TaskRun, m: number, t: number): string {
-  const metric = facts[t]?.metrics[0] ?? 'acc';
+function betterWords({ items, facts: info }: TaskRun, m: number, t: number): string {
+  const metric = info[t]?.metrics[0] ?? 'acc';
   const pairs = pairedValues(items[0]?.[t] ?? [], items[m]?.[t] ?? [], metric);
   if (pairs.length < 2) return '';
   const { difference, onlyA, onlyB, p, test } = pairedTest(pairs);

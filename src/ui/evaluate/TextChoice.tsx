@@ -4,19 +4,19 @@ import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { CheckIcon, CloseIcon } from '../parts/icons';
 import { addText, chooseText, openSampleTexts, removeText } from '../state/evaluation';
-import type { EvaluationText } from '../state/evaluation-facts';
+import type { EvaluationText } from '../state/evaluation-state';
 import { isOfSample } from '../state/sample-texts';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { AddText } from './AddText';
 
 /** Which texts are columns: the sample's as toggles, pasted ones, files, datasets of the Hub. */
 export function TextChoice() {
   const studio = useStudio();
-  const texts = useFacts((s) => s.evaluation.texts);
-  const opening = useFacts((s) => s.evaluation.opening);
-  const error = useFacts((s) => s.evaluation.openError);
-  const busy = useFacts((s) => s.evaluation.work !== null);
-  const own = useFacts((s) => !isOfSample(s));
+  const texts = useStudioState((s) => s.evaluation.texts);
+  const opening = useStudioState((s) => s.evaluation.opening);
+  const error = useStudioState((s) => s.evaluation.openError);
+  const busy = useStudioState((s) => s.evaluation.work !== null);
+  const own = useStudioState((s) => !isOfSample(s));
   return (
     <div className="stack">
       <fieldset className="text-choice">

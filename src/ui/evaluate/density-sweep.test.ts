@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { sampleModels } from '../engine-fixture';
-import { initialEvaluation } from '../state/evaluation-facts';
 import { targetKey } from '../state/evaluation-rows';
+import { initialEvaluation } from '../state/evaluation-state';
 import { outcomeKey } from '../state/evaluation-table';
 import { sampleRecipe } from '../state/roles';
+import { sampleModels } from '../worker.test.fixture';
 import {
   bestPoint,
   parseDensities,

@@ -2,13 +2,13 @@
 
 import type { MergeMethod } from '../../merge/method';
 import { methods } from '../../merge/methods/index';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
-import type { EvaluationSlice } from '../state/evaluation-facts';
 import { type EvaluationRow, recipeByMethod, targetKey } from '../state/evaluation-rows';
+import type { EvaluationSlice } from '../state/evaluation-state';
 import { outcomeKey } from '../state/evaluation-table';
 import { buildRecipe } from '../state/recipe-build';
-import { effectiveSpecs, type RecipeFacts, setContributorParameter } from '../state/recipe-facts';
+import { effectiveSpecs, type RecipeState, setContributorParameter } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 
 export interface SweepRow extends EvaluationRow {
@@ -42,7 +42,7 @@ export function parseDensities(text: string): number[] | string {
 }
 
 /** Methods that keep a share of each change, and fit this recipe. */
-export function sweepMethods(recipe: RecipeFacts, models: readonly ModelFacts[]): MergeMethod[] {
+export function sweepMethods(recipe: RecipeState, models: readonly ModelInfo[]): MergeMethod[] {
   return methods.filter((method) => {
     const facts = recipeByMethod(recipe, method);
     const settings = effectiveSpecs(method.modelParameters, facts.parameters);
@@ -59,13 +59,13 @@ export function shortTitle({ id, title }: MergeMethod): string {
 }
 
 /** The recipe's own method and the two best-known ways of dropping. */
-export function proposedMethods(recipe: RecipeFacts, fitting: readonly MergeMethod[]): string[] {
+export function proposedMethods(recipe: RecipeState, fitting: readonly MergeMethod[]): string[] {
   const known = new Set([recipe.method, 'ties', 'dare_ties']);
   return fitting.filter(({ id }) => known.has(id)).map(({ id }) => id);
 }
 
 /** The recipe by a method, every contributor with this density. */
-export function recipeAt(recipe: RecipeFacts, method: MergeMethod, density: number): RecipeFacts {
+export function recipeAt(recipe: RecipeState, method: MergeMethod, density: number): RecipeState {
   return recipe.contributors.reduce(
     (made, { ref }) => setContributorParameter(made, ref, 'density', density),
     recipeByMethod(recipe, method),
@@ -74,8 +74,8 @@ export function recipeAt(recipe: RecipeFacts, method: MergeMethod, density: numb
 
 /** Every merge of a sweep, as rows that can be measured. */
 export function sweepRows(
-  recipe: RecipeFacts,
-  models: readonly ModelFacts[],
+  recipe: RecipeState,
+  models: readonly ModelInfo[],
   chosen: readonly MergeMethod[],
   densities: readonly number[],
 ): SweepRow[] {

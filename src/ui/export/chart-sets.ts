@@ -1,13 +1,13 @@
 /** The charts of Layers as data, for files: one run with all its subjects, or several runs and their difference. Pure. */
 
 import type { TensorReport } from '../../reports/job';
-import type { PlanTensorFacts } from '../../reports/plan';
+import type { PlanTensor } from '../../reports/plan';
 import { type ColorScale, colorScale, domain, percentileDomain } from '../charts/color-scale';
 import { differenceMetric, differenceOf } from '../charts/difference';
 import { extremeValues, type Heatmap, heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
 import type { Metric, Subject } from '../charts/metrics';
 import { subjectsOf } from '../layers/subject';
-import type { Contributor } from '../state/run-facts';
+import type { Contributor } from '../state/run-state';
 
 export interface ChartSet {
   title: string;
@@ -21,7 +21,7 @@ export interface ChartSet {
 export interface Drawn {
   title: string;
   contributors: readonly Contributor[];
-  tensors: readonly PlanTensorFacts[];
+  tensors: readonly PlanTensor[];
   reports: ReadonlyMap<string, TensorReport>;
 }
 

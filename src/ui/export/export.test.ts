@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { TensorReport } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
-import type { PlanTensorFacts } from '../../reports/plan';
+import type { PlanTensor } from '../../reports/plan';
 import { metricById } from '../charts/metrics';
 import { chartSet, comparedSets, type Drawn } from './chart-sets';
 import { escapeMarkup } from './escape';
@@ -36,7 +36,7 @@ function tensor(layer: number | null, module: string, kept: number): TensorRepor
 }
 
 const reports = [tensor(0, 'mlp.up_proj', 2), tensor(1, 'mlp.up_proj', 5), tensor(null, HOSTILE, 1)];
-const tensors: PlanTensorFacts[] = reports.map(({ name, layer, module, shape, dtype, elements, copied }) => {
+const tensors: PlanTensor[] = reports.map(({ name, layer, module, shape, dtype, elements, copied }) => {
   return { name, layer, module, shape, dtype, elements, copied, contributors: [0, 1] };
 });
 const drawn: Drawn = {

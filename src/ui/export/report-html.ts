@@ -3,7 +3,7 @@
 import { formatRecipe } from '../../formats/recipe-format';
 import type { MergeReport } from '../../reports/merge';
 import { metrics } from '../charts/metrics';
-import { stageShares } from '../charts/stage-shares';
+import { timeShares } from '../charts/time-shares';
 import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../format/quantity';
 import { type ChartSet, chartSet, type Drawn } from './chart-sets';
 import { escapeMarkup } from './escape';
@@ -57,7 +57,7 @@ ${hashes(report)}
 <h2>Where the time went</h2>
 ${table(
   ['stage', 'seconds', 'share'],
-  stageShares(report).map((s) => [s.stage, s.seconds.toFixed(3), formatPercent(s.share)]),
+  timeShares(report).map((s) => [s.stage, s.seconds.toFixed(3), formatPercent(s.share)]),
 )}
 <p>Stages overlap, so they add up to more than the whole. At most ${text(formatBytes(report.peakBytes))} of memory for tiles.</p>
 <h2>Layers</h2>

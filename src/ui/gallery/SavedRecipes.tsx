@@ -5,12 +5,12 @@ import { CloseIcon, CopyIcon } from '../parts/icons';
 import { copyShareLink, openKept, saveRecipe } from '../state/keeping';
 import { freeName, recipeTitle } from '../state/recipe-build';
 import { notifyError, setView } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 /** Recipes saved in this browser by name: save the one in work, open or delete another, or take a link away. */
 export function SavedRecipes() {
   const studio = useStudio();
-  const title = useFacts((s) => recipeTitle(s.recipe));
+  const title = useStudioState((s) => recipeTitle(s.recipe));
   const [name, setName] = useState(title);
   const [saved, setSaved] = useState<readonly NamedRecipe[] | null>(null);
   useEffect(() => {

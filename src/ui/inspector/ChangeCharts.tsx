@@ -1,12 +1,12 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { useEffect, useRef } from 'react';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
-import type { DeltaStatistics } from '../../reports/profile';
 import { curveOf, energyCurve, magnitudeBars, shareAbove } from '../charts/magnitudes';
 import { keptEnergy } from '../charts/metrics';
 import { formatPercent, formatReal } from '../format/quantity';
 import { modelColour } from '../parts/Swatch';
-import type { Contributor } from '../state/run-facts';
+import type { Contributor } from '../state/run-state';
 import { useShownTheme } from '../studio-context';
 
 const WIDTH = 256;
@@ -14,7 +14,7 @@ const HEIGHT = 52;
 const STEPS = 40;
 
 interface ChangeChartsProps {
-  profile: DeltaStatistics;
+  statistics: DeltaStatistics;
   numbers: ContributorReport;
   contributor: Contributor;
   /** Which elements of the sample are kept, where that is known. */
@@ -22,11 +22,11 @@ interface ChangeChartsProps {
 }
 
 /** One contributor's change in one tensor: how large its values are, what a density keeps of them, and where it keeps. */
-export function ChangeCharts({ profile, numbers, contributor, mask }: ChangeChartsProps) {
-  const curve = curveOf(profile, numbers.id);
+export function ChangeCharts({ statistics, numbers, contributor, mask }: ChangeChartsProps) {
+  const curve = curveOf(statistics, numbers.id);
   if (!curve) return null;
   const hue = modelColour(contributor.colour);
-  const density = numbers.kept / profile.elements;
+  const density = numbers.kept / statistics.elements;
   const { bars } = magnitudeBars(curve);
   const first = bars[0];
   const last = bars.at(-1);
@@ -95,7 +95,7 @@ export function ChangeCharts({ profile, numbers, contributor, mask }: ChangeChar
             <span>1</span>
           </div>
         </figure>
-        {mask ? <MaskThumbnail profile={profile} mask={mask} contributor={contributor} /> : null}
+        {mask ? <MaskThumbnail statistics={statistics} mask={mask} contributor={contributor} /> : null}
       </div>
     </div>
   );
@@ -103,17 +103,17 @@ export function ChangeCharts({ profile, numbers, contributor, mask }: ChangeChar
 
 /** A regular sample of the mask as a picture: a dot where the change is kept. */
 function MaskThumbnail({
-  profile,
+  statistics,
   mask,
   contributor,
 }: {
-  profile: DeltaStatistics;
+  statistics: DeltaStatistics;
   mask: Uint8Array;
   contributor: Contributor;
 }) {
   const ref = useRef<HTMLCanvasElement>(null);
   const theme = useShownTheme();
-  const { rows, cols } = profile.sample;
+  const { rows, cols } = statistics.sample;
   useEffect(() => {
     const canvas = ref.current;
     const context = canvas?.getContext('2d');

@@ -1,12 +1,12 @@
 import { lazy, type ReactNode, Suspense } from 'react';
-import type { PlanTensorFacts } from '../../reports/plan';
+import type { PlanTensor } from '../../reports/plan';
 import { NOW } from '../layers/predicted-runs';
 import { type LayersRun, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
-import { REST_MS, useSettled } from '../parts/use-settled';
+import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { setView } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { ModelOverview } from './ModelOverview';
 import { TensorDetail } from './TensorDetail';
 import { TensorRuns } from './TensorRuns';
@@ -17,14 +17,14 @@ const DifferenceDetail = lazy(() =>
 
 /** The right panel: what is selected in the tab beside it, or the whole model while nothing is. */
 export function Inspector() {
-  const compares = useFacts((s) => s.view.tab === 'compare');
+  const compares = useStudioState((s) => s.view.tab === 'compare');
   return compares ? <DifferenceInspector /> : <MergeInspector />;
 }
 
 /** The selected tensor's numbers in the merge, or those of the whole model while none is selected. */
 function MergeInspector() {
-  const selected = useFacts((s) => s.view.selected);
-  const inLayers = useFacts((s) => s.view.tab === 'layers');
+  const selected = useStudioState((s) => s.view.selected);
+  const inLayers = useStudioState((s) => s.view.tab === 'layers');
   if (selected === null) return <WholeModel />;
   return inLayers ? <TensorOfShown name={selected} /> : <TensorOfRecipe name={selected} />;
 }
@@ -32,7 +32,7 @@ function MergeInspector() {
 function WholeModel() {
   const source = useNow();
   // it looks at every tensor: once a slider rests
-  const later = useSettled(source, source.state === 'predicted' ? REST_MS : 0);
+  const later = useDebounced(source, source.state === 'predicted' ? REST_MS : 0);
   return (
     <Panel detail={false} open={false}>
       <ModelOverview source={later} />
@@ -56,7 +56,7 @@ function TensorOfShown({ name }: { name: string }) {
 function TensorOfRecipe({ name }: { name: string }) {
   const now = useNow();
   // as a drawer on narrow screens it would hide half of a tab that has nothing to do with tensors
-  const fits = useFacts((s) => s.view.tab === 'plan');
+  const fits = useStudioState((s) => s.view.tab === 'plan');
   const tensor = now.tensors.find((t) => t.name === name);
   if (!tensor) return <WholeModel />;
   return (
@@ -66,7 +66,7 @@ function TensorOfRecipe({ name }: { name: string }) {
   );
 }
 
-function TensorOf({ run, tensor }: { run: LayersRun; tensor: PlanTensorFacts }) {
+function TensorOf({ run, tensor }: { run: LayersRun; tensor: PlanTensor }) {
   return (
     <TensorDetail
       tensor={tensor}
@@ -79,8 +79,8 @@ function TensorOf({ run, tensor }: { run: LayersRun; tensor: PlanTensorFacts }) 
 }
 
 function DifferenceInspector() {
-  const selected = useFacts((s) => s.view.selected !== null);
-  const shown = useFacts(({ comparison: { found, extraction }, view }) => {
+  const selected = useStudioState((s) => s.view.selected !== null);
+  const shown = useStudioState(({ comparison: { found, extraction }, view }) => {
     const differs = found?.tensors.some((t) => t.name === view.selected);
     return (differs || extraction?.report?.modules.some((m) => m.module === view.selected)) ?? false;
   });

@@ -5,16 +5,16 @@ import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
 import { checkTensor, whyNotCheck } from '../state/tensor-check';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 const NAMES = { webgpu: 'WebGPU', cpu: 'CPU' } as const;
 
 /** Computes the tensor on both engines: largest difference, and the speed of each. */
 export function TensorCheckSection({ name }: { name: string }) {
   const studio = useStudio();
-  const why = useFacts(whyNotCheck);
-  const checking = useFacts((s) => s.job?.kind === 'check');
-  const report = useFacts((s) =>
+  const why = useStudioState(whyNotCheck);
+  const checking = useStudioState((s) => s.job?.kind === 'check');
+  const report = useStudioState((s) =>
     s.tensorCheck?.recipe === s.recipe && s.tensorCheck.report.tensor === name ? s.tensorCheck.report : null,
   );
   return (

@@ -1,21 +1,21 @@
 import { Fragment, lazy, Suspense } from 'react';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport, TensorReport } from '../../reports/job';
-import type { PlanTensorFacts } from '../../reports/plan';
-import type { DeltaStatistics } from '../../reports/profile';
+import type { PlanTensor } from '../../reports/plan';
 import { CosineMatrix } from '../charts/CosineMatrix';
 import { changing, keptEnergy } from '../charts/metrics';
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
-import type { Contributor } from '../state/run-facts';
-import { usePredictedMasks, useProfileOf } from './statistics-of';
+import type { Contributor } from '../state/run-state';
+import { usePredictedMasks, useStatisticsOf } from './statistics-of';
 import { TensorCheckSection } from './TensorCheckSection';
 
 const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));
 
 interface TensorDetailProps {
-  tensor: PlanTensorFacts;
+  tensor: PlanTensor;
   report: TensorReport | undefined;
   contributors: readonly Contributor[];
   /** Name of the run that it is of; null: the recipe as it is. */
@@ -76,8 +76,8 @@ interface MeasuredProps {
 }
 
 function Measured({ report, contributors, ofRecipe }: MeasuredProps) {
-  const profile = useProfileOf(report.name);
-  const masks = usePredictedMasks(ofRecipe ? profile : undefined);
+  const statistics = useStatisticsOf(report.name);
+  const masks = usePredictedMasks(ofRecipe ? statistics : undefined);
   const byId = new Map(contributors.map((c) => [c.id, c]));
   const named = (id: string) => byId.get(id) ?? { id, label: id, colour: 0 };
   const changed = changing(report);
@@ -93,7 +93,7 @@ function Measured({ report, contributors, ofRecipe }: MeasuredProps) {
             numbers={c}
             elements={report.elements}
             largest={largest}
-            profile={profile}
+            statistics={statistics}
             mask={masks.get(c.id)}
           />
         );
@@ -127,13 +127,13 @@ interface ContributorNumbersProps {
   elements: number;
   /** Largest ‖τ‖ among the contributors: the bars' common scale. */
   largest: number;
-  profile: DeltaStatistics | undefined;
+  statistics: DeltaStatistics | undefined;
   mask: Uint8Array | undefined;
 }
 
 /** One contributor: ‖τ‖ as a bar, the kept part of it solid, and its numbers. */
 function ContributorNumbers(props: ContributorNumbersProps) {
-  const { contributor, numbers, elements, largest, profile, mask } = props;
+  const { contributor, numbers, elements, largest, statistics, mask } = props;
   const { kept, threshold, norm, keptNorm, rescaledNorm } = numbers;
   const energy = keptEnergy(numbers);
   const width = (value: number) => `${largest > 0 ? (value / largest) * 100 : 0}%`;
@@ -153,9 +153,9 @@ function ContributorNumbers(props: ContributorNumbersProps) {
         <span className="bar-fill pale" style={{ width: width(norm), background: hue }} />
         <span className="bar-fill" style={{ width: width(keptNorm ?? rescaledNorm ?? 0), background: hue }} />
       </div>
-      {profile ? (
+      {statistics ? (
         <Suspense>
-          <ChangeCharts profile={profile} numbers={numbers} contributor={contributor} mask={mask} />
+          <ChangeCharts statistics={statistics} numbers={numbers} contributor={contributor} mask={mask} />
         </Suspense>
       ) : null}
       <dl className="facts">

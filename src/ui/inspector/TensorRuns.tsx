@@ -5,14 +5,14 @@ import type { LayersRun } from '../layers/runs';
 import { reportsFor } from '../layers/runs';
 import { subjectsOf } from '../layers/subject';
 import { Section } from '../parts/Section';
-import { useFacts } from '../studio-context';
+import { useStudioState } from '../studio-context';
 
 /** The merged result, models and pairs of models that are listed; of others, the one that is chosen. */
 const MOST_GROUPS = 8;
 
 /** Every number of one tensor in the shown runs, and B − A of two. */
 export function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }) {
-  const chosen = useFacts((s) => s.view.subject);
+  const chosen = useStudioState((s) => s.view.subject);
   const { contributors } = runs[0]!;
   const groups = new Map<string, { metric: Metric; values: (Measured | null)[] }[]>();
   for (const metric of metrics) {

@@ -1,23 +1,25 @@
 import { useMemo } from 'react';
-import type { DeltaStatistics } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import { deltaKey } from '../state/delta-statistics';
 import { predictedMasks } from '../state/predicted';
-import { useFacts } from '../studio-context';
+import { useStudioState } from '../studio-context';
 
 /** What the statistics pass found in a tensor, while it is of the recipe's models. */
-export function useProfileOf(name: string): DeltaStatistics | undefined {
-  return useFacts((s) =>
-    s.profile.key === deltaKey(s) ? s.profile.tensors.find((t) => t.name === name) : undefined,
+export function useStatisticsOf(name: string): DeltaStatistics | undefined {
+  return useStudioState((s) =>
+    s.deltaStatistics.key === deltaKey(s)
+      ? s.deltaStatistics.tensors.find((t) => t.name === name)
+      : undefined,
   );
 }
 
 /** The sampled mask of every contributor for the recipe as it is, by its id. */
-export function usePredictedMasks(profile: DeltaStatistics | undefined): ReadonlyMap<string, Uint8Array> {
-  const plan = useFacts((s) => s.plan);
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
+export function usePredictedMasks(statistics: DeltaStatistics | undefined): ReadonlyMap<string, Uint8Array> {
+  const plan = useStudioState((s) => s.plan);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
   return useMemo(
-    () => (profile ? predictedMasks(profile, { plan, recipe, models }) : new Map()),
-    [profile, plan, recipe, models],
+    () => (statistics ? predictedMasks(statistics, { plan, recipe, models }) : new Map()),
+    [statistics, plan, recipe, models],
   );
 }

@@ -3,9 +3,9 @@ import { absenceOf, type RecipeTraits } from '../charts/default-view';
 import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
-import type { Contributor } from '../state/run-facts';
+import type { Contributor } from '../state/run-state';
 import { setView } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import type { LayersView, ShownLayers } from './columns';
 import { LayersExport } from './LayersExport';
 import type { LayersRun } from './runs';
@@ -102,7 +102,7 @@ const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, sh
 
 const ScaleChoice = memo(function ScaleChoice() {
   const studio = useStudio();
-  const scale = useFacts((s) => s.view.scale);
+  const scale = useStudioState((s) => s.view.scale);
   return (
     <span className="row small">
       Colors

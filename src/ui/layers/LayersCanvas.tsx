@@ -7,9 +7,9 @@ import { isUncertain } from '../charts/heatmap-paint';
 import { Legend } from '../charts/Legend';
 import { type Metric, type ShownMetric, valueText } from '../charts/metrics';
 import { setView, toggleSelected } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { hasChance, type LayersView } from './columns';
-import { ProfilePlot } from './ProfilePlot';
+import { DepthPlot } from './DepthPlot';
 import { shortNames } from './run-names';
 
 /** Rows of a small model are no taller than this, those of a large one no lower than that, in pixels. */
@@ -23,7 +23,7 @@ const GAP = 2;
 export function LayersCanvas({ view }: { view: LayersView }) {
   const studio = useStudio();
   const root = useRef<HTMLDivElement>(null);
-  const expanded = useFacts((s) => s.view.expanded);
+  const expanded = useStudioState((s) => s.view.expanded);
   const { columns, difference, grid, metric, scale } = view;
   // heads lie where one block has all the room, and stand elsewhere
   const isFlat = columns.length === 1 && grid.modules.every(({ label }) => label.length <= 8);
@@ -80,13 +80,13 @@ export function LayersCanvas({ view }: { view: LayersView }) {
             onOpen={open}
           />
         ))}
-        {expanded === null ? <ProfilePlot view={view} cell={cell} gap={GAP} heads={heads} /> : null}
+        {expanded === null ? <DepthPlot view={view} cell={cell} gap={GAP} heads={heads} /> : null}
       </div>
       <div className="layers-legends">
         <LegendOf metric={metric} scale={scale} label={columns.length > 1 ? 'both' : metric.label} />
         {difference ? <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" /> : null}
         {hasChance(metric) ? (
-          <span className="profile-chance-key small quiet">random masks of the same size</span>
+          <span className="depth-chance-key small quiet">random masks of the same size</span>
         ) : null}
         <Readout view={view} />
       </div>
@@ -157,7 +157,7 @@ function LegendOf({ metric, scale, label }: { metric: Metric; scale: ColorScale;
 
 /** What the cell under the pointer or focus has in every run. */
 function Readout({ view: { columns, difference, metric, scale } }: { view: LayersView }) {
-  const name = useFacts((s) => s.view.hovered ?? s.view.selected);
+  const name = useStudioState((s) => s.view.hovered ?? s.view.selected);
   const cells = columns.map(({ letter, data }) => ({
     letter,
     cell: name === null ? null : cellOf(data, name),

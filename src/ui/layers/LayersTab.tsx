@@ -21,12 +21,12 @@ import {
 import { methodName } from '../format/method-name';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { Message } from '../parts/Message';
+import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { useSameList } from '../parts/use-same-list';
-import { REST_MS, useSettled } from '../parts/use-settled';
 import { measureDeltas } from '../state/delta-statistics';
 import { whyNotOpen } from '../state/opening';
 import { setView, showTab } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { isLinear, type LayersView, linearValues, useLayersView } from './columns';
 import { LayersBar } from './LayersBar';
 import { LayersCanvas } from './LayersCanvas';
@@ -43,7 +43,7 @@ export function LayersTab() {
   const runs = useRuns();
   const all = useShown(runs);
   const shown = useSameList(all.filter((run) => !writesFactors(run)));
-  const failed = useFacts((s) => (s.plan.status === 'failed' ? s.plan.error : null));
+  const failed = useStudioState((s) => (s.plan.status === 'failed' ? s.plan.error : null));
   if (shown.every((run) => run.tensors.length === 0)) {
     return (
       <div className="screen">
@@ -67,8 +67,8 @@ function useShown(runs: readonly LayersRun[]): readonly LayersRun[] {
 
 /** @param factors runs were left out because they write a LoRA */
 function Nothing({ factors }: { factors: boolean }) {
-  const opening = useFacts((s) => s.opening.length > 0 || s.engine.status === 'starting');
-  const closed = useFacts((s) => whyNotOpen(s)?.why ?? null);
+  const opening = useStudioState((s) => s.opening.length > 0 || s.engine.status === 'starting');
+  const closed = useStudioState((s) => whyNotOpen(s)?.why ?? null);
   const [title, hint] = opening
     ? ['Opening the models…', 'Rows and columns come from the plan.']
     : closed
@@ -91,12 +91,12 @@ function Nothing({ factors }: { factors: boolean }) {
 }
 
 function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly LayersRun[] }) {
-  const chosen = useFacts((s) => s.view.metric);
-  const subject = useFacts((s) => s.view.subject);
-  const filter = useFacts((s) => s.view.filter);
+  const chosen = useStudioState((s) => s.view.metric);
+  const subject = useStudioState((s) => s.view.subject);
+  const filter = useStudioState((s) => s.view.filter);
   const first = shown[0]!;
   // it looks at several numbers: once a slider rests
-  const rested = useSettled(first, first.state === 'predicted' ? REST_MS : 0);
+  const rested = useDebounced(first, first.state === 'predicted' ? REST_MS : 0);
   const known = rested.traits === first.traits && rested.state === first.state ? rested : first;
   const compares = shown.length > 1;
   const usual = useUsualMetric(known, compares);
@@ -112,7 +112,7 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
   const absent = absenceOf(metric, first.traits);
   // the numbers follow once a slider rests
   const later = useDeferredValue(
-    useSettled(view, shown.some((run) => run.state === 'predicted') ? REST_MS : 0),
+    useDebounced(view, shown.some((run) => run.state === 'predicted') ? REST_MS : 0),
   );
   return (
     <div className="screen layers-screen">
@@ -276,7 +276,7 @@ function Badge({ view: { columns } }: { view: LayersView }) {
 function Next({ after, run, compares = false }: { after: MetricId; run: LayersRun; compares?: boolean }) {
   const studio = useStudio();
   // it looks at every number there is: once a slider rests
-  const later = useSettled(run, run.state === 'predicted' ? REST_MS : 0);
+  const later = useDebounced(run, run.state === 'predicted' ? REST_MS : 0);
   const next = useMemo(
     () => nextMetric(after, later.traits, (m) => measuredOf(later, m), compares),
     [after, later, compares],
@@ -292,8 +292,8 @@ function Next({ after, run, compares = false }: { after: MetricId; run: LayersRu
 /** Nothing is known of this number yet: why, and what there is to do. */
 function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
   const studio = useStudio();
-  const profile = useFacts((s) => s.profile);
-  const plan = useFacts((s) => s.plan.facts);
+  const deltaStatistics = useStudioState((s) => s.deltaStatistics);
+  const plan = useStudioState((s) => s.plan.report);
   if (run.state === 'running') {
     return (
       <p className="layers-finding" role="status">
@@ -311,11 +311,11 @@ function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
             : `What ${methodName(run.traits.method)} does to a weight is known once it has merged. `}
           <Next after={view.metric.id} run={run} />
         </>
-      ) : profile.status === 'measuring' ? (
+      ) : deltaStatistics.status === 'measuring' ? (
         'Measuring the changes…'
-      ) : profile.status === 'failed' ? (
-        profile.error?.message
-      ) : profile.status === 'offered' && plan ? (
+      ) : deltaStatistics.status === 'failed' ? (
+        deltaStatistics.error?.message
+      ) : deltaStatistics.status === 'offered' && plan ? (
         <>
           <button type="button" className="link" onClick={() => void measureDeltas(studio)}>
             Measure the changes now
@@ -336,7 +336,7 @@ function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
 /** What keeps the recipe from being merged, where the picture would be looked at in vain. */
 function FirstError() {
   const studio = useStudio();
-  const problems = useFacts((s) => s.plan.facts?.problems);
+  const problems = useStudioState((s) => s.plan.report?.problems);
   const error = problems?.find((p) => p.severity === 'error');
   if (!error) return null;
   return (

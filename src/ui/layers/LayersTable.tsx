@@ -1,16 +1,16 @@
 import { memo, useCallback, useMemo } from 'react';
-import type { PlanTensorFacts } from '../../reports/plan';
+import type { PlanTensor } from '../../reports/plan';
 import { awaitsMerge, type Measured, measure, valueText } from '../charts/metrics';
 import { formatCount } from '../format/quantity';
 import { noTensorWords, passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import { setView, toggleSelected } from '../state/studio';
-import { useFacts, useNarrow, useStudio } from '../studio-context';
+import { useNarrow, useStudio, useStudioState } from '../studio-context';
 import type { LayersView } from './columns';
 
 interface Row {
-  tensor: PlanTensorFacts;
+  tensor: PlanTensor;
   values: readonly (Measured | null)[];
 }
 
@@ -18,8 +18,8 @@ interface Row {
 export const LayersTable = memo(function LayersTable({ view }: { view: LayersView }) {
   const studio = useStudio();
   const narrow = useNarrow();
-  const selected = useFacts((s) => s.view.selected);
-  const filter = useFacts((s) => s.view.filter);
+  const selected = useStudioState((s) => s.view.selected);
+  const filter = useStudioState((s) => s.view.filter);
   const { columns, metric, subject, difference } = view;
   const tensors = columns[0]!.run.tensors;
   const rows = useMemo(

@@ -1,5 +1,5 @@
 import type { TensorReport } from '../../reports/job';
-import type { PlanTensorFacts } from '../../reports/plan';
+import type { PlanTensor } from '../../reports/plan';
 import { meanMeasured } from '../charts/heatmap-data';
 import { awaitsMerge, type Measured, measure, valueText } from '../charts/metrics';
 import { toggleSelected } from '../state/studio';
@@ -10,13 +10,13 @@ import type { LayersView } from './columns';
 export function LooseStrip({ view }: { view: LayersView }) {
   const studio = useStudio();
   const { loose, columns, difference, metric, subject } = view;
-  const groups = new Map<string, PlanTensorFacts[]>();
+  const groups = new Map<string, PlanTensor[]>();
   for (const tensor of loose) {
     const key = tensor.layer === null ? tensor.name : tensor.module;
     groups.set(key, [...(groups.get(key) ?? []), tensor]);
   }
   if (groups.size === 0) return null;
-  const meanOf = (reports: ReadonlyMap<string, TensorReport>, tensors: readonly PlanTensorFacts[]) =>
+  const meanOf = (reports: ReadonlyMap<string, TensorReport>, tensors: readonly PlanTensor[]) =>
     meanMeasured(
       tensors.flatMap(({ name }): Measured[] => {
         const report = reports.get(name);
@@ -68,6 +68,6 @@ export function LooseStrip({ view }: { view: LayersView }) {
   );
 }
 
-function absentText(tensors: readonly PlanTensorFacts[]): string {
+function absentText(tensors: readonly PlanTensor[]): string {
   return tensors.every((t) => t.copied) ? 'copied' : '–';
 }

@@ -1,11 +1,11 @@
 import { setView } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { type LayersView, type Statistics, statisticsOf } from './columns';
 
 /** Mean, spread and ends of A, B and their difference over a range of layers; the range is typed or dragged in the plot. */
 export function RangeLine({ view }: { view: LayersView }) {
   const studio = useStudio();
-  const layers = useFacts((s) => s.view.layers);
+  const layers = useStudioState((s) => s.view.layers);
   const { columns, difference, grid, metric } = view;
   const [first, last] = [grid.layers[0]?.layer ?? 0, grid.layers.at(-1)?.layer ?? 0];
   const [from, to] = layers ?? [first, last];

@@ -4,12 +4,12 @@ import { methodName } from '../format/method-name';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { Select } from '../parts/Select';
-import type { StudioFacts } from '../state/facts';
 import { mergeGate } from '../state/merge-gate';
 import { mergeRuns } from '../state/merge-runs';
 import { forgetRun, renameRun, reopenRun, whyNotReopen } from '../state/past-runs';
+import type { StudioState } from '../state/studio-state';
 import { recallScores } from '../state/task-scores';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { LETTERS } from './columns';
 import {
   addPredictedRun,
@@ -25,7 +25,7 @@ import type { LayersRun } from './runs';
 /** The runs there are: which are shown, what they are called, and more of them. */
 export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
   const studio = useStudio();
-  const isReady = useFacts((s) => s.engine.facts !== null);
+  const isReady = useStudioState((s) => s.engine.info !== null);
   useEffect(() => {
     if (isReady) void recallScores(studio);
   }, [studio, isReady]);
@@ -60,7 +60,7 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
 /** Another run that is only predicted. */
 const AddRun = memo(function AddRun() {
   const studio = useStudio();
-  const hasModels = useFacts((s) => s.recipe.contributors.some((c) => c.enabled));
+  const hasModels = useStudioState((s) => s.recipe.contributors.some((c) => c.enabled));
   return (
     <Select
       className="field"
@@ -82,7 +82,7 @@ const AddRun = memo(function AddRun() {
 /** Merges what is shown and only predicted, one run after the other. */
 function MergeShown({ runs }: { runs: readonly LayersRun[] }) {
   const studio = useStudio();
-  const gate = useFacts((s) => whyNotMerge(s));
+  const gate = useStudioState((s) => whyNotMerge(s));
   const wanted = runs.filter(
     (run) => run.place >= 0 && (run.state === 'predicted' || run.state === 'planned'),
   );
@@ -100,19 +100,21 @@ function MergeShown({ runs }: { runs: readonly LayersRun[] }) {
 }
 
 /** Why nothing can be merged now, or null. */
-function whyNotMerge(facts: StudioFacts): string | null {
-  const gate = mergeGate(facts);
+function whyNotMerge(state: StudioState): string | null {
+  const gate = mergeGate(state);
   return gate.open ? null : gate.why;
 }
 
 const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
   const studio = useStudio();
   const [renaming, setRenaming] = useState(false);
-  const whyNotOpen = useFacts((s) => whyNotReopen(s));
-  const whyNot = useFacts((s) => whyNotMerge(s));
-  const isQueued = useFacts((s) => s.queuedRuns.includes(run.id));
+  const whyNotOpen = useStudioState((s) => whyNotReopen(s));
+  const whyNot = useStudioState((s) => whyNotMerge(s));
+  const isQueued = useStudioState((s) => s.queuedRuns.includes(run.id));
   // what has just been merged is open already
-  const isOpen = useFacts((s) => run.id === NOW && s.run?.status === 'done' && s.run.recipe === run.recipe);
+  const isOpen = useStudioState(
+    (s) => run.id === NOW && s.run?.status === 'done' && s.run.recipe === run.recipe,
+  );
   const score = useRunScore(run.recipe);
   const shown = run.place >= 0;
   const rename = (name: string) => {

@@ -2,7 +2,7 @@
 import { useMemo, useRef } from 'react';
 import { isPredicted } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
-import type { PlanTensorFacts } from '../../reports/plan';
+import type { PlanTensor } from '../../reports/plan';
 import { type ColorScale, colorScale, domain, percentileDomain } from '../charts/color-scale';
 import { differenceMetric, differenceOf } from '../charts/difference';
 import type { Band } from '../charts/HeatmapGrid';
@@ -20,7 +20,7 @@ import { chanceOverlap } from '../charts/mask-overlap';
 import { type Metric, rangeOf, type Subject } from '../charts/metrics';
 import { passesFilter } from '../parts/TableFilter';
 import { useSameList } from '../parts/use-same-list';
-import { useFacts, useShownTheme } from '../studio-context';
+import { useShownTheme, useStudioState } from '../studio-context';
 import { type LayersRun, PAIR, reportsFor } from './runs';
 
 export interface RunColumn {
@@ -38,7 +38,7 @@ export interface LayersView {
   grid: LayerGrid;
   bands: Band[];
   /** Norms, biases, embedding, head. */
-  loose: readonly PlanTensorFacts[];
+  loose: readonly PlanTensor[];
   columns: RunColumn[];
   scale: ColorScale;
   difference: { metric: Metric; data: Heatmap; scale: ColorScale } | null;
@@ -66,15 +66,15 @@ export function useLayersView(
   subject: Subject,
   filter: string,
 ): LayersView {
-  const expanded = useFacts((s) => s.view.expanded);
-  const extent = useFacts((s) => s.view.scale);
+  const expanded = useStudioState((s) => s.view.expanded);
+  const extent = useStudioState((s) => s.view.scale);
   const theme = useShownTheme();
   const lists = runs.map((run) => run.tensors);
   const same = useSameList(lists);
   const tensors = useMemo(() => unionOf(same), [same]);
   const { grid, loose, bands } = useMemo(() => {
-    const linear: PlanTensorFacts[] = [];
-    const others: PlanTensorFacts[] = [];
+    const linear: PlanTensor[] = [];
+    const others: PlanTensor[] = [];
     for (const t of tensors) {
       if (passesFilter(filter, t.name)) (isLinear(t) ? linear : others).push(t);
     }
@@ -133,14 +133,14 @@ export function linearValues({ rows }: Heatmap): number[] {
 }
 
 /** The tensors of several runs, each once. */
-function unionOf(lists: readonly (readonly PlanTensorFacts[])[]): readonly PlanTensorFacts[] {
+function unionOf(lists: readonly (readonly PlanTensor[])[]): readonly PlanTensor[] {
   const [first = []] = lists;
   if (lists.every((list) => list === first)) return first;
   return [...new Map(lists.flat().map((t) => [t.name, t])).values()];
 }
 
 /** A weight matrix of a layer: what the color scale is for. */
-export function isLinear({ layer, shape, module }: PlanTensorFacts): boolean {
+export function isLinear({ layer, shape, module }: PlanTensor): boolean {
   return layer !== null && shape.length > 1 && !/(^|[._])(layer)?norm|conv/.test(module);
 }
 

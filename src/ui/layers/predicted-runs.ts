@@ -1,13 +1,13 @@
 /** Runs of the Layers tab that are only predicted: other settings for the models of the recipe. No merge is needed. */
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { deltaKey } from '../state/delta-statistics';
-import type { StudioFacts } from '../state/facts';
 import { contributorId } from '../state/recipe-build';
-import type { RecipeFacts, Settings } from '../state/recipe-facts';
-import type { PredictedRun } from '../state/run-facts';
+import type { RecipeState, Settings } from '../state/recipe-state';
+import type { PredictedRun } from '../state/run-state';
 import { editRecipe, methodOf, type Studio, setView } from '../state/studio';
+import type { StudioState } from '../state/studio-state';
 
 /** The run of the recipe as it is. */
 export const NOW = 'now';
@@ -17,9 +17,9 @@ export const MOST_SHOWN = 4;
 /** The recipe with the settings of a predicted run. */
 export function recipeOfRun(
   run: PredictedRun,
-  recipe: RecipeFacts,
-  models: readonly ModelFacts[],
-): RecipeFacts {
+  recipe: RecipeState,
+  models: readonly ModelInfo[],
+): RecipeState {
   return {
     ...recipe,
     asWritten: null,
@@ -35,8 +35,8 @@ export function recipeOfRun(
 
 /** A run with the settings of a recipe. */
 export function runOf(
-  recipe: RecipeFacts,
-  models: readonly ModelFacts[],
+  recipe: RecipeState,
+  models: readonly ModelInfo[],
   id: string,
   name: string | null = null,
 ): PredictedRun {
@@ -55,8 +55,8 @@ export function runOf(
 
 /** Adds the settings of the recipe as a run of its own, or those with which another method begins, and shows it. */
 export function addPredictedRun(studio: Studio, methodId?: string): void {
-  const facts = studio.store.getState();
-  const { recipe, models } = facts;
+  const state = studio.store.getState();
+  const { recipe, models } = state;
   const method = methodById.get(methodId ?? '') ?? methodOf(recipe);
   const settings =
     method.id === recipe.method
@@ -67,7 +67,7 @@ export function addPredictedRun(studio: Studio, methodId?: string): void {
           parameters: {},
           contributors: recipe.contributors.map((c) => ({ ...c, parameters: shared(c.parameters, method) })),
         };
-  const run = runOf(settings, models, freeId(facts));
+  const run = runOf(settings, models, freeId(state));
   studio.store.setState((s) => ({ predictedRuns: [...s.predictedRuns, run] }));
   show(studio, run.id);
 }
@@ -81,7 +81,7 @@ function shared(settings: Settings, { modelParameters }: MergeMethod): Settings 
   );
 }
 
-function freeId({ predictedRuns }: StudioFacts): string {
+function freeId({ predictedRuns }: StudioState): string {
   let n = 1;
   while (predictedRuns.some((run) => run.id === `p${n}`)) n += 1;
   return `p${n}`;

@@ -3,7 +3,7 @@ import type { ParameterScalar, Recipe } from '../../formats/recipe';
 import type { MergeMethod } from '../../merge/method';
 import { methodName } from '../format/method-name';
 import { formatSetting } from '../format/quantity';
-import { effectiveSpecs, type Settings } from '../state/recipe-facts';
+import { effectiveSpecs, type Settings } from '../state/recipe-state';
 
 export interface Named {
   recipe: Recipe;

@@ -4,12 +4,12 @@ import type { MaskOverlap } from '../../reports/overlap';
 import { absenceOf } from '../charts/default-view';
 import type { RunsReport } from '../charts/mask-overlap';
 import type { Metric, Subject } from '../charts/metrics';
-import { REST_MS, useSettled } from '../parts/use-settled';
+import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { goesUnasked } from '../state/delta-statistics';
-import type { OverlapSlice } from '../state/facts';
 import { whyNoTool } from '../state/job';
 import { countOverlap, overlapKey } from '../state/run-overlap';
-import { useFacts, useStudio } from '../studio-context';
+import type { OverlapSlice } from '../state/studio-state';
+import { useStudio, useStudioState } from '../studio-context';
 import { type LayersRun, PAIR } from './runs';
 
 /** The runs to show: two as one where the metric is about both; and why there is nothing to see, or null. */
@@ -19,9 +19,9 @@ export function useRunOverlap(
   subject: Subject | null,
 ): { runs: readonly LayersRun[]; why: ReactNode } {
   const studio = useStudio();
-  const overlap = useFacts((s) => s.overlap);
-  const busy = useFacts(whyNoTool);
-  const unasked = useFacts((s) => s.plan.facts !== null && goesUnasked(s.plan.facts));
+  const overlap = useStudioState((s) => s.overlap);
+  const busy = useStudioState(whyNoTool);
+  const unasked = useStudioState((s) => s.plan.report !== null && goesUnasked(s.plan.report));
   const [a, b] = shown;
   const model = subject?.[0];
   const isChosen = metric.id === 'runOverlap' && a !== undefined && model !== undefined;
@@ -32,7 +32,7 @@ export function useRunOverlap(
     return { recipes, model, key: overlapKey(recipes, model) };
   }, [isChosen, absent, a, b, model]);
   // once a slider rests
-  const rested = useSettled(asked, REST_MS);
+  const rested = useDebounced(asked, REST_MS);
   const isKnown = asked !== null && overlap.key === asked.key;
   const begins = rested !== null && rested === asked && !isKnown && busy === null && unasked;
   useEffect(() => {

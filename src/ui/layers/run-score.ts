@@ -2,26 +2,26 @@
 import type { Recipe } from '../../formats/recipe';
 import { targetKey } from '../state/evaluation-rows';
 import { outcomeKey } from '../state/evaluation-table';
-import type { StudioFacts } from '../state/facts';
+import type { StudioState } from '../state/studio-state';
 import { scoresOf, scoreWords } from '../state/task-scores';
-import { useFacts } from '../studio-context';
+import { useStudioState } from '../studio-context';
 
 /**
  * What was measured of a run: `perplexity 6.42` over the chosen texts, where all of them were measured by the present
  * protocol, and `hellaswag acc 0.412 ± 0.049` for each task that was scored; null where that is nothing.
  */
 export function useRunScore(recipe: Recipe): string | null {
-  return useFacts((s) => {
+  return useStudioState((s) => {
     const found = [perplexityOf(s, recipe), ...accuraciesOf(s, recipe)].filter((one) => one !== null);
     return found.length === 0 ? null : found.join(' · ');
   });
 }
 
-function accuraciesOf({ tasks }: StudioFacts, recipe: Recipe): (string | null)[] {
+function accuraciesOf({ tasks }: StudioState, recipe: Recipe): (string | null)[] {
   return tasks.scores.size === 0 ? [] : scoresOf(tasks.scores, targetKey({ recipe })).map(scoreWords);
 }
 
-function perplexityOf({ evaluation }: StudioFacts, recipe: Recipe): string | null {
+function perplexityOf({ evaluation }: StudioState, recipe: Recipe): string | null {
   if (evaluation.outcomes.size === 0) return null;
   const texts = evaluation.texts.filter((t) => t.chosen);
   const target = targetKey({ recipe });

@@ -4,19 +4,19 @@ import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
 import { methodParameters } from '../../merge/prediction/recipe-settings';
 import type { TensorReport } from '../../reports/job';
-import type { PlanTensorFacts } from '../../reports/plan';
+import type { PlanTensor } from '../../reports/plan';
 import type { RecipeTraits } from '../charts/default-view';
 import { sameItems } from '../charts/heatmap-data';
 import type { Metric } from '../charts/metrics';
 import { deltaKey } from '../state/delta-statistics';
-import type { StudioFacts } from '../state/facts';
 import { keptRunId } from '../state/past-runs';
 import { type PredictedReports, predictedReports } from '../state/predicted';
 import { buildRecipe } from '../state/recipe-build';
 import { recipeKey } from '../state/run-current';
-import type { Contributor, KeptRun, PredictedRun, RunFacts } from '../state/run-facts';
+import type { Contributor, KeptRun, PredictedRun, RunState } from '../state/run-state';
 import { methodOf } from '../state/studio';
-import { useFacts } from '../studio-context';
+import type { StudioState } from '../state/studio-state';
+import { useStudioState } from '../studio-context';
 import { NOW, recipeOfRun } from './predicted-runs';
 import { runNames } from './run-names';
 
@@ -31,7 +31,7 @@ export interface LayersRun {
   /** `exact`: merged. `running`: being merged. `predicted`: not merged. `planned`: nothing is known yet. */
   state: 'exact' | 'running' | 'predicted' | 'planned';
   contributors: readonly Contributor[];
-  tensors: readonly PlanTensorFacts[];
+  tensors: readonly PlanTensor[];
   reports: ReadonlyMap<string, TensorReport>;
   /** Predictions for what its reports do not say. */
   predicted: PredictedReports;
@@ -44,23 +44,23 @@ export interface LayersRun {
 /** Every run there is, the present one first; finished merges of other models last. */
 export function useRuns(): LayersRun[] {
   const now = useNow();
-  const planned = useFacts((s) => s.predictedRuns);
-  const past = useFacts((s) => s.pastRuns);
-  const shown = useFacts((s) => s.view.runs);
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
-  const profile = useFacts((s) => s.profile);
-  const plan = useFacts((s) => s.plan);
-  const merged = useFacts((s) => (s.run?.of === undefined ? null : s.run));
+  const planned = useStudioState((s) => s.predictedRuns);
+  const past = useStudioState((s) => s.pastRuns);
+  const shown = useStudioState((s) => s.view.runs);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
+  const deltaStatistics = useStudioState((s) => s.deltaStatistics);
+  const plan = useStudioState((s) => s.plan);
+  const merged = useStudioState((s) => (s.run?.of === undefined ? null : s.run));
   const predicted = useMemo(
     () =>
       planned
         .filter((run) => run.of === deltaKey({ recipe, models }))
         .map((run): LayersRun => {
-          const own = predictedRun(run, { recipe, models, profile, plan });
+          const own = predictedRun(run, { recipe, models, deltaStatistics, plan });
           return merged?.of === run.id ? { ...own, ...mergeOf(merged) } : own;
         }),
-    [planned, recipe, models, profile, plan, merged],
+    [planned, recipe, models, deltaStatistics, plan, merged],
   );
   const finished = useMemo(() => past.map(finishedRun), [past]);
   const before = useRef<readonly { of: LayersRun; run: LayersRun }[]>([]);
@@ -103,12 +103,12 @@ export function writesFactors({ recipe }: LayersRun): boolean {
 
 /** The run of the recipe as it is: being merged, merged now or on an earlier visit, or predicted. */
 export function useNow(): LayersRun {
-  const run = useFacts((s) => s.run);
-  const past = useFacts((s) => s.pastRuns);
-  const plan = useFacts((s) => s.plan);
-  const profile = useFacts((s) => s.profile);
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
+  const run = useStudioState((s) => s.run);
+  const past = useStudioState((s) => s.pastRuns);
+  const plan = useStudioState((s) => s.plan);
+  const deltaStatistics = useStudioState((s) => s.deltaStatistics);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
   const built = useMemo(() => buildRecipe(recipe, models, methodOf(recipe)), [recipe, models]);
   const begun = run && run.tensors.length + (run.status === 'running' ? 1 : 0) > 0 ? run : null;
   const isLive =
@@ -119,7 +119,7 @@ export function useNow(): LayersRun {
     const id = merged?.report ? keptRunId(merged.startedAt, merged.report) : null;
     return past.find((own) => (merged ? own.id === id : recipeKey(own.recipe) === recipeKey(built))) ?? null;
   }, [past, merged, built]);
-  const predicted = predictedReports({ profile, plan, recipe, models });
+  const predicted = predictedReports({ deltaStatistics, plan, recipe, models });
   return useMemo((): LayersRun => {
     const own = merged?.recipe ?? built;
     const base = {
@@ -138,14 +138,14 @@ export function useNow(): LayersRun {
       ...base,
       state: predicted.size > 0 ? 'predicted' : 'planned',
       contributors: plan.contributors,
-      tensors: plan.facts?.tensors ?? NONE,
+      tensors: plan.report?.tensors ?? NONE,
       reports: predicted,
     };
   }, [merged, kept, predicted, built, plan]);
 }
 
 /** What a merge at work, or the last one, says of its run. */
-function mergeOf(merged: RunFacts): Pick<LayersRun, 'state' | 'contributors' | 'tensors' | 'reports'> {
+function mergeOf(merged: RunState): Pick<LayersRun, 'state' | 'contributors' | 'tensors' | 'reports'> {
   return {
     state: merged.status === 'running' ? 'running' : 'exact',
     contributors: merged.contributors,
@@ -162,20 +162,20 @@ function reportsByName(reports: readonly TensorReport[]): ReadonlyMap<string, Te
   return known;
 }
 
-const NONE: readonly PlanTensorFacts[] = [];
+const NONE: readonly PlanTensor[] = [];
 const NOTHING: PredictedReports = new Map();
 
-type Facts = Pick<StudioFacts, 'recipe' | 'models' | 'profile' | 'plan'>;
+type LayersState = Pick<StudioState, 'recipe' | 'models' | 'deltaStatistics' | 'plan'>;
 
 const made = new WeakMap<PredictedRun, { of: readonly unknown[]; run: LayersRun }>();
 
 /** The very object while nothing of it changes: a step of a slider is about another run. */
-function predictedRun(settings: PredictedRun, facts: Facts): LayersRun {
-  const recipe = recipeOfRun(settings, facts.recipe, facts.models);
-  const reports = predictedReports({ ...facts, recipe }, settings.id);
-  const built = buildRecipe(recipe, facts.models, methodOf(recipe));
-  const { contributors } = facts.plan;
-  const tensors = facts.plan.facts?.tensors ?? NONE;
+function predictedRun(settings: PredictedRun, state: LayersState): LayersRun {
+  const recipe = recipeOfRun(settings, state.recipe, state.models);
+  const reports = predictedReports({ ...state, recipe }, settings.id);
+  const built = buildRecipe(recipe, state.models, methodOf(recipe));
+  const { contributors } = state.plan;
+  const tensors = state.plan.report?.tensors ?? NONE;
   const of = [reports, contributors, tensors, recipeKey(built)];
   const known = made.get(settings);
   if (known && sameItems(known.of, of)) return known.run;

@@ -1,6 +1,6 @@
 /** Whose numbers are shown: the merged result, one of the models, or two of them. Pure. */
 import type { Metric, Subject } from '../charts/metrics';
-import type { Contributor } from '../state/run-facts';
+import type { Contributor } from '../state/run-state';
 
 export interface SubjectChoice {
   ids: Subject;

@@ -4,7 +4,7 @@
  */
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
 import type { EvaluateReport } from '../../reports/evaluate';
-import type { KeptScore } from '../state/task-facts';
+import type { KeptScore } from '../state/task-state';
 
 export interface KeptOutcome {
   /** `outcomeKey`: target with its commits or recipe, hash of the text, protocol. */

@@ -3,12 +3,12 @@
  * windows, strict settings) rejects; callers say so or go on without.
  */
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
-import type { RecipeFacts } from '../state/recipe-facts';
-import type { PredictedRun } from '../state/run-facts';
+import type { RecipeState } from '../state/recipe-state';
+import type { PredictedRun } from '../state/run-state';
 import { remember, remembered } from './remembered';
 
 export interface KeptRecipe {
-  recipe: RecipeFacts;
+  recipe: RecipeState;
   /** Milliseconds since 1970. */
   at: number;
 }

@@ -4,7 +4,7 @@
  */
 
 import { type DBSchema, type IDBPDatabase, type IDBPObjectStore, openDB } from 'idb';
-import type { KeptRun } from '../state/run-facts';
+import type { KeptRun } from '../state/run-state';
 
 interface Saved extends DBSchema {
   runs: { key: string; value: KeptRun };

@@ -1,13 +1,13 @@
 import { Button } from '../parts/Button';
 import { Message } from '../parts/Message';
 import { whyNoTool } from '../state/job';
-import { useFacts } from '../studio-context';
+import { useStudioState } from '../studio-context';
 import { reloadToUpdate } from './app-shell';
 
 /** A new version is there. It is never taken while something runs. */
 export function UpdateNotice() {
-  const update = useFacts((s) => s.update);
-  const why = useFacts(whyNoTool);
+  const update = useStudioState((s) => s.update);
+  const why = useStudioState(whyNoTool);
   if (!update) return null;
   return (
     <li>

@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'react';
 import type { HubWait } from '../../reports/sign-in';
-import { useFacts } from '../studio-context';
+import { useStudioState } from '../studio-context';
 
 /** How long the hub is waited for, counted down; nothing while it is not. */
 export function HubWaiting() {
-  const online = useFacts((s) => s.hub.online);
+  const online = useStudioState((s) => s.hub.online);
   // several files may wait: work goes on when the last of them does
-  const wait = useFacts((s) =>
+  const wait = useStudioState((s) =>
     s.hubWaits.reduce<HubWait | null>((last, w) => (last && last.until >= w.until ? last : w), null),
   );
   const [now, setNow] = useState(0);

@@ -1,9 +1,9 @@
 import type { ReactNode } from 'react';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { formatBytes, formatParameters } from '../format/quantity';
 
 interface ModelMetaProps {
-  model: ModelFacts;
+  model: ModelInfo;
   /** Only what fits on one line of a card. */
   short?: boolean;
   children?: ReactNode;

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'react';
 import { UpdateNotice } from '../offline/UpdateNotice';
-import type { Notice } from '../state/facts';
 import { keepThisDraft, openOtherDraft } from '../state/keeping';
 import { dismissNotice } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import type { Notice } from '../state/studio-state';
+import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 import { CloseIcon } from './icons';
 import { Message } from './Message';
@@ -35,7 +35,7 @@ function OneNotice({ notice }: { notice: Notice }) {
 /** Another tab has kept a recipe too: one of them goes on. */
 function DraftNotice() {
   const studio = useStudio();
-  if (!useFacts((s) => s.draftElsewhere)) return null;
+  if (!useStudioState((s) => s.draftElsewhere)) return null;
   return (
     <li>
       <Message
@@ -55,8 +55,8 @@ function DraftNotice() {
 
 /** What has no place of its own on the page, above the run bar. */
 export function Notices() {
-  const notices = useFacts((s) => s.notices);
-  const waiting = useFacts(
+  const notices = useStudioState((s) => s.notices);
+  const waiting = useStudioState(
     (s) => s.interrupted.length > 0 || s.elsewhere !== null || s.update || s.draftElsewhere,
   );
   if (notices.length === 0 && !waiting) return null;

@@ -3,17 +3,17 @@ import { formatBytes, formatCount } from '../format/quantity';
 import { discardRun, resumeRun, whyNotYet } from '../state/interrupted';
 import { takeOverMerge } from '../state/other-tabs';
 import { keptOf } from '../state/unfinished';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 import { Message } from './Message';
 
 /** Merges that are not this tab's: at work in another one, or cut off and waiting to go on. */
 export function RunNotices() {
-  const elsewhere = useFacts((s) => s.elsewhere);
-  const interrupted = useFacts((s) => s.interrupted);
-  const busy = useFacts((s) => s.job?.kind === 'merge');
+  const elsewhere = useStudioState((s) => s.elsewhere);
+  const interrupted = useStudioState((s) => s.interrupted);
+  const busy = useStudioState((s) => s.job?.kind === 'merge');
   // the bar offers to go on with what was paused here
-  const paused = useFacts((s) => (s.run?.paused ? keptOf(s) : undefined));
+  const paused = useStudioState((s) => (s.run?.paused ? keptOf(s) : undefined));
   if (elsewhere !== null) return <Elsewhere />;
   if (busy) return null;
   return (
@@ -31,7 +31,7 @@ export function RunNotices() {
 
 function Interrupted({ run }: { run: InterruptedRun }) {
   const studio = useStudio();
-  const why = useFacts((s) => whyNotYet(s, run));
+  const why = useStudioState((s) => whyNotYet(s, run));
   const { name, kind } = run.destination;
   const far =
     run.tensors === 0
@@ -60,7 +60,7 @@ function Interrupted({ run }: { run: InterruptedRun }) {
 
 function Elsewhere() {
   const studio = useStudio();
-  const elsewhere = useFacts((s) => s.elsewhere);
+  const elsewhere = useStudioState((s) => s.elsewhere);
   const progress = elsewhere?.progress;
   const far =
     progress && progress.tensors > 0 ? `${progress.tensorsDone} of ${progress.tensors} tensors. ` : '';

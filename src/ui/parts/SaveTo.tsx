@@ -1,7 +1,7 @@
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { chooseFolder } from '../state/run';
 import { notifyError } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 import { FolderIcon } from './icons';
 import { Segmented } from './Segmented';
@@ -9,8 +9,8 @@ import { Segmented } from './Segmented';
 /** Where a tool's files go: the same choice as for a merge, in one line. */
 export function SaveTo({ what }: { what: string }) {
   const studio = useStudio();
-  const output = useFacts((s) => s.output);
-  const storage = useFacts((s) => s.engine.facts?.storage);
+  const output = useStudioState((s) => s.output);
+  const storage = useStudioState((s) => s.engine.info?.storage);
   const noDownloads =
     storage && !storage.available ? (storage.why ?? 'This browser offers no storage.') : null;
   const noFolder = hasDirectoryPicker()

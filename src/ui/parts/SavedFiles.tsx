@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { SavedOutput } from '../state/saved-facts';
+import type { SavedOutput } from '../state/saved-state';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { FileList } from './FileList';
@@ -53,7 +53,7 @@ function useFiles({ kind, name, files }: SavedOutput): ReadonlyMap<string, File>
     const fetchAll = async () => {
       const fetched = new Map<string, File>();
       for (const file of files) {
-        fetched.set(file.name, await studio.engine.outputFile(name, file.name));
+        fetched.set(file.name, await studio.worker.outputFile(name, file.name));
         if (gone) return;
       }
       setFound(fetched);

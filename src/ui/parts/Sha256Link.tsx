@@ -10,7 +10,7 @@ export function Sha256Link({ file }: { file: File }) {
     if (state === 'reading') return;
     setState('reading');
     try {
-      const sha256 = await studio.engine.sha256(file);
+      const sha256 = await studio.worker.sha256(file);
       const isCopied = await navigator.clipboard.writeText(sha256).then(
         () => true,
         () => false,

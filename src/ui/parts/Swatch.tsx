@@ -1,4 +1,4 @@
-import { CONTRIBUTOR_COLOURS } from '../state/recipe-facts';
+import { CONTRIBUTOR_COLOURS } from '../state/recipe-state';
 
 /** The CSS colour of a contributor. */
 export function modelColour(colour: number): string {

@@ -1,13 +1,13 @@
 import { formatAbout, formatCount, formatRate } from '../format/quantity';
 import { cancelJob } from '../state/job';
-import type { Job, JobProgress } from '../state/job-facts';
-import { JOB_WORDS, STAGE_WORDS, type ToolKind } from '../state/job-words';
-import { useFacts, useStudio } from '../studio-context';
+import type { Job, JobProgress } from '../state/job-state';
+import { JOB_WORDS, PHASE_WORDS, type ToolKind } from '../state/job-words';
+import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 
 /** Progress bar of a running job, with its rate, the time left and a way to stop it; shown for the kinds that are given. */
 export function ToolBar({ kinds }: { kinds: readonly ToolKind[] }) {
-  const job = useFacts((s) => s.job);
+  const job = useStudioState((s) => s.job);
   const shown = job && kinds.some((kind) => kind === job.kind) ? job : null;
   return (
     <>
@@ -22,8 +22,8 @@ export function ToolBar({ kinds }: { kinds: readonly ToolKind[] }) {
   );
 }
 
-function stageWord({ stage }: JobProgress): string {
-  return STAGE_WORDS[stage as keyof typeof STAGE_WORDS];
+function stageWord({ phase }: JobProgress): string {
+  return PHASE_WORDS[phase as keyof typeof PHASE_WORDS];
 }
 
 function Bar({ job }: { job: Job }) {

@@ -14,7 +14,7 @@ import { named, Select } from '../parts/Select';
 import { ToolBar } from '../parts/ToolBar';
 import { notifyError } from '../state/studio';
 import { recallScores } from '../state/task-scores';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import {
   editPush,
   editPushTarget,
@@ -31,19 +31,19 @@ import {
 /** A finished output to a model repository on the Hub. Not there while nothing is finished. */
 export function PushSection() {
   const outputs = usePushables();
-  const chosen = useFacts((s) => s.push.output);
+  const chosen = useStudioState((s) => s.push.output);
   const output = outputs.find((o) => o.name === chosen) ?? outputs[0];
   return output ? <Push outputs={outputs} output={output} /> : null;
 }
 
 function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pushable }) {
   const studio = useStudio();
-  const state = useFacts((s) => s.push);
-  const hub = useFacts((s) => s.hub);
+  const state = useStudioState((s) => s.push);
+  const hub = useStudioState((s) => s.hub);
   const repo = state.repo ?? proposedRepo(state.account, output.name);
-  const why = useFacts((s) => whyNotPush(s, repo));
-  const scores = useFacts((s) => scoresOfOutput(s, output.name));
-  const isReady = useFacts((s) => s.engine.facts !== null);
+  const why = useStudioState((s) => whyNotPush(s, repo));
+  const scores = useStudioState((s) => scoresOfOutput(s, output.name));
+  const isReady = useStudioState((s) => s.engine.info !== null);
   const outputId = useId();
   useEffect(() => {
     if (isReady) void recallScores(studio);
@@ -179,15 +179,15 @@ function Pushed({ report }: { report: PushReport }) {
 /** Outputs that can be pushed; those in the browser's storage are asked for again whenever a run ends. */
 function usePushables(): Pushable[] {
   const studio = useStudio();
-  const run = useFacts((s) => s.run);
-  const usable = useFacts((s) => s.engine.facts?.storage.available === true);
+  const run = useStudioState((s) => s.run);
+  const usable = useStudioState((s) => s.engine.info?.storage.available === true);
   const [kept, setKept] = useState<string[]>([]);
   const status = run?.status;
   // biome-ignore lint/correctness/useExhaustiveDependencies: a run that ends has left an output behind.
   useEffect(() => {
     if (!usable) return;
     let gone = false;
-    studio.engine.cache().then(
+    studio.worker.cache().then(
       ({ outputs }) => {
         if (!gone) setKept(outputs.filter((o) => o.complete).map((o) => o.name));
       },

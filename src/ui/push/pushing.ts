@@ -1,14 +1,14 @@
 /** Actions of pushing an output to the Hub. */
 
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import type { PushProgress, PushReport, PushSource } from '../../reports/push';
 import { targetKey } from '../state/evaluation-rows';
-import type { StudioFacts } from '../state/facts';
 import { runTool, whyNoTool } from '../state/job';
 import type { Studio } from '../state/studio';
+import type { StudioState } from '../state/studio-state';
 import { cardResults, scoresOf, scoreWords } from '../state/task-scores';
-import type { PushSlice } from './push-facts';
+import type { PushSlice } from './push-state';
 
 /** An output that can be pushed, as the person chooses it. */
 export interface Pushable {
@@ -31,9 +31,9 @@ export function editPushTarget(
 /** Asks the hub whom the token belongs to. A failure is shown where the token was given. */
 export async function loadAccount(studio: Studio): Promise<void> {
   try {
-    editPush(studio, { account: await studio.engine.hubAccount(), error: null });
+    editPush(studio, { account: await studio.worker.hubAccount(), error: null });
   } catch (thrown) {
-    editPush(studio, { account: null, error: errorFacts(thrown) });
+    editPush(studio, { account: null, error: errorReport(thrown) });
   }
 }
 
@@ -43,7 +43,7 @@ export async function loadAccount(studio: Studio): Promise<void> {
  * @param folder the picked folder, while its handle is there
  */
 export function pushables(
-  run: StudioFacts['run'],
+  run: StudioState['run'],
   kept: readonly string[],
   folder: FileSystemDirectoryHandle | null,
 ): Pushable[] {
@@ -69,46 +69,46 @@ export function proposedRepo(account: PushSlice['account'], output: string): str
 }
 
 /** Why nothing can be pushed now, or null. */
-export function whyNotPush(facts: StudioFacts, repo: string): string | null {
-  if (!facts.hub.hasToken) return 'Give an access token that may write first.';
-  if (!facts.hub.online) return 'This device is offline.';
-  if (facts.push.account && !facts.push.account.mayWrite) {
-    return facts.hub.signedInAs === null
+export function whyNotPush(state: StudioState, repo: string): string | null {
+  if (!state.hub.hasToken) return 'Give an access token that may write first.';
+  if (!state.hub.online) return 'This device is offline.';
+  if (state.push.account && !state.push.account.mayWrite) {
+    return state.hub.signedInAs === null
       ? 'This token can only read. Give one with write permission.'
       : 'You signed in with read access only. Sign out here and sign in again to push.';
   }
   if (!/^[^/\s]+\/[^/\s]+$/.test(repo)) return 'Name the repository as owner/name.';
-  if (facts.push.status === 'looking') return 'Looking at the repository…';
-  return whyNoTool(facts);
+  if (state.push.status === 'looking') return 'Looking at the repository…';
+  return whyNoTool(state);
 }
 
 /** Looks at the repository first: where files would be replaced, the person is asked. Never rejects. */
 export async function push(studio: Studio, { name, source }: Pushable, repo: string): Promise<void> {
-  const facts = studio.store.getState();
-  if (whyNotPush(facts, repo) !== null) return;
+  const state = studio.store.getState();
+  if (whyNotPush(state, repo) !== null) return;
   editPush(studio, { output: name, repo, status: 'looking', target: null, report: null, error: null });
   try {
-    const target = await studio.engine.pushTarget(repo, source);
+    const target = await studio.worker.pushTarget(repo, source);
     // the person may have changed the name meanwhile
     if (studio.store.getState().push.status !== 'looking') return;
     editPush(studio, { target });
     if (target.taken.length > 0) editPush(studio, { status: 'asking' });
     else await send(studio, { name, source }, repo, []);
   } catch (thrown) {
-    editPush(studio, { status: 'idle', error: errorFacts(thrown) });
+    editPush(studio, { status: 'idle', error: errorReport(thrown) });
   }
 }
 
 /** The recipe of an output that was merged here, by its name. */
-function recipeOf({ run, pastRuns }: StudioFacts, name: string): Recipe | undefined {
+function recipeOf({ run, pastRuns }: StudioState, name: string): Recipe | undefined {
   if (run?.status === 'done' && run.destination.name === name) return run.report?.recipe;
   return pastRuns.find(({ destination }) => destination.name === name)?.recipe;
 }
 
 /** What the push adds to the model card of an output: `sample_trades acc 0.512 ± 0.072`, one for each task. */
-export function scoresOfOutput(facts: StudioFacts, name: string): string {
-  const recipe = recipeOf(facts, name);
-  const words = recipe ? scoresOf(facts.tasks.scores, targetKey({ recipe })).map(scoreWords) : [];
+export function scoresOfOutput(state: StudioState, name: string): string {
+  const recipe = recipeOf(state, name);
+  const words = recipe ? scoresOf(state.tasks.scores, targetKey({ recipe })).map(scoreWords) : [];
   return words.filter((one) => one !== null).join(', ');
 }
 
@@ -135,7 +135,7 @@ async function send(
     ...(results.length > 0 ? { results } : {}),
   };
   const outcome = await runTool<PushProgress, PushReport>(studio, 'push', (onProgress) =>
-    studio.engine.push(request, onProgress),
+    studio.worker.push(request, onProgress),
   );
   editPush(studio, {
     status: 'idle',

@@ -3,7 +3,7 @@ import { type CSSProperties, memo, useCallback, useState } from 'react';
 import type { Combination } from '../../formats/adapter-combination';
 import type { MergeMethod } from '../../merge/method';
 import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { formatSetting } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
@@ -13,7 +13,7 @@ import { Tip } from '../parts/Tip';
 import { lineage } from '../state/lineage';
 import { shortName } from '../state/recipe-build';
 import {
-  type ContributorFacts,
+  type ContributorState,
   effectiveSpecs,
   moveContributor,
   removeContributor,
@@ -23,7 +23,7 @@ import {
   setContributorParameter,
   setEnabled,
   settingValue,
-} from '../state/recipe-facts';
+} from '../state/recipe-state';
 import { editRecipe } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { Grip } from './Grip';
@@ -31,12 +31,12 @@ import { ModelAccess } from './ModelAccess';
 import { ParameterField } from './ParameterField';
 
 interface ContributorCardProps {
-  contributor: ContributorFacts;
+  contributor: ContributorState;
   /** Its place among so many. */
   at: number;
   of: number;
-  model: ModelFacts | undefined;
-  base: ModelFacts | undefined;
+  model: ModelInfo | undefined;
+  base: ModelInfo | undefined;
   method: MergeMethod;
   /** Settings of the method. */
   chosen: Settings;
@@ -167,7 +167,7 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
 });
 
 /** What a contributor is, and how it is related to the base. */
-const Related = memo(function Related({ model, base }: { model: ModelFacts; base: ModelFacts | undefined }) {
+const Related = memo(function Related({ model, base }: { model: ModelInfo; base: ModelInfo | undefined }) {
   const badge = lineage(model, base);
   return (
     <ModelMeta model={model} short>

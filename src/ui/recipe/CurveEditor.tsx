@@ -11,7 +11,7 @@ import {
   withMorePoints,
   withoutPoint,
 } from '../state/curve';
-import { useFacts } from '../studio-context';
+import { useStudioState } from '../studio-context';
 import '../styles/curve.css';
 
 interface CurveEditorProps {
@@ -30,7 +30,7 @@ const MOST_MARKS = 128;
  * Left and Right go to the next point, Insert adds one between every two, Delete removes it).
  */
 export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps) {
-  const layers = useFacts((s) => s.plan.facts?.layers ?? 0);
+  const layers = useStudioState((s) => s.plan.report?.layers ?? 0);
   const plot = useRef<HTMLDivElement>(null);
   // while a point is dragged the frame stays as it was
   const [frame, setFrame] = useState<{ min: number; max: number } | null>(null);

@@ -15,19 +15,19 @@ import {
   setMethod,
   setParameter,
   settingValue,
-} from '../state/recipe-facts';
+} from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 import { editRecipe, methodOf } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { ParameterField } from './ParameterField';
 
 /** The merge method: picker, one-line meaning, formula, its parameters. Everything comes from the method's file. */
 export function MethodSection() {
   const studio = useStudio();
-  const method = useFacts((s) => methodOf(s.recipe));
-  const parameters = useFacts((s) => s.recipe.parameters);
-  const combination = useFacts((s) => outputCombination(s.recipe));
-  const ends = useFacts((s) => (hasCurve(s.recipe, methodOf(s.recipe)) ? s.recipe.gradientEnds : null));
+  const method = useStudioState((s) => methodOf(s.recipe));
+  const parameters = useStudioState((s) => s.recipe.parameters);
+  const combination = useStudioState((s) => outputCombination(s.recipe));
+  const ends = useStudioState((s) => (hasCurve(s.recipe, methodOf(s.recipe)) ? s.recipe.gradientEnds : null));
   const edit = useCallback(
     (name: string, value: SettingValue) => editRecipe(studio, (r) => setParameter(r, name, value)),
     [studio],
@@ -66,7 +66,7 @@ export function MethodSection() {
 
 function Seed() {
   const studio = useStudio();
-  const seed = useFacts((s) => s.recipe.seed);
+  const seed = useStudioState((s) => s.recipe.seed);
   const problem = useProblem('seed');
   return (
     <div className="parameter">
@@ -100,8 +100,8 @@ function Conflict() {
 }
 
 function useProblem(kind: 'seed' | 'method') {
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
   return recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === kind);
 }
 
@@ -129,7 +129,7 @@ function CurveEnds({ ends }: { ends: GradientEnds }) {
 
 /** What the method does and what each parameter means, in full. */
 const MethodHelp = memo(function MethodHelp() {
-  const method = useFacts((s) => methodOf(s.recipe));
+  const method = useStudioState((s) => methodOf(s.recipe));
   const parameters = [...effectiveSpecs(method.modelParameters), ...effectiveSpecs(method.parameters)];
   return (
     <PopoverFrame

@@ -1,13 +1,12 @@
 import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import type { ErrorFacts } from '../../errors';
+import type { ErrorReport } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
 import { KNOWN_BASES } from '../add-model/known-bases';
 import { formatBytes } from '../format/quantity';
 import { FolderButton } from '../local/FolderButton';
 import { Button } from '../parts/Button';
-import type { Unopened } from '../state/facts';
 import { isSameModel, originOf, repositoriesOf } from '../state/model-origins';
 import {
   keptClosed,
@@ -19,12 +18,13 @@ import {
 } from '../state/opening';
 import { shortName } from '../state/recipe-build';
 import { editRecipe, notifyError, setView } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import type { Unopened } from '../state/studio-state';
+import { useStudio, useStudioState } from '../studio-context';
 
 /** Several folders of before, opened by one click. */
 export function OpenAllAgain() {
   const studio = useStudio();
-  const several = useFacts((s) => keptClosed(s).length > 1);
+  const several = useStudioState((s) => keptClosed(s).length > 1);
   const [busy, setBusy] = useState(false);
   if (busy) {
     return (
@@ -50,7 +50,7 @@ export function OpenAllAgain() {
 
 /** Of the models that a reference (`model`, `model+adapter`) names, those that are not open or not the same as before. */
 export function ModelAccess({ of, titled = false }: { of: string; titled?: boolean }) {
-  const open = useFacts(useShallow((s) => s.models.map((m) => m.ref)));
+  const open = useStudioState(useShallow((s) => s.models.map((m) => m.ref)));
   const names = repositoriesOf(of);
   return names.map((name) =>
     open.includes(name) ? (
@@ -64,8 +64,8 @@ export function ModelAccess({ of, titled = false }: { of: string; titled?: boole
 /** A folder of the same name with other tensors than the recipe was made with. */
 function ChangedModel({ name }: { name: string }) {
   const studio = useStudio();
-  const model = useFacts((s) => s.models.find((m) => m.ref === name));
-  const origin = useFacts((s) => s.recipe.origins[name]);
+  const model = useStudioState((s) => s.models.find((m) => m.ref === name));
+  const origin = useStudioState((s) => s.recipe.origins[name]);
   if (!model || origin?.kind !== 'local' || !origin.was || isSameModel(origin, model)) return null;
   const { bytes } = origin.was;
   return (
@@ -91,7 +91,7 @@ function ChangedModel({ name }: { name: string }) {
 
 /** Why a model is not open, and what opens it. */
 function UnopenedModel({ name, titled }: { name: string; titled: boolean }) {
-  const state = useFacts((s) => s.unopened[name]);
+  const state = useStudioState((s) => s.unopened[name]);
   if (!state || state.state === 'opening') return <p className="small quiet">Opening…</p>;
   return (
     <div className="unopened">
@@ -120,7 +120,7 @@ interface RemediesProps {
 
 function Remedies({ name, state }: RemediesProps) {
   const studio = useStudio();
-  const local = useFacts((s) => s.recipe.origins[name]?.kind === 'local');
+  const local = useStudioState((s) => s.recipe.origins[name]?.kind === 'local');
   if (state.state === 'closed' && state.kept) {
     return <Button onClick={() => void openKeptFolder(studio, name)}>Open again</Button>;
   }
@@ -158,9 +158,9 @@ function Remedies({ name, state }: RemediesProps) {
 }
 
 /** What helps with a model that the Hub did not give. */
-function HubRemedies({ name, error }: { name: string; error: ErrorFacts }) {
+function HubRemedies({ name, error }: { name: string; error: ErrorReport }) {
   const studio = useStudio();
-  const hub = useFacts((s) => s.hub.url);
+  const hub = useStudioState((s) => s.hub.url);
   const page = `${hub}/${parseModelRef(name).model.path}`;
   const refused = error.code === 'Gated' || error.code === 'Unauthorized';
   return (

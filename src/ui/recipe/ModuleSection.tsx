@@ -1,6 +1,6 @@
 import { Switch } from 'radix-ui';
 import { type FormEvent, useMemo, useState } from 'react';
-import type { PlanTensorFacts } from '../../reports/plan';
+import type { PlanTensor } from '../../reports/plan';
 import { formatCount, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { CloseIcon, PlusIcon } from '../parts/icons';
@@ -8,16 +8,16 @@ import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { isOff, type ModuleGroup, moduleGroups, otherPatterns, switchModules } from '../state/module-choice';
 import { editRecipe } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
-const NONE: readonly PlanTensorFacts[] = [];
+const NONE: readonly PlanTensor[] = [];
 
 /** Which modules are merged; the others keep the base's bytes. By group, by module, or by a pattern of one's own. */
 export function ModuleSection() {
   const studio = useStudio();
-  const tensors = useFacts((s) => s.plan.facts?.tensors ?? NONE);
-  const include = useFacts((s) => s.recipe.include);
-  const exclude = useFacts((s) => s.recipe.exclude);
+  const tensors = useStudioState((s) => s.plan.report?.tensors ?? NONE);
+  const include = useStudioState((s) => s.recipe.include);
+  const exclude = useStudioState((s) => s.recipe.exclude);
   const groups = useMemo(() => moduleGroups(tensors), [tensors]);
   const left = useMemo(() => tensors.filter((t) => t.leftOut).length, [tensors]);
   if (groups.length === 0 && include.length + exclude.length === 0) return null;

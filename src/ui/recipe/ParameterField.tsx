@@ -9,7 +9,7 @@ import { NumberSlider } from '../parts/NumberSlider';
 import { Select } from '../parts/Select';
 import { Tip } from '../parts/Tip';
 import { curveStep, mayCurve, snapped } from '../state/curve';
-import type { SettingValue } from '../state/recipe-facts';
+import type { SettingValue } from '../state/recipe-state';
 import { settingProblem } from '../state/recipe-validation';
 import { TextParameter } from './TextParameter';
 

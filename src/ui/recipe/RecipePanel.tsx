@@ -2,18 +2,18 @@ import { lazy, Suspense } from 'react';
 import { formatBytes } from '../format/quantity';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Section } from '../parts/Section';
-import type { StudioFacts } from '../state/facts';
 import { fullName } from '../state/recipe-build';
-import { outputCombination } from '../state/recipe-facts';
+import { outputCombination } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 import { methodOf, setView, showTab } from '../state/studio';
-import { useFacts, useRecipeAs, useStudio } from '../studio-context';
+import type { StudioState } from '../state/studio-state';
+import { useRecipeAs, useStudio, useStudioState } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
-import { MergeWell } from './MergeWell';
 import { MethodSection } from './MethodSection';
 import { ModelAccess, OpenAllAgain } from './ModelAccess';
 import { ModuleSection } from './ModuleSection';
 import { RecipeLinks } from './RecipeLinks';
+import { RecommendedSettings } from './RecommendedSettings';
 import { VocabularySection } from './VocabularySection';
 
 // Both read or write YAML, which the form does without.
@@ -43,7 +43,7 @@ export function RecipeTextPanel() {
 
 /** Base, contributors, method, output; a recipe that says more than they do is shown as it is written. */
 function RecipeForm() {
-  const written = useFacts((s) => s.recipe.asWritten);
+  const written = useStudioState((s) => s.recipe.asWritten);
   if (written) {
     return (
       <Suspense>
@@ -55,7 +55,7 @@ function RecipeForm() {
     <>
       <BaseSection />
       <ContributorsSection />
-      <MergeWell />
+      <RecommendedSettings />
       <MethodSection />
       <ModuleSection />
       <VocabularySection />
@@ -65,15 +65,15 @@ function RecipeForm() {
 }
 
 /** The first models are on their way: the engine starts, then the sample is opened. */
-function isOpening({ opening, engine }: StudioFacts): boolean {
+function isOpening({ opening, engine }: StudioState): boolean {
   return opening.length > 0 || engine.status === 'starting';
 }
 
 function BaseSection() {
   const studio = useStudio();
-  const ref = useFacts((s) => s.recipe.base);
-  const base = useFacts((s) => s.models.find((m) => m.ref === s.recipe.base));
-  const opening = useFacts(isOpening);
+  const ref = useStudioState((s) => s.recipe.base);
+  const base = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base));
+  const opening = useStudioState(isOpening);
   const choose = () => setView(studio, { adding: 'base' });
   return (
     <Section
@@ -109,13 +109,13 @@ function BaseSection() {
 
 function ContributorsSection() {
   const studio = useStudio();
-  const contributors = useFacts((s) => s.recipe.contributors);
-  const models = useFacts((s) => s.models);
-  const baseRef = useFacts((s) => s.recipe.base);
-  const method = useFacts((s) => methodOf(s.recipe));
-  const chosen = useFacts((s) => s.recipe.parameters);
-  const combination = useFacts((s) => outputCombination(s.recipe));
-  const opening = useFacts(isOpening);
+  const contributors = useStudioState((s) => s.recipe.contributors);
+  const models = useStudioState((s) => s.models);
+  const baseRef = useStudioState((s) => s.recipe.base);
+  const method = useStudioState((s) => methodOf(s.recipe));
+  const chosen = useStudioState((s) => s.recipe.parameters);
+  const combination = useStudioState((s) => outputCombination(s.recipe));
+  const opening = useStudioState(isOpening);
   const add = () => setView(studio, { adding: 'contributor' });
   const byRef = new Map(models.map((m) => [m.ref, m]));
   return (
@@ -159,10 +159,10 @@ function ContributorsSection() {
 
 function OutputSummary() {
   const studio = useStudio();
-  const outDtype = useFacts((s) => s.recipe.outDtype);
-  const shardBytes = useFacts((s) => s.recipe.shardBytes);
-  const adapter = useFacts((s) => s.recipe.output === 'adapter');
-  const output = useFacts((s) => s.output);
+  const outDtype = useStudioState((s) => s.recipe.outDtype);
+  const shardBytes = useStudioState((s) => s.recipe.shardBytes);
+  const adapter = useStudioState((s) => s.recipe.output === 'adapter');
+  const output = useStudioState((s) => s.output);
   return (
     <Section
       title="Output"
@@ -185,9 +185,9 @@ function OutputSummary() {
 
 /** What keeps the base or the contributors from being a recipe. */
 function Problem({ kind }: { kind: 'base' | 'contributors' }) {
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
-  const opening = useFacts((s) => s.opening.length > 0);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
+  const opening = useStudioState((s) => s.opening.length > 0);
   // An empty recipe that is still being filled is not a mistake, and its own card says what is missing.
   const empty = opening || (kind === 'base' ? recipe.base === null : recipe.contributors.length === 0);
   const problems = empty ? [] : recipeProblems(recipe, models, methodOf(recipe));

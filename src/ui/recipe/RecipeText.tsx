@@ -7,10 +7,10 @@ import { Message } from '../parts/Message';
 import '../styles/recipe-text.css';
 import { isRecipeOpen } from '../state/opening';
 import { buildRecipe } from '../state/recipe-build';
-import type { RecipeFacts } from '../state/recipe-facts';
-import { retoldFacts, warningsAtLines } from '../state/recipe-text';
+import type { RecipeState } from '../state/recipe-state';
+import { recipeFromText, warningsAtLines } from '../state/recipe-text';
 import { editRecipe, methodOf } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 /**
  * The recipe as text, the other side of the form: an edit here is an edit there, as soon as the text can be read. A
@@ -18,20 +18,20 @@ import { useFacts, useStudio } from '../studio-context';
  */
 export function RecipeText() {
   const studio = useStudio();
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
   const written = useMemo(
     () => formatRecipe(buildRecipe(recipe, models, methodOf(recipe))),
     [recipe, models],
   );
-  const isComplete = useFacts((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
+  const isComplete = useStudioState((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
   // as it was typed, comments and all, for as long as the recipe is the one that was read off it
-  const [typed, setTyped] = useState<{ text: string; of: RecipeFacts } | null>(null);
+  const [typed, setTyped] = useState<{ text: string; of: RecipeState } | null>(null);
   const text = typed?.of === recipe ? typed.text : written;
   const problems = useMemo(() => [...parseRecipe(text).problems].sort((a, b) => a.line - b.line), [text]);
   const listId = useId();
   // the plan's warnings, at the line they are about; a text that is not applied has another plan
-  const planned = useFacts((s) => s.plan.facts?.problems);
+  const planned = useStudioState((s) => s.plan.report?.problems);
   const warnings = useMemo(
     () => (problems.length > 0 ? [] : warningsAtLines(text, planned ?? [])),
     [text, problems, planned],
@@ -40,7 +40,7 @@ export function RecipeText() {
   const write = (next: string) => {
     const { recipe: read } = parseRecipe(next);
     if (read) {
-      const facts = retoldFacts(recipe, read, models);
+      const facts = recipeFromText(recipe, read, models);
       // spaces and comments change no recipe, and are no step to undo
       const says = formatRecipe(buildRecipe(facts, models, methodOf(facts)));
       if (says !== written) editRecipe(studio, () => facts);

@@ -3,7 +3,7 @@ import { Button } from '../parts/Button';
 import { PlusIcon } from '../parts/icons';
 import { addText } from '../state/evaluation';
 import { notifyError } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 const AddText = lazy(() => import('../evaluate/AddText').then((m) => ({ default: m.AddText })));
 
@@ -22,7 +22,7 @@ interface TextParameterProps {
 /** Which text a model reads: of its own making, one of the sample's, or one that was added in the studio. */
 export function TextParameter({ label, none, self, helpId, value, onChange }: TextParameterProps) {
   const studio = useStudio();
-  const texts = useFacts((s) => s.evaluation.texts);
+  const texts = useStudioState((s) => s.evaluation.texts);
   const sample = useSampleNames();
   const [adding, setAdding] = useState(false);
   const own = texts.filter((t) => t.origin === 'own');
@@ -93,7 +93,7 @@ function useSampleNames(): readonly string[] {
   const [names, setNames] = useState<readonly string[]>([]);
   useEffect(() => {
     let shown = true;
-    studio.engine.calibrationTexts().then(
+    studio.worker.calibrationTexts().then(
       (found) => shown && setNames(found),
       (thrown) => notifyError(studio, thrown),
     );

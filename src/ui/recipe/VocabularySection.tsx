@@ -4,7 +4,7 @@ import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { shortName } from '../state/recipe-build';
 import { editRecipe } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 /** Largest multiple a vocabulary is filled up to. */
 const MAX_MULTIPLE = 65_536;
@@ -17,11 +17,11 @@ const SHOWN = 3;
  */
 export function VocabularySection() {
   const studio = useStudio();
-  const source = useFacts((s) => s.recipe.tokenizerSource);
-  const multiple = useFacts((s) => s.recipe.padToMultipleOf);
-  const facts = useFacts((s) => s.plan.facts?.vocabulary);
-  if (!facts || (facts.words.length === 0 && source === null)) return null;
-  const [first, ...others] = facts.models;
+  const source = useStudioState((s) => s.recipe.tokenizerSource);
+  const multiple = useStudioState((s) => s.recipe.padToMultipleOf);
+  const info = useStudioState((s) => s.plan.report?.vocabulary);
+  if (!info || (info.words.length === 0 && source === null)) return null;
+  const [first, ...others] = info.models;
   const listed = [
     ...(source === null ? [{ value: '', label: 'choose…' }] : []),
     { value: 'base', label: first ? `${shortName(first.ref)}, the first` : 'the base' },
@@ -32,7 +32,7 @@ export function VocabularySection() {
   const choices = unlisted ? [{ value: source, label: shortName(source) }, ...listed] : listed;
   return (
     <Section title="Vocabulary">
-      {facts.words.length > 0 ? <Differences words={facts.words} /> : null}
+      {info.words.length > 0 ? <Differences words={info.words} /> : null}
       <label className="labelled">
         <span>Tokens of the output</span>
         <Select
@@ -64,10 +64,10 @@ export function VocabularySection() {
           </span>
         </div>
       )}
-      {facts.output.tokens === null || facts.output.rows === null ? null : (
+      {info.output.tokens === null || info.output.rows === null ? null : (
         <p className="small quiet" role="status">
-          {formatCount(facts.output.tokens)} tokens in {formatCount(facts.output.rows)} rows. Rows follow
-          their tokens, whatever ids the models have for them.
+          {formatCount(info.output.tokens)} tokens in {formatCount(info.output.rows)} rows. Rows follow their
+          tokens, whatever ids the models have for them.
         </p>
       )}
     </Section>

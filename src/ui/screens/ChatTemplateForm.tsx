@@ -1,12 +1,12 @@
 import { useState } from 'react';
-import { type ErrorFacts, errorFacts } from '../../errors';
+import { type ErrorReport, errorReport } from '../../errors';
 import { BUILT_IN_TEMPLATES, canBeJinja } from '../../formats/chat-template';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { named, Select } from '../parts/Select';
 import { buildRecipe } from '../state/recipe-build';
 import { editRecipe, methodOf } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 const NAMES = Object.keys(BUILT_IN_TEMPLATES);
 /** The choice that opens a field; no template is called so. */
@@ -15,8 +15,8 @@ const WRITTEN = 'written out';
 /** Which chat template the output gets, and what it makes of a conversation. */
 export function ChatTemplateForm() {
   const studio = useStudio();
-  const chosen = useFacts((s) => s.recipe.chatTemplate);
-  const isAdapter = useFacts((s) => s.recipe.output === 'adapter');
+  const chosen = useStudioState((s) => s.recipe.chatTemplate);
+  const isAdapter = useStudioState((s) => s.recipe.output === 'adapter');
   const written = chosen !== null && chosen !== 'auto' && !NAMES.includes(chosen);
   const [writing, setWriting] = useState(false);
   const [refused, setRefused] = useState(false);
@@ -71,25 +71,25 @@ interface Shown {
   of: unknown;
   /** Null where the output has no template. */
   text: string | null;
-  error: ErrorFacts | null;
+  error: ErrorReport | null;
 }
 
 /** A conversation as the output will read it. */
 export function ChatPreview() {
   const studio = useStudio();
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
-  const clean = useFacts((s) => s.plan.facts?.clean ?? false);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
+  const clean = useStudioState((s) => s.plan.report?.clean ?? false);
   const [shown, setShown] = useState<Shown | null>(null);
   const [working, setWorking] = useState(false);
   const show = async () => {
     setWorking(true);
     const of = recipe;
     try {
-      const text = await studio.engine.chatPreview(buildRecipe(recipe, models, methodOf(recipe)));
+      const text = await studio.worker.chatPreview(buildRecipe(recipe, models, methodOf(recipe)));
       setShown({ of, text, error: null });
     } catch (thrown) {
-      setShown({ of, text: null, error: errorFacts(thrown) });
+      setShown({ of, text: null, error: errorReport(thrown) });
     } finally {
       setWorking(false);
     }

@@ -2,9 +2,9 @@ import { useId } from 'react';
 import { ADAPTER_GGUF_TYPES, GGUF_TYPES, type GgufType, usesImportance } from '../../formats/gguf-type';
 import { named, Select } from '../parts/Select';
 import { TextParameter } from '../recipe/TextParameter';
-import { ggufOf } from '../state/recipe-facts';
+import { ggufOf } from '../state/recipe-state';
 import { editRecipe } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 /** As the calibration of a model has it. */
 const SELF = 'self';
@@ -12,7 +12,7 @@ const SELF = 'self';
 /** Whether the result is also written for llama.cpp, in which type, and what weighs its columns. */
 export function GgufForm() {
   const studio = useStudio();
-  const recipe = useFacts((s) => s.recipe);
+  const recipe = useStudioState((s) => s.recipe);
   const { ggufOnly, imatrix, output } = recipe;
   const gguf = ggufOf(recipe);
   const helpId = useId();

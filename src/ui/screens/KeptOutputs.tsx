@@ -1,29 +1,29 @@
 import { useCallback, useEffect, useState } from 'react';
-import type { CacheFacts } from '../../reports/worker';
+import type { CacheInfo } from '../../reports/worker';
 import { formatBytes } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
 import { ZipButton } from '../parts/ZipButton';
 import { notifyError } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 /** Results of earlier merges that still take space in this browser. */
 export function KeptOutputs() {
   const studio = useStudio();
-  const status = useFacts((s) => s.run?.status);
-  const name = useFacts((s) => (s.run?.status === 'running' ? null : s.run?.destination.name));
-  const usable = useFacts((s) => s.engine.facts?.storage.available === true);
-  const [outputs, setOutputs] = useState<CacheFacts['outputs']>([]);
+  const status = useStudioState((s) => s.run?.status);
+  const name = useStudioState((s) => (s.run?.status === 'running' ? null : s.run?.destination.name));
+  const usable = useStudioState((s) => s.engine.info?.storage.available === true);
+  const [outputs, setOutputs] = useState<CacheInfo['outputs']>([]);
   const refresh = useCallback(() => {
     if (!usable) return;
-    studio.engine.cache().then(
-      (facts) => setOutputs(facts.outputs),
+    studio.worker.cache().then(
+      (info) => setOutputs(info.outputs),
       (thrown: unknown) => notifyError(studio, thrown),
     );
   }, [studio, usable]);
-  const filesOf = ({ name: of, files }: CacheFacts['outputs'][number]) =>
-    Promise.all(files.map(async (path) => ({ name: path, file: await studio.engine.outputFile(of, path) })));
+  const filesOf = ({ name: of, files }: CacheInfo['outputs'][number]) =>
+    Promise.all(files.map(async (path) => ({ name: path, file: await studio.worker.outputFile(of, path) })));
   // biome-ignore lint/correctness/useExhaustiveDependencies: a run that ends has left an output behind.
   useEffect(refresh, [refresh, status]);
   const others = outputs.filter((o) => o.name !== name || status !== 'done');
@@ -46,7 +46,7 @@ export function KeptOutputs() {
               tip="Delete"
               aria-label={`Delete ${output.name}`}
               onClick={() =>
-                void studio.engine
+                void studio.worker
                   .deleteCached('output', output.name)
                   .then(refresh, (thrown: unknown) => notifyError(studio, thrown))
               }

@@ -1,16 +1,16 @@
 import { useEffect, useState } from 'react';
 import { CopyButton } from '../parts/CopyButton';
 import { Section } from '../parts/Section';
-import type { RunFacts } from '../state/run-facts';
+import type { RunState } from '../state/run-state';
 import { notifyError, type Studio } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 const CARD = 'README.md';
 
 /** The model card of the finished run, as the text it is: never drawn as HTML. */
 export function ModelCard() {
   const studio = useStudio();
-  const run = useFacts((s) => (s.run?.status === 'done' ? s.run : null));
+  const run = useStudioState((s) => (s.run?.status === 'done' ? s.run : null));
   const [card, setCard] = useState<string | null>(null);
   useEffect(() => {
     setCard(null);
@@ -41,7 +41,7 @@ export function ModelCard() {
 }
 
 /** Null where it cannot be had any more: a folder that is not open, an output that was deleted. */
-async function readCard(studio: Studio, run: RunFacts): Promise<string | null> {
+async function readCard(studio: Studio, run: RunState): Promise<string | null> {
   const { kind, name } = run.destination;
   if (!run.outputFiles.includes(CARD)) return null;
   if (kind === 'folder') {
@@ -49,7 +49,7 @@ async function readCard(studio: Studio, run: RunFacts): Promise<string | null> {
     const file = await folder?.getFileHandle(CARD).catch(() => null);
     return file ? (await file.getFile()).text() : null;
   }
-  const { outputs } = await studio.engine.cache();
+  const { outputs } = await studio.worker.cache();
   if (!outputs.some((o) => o.name === name && o.complete)) return null;
-  return (await studio.engine.outputFile(name, CARD)).text();
+  return (await studio.worker.outputFile(name, CARD)).text();
 }

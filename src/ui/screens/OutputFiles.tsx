@@ -11,9 +11,9 @@ import { Section } from '../parts/Section';
 import { ZipButton } from '../parts/ZipButton';
 import { outputName } from '../state/recipe-build';
 import { isRecipeOf } from '../state/run-current';
-import type { RunFacts } from '../state/run-facts';
+import type { RunState } from '../state/run-state';
 import { notifyError } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 const GONE = 'These files were deleted; merge again to have them.';
 const NO_FILES: ReadonlyMap<string, File> = new Map();
@@ -21,9 +21,9 @@ const FETCHING = 'Being fetched from this browser’s storage.';
 
 /** The files of the last finished run with size, hash and a download each; before that, the files a merge will write. */
 export function OutputFiles() {
-  const run = useFacts((s) => s.run);
-  const plan = useFacts((s) => s.plan.facts?.outputFiles);
-  const name = useFacts((s) => s.output.name ?? outputName(s.recipe));
+  const run = useStudioState((s) => s.run);
+  const plan = useStudioState((s) => s.plan.report?.outputFiles);
+  const name = useStudioState((s) => s.output.name ?? outputName(s.recipe));
   const planned = plan && namedFiles(plan, name);
   if (run?.status === 'done') return <Finished key={run.id} run={run} />;
   return (
@@ -43,7 +43,7 @@ export function OutputFiles() {
   );
 }
 
-function Finished({ run }: { run: RunFacts }) {
+function Finished({ run }: { run: RunState }) {
   const studio = useStudio();
   const { destination, report } = run;
   const kept = useDownloads(run);
@@ -57,7 +57,7 @@ function Finished({ run }: { run: RunFacts }) {
     return file ? [{ name, file }] : [];
   });
   const why = downloads.length < names.length ? waiting : null;
-  const ofRecipe = useFacts((s) => isRecipeOf(run.recipe, s.recipe, s.models));
+  const ofRecipe = useStudioState((s) => isRecipeOf(run.recipe, s.recipe, s.models));
   const [saved, setSaved] = useState('');
   const [writing, setWriting] = useState(false);
   const toFolder = async () => {
@@ -145,7 +145,7 @@ function Finished({ run }: { run: RunFacts }) {
 }
 
 /** The finished files of a `downloads` run, disk-backed, by name; filled as they arrive. An older run's may be gone. */
-function useDownloads(run: RunFacts): ReadonlyMap<string, File> | 'gone' {
+function useDownloads(run: RunState): ReadonlyMap<string, File> | 'gone' {
   const studio = useStudio();
   const [files, setFiles] = useState<ReadonlyMap<string, File> | 'gone'>(new Map());
   const { id, destination, outputFiles, again } = run;
@@ -155,12 +155,12 @@ function useDownloads(run: RunFacts): ReadonlyMap<string, File> | 'gone' {
     let gone = false;
     const fetchAll = async () => {
       const found = new Map<string, File>();
-      if (again && !(await studio.engine.cache()).outputs.some((o) => o.name === destination.name)) {
+      if (again && !(await studio.worker.cache()).outputs.some((o) => o.name === destination.name)) {
         if (!gone) setFiles('gone');
         return;
       }
       for (const name of outputFiles) {
-        found.set(name, await studio.engine.outputFile(destination.name, name));
+        found.set(name, await studio.worker.outputFile(destination.name, name));
         if (gone) return;
       }
       setFiles(found);

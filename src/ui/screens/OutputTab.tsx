@@ -8,11 +8,11 @@ import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { outputName } from '../state/recipe-build';
-import { combinationOf, type OutDtype, setOutput } from '../state/recipe-facts';
+import { combinationOf, type OutDtype, setOutput } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { chooseFolder } from '../state/run';
 import { editRecipe, methodOf, notifyError } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm } from './ChatTemplateForm';
 import { GgufForm } from './GgufForm';
 import { KeptOutputs } from './KeptOutputs';
@@ -27,9 +27,9 @@ const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.R
 
 /** Where the result goes and in which form; its files once there are any; the recipe as text. */
 export function OutputTab() {
-  const done = useFacts((s) => s.run?.status === 'done');
+  const done = useStudioState((s) => s.run?.status === 'done');
   // a recipe as it is written says itself in which form its output comes
-  const written = useFacts((s) => s.recipe.asWritten !== null);
+  const written = useStudioState((s) => s.recipe.asWritten !== null);
   return (
     <div className="screen output-screen" data-done={done || undefined}>
       <div className="stack output-column">
@@ -61,9 +61,9 @@ export function OutputTab() {
 
 function Destination() {
   const studio = useStudio();
-  const output = useFacts((s) => s.output);
-  const proposed = useFacts((s) => outputName(s.recipe));
-  const storage = useFacts((s) => s.engine.facts?.storage);
+  const output = useStudioState((s) => s.output);
+  const proposed = useStudioState((s) => outputName(s.recipe));
+  const storage = useStudioState((s) => s.engine.info?.storage);
   const picker = hasDirectoryPicker();
   const noDownloads =
     storage && !storage.available ? (storage.why ?? 'This browser offers no private storage.') : null;
@@ -166,7 +166,7 @@ const labels: Partial<Record<Combination, string>> = {
 /** Whether LoRAs become a model or a LoRA, and how. */
 function AdapterForm() {
   const studio = useStudio();
-  const recipe = useFacts((s) => s.recipe);
+  const recipe = useStudioState((s) => s.recipe);
   const combination = combinationOf(recipe);
   const adapter = recipe.output === 'adapter';
   return (
@@ -214,8 +214,8 @@ function AdapterForm() {
 
 function Form() {
   const studio = useStudio();
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
   const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'shardBytes');
   return (
     <Section title="Form">

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import type { PlanFacts, PlanProblem, PlanTensorFacts } from '../../reports/plan';
+import type { PlanProblem, PlanReport, PlanTensor } from '../../reports/plan';
 import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { type Cost, Costs } from '../parts/Costs';
@@ -11,13 +11,13 @@ import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import { expectedSeconds } from '../state/expected-time';
 import { mergeGate } from '../state/merge-gate';
-import type { Contributor } from '../state/run-facts';
+import type { Contributor } from '../state/run-state';
 import { toggleSelected } from '../state/studio';
-import { useFacts, useNarrow, useStudio } from '../studio-context';
+import { useNarrow, useStudio, useStudioState } from '../studio-context';
 
 /** What a merge would do: what it costs, what does not fit, and every output tensor. Nothing has been downloaded. */
 export function PlanTab() {
-  const plan = useFacts((s) => s.plan);
+  const plan = useStudioState((s) => s.plan);
   if (plan.status === 'failed' && plan.error) {
     return (
       <div className="screen">
@@ -25,22 +25,22 @@ export function PlanTab() {
       </div>
     );
   }
-  if (!plan.facts) return <NoPlan />;
+  if (!plan.report) return <NoPlan />;
   return (
     <div className="screen fill" data-stale={plan.status === 'stale' || undefined}>
-      <PlanCosts plan={plan.facts} />
+      <PlanCosts plan={plan.report} />
       <div className="stack">
-        {plan.facts.stages ? <Stages stages={plan.facts.stages} /> : null}
-        <Problems problems={plan.facts.problems} />
+        {plan.report.stages ? <Stages stages={plan.report.stages} /> : null}
+        <Problems problems={plan.report.problems} />
       </div>
-      <Tensors tensors={plan.facts.tensors} contributors={plan.contributors} />
+      <Tensors tensors={plan.report.tensors} contributors={plan.contributors} />
     </div>
   );
 }
 
 function NoPlan() {
-  const failed = useFacts((s) => s.engine.error);
-  const why = useFacts((s) => {
+  const failed = useStudioState((s) => s.engine.error);
+  const why = useStudioState((s) => {
     const gate = mergeGate(s);
     return gate.open ? '' : [gate.why, gate.remedy].filter(Boolean).join(' ');
   });
@@ -64,8 +64,8 @@ function NoPlan() {
   );
 }
 
-function PlanCosts({ plan }: { plan: PlanFacts }) {
-  const seconds = useFacts(expectedSeconds);
+function PlanCosts({ plan }: { plan: PlanReport }) {
+  const seconds = useStudioState(expectedSeconds);
   const computed = plan.tensors.filter((t) => !t.copied).length;
   const items: Cost[] = [
     [
@@ -97,14 +97,14 @@ function PlanCosts({ plan }: { plan: PlanFacts }) {
 }
 
 /** What is merged before the result, and read from the browser’s storage instead of being saved. */
-function Stages({ stages }: { stages: NonNullable<PlanFacts['stages']> }) {
+function Stages({ stages }: { stages: NonNullable<PlanReport['stages']> }) {
   return (
     <Message
       tone="note"
       title={`${formatCounted(stages.length, 'stage')} before the result: ${stages
         .map(
-          ({ name, facts }) =>
-            `${name} (${formatCounted(facts.tensors.length, 'tensor')}, ${formatBytes(facts.bytesToWrite)})`,
+          ({ name, facts: report }) =>
+            `${name} (${formatCounted(report.tensors.length, 'tensor')}, ${formatBytes(report.bytesToWrite)})`,
         )
         .join(', ')}`}
       hint="Kept in this browser until the result is merged from it, then removed."
@@ -154,14 +154,14 @@ function Problems({ problems }: { problems: readonly PlanProblem[] }) {
 }
 
 interface TensorsProps {
-  tensors: readonly PlanTensorFacts[];
+  tensors: readonly PlanTensor[];
   contributors: readonly Contributor[];
 }
 
 function Tensors({ tensors, contributors }: TensorsProps) {
   const studio = useStudio();
   const narrow = useNarrow();
-  const selected = useFacts((s) => s.view.selected);
+  const selected = useStudioState((s) => s.view.selected);
   const [filter, setFilter] = useState('');
   const shown = tensors.filter((t) => passesFilter(filter, `${t.name} ${t.dtype}`));
   return (
@@ -197,7 +197,7 @@ function Tensors({ tensors, contributors }: TensorsProps) {
   );
 }
 
-function columns(contributors: readonly Contributor[]): TableColumn<PlanTensorFacts>[] {
+function columns(contributors: readonly Contributor[]): TableColumn<PlanTensor>[] {
   return [
     nameColumn,
     { id: 'shape', head: 'Shape', track: '112px', align: 'end', cell: (t) => formatShape(t.shape) },
@@ -214,21 +214,18 @@ function columns(contributors: readonly Contributor[]): TableColumn<PlanTensorFa
   ];
 }
 
-function narrowColumns(contributors: readonly Contributor[]): TableColumn<PlanTensorFacts>[] {
+function narrowColumns(contributors: readonly Contributor[]): TableColumn<PlanTensor>[] {
   return [nameColumn, contributorsColumn(contributors, '92px')];
 }
 
-const nameColumn: TableColumn<PlanTensorFacts> = {
+const nameColumn: TableColumn<PlanTensor> = {
   id: 'name',
   head: 'Tensor',
   track: 'minmax(120px, 1fr)',
   cell: (t) => <TensorName name={t.name} />,
 };
 
-function contributorsColumn(
-  contributors: readonly Contributor[],
-  track: string,
-): TableColumn<PlanTensorFacts> {
+function contributorsColumn(contributors: readonly Contributor[], track: string): TableColumn<PlanTensor> {
   return {
     id: 'contributors',
     head: 'Changed by',

@@ -10,15 +10,15 @@ import { Section } from '../parts/Section';
 import { isRecipeOpen } from '../state/opening';
 import { buildRecipe, outputName } from '../state/recipe-build';
 import { methodOf } from '../state/studio';
-import { useFacts } from '../studio-context';
+import { useStudioState } from '../studio-context';
 import { Commands } from './Commands';
 
 /** The recipe as mergekit's YAML, to read, copy and keep. */
 export function RecipeYaml() {
-  const recipe = useFacts((s) => s.recipe);
-  const models = useFacts((s) => s.models);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
   // which of its models are adapters, and the base's dtype, are known of opened models only
-  const isKnown = useFacts((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
+  const isKnown = useStudioState((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
   if (!isKnown) {
     return (
       <Section title="Recipe">

@@ -1,8 +1,8 @@
 import { OVERLAPS, type RecommendedReport } from '../../reports/merge';
 import { formatPercent, formatReal, formatSeconds } from '../format/quantity';
 import { Section } from '../parts/Section';
-import type { Contributor } from '../state/run-facts';
-import { STAGE_TITLES } from '../state/run-log';
+import { PHASE_TITLES } from '../state/run-log';
+import type { Contributor } from '../state/run-state';
 import '../styles/recommended.css';
 
 /** The result of the recommended merge: what it keeps of each contributor, how all compare, what was tried. */
@@ -149,8 +149,8 @@ function timeText(report: RecommendedReport): string {
   const total = secondsInAll(report);
   const shares = Object.entries(seconds).filter(([, s]) => s >= 0.005 * total);
   const words = shares.map(
-    ([stage, s]) =>
-      `${STAGE_TITLES[stage as keyof typeof STAGE_TITLES] ?? stage} ${formatPercent(s / total)}`,
+    ([phase, s]) =>
+      `${PHASE_TITLES[phase as keyof typeof PHASE_TITLES] ?? phase} ${formatPercent(s / total)}`,
   );
   return `${formatSeconds(total)} in all: ${words.join(' · ')}`;
 }

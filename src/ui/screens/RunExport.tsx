@@ -1,5 +1,5 @@
 import { ExportMenu } from '../parts/ExportMenu';
-import type { KeptRun, RunFacts } from '../state/run-facts';
+import type { KeptRun, RunState } from '../state/run-state';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
 
@@ -9,8 +9,8 @@ const CHOICES = [
   { value: 'csv', label: 'Table as CSV', hint: 'every number of every tensor' },
 ] as const;
 
-type Reported = Pick<RunFacts, 'title' | 'methodTitle' | 'contributors' | 'startedAt'> &
-  Pick<KeptRun, 'report'> & { planned: RunFacts['planned'] };
+type Reported = Pick<RunState, 'title' | 'methodTitle' | 'contributors' | 'startedAt'> &
+  Pick<KeptRun, 'report'> & { planned: RunState['planned'] };
 
 /** Saves the report of a finished run. */
 export function RunExport({ run }: { run: Reported }) {

@@ -1,15 +1,15 @@
-import { StageBar } from '../charts/StageBar';
-import type { TimesSpent } from '../charts/stage-shares';
+import { TimeBar } from '../charts/TimeBar';
+import type { TimesSpent } from '../charts/time-shares';
 import { formatAbout, formatBytes, formatCount, formatRate, formatSeconds } from '../format/quantity';
 import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import type { RunFacts } from '../state/run-facts';
-import { STAGE_TITLES } from '../state/run-log';
+import { PHASE_TITLES } from '../state/run-log';
+import type { RunState } from '../state/run-state';
 import { isKept } from '../state/unfinished';
-import { useFacts } from '../studio-context';
+import { useStudioState } from '../studio-context';
 import { LambdaPlot } from './LambdaPlot';
 import { Recommended, secondsInAll } from './Recommended';
 import { RunExport } from './RunExport';
@@ -17,8 +17,8 @@ import { RunLog } from './RunLog';
 
 /** The run at work, or the last one: how far, how fast, where the time goes, what happened. */
 export function RunTab() {
-  const run = useFacts((s) => s.run);
-  const kept = useFacts(isKept);
+  const run = useStudioState((s) => s.run);
+  const kept = useStudioState(isKept);
   if (!run) {
     return (
       <div className="screen">
@@ -58,7 +58,7 @@ export function RunTab() {
       ) : null}
       <Numbers run={run} />
       <Section title="Where the time goes">
-        <StageBar {...timesOf(run)} />
+        <TimeBar {...timesOf(run)} />
       </Section>
       {run.report?.ahead?.lambda ? (
         <Section title="λ tuning">
@@ -74,16 +74,16 @@ export function RunTab() {
 }
 
 /** Of the finished merge, else of the one at work. */
-function timesOf({ report, progress }: RunFacts): TimesSpent {
+function timesOf({ report, progress }: RunState): TimesSpent {
   return report ?? progress ?? { stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 } };
 }
 
-function Status({ run }: { run: RunFacts }) {
-  const cancelling = useFacts((s) => s.job?.cancelling);
+function Status({ run }: { run: RunState }) {
+  const cancelling = useStudioState((s) => s.job?.cancelling);
   switch (run.status) {
     case 'running':
       if (cancelling) return <>{run.paused ? 'pausing' : 'cancelling'}</>;
-      return <>{run.progress ? STAGE_TITLES[run.progress.stage].toLowerCase() : 'starting'}</>;
+      return <>{run.progress ? PHASE_TITLES[run.progress.phase].toLowerCase() : 'starting'}</>;
     case 'done':
       return <span className="tone-ok">{doneText(run.report)}</span>;
     case 'failed':
@@ -94,17 +94,17 @@ function Status({ run }: { run: RunFacts }) {
 }
 
 /** `done in 1.0 s`; of a recommended merge also the time of its search. */
-function doneText(report: RunFacts['report']): string {
+function doneText(report: RunState['report']): string {
   const merging = formatSeconds(report?.seconds ?? 0);
   if (!report?.recommended) return `done in ${merging}`;
   return `merged in ${merging}, ${formatSeconds(secondsInAll(report.recommended))} with the search`;
 }
 
-function stopped(run: RunFacts): string {
+function stopped(run: RunState): string {
   return run.paused ? 'Paused by you' : 'Canceled';
 }
 
-function Numbers({ run }: { run: RunFacts }) {
+function Numbers({ run }: { run: RunState }) {
   const { progress: p, report } = run;
   const seconds = report?.seconds ?? 0;
   const written = report?.shards.reduce((sum, s) => sum + s.bytes, 0);
@@ -122,7 +122,7 @@ function Numbers({ run }: { run: RunFacts }) {
         : ['Time', formatSeconds(run.log.at(-1)?.at ?? 0), 'until it stopped'],
     report
       ? ['Memory', formatBytes(report.peakBytes), 'at most, for tiles']
-      : ['Phase', p ? STAGE_TITLES[p.stage] : '–', now],
+      : ['Phase', p ? PHASE_TITLES[p.phase] : '–', now],
     report
       ? ['Engine', report.engine === 'webgpu' ? 'WebGPU' : 'CPU', report.adapter]
       : ['Target', run.destination.kind === 'folder' ? 'Folder' : 'Downloads', run.destination.name],
@@ -130,7 +130,7 @@ function Numbers({ run }: { run: RunFacts }) {
   return <Costs items={items} />;
 }
 
-function Inputs({ report }: { report: NonNullable<RunFacts['report']> }) {
+function Inputs({ report }: { report: NonNullable<RunState['report']> }) {
   return (
     <Section title="Inputs">
       <ul className="hashes">

@@ -7,14 +7,14 @@ import { openSampleFamily } from '../state/opening';
 import { isUntouched } from '../state/roles';
 import { startMerge } from '../state/run';
 import { notifyError, setView } from '../state/studio';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import '../styles/start-doors.css';
 
 /** What this is, and the three ways in; gone once a recipe is begun, or the sample was merged. */
 export function StartDoors() {
   const studio = useStudio();
-  const empty = useFacts((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
-  const untouched = useFacts((s) => s.run === null && isUntouched(s.recipe, s.models));
+  const empty = useStudioState((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
+  const untouched = useStudioState((s) => s.run === null && isUntouched(s.recipe, s.models));
   if (!empty && !untouched) return null;
   return (
     <section className="start-doors" aria-label="Start here">

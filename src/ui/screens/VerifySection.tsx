@@ -4,19 +4,19 @@ import { Costs } from '../parts/Costs';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
-import type { Verification } from '../state/run-facts';
+import type { Verification } from '../state/run-state';
 import { otherEngine, verifyRun, whyNotVerify } from '../state/verification';
-import { useFacts, useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 
 const NAMES = { webgpu: 'WebGPU', cpu: 'CPU' } as const;
 
 /** Merges the finished run again on the other engine: same bytes or not, and the speed of each. */
 export function VerifySection() {
   const studio = useStudio();
-  const report = useFacts((s) => s.run?.report ?? null);
-  const why = useFacts(whyNotVerify);
-  const verifying = useFacts((s) => s.job?.kind === 'verification');
-  const result = useFacts((s) =>
+  const report = useStudioState((s) => s.run?.report ?? null);
+  const why = useStudioState(whyNotVerify);
+  const verifying = useStudioState((s) => s.job?.kind === 'verification');
+  const result = useStudioState((s) =>
     s.verification?.recipeSha256 === s.run?.report?.recipeSha256 ? s.verification : null,
   );
   if (!report) return null;

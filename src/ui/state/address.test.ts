@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { metrics } from '../charts/metrics';
 import { type AddressedView, viewIn, viewParameters } from './address';
-import { initialFacts } from './facts';
+import { initialState } from './studio-state';
 import { TABS } from './tabs';
 
 const view = fc.record<AddressedView>({
@@ -34,13 +34,13 @@ describe('the view in an address', () => {
   });
 
   test('a first visit says nothing', () => {
-    expect(viewParameters(initialFacts.view).toString()).toBe('');
-    expect(viewIn('')).toEqual(viewIn(`#${viewParameters(initialFacts.view)}`));
+    expect(viewParameters(initialState.view).toString()).toBe('');
+    expect(viewIn('')).toEqual(viewIn(`#${viewParameters(initialState.view)}`));
   });
 
   test('what means nothing is as on a first visit', () => {
     const odd = viewIn('#tab=nowhere&metric=x&scale=y&runs=<b>,,&layers=5-2&recipe=abc');
-    const { tab, metric, scale, runs, layers } = initialFacts.view;
+    const { tab, metric, scale, runs, layers } = initialState.view;
     expect(odd).toMatchObject({ tab, metric, scale, runs, layers });
   });
 });

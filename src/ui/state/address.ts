@@ -3,8 +3,8 @@
  * goes to the view before.
  */
 import { metrics } from '../charts/metrics';
-import { initialFacts, type ViewSlice } from './facts';
 import { type Studio, setView } from './studio';
+import { initialState, type ViewSlice } from './studio-state';
 import { TABS } from './tabs';
 
 const PARTS = [
@@ -22,7 +22,7 @@ const PARTS = [
 /** What of the view the address says. */
 export type AddressedView = Pick<ViewSlice, (typeof PARTS)[number]>;
 
-const FIRST: AddressedView = initialFacts.view;
+const FIRST: AddressedView = initialState.view;
 
 /** The view as parts of an address; what is as on a first visit is left away. Pure. */
 export function viewParameters(view: AddressedView): URLSearchParams {
@@ -89,7 +89,7 @@ export function watchAddress(studio: Studio, onLink: () => void): () => void {
   let following = false;
   let timer: number | undefined;
   const view = () => studio.store.getState().view;
-  const settle = (of: AddressedView) => {
+  const commit = (of: AddressedView) => {
     clearTimeout(timer);
     if (timer !== undefined) writeAddress(of);
     timer = undefined;
@@ -97,12 +97,12 @@ export function watchAddress(studio: Studio, onLink: () => void): () => void {
   const stop = studio.store.subscribe(({ view: now }, { view: before }) => {
     if (following || PARTS.every((part) => now[part] === before[part])) return;
     if (isAnotherView(now, before)) {
-      settle(before);
+      commit(before);
       writeAddress(now, 'push');
       return;
     }
     clearTimeout(timer);
-    timer = window.setTimeout(() => settle(view()), REST_MS);
+    timer = window.setTimeout(() => commit(view()), REST_MS);
   });
   const follow = () => {
     clearTimeout(timer);
@@ -115,7 +115,7 @@ export function watchAddress(studio: Studio, onLink: () => void): () => void {
   addEventListener('popstate', follow);
   writeAddress(view());
   return () => {
-    settle(view());
+    commit(view());
     stop();
     removeEventListener('popstate', follow);
   };

@@ -1,5 +1,5 @@
 /** Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme. */
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { remembered } from '../local/remembered';
 import { readAddress, watchAddress } from './address';
@@ -51,32 +51,32 @@ async function restoreHub(studio: Studio): Promise<void> {
   if (url === null) return;
   studio.store.setState((s) => ({ hub: { ...s.hub, url } }));
   // an engine that is dead says so by itself
-  await studio.engine.setHub({ url }).catch(() => undefined);
+  await studio.worker.setHub({ url }).catch(() => undefined);
 }
 
 async function startEngine(studio: Studio): Promise<void> {
   try {
-    const facts = await studio.engine.facts();
-    studio.store.setState((s) => ({ engine: { ...s.engine, status: 'ready', facts } }));
+    const info = await studio.worker.info();
+    studio.store.setState((s) => ({ engine: { ...s.engine, status: 'ready', info } }));
     watchOtherTabs(studio);
     // lasts as long as the engine
-    studio.engine
+    studio.worker
       .hubWaits((hubWaits) => studio.store.setState({ hubWaits }))
       .catch((thrown: unknown) => sayStopped(studio, thrown));
     await loadInterrupted(studio);
     // Nowhere to keep downloads: a folder is the way that works.
-    if (!facts.storage.available && hasDirectoryPicker()) {
+    if (!info.storage.available && hasDirectoryPicker()) {
       studio.store.setState((s) => ({ output: { ...s.output, kind: 'folder' } }));
     }
   } catch (thrown) {
-    const error = errorFacts(thrown);
+    const error = errorReport(thrown);
     studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
   }
 }
 
 /** The engine's worker died: every part of the page that needs it says so, and nothing is lost but what was at work. */
 function sayStopped(studio: Studio, thrown: unknown): void {
-  const error = errorFacts(thrown);
+  const error = errorReport(thrown);
   studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
   notify(studio, 'error', error.message, error.hint);
 }

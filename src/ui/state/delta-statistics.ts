@@ -3,21 +3,21 @@
  * have to be downloaded or much would be read. Any other job goes first; the pass begins again after it.
  */
 
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
-import type { ModelFacts } from '../../reports/models';
-import type { PlanFacts } from '../../reports/plan';
-import { type DeltaStatisticsSlice, noDeltas } from './facts';
+import type { ModelInfo } from '../../reports/models';
+import type { PlanReport } from '../../reports/plan';
 import { contributorId } from './recipe-build';
-import type { RecipeFacts } from './recipe-facts';
+import type { RecipeState } from './recipe-state';
 import type { Studio } from './studio';
+import { type DeltaStatisticsSlice, noDeltas } from './studio-state';
 
 /** Bytes that are read without asking; about a second from a disk. */
 const UNASKED_BYTES = 512 * 1024 * 1024;
 
 interface RecipeModels {
-  recipe: RecipeFacts;
-  models: readonly ModelFacts[];
+  recipe: RecipeState;
+  models: readonly ModelInfo[];
 }
 
 /** Base and enabled contributors: what the pass depends on. */
@@ -45,7 +45,7 @@ export function deltaRecipe({ recipe, models }: RecipeModels): Recipe | null {
 }
 
 /** Whether a pass over the models of a plan costs so little that nobody is asked. */
-export function goesUnasked({ bytesToDownload, bytesToRead }: PlanFacts): boolean {
+export function goesUnasked({ bytesToDownload, bytesToRead }: PlanReport): boolean {
   return bytesToDownload === 0 && bytesToRead <= UNASKED_BYTES;
 }
 
@@ -54,37 +54,44 @@ export function watchDeltas(studio: Studio): () => void {
   return studio.store.subscribe((now, before) => {
     const idle = now.job === null;
     if (now.plan === before.plan && idle === (before.job === null)) return;
-    if (!idle || now.plan.status !== 'ready' || !now.plan.facts?.clean) return;
+    if (!idle || now.plan.status !== 'ready' || !now.plan.report?.clean) return;
     const key = deltaKey(now);
-    if (now.profile.key === key && now.profile.status !== 'none') return;
+    if (now.deltaStatistics.key === key && now.deltaStatistics.status !== 'none') return;
     if (deltaRecipe(now) === null) return;
-    if (goesUnasked(now.plan.facts)) void measureDeltas(studio);
-    else studio.store.setState({ profile: { ...noDeltas, status: 'offered', key } });
+    if (goesUnasked(now.plan.report)) void measureDeltas(studio);
+    else studio.store.setState({ deltaStatistics: { ...noDeltas, status: 'offered', key } });
   });
 }
 
 /** Runs the pass for the recipe as it is. Never rejects. */
 export async function measureDeltas(studio: Studio): Promise<void> {
-  const facts = studio.store.getState();
-  const recipe = deltaRecipe(facts);
+  const state = studio.store.getState();
+  const recipe = deltaRecipe(state);
   if (!recipe) return;
-  const key = deltaKey(facts);
+  const key = deltaKey(state);
   const edit = (change: Partial<DeltaStatisticsSlice>) =>
-    studio.store.setState((s) => (s.profile.key === key ? { profile: { ...s.profile, ...change } } : {}));
-  studio.store.setState({ profile: { ...noDeltas, status: 'measuring', key } });
+    studio.store.setState((s) =>
+      s.deltaStatistics.key === key ? { deltaStatistics: { ...s.deltaStatistics, ...change } } : {},
+    );
+  studio.store.setState({ deltaStatistics: { ...noDeltas, status: 'measuring', key } });
   try {
-    const { tensors } = await studio.engine.profile({ recipe, engine: facts.engine.choice }, (progress) => {
-      const { profile } = studio.store.getState();
-      if (profile.key !== key) return;
-      edit({
-        expected: progress.tensors,
-        secondsLeft: progress.secondsLeft,
-        ...(progress.finished.length > 0 ? { tensors: [...profile.tensors, ...progress.finished] } : {}),
-      });
-    });
+    const { tensors } = await studio.worker.deltaStatistics(
+      { recipe, engine: state.engine.choice },
+      (progress) => {
+        const { deltaStatistics } = studio.store.getState();
+        if (deltaStatistics.key !== key) return;
+        edit({
+          expected: progress.tensors,
+          secondsLeft: progress.secondsLeft,
+          ...(progress.finished.length > 0
+            ? { tensors: [...deltaStatistics.tensors, ...progress.finished] }
+            : {}),
+        });
+      },
+    );
     edit({ status: 'ready', tensors, expected: tensors.length, secondsLeft: null });
   } catch (thrown) {
-    const error = errorFacts(thrown);
+    const error = errorReport(thrown);
     // pushed aside by another job: `none` lets the watcher begin again
     if (error.code === 'Cancelled' || error.code === 'Busy') edit({ status: 'none' });
     else edit({ status: 'failed', error });

@@ -1,6 +1,6 @@
 /** The engine in a few words, and what is worth knowing about it. Pure. */
 import { formatBytes } from '../format/quantity';
-import type { EngineSlice } from './facts';
+import type { EngineSlice } from './studio-state';
 
 export interface EngineSummary {
   tone: 'ok' | 'warn' | 'bad' | 'wait';
@@ -13,17 +13,17 @@ export interface EngineSummary {
 }
 
 /** What is wrong with an engine that failed: it never ran, or it ran until it stopped. */
-export function whyNoEngine({ facts }: EngineSlice): string {
-  return facts ? 'The engine stopped.' : 'The engine did not start.';
+export function whyNoEngine({ info }: EngineSlice): string {
+  return info ? 'The engine stopped.' : 'The engine did not start.';
 }
 
-export function engineSummary({ status, facts, choice }: EngineSlice): EngineSummary {
+export function engineSummary({ status, info, choice }: EngineSlice): EngineSummary {
   if (status === 'failed') {
-    return { tone: 'bad', kind: facts ? 'Stopped' : 'No engine', detail: '', notes: [] };
+    return { tone: 'bad', kind: info ? 'Stopped' : 'No engine', detail: '', notes: [] };
   }
-  if (!facts) return { tone: 'wait', kind: 'Starting', detail: '', notes: [] };
-  const { webgpu, cpu, storage } = facts;
-  const kind = choice === 'auto' ? facts.auto : choice;
+  if (!info) return { tone: 'wait', kind: 'Starting', detail: '', notes: [] };
+  const { webgpu, cpu, storage } = info;
+  const kind = choice === 'auto' ? info.auto : choice;
   const notes: string[] = [];
   if (kind === 'cpu' && choice === 'auto') {
     const why = webgpu.available

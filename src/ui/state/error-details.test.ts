@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { errorDetails } from './error-details';
-import { initialFacts } from './facts';
+import { initialState } from './studio-state';
 
 const details = (message: string) =>
-  errorDetails({ code: 'HubError', message, hint: 'Do this.' }, initialFacts);
+  errorDetails({ code: 'HubError', message, hint: 'Do this.' }, initialState);
 
 test('names the error, the remedy, the version and the recipe', () => {
   const text = details('It failed.');

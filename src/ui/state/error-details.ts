@@ -1,6 +1,6 @@
 /** An error as text to paste into a bug report: what failed and on what, no secrets, nothing out of a file. */
-import type { ErrorFacts } from '../../errors';
-import type { StudioFacts } from './facts';
+import type { ErrorReport } from '../../errors';
+import type { StudioState } from './studio-state';
 
 /** Longest message that is repeated: a parser's may quote the file it could not read. */
 const MOST = 600;
@@ -9,9 +9,9 @@ const MOST = 600;
 const SECRETS =
   /\bhf_\w+|\beyJ[\w-]+\.[\w-]+\.[\w-]*|\b(Bearer|Basic)\s+\S+|([?&](code|token|state)=)[^&\s"]+/gi;
 
-export function errorDetails(error: ErrorFacts, facts: StudioFacts): string {
-  const { facts: engine, choice } = facts.engine;
-  const { run } = facts;
+export function errorDetails(error: ErrorReport, state: StudioState): string {
+  const { info: engine, choice } = state.engine;
+  const { run } = state;
   const lines = [
     `${error.code}: ${error.message.slice(0, MOST)}`,
     error.hint,
@@ -25,9 +25,9 @@ export function errorDetails(error: ErrorFacts, facts: StudioFacts): string {
       : []),
     `Browser: ${globalThis.navigator?.userAgent ?? 'none'}`,
     ...(run?.progress
-      ? [`Stage: ${run.progress.stage}, ${run.progress.tensorsDone} of ${run.progress.tensors}`]
+      ? [`Stage: ${run.progress.phase}, ${run.progress.tensorsDone} of ${run.progress.tensors}`]
       : []),
-    `Recipe: ${JSON.stringify(run?.recipe ?? facts.recipe)}`,
+    `Recipe: ${JSON.stringify(run?.recipe ?? state.recipe)}`,
   ];
   return lines
     .join('\n')

@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest';
-import { sampleModels } from '../engine-fixture';
+import { sampleModels } from '../worker.test.fixture';
 import { protocolProblem, whyNotMeasure, whyNotRun, whyNotWrite } from './evaluation-gate';
-import type { StudioFacts } from './facts';
-import { initialFacts } from './facts';
-import type { JobKind } from './job-facts';
+import type { JobKind } from './job-state';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
+import type { StudioState } from './studio-state';
+import { initialState } from './studio-state';
 
-const ready: StudioFacts = {
-  ...initialFacts,
-  engine: { ...initialFacts.engine, status: 'ready' },
+const ready: StudioState = {
+  ...initialState,
+  engine: { ...initialState.engine, status: 'ready' },
   models: sampleModels,
   recipe: sampleRecipe(sampleModels),
   evaluation: {
-    ...initialFacts.evaluation,
+    ...initialState.evaluation,
     texts: [
       { id: 'own 1', name: 'a', text: 'a b', sha256: { quick: '1', full: '1' }, origin: 'own', chosen: true },
     ],
@@ -26,7 +26,7 @@ test('open when the engine is free, there are models and a text', () => {
 });
 
 test('one job at a time, and each says which', () => {
-  const doing = (kind: JobKind): StudioFacts => ({
+  const doing = (kind: JobKind): StudioState => ({
     ...ready,
     job: { kind, progress: null, cancelling: false },
   });
@@ -41,8 +41,8 @@ test('one job at a time, and each says which', () => {
 });
 
 test('without models, texts or sensible numbers it says what is missing', () => {
-  expect(whyNotMeasure({ ...ready, evaluation: initialFacts.evaluation })).toBe('Choose a text first.');
-  expect(whyNotMeasure({ ...ready, recipe: initialFacts.recipe })).toMatch(/no models/);
+  expect(whyNotMeasure({ ...ready, evaluation: initialState.evaluation })).toBe('Choose a text first.');
+  expect(whyNotMeasure({ ...ready, recipe: initialState.recipe })).toMatch(/no models/);
   const prompt = { ...ready.generation, settings: { ...ready.generation.settings, prompt: ' ' } };
   expect(whyNotWrite({ ...ready, generation: prompt })).toMatch(/prompt/);
   expect(protocolProblem({ window: 256, stride: 257 })).toMatch(/no longer than the window/);

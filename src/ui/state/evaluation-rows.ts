@@ -4,10 +4,10 @@ import { recipeRepositories } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { RunTarget } from '../../reports/evaluate';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { repositoriesOf } from './model-origins';
 import { buildRecipe, contributorId, methodTitle, shortName } from './recipe-build';
-import { type RecipeFacts, setMethod, setParameter } from './recipe-facts';
+import { type RecipeState, setMethod, setParameter } from './recipe-state';
 import { recipeProblems } from './recipe-validation';
 
 export interface EvaluationRow {
@@ -35,12 +35,12 @@ export interface EvaluationRow {
  * takes weights and densities from the recipe as the method picker would. A method that runs the models over text first
  * (minutes, where others take seconds) comes last.
  */
-export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[]): EvaluationRow[] {
+export function evaluationRows(recipe: RecipeState, models: readonly ModelInfo[]): EvaluationRow[] {
   const rows: EvaluationRow[] = [];
   const fitting = [...methods]
     .sort((a, b) => Number(readsTexts(a)) - Number(readsTexts(b)))
     .flatMap((method) => variantsOf(recipe, method))
-    .filter(({ method, facts }) => recipeProblems(facts, models, method).length === 0);
+    .filter(({ method, recipe }) => recipeProblems(recipe, models, method).length === 0);
   const labels = fitting.map((fit) => fit.label);
   if (recipe.base !== null) {
     rows.push(modelRow('base', shortName(recipe.base), recipe.base, null));
@@ -48,7 +48,7 @@ export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[
   for (const { ref, colour } of recipe.contributors.filter((c) => c.enabled)) {
     rows.push(modelRow(`model ${ref}`, shortName(ref), contributorId(recipe.base, ref, models), colour));
   }
-  for (const { id, method, facts, label, current, matched } of fitting) {
+  for (const { id, method, recipe, label, current, matched } of fitting) {
     // Some methods share the name of their paper; the recipe's word for them tells them apart.
     const alone = labels.indexOf(label) === labels.lastIndexOf(label);
     rows.push({
@@ -57,7 +57,7 @@ export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[
       label: alone ? label : `${label} (${method.id})`,
       title: method.title,
       colour: null,
-      target: { recipe: buildRecipe(facts, models, method) },
+      target: { recipe: buildRecipe(recipe, models, method) },
       method,
       current,
       ...(matched && { matched }),
@@ -70,29 +70,29 @@ export function evaluationRows(recipe: RecipeFacts, models: readonly ModelFacts[
 interface Variant {
   id: string;
   method: MergeMethod;
-  facts: RecipeFacts;
+  recipe: RecipeState;
   label: string;
   current: boolean;
   matched?: true;
 }
 
 /** The merge by a method: of the Gram merge that reads inputs also the one that matches outputs, behind it. */
-function variantsOf(recipe: RecipeFacts, method: MergeMethod): Variant[] {
-  const facts = recipeByMethod(recipe, method);
+function variantsOf(recipe: RecipeState, method: MergeMethod): Variant[] {
+  const by = recipeByMethod(recipe, method);
   const { id } = method;
   const own = {
     id: `method ${id}`,
     method,
-    facts,
-    label: methodTitle(facts, method),
+    recipe: by,
+    label: methodTitle(by, method),
     current: id === recipe.method,
   };
   const { match } = method.parameters;
-  if (match?.default !== 'inputs' || (facts.parameters.match ?? match.default) !== 'inputs') return [own];
+  if (match?.default !== 'inputs' || (by.parameters.match ?? match.default) !== 'inputs') return [own];
   const matched: Variant = {
     ...own,
     id: `${own.id} outputs`,
-    facts: matchingOutputs(facts),
+    recipe: matchingOutputs(by),
     label: `${own.label}, outputs matched`,
     current: false,
     matched: true,
@@ -100,13 +100,13 @@ function variantsOf(recipe: RecipeFacts, method: MergeMethod): Variant[] {
   return [own, matched];
 }
 
-const matchingOutputs = (recipe: RecipeFacts) => setParameter(recipe, 'match', 'outputs');
+const matchingOutputs = (recipe: RecipeState) => setParameter(recipe, 'match', 'outputs');
 
 /** The recipe that a row of a merge stands for. */
 export function recipeOfRow(
-  recipe: RecipeFacts,
+  recipe: RecipeState,
   { method, matched }: Pick<EvaluationRow, 'method' | 'matched'>,
-): RecipeFacts {
+): RecipeState {
   if (!method) return recipe;
   const by = recipeByMethod(recipe, method);
   return matched ? matchingOutputs(by) : by;
@@ -118,7 +118,7 @@ function readsTexts({ compute }: MergeMethod): boolean {
 }
 
 /** The recipe by another method, as the method picker makes it; by its own method, the recipe itself. */
-export function recipeByMethod(recipe: RecipeFacts, method: MergeMethod): RecipeFacts {
+export function recipeByMethod(recipe: RecipeState, method: MergeMethod): RecipeState {
   return method.id === recipe.method ? recipe : setMethod(recipe, methodById.get(recipe.method), method);
 }
 
@@ -132,7 +132,7 @@ export function targetKey(target: RunTarget): string {
  * Does the target's name stand for the same weights on another day? So do samples and commits on the Hub; a folder on the
  * person's disk may hold others by then.
  */
-export function isPinned(target: RunTarget, models: readonly ModelFacts[]): boolean {
+export function isPinned(target: RunTarget, models: readonly ModelInfo[]): boolean {
   const refs = 'recipe' in target ? recipeRepositories(target.recipe) : repositoriesOf(target.model);
   const pinned = new Set(models.filter((m) => m.origin === 'sample' || m.origin === 'hub').map((m) => m.ref));
   return refs.every((ref) => pinned.has(ref));

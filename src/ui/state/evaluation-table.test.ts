@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { EvaluateReport } from '../../reports/evaluate';
-import { sampleModels } from '../engine-fixture';
+import { sampleModels } from '../worker.test.fixture';
+import { type EvaluationRow, evaluationRows, isPinned, recipeByMethod, targetKey } from './evaluation-rows';
 import {
   type EvaluationSlice,
   type EvaluationText,
   initialEvaluation,
   type Outcome,
-} from './evaluation-facts';
-import { type EvaluationRow, evaluationRows, isPinned, recipeByMethod, targetKey } from './evaluation-rows';
+} from './evaluation-state';
 import {
   bestMerge,
   dotAt,
@@ -23,7 +23,7 @@ import {
   tableErrors,
 } from './evaluation-table';
 import { textHashes } from './evaluation-texts';
-import { setContributorParameter, setEnabled } from './recipe-facts';
+import { setContributorParameter, setEnabled } from './recipe-state';
 import { sampleRecipe } from './roles';
 
 const recipe = sampleRecipe(sampleModels);
@@ -234,7 +234,7 @@ test('rows that lack the same texts are measured side by side, and the time left
     'base recipes',
     'kitchen recipes',
   ]);
-  const progress = { stage: 'running', done: 50, total: 100, rate: 1, secondsLeft: 1 } as const;
+  const progress = { phase: 'running', done: 50, total: 100, rate: 1, secondsLeft: 1 } as const;
   // base lacks one text, kitchen both
   const groups = groupCells(cells.slice(1));
   expect(groups.map((g) => g.map((c) => `${c.rowLabel} ${c.textName}`))).toEqual([

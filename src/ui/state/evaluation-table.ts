@@ -1,19 +1,19 @@
 /** The table of perplexities as it is drawn: cells, means, the best of each column. Pure. */
 
-import type { ErrorFacts } from '../../errors';
+import type { ErrorReport } from '../../errors';
 import type { EvaluateReport, RunningProgress } from '../../reports/evaluate';
 import { secondsLeft } from '../../reports/time-left';
 import { formatCounted } from '../format/quantity';
+import { type EvaluationRow, targetKey } from './evaluation-rows';
 import type {
   EvaluationSlice,
   EvaluationText,
   EvaluationWork,
   Outcome,
   PlannedCell,
-} from './evaluation-facts';
-import { type EvaluationRow, targetKey } from './evaluation-rows';
+} from './evaluation-state';
 import { scoredText } from './evaluation-texts';
-import { type JobProgress, runningProgress } from './job-facts';
+import { type JobProgress, runningProgress } from './job-state';
 
 export type Protocol = Pick<EvaluationSlice, 'amount' | 'window' | 'stride'>;
 
@@ -51,7 +51,7 @@ export type TableCell =
       best: boolean;
       earlier: number | null;
     }
-  | { state: 'failed'; error: ErrorFacts; stale: boolean };
+  | { state: 'failed'; error: ErrorReport; stale: boolean };
 
 /** What an outcome is kept under: the same target, text and protocol are measured once. */
 export function outcomeKey(
@@ -229,8 +229,8 @@ function comparedMean(row: TableRow, other: TableRow | undefined): number | null
 }
 
 /** Different errors of the table, each with the rows it befell. */
-export function tableErrors(rows: readonly TableRow[]): { rows: string[]; error: ErrorFacts }[] {
-  const found = new Map<string, { rows: string[]; error: ErrorFacts }>();
+export function tableErrors(rows: readonly TableRow[]): { rows: string[]; error: ErrorReport }[] {
+  const found = new Map<string, { rows: string[]; error: ErrorReport }>();
   for (const { row, cells } of rows) {
     for (const cell of cells) {
       if (cell.state !== 'failed' || cell.stale) continue;
@@ -253,10 +253,10 @@ export function measuringProgress(
   const total = characters.reduce((a, b) => a + b, 0);
   const before = characters.slice(0, at).reduce((a, b) => a + b, 0);
   const now = running ? runningProgress(running) : null;
-  const part = now && running?.stage === 'running' ? now.share : 0;
+  const part = now && running?.phase === 'running' ? now.share : 0;
   const share = total > 0 ? (before + part * (characters[at] ?? 0)) / total : 0;
   return {
-    stage: now?.stage ?? 'opening',
+    phase: now?.phase ?? 'opening',
     item: groupWords({ groups, at }),
     share,
     counted: now?.counted ?? null,

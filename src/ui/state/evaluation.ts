@@ -1,20 +1,20 @@
 /** Actions of the Evaluate tab's table: texts, protocol, measuring. */
 
-import { AmalgamError, errorFacts } from '../../errors';
+import { AmalgamError, errorReport } from '../../errors';
 import { textOfFile } from '../../formats/text-file';
 import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
 import { formatBytes } from '../format/quantity';
 import { forgetOutcomes, keepOutcome, keptOutcomes } from '../local/saved-evaluations';
-import type { EvaluationSlice, EvaluationText, Outcome, PlannedCell } from './evaluation-facts';
 import { whyNotMeasure } from './evaluation-gate';
 import { type EvaluationRow, isPinned, recipeOfRow, targetKey } from './evaluation-rows';
+import type { EvaluationSlice, EvaluationText, Outcome, PlannedCell } from './evaluation-state';
 import { cellsByRow, groupCells, measuringProgress, missingCells } from './evaluation-table';
 import { freeName, MAX_TEXT_BYTES, scoredText, textHashes } from './evaluation-texts';
-import type { StudioFacts } from './facts';
 import { beginJob, tellProgress } from './job';
 import { planNow } from './plan';
 import { isOfSample } from './sample-texts';
 import { editRecipe, notifyError, type Studio } from './studio';
+import type { StudioState } from './studio-state';
 
 export function editEvaluation(studio: Studio, change: Partial<EvaluationSlice>): void {
   studio.store.setState((s) => ({ evaluation: { ...s.evaluation, ...change } }));
@@ -28,7 +28,7 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
   const chosen = isOfSample(studio.store.getState());
   try {
     const opened = await Promise.all(
-      (await studio.engine.sampleTexts()).map(
+      (await studio.worker.sampleTexts()).map(
         async ({ name, text }): Promise<EvaluationText> => ({
           id: `sample ${name}`,
           name,
@@ -44,13 +44,13 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
       evaluation: { ...e, opening: 'done', texts: [...opened, ...e.texts] },
     }));
   } catch (thrown) {
-    editEvaluation(studio, { opening: 'failed', openError: errorFacts(thrown) });
+    editEvaluation(studio, { opening: 'failed', openError: errorReport(thrown) });
   }
 }
 
 /** Numbers of earlier visits come back; a browser that keeps nothing has none. */
 async function recallOutcomes(studio: Studio): Promise<void> {
-  const { version } = await studio.engine.facts();
+  const { version } = await studio.worker.info();
   const kept = await keptOutcomes(version).catch(() => []);
   studio.store.setState(({ evaluation: e }) => {
     const earlier = kept.map(({ key, report, bytes, at }) => [key, { report, bytes, earlier: at }] as const);
@@ -87,10 +87,10 @@ export async function addText(studio: Studio, name: string, text: string, chosen
     const added: EvaluationText = { id, name: unique, text, sha256, origin: 'own', chosen };
     return { evaluation: { ...e, texts: [...e.texts, added] } };
   });
-  await studio.engine.addCalibrationText(unique, text);
-  const { facts } = studio.store.getState().plan;
+  await studio.worker.addCalibrationText(unique, text);
+  const { report } = studio.store.getState().plan;
   // it may be what the plan misses
-  if (facts?.problems.some(({ code }) => code === 'CalibrationUnknown')) await planNow(studio);
+  if (report?.problems.some(({ code }) => code === 'CalibrationUnknown')) await planNow(studio);
   return unique;
 }
 
@@ -147,7 +147,7 @@ export async function measure(studio: Studio, rows: readonly EvaluationRow[]): P
       await measureGroup(studio, group, before, tell);
     }
   } catch (thrown) {
-    if (errorFacts(thrown).code !== 'Cancelled') notifyError(studio, thrown);
+    if (errorReport(thrown).code !== 'Cancelled') notifyError(studio, thrown);
   } finally {
     editEvaluation(studio, { work: null });
     end();
@@ -157,7 +157,7 @@ export async function measure(studio: Studio, rows: readonly EvaluationRow[]): P
 async function measureGroup(
   studio: Studio,
   group: readonly PlannedCell[],
-  { evaluation: { amount, window, stride, texts }, engine: { choice } }: StudioFacts,
+  { evaluation: { amount, window, stride, texts }, engine: { choice } }: StudioState,
   onProgress: (progress: RunningProgress) => void,
 ): Promise<void> {
   const rows = cellsByRow(group);
@@ -175,7 +175,7 @@ async function measureGroup(
       if (cell) keep(studio, cell, 'report' in outcome ? { ...outcome, bytes } : outcome);
     }
   };
-  const report = await studio.engine.evaluateMany(
+  const report = await studio.worker.evaluateMany(
     { targets, inputs, window, stride, engine: choice },
     (progress) => {
       // what does not fit side by side goes in batches; a batch that is done stays, also when the next is stopped
@@ -196,9 +196,9 @@ async function measureGroup(
 
 function keep(studio: Studio, cell: PlannedCell, outcome: Outcome): void {
   const { models, engine } = studio.store.getState();
-  if ('report' in outcome && engine.facts && isPinned(cell.target, models)) {
+  if ('report' in outcome && engine.info && isPinned(cell.target, models)) {
     const { report, bytes } = outcome;
-    const kept = { key: cell.key, report, bytes, at: Date.now(), version: engine.facts.version };
+    const kept = { key: cell.key, report, bytes, at: Date.now(), version: engine.info.version };
     // a browser that keeps nothing: the number lives as long as the tab
     keepOutcome(kept).catch(() => {});
   }

@@ -1,28 +1,28 @@
 import { describe, expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
-import type { WorkerFacts } from '../../reports/worker';
-import { sampleModels } from '../engine-fixture';
-import { planFor } from '../engine-fixture-plan';
+import type { WorkerInfo } from '../../reports/worker';
+import { sampleModels } from '../worker.test.fixture';
+import { planFor } from '../worker-plan.test.fixture';
 import { expectedSeconds } from './expected-time';
-import { initialFacts, type StudioFacts } from './facts';
 import { buildRecipe } from './recipe-build';
 import { sampleRecipe } from './roles';
-import type { KeptRun } from './run-facts';
+import type { KeptRun } from './run-state';
+import { initialState, type StudioState } from './studio-state';
 
 const recipe = sampleRecipe(sampleModels);
 const asked = buildRecipe(recipe, sampleModels, methodById.get('ties')!);
 const plan = planFor(asked, 6, []);
-const facts: StudioFacts = {
-  ...initialFacts,
+const state: StudioState = {
+  ...initialState,
   engine: {
     status: 'ready',
-    facts: { auto: 'cpu' } as unknown as WorkerFacts,
+    info: { auto: 'cpu' } as unknown as WorkerInfo,
     error: null,
     choice: 'auto',
   },
   models: sampleModels,
   recipe,
-  plan: { status: 'ready', facts: plan, contributors: [], error: null },
+  plan: { status: 'ready', report: plan, contributors: [], error: null },
 };
 
 /** A merge of so many times as many elements that took `seconds`. */
@@ -33,7 +33,7 @@ function run(seconds: number, times = 1, change: Partial<KeptRun['report']> = {}
   } as unknown as KeptRun;
 }
 
-const expected = (...pastRuns: KeptRun[]) => expectedSeconds({ ...facts, pastRuns });
+const expected = (...pastRuns: KeptRun[]) => expectedSeconds({ ...state, pastRuns });
 
 describe('the time a merge will take', () => {
   test('grows with elements and contributors, by the merge nearest in size', () => {
@@ -51,8 +51,8 @@ describe('the time a merge will take', () => {
     expect(expected(run(12, 1, { recipe: searched }))).toBeNull();
     expect(
       expectedSeconds({
-        ...facts,
-        plan: { ...facts.plan, facts: { ...plan, clean: false } },
+        ...state,
+        plan: { ...state.plan, report: { ...plan, clean: false } },
         pastRuns: [run(12)],
       }),
     ).toBeNull();

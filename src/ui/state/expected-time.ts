@@ -1,11 +1,11 @@
 /** How long a merge will take, by merges that were made here. Pure. */
 
 import type { RecipeParameters } from '../../formats/recipe';
-import type { PlanTensorFacts } from '../../reports/plan';
-import type { StudioFacts } from './facts';
+import type { PlanTensor } from '../../reports/plan';
 import { buildRecipe } from './recipe-build';
-import type { KeptRun } from './run-facts';
+import type { KeptRun } from './run-state';
 import { methodOf } from './studio';
+import type { StudioState } from './studio-state';
 
 /** A merge so many times smaller says nothing: most of its time was not spent on weights. */
 const TIMES_SMALLER = 20;
@@ -15,11 +15,11 @@ const TIMES_SMALLER = 20;
  * and with the same choices, that is nearest to it in size; time grows linearly in elements and contributors. Null
  * where there is none, or only far smaller ones.
  */
-export function expectedSeconds({ plan, pastRuns, recipe, models, engine }: StudioFacts): number | null {
-  if (!plan.facts?.clean || plan.facts.stages || !engine.facts) return null;
+export function expectedSeconds({ plan, pastRuns, recipe, models, engine }: StudioState): number | null {
+  if (!plan.report?.clean || plan.report.stages || !engine.info) return null;
   const asked = buildRecipe(recipe, models, methodOf(recipe));
-  const kind = engine.choice === 'auto' ? engine.facts.auto : engine.choice;
-  const size = work(plan.facts.tensors);
+  const kind = engine.choice === 'auto' ? engine.info.auto : engine.choice;
+  const size = work(plan.report.tensors);
   const alike = ({ report }: KeptRun) =>
     report.engine === kind &&
     !report.stagesMerged &&
@@ -33,7 +33,7 @@ export function expectedSeconds({ plan, pastRuns, recipe, models, engine }: Stud
 }
 
 /** Elements read: of the base and of every model that changes it. */
-function work(tensors: readonly PlanTensorFacts[]): number {
+function work(tensors: readonly PlanTensor[]): number {
   return tensors.reduce((sum, { elements, contributors }) => sum + elements * (1 + contributors.length), 0);
 }
 

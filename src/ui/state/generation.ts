@@ -1,12 +1,12 @@
 /** Actions of the Evaluate tab's second half: the same prompt continued by base, contributors and merge. */
 
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import type { GenerateReport, RunningProgress } from '../../reports/evaluate';
-import type { GenerationColumn, GenerationSettings, GenerationSlice } from './evaluation-facts';
 import { whyNotWrite } from './evaluation-gate';
 import type { EvaluationRow } from './evaluation-rows';
+import type { GenerationColumn, GenerationSettings, GenerationSlice } from './evaluation-state';
 import { beginJob, tellProgress } from './job';
-import { runningProgress } from './job-facts';
+import { runningProgress } from './job-state';
 import type { Studio } from './studio';
 
 export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
@@ -43,13 +43,13 @@ export async function write(studio: Studio, rows: readonly EvaluationRow[]): Pro
       if (studio.store.getState().job?.cancelling) break;
       editColumn(studio, id, () => ({ status: 'writing' }));
       try {
-        const report: GenerateReport = await studio.engine.generate(
+        const report: GenerateReport = await studio.worker.generate(
           { target, ...settings, engine: before.engine.choice },
           (progress) => follow(studio, id, progress),
         );
         editColumn(studio, id, () => ({ status: 'done', report, text: report.text }));
       } catch (thrown) {
-        const error = errorFacts(thrown);
+        const error = errorReport(thrown);
         if (error.code === 'Cancelled') break;
         editColumn(studio, id, () => ({ status: 'failed', error }));
       }
@@ -67,8 +67,8 @@ export async function write(studio: Studio, rows: readonly EvaluationRow[]): Pro
 
 function follow(studio: Studio, id: string, progress: RunningProgress): void {
   tellProgress(studio, 'generation', runningProgress(progress));
-  const { stage, done, rate, text } = progress;
-  if (stage !== 'running') return;
+  const { phase, done, rate, text } = progress;
+  if (phase !== 'running') return;
   editColumn(studio, id, (c) =>
     // Messages may arrive after the report, which has the whole text.
     c.status === 'writing' ? { text: c.text + (text ?? ''), progress: { done, rate } } : {},

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { whyNotYet } from './interrupted';
 
 test('R47: a merge that was cut off waits for its models while they are opened, and for nothing else', () => {
@@ -22,8 +22,8 @@ test('R47: a merge that was cut off waits for its models while they are opened, 
       bytes: 2,
     },
   };
-  const open = (...refs: string[]) => refs.map((ref) => ({ ref }) as ModelFacts);
-  const why = (models: ModelFacts[], opening: string[]) => whyNotYet({ models, opening }, run);
+  const open = (...refs: string[]) => refs.map((ref) => ({ ref }) as ModelInfo);
+  const why = (models: ModelInfo[], opening: string[]) => whyNotYet({ models, opening }, run);
   expect(why(open('samples/base'), ['the sample'])).toBe('Opening the sample…');
   expect(why(open('samples/base', 'samples/kitchen'), ['another'])).toBeNull();
   // what is not on its way is said by name when the merge goes on

@@ -5,19 +5,19 @@ import { recipeRepositories } from '../../formats/recipe-models';
 import { methodById } from '../../merge/methods/index';
 import type { DestinationSpec } from '../../reports/job';
 import type { InterruptedRun } from '../../reports/merge';
-import type { PlanFacts } from '../../reports/plan';
+import type { PlanReport } from '../../reports/plan';
 import { methodName } from '../format/method-name';
 import { pickOutputFolder } from '../local/directory-picker';
-import type { StudioFacts } from './facts';
 import { shortName } from './recipe-build';
 import { carryOut, newRun } from './run';
-import type { RunFacts } from './run-facts';
+import type { RunState } from './run-state';
 import { notify, notifyError, type Studio, showTab } from './studio';
+import type { StudioState } from './studio-state';
 import { loadInterrupted } from './unfinished';
 
 /** Why an interrupted merge cannot go on yet, or null: a model of it may just be on its way, as after a start. */
 export function whyNotYet(
-  { models, opening }: Pick<StudioFacts, 'models' | 'opening'>,
+  { models, opening }: Pick<StudioState, 'models' | 'opening'>,
   { recipe }: InterruptedRun,
 ): string | null {
   const open = new Set(models.map(({ ref }) => ref));
@@ -34,7 +34,7 @@ export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Pr
   try {
     const destination = await destinationOf(studio, interrupted);
     if (!destination) return;
-    const plan = await studio.engine.plan(interrupted.recipe);
+    const plan = await studio.worker.plan(interrupted.recipe);
     const started = begin(studio, interrupted, plan);
     showTab(studio, 'run');
     const { recipe, engine } = interrupted;
@@ -49,7 +49,7 @@ export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Pr
 /** Forgets an interrupted merge. */
 export async function discardRun(studio: Studio, { destination }: InterruptedRun): Promise<void> {
   try {
-    await studio.engine.discardInterrupted(destination);
+    await studio.worker.discardInterrupted(destination);
     if (destination.kind === 'folder') {
       const message = `The unfinished folder ${destination.name} is still on your disk.`;
       notify(studio, 'note', message, 'Delete it there if you do not want it.');
@@ -69,7 +69,7 @@ async function destinationOf(studio: Studio, run: InterruptedRun): Promise<Desti
   return { kind, handle, name };
 }
 
-function begin(studio: Studio, { recipe, destination }: InterruptedRun, plan: PlanFacts): RunFacts {
+function begin(studio: Studio, { recipe, destination }: InterruptedRun, plan: PlanReport): RunState {
   const method = methodById.get(recipe.mergeMethod);
   return newRun(studio, {
     title: destination.name,

@@ -1,8 +1,8 @@
-/** What jobs and their stages are called. */
+/** What jobs and their phases are called. */
 import type { CollapseProgress } from '../../reports/collapse';
 import type { CompareProgress } from '../../reports/compare';
 import type { PushProgress } from '../../reports/push';
-import type { JobKind } from './job-facts';
+import type { JobKind } from './job-state';
 import type { Tab } from './tabs';
 
 /** By kind of job: its title, why another button waits for it, and the tab that shows it. */
@@ -30,21 +30,21 @@ export const JOB_WORDS: Readonly<Record<JobKind, { title: string; busy: string; 
   check: { title: 'Computing a tensor', busy: 'A tensor is being computed on both engines.', tab: 'layers' },
 };
 
-/** The stages that a tool with a bar of its own tells. */
-interface ToolStages {
-  comparison: CompareProgress['stage'];
-  extraction: CompareProgress['stage'];
-  survey: CollapseProgress['stage'];
-  collapse: CollapseProgress['stage'];
-  push: PushProgress['stage'];
+/** The phases that a tool with a bar of its own tells. */
+interface ToolPhases {
+  comparison: CompareProgress['phase'];
+  extraction: CompareProgress['phase'];
+  survey: CollapseProgress['phase'];
+  collapse: CollapseProgress['phase'];
+  push: PushProgress['phase'];
   search: 'searching';
   verification: 'downloading' | 'checking';
   check: 'downloading' | 'measuring';
 }
 
-export type ToolKind = keyof ToolStages;
+export type ToolKind = keyof ToolPhases;
 
-export const STAGE_WORDS: Readonly<Record<ToolStages[ToolKind], string>> = {
+export const PHASE_WORDS: Readonly<Record<ToolPhases[ToolKind], string>> = {
   downloading: 'downloading',
   comparing: 'comparing',
   extracting: 'extracting',

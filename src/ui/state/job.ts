@@ -1,13 +1,13 @@
 /** The one job of the worker, from its beginning to its end, and why nothing else can begin meanwhile. */
 
-import { type ErrorFacts, errorFacts } from '../../errors';
+import { type ErrorReport, errorReport } from '../../errors';
 import type { Progress } from '../../reports/job';
 import { whyNoEngine } from './engine-summary';
-import type { StudioFacts } from './facts';
-import { type JobKind, type JobProgress, tensorProgress } from './job-facts';
+import { type JobKind, type JobProgress, tensorProgress } from './job-state';
 import { JOB_WORDS } from './job-words';
 import { stayAwake } from './stay-awake';
 import { notifyError, type Studio } from './studio';
+import type { StudioState } from './studio-state';
 import type { Tab } from './tabs';
 
 export interface Busy {
@@ -23,7 +23,7 @@ export function whyBusy({
   engine,
   job,
   elsewhere,
-}: Pick<StudioFacts, 'engine' | 'job' | 'elsewhere'>): Busy | null {
+}: Pick<StudioState, 'engine' | 'job' | 'elsewhere'>): Busy | null {
   if (engine.status === 'failed') return { why: whyNoEngine(engine), tone: 'fix' };
   if (engine.status === 'starting') return { why: 'Starting the engine…', tone: 'wait' };
   if (job) {
@@ -34,13 +34,13 @@ export function whyBusy({
 }
 
 /** Why no tool beside the merge can start now, or null. */
-export function whyNoTool(facts: StudioFacts): string | null {
-  const what = facts.opening.at(-1);
-  return whyBusy(facts)?.why ?? (what === undefined ? null : `Opening ${what}…`);
+export function whyNoTool(state: StudioState): string | null {
+  const what = state.opening.at(-1);
+  return whyBusy(state)?.why ?? (what === undefined ? null : `Opening ${what}…`);
 }
 
 /** Whether this job is at work. */
-export function isAtWork({ job }: Pick<StudioFacts, 'job'>, kind: JobKind): boolean {
+export function isAtWork({ job }: Pick<StudioState, 'job'>, kind: JobKind): boolean {
   return job?.kind === kind;
 }
 
@@ -64,17 +64,17 @@ export async function cancelJob(studio: Studio): Promise<void> {
   if (!job || job.cancelling) return;
   studio.store.setState({ job: { ...job, cancelling: true } });
   try {
-    await studio.engine.cancel();
+    await studio.worker.cancel();
   } catch (thrown) {
     notifyError(studio, thrown);
   }
 }
 
-export type JobOutcome<T> = { value: T } | { error: ErrorFacts } | { cancelled: true };
+export type JobOutcome<T> = { value: T } | { error: ErrorReport } | { cancelled: true };
 
 /** Runs a job over tensors. Never rejects. */
 export async function runTool<
-  P extends Omit<Progress, 'stage' | 'finished'> & { stage: string; finished: unknown[] },
+  P extends Omit<Progress, 'phase' | 'finished'> & { phase: string; finished: unknown[] },
   T,
 >(
   studio: Studio,
@@ -90,7 +90,7 @@ export async function runTool<
     });
     return { value };
   } catch (thrown) {
-    const error = errorFacts(thrown);
+    const error = errorReport(thrown);
     return error.code === 'Cancelled' ? { cancelled: true } : { error };
   } finally {
     end();

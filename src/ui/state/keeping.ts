@@ -1,7 +1,7 @@
 /** Keeping the recipe: the one in work is saved as it is edited and comes back after a reload, with the runs beside it; others by name or link. */
 import { AmalgamError } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { NOW, recipeOfRun, runOf } from '../layers/predicted-runs';
 import { recipeInLink, recipeLink, runsInLink } from '../local/recipe-link';
 import {
@@ -15,8 +15,8 @@ import {
 } from '../local/saved-recipes';
 import { viewParameters, writeAddress } from './address';
 import { buildRecipe } from './recipe-build';
-import { emptyRecipe, type RecipeFacts } from './recipe-facts';
-import { openRecipe, recipeFacts } from './recipe-open';
+import { openRecipe, recipeState } from './recipe-open';
+import { emptyRecipe, type RecipeState } from './recipe-state';
 import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
 
 /** A slider that moves is written three times a second, not at each of its steps. */
@@ -139,7 +139,7 @@ export async function openLink(studio: Studio): Promise<boolean> {
   openRecipe(studio, recipe);
   studio.store.setState({
     predictedRuns: beside.map((own, i) =>
-      runOf(recipeFacts(own, models), models, `p${i + 1}`, runs[i]?.name ?? null),
+      runOf(recipeState(own, models), models, `p${i + 1}`, runs[i]?.name ?? null),
     ),
   });
   notify(
@@ -175,12 +175,12 @@ export async function saveRecipe(studio: Studio, name: string): Promise<NamedRec
 
 /** A link to this page with the recipe, the shown runs and the view in it: no weights. A merge travels as its settings. */
 export async function shareLink(studio: Studio): Promise<string> {
-  const facts = studio.store.getState();
-  const { recipe, models, view } = facts;
+  const state = studio.store.getState();
+  const { recipe, models, view } = state;
   const { formatRecipe } = await import('../../formats/recipe-format');
   const shown = view.runs.flatMap((id) => {
-    const planned = facts.predictedRuns.find((run) => run.id === id);
-    const past = facts.pastRuns.find((run) => run.id === id);
+    const planned = state.predictedRuns.find((run) => run.id === id);
+    const past = state.pastRuns.find((run) => run.id === id);
     const own = planned ? builtRecipe(recipeOfRun(planned, recipe, models), models) : past?.recipe;
     const name = planned?.name ?? past?.name ?? null;
     return id === NOW ? [null] : own && !own.stages && !own.slices ? [{ yaml: formatRecipe(own), name }] : [];
@@ -193,7 +193,7 @@ export async function shareLink(studio: Studio): Promise<string> {
   });
 }
 
-function builtRecipe(recipe: RecipeFacts, models: readonly ModelFacts[]): Recipe {
+function builtRecipe(recipe: RecipeState, models: readonly ModelInfo[]): Recipe {
   return buildRecipe(recipe, models, methodOf(recipe));
 }
 

@@ -1,10 +1,10 @@
 /** What this page keeps in the browser: how much there is room for, and deleting it piece by piece. */
 
 import type { InterruptedRun } from '../../reports/merge';
-import type { CacheFacts } from '../../reports/worker';
-import type { StudioFacts } from './facts';
+import type { CacheInfo } from '../../reports/worker';
 import { discardRun } from './interrupted';
 import { notifyError, type Studio } from './studio';
+import type { StudioState } from './studio-state';
 import { loadInterrupted } from './unfinished';
 
 /** Bytes in use and in all, as the browser estimates them; null where it tells nothing. */
@@ -33,7 +33,7 @@ export interface KeptGroup {
 }
 
 /** Everything kept, in groups, the largest first within each; groups that are empty are left away. Pure. */
-export function keptGroups(cache: CacheFacts, interrupted: readonly InterruptedRun[]): KeptGroup[] {
+export function keptGroups(cache: CacheInfo, interrupted: readonly InterruptedRun[]): KeptGroup[] {
   const cut = new Set(interrupted.map((run) => run.destination.name));
   const groups: Omit<KeptGroup, 'bytes'>[] = [
     {
@@ -97,10 +97,10 @@ export function keptGroups(cache: CacheFacts, interrupted: readonly InterruptedR
 }
 
 /** How full the browser's storage is for this page, or the memory in its place. */
-export async function readRoom({ engine, store }: Studio): Promise<Room | null> {
-  const memory = store.getState().engine.facts?.storage.memoryBytes;
+export async function readRoom({ worker, store }: Studio): Promise<Room | null> {
+  const memory = store.getState().engine.info?.storage.memoryBytes;
   if (memory !== undefined) {
-    const { blobs, outputs, masks } = await engine.cache();
+    const { blobs, outputs, masks } = await worker.cache();
     return {
       used: [...blobs, ...outputs, ...masks].reduce((sum, { bytes }) => sum + bytes, 0),
       quota: memory,
@@ -118,7 +118,7 @@ export async function deleteKept(studio: Studio, thing: KeptThing): Promise<void
     return;
   }
   try {
-    await studio.engine.deleteCached(thing.kind, thing.id);
+    await studio.worker.deleteCached(thing.kind, thing.id);
   } catch (thrown) {
     notifyError(studio, thrown);
   }
@@ -126,6 +126,6 @@ export async function deleteKept(studio: Studio, thing: KeptThing): Promise<void
 }
 
 /** Why nothing can be deleted now, or null: a job may be reading it. */
-export function whyNotDelete({ job, elsewhere }: StudioFacts): string | null {
+export function whyNotDelete({ job, elsewhere }: StudioState): string | null {
   return job || elsewhere ? 'The engine is at work and may need it.' : null;
 }

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import type { ModelFacts } from '../../reports/models';
-import { sampleModels } from '../engine-fixture';
+import type { ModelInfo } from '../../reports/models';
+import { sampleModels } from '../worker.test.fixture';
 import { lineage } from './lineage';
 
-const [base, kitchen, , workshop] = sampleModels as [ModelFacts, ModelFacts, ModelFacts, ModelFacts];
-const adapterOf = (baseModel: string): ModelFacts => ({
+const [base, kitchen, , workshop] = sampleModels as [ModelInfo, ModelInfo, ModelInfo, ModelInfo];
+const adapterOf = (baseModel: string): ModelInfo => ({
   ...kitchen,
   adapter: { ...kitchen.adapter!, baseModel },
 });
-const at = (ref: string): ModelFacts => ({
+const at = (ref: string): ModelInfo => ({
   ...base,
   ref,
   origin: ref.startsWith('samples/') ? 'sample' : ref.includes('@') ? 'hub' : 'local',

@@ -2,7 +2,7 @@
 
 import { cachedModelId, isRepoId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 
 export interface Lineage {
   text: string;
@@ -12,7 +12,7 @@ export interface Lineage {
 }
 
 /** The badge of a contributor's card. */
-export function lineage(model: ModelFacts, base: ModelFacts | undefined): Lineage {
+export function lineage(model: ModelInfo, base: ModelInfo | undefined): Lineage {
   if (model.kind === 'adapter') return adapterLineage(model, base);
   if (base && model.family !== undefined && base.family !== undefined && model.family !== base.family) {
     return {
@@ -35,7 +35,7 @@ export function lineage(model: ModelFacts, base: ModelFacts | undefined): Lineag
   };
 }
 
-function adapterLineage(model: ModelFacts, base: ModelFacts | undefined): Lineage {
+function adapterLineage(model: ModelInfo, base: ModelInfo | undefined): Lineage {
   const parent = model.adapter?.baseModel;
   const summary = model.adapter?.summary ?? 'Adapter';
   if (parent === undefined) {
@@ -59,7 +59,7 @@ function adapterLineage(model: ModelFacts, base: ModelFacts | undefined): Lineag
  * Whether an adapter that names `parent` as its base (`base_model_name_or_path`) means this model. What it names is an id
  * on the Hub, or a path on the computer it was trained on: a folder is known by its own name alone.
  */
-export function isBaseOf(parent: string, model: Pick<ModelFacts, 'ref' | 'origin'>): boolean {
+export function isBaseOf(parent: string, model: Pick<ModelInfo, 'ref' | 'origin'>): boolean {
   const asked = cachedModelId(parent) ?? parseModelRef(parent).model.path;
   const { path } = parseModelRef(model.ref).model;
   const own = cachedModelId(path) ?? path;

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { PlanProblem } from '../../reports/plan';
-import type { WorkerFacts } from '../../reports/worker';
-import { sampleModels } from '../engine-fixture';
-import { planFor } from '../engine-fixture-plan';
-import { initialFacts, type StudioFacts } from './facts';
+import type { WorkerInfo } from '../../reports/worker';
+import { sampleModels } from '../worker.test.fixture';
+import { planFor } from '../worker-plan.test.fixture';
 import { mergeGate } from './merge-gate';
 import { buildRecipe } from './recipe-build';
 import { sampleRecipe } from './roles';
+import { initialState, type StudioState } from './studio-state';
 
-const backendFacts: WorkerFacts = {
+const workerInfo: WorkerInfo = {
   auto: 'webgpu',
   webgpu: { available: true, adapter: 'test', isFallback: false, maxBufferBytes: 2 ** 30 },
   cpu: { adapter: 'typed arrays' },
@@ -20,28 +20,28 @@ const recipe = sampleRecipe(sampleModels);
 const problem: PlanProblem = { severity: 'error', code: 'X', message: 'wrong', remedy: 'mend it' };
 const plan = (problems: PlanProblem[] = []) =>
   planFor(buildRecipe(recipe, sampleModels, methodById.get('ties')!), 6, problems);
-const ready: StudioFacts = {
-  ...initialFacts,
-  engine: { status: 'ready', facts: backendFacts, error: null, choice: 'auto' },
+const ready: StudioState = {
+  ...initialState,
+  engine: { status: 'ready', info: workerInfo, error: null, choice: 'auto' },
   models: sampleModels,
   recipe,
-  plan: { status: 'ready', facts: plan(), contributors: [], error: null },
+  plan: { status: 'ready', report: plan(), contributors: [], error: null },
 };
 
 test('open when engine, recipe and plan are ready; warnings do not close it', () => {
   expect(mergeGate(ready)).toEqual({ open: true });
   const warned = plan([{ ...problem, severity: 'warning' }]);
-  expect(mergeGate({ ...ready, plan: { ...ready.plan, facts: warned } }).open).toBe(true);
+  expect(mergeGate({ ...ready, plan: { ...ready.plan, report: warned } }).open).toBe(true);
 });
 
 test('open while an edit is being planned: the click plans first', () => {
   const errors = plan([problem]);
-  expect(mergeGate({ ...ready, plan: { ...ready.plan, status: 'stale', facts: errors } }).open).toBe(true);
+  expect(mergeGate({ ...ready, plan: { ...ready.plan, status: 'stale', report: errors } }).open).toBe(true);
 });
 
-test.each<[string, Partial<StudioFacts>, RegExp]>([
-  ['the engine starts', { engine: { ...ready.engine, status: 'starting', facts: null } }, /Starting/],
-  ['the engine failed', { engine: { ...ready.engine, status: 'failed', facts: null } }, /did not start/],
+test.each<[string, Partial<StudioState>, RegExp]>([
+  ['the engine starts', { engine: { ...ready.engine, status: 'starting', info: null } }, /Starting/],
+  ['the engine failed', { engine: { ...ready.engine, status: 'failed', info: null } }, /did not start/],
   ['the engine stopped', { engine: { ...ready.engine, status: 'failed' } }, /stopped/],
   ['a model of the recipe is opened', { models: ready.models.slice(1) }, /Opening base/],
   [
@@ -51,12 +51,12 @@ test.each<[string, Partial<StudioFacts>, RegExp]>([
   ],
   ['there is no base', { recipe: { ...recipe, base: null } }, /base/],
   ['there is no contributor', { recipe: { ...recipe, contributors: [] } }, /contributor/],
-  ['the plan has errors', { plan: { ...ready.plan, facts: plan([problem]) } }, /1.error/],
-  ['there is no plan yet', { plan: { ...ready.plan, status: 'stale', facts: null } }, /Planning/],
+  ['the plan has errors', { plan: { ...ready.plan, report: plan([problem]) } }, /1.error/],
+  ['there is no plan yet', { plan: { ...ready.plan, status: 'stale', report: null } }, /Planning/],
   [
     'there is nowhere to keep downloads',
     {
-      engine: { ...ready.engine, facts: { ...backendFacts, storage: { available: false } } },
+      engine: { ...ready.engine, info: { ...workerInfo, storage: { available: false } } },
     },
     /storage/,
   ],
@@ -73,9 +73,9 @@ test('R36: a merge that fits into memory runs where the browser keeps nothing, a
   const gate = (memoryBytes: number) =>
     mergeGate({
       ...ready,
-      engine: { ...ready.engine, facts: { ...backendFacts, storage: { available: true, memoryBytes } } },
+      engine: { ...ready.engine, info: { ...workerInfo, storage: { available: true, memoryBytes } } },
     });
-  const { bytesToDownload, bytesToWrite } = ready.plan.facts!;
+  const { bytesToDownload, bytesToWrite } = ready.plan.report!;
   expect(gate(bytesToDownload + bytesToWrite)).toEqual({ open: true });
   expect(gate(bytesToDownload + bytesToWrite - 1)).toMatchObject({
     open: false,
@@ -84,10 +84,10 @@ test('R36: a merge that fits into memory runs where the browser keeps nothing, a
 });
 
 test('without storage a folder still works', () => {
-  const facts = { ...backendFacts, storage: { available: false } };
-  const folder: StudioFacts = {
+  const info = { ...workerInfo, storage: { available: false } };
+  const folder: StudioState = {
     ...ready,
-    engine: { ...ready.engine, facts },
+    engine: { ...ready.engine, info },
     output: { kind: 'folder', folder: null, name: null },
   };
   expect(mergeGate(folder).open).toBe(true);

@@ -1,10 +1,10 @@
 /** May the recipe be merged now, and if not: why, and where to look. Pure; one answer for button, bar and tests. */
 import { formatBytes, formatCounted } from '../format/quantity';
-import type { StudioFacts } from './facts';
 import { whyBusy } from './job';
 import { whyNotOpen } from './opening';
 import { recipeProblems } from './recipe-validation';
 import { methodOf } from './studio';
+import type { StudioState } from './studio-state';
 import type { Tab } from './tabs';
 
 export type MergeGate =
@@ -20,16 +20,16 @@ export type MergeGate =
       tab?: Tab;
     };
 
-export function mergeGate(facts: StudioFacts): MergeGate {
-  const { engine, recipe, models, plan, output } = facts;
-  const busy = whyBusy(facts);
+export function mergeGate(state: StudioState): MergeGate {
+  const { engine, recipe, models, plan, output } = state;
+  const busy = whyBusy(state);
   if (busy) return { open: false, ...busy, ...(engine.status === 'failed' ? engineRemedy(engine) : {}) };
   const { base, contributors } = recipe;
   if (base === null && contributors.length === 0) {
-    const opening = facts.opening.at(-1);
+    const opening = state.opening.at(-1);
     return { open: false, tone: 'wait', why: opening ? `Opening ${opening}…` : 'Add models to begin.' };
   }
-  const closed = whyNotOpen(facts);
+  const closed = whyNotOpen(state);
   if (closed) {
     const { why, remedy, wait } = closed;
     return { open: false, tone: wait ? 'wait' : 'fix', why, ...(remedy ? { remedy } : {}) };
@@ -39,12 +39,12 @@ export function mergeGate(facts: StudioFacts): MergeGate {
   if (plan.status === 'failed') {
     return { open: false, tone: 'fix', tab: 'plan', why: 'The plan failed.', ...hint(plan.error) };
   }
-  if (!plan.facts) return { open: false, tone: 'wait', why: 'Planning…' };
-  if (plan.status === 'ready' && !plan.facts.clean) {
-    const errors = plan.facts.problems.filter((p) => p.severity === 'error').length;
+  if (!plan.report) return { open: false, tone: 'wait', why: 'Planning…' };
+  if (plan.status === 'ready' && !plan.report.clean) {
+    const errors = plan.report.problems.filter((p) => p.severity === 'error').length;
     return { open: false, tone: 'fix', tab: 'plan', why: `The plan has ${formatCounted(errors, 'error')}.` };
   }
-  const storage = engine.facts?.storage;
+  const storage = engine.info?.storage;
   if (output.kind === 'downloads' && storage && !storage.available) {
     return {
       open: false,
@@ -54,7 +54,7 @@ export function mergeGate(facts: StudioFacts): MergeGate {
       remedy: 'Leave private browsing, or save to a folder where the browser can.',
     };
   }
-  const needed = memoryNeeded(facts);
+  const needed = memoryNeeded(state);
   if (storage?.memoryBytes !== undefined && needed > storage.memoryBytes) {
     return {
       open: false,
@@ -68,15 +68,15 @@ export function mergeGate(facts: StudioFacts): MergeGate {
 }
 
 /** Bytes of files that a merge leaves in the browser's storage: what it downloads, and what it does not write elsewhere. */
-function memoryNeeded({ plan, output }: StudioFacts): number {
-  if (!plan.facts) return 0;
-  const { bytesToDownload, bytesToWrite } = plan.facts;
+function memoryNeeded({ plan, output }: StudioState): number {
+  if (!plan.report) return 0;
+  const { bytesToDownload, bytesToWrite } = plan.report;
   return bytesToDownload + (output.kind === 'downloads' ? bytesToWrite : 0);
 }
 
 /** The message of an engine that stopped says so again; of one that did not start it says why. */
-function engineRemedy({ facts, error }: StudioFacts['engine']): { remedy?: string } {
-  return facts && error ? { remedy: error.hint } : hint(error);
+function engineRemedy({ info, error }: StudioState['engine']): { remedy?: string } {
+  return info && error ? { remedy: error.hint } : hint(error);
 }
 
 function hint(error: { message: string; hint: string } | null): { remedy?: string } {

@@ -3,7 +3,7 @@ import { NOW, recipeOfRun } from '../layers/predicted-runs';
 import { mergeGate } from './merge-gate';
 import { planContributors } from './plan';
 import { buildRecipe, freeName, outputName } from './recipe-build';
-import type { RecipeFacts } from './recipe-facts';
+import type { RecipeState } from './recipe-state';
 import { carryOut, chooseDestination, newRun, plannedRun } from './run';
 import { methodOf, notify, notifyError, type Studio } from './studio';
 
@@ -30,11 +30,11 @@ export async function mergeRuns(studio: Studio, ids: readonly string[]): Promise
 
 /** @returns whether it was merged */
 async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<boolean> {
-  const facts = studio.store.getState();
+  const state = studio.store.getState();
   const recipe = settingsOf(studio, id);
   if (!recipe) return true; // it was removed meanwhile
-  const built = buildRecipe(recipe, facts.models, methodOf(recipe));
-  const plan = await studio.engine.plan(built);
+  const built = buildRecipe(recipe, state.models, methodOf(recipe));
+  const plan = await studio.worker.plan(built);
   const problem = plan.problems.find((p) => p.severity === 'error');
   if (problem) {
     notify(studio, 'error', problem.message, problem.remedy);
@@ -43,13 +43,13 @@ async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<bo
   const destination = await chooseDestination(studio, freeName(outputName(recipe), taken));
   if (!destination) return false;
   taken.push(destination.name);
-  const known = planContributors({ ...facts, recipe });
+  const known = planContributors({ ...state, recipe });
   const contributors = plan.contributors.flatMap((name) => known.find((c) => c.id === name) ?? []);
   const started = newRun(studio, {
-    ...plannedRun(studio, recipe, { facts: plan, contributors }, destination),
+    ...plannedRun(studio, recipe, { report: plan, contributors }, destination),
     ...(id === NOW ? {} : { of: id }),
   });
-  await carryOut(studio, started, { recipe: built, engine: facts.engine.choice, destination });
+  await carryOut(studio, started, { recipe: built, engine: state.engine.choice, destination });
   const { run } = studio.store.getState();
   if (run?.status !== 'done') return false;
   if (id !== NOW)
@@ -64,7 +64,7 @@ async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<bo
   return true;
 }
 
-function settingsOf(studio: Studio, id: string): RecipeFacts | undefined {
+function settingsOf(studio: Studio, id: string): RecipeState | undefined {
   const { recipe, models, predictedRuns } = studio.store.getState();
   if (id === NOW) return recipe;
   const run = predictedRuns.find((own) => own.id === id);

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { isPinnedName, namedModels, withOpened } from './model-origins';
-import { addContributor, emptyRecipe, setBase, setEnabled } from './recipe-facts';
+import { addContributor, emptyRecipe, setBase, setEnabled } from './recipe-state';
 
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
-const model = (ref: string, facts: Partial<ModelFacts> = {}): ModelFacts => ({
+const model = (ref: string, info: Partial<ModelInfo> = {}): ModelInfo => ({
   ref,
   title: ref,
   origin: 'local',
@@ -13,7 +13,7 @@ const model = (ref: string, facts: Partial<ModelFacts> = {}): ModelFacts => ({
   bytes: 2,
   headers: `headers of ${ref}`,
   dtypes: {},
-  ...facts,
+  ...info,
 });
 const recipe = addContributor(setBase(emptyRecipe, 'owner/base'), 'owner/tuned');
 

@@ -2,28 +2,28 @@
 
 import { formatModelRef, parseModelRef } from '../../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../../formats/recipe-models';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { contributorId } from './recipe-build';
-import type { ModelOrigin, Origins, RecipeFacts } from './recipe-facts';
+import type { ModelOrigin, Origins, RecipeState } from './recipe-state';
 
 /** Hub names as they were asked for, with the pinned name each was opened under. */
 export type Pins = Readonly<Record<string, string>>;
 
 /** The origin of an opened model. */
-export function originOf({ origin, bytes, headers }: ModelFacts): ModelOrigin {
+export function originOf({ origin, bytes, headers }: ModelInfo): ModelOrigin {
   return origin === 'sample' || origin === 'hub'
     ? { kind: origin }
     : { kind: 'local', was: { bytes, headers } };
 }
 
 /** Whether an opened model has the tensors and the size of the one the recipe was made with. */
-export function isSameModel(origin: ModelOrigin | undefined, model: ModelFacts): boolean {
+export function isSameModel(origin: ModelOrigin | undefined, model: ModelInfo): boolean {
   if (origin?.kind !== 'local' || !origin.was) return true;
   return origin.was.bytes === model.bytes && origin.was.headers === model.headers;
 }
 
 /** Every model the recipe names, adapters apart from what they sit on. @param all those switched off too */
-export function namedModels({ base, contributors, asWritten }: RecipeFacts, all: boolean): string[] {
+export function namedModels({ base, contributors, asWritten }: RecipeState, all: boolean): string[] {
   if (asWritten) return recipeRepositories(asWritten);
   const refs = [base, ...contributors.filter((c) => all || c.enabled).map((c) => c.ref)];
   return [...new Set(refs.filter((ref) => ref !== null).flatMap(repositoriesOf))];
@@ -46,15 +46,15 @@ export function isPinnedName(ref: string): boolean {
  * @param before origins known so far
  */
 export function withOpened(
-  recipe: RecipeFacts,
+  recipe: RecipeState,
   before: Origins,
-  models: readonly ModelFacts[],
+  models: readonly ModelInfo[],
   pins: Pins,
-): RecipeFacts {
+): RecipeState {
   return withOrigins(renamed(recipe, before, models, pins), before, models);
 }
 
-function withOrigins(recipe: RecipeFacts, before: Origins, models: readonly ModelFacts[]): RecipeFacts {
+function withOrigins(recipe: RecipeState, before: Origins, models: readonly ModelInfo[]): RecipeState {
   const origins = Object.fromEntries(
     namedModels(recipe, true).flatMap((name) => {
       const model = models.find((m) => m.ref === name);
@@ -71,11 +71,11 @@ function withOrigins(recipe: RecipeFacts, before: Origins, models: readonly Mode
 }
 
 function renamed(
-  recipe: RecipeFacts,
+  recipe: RecipeState,
   before: Origins,
-  models: readonly ModelFacts[],
+  models: readonly ModelInfo[],
   pins: Pins,
-): RecipeFacts {
+): RecipeState {
   const names = new Map<string, string>();
   for (const name of namedModels(recipe, true)) {
     const pinned = pins[name];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { fixtureEngine, sampleModels } from '../engine-fixture';
+import { fixtureEngine, sampleModels } from '../worker.test.fixture';
 import { addFiles, openSample, takeModel, whyNotAdd } from './models';
-import { setEnabled } from './recipe-facts';
+import { setEnabled } from './recipe-state';
 import { sampleRecipe } from './roles';
 import { createStudio, editRecipe } from './studio';
 

@@ -1,15 +1,15 @@
 /** Opening models and putting them into the recipe. */
-import type { LocalFile, ModelFacts } from '../../reports/models';
+import type { LocalFile, ModelInfo } from '../../reports/models';
 import { keepFolders } from '../local/folder-handles';
 import { type PickedFiles, type PickedHandle, whyLinked } from '../local/local-files';
 import { rememberHubModel } from '../local/recent-models';
-import type { AddTarget } from './facts';
 import { type Pins, withOpened } from './model-origins';
 import { freeName, shortName } from './recipe-build';
-import { addContributor, type RecipeFacts, setBase, setRecommended } from './recipe-facts';
 import { openRecipeFile } from './recipe-open';
+import { addContributor, type RecipeState, setBase, setRecommended } from './recipe-state';
 import { recipeToAddTo, sampleRecipe, withModels } from './roles';
 import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
+import type { AddTarget } from './studio-state';
 
 /**
  * Opens the sample family and, on an empty recipe, makes the first merge of it: TIES 0.2 of everything. Rejects with what
@@ -17,7 +17,7 @@ import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio
  * @param asRecipe whether an empty recipe is to be filled
  */
 export async function openSample(studio: Studio, asRecipe: boolean): Promise<void> {
-  const opened = await whileOpening(studio, 'the sample', () => studio.engine.openSample());
+  const opened = await whileOpening(studio, 'the sample', () => studio.worker.openSample());
   remember(studio, opened);
   if (!asRecipe) return;
   editRecipe(studio, (recipe) =>
@@ -33,12 +33,12 @@ export async function openLocal(
   studio: Studio,
   files: LocalFile[],
   handles: readonly PickedHandle[] = [],
-): Promise<ModelFacts[]> {
+): Promise<ModelInfo[]> {
   const linked = whyLinked({ files, handles: [...handles] });
   if (linked) throw linked;
   const named = inFolder(files, studio.store.getState().models);
   const folder = named[0]?.path.split('/')[0] ?? 'files';
-  const opened = await whileOpening(studio, folder, () => studio.engine.openLocal(named));
+  const opened = await whileOpening(studio, folder, () => studio.worker.openLocal(named));
   remember(studio, opened);
   const names = opened.map((m) => m.ref);
   // a browser that keeps nothing: the folder is chosen again
@@ -47,8 +47,8 @@ export async function openLocal(
 }
 
 /** Opens a Hub model by id (with revision) or URL. Rejects with what the engine says. */
-export async function openHub(studio: Studio, idOrUrl: string): Promise<ModelFacts> {
-  const opened = await whileOpening(studio, idOrUrl, () => studio.engine.openHub(idOrUrl));
+export async function openHub(studio: Studio, idOrUrl: string): Promise<ModelInfo> {
+  const opened = await whileOpening(studio, idOrUrl, () => studio.worker.openHub(idOrUrl));
   remember(studio, [opened], { [idOrUrl]: opened.ref });
   rememberHubModel(opened.title);
   return opened;
@@ -72,7 +72,7 @@ export async function addFiles(studio: Studio, picked: PickedFiles): Promise<voi
 }
 
 /** Puts opened models into the recipe, each where it belongs; an untouched sample makes way. */
-export function addModels(studio: Studio, added: readonly ModelFacts[]): void {
+export function addModels(studio: Studio, added: readonly ModelInfo[]): void {
   const { models } = studio.store.getState();
   editRecipe(studio, (recipe) =>
     recommended(withModels(recipeToAddTo(recipe, added, models), added, models), added),
@@ -96,7 +96,7 @@ export function takeModel(studio: Studio, ref: string, target: AddTarget): void 
 }
 
 /** What is added begins with what the method recommends: mergekit's default density of 1 trims nothing. */
-function recommended(recipe: RecipeFacts, added: readonly ModelFacts[]): RecipeFacts {
+function recommended(recipe: RecipeState, added: readonly ModelInfo[]): RecipeState {
   return setRecommended(
     recipe,
     methodOf(recipe),
@@ -105,19 +105,19 @@ function recommended(recipe: RecipeFacts, added: readonly ModelFacts[]): RecipeF
 }
 
 /** Why a model cannot be added in that place, or null. */
-export function whyNotAdd(recipe: RecipeFacts, model: ModelFacts, target: AddTarget): string | null {
+export function whyNotAdd(recipe: RecipeState, model: ModelInfo, target: AddTarget): string | null {
   if (target === 'library') return 'It is open.';
   if (recipe.base === model.ref) return 'This is the base.';
   if (target === 'base') return model.kind === 'adapter' ? 'An adapter cannot be a base.' : null;
   return recipe.contributors.some((c) => c.ref === model.ref) ? 'Already in the recipe.' : null;
 }
 
-function remember(studio: Studio, opened: readonly ModelFacts[], asked: Pins = {}): void {
+function remember(studio: Studio, opened: readonly ModelInfo[], asked: Pins = {}): void {
   const refs = new Set(opened.map((m) => m.ref));
   studio.store.setState((s) => {
     const models = [...s.models.filter((m) => !refs.has(m.ref)), ...opened];
     const pins = { ...s.hub.pins, ...asked };
-    const known = (recipe: RecipeFacts) => withOpened(recipe, recipe.origins, models, pins);
+    const known = (recipe: RecipeState) => withOpened(recipe, recipe.origins, models, pins);
     const recipe = known(s.recipe);
     const { past, future } = s.history;
     // A local folder may have changed since it was last opened: what was measured then says nothing about it now.
@@ -135,7 +135,7 @@ function remember(studio: Studio, opened: readonly ModelFacts[], asked: Pins = {
 }
 
 /** Files that were picked one by one, as a folder of their own: named by their one weight file where that says more. */
-function inFolder(files: LocalFile[], models: readonly ModelFacts[]): LocalFile[] {
+function inFolder(files: LocalFile[], models: readonly ModelInfo[]): LocalFile[] {
   if (files.some(({ path }) => path.includes('/'))) return files;
   const weights = files.filter(({ path }) => path.endsWith('.safetensors'));
   const stem = weights.length === 1 ? weights[0]!.path.replace(/\.safetensors$/, '') : '';

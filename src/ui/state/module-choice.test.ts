@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { matchesTensor } from '../../formats/tensor-pattern';
-import { sampleModels } from '../engine-fixture';
-import { planFor } from '../engine-fixture-plan';
+import { sampleModels } from '../worker.test.fixture';
+import { planFor } from '../worker-plan.test.fixture';
 import { isOff, moduleGroups, otherPatterns, switchModules } from './module-choice';
 import { buildRecipe } from './recipe-build';
 import { sampleRecipe } from './roles';
 import { methodOf } from './studio';
 
-const facts = sampleRecipe(sampleModels);
-const { tensors } = planFor(buildRecipe(facts, sampleModels, methodOf(facts)), 6, []);
+const recipe = sampleRecipe(sampleModels);
+const { tensors } = planFor(buildRecipe(recipe, sampleModels, methodOf(recipe)), 6, []);
 const groups = moduleGroups(tensors);
 const group = (id: string) => groups.find((g) => g.id === id)!;
 const leftOut = (exclude: readonly string[]) =>
@@ -23,7 +23,7 @@ describe('modules of the sample', () => {
   });
 
   test('a group switched off is one pattern that means its tensors and no others', () => {
-    const off = switchModules(facts, group('mlp'), group('mlp').modules, false);
+    const off = switchModules(recipe, group('mlp'), group('mlp').modules, false);
     expect(off.exclude).toEqual(['mlp.']);
     expect(leftOut(off.exclude)).toEqual(tensors.filter((t) => t.name.includes('.mlp.')).map((t) => t.name));
     expect(switchModules(off, group('mlp'), group('mlp').modules, true).exclude).toEqual([]);
@@ -31,7 +31,7 @@ describe('modules of the sample', () => {
 
   test('one module of a group that is off comes back alone', () => {
     const mlp = group('mlp');
-    const off = switchModules(facts, mlp, mlp.modules, false);
+    const off = switchModules(recipe, mlp, mlp.modules, false);
     const [first] = mlp.modules;
     const back = switchModules(off, mlp, [first!], true);
     expect(mlp.modules.map((m) => isOff(back.exclude, mlp, m))).toEqual([false, true, true]);
@@ -45,7 +45,7 @@ describe('modules of the sample', () => {
   });
 
   test('a pattern of other origin is left alone and shown', () => {
-    const written = { ...facts, exclude: ['model.layers.0.*'] };
+    const written = { ...recipe, exclude: ['model.layers.0.*'] };
     const off = switchModules(written, group('norms'), group('norms').modules, false);
     expect(off.exclude[0]).toBe('model.layers.0.*');
     expect(otherPatterns(off.exclude, groups)).toEqual(['model.layers.0.*']);

@@ -1,6 +1,6 @@
 /** Which modules are merged, as the panel shows it: groups and modules of the plan, from and to a recipe's `exclude`. Pure. */
-import type { PlanTensorFacts } from '../../reports/plan';
-import type { RecipeFacts } from './recipe-facts';
+import type { PlanTensor } from '../../reports/plan';
+import type { RecipeState } from './recipe-state';
 
 export interface ModuleGroup {
   id: GroupId;
@@ -28,7 +28,7 @@ const GROUPS: readonly { id: GroupId; label: string; of: RegExp }[] = [
 ];
 
 /** The groups that the plan's tensors fall into, in the order of the model; groups without tensors are left away. */
-export function moduleGroups(tensors: readonly PlanTensorFacts[]): ModuleGroup[] {
+export function moduleGroups(tensors: readonly PlanTensor[]): ModuleGroup[] {
   const groups = new Map<GroupId, Map<string, ModuleChoice>>();
   for (const { name, layer, module, leftOut } of tensors) {
     const id = groupOf(layer === null ? name : module);
@@ -55,11 +55,11 @@ export function isOff(exclude: readonly string[], group: ModuleGroup, module: Mo
 
 /** Switches modules of a group on or off, in as few patterns as say it; patterns of other origin stay. */
 export function switchModules(
-  recipe: RecipeFacts,
+  recipe: RecipeState,
   group: ModuleGroup,
   modules: readonly ModuleChoice[],
   on: boolean,
-): RecipeFacts {
+): RecipeState {
   const off = group.modules.filter((m) => (modules.includes(m) ? !on : isOff(recipe.exclude, group, m)));
   const own = new Set([group.pattern, ...group.modules.map((m) => m.pattern)]);
   const others = recipe.exclude.filter((pattern) => !own.has(pattern));

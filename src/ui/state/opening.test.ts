@@ -1,10 +1,10 @@
 import { expect, test, vi } from 'vitest';
 import { AmalgamError } from '../../errors';
-import { fixtureEngine } from '../engine-fixture';
+import { fixtureEngine } from '../worker.test.fixture';
 import { mergeGate } from './merge-gate';
 import { openSample } from './models';
 import { openAgain, openFolderAs, openNamedHub, watchNamedModels } from './opening';
-import { addContributor, emptyRecipe, setBase } from './recipe-facts';
+import { addContributor, emptyRecipe, setBase } from './recipe-state';
 import { createStudio, editRecipe } from './studio';
 
 const COMMIT = '0123abcd0123abcd0123abcd0123abcd0123abcd';

@@ -4,15 +4,15 @@
  * may be that of a folder, and no hub is asked for it.
  */
 
-import { type ErrorFacts, errorFacts } from '../../errors';
+import { type ErrorReport, errorReport } from '../../errors';
 import { isFolderKept, openKept } from '../local/folder-handles';
 import type { PickedFiles } from '../local/local-files';
-import type { StudioFacts, Unopened } from './facts';
 import { isPinnedName, namedModels } from './model-origins';
 import { openHub, openLocal, openSample } from './models';
 import { shortName } from './recipe-build';
-import type { RecipeFacts } from './recipe-facts';
+import type { RecipeState } from './recipe-state';
 import { notifyError, type Studio } from './studio';
+import type { StudioState, Unopened } from './studio-state';
 
 /** Opens what the recipe names now and from now on; returns a function that stops. */
 export function watchNamedModels(studio: Studio): () => void {
@@ -23,22 +23,22 @@ export function watchNamedModels(studio: Studio): () => void {
 }
 
 /** Names of the models that the merge needs and that are not open. */
-export function missingModels({ recipe, models }: Pick<StudioFacts, 'recipe' | 'models'>): string[] {
+export function missingModels({ recipe, models }: Pick<StudioState, 'recipe' | 'models'>): string[] {
   const open = new Set(models.map((m) => m.ref));
   return namedModels(recipe, false).filter((name) => !open.has(name));
 }
 
 /** Whether the recipe names models, and all of them are open. */
-export function isRecipeOpen(facts: Pick<StudioFacts, 'recipe' | 'models'>): boolean {
-  return namedModels(facts.recipe, false).length > 0 && missingModels(facts).length === 0;
+export function isRecipeOpen(state: Pick<StudioState, 'recipe' | 'models'>): boolean {
+  return namedModels(state.recipe, false).length > 0 && missingModels(state).length === 0;
 }
 
 /** Why the recipe's models cannot be used yet, or null. */
-export function whyNotOpen(facts: StudioFacts): { why: string; remedy?: string; wait: boolean } | null {
-  const missing = missingModels(facts);
+export function whyNotOpen(state: StudioState): { why: string; remedy?: string; wait: boolean } | null {
+  const missing = missingModels(state);
   const [first] = missing;
   if (first === undefined) return null;
-  const isOpening = (name: string) => (facts.unopened[name]?.state ?? 'opening') === 'opening';
+  const isOpening = (name: string) => (state.unopened[name]?.state ?? 'opening') === 'opening';
   const stuck = missing.find((name) => !isOpening(name));
   if (stuck === undefined) return { why: `Opening ${shortName(first)}…`, wait: true };
   const stuckToo = missing.filter((name) => !isOpening(name)).length - 1;
@@ -70,7 +70,7 @@ export async function openKeptFolder(studio: Studio, name: string, ask = true): 
 }
 
 /** Names of the models whose kept folders wait for a click. */
-export function keptClosed({ unopened }: Pick<StudioFacts, 'unopened'>): string[] {
+export function keptClosed({ unopened }: Pick<StudioState, 'unopened'>): string[] {
   return Object.entries(unopened).flatMap(([name, found]) =>
     found.state === 'closed' && found.kept ? [name] : [],
   );
@@ -108,7 +108,7 @@ export async function openSampleFamily(studio: Studio, asRecipe = false): Promis
     await openSample(studio, asRecipe);
   } catch (thrown) {
     const { recipe, engine } = studio.store.getState();
-    const error = errorFacts(thrown);
+    const error = errorReport(thrown);
     const named = namedModels(recipe, true).filter((name) => isSample(recipe, name));
     for (const name of named) if (isUnopened(studio, name)) note(studio, name, { state: 'failed', error });
     // an engine that is dead has said so already
@@ -141,7 +141,7 @@ function retry(studio: Studio, codes: readonly string[]): void {
   }
 }
 
-function isSample({ origins }: RecipeFacts, name: string): boolean {
+function isSample({ origins }: RecipeState, name: string): boolean {
   return (origins[name]?.kind ?? (name.startsWith('samples/') ? 'sample' : undefined)) === 'sample';
 }
 
@@ -184,7 +184,7 @@ async function attempt(studio: Studio, name: string, open: () => Promise<unknown
   }
 }
 
-function said(name: string, thrown: unknown): ErrorFacts {
+function said(name: string, thrown: unknown): ErrorReport {
   if (thrown instanceof DOMException && thrown.name === 'NotFoundError') {
     return {
       code: 'NotFound',
@@ -192,7 +192,7 @@ function said(name: string, thrown: unknown): ErrorFacts {
       hint: 'Open it where it is now.',
     };
   }
-  return errorFacts(thrown);
+  return errorReport(thrown);
 }
 
 function isUnopened(studio: Studio, name: string): boolean {

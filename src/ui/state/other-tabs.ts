@@ -5,7 +5,7 @@ import { loadInterrupted } from './unfinished';
 
 /** Follows the merges of other tabs for as long as the studio lives. */
 export function watchOtherTabs(studio: Studio): void {
-  studio.engine
+  studio.worker
     .follow((elsewhere) => {
       studio.store.setState({ elsewhere });
       // it is finished, or its tab is gone: then it can be resumed here
@@ -18,7 +18,7 @@ export function watchOtherTabs(studio: Studio): void {
 export async function takeOverMerge(studio: Studio): Promise<void> {
   const name = studio.store.getState().elsewhere?.name;
   try {
-    await studio.engine.takeOver();
+    await studio.worker.takeOver();
     studio.store.setState({ elsewhere: null });
     await loadInterrupted(studio);
     const { interrupted } = studio.store.getState();

@@ -1,15 +1,15 @@
 /** Runs of before: kept when they finish, brought back with their recipe and charts, compared, forgotten. */
 import type { MergeReport } from '../../reports/merge';
-import type { CacheFacts } from '../../reports/worker';
+import type { CacheInfo } from '../../reports/worker';
 import { hideRun, NOW } from '../layers/predicted-runs';
 import { deleteRun, keepRun, keptRuns } from '../local/saved-runs';
-import type { StudioFacts } from './facts';
 import { isAtWork } from './job';
 import { JOB_WORDS } from './job-words';
 import { openRecipe } from './recipe-open';
 import { isRecipeOf } from './run-current';
-import type { KeptRun, RunFacts } from './run-facts';
+import type { KeptRun, RunState } from './run-state';
 import { notifyError, type Studio, setView, showTab } from './studio';
+import type { StudioState } from './studio-state';
 
 /**
  * Loads what was kept and keeps every run that finishes; a recipe that was merged before has its run again, also after a
@@ -47,7 +47,7 @@ async function followRecipe(studio: Studio): Promise<void> {
   const same = pastRuns.filter((past) => isRecipeOf(past.asked ?? past.recipe, recipe, models));
   if (same.length === 0) return;
   // an engine that is dead says so by itself
-  const outputs = await studio.engine.cache().then(
+  const outputs = await studio.worker.cache().then(
     (cache) => cache.outputs,
     () => [],
   );
@@ -56,7 +56,7 @@ async function followRecipe(studio: Studio): Promise<void> {
   if (kept && now.run === run && now.recipe === recipe) bringBack(studio, kept);
 }
 
-function hasFiles({ kind, name }: RunFacts['destination'], outputs: CacheFacts['outputs']): boolean {
+function hasFiles({ kind, name }: RunState['destination'], outputs: CacheInfo['outputs']): boolean {
   return kind === 'folder' || outputs.some((o) => o.name === name && o.complete);
 }
 
@@ -64,14 +64,14 @@ function hasFiles({ kind, name }: RunFacts['destination'], outputs: CacheFacts['
  * The finished run that Merge would only repeat: of the recipe as it is, in the same place and under the same name, by the
  * same engine, its files still there. Null for anything else.
  */
-export async function sameMerge(studio: Studio): Promise<RunFacts | null> {
+export async function sameMerge(studio: Studio): Promise<RunState | null> {
   const { run, recipe, models, output, engine } = studio.store.getState();
   if (run?.status !== 'done' || !isRecipeOf(run.recipe, recipe, models)) return null;
   const { kind, name, folder } = run.destination;
   if (output.kind !== kind || (kind === 'folder' && output.folder !== folder)) return null;
   if (output.name !== null && output.name !== name) return null;
   if (engine.choice !== 'auto' && engine.choice !== run.report?.engine) return null;
-  return hasFiles(run.destination, (await studio.engine.cache()).outputs) ? run : null;
+  return hasFiles(run.destination, (await studio.worker.cache()).outputs) ? run : null;
 }
 
 /** Brings a run back as if it had just finished: its recipe into the panel, its charts into Layers. */
@@ -126,8 +126,8 @@ export async function forgetRun(studio: Studio, kept: KeptRun): Promise<void> {
 }
 
 /** Why no other run can be opened now, or null. */
-export function whyNotReopen(facts: StudioFacts): string | null {
-  return isAtWork(facts, 'merge') ? JOB_WORDS.merge.busy : null;
+export function whyNotReopen(state: StudioState): string | null {
+  return isAtWork(state, 'merge') ? JOB_WORDS.merge.busy : null;
 }
 
 async function load(studio: Studio): Promise<void> {
@@ -135,7 +135,7 @@ async function load(studio: Studio): Promise<void> {
   studio.store.setState({ pastRuns });
 }
 
-function keptRun(run: RunFacts, report: NonNullable<RunFacts['report']>): KeptRun {
+function keptRun(run: RunState, report: NonNullable<RunState['report']>): KeptRun {
   const { title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt } = run;
   return {
     id: keptRunId(startedAt, report),

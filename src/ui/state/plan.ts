@@ -1,12 +1,12 @@
 /** Keeps the plan in step with the recipe: every edit plans again, once the person pauses. */
-import { errorFacts } from '../../errors';
-import type { StudioFacts } from './facts';
+import { errorReport } from '../../errors';
+import { previousIfEqual } from './deep-equal';
 import { missingModels } from './opening';
 import { buildRecipe, contributorId, shortName } from './recipe-build';
 import { recipeProblems } from './recipe-validation';
-import type { Contributor } from './run-facts';
-import { kept } from './same-facts';
+import type { Contributor } from './run-state';
 import { methodOf, type Studio } from './studio';
+import type { StudioState } from './studio-state';
 
 /** Pause after an edit before planning, in milliseconds: a slider on the move is not planned. */
 const PAUSE_MS = 200;
@@ -31,7 +31,7 @@ export function watchPlan(studio: Studio): () => void {
 export async function planNow(studio: Studio): Promise<void> {
   const { recipe, models } = studio.store.getState();
   if (!isRecipe(studio.store.getState())) {
-    studio.store.setState({ plan: { status: 'empty', facts: null, contributors: [], error: null } });
+    studio.store.setState({ plan: { status: 'empty', report: null, contributors: [], error: null } });
     return;
   }
   const contributors = planContributors(studio.store.getState());
@@ -40,29 +40,29 @@ export async function planNow(studio: Studio): Promise<void> {
     return now.recipe === recipe && now.models === models;
   };
   try {
-    const facts = await studio.engine.plan(buildRecipe(recipe, models, methodOf(recipe)));
+    const report = await studio.worker.plan(buildRecipe(recipe, models, methodOf(recipe)));
     if (!current()) return;
     const byId = new Map(contributors.map((c) => [c.id, c]));
-    const named = facts.contributors.map((id) => byId.get(id) ?? { id, label: shortName(id), colour: 0 });
+    const named = report.contributors.map((id) => byId.get(id) ?? { id, label: shortName(id), colour: 0 });
     studio.store.setState(({ plan: before }) => ({
       plan: {
         status: 'ready',
         // most edits change no tensor: what is drawn from them is not drawn again
-        facts: { ...facts, tensors: kept(facts.tensors, before.facts?.tensors) },
-        contributors: kept(named, before.contributors),
+        report: { ...report, tensors: previousIfEqual(report.tensors, before.report?.tensors) },
+        contributors: previousIfEqual(named, before.contributors),
         error: null,
       },
     }));
   } catch (thrown) {
     if (!current()) return;
     studio.store.setState({
-      plan: { status: 'failed', facts: null, contributors: [], error: errorFacts(thrown) },
+      plan: { status: 'failed', report: null, contributors: [], error: errorReport(thrown) },
     });
   }
 }
 
 /** The enabled contributors by the names the plan gives them. */
-export function planContributors({ recipe, models }: StudioFacts): Contributor[] {
+export function planContributors({ recipe, models }: StudioState): Contributor[] {
   return recipe.contributors
     .filter((c) => c.enabled)
     .map((c) => ({
@@ -73,7 +73,7 @@ export function planContributors({ recipe, models }: StudioFacts): Contributor[]
 }
 
 /** Nothing is planned about a model that is not open. */
-function isRecipe(facts: StudioFacts): boolean {
-  const { recipe, models } = facts;
-  return missingModels(facts).length === 0 && recipeProblems(recipe, models, methodOf(recipe)).length === 0;
+function isRecipe(state: StudioState): boolean {
+  const { recipe, models } = state;
+  return missingModels(state).length === 0 && recipeProblems(recipe, models, methodOf(recipe)).length === 0;
 }

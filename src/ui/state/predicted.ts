@@ -4,22 +4,22 @@ import { type PreparedStatistics, prepareStatistics } from '../../merge/predicti
 import { predict, predictMask } from '../../merge/prediction/predict';
 import type { PredictedReport } from '../../merge/prediction/predicted-report';
 import { recipeSettings } from '../../merge/prediction/recipe-settings';
-import type { ModelFacts } from '../../reports/models';
-import type { PlanTensorFacts } from '../../reports/plan';
-import type { DeltaStatistics } from '../../reports/profile';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
+import type { ModelInfo } from '../../reports/models';
+import type { PlanTensor } from '../../reports/plan';
 import { deltaKey } from './delta-statistics';
-import type { DeltaStatisticsSlice, PlanSlice } from './facts';
 import { buildRecipe } from './recipe-build';
-import type { RecipeFacts } from './recipe-facts';
+import type { RecipeState } from './recipe-state';
 import { methodOf } from './studio';
+import type { DeltaStatisticsSlice, PlanSlice } from './studio-state';
 
 export type PredictedReports = ReadonlyMap<string, PredictedReport>;
 
-interface Facts {
-  profile: DeltaStatisticsSlice;
+interface PredictionState {
+  deltaStatistics: DeltaStatisticsSlice;
   plan: PlanSlice;
-  recipe: RecipeFacts;
-  models: readonly ModelFacts[];
+  recipe: RecipeState;
+  models: readonly ModelInfo[];
 }
 
 const NOTHING: PredictedReports = new Map();
@@ -44,13 +44,20 @@ function predictorOf(run: string): Predictor {
  * The predicted report of every measured tensor that the plan would compute, by name; empty while the statistics are of
  * other models. Several parts of the page ask for the same facts: the last answer of every run is kept.
  */
-export function predictedReports({ profile, plan, recipe, models }: Facts, run = 'now'): PredictedReports {
+export function predictedReports(
+  { deltaStatistics, plan, recipe, models }: PredictionState,
+  run = 'now',
+): PredictedReports {
   const predictor = predictorOf(run);
-  const tensors = plan.facts?.tensors;
-  const quick = [profile.tensors, profile.key, tensors, recipe, models];
+  const tensors = plan.report?.tensors;
+  const quick = [deltaStatistics.tensors, deltaStatistics.key, tensors, recipe, models];
   if (sameItems(predictor.last?.of.slice(0, 5), quick)) return predictor.last!.reports;
   const method = methodOf(recipe);
-  if (!tensors || profile.tensors.length === 0 || profile.key !== deltaKey({ recipe, models }))
+  if (
+    !tensors ||
+    deltaStatistics.tensors.length === 0 ||
+    deltaStatistics.key !== deltaKey({ recipe, models })
+  )
     return NOTHING;
   const built = buildRecipe(recipe, models, method);
   if (built.slices || built.stages) return NOTHING; // other layers than those that were measured
@@ -60,9 +67,12 @@ export function predictedReports({ profile, plan, recipe, models }: Facts, run =
     predictor.last = { of: [...quick, text], reports: predictor.last.reports };
     return predictor.last.reports;
   }
-  const settings = recipeSettings(built, method, plan.facts?.layers ?? 0);
+  const settings = recipeSettings(built, method, plan.report?.layers ?? 0);
   const reports = new Map(
-    predict(changedStatistics(predictor, profile.tensors, tensors), method, settings).map((r) => [r.name, r]),
+    predict(changedStatistics(predictor, deltaStatistics.tensors, tensors), method, settings).map((r) => [
+      r.name,
+      r,
+    ]),
   );
   predictor.last = { of: [...quick, text], reports };
   return reports;
@@ -76,7 +86,7 @@ function sameItems(a: readonly unknown[] | undefined, b: readonly unknown[]): bo
 function changedStatistics(
   predictor: Predictor,
   tensors: DeltaStatisticsSlice['tensors'],
-  planned: readonly PlanTensorFacts[],
+  planned: readonly PlanTensor[],
 ): readonly PreparedStatistics[] {
   if (!sameItems(predictor.statistics?.of, [tensors, planned])) {
     const merged = new Map(planned.filter((t) => !t.copied).map((t) => [t.name, t]));
@@ -93,16 +103,16 @@ function changedStatistics(
 
 /** The sampled masks of a tensor's contributors, by id; those that are not known are left out. */
 export function predictedMasks(
-  profile: DeltaStatistics,
-  { plan, recipe, models }: Omit<Facts, 'profile'>,
+  statistics: DeltaStatistics,
+  { plan, recipe, models }: Omit<PredictionState, 'deltaStatistics'>,
 ): ReadonlyMap<string, Uint8Array> {
   const method = methodOf(recipe);
-  const layers = plan.facts?.layers ?? 0;
-  const settings = recipeSettings(buildRecipe(recipe, models, method), method, layers)(profile);
+  const layers = plan.report?.layers ?? 0;
+  const settings = recipeSettings(buildRecipe(recipe, models, method), method, layers)(statistics);
   const masks = new Map<string, Uint8Array>();
   if (!settings) return masks;
-  for (const [i, { id }] of profile.contributors.entries()) {
-    const mask = predictMask(ready(predictorOf('now'), profile), method, settings, i);
+  for (const [i, { id }] of statistics.contributors.entries()) {
+    const mask = predictMask(ready(predictorOf('now'), statistics), method, settings, i);
     if (mask) masks.set(id, mask);
   }
   return masks;

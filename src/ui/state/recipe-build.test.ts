@@ -3,7 +3,7 @@ import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
-import { sampleModels } from '../engine-fixture';
+import { sampleModels } from '../worker.test.fixture';
 import {
   buildRecipe,
   contributorId,
@@ -16,21 +16,21 @@ import {
 import {
   addContributor,
   emptyRecipe,
-  type RecipeFacts,
+  type RecipeState,
   setContributorParameter,
   setEnabled,
   setMethod,
   setRecommended,
-} from './recipe-facts';
+} from './recipe-state';
 import { sampleRecipe } from './roles';
 
 const ties = methodById.get('ties')!;
 const dare = methodById.get('dare_ties')!;
-const facts = sampleRecipe(sampleModels);
+const sample = sampleRecipe(sampleModels);
 
 describe('facts to recipe', () => {
   test('the sample: TIES 0.2 of both adapters on the base and of the fine-tune', () => {
-    expect(buildRecipe(facts, sampleModels, ties)).toMatchObject({
+    expect(buildRecipe(sample, sampleModels, ties)).toMatchObject({
       mergeMethod: 'ties',
       baseModel: 'samples/base',
       models: [
@@ -46,7 +46,7 @@ describe('facts to recipe', () => {
   test('the recipe is the same after a way through YAML, whatever the method', () => {
     for (const method of methods) {
       const recipe = buildRecipe(
-        { ...facts, method: method.id, seed: 7, shardBytes: 5_000_000, outDtype: 'float16' },
+        { ...sample, method: method.id, seed: 7, shardBytes: 5_000_000, outDtype: 'float16' },
         sampleModels,
         method,
       );
@@ -68,13 +68,13 @@ describe('facts to recipe', () => {
         idle: { kind: 'number', label: '', help: '', default: 2, min: 0, max: 9, inert: true },
       },
     };
-    expect(buildRecipe(facts, sampleModels, method).parameters).toEqual({ size: 2, on: false });
-    const chosen = { ...facts, parameters: { way: 'b' } };
+    expect(buildRecipe(sample, sampleModels, method).parameters).toEqual({ size: 2, on: false });
+    const chosen = { ...sample, parameters: { way: 'b' } };
     expect(buildRecipe(chosen, sampleModels, method).parameters).toEqual({ size: 2, on: false, way: 'b' });
   });
 
   test('a contributor switched off is left out, its settings stay in the facts', () => {
-    const off = setEnabled(facts, 'samples/harbour', false);
+    const off = setEnabled(sample, 'samples/harbour', false);
     expect(buildRecipe(off, sampleModels, ties).models?.map((m) => m.model)).toEqual([
       'samples/base+samples/kitchen',
       'samples/workshop',
@@ -90,13 +90,13 @@ describe('facts to recipe', () => {
   });
 
   test('a method without a base gets none, and its adapters still name theirs', () => {
-    const recipe = buildRecipe(facts, sampleModels, methodById.get('linear')!);
+    const recipe = buildRecipe(sample, sampleModels, methodById.get('linear')!);
     expect(recipe.baseModel).toBeUndefined();
     expect(recipe.models?.[0]).toEqual({ model: 'samples/base+samples/kitchen', parameters: { weight: 1 } });
   });
 
   test('the seed is written only where the method draws random numbers', () => {
-    const seeded: RecipeFacts = { ...facts, seed: 42 };
+    const seeded: RecipeState = { ...sample, seed: 42 };
     expect(usesSeed(ties, {})).toBe(false);
     expect(usesSeed(dare, {})).toBe(true);
     expect(buildRecipe(seeded, sampleModels, ties).amalgam).toEqual({});
@@ -106,19 +106,19 @@ describe('facts to recipe', () => {
 
 describe('names', () => {
   test('title and method', () => {
-    expect(recipeTitle(facts)).toBe('kitchen + harbour + workshop');
-    expect(methodTitle(facts, ties)).toBe('TIES 0.20');
-    expect(methodTitle(facts, methodById.get('task_arithmetic')!)).toBe('Task arithmetic');
-    const mixed = setContributorParameter(facts, 'samples/kitchen', 'density', 0.5);
+    expect(recipeTitle(sample)).toBe('kitchen + harbour + workshop');
+    expect(methodTitle(sample, ties)).toBe('TIES 0.20');
+    expect(methodTitle(sample, methodById.get('task_arithmetic')!)).toBe('Task arithmetic');
+    const mixed = setContributorParameter(sample, 'samples/kitchen', 'density', 0.5);
     expect(methodTitle(mixed, ties)).toBe('TIES');
-    expect(recipeTitle({ ...facts, contributors: [] })).toBe('New merge');
+    expect(recipeTitle({ ...sample, contributors: [] })).toBe('New merge');
   });
 
   test('the output name is safe for every file system', () => {
-    expect(outputName(facts)).toBe('kitchen-harbour-workshop-ties');
-    const odd = { ...facts, contributors: [{ ...facts.contributors[0]!, ref: '../my models/näme:1' }] };
+    expect(outputName(sample)).toBe('kitchen-harbour-workshop-ties');
+    const odd = { ...sample, contributors: [{ ...sample.contributors[0]!, ref: '../my models/näme:1' }] };
     expect(outputName(odd)).toMatch(/^[A-Za-z0-9][A-Za-z0-9._-]*$/);
-    const long = { ...facts, contributors: [{ ...facts.contributors[0]!, ref: 'x'.repeat(3000) }] };
+    const long = { ...sample, contributors: [{ ...sample.contributors[0]!, ref: 'x'.repeat(3000) }] };
     expect(outputName(long).length).toBeLessThanOrEqual(80);
   });
 
@@ -129,7 +129,7 @@ describe('names', () => {
 });
 
 test('changing the method keeps what means the same there, and drops what does not', () => {
-  const set = { ...facts, parameters: { lambda: 0.5, normalize: true } };
+  const set = { ...sample, parameters: { lambda: 0.5, normalize: true } };
   const changed = setMethod(set, ties, dare);
   expect(changed.method).toBe('dare_ties');
   // normalize is on by default in TIES and off in DARE: it goes back to DARE's default.

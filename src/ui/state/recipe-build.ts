@@ -12,7 +12,7 @@ import {
   type RecipeParameters,
 } from '../../formats/recipe';
 import { drawsRandomly, type MergeMethod, type ParameterSpec } from '../../merge/method';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
 import { formatSetting } from '../format/quantity';
 import {
@@ -21,53 +21,53 @@ import {
   ggufOf,
   hasCurve,
   type OutDtype,
-  type RecipeFacts,
+  type RecipeState,
   type Settings,
   type SettingValue,
   scalarValue,
   settingValue,
-} from './recipe-facts';
+} from './recipe-state';
 
 /** What a recipe needs to know of a model. */
-export type OpenModel = Pick<ModelFacts, 'ref' | 'kind' | 'dtypes'>;
+export type OpenModel = Pick<ModelInfo, 'ref' | 'kind' | 'dtypes'>;
 
 /**
  * The recipe of these facts: enabled contributors in order, an adapter as `base+adapter`, its parameters as
  * `written` puts them. Facts that do not make a recipe yet are found by `recipeProblems`, not here.
  */
-export function buildRecipe(facts: RecipeFacts, models: readonly OpenModel[], method: MergeMethod): Recipe {
-  if (facts.asWritten) return facts.asWritten;
+export function buildRecipe(recipe: RecipeState, models: readonly OpenModel[], method: MergeMethod): Recipe {
+  if (recipe.asWritten) return recipe.asWritten;
   const amalgam: RecipeExtensions = {};
-  if (usesSeed(method, facts.parameters) && facts.seed !== 0) amalgam.seed = facts.seed;
-  if (facts.shardBytes !== DEFAULT_SHARD_BYTES) amalgam.shardBytes = facts.shardBytes;
-  const gguf = ggufOf(facts);
+  if (usesSeed(method, recipe.parameters) && recipe.seed !== 0) amalgam.seed = recipe.seed;
+  if (recipe.shardBytes !== DEFAULT_SHARD_BYTES) amalgam.shardBytes = recipe.shardBytes;
+  const gguf = ggufOf(recipe);
   if (gguf) amalgam.gguf = gguf;
-  if (gguf && facts.ggufOnly) amalgam.ggufOnly = true;
-  if (gguf && usesImportance(gguf) && facts.imatrix !== null) amalgam.imatrix = facts.imatrix;
-  if (facts.gradientEnds === 'nearest' && hasCurve(facts, method)) amalgam.gradientEnds = 'nearest';
-  if (facts.include.length > 0) amalgam.include = [...facts.include];
-  if (facts.exclude.length > 0) amalgam.exclude = [...facts.exclude];
-  if (facts.output === 'adapter') {
+  if (gguf && recipe.ggufOnly) amalgam.ggufOnly = true;
+  if (gguf && usesImportance(gguf) && recipe.imatrix !== null) amalgam.imatrix = recipe.imatrix;
+  if (recipe.gradientEnds === 'nearest' && hasCurve(recipe, method)) amalgam.gradientEnds = 'nearest';
+  if (recipe.include.length > 0) amalgam.include = [...recipe.include];
+  if (recipe.exclude.length > 0) amalgam.exclude = [...recipe.exclude];
+  if (recipe.output === 'adapter') {
     amalgam.output = 'adapter';
-    const combination = combinationOf(facts);
-    if (facts.combination !== null && combination) amalgam.combination = combination;
-    if (combination?.endsWith('svd')) amalgam.rank = facts.rank;
+    const combination = combinationOf(recipe);
+    if (recipe.combination !== null && combination) amalgam.combination = combination;
+    if (combination?.endsWith('svd')) amalgam.rank = recipe.rank;
   }
   return {
     mergeMethod: method.id,
-    ...(method.base !== 'none' && facts.base !== null ? { baseModel: facts.base } : {}),
-    models: facts.contributors
+    ...(method.base !== 'none' && recipe.base !== null ? { baseModel: recipe.base } : {}),
+    models: recipe.contributors
       .filter((c) => c.enabled)
       .map((c) => ({
-        model: contributorId(facts.base, c.ref, models),
-        parameters: written(method.modelParameters, c.parameters, facts.parameters),
+        model: contributorId(recipe.base, c.ref, models),
+        parameters: written(method.modelParameters, c.parameters, recipe.parameters),
       })),
-    parameters: written(method.parameters, facts.parameters, facts.parameters),
-    ...dtypeChoice(facts, models, method),
-    ...vocabularyChoice(facts),
-    ...(facts.chatTemplate === null || facts.output === 'adapter'
+    parameters: written(method.parameters, recipe.parameters, recipe.parameters),
+    ...dtypeChoice(recipe, models, method),
+    ...vocabularyChoice(recipe),
+    ...(recipe.chatTemplate === null || recipe.output === 'adapter'
       ? {}
-      : { chatTemplate: facts.chatTemplate }),
+      : { chatTemplate: recipe.chatTemplate }),
     amalgam,
   };
 }
@@ -79,7 +79,7 @@ const DTYPE_NAMES: Partial<Record<string, OutDtype>> = { F32: 'float32', F16: 'f
  * computes in float32 as Amalgam does.
  */
 function dtypeChoice(
-  { outDtype, base, contributors, output }: RecipeFacts,
+  { outDtype, base, contributors, output }: RecipeState,
   models: readonly OpenModel[],
   method: MergeMethod,
 ): Pick<Recipe, 'outDtype'> {
@@ -96,7 +96,7 @@ function dtypeChoice(
 function vocabularyChoice({
   tokenizerSource,
   padToMultipleOf,
-}: RecipeFacts): Pick<Recipe, 'tokenizerSource' | 'tokenizer'> {
+}: RecipeState): Pick<Recipe, 'tokenizerSource' | 'tokenizer'> {
   if (tokenizerSource === null) return {};
   return { tokenizerSource, ...(padToMultipleOf > 1 ? { tokenizer: { padToMultipleOf } } : {}) };
 }
@@ -130,21 +130,21 @@ export function fullName(ref: string): string {
 }
 
 /** The recipe's title: `kitchen + harbour + workshop`. */
-export function recipeTitle(facts: RecipeFacts): string {
-  if (facts.asWritten?.name !== undefined) return facts.asWritten.name;
-  const names = facts.contributors.filter((c) => c.enabled).map((c) => shortName(c.ref));
+export function recipeTitle(recipe: RecipeState): string {
+  if (recipe.asWritten?.name !== undefined) return recipe.asWritten.name;
+  const names = recipe.contributors.filter((c) => c.enabled).map((c) => shortName(c.ref));
   return names.length === 0 ? 'New merge' : names.join(' + ');
 }
 
 /** The method in a few words, with the density where it has an effect and all contributors share one: `TIES 0.20`. */
-export function methodTitle(facts: RecipeFacts, method: MergeMethod): string {
+export function methodTitle(recipe: RecipeState, method: MergeMethod): string {
   const name = methodName(method);
-  const spec = effectiveSpecs(method.modelParameters, facts.parameters).find(
+  const spec = effectiveSpecs(method.modelParameters, recipe.parameters).find(
     (s) => s.name === 'density',
   )?.spec;
   if (spec?.kind !== 'number') return name;
   const values = new Set(
-    facts.contributors.filter((c) => c.enabled).map((c) => settingValue(c.parameters, 'density', spec)),
+    recipe.contributors.filter((c) => c.enabled).map((c) => settingValue(c.parameters, 'density', spec)),
   );
   const [density] = values;
   return values.size === 1 && typeof density === 'number' && density !== spec.default
@@ -153,9 +153,9 @@ export function methodTitle(facts: RecipeFacts, method: MergeMethod): string {
 }
 
 /** A folder name for the output: `kitchen-harbour-workshop-ties`. */
-export function outputName(facts: RecipeFacts): string {
-  const names = facts.contributors.filter((c) => c.enabled).map((c) => shortName(c.ref));
-  return outputFolderName([...names.slice(0, 4), facts.method].join('-'));
+export function outputName(recipe: RecipeState): string {
+  const names = recipe.contributors.filter((c) => c.enabled).map((c) => shortName(c.ref));
+  return outputFolderName([...names.slice(0, 4), recipe.method].join('-'));
 }
 
 /** `name`, or `name-2`, `name-3`, … where it is taken. */

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { gallery } from '../gallery/gallery';
 import { buildRecipe } from './recipe-build';
-import { setContributorParameter } from './recipe-facts';
-import { recipeFacts } from './recipe-open';
+import { recipeState } from './recipe-open';
+import { setContributorParameter } from './recipe-state';
 
-const model = (ref: string, kind: ModelFacts['kind']): ModelFacts => ({
+const model = (ref: string, kind: ModelInfo['kind']): ModelInfo => ({
   ref,
   title: ref,
   origin: 'sample',
@@ -25,14 +25,14 @@ const models = [
 ];
 const read = (text: string) => parseRecipe(text).recipe!;
 const built = (text: string) => {
-  const facts = recipeFacts(read(text), models);
-  return { facts, recipe: buildRecipe(facts, models, methodById.get(facts.method)!) };
+  const recipe = recipeState(read(text), models);
+  return { facts: recipe, recipe: buildRecipe(recipe, models, methodById.get(recipe.method)!) };
 };
 
 /** Examples that say what the form has no field for. */
 const AS_WRITTEN = ['stages', 'filters', 'stack', 'slices-slerp'];
 
-describe('recipeFacts', () => {
+describe('recipeState', () => {
   test.each(gallery)('$id fills the form, or is kept as it is written', ({ id, yaml }) => {
     const { facts, recipe } = built(yaml);
     expect(facts.asWritten !== null).toBe(AS_WRITTEN.includes(id));
@@ -108,7 +108,7 @@ describe('recipeFacts', () => {
   test('what the form writes, it reads again', () => {
     for (const { yaml } of gallery.filter(({ id }) => !AS_WRITTEN.includes(id))) {
       const { facts, recipe } = built(yaml);
-      expect(buildRecipe(recipeFacts(recipe, models), models, methodById.get(facts.method)!)).toEqual(recipe);
+      expect(buildRecipe(recipeState(recipe, models), models, methodById.get(facts.method)!)).toEqual(recipe);
     }
   });
 
@@ -131,7 +131,7 @@ describe('recipeFacts', () => {
       'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}]\namalgam: {non_finite: carry}\n',
     ],
   ])('%s is kept as it is written', (_, yaml) => {
-    expect(recipeFacts(read(yaml), models).asWritten).toEqual(read(yaml));
+    expect(recipeState(read(yaml), models).asWritten).toEqual(read(yaml));
   });
 
   test('mergekit’s true and false become the words of the form, and go out as they came', () => {

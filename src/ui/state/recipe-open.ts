@@ -5,23 +5,23 @@ import { DEFAULT_SHARD_BYTES, type ParameterSetting, parseModelRef, type Recipe 
 import { recipeModels } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { buildRecipe, contributorId } from './recipe-build';
 import {
   addContributor,
   DEFAULT_RANK,
   emptyRecipe,
-  type RecipeFacts,
+  type RecipeState,
   type SettingValue,
   setBase,
   setContributorParameter,
-} from './recipe-facts';
+} from './recipe-state';
 import { editRecipe, notify, type Studio, setView } from './studio';
 
 /** Puts a recipe in the place of the one that is there: into the form where it fits, else as it is written. */
 export function openRecipe(studio: Studio, recipe: Recipe): void {
   const { models } = studio.store.getState();
-  editRecipe(studio, () => recipeFacts(recipe, models));
+  editRecipe(studio, () => recipeState(recipe, models));
   setView(studio, { recipes: null });
 }
 
@@ -45,16 +45,16 @@ export async function openRecipeFile(studio: Studio, file: File): Promise<void> 
  * The facts of a recipe. Base and contributors are known either way; what the form has no field for (slices, filters
  * by name, stages, …) stays in `asWritten`, and that is merged then. Pure.
  */
-export function recipeFacts(recipe: Recipe, models: readonly ModelFacts[]): RecipeFacts {
+export function recipeState(recipe: Recipe, models: readonly ModelInfo[]): RecipeState {
   const method = methodById.get(recipe.mergeMethod);
   const facts = contributorsOf(recipe, models);
   if (!method) return { ...facts, asWritten: recipe };
-  const form = (recipe.models ?? []).reduce<RecipeFacts>(
+  const form = (recipe.models ?? []).reduce<RecipeState>(
     (filled, { parameters }, i) => {
       const ref = filled.contributors[i]?.ref;
       return ref === undefined
         ? filled
-        : Object.entries(parameters).reduce<RecipeFacts>(
+        : Object.entries(parameters).reduce<RecipeState>(
             (f, [name, value]) =>
               setContributorParameter(f, ref, name, asChosen(method, name, value as SettingValue)),
             filled,
@@ -93,7 +93,7 @@ export function recipeFacts(recipe: Recipe, models: readonly ModelFacts[]): Reci
 }
 
 /** Base and contributors, each once, in the order they are named. */
-function contributorsOf(recipe: Recipe, models: readonly ModelFacts[]): RecipeFacts {
+function contributorsOf(recipe: Recipe, models: readonly ModelInfo[]): RecipeState {
   const refs = recipeModels(recipe);
   const isModel = (ref: string | undefined) => ref !== undefined && refs.includes(ref);
   const named = [recipe, ...(recipe.stages ?? [])].map((part) => part.baseModel).find(isModel);

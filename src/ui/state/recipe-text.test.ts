@@ -3,14 +3,14 @@ import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
 import { buildRecipe } from './recipe-build';
-import { addContributor, emptyRecipe, type RecipeFacts, setBase, setEnabled } from './recipe-facts';
-import { retoldFacts, warningsAtLines } from './recipe-text';
+import { addContributor, emptyRecipe, type RecipeState, setBase, setEnabled } from './recipe-state';
+import { recipeFromText, warningsAtLines } from './recipe-text';
 
-const textOf = (facts: RecipeFacts) => formatRecipe(buildRecipe(facts, [], methodById.get(facts.method)!));
-const retold = (before: RecipeFacts, text: string) => retoldFacts(before, parseRecipe(text).recipe!, []);
+const textOf = (recipe: RecipeState) => formatRecipe(buildRecipe(recipe, [], methodById.get(recipe.method)!));
+const retold = (before: RecipeState, text: string) => recipeFromText(before, parseRecipe(text).recipe!, []);
 const three = ['b', 'c', 'd'].reduce(addContributor, setBase(emptyRecipe, 'a'));
-const seen = (facts: RecipeFacts) =>
-  facts.contributors.map((c) => `${c.ref}${c.colour}${c.enabled ? '' : ' off'}`);
+const seen = (recipe: RecipeState) =>
+  recipe.contributors.map((c) => `${c.ref}${c.colour}${c.enabled ? '' : ' off'}`);
 
 test('a text that says the same leaves the form as it is', () => {
   const after = retold(three, textOf(three));

@@ -2,17 +2,21 @@
 
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import type { PlanProblem } from '../../reports/plan';
-import { addContributor, type RecipeFacts } from './recipe-facts';
-import { recipeFacts } from './recipe-open';
+import { recipeState } from './recipe-open';
+import { addContributor, type RecipeState } from './recipe-state';
 
 /**
  * The facts of a recipe that was written in the place of `before`. Models that stay keep their colour, and those that
  * are switched off, which no text names, stay switched off. So does a base that the method does without. Pure.
  */
-export function retoldFacts(before: RecipeFacts, recipe: Recipe, models: readonly ModelFacts[]): RecipeFacts {
-  const after = recipeFacts(recipe, models);
+export function recipeFromText(
+  before: RecipeState,
+  recipe: Recipe,
+  models: readonly ModelInfo[],
+): RecipeState {
+  const after = recipeState(recipe, models);
   const base = after.base ?? (methodById.get(recipe.mergeMethod)?.base === 'none' ? before.base : null);
   const named = new Set([base, ...after.contributors.map((c) => c.ref)]);
   const off = before.contributors.filter((c) => !c.enabled && !named.has(c.ref));

@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { methodById, methods } from '../../merge/methods/index';
-import { sampleModels } from '../engine-fixture';
-import { emptyRecipe, setContributorParameter, setEnabled, setMethod } from './recipe-facts';
+import { sampleModels } from '../worker.test.fixture';
+import { emptyRecipe, setContributorParameter, setEnabled, setMethod } from './recipe-state';
 import { recipeProblems, settingProblem } from './recipe-validation';
 import { sampleRecipe } from './roles';
 
 const ties = methodById.get('ties')!;
 const passthrough = methodById.get('passthrough')!;
-const facts = sampleRecipe(sampleModels);
+const recipe = sampleRecipe(sampleModels);
 const places = (...args: Parameters<typeof recipeProblems>) => recipeProblems(...args).map((p) => p.place);
 
 describe('recipe problems', () => {
   test('the sample has none, under any method that takes three models', () => {
     for (const method of methods) {
       if (method.models.min > 3 || method.models.max < 3) continue;
-      expect(recipeProblems(setMethod(facts, ties, method), sampleModels, method)).toEqual([]);
+      expect(recipeProblems(setMethod(recipe, ties, method), sampleModels, method)).toEqual([]);
     }
   });
 
@@ -23,26 +23,26 @@ describe('recipe problems', () => {
   });
 
   test('too many contributors: says how many to switch off', () => {
-    const [problem] = recipeProblems(facts, sampleModels, passthrough);
+    const [problem] = recipeProblems(recipe, sampleModels, passthrough);
     expect(problem?.place).toEqual({ kind: 'contributors' });
     expect(problem?.remedy).toContain('Switch off 2');
-    const one = setEnabled(setEnabled(facts, 'samples/kitchen', false), 'samples/harbour', false);
+    const one = setEnabled(setEnabled(recipe, 'samples/kitchen', false), 'samples/harbour', false);
     expect(recipeProblems(one, sampleModels, passthrough)).toEqual([]);
   });
 
   test('an adapter needs a base also where the method does not', () => {
-    const homeless = { ...facts, base: null };
+    const homeless = { ...recipe, base: null };
     expect(places(homeless, sampleModels, methodById.get('linear')!)).toEqual([{ kind: 'base' }]);
   });
 
   test('an adapter cannot be the base', () => {
-    expect(places({ ...facts, base: 'samples/kitchen' }, sampleModels, ties)).toContainEqual({
+    expect(places({ ...recipe, base: 'samples/kitchen' }, sampleModels, ties)).toContainEqual({
       kind: 'base',
     });
   });
 
   test('R22: a value out of bounds is found at its contributor; one switched off is not asked', () => {
-    const wrong = setContributorParameter(facts, 'samples/harbour', 'density', -0.5);
+    const wrong = setContributorParameter(recipe, 'samples/harbour', 'density', -0.5);
     expect(places(wrong, sampleModels, ties)).toEqual([
       { kind: 'contributor', ref: 'samples/harbour', parameter: 'density' },
     ]);
@@ -54,7 +54,7 @@ describe('recipe problems', () => {
       .slice(1, 3)
       .reduce(
         (f, { ref }, i) => setContributorParameter(f, ref, 'weight', i === 0 ? 1 : -1),
-        setEnabled(facts, 'samples/workshop', false),
+        setEnabled(recipe, 'samples/workshop', false),
       );
     const [problem] = recipeProblems(opposite, sampleModels, ties);
     expect(problem).toMatchObject({
@@ -72,7 +72,7 @@ describe('recipe problems', () => {
   ])('what the method refuses is refused in the form: %s', (_, id, density, epsilon) => {
     const method = methodById.get(id)!;
     const wrong = setContributorParameter(
-      setContributorParameter(setMethod(facts, ties, method), 'samples/harbour', 'density', density),
+      setContributorParameter(setMethod(recipe, ties, method), 'samples/harbour', 'density', density),
       'samples/harbour',
       'epsilon',
       epsilon,
@@ -84,7 +84,7 @@ describe('recipe problems', () => {
   });
 
   test('R22: density 0 leaves nothing of a model', () => {
-    const nothing = setContributorParameter(facts, 'samples/harbour', 'density', 0);
+    const nothing = setContributorParameter(recipe, 'samples/harbour', 'density', 0);
     expect(recipeProblems(nothing, sampleModels, ties)).toEqual([
       {
         place: { kind: 'contributor', ref: 'samples/harbour', parameter: 'density' },
@@ -100,7 +100,7 @@ describe('recipe problems', () => {
     ['weight', Number.NaN],
     ['weight', 1e9],
   ])('%s %f is refused at its field', (name, value) => {
-    const wrong = setContributorParameter(facts, 'samples/harbour', name, value);
+    const wrong = setContributorParameter(recipe, 'samples/harbour', name, value);
     expect(places(wrong, sampleModels, ties)).toEqual([
       { kind: 'contributor', ref: 'samples/harbour', parameter: name },
     ]);
@@ -108,7 +108,7 @@ describe('recipe problems', () => {
 
   test('R22: t out of range is refused at its field', () => {
     const slerp = methodById.get('slerp')!;
-    const one = setEnabled(setEnabled(facts, 'samples/kitchen', false), 'samples/harbour', false);
+    const one = setEnabled(setEnabled(recipe, 'samples/kitchen', false), 'samples/harbour', false);
     for (const t of [-101, 101, Number.NaN]) {
       const wrong = { ...setMethod(one, ties, slerp), parameters: { t } };
       expect(places(wrong, sampleModels, slerp)).toEqual([{ kind: 'parameter', name: 't' }]);
@@ -117,10 +117,10 @@ describe('recipe problems', () => {
 
   test('seed and shard size have bounds', () => {
     for (const seed of [-1, 2 ** 32, 0.5, Number.NaN]) {
-      expect(places({ ...facts, seed }, sampleModels, ties)).toEqual([{ kind: 'seed' }]);
+      expect(places({ ...recipe, seed }, sampleModels, ties)).toEqual([{ kind: 'seed' }]);
     }
     for (const shardBytes of [0, 1e12, Number.NaN]) {
-      expect(places({ ...facts, shardBytes }, sampleModels, ties)).toEqual([{ kind: 'shardBytes' }]);
+      expect(places({ ...recipe, shardBytes }, sampleModels, ties)).toEqual([{ kind: 'shardBytes' }]);
     }
   });
 });

@@ -2,19 +2,19 @@
 
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 import { keepsNothing, methodConflict } from '../../merge/method-conflicts';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
 import { formatBytes, formatCounted } from '../format/quantity';
 import { shortName } from './recipe-build';
 import {
   effectiveSpecs,
   hasCurve,
-  type RecipeFacts,
+  type RecipeState,
   type Settings,
   type SettingValue,
   scalarValue,
   settingValue,
-} from './recipe-facts';
+} from './recipe-state';
 
 export interface RecipeProblem {
   place: ProblemPlace;
@@ -44,37 +44,37 @@ let last: { asked: readonly unknown[]; problems: readonly RecipeProblem[] } | un
  * page ask after every edit: the last answer is kept.
  */
 export function recipeProblems(
-  facts: RecipeFacts,
-  models: readonly ModelFacts[],
+  recipe: RecipeState,
+  models: readonly ModelInfo[],
   method: MergeMethod,
 ): readonly RecipeProblem[] {
-  const asked = [facts, models, method];
+  const asked = [recipe, models, method];
   if (!last?.asked.every((of, i) => of === asked[i])) {
-    last = { asked, problems: problemsOf(facts, models, method) };
+    last = { asked, problems: problemsOf(recipe, models, method) };
   }
   return last.problems;
 }
 
-function problemsOf(facts: RecipeFacts, models: readonly ModelFacts[], method: MergeMethod): RecipeProblem[] {
+function problemsOf(recipe: RecipeState, models: readonly ModelInfo[], method: MergeMethod): RecipeProblem[] {
   // the plan checks a recipe as it is written
-  if (facts.asWritten) return [];
+  if (recipe.asWritten) return [];
   const single = [
-    ...baseProblems(facts, models, method),
-    ...contributorProblems(facts, method),
-    ...parameterProblems(facts, method),
+    ...baseProblems(recipe, models, method),
+    ...contributorProblems(recipe, method),
+    ...parameterProblems(recipe, method),
   ];
   // what does not go together is asked of values that are all right by themselves
-  return [...single, ...(single.length === 0 ? conflicts(facts, method) : []), ...outputProblems(facts)];
+  return [...single, ...(single.length === 0 ? conflicts(recipe, method) : []), ...outputProblems(recipe)];
 }
 
-function conflicts(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
+function conflicts(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
   // along a curve values go together in some layers and not in others: the plan looks at every tensor
-  if (hasCurve(facts, method)) return [];
+  if (hasCurve(recipe, method)) return [];
   const resolved = (specs: Readonly<Record<string, ParameterSpec>>, settings: Settings) =>
     Object.fromEntries(
       Object.entries(specs).map(([name, spec]) => [name, scalarValue(settings, name, spec)]),
     );
-  const enabled = facts.contributors.filter((c) => c.enabled);
+  const enabled = recipe.contributors.filter((c) => c.enabled);
   const own = enabled.map((c) => resolved(method.modelParameters, c.parameters));
   const idle = enabled.filter((_, i) => keepsNothing(method, own[i]!));
   const found = idle.map(
@@ -84,7 +84,7 @@ function conflicts(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
       remedy: 'Choose a density above 0, or switch the model off.',
     }),
   );
-  const conflict = methodConflict(method, resolved(method.parameters, facts.parameters), own);
+  const conflict = methodConflict(method, resolved(method.parameters, recipe.parameters), own);
   if (!conflict) return found;
   const { reason, remedy } = conflict;
   return [...found, { place: { kind: 'method' }, message: `${methodName(method)}: ${reason}.`, remedy }];
@@ -115,13 +115,13 @@ export function settingProblem(spec: ParameterSpec, value: SettingValue): string
 }
 
 function baseProblems(
-  facts: RecipeFacts,
-  models: readonly ModelFacts[],
+  recipe: RecipeState,
+  models: readonly ModelInfo[],
   method: MergeMethod,
 ): RecipeProblem[] {
   const place = { kind: 'base' } as const;
-  if (facts.base === null) {
-    const adapter = facts.contributors.find(
+  if (recipe.base === null) {
+    const adapter = recipe.contributors.find(
       (c) => c.enabled && models.find((m) => m.ref === c.ref)?.kind === 'adapter',
     );
     if (method.base === 'required') {
@@ -142,26 +142,26 @@ function baseProblems(
       },
     ];
   }
-  if (models.find((m) => m.ref === facts.base)?.kind !== 'adapter') return [];
+  if (models.find((m) => m.ref === recipe.base)?.kind !== 'adapter') return [];
   return [
     {
       place,
-      message: `${shortName(facts.base)} is an adapter and cannot be the base.`,
+      message: `${shortName(recipe.base)} is an adapter and cannot be the base.`,
       remedy: 'Choose a full checkpoint as the base.',
     },
   ];
 }
 
-function contributorProblems(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
+function contributorProblems(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
   const place = { kind: 'contributors' } as const;
-  const enabled = facts.contributors.filter((c) => c.enabled);
+  const enabled = recipe.contributors.filter((c) => c.enabled);
   const { min, max } = method.models;
   const problems: RecipeProblem[] = [];
   if (enabled.length < min) {
     problems.push({
       place,
       message: `${methodName(method)} needs at least ${formatCounted(min, 'contributor')}; ${enabled.length === 0 ? 'none is' : `${enabled.length} are`} in the recipe.`,
-      remedy: facts.contributors.length > enabled.length ? 'Add a model or switch one on.' : 'Add a model.',
+      remedy: recipe.contributors.length > enabled.length ? 'Add a model or switch one on.' : 'Add a model.',
     });
   }
   if (enabled.length > max) {
@@ -172,7 +172,7 @@ function contributorProblems(facts: RecipeFacts, method: MergeMethod): RecipePro
     });
   }
   for (const { ref, parameters } of enabled) {
-    for (const { name, spec } of effectiveSpecs(method.modelParameters, facts.parameters)) {
+    for (const { name, spec } of effectiveSpecs(method.modelParameters, recipe.parameters)) {
       const wrong = settingProblem(spec, settingValue(parameters, name, spec));
       if (wrong === null) continue;
       problems.push({
@@ -185,9 +185,9 @@ function contributorProblems(facts: RecipeFacts, method: MergeMethod): RecipePro
   return problems;
 }
 
-function parameterProblems(facts: RecipeFacts, method: MergeMethod): RecipeProblem[] {
-  return effectiveSpecs(method.parameters, facts.parameters).flatMap(({ name, spec }) => {
-    const wrong = settingProblem(spec, settingValue(facts.parameters, name, spec));
+function parameterProblems(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
+  return effectiveSpecs(method.parameters, recipe.parameters).flatMap(({ name, spec }) => {
+    const wrong = settingProblem(spec, settingValue(recipe.parameters, name, spec));
     return wrong === null
       ? []
       : [
@@ -200,16 +200,16 @@ function parameterProblems(facts: RecipeFacts, method: MergeMethod): RecipeProbl
   });
 }
 
-function outputProblems(facts: RecipeFacts): RecipeProblem[] {
+function outputProblems(recipe: RecipeState): RecipeProblem[] {
   const problems: RecipeProblem[] = [];
-  if (!Number.isInteger(facts.seed) || facts.seed < 0 || facts.seed >= 2 ** 32) {
+  if (!Number.isInteger(recipe.seed) || recipe.seed < 0 || recipe.seed >= 2 ** 32) {
     problems.push({
       place: { kind: 'seed' },
       message: 'The seed is out of range.',
       remedy: 'A whole number from 0 to 4294967295.',
     });
   }
-  if (!(facts.shardBytes >= SHARD_BYTES.min && facts.shardBytes <= SHARD_BYTES.max)) {
+  if (!(recipe.shardBytes >= SHARD_BYTES.min && recipe.shardBytes <= SHARD_BYTES.max)) {
     problems.push({
       place: { kind: 'shardBytes' },
       message: 'The shard size is out of range.',

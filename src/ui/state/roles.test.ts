@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest';
-import type { ModelFacts } from '../../reports/models';
-import { sampleModels } from '../engine-fixture';
-import { addContributor, emptyRecipe, setBase, setContributorParameter } from './recipe-facts';
+import type { ModelInfo } from '../../reports/models';
+import { sampleModels } from '../worker.test.fixture';
+import { addContributor, emptyRecipe, setBase, setContributorParameter } from './recipe-state';
 import { isUntouched, recipeToAddTo, sampleRecipe, withModels } from './roles';
 
-const [sampleBase, sampleLora] = sampleModels as [ModelFacts, ModelFacts];
-const checkpoint = (ref: string, origin: ModelFacts['origin'] = 'local'): ModelFacts => ({
+const [sampleBase, sampleLora] = sampleModels as [ModelInfo, ModelInfo];
+const checkpoint = (ref: string, origin: ModelInfo['origin'] = 'local'): ModelInfo => ({
   ...sampleBase,
   ref,
   origin,
 });
-const adapter = (ref: string, baseModel?: string): ModelFacts => {
+const adapter = (ref: string, baseModel?: string): ModelInfo => {
   const { baseModel: _, ...facts } = sampleLora.adapter!;
   return { ...sampleLora, ref, origin: 'local', adapter: { ...facts, ...(baseModel ? { baseModel } : {}) } };
 };
-const roles = (added: ModelFacts[], others: ModelFacts[] = []) => {
+const roles = (added: ModelInfo[], others: ModelInfo[] = []) => {
   const { base, contributors, origins } = withModels(emptyRecipe, added, [...others, ...added]);
   return { base, contributors: contributors.map((c) => c.ref), origins };
 };

@@ -1,18 +1,18 @@
 /** Who is the base and who contributes, found out from the models themselves. Pure. */
 import { isRepoId } from '../../formats/hub-id';
-import type { ModelFacts } from '../../reports/models';
+import type { ModelInfo } from '../../reports/models';
 import { isBaseOf } from './lineage';
 import { shortName } from './recipe-build';
 import {
   addContributor,
   emptyRecipe,
-  type RecipeFacts,
+  type RecipeState,
   setBase,
   setContributorParameter,
-} from './recipe-facts';
+} from './recipe-state';
 
 /** TIES with density 0.2 of the sample's base and everything made from it. */
-export function sampleRecipe(sample: readonly ModelFacts[]): RecipeFacts {
+export function sampleRecipe(sample: readonly ModelInfo[]): RecipeState {
   const base = sample.find((m) => m.kind === 'checkpoint' && /(^|\/)base$/.test(m.ref));
   return sample
     .filter((m) => m !== base)
@@ -23,19 +23,19 @@ export function sampleRecipe(sample: readonly ModelFacts[]): RecipeFacts {
 }
 
 /** Whether the recipe is the sample as it was opened, or empty: what is added then takes its place. */
-export function isUntouched(recipe: RecipeFacts, models: readonly ModelFacts[]): boolean {
+export function isUntouched(recipe: RecipeState, models: readonly ModelInfo[]): boolean {
   if (recipe.base === null && recipe.contributors.length === 0) return true;
-  const plain = (facts: RecipeFacts) => JSON.stringify({ ...facts, origins: {} });
+  const plain = (facts: RecipeState) => JSON.stringify({ ...facts, origins: {} });
   const sample = models.filter((m) => m.origin === 'sample');
   return sample.length > 0 && plain(recipe) === plain(sampleRecipe(sample));
 }
 
 /** The recipe that a model is added to: an untouched sample goes, unless it is the sample's own model that is added. */
 export function recipeToAddTo(
-  recipe: RecipeFacts,
-  added: readonly ModelFacts[],
-  models: readonly ModelFacts[],
-): RecipeFacts {
+  recipe: RecipeState,
+  added: readonly ModelInfo[],
+  models: readonly ModelInfo[],
+): RecipeState {
   return added.some((m) => m.origin !== 'sample') && isUntouched(recipe, models) ? emptyRecipe : recipe;
 }
 
@@ -45,10 +45,10 @@ export function recipeToAddTo(
  * not opened is in the recipe by that name, for its card to offer.
  */
 export function withModels(
-  recipe: RecipeFacts,
-  added: readonly ModelFacts[],
-  models: readonly ModelFacts[],
-): RecipeFacts {
+  recipe: RecipeState,
+  added: readonly ModelInfo[],
+  models: readonly ModelInfo[],
+): RecipeState {
   const base = recipe.base === null ? baseOf(added, models) : waitedFor(recipe.base, added, models);
   const based = base === null ? recipe : setBase(recipe, base);
   const named = base !== null && !models.some((m) => m.ref === base);
@@ -61,12 +61,12 @@ export function withModels(
 }
 
 /** The added checkpoint that a base which is named and not open means. */
-function waitedFor(base: string, added: readonly ModelFacts[], models: readonly ModelFacts[]): string | null {
+function waitedFor(base: string, added: readonly ModelInfo[], models: readonly ModelInfo[]): string | null {
   if (models.some((m) => m.ref === base)) return null;
   return added.find((m) => m.kind === 'checkpoint' && isBaseOf(base, m))?.ref ?? null;
 }
 
-function baseOf(added: readonly ModelFacts[], models: readonly ModelFacts[]): string | null {
+function baseOf(added: readonly ModelInfo[], models: readonly ModelInfo[]): string | null {
   const named = namedBases(added);
   const checkpoints = added.filter((m) => m.kind === 'checkpoint');
   const others = models.filter((m) => m.kind === 'checkpoint' && m.origin !== 'sample');
@@ -80,14 +80,14 @@ function baseOf(added: readonly ModelFacts[], models: readonly ModelFacts[]): st
 }
 
 /** What the adapters call their base, the most frequent first. */
-function namedBases(added: readonly ModelFacts[]): string[] {
+function namedBases(added: readonly ModelInfo[]): string[] {
   const names = added.flatMap((m) => m.adapter?.baseModel ?? []);
   const times = (name: string) => names.filter((other) => other === name).length;
   return [...new Set(names)].sort((a, b) => times(b) - times(a));
 }
 
 /** The checkpoint called base, else the one whose name all others begin with, else the first. */
-function likeliestBase(checkpoints: readonly ModelFacts[]): ModelFacts | undefined {
+function likeliestBase(checkpoints: readonly ModelInfo[]): ModelInfo | undefined {
   const names = checkpoints.map((m) => shortName(m.ref).toLowerCase());
   const called = checkpoints.find((_, i) => /(^|[-_. ])base($|[-_. ])/.test(names[i]!));
   const stem = checkpoints.find((_, i) => names.every((name) => name.startsWith(names[i]!)));

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methods } from '../../merge/methods/index';
-import { sampleModels } from '../engine-fixture';
+import { sampleModels } from '../worker.test.fixture';
 import { buildRecipe } from './recipe-build';
-import { setContributorParameter } from './recipe-facts';
+import { setContributorParameter } from './recipe-state';
 import { sampleRecipe } from './roles';
 import { isRecipeOf } from './run-current';
 
@@ -28,12 +28,12 @@ test('another value is another recipe', () => {
 });
 
 test('after a reload, with the folders of its models not open yet, a merge is still the one of the recipe', () => {
-  const facts = sampleRecipe(sampleModels);
+  const recipe = sampleRecipe(sampleModels);
   const ties = methods.find(({ id }) => id === 'ties')!;
-  const built = buildRecipe(facts, sampleModels, ties);
+  const built = buildRecipe(recipe, sampleModels, ties);
   expect(built.outDtype).toBeDefined();
   expect(built.models?.some(({ model }) => model.includes('+'))).toBe(true);
-  expect(isRecipeOf(built, facts, [])).toBe(true);
-  const [first] = facts.contributors;
-  expect(isRecipeOf(built, setContributorParameter(facts, first!.ref, 'density', 0.3), [])).toBe(false);
+  expect(isRecipeOf(built, recipe, [])).toBe(true);
+  const [first] = recipe.contributors;
+  expect(isRecipeOf(built, setContributorParameter(recipe, first!.ref, 'density', 0.3), [])).toBe(false);
 });

@@ -2,19 +2,19 @@ import { parseModelRef, type Recipe } from '../../formats/recipe';
 import { recipeModels } from '../../formats/recipe-models';
 import { repositoriesOf } from './model-origins';
 import { buildRecipe, type OpenModel } from './recipe-build';
-import type { RecipeFacts } from './recipe-facts';
+import type { RecipeState } from './recipe-state';
 import { methodOf } from './studio';
 
 /**
  * Would merging these facts now run this very recipe? One that was read from YAML has its keys in another order. Models
  * that are not open are taken for what the recipe has them for: an adapter, or a base of this dtype.
  */
-export function isRecipeOf(recipe: Recipe, facts: RecipeFacts, models: readonly OpenModel[]): boolean {
-  if (recipe.mergeMethod !== (facts.asWritten?.mergeMethod ?? facts.method)) return false;
+export function isRecipeOf(recipe: Recipe, now: RecipeState, models: readonly OpenModel[]): boolean {
+  if (recipe.mergeMethod !== (now.asWritten?.mergeMethod ?? now.method)) return false;
   const closed = adaptersOf(recipe).filter((ref) => !models.some((m) => m.ref === ref));
   const known = [...models, ...closed.map((ref): OpenModel => ({ ref, kind: 'adapter', dtypes: {} }))];
-  const built = buildRecipe(facts, known, methodOf(facts));
-  const isBaseOpen = facts.base === null || models.some((m) => m.ref === facts.base);
+  const built = buildRecipe(now, known, methodOf(now));
+  const isBaseOpen = now.base === null || models.some((m) => m.ref === now.base);
   const { outDtype } = isBaseOpen ? built : recipe;
   return recipeKey(outDtype === undefined ? built : { ...built, outDtype }) === recipeKey(recipe);
 }

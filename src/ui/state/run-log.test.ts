@@ -3,7 +3,7 @@ import type { Progress, TensorReport } from '../../reports/job';
 import { progressLog, runShare, runWords, spokenWords } from './run-log';
 
 const base: Progress = {
-  stage: 'merging',
+  phase: 'merging',
   item: 'a',
   tensorsDone: 0,
   tensors: 100,
@@ -15,16 +15,16 @@ const base: Progress = {
   finished: [],
 };
 
-test('a stage is told once, files of a download one by one, tensors by tenths', () => {
+test('a phase is told once, files of a download one by one, tensors by tenths', () => {
   const lines: string[] = [];
   let before: Progress | null = null;
   const tell = (now: Progress) => {
     lines.push(...progressLog(before, now, 0).map((l) => l.text));
     before = now;
   };
-  tell({ ...base, stage: 'downloading', item: 'model-1' });
-  tell({ ...base, stage: 'downloading', item: 'model-1' });
-  tell({ ...base, stage: 'downloading', item: 'model-2' });
+  tell({ ...base, phase: 'downloading', item: 'model-1' });
+  tell({ ...base, phase: 'downloading', item: 'model-1' });
+  tell({ ...base, phase: 'downloading', item: 'model-2' });
   for (let done = 0; done <= 100; done += 5) tell({ ...base, tensorsDone: done });
   expect(lines.slice(0, 3)).toEqual(['Downloading: model-1', 'model-2', 'Merging: a']);
   expect(lines.slice(3)).toHaveLength(10);
@@ -41,15 +41,15 @@ test('NaN and Inf are told at once', () => {
 test('one line says which step of how many, what is done and how long all of it still takes', () => {
   const searching: Progress = {
     ...base,
-    stage: 'searching',
+    phase: 'searching',
     counted: { done: 3, total: 6, unit: 'values of λ' },
-    phase: { at: 2, of: 4 },
+    phaseNumber: { at: 2, of: 4 },
     secondsLeft: 11.2,
   };
   expect(runWords(searching).replaceAll('\u00a0', ' ')).toBe('step 2 of 4 · tuning λ · about 12 s left');
   expect(runShare(searching)).toBe(0.375);
   expect(runWords(base)).toBe('merging');
-  const writing = { ...base, stage: 'writing' as const, step: { name: 'Text', at: 0, of: 7, share: 0 } };
+  const writing = { ...base, phase: 'writing' as const, step: { name: 'Text', at: 0, of: 7, share: 0 } };
   expect([runWords(writing), spokenWords(writing)]).toEqual(['generating text', 'Text: generating text']);
   expect(runWords({ ...base, secondsLeft: 0 }).replaceAll('\u00a0', ' ')).toBe('merging · about 1 s left');
 });

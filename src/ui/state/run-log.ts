@@ -2,7 +2,7 @@
 
 import type { Progress } from '../../reports/job';
 import { formatAbout, formatBytes, formatCount, formatCounted } from '../format/quantity';
-import type { LogEntry } from './run-facts';
+import type { LogEntry } from './run-state';
 
 /** The lines a progress message adds after `before`, the message that came before it. */
 export function progressLog(
@@ -12,8 +12,8 @@ export function progressLog(
 ): LogEntry[] {
   const lines: LogEntry[] = [];
   const plain = (text: string) => lines.push({ at, tone: 'plain', text });
-  if (before?.stage !== now.stage) plain(stageText(now));
-  else if (now.stage !== 'merging' && now.item !== before.item && now.item !== '') plain(now.item);
+  if (before?.phase !== now.phase) plain(stageText(now));
+  else if (now.phase !== 'merging' && now.item !== before.item && now.item !== '') plain(now.item);
   if (now.note !== undefined) lines.push({ at, tone: 'bad', text: now.note });
   for (const tensor of now.finished) {
     if (tensor.nonFinite > 0) {
@@ -21,7 +21,7 @@ export function progressLog(
       lines.push({ at, tone: 'bad', text });
     }
   }
-  if (now.stage === 'merging' && tenth(now) > (before ? tenth(before) : 0)) {
+  if (now.phase === 'merging' && tenth(now) > (before ? tenth(before) : 0)) {
     plain(
       `${formatCount(now.tensorsDone)} of ${formatCounted(now.tensors, 'tensor')}, ${formatBytes(now.bytesDone)}`,
     );
@@ -29,8 +29,8 @@ export function progressLog(
   return lines;
 }
 
-/** What each stage is called in front of people. */
-export const STAGE_TITLES: Readonly<Record<Progress['stage'], string>> = {
+/** What each phase is called in front of people. */
+export const PHASE_TITLES: Readonly<Record<Progress['phase'], string>> = {
   planning: 'Planning',
   downloading: 'Downloading',
   hashing: 'Hashing inputs',
@@ -43,8 +43,8 @@ export const STAGE_TITLES: Readonly<Record<Progress['stage'], string>> = {
   merging: 'Merging',
 };
 
-/** What each stage is called in a line that says how far a merge is. */
-const STAGE_WORDS: Readonly<Record<Progress['stage'], string>> = {
+/** What each phase is called in a line that says how far a merge is. */
+const PHASE_WORDS: Readonly<Record<Progress['phase'], string>> = {
   planning: 'planning',
   downloading: 'downloading',
   hashing: 'hashing inputs',
@@ -58,10 +58,10 @@ const STAGE_WORDS: Readonly<Record<Progress['stage'], string>> = {
 };
 
 /** `step 2 of 4 · tuning λ · about 12 s left`: beside the name of the step, where there are several. */
-export function runWords({ phase, stage, secondsLeft }: Omit<Progress, 'finished'>): string {
+export function runWords({ phaseNumber, phase, secondsLeft }: Omit<Progress, 'finished'>): string {
   return [
-    ...(phase && phase.of > 1 ? [`step ${phase.at} of ${phase.of}`] : []),
-    STAGE_WORDS[stage],
+    ...(phaseNumber && phaseNumber.of > 1 ? [`step ${phaseNumber.at} of ${phaseNumber.of}`] : []),
+    PHASE_WORDS[phase],
     ...(secondsLeft === null ? [] : [`${formatAbout(secondsLeft)} left`]),
   ].join(' · ');
 }
@@ -72,15 +72,21 @@ export function spokenWords(progress: Omit<Progress, 'finished'>): string {
 }
 
 /** How far a merge is, over all of its steps, in [0, 1]. */
-export function runShare({ phase, step, counted, bytes, bytesDone }: Omit<Progress, 'finished'>): number {
+export function runShare({
+  phaseNumber,
+  step,
+  counted,
+  bytes,
+  bytesDone,
+}: Omit<Progress, 'finished'>): number {
   if (step?.share !== undefined) return step.share;
   const { done, total } = counted ?? { done: bytesDone, total: bytes };
   const within = total > 0 ? Math.min(1, done / total) : 0;
-  return phase ? (phase.at - 1 + within) / phase.of : within;
+  return phaseNumber ? (phaseNumber.at - 1 + within) / phaseNumber.of : within;
 }
 
 function stageText(now: Progress): string {
-  return now.item === '' ? STAGE_TITLES[now.stage] : `${STAGE_TITLES[now.stage]}: ${now.item}`;
+  return now.item === '' ? PHASE_TITLES[now.phase] : `${PHASE_TITLES[now.phase]}: ${now.item}`;
 }
 
 function tenth(progress: Omit<Progress, 'finished'>): number {

@@ -1,25 +1,25 @@
 /** A merge from the click to the report. */
 
-import { type ErrorFacts, errorFacts } from '../../errors';
+import { type ErrorReport, errorReport } from '../../errors';
 import { namedFiles } from '../../formats/gguf-type';
 import { methods } from '../../merge/methods/index';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
 import { formatBytes, formatSeconds } from '../format/quantity';
 import { pickOutputFolder } from '../local/directory-picker';
-import type { PlanSlice } from './facts';
 import { beginJob, cancelJob, isAtWork, tellProgress } from './job';
-import { tensorProgress } from './job-facts';
+import { tensorProgress } from './job-state';
 import { mergeGate } from './merge-gate';
-import { mergeWell } from './merge-well';
 import { planNow } from './plan';
 import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './recipe-build';
-import type { RecipeFacts } from './recipe-facts';
-import { recipeFacts } from './recipe-open';
-import type { LogEntry, RunFacts } from './run-facts';
+import { recipeState } from './recipe-open';
+import type { RecipeState } from './recipe-state';
+import { mergeWell } from './recommended-settings';
 import { progressLog } from './run-log';
+import type { LogEntry, RunState } from './run-state';
 import { editRecipe, methodOf, notifyError, type Studio, showTab } from './studio';
-import { loadInterrupted, settleUnfinished } from './unfinished';
+import type { PlanSlice } from './studio-state';
+import { finishUnfinished, loadInterrupted } from './unfinished';
 
 /**
  * Starts the merge of the recipe: asks for the folder first where one is wanted (browsers allow that only right after
@@ -124,11 +124,11 @@ export async function chooseDestination(studio: Studio, name: string): Promise<N
 }
 
 async function keptNames(studio: Studio): Promise<string[]> {
-  return (await studio.engine.cache()).outputs.map((o) => o.name);
+  return (await studio.worker.cache()).outputs.map((o) => o.name);
 }
 
 /** What the output of this recipe is called by every method: which one it will be is measured first. */
-async function namesByMethod(studio: Studio, recipe: RecipeFacts): Promise<Record<string, string>> {
+async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Record<string, string>> {
   const taken = studio.store.getState().output.kind === 'downloads' ? await keptNames(studio) : [];
   return Object.fromEntries(
     methods.map(({ id }) => [id, freeName(outputName({ ...recipe, method: id }), taken)]),
@@ -139,7 +139,7 @@ async function run(
   studio: Studio,
   destination: NamedDestination,
   recommended: boolean,
-  names: RunFacts['names'],
+  names: RunState['names'],
 ): Promise<void> {
   const started = beginRun(studio, destination, recommended, names);
   const { choice } = studio.store.getState().engine;
@@ -153,7 +153,7 @@ async function run(
 }
 
 /** Has the engine do a run that was begun here, and keeps its facts up to date. Never rejects. */
-export async function carryOut(studio: Studio, started: RunFacts, request: MergeRequest): Promise<void> {
+export async function carryOut(studio: Studio, started: RunState, request: MergeRequest): Promise<void> {
   const end = beginJob(studio, 'merge');
   try {
     const { cardResults } = await import('./task-scores');
@@ -161,12 +161,12 @@ export async function carryOut(studio: Studio, started: RunFacts, request: Merge
       ? []
       : cardResults(studio.store.getState().tasks.scores, request.recipe);
     const known = results.length > 0 ? { ...request, results } : request;
-    finish(studio, await studio.engine.merge(known, (progress) => follow(studio, started.id, progress)));
+    finish(studio, await studio.worker.merge(known, (progress) => follow(studio, started.id, progress)));
     await loadInterrupted(studio);
   } catch (thrown) {
-    const error = errorFacts(thrown);
+    const error = errorReport(thrown);
     // first what is left, then the words about it
-    await settleUnfinished(studio);
+    await finishUnfinished(studio);
     const status = error.code === 'Cancelled' ? 'cancelled' : 'failed';
     editRun(studio, (run) => ({
       ...run,
@@ -183,8 +183,8 @@ function beginRun(
   studio: Studio,
   destination: NamedDestination,
   recommended: boolean,
-  names: RunFacts['names'],
-): RunFacts {
+  names: RunState['names'],
+): RunState {
   const { recipe, plan } = studio.store.getState();
   const planned = plannedRun(studio, recipe, plan, destination);
   return newRun(
@@ -198,8 +198,8 @@ function beginRun(
 /** What is known of the merge of a recipe before it runs. */
 export function plannedRun(
   studio: Studio,
-  recipe: RecipeFacts,
-  plan: Pick<PlanSlice, 'facts' | 'contributors'>,
+  recipe: RecipeState,
+  plan: Pick<PlanSlice, 'report' | 'contributors'>,
   destination: NamedDestination,
 ): PlannedRun {
   const { models, output } = studio.store.getState();
@@ -210,16 +210,16 @@ export function plannedRun(
     methodTitle: methodTitle(recipe, method),
     recipe: buildRecipe(recipe, models, method),
     contributors: plan.contributors,
-    planned: plan.facts?.tensors ?? [],
-    layers: plan.facts?.layers ?? 0,
+    planned: plan.report?.tensors ?? [],
+    layers: plan.report?.layers ?? 0,
     destination: { kind: output.kind, name, folder: output.kind === 'folder' ? output.folder : null },
-    outputFiles: namedFiles(plan.facts?.outputFiles ?? [], name),
+    outputFiles: namedFiles(plan.report?.outputFiles ?? [], name),
   };
 }
 
 /** What is known of a run before it runs. */
 export type PlannedRun = Pick<
-  RunFacts,
+  RunState,
   | 'title'
   | 'methodTitle'
   | 'recipe'
@@ -234,9 +234,9 @@ export type PlannedRun = Pick<
 >;
 
 /** Makes this the studio's run. */
-export function newRun(studio: Studio, planned: PlannedRun): RunFacts {
+export function newRun(studio: Studio, planned: PlannedRun): RunState {
   const { title, methodTitle: method, destination } = planned;
-  const started: RunFacts = {
+  const started: RunState = {
     ...planned,
     id: (studio.store.getState().run?.id ?? 0) + 1,
     status: 'running',
@@ -271,7 +271,7 @@ function finish(studio: Studio, report: MergeReport): void {
   const text = `Merged in ${formatSeconds(report.seconds)}: ${formatBytes(bytes)} of weights written`;
   // what was chosen is the recipe now
   if (report.recommended) {
-    editRecipe(studio, () => recipeFacts(report.recipe, studio.store.getState().models));
+    editRecipe(studio, () => recipeState(report.recipe, studio.store.getState().models));
   }
   const { recipe, models } = studio.store.getState();
   const merged = report.recommended && buildRecipe(recipe, models, methodOf(recipe));
@@ -287,26 +287,26 @@ function finish(studio: Studio, report: MergeReport): void {
 }
 
 /** What is called otherwise now that the method is known. */
-function namedBy(run: RunFacts, method: string): Partial<RunFacts> {
+function namedBy(run: RunState, method: string): Partial<RunState> {
   const name = run.names?.[method];
   return name === undefined
     ? {}
     : { destination: { ...run.destination, name }, outputFiles: namedFiles(run.outputFiles, name) };
 }
 
-function editRun(studio: Studio, edit: (run: RunFacts) => RunFacts): void {
+function editRun(studio: Studio, edit: (run: RunState) => RunState): void {
   studio.store.setState((s) => (s.run ? { run: edit(s.run) } : {}));
 }
 
-function ending(run: RunFacts, error: ErrorFacts): string {
+function ending(run: RunState, error: ErrorReport): string {
   if (error.code !== 'Cancelled') return error.message;
   return run.paused ? 'Paused' : 'Cancelled';
 }
 
-function line(run: RunFacts, tone: LogEntry['tone'], text: string): LogEntry {
+function line(run: RunState, tone: LogEntry['tone'], text: string): LogEntry {
   return { at: secondsSince(run), tone, text };
 }
 
-function secondsSince(run: RunFacts): number {
+function secondsSince(run: RunState): number {
   return (Date.now() - run.startedAt) / 1000;
 }

@@ -1,10 +1,10 @@
 /** Texts and prompt of the sample: chosen for the sample family, which learned them, and for no other models. */
-import { PROMPT, SAMPLE_PROMPT } from './evaluation-facts';
-import type { StudioFacts } from './facts';
+import { PROMPT, SAMPLE_PROMPT } from './evaluation-state';
 import type { Studio } from './studio';
+import type { StudioState } from './studio-state';
 
 /** Whether every model of the recipe is of the sample family. */
-export function isOfSample({ recipe: { base, contributors, origins } }: StudioFacts): boolean {
+export function isOfSample({ recipe: { base, contributors, origins } }: StudioState): boolean {
   const refs = [...(base === null ? [] : [base]), ...contributors.map((c) => c.ref)];
   return refs.every((ref) => origins[ref]?.kind === 'sample' || ref.startsWith('samples/'));
 }

@@ -1,8 +1,8 @@
 /** Files that a tool has written: where they are, and under which name. */
 
-import type { StudioFacts } from './facts';
 import type { NamedDestination } from './run';
-import type { SavedFile, SavedOutput } from './saved-facts';
+import type { SavedFile, SavedOutput } from './saved-state';
+import type { StudioState } from './studio-state';
 
 export function savedOutput(destination: NamedDestination, files: SavedFile[]): SavedOutput {
   const { kind, name } = destination;
@@ -10,8 +10,8 @@ export function savedOutput(destination: NamedDestination, files: SavedFile[]): 
 }
 
 /** Why nothing can be saved where the person wants it, or null. */
-export function whyNotSaved({ output, engine }: StudioFacts): string | null {
-  const storage = engine.facts?.storage;
+export function whyNotSaved({ output, engine }: StudioState): string | null {
+  const storage = engine.info?.storage;
   if (output.kind === 'folder' || !storage || storage.available) return null;
   return 'This browser offers no storage to keep files in: save to a folder instead.';
 }

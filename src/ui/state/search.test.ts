@@ -1,9 +1,9 @@
 import { expect, test, vi } from 'vitest';
-import { fixtureEngine, sampleModels } from '../engine-fixture';
-import { initialFacts } from './facts';
+import { fixtureEngine, sampleModels } from '../worker.test.fixture';
 import { sampleRecipe } from './roles';
 import { bestCandidate, startSearch, takeCandidate, variableTitle, whyNotSearch, withValues } from './search';
 import { createStudio } from './studio';
+import { initialState } from './studio-state';
 
 // what keeps the screen on is the page's
 vi.mock('./stay-awake', () => ({ stayAwake: () => () => undefined }));
@@ -21,10 +21,10 @@ const text = {
 function open() {
   const studio = createStudio(fixtureEngine());
   studio.store.setState({
-    engine: { ...initialFacts.engine, status: 'ready' },
+    engine: { ...initialState.engine, status: 'ready' },
     models: sampleModels,
     recipe,
-    evaluation: { ...initialFacts.evaluation, texts: [text] },
+    evaluation: { ...initialState.evaluation, texts: [text] },
   });
   return studio;
 }
@@ -45,12 +45,12 @@ test('candidates arrive as they are measured, and the best goes into the recipe'
 
 test('by accuracy: the chosen tasks go with it, and of equal accuracies the surer one is the best', async () => {
   const studio = open();
-  const facts = studio.store.getState();
-  const { tasks } = facts;
+  const state = studio.store.getState();
+  const { tasks } = state;
   const choices = { by: 'accuracy', evaluations: 60, seed: 1 } as const;
-  expect(whyNotSearch({ ...facts, tasks: { ...tasks, chosen: [] } }, choices)).toBe('Choose a task first.');
+  expect(whyNotSearch({ ...state, tasks: { ...tasks, chosen: [] } }, choices)).toBe('Choose a task first.');
   studio.store.setState({ tasks: { ...tasks, chosen: ['sample_trades'], limit: 12 } });
-  const asked = vi.spyOn(studio.engine, 'search');
+  const asked = vi.spyOn(studio.worker, 'search');
   await startSearch(studio, choices);
   expect(asked.mock.calls[0]![0]).toMatchObject({
     inputs: [],
@@ -69,7 +69,7 @@ test('by accuracy: the chosen tasks go with it, and of equal accuracies the sure
 test('stopped, it keeps what it measured', async () => {
   const studio = open();
   studio.store.subscribe(({ evaluation }) => {
-    if ((evaluation.search?.points.length ?? 0) >= 6) void studio.engine.cancel();
+    if ((evaluation.search?.points.length ?? 0) >= 6) void studio.worker.cancel();
   });
   await startSearch(studio, { by: 'perplexity', evaluations: 600, seed: 0 });
   const { search } = studio.store.getState().evaluation;
@@ -98,12 +98,12 @@ test('weights are called by their models', () => {
 });
 
 test('says why it cannot begin', () => {
-  const facts = open().store.getState();
-  expect(whyNotSearch(facts, { by: 'perplexity', evaluations: 60, seed: 0 })).toBeNull();
-  expect(whyNotSearch(facts, { by: 'perplexity', evaluations: 1, seed: 0 })).toMatch(/from 2/);
+  const state = open().store.getState();
+  expect(whyNotSearch(state, { by: 'perplexity', evaluations: 60, seed: 0 })).toBeNull();
+  expect(whyNotSearch(state, { by: 'perplexity', evaluations: 1, seed: 0 })).toMatch(/from 2/);
   expect(
     whyNotSearch(
-      { ...facts, evaluation: initialFacts.evaluation },
+      { ...state, evaluation: initialState.evaluation },
       { by: 'perplexity', evaluations: 60, seed: 0 },
     ),
   ).toBe('Choose a text first.');

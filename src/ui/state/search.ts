@@ -1,15 +1,15 @@
 /** The search for the settings of the recipe on the chosen texts or tasks: started, followed, and its candidates taken over. */
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import type { SearchPoint, SearchProgress } from '../../reports/search';
 import { editEvaluation } from './evaluation';
-import type { SearchRun } from './evaluation-facts';
 import { whyNotMeasure } from './evaluation-gate';
+import type { SearchRun } from './evaluation-state';
 import { scoredText } from './evaluation-texts';
-import type { StudioFacts } from './facts';
 import { beginJob, tellProgress } from './job';
 import { buildRecipe, shortName } from './recipe-build';
-import { type RecipeFacts, setContributorParameter, setParameter } from './recipe-facts';
+import { type RecipeState, setContributorParameter, setParameter } from './recipe-state';
 import { editRecipe, methodOf, type Studio } from './studio';
+import type { StudioState } from './studio-state';
 import { chosenTasks, whyNotScore } from './tasks';
 
 export interface SearchChoices {
@@ -20,10 +20,10 @@ export interface SearchChoices {
 }
 
 /** Why no search can begin now, or null. */
-export function whyNotSearch(facts: StudioFacts, { by, evaluations, seed }: SearchChoices): string | null {
+export function whyNotSearch(state: StudioState, { by, evaluations, seed }: SearchChoices): string | null {
   if (!Number.isInteger(evaluations) || evaluations < 2) return 'Merges to measure: a whole number from 2.';
   if (!Number.isInteger(seed) || seed < 0) return 'Seed: a whole number from 0.';
-  return by === 'perplexity' ? whyNotMeasure(facts) : whyNotScore(facts);
+  return by === 'perplexity' ? whyNotMeasure(state) : whyNotScore(state);
 }
 
 /** Objective of a search: title, value, order and words. */
@@ -71,7 +71,7 @@ export async function startSearch(studio: Studio, choices: SearchChoices): Promi
   editEvaluation(studio, { search: { by, recipe, points: [], error: null } });
   const end = beginJob(studio, 'search');
   try {
-    const report = await studio.engine.search(
+    const report = await studio.worker.search(
       {
         recipe: buildRecipe(recipe, models, methodOf(recipe)),
         ...(by === 'perplexity'
@@ -89,7 +89,7 @@ export async function startSearch(studio: Studio, choices: SearchChoices): Promi
     );
     editSearch(studio, () => ({ points: report.points }));
   } catch (thrown) {
-    const error = errorFacts(thrown);
+    const error = errorReport(thrown);
     if (error.code !== 'Cancelled') editSearch(studio, () => ({ error }));
   } finally {
     end();
@@ -102,7 +102,7 @@ export function takeCandidate(studio: Studio, { recipe }: SearchRun, { values }:
 }
 
 /** The recipe that a search began with, with the values of a candidate. Pure. */
-export function withValues(recipe: RecipeFacts, values: SearchPoint['values']): RecipeFacts {
+export function withValues(recipe: RecipeState, values: SearchPoint['values']): RecipeState {
   const { lambda, density } = values;
   const whole =
     lambda !== undefined
@@ -118,7 +118,7 @@ export function withValues(recipe: RecipeFacts, values: SearchPoint['values']): 
 }
 
 /** What a setting that is searched for is called: weights by their models. Pure. */
-export function variableTitle(recipe: RecipeFacts, name: string): string {
+export function variableTitle(recipe: RecipeState, name: string): string {
   const [, number] = /^weight (\d+)$/.exec(name) ?? [];
   const model = number === undefined ? undefined : searched(recipe)[Number(number) - 1];
   if (model) return `weight of ${shortName(model.ref)}`;
@@ -126,7 +126,7 @@ export function variableTitle(recipe: RecipeFacts, name: string): string {
 }
 
 /** The contributors that are merged, in the order of their weights. */
-function searched(recipe: RecipeFacts): RecipeFacts['contributors'] {
+function searched(recipe: RecipeState): RecipeState['contributors'] {
   return recipe.contributors.filter((c) => c.enabled && c.ref !== recipe.base);
 }
 
@@ -141,7 +141,7 @@ export function bestCandidate({ by, points }: Pick<SearchRun, 'by' | 'points'>):
 
 function follow(studio: Studio, { done, total, points, secondsLeft }: SearchProgress): void {
   tellProgress(studio, 'search', {
-    stage: 'searching',
+    phase: 'searching',
     item: '',
     share: Math.min(1, done / total),
     counted: { done, total, unit: 'merges' },

@@ -1,20 +1,20 @@
 /** The studio: one store of facts and the engine behind it. Actions are functions of it, in the files beside. */
 import { createStore, type StoreApi } from 'zustand/vanilla';
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { WorkerCalls } from '../../worker/calls';
-import { initialFacts, type StudioFacts, type ViewSlice } from './facts';
 import { withOpened } from './model-origins';
-import type { RecipeFacts } from './recipe-facts';
+import type { RecipeState } from './recipe-state';
+import { initialState, type StudioState, type ViewSlice } from './studio-state';
 import type { Tab } from './tabs';
 
 /** Calls of the worker that the studio makes; the others are the command's. */
-export type StudioEngine = Omit<WorkerCalls, 'openServed' | 'verify' | 'evaluate' | 'importance'>;
+export type StudioWorker = Omit<WorkerCalls, 'openServed' | 'verify' | 'evaluate' | 'importance'>;
 
 export interface Studio {
-  readonly engine: StudioEngine;
-  readonly store: StoreApi<StudioFacts>;
+  readonly worker: StudioWorker;
+  readonly store: StoreApi<StudioState>;
   /**
    * What cannot be a fact: the folder the person picked for the output, whether Merge was just pressed, and what ends the
    * waiting for a sign-in.
@@ -30,21 +30,21 @@ export interface Studio {
   };
 }
 
-export function createStudio(engine: StudioEngine): Studio {
+export function createStudio(worker: StudioWorker): Studio {
   return {
-    engine,
-    store: createStore<StudioFacts>(() => initialFacts),
+    worker,
+    store: createStore<StudioState>(() => initialState),
     transient: { folder: null, starting: false, signIn: null },
   };
 }
 
 /** The method of the recipe; the picker offers no other than those that exist. */
-export function methodOf(recipe: RecipeFacts): MergeMethod {
+export function methodOf(recipe: RecipeState): MergeMethod {
   return methodById.get(recipe.method) ?? (methods[0] as MergeMethod);
 }
 
 /** Changes the recipe. Everything that follows from it (opened models, the plan) is watched elsewhere. */
-export function editRecipe(studio: Studio, edit: (recipe: RecipeFacts) => RecipeFacts): void {
+export function editRecipe(studio: Studio, edit: (recipe: RecipeState) => RecipeState): void {
   studio.store.setState(({ recipe, models, hub }) => ({
     recipe: withOpened(edit(recipe), recipe.origins, models, hub.pins),
   }));
@@ -80,8 +80,8 @@ export function notify(
 }
 
 export function notifyError(studio: Studio, thrown: unknown): void {
-  const facts = errorFacts(thrown);
-  if (facts.code !== 'Cancelled') notify(studio, 'error', facts.message, facts.hint, facts.code);
+  const error = errorReport(thrown);
+  if (error.code !== 'Cancelled') notify(studio, 'error', error.message, error.hint, error.code);
 }
 
 export function dismissNotice(studio: Studio, id: number): void {

@@ -1,29 +1,29 @@
 /** What models and merges scored on tasks: kept for later visits, found again by the recipe. */
 import type { CardResult } from '../../formats/card-results';
 import type { Recipe } from '../../formats/recipe';
-import type { ScoredModel, TaskFacts } from '../../reports/tasks';
+import type { ScoredModel, TaskInfo } from '../../reports/tasks';
 import { cardResult } from '../../tasks/harness-report';
 import { forgetScores, keepScore, keptScores } from '../local/saved-evaluations';
 import { type EvaluationRow, isPinned, targetKey } from './evaluation-rows';
 import { notifyError, type Studio } from './studio';
-import type { KeptScore, TaskRun } from './task-facts';
+import type { KeptScore, TaskRun } from './task-state';
 
 /** What a task is told from others by: the same items, asked in the same way. */
-function taskKey({ task, version, dataset, split, fewshot, effective, sampleSeed }: TaskFacts): string {
+function taskKey({ task, version, dataset, split, fewshot, effective, sampleSeed }: TaskInfo): string {
   return JSON.stringify([task, version, dataset, split, fewshot, effective, sampleSeed]);
 }
 
 /** What a score is kept under: the same target on the same items. */
-export function scoreKey(target: string, facts: TaskFacts): string {
-  return `${taskKey(facts)} ${target}`;
+export function scoreKey(target: string, info: TaskInfo): string {
+  return `${taskKey(info)} ${target}`;
 }
 
 /** Scores of earlier visits come back, once; a browser that keeps nothing has none. */
 export async function recallScores(studio: Studio): Promise<void> {
   const { tasks, engine } = studio.store.getState();
-  if (tasks.recalled || !engine.facts) return;
+  if (tasks.recalled || !engine.info) return;
   studio.store.setState((s) => ({ tasks: { ...s.tasks, recalled: true } }));
-  const kept = await keptScores(engine.facts.version).catch(() => []);
+  const kept = await keptScores(engine.info.version).catch(() => []);
   if (kept.length === 0) return;
   studio.store.setState((s) => {
     const scores = new Map([...kept.map((own) => [own.key, own] as const), ...s.tasks.scores]);
@@ -35,14 +35,14 @@ export async function recallScores(studio: Studio): Promise<void> {
 export function keepScores(
   studio: Studio,
   rows: readonly EvaluationRow[],
-  { facts, items }: TaskRun,
+  { facts: info, items }: TaskRun,
   models: readonly ScoredModel[],
 ): void {
   const { engine, models: opened } = studio.store.getState();
-  if (!engine.facts) return;
-  const { version } = engine.facts;
+  if (!engine.info) return;
+  const { version } = engine.info;
   const fresh = rows.flatMap((row, m) =>
-    facts.flatMap((own, t): { kept: KeptScore; row: EvaluationRow }[] => {
+    info.flatMap((own, t): { kept: KeptScore; row: EvaluationRow }[] => {
       const outcome = models[m]?.tasks[t];
       if (!outcome || 'error' in outcome) return [];
       const target = targetKey(row.target);
@@ -87,12 +87,12 @@ export function scoresOf(scores: ReadonlyMap<string, KeptScore>, target: string)
 }
 
 /** `hellaswag acc 0.412 ± 0.049`: a score by its accuracy, or else its first metric; null without an item that counts. */
-export function scoreWords({ facts, metrics }: KeptScore): string | null {
-  const metric = facts.metrics.includes('acc') ? 'acc' : facts.metrics[0];
+export function scoreWords({ facts: info, metrics }: KeptScore): string | null {
+  const metric = info.metrics.includes('acc') ? 'acc' : info.metrics[0];
   const found = metric === undefined ? undefined : metrics[metric];
   if (!found) return null;
   const error = found.stderr === null ? '' : ` ± ${found.stderr.toFixed(3)}`;
-  return `${facts.task} ${metric} ${found.value.toFixed(3)}${error}`;
+  return `${info.task} ${metric} ${found.value.toFixed(3)}${error}`;
 }
 
 /** What a merge scored, for its model card. */
@@ -110,13 +110,13 @@ export function earlierRun(
     const own = [...scores.values()].filter((kept) => kept.target === target);
     return own.length > 0 ? [{ row, target, own }] : [];
   });
-  const facts = new Map(known.flatMap(({ own }) => own.map((kept) => [taskKey(kept.facts), kept.facts])));
-  if (facts.size === 0) return null;
+  const info = new Map(known.flatMap(({ own }) => own.map((kept) => [taskKey(kept.facts), kept.facts])));
+  if (info.size === 0) return null;
   return {
-    facts: [...facts.values()],
+    facts: [...info.values()],
     rows: known.map(({ row, target }) => shownRow(row, target)),
     items: known.map(({ target }) =>
-      [...facts.values()].map((own) => scores.get(scoreKey(target, own))?.items ?? []),
+      [...info.values()].map((own) => scores.get(scoreKey(target, own))?.items ?? []),
     ),
     models: known.map(({ own: [first] }) => ({ ...first!, tasks: [], engine: null })),
   };

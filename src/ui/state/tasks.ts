@@ -1,10 +1,10 @@
 /** Tasks in the Evaluate tab: which are chosen, how long they will take, and what came of them item by item. */
-import { errorFacts } from '../../errors';
+import { errorReport } from '../../errors';
 import type {
   MetricValue,
   ScoredModel,
   ScoreTasksRequest,
-  TaskFacts,
+  TaskInfo,
   TaskItem,
   TaskSource,
   TasksProgress,
@@ -12,12 +12,12 @@ import type {
 import { aggregate } from '../../tasks/metrics';
 import { whyNotRun } from './evaluation-gate';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
-import type { StudioFacts } from './facts';
 import { beginJob, tellProgress } from './job';
-import { runningProgress } from './job-facts';
+import { runningProgress } from './job-state';
 import { notifyError, type Studio } from './studio';
-import type { TaskRun, TasksSlice } from './task-facts';
+import type { StudioState } from './studio-state';
 import { keepScores, shownRow } from './task-scores';
+import type { TaskRun, TasksSlice } from './task-state';
 
 export function editTasks(studio: Studio, change: Partial<TasksSlice>): void {
   studio.store.setState((s) => ({ tasks: { ...s.tasks, ...change } }));
@@ -27,7 +27,7 @@ export function editTasks(studio: Studio, change: Partial<TasksSlice>): void {
 export async function openTaskList(studio: Studio): Promise<void> {
   if (studio.store.getState().tasks.shipped) return;
   try {
-    editTasks(studio, { shipped: await studio.engine.shippedTasks() });
+    editTasks(studio, { shipped: await studio.worker.shippedTasks() });
   } catch (thrown) {
     notifyError(studio, thrown);
   }
@@ -64,15 +64,15 @@ export function scoredRows(rows: readonly EvaluationRow[]): EvaluationRow[] {
 }
 
 /** Why nothing can be scored now, or null. */
-export function whyNotScore(facts: StudioFacts): string | null {
-  const { chosen, limit, fewshot, sampleSeed } = facts.tasks;
+export function whyNotScore(state: StudioState): string | null {
+  const { chosen, limit, fewshot, sampleSeed } = state.tasks;
   if (chosen.length === 0) return 'Choose a task first.';
   if (!Number.isInteger(limit) || limit < 1) return 'Items: a whole number from 1.';
   if (!Number.isInteger(fewshot) || fewshot < 0) return 'Examples: a whole number from 0.';
   if (sampleSeed !== null && (!Number.isInteger(sampleSeed) || sampleSeed < 0)) {
     return 'Seed: a whole number from 0.';
   }
-  return whyNotRun(facts);
+  return whyNotRun(state);
 }
 
 /** Tells settings apart: what was predicted for others does not count. */
@@ -101,7 +101,7 @@ export function chosenTasks(
   };
 }
 
-function requestOf({ tasks, engine }: StudioFacts, rows: readonly EvaluationRow[]): ScoreTasksRequest {
+function requestOf({ tasks, engine }: StudioState, rows: readonly EvaluationRow[]): ScoreTasksRequest {
   return { targets: rows.map(({ target }) => target), ...chosenTasks(tasks), engine: engine.choice };
 }
 
@@ -118,12 +118,12 @@ export async function predictTasks(studio: Studio, rows: readonly EvaluationRow[
 /** @returns whether it could be predicted */
 async function predict(
   studio: Studio,
-  before: StudioFacts,
+  before: StudioState,
   rows: readonly EvaluationRow[],
 ): Promise<boolean> {
   const request = { ...requestOf(before, rows), trial: true };
   editTasks(studio, { predicting: true });
-  const { models, tokens } = await studio.engine
+  const { models, tokens } = await studio.worker
     .scoreTasks(request, (progress) => tell(studio, progress))
     .finally(() => editTasks(studio, { predicting: false }));
   const [first] = models;
@@ -155,7 +155,7 @@ export async function scoreTasks(studio: Studio, rows: readonly EvaluationRow[])
       if (job?.cancelling || (tasks.predicted?.seconds ?? 0) > LONG_SECONDS) return;
     }
     const shown = rows.map((row) => shownRow(row, targetKey(row.target)));
-    const { models } = await studio.engine.scoreTasks(requestOf(before, rows), (progress) => {
+    const { models } = await studio.worker.scoreTasks(requestOf(before, rows), (progress) => {
       tell(studio, progress);
       if (progress.facts) beginRun(studio, shown, progress.facts);
       if (progress.items) addItems(studio, progress.items);
@@ -189,7 +189,7 @@ async function running(studio: Studio, act: () => Promise<unknown>): Promise<voi
   try {
     await act();
   } catch (thrown) {
-    const error = errorFacts(thrown);
+    const error = errorReport(thrown);
     if (error.code !== 'Cancelled') editTasks(studio, { error });
   } finally {
     end();
@@ -200,9 +200,9 @@ function tell(studio: Studio, progress: TasksProgress): void {
   tellProgress(studio, 'tasks', runningProgress(progress));
 }
 
-function beginRun(studio: Studio, rows: TaskRun['rows'], facts: readonly TaskFacts[]): void {
+function beginRun(studio: Studio, rows: TaskRun['rows'], info: readonly TaskInfo[]): void {
   editTasks(studio, {
-    run: { facts, rows, items: rows.map(() => facts.map(() => [])), models: null },
+    run: { facts: info, rows, items: rows.map(() => info.map(() => [])), models: null },
   });
 }
 

@@ -1,8 +1,9 @@
 /** One tensor of the recipe as it is, computed on both engines: the same bits or not, and how fast is each? */
-import type { StudioFacts } from './facts';
+
 import { runTool, whyNoTool } from './job';
 import { buildRecipe } from './recipe-build';
 import { methodOf, notify, type Studio } from './studio';
+import type { StudioState } from './studio-state';
 
 /** Computes a tensor of the recipe on both engines. Never rejects. */
 export async function checkTensor(studio: Studio, tensor: string): Promise<void> {
@@ -11,9 +12,9 @@ export async function checkTensor(studio: Studio, tensor: string): Promise<void>
   studio.store.setState({ tensorCheck: null });
   const request = { recipe: buildRecipe(recipe, models, methodOf(recipe)), tensor };
   const outcome = await runTool(studio, 'check', (onProgress) =>
-    studio.engine.verifyTensor(request, ({ stage, done, total, rate, secondsLeft }) =>
+    studio.worker.verifyTensor(request, ({ phase, done, total, rate, secondsLeft }) =>
       onProgress({
-        stage: stage === 'downloading' ? 'downloading' : 'measuring',
+        phase: phase === 'downloading' ? 'downloading' : 'measuring',
         item: tensor,
         bytesDone: done,
         bytes: total,
@@ -31,12 +32,12 @@ export async function checkTensor(studio: Studio, tensor: string): Promise<void>
 }
 
 /** Why no tensor can be computed on both engines now, or null. */
-export function whyNotCheck(facts: StudioFacts): string | null {
-  const { plan, engine } = facts;
-  if (engine.facts?.webgpu.available === false) {
-    return `There is no other engine here: ${engine.facts.webgpu.why ?? 'this browser has no WebGPU.'}`;
+export function whyNotCheck(state: StudioState): string | null {
+  const { plan, engine } = state;
+  if (engine.info?.webgpu.available === false) {
+    return `There is no other engine here: ${engine.info.webgpu.why ?? 'this browser has no WebGPU.'}`;
   }
   if (plan.status !== 'ready') return 'Wait until the recipe is planned.';
-  if (plan.facts?.problems.some(({ severity }) => severity === 'error')) return 'The plan has errors.';
-  return whyNoTool(facts);
+  if (plan.report?.problems.some(({ severity }) => severity === 'error')) return 'The plan has errors.';
+  return whyNoTool(state);
 }

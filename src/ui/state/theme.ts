@@ -1,7 +1,7 @@
 /** Light, dark, or as the system says. Kept in this browser; a browser that keeps nothing follows the system. */
 import { remember, remembered } from '../local/remembered';
-import type { Theme } from './facts';
 import { type Studio, setView } from './studio';
+import type { Theme } from './studio-state';
 
 const KEY = 'theme';
 

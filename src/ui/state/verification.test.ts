@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { MergeReport } from '../../reports/merge';
-import { initialFacts, type StudioFacts } from './facts';
+import { initialState, type StudioState } from './studio-state';
 import { verification, whyNotVerify } from './verification';
 
 const report = (engine: 'cpu' | 'webgpu', hash: string, outputChange: number): MergeReport => ({
@@ -57,16 +57,16 @@ describe('verification', () => {
   });
 
   test('needs a finished run and a second engine', () => {
-    expect(whyNotVerify(initialFacts)).toMatch(/Nothing/);
-    const facts = {
-      ...initialFacts,
+    expect(whyNotVerify(initialState)).toMatch(/Nothing/);
+    const state = {
+      ...initialState,
       run: { report: report('cpu', 'x', 0) },
       engine: {
-        ...initialFacts.engine,
+        ...initialState.engine,
         status: 'ready',
-        facts: { webgpu: { available: false, why: 'No GPU.' } },
+        info: { webgpu: { available: false, why: 'No GPU.' } },
       },
-    } as unknown as StudioFacts;
-    expect(whyNotVerify(facts)).toBe('There is no other engine here: No GPU.');
+    } as unknown as StudioState;
+    expect(whyNotVerify(state)).toBe('There is no other engine here: No GPU.');
   });
 });

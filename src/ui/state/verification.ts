@@ -2,10 +2,10 @@
 
 import type { BackendKind } from '../../reports/backend';
 import type { MergeReport } from '../../reports/merge';
-import type { StudioFacts } from './facts';
 import { runTool, whyNoTool } from './job';
-import type { Timed, Verification } from './run-facts';
+import type { Timed, Verification } from './run-state';
 import { notify, type Studio } from './studio';
+import type { StudioState } from './studio-state';
 
 /** Merges the last run again on the other engine and compares. Never rejects. */
 export async function verifyRun(studio: Studio): Promise<void> {
@@ -13,12 +13,12 @@ export async function verifyRun(studio: Studio): Promise<void> {
   if (!report || whyNotVerify(studio.store.getState()) !== null) return;
   studio.store.setState({ verification: null });
   const outcome = await runTool(studio, 'verification', (onProgress) =>
-    studio.engine.merge(
+    studio.worker.merge(
       { recipe: report.recipe, engine: otherEngine(report.engine), destination: { kind: 'nowhere' } },
       (progress) =>
         onProgress({
           ...progress,
-          stage: progress.stage === 'downloading' ? 'downloading' : 'checking',
+          phase: progress.phase === 'downloading' ? 'downloading' : 'checking',
           finished: [],
         }),
     ),
@@ -43,13 +43,13 @@ export function verification(first: MergeReport, second: MergeReport): Verificat
 }
 
 /** Why the last run cannot be verified on the other engine now, or null. */
-export function whyNotVerify(facts: StudioFacts): string | null {
-  const { run, engine } = facts;
+export function whyNotVerify(state: StudioState): string | null {
+  const { run, engine } = state;
   if (!run?.report) return 'Nothing has been merged yet.';
-  if (run.report.engine === 'cpu' && engine.facts?.webgpu.available === false) {
-    return `There is no other engine here: ${engine.facts.webgpu.why ?? 'this browser has no WebGPU.'}`;
+  if (run.report.engine === 'cpu' && engine.info?.webgpu.available === false) {
+    return `There is no other engine here: ${engine.info.webgpu.why ?? 'this browser has no WebGPU.'}`;
   }
-  return whyNoTool(facts);
+  return whyNoTool(state);
 }
 
 export function otherEngine(engine: BackendKind): BackendKind {

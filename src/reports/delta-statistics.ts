@@ -1,0 +1,66 @@
+/**
+ * What the statistics pass measures: enough of every tensor's task vectors to predict what a merge will do to it
+ * under any setting, without merging. Plain data, like all that crosses the worker boundary.
+ */
+
+import type { Recipe } from '../formats/recipe';
+import type { BackendChoice, BackendKind } from './backend';
+
+export interface DeltaStatisticsRequest {
+  /** Base and contributors; the method and its parameters do not matter. */
+  recipe: Recipe;
+  engine: BackendChoice;
+}
+
+export interface DeltaStatisticsReport {
+  tensors: DeltaStatistics[];
+  engine: BackendKind;
+  adapter: string;
+  seconds: number;
+}
+
+/** The task vectors of one tensor. */
+export interface DeltaStatistics {
+  name: string;
+  layer: number | null;
+  module: string;
+  shape: number[];
+  dtype: string;
+  elements: number;
+  /** ⟨vᵢ, vⱼ⟩ of W₀ and the τᵢ, in that order: (1 + contributors)². Exact sums in f64 over f32 blocks. */
+  products: number[][];
+  contributors: ContributorStatistics[];
+  sample: TensorSample;
+  /** NaN and Inf counted in base and contributors. */
+  nonFinite: number;
+}
+
+export interface ContributorStatistics {
+  id: string;
+  /** Exact counts of |τ| by the upper bits of its f32 pattern, eight bins an octave: bins `first` … of 2048. */
+  histogram: { first: number; counts: Uint32Array };
+}
+
+/** Elements on a regular grid over the tensor seen as a matrix; what depends on several models at once is judged by it. */
+export interface TensorSample {
+  rows: number;
+  cols: number;
+  /** W₀ at the grid's places, row by row. */
+  base: Float32Array;
+  /** τᵢ at the same places. */
+  changes: Float32Array[];
+}
+
+export interface DeltaStatisticsProgress {
+  phase: 'planning' | 'downloading' | 'measuring';
+  item: string;
+  tensorsDone: number;
+  tensors: number;
+  bytesDone: number;
+  bytes: number;
+  bytesPerSecond: number;
+  secondsLeft: number | null;
+  stages: { read: number; upload: number; compute: number; readback: number; write: number };
+  /** Statistics of tensors finished since the last message. */
+  finished: DeltaStatistics[];
+}

@@ -1,0 +1,89 @@
+/** What the Collapse tab knows: the model, how layers are chosen, what was measured and written. Plain facts. */
+
+import type { ErrorReport } from '../../errors';
+import type {
+  CollapseParts,
+  CollapseReport,
+  CollapseStep,
+  CollapseVariant,
+  MeasureDepthReport,
+} from '../../reports/collapse';
+import type { SavedOutput } from '../state/saved-state';
+
+export interface CollapseSlice {
+  /** Reference as the person chose it; null: the recipe's base. */
+  model: string | null;
+  /** Tokens run at once. */
+  window: number;
+  planner: PlannerKind;
+  targetBy: 'remove' | 'ratio' | 'threshold';
+  remove: number;
+  ratio: number;
+  /** Of block influence; of angular distance. */
+  influence: number;
+  angle: number;
+  tokens: 'last' | 'all';
+  laco: LacoChoices;
+  /** Layers chosen on the map. */
+  manual: readonly number[];
+  /** null: what suits the planner. */
+  variant: CollapseVariant | null;
+  parts: CollapseParts;
+  /** Layers of the block whose similarity curve is measured; 0: no curve. */
+  curveBlock: number;
+  perplexity: boolean;
+  /** Name of the output, once the person chose one. */
+  name: string | null;
+  survey: Survey | null;
+  outcome: Collapsed | null;
+}
+
+export type PlannerKind = 'laco' | 'influence' | 'angular' | 'manual';
+
+export interface LacoChoices {
+  block: number;
+  interval: number;
+  threshold: number;
+  lowest: number;
+  /** null: the last layer. */
+  highest: number | null;
+  /** Stops when as many layers are gone as the target says. */
+  stops: boolean;
+}
+
+export interface Survey {
+  model: string;
+  status: 'running' | 'done' | 'failed' | 'cancelled';
+  report: MeasureDepthReport | null;
+  error: ErrorReport | null;
+}
+
+export interface Collapsed {
+  model: string;
+  status: 'running' | 'done' | 'failed' | 'cancelled';
+  steps: CollapseStep[];
+  report: CollapseReport | null;
+  saved: SavedOutput | null;
+  error: ErrorReport | null;
+}
+
+export const initialCollapse: CollapseSlice = {
+  model: null,
+  window: 256,
+  planner: 'influence',
+  targetBy: 'remove',
+  remove: 1,
+  ratio: 0.25,
+  influence: 0.1,
+  angle: 0.1,
+  tokens: 'last',
+  laco: { block: 3, interval: 2, threshold: 0.75, lowest: 0, highest: null, stops: true },
+  manual: [],
+  variant: null,
+  parts: 'linear',
+  curveBlock: 2,
+  perplexity: true,
+  name: null,
+  survey: null,
+  outcome: null,
+};

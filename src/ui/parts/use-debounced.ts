@@ -1,0 +1,17 @@
+import { useEffect, useState } from 'react';
+
+/** A slider that has not moved for so long rests. */
+export const REST_MS = 200;
+
+/**
+ * A value as it was when it last stood still for so many milliseconds: for what need not follow a slider step by step.
+ * @param ms 0: the value itself
+ */
+export function useDebounced<T>(value: T, ms: number): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return ms === 0 ? value : settled;
+}

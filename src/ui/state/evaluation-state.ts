@@ -1,0 +1,151 @@
+/** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serialisable facts. */
+
+import type { ErrorReport } from '../../errors';
+import type { EvaluateReport, GenerateReport, RunTarget } from '../../reports/evaluate';
+import type { SearchPoint } from '../../reports/search';
+import { initialSweep, type SweepChoices } from '../evaluate/density-sweep-choices';
+import type { RecipeState } from './recipe-state';
+
+export interface EvaluationSlice {
+  texts: readonly EvaluationText[];
+  /** The sample texts are opened when the tab is first shown. */
+  opening: 'not yet' | 'opening' | 'done' | 'failed';
+  openError: ErrorReport | null;
+  /** `quick`: only the beginning of each text is scored. */
+  amount: 'quick' | 'full';
+  /** Tokens a model sees at once, and by which windows advance. */
+  window: number;
+  stride: number;
+  /** By `outcomeKey`: measured once, and kept for the next visit where that is sound. */
+  outcomes: ReadonlyMap<string, Outcome>;
+  /** Row → what was measured in it last: shown dimmed once the recipe has moved on. */
+  lastOf: ReadonlyMap<string, MeasuredTarget>;
+  work: EvaluationWork | null;
+  /** What the models measured last took together; null before the first. */
+  cost: EvaluationCost | null;
+  sweep: SweepChoices;
+  /** The last search for settings, at work or over; null before the first. */
+  search: SearchRun | null;
+}
+
+/** A search for the settings of a recipe. */
+export interface SearchRun {
+  /** On the chosen texts, or on the chosen tasks. */
+  by: 'perplexity' | 'accuracy';
+  /** The recipe that it began with. */
+  recipe: RecipeState;
+  /** What was measured so far, the first being the recipe as it was. */
+  points: readonly SearchPoint[];
+  error: ErrorReport | null;
+}
+
+/** Models that went side by side: bytes of weights read, and the most there was on the device. */
+export interface EvaluationCost {
+  models: number;
+  bytesRead: number;
+  peakBytes: number;
+}
+
+/** A text to measure on. Its content never changes under its id. */
+export interface EvaluationText {
+  id: string;
+  name: string;
+  text: string;
+  /** SHA-256 in hex of the part that is scored: outcomes are kept under it. */
+  sha256: { quick: string; full: string };
+  origin: 'sample' | 'own';
+  /** Is it a column? */
+  chosen: boolean;
+}
+
+/**
+ * `bytes`: of the model's weights if it were saved. `earlier`: when it was measured, in milliseconds since 1970, if that
+ * was on an earlier visit.
+ */
+export type Outcome =
+  | { report: EvaluateReport; bytes: number | null; earlier?: number }
+  | { error: ErrorReport };
+
+export interface MeasuredTarget {
+  /** As `targetKey` has it. */
+  target: string;
+  title: string;
+}
+
+/** Measuring at work: models side by side on the same texts, one such group after the other. */
+export interface EvaluationWork {
+  groups: readonly (readonly PlannedCell[])[];
+  /** Index of the group at work. */
+  at: number;
+}
+
+export interface PlannedCell {
+  key: string;
+  rowId: string;
+  rowLabel: string;
+  textId: string;
+  textName: string;
+  target: RunTarget;
+  /** Characters to score: what the remaining time is estimated by. */
+  characters: number;
+  /** Measured by itself, after all others. */
+  last: boolean;
+}
+
+export interface GenerationSlice {
+  settings: GenerationSettings;
+  /** What was written last, one column per model. */
+  columns: readonly GenerationColumn[];
+  /** With which settings; null before the first time. */
+  written: GenerationSettings | null;
+}
+
+export interface GenerationSettings {
+  prompt: string;
+  /** The prompt is put into each model's chat template. */
+  chat: boolean;
+  maxTokens: number;
+  /** 0 takes the most probable token always. */
+  temperature: number;
+  topP: number;
+  seed: number;
+}
+
+export interface GenerationColumn {
+  /** Id of the row of the table that is the same model. */
+  id: string;
+  label: string;
+  /** Index of the contributor's colour; null for base and merge. */
+  colour: number | null;
+  target: RunTarget;
+  status: 'waiting' | 'writing' | 'done' | 'failed' | 'cancelled';
+  text: string;
+  progress: { done: number; rate: number } | null;
+  report: GenerateReport | null;
+  error: ErrorReport | null;
+}
+
+export const initialEvaluation: EvaluationSlice = {
+  texts: [],
+  opening: 'not yet',
+  openError: null,
+  amount: 'quick',
+  window: 256,
+  stride: 128,
+  outcomes: new Map(),
+  lastOf: new Map(),
+  work: null,
+  cost: null,
+  sweep: initialSweep,
+  search: null,
+};
+
+/** What is continued before a person writes a prompt: by the sample family, and by other models. */
+export const SAMPLE_PROMPT = 'Recipe:';
+export const PROMPT = 'Once upon a time';
+
+export const initialGeneration: GenerationSlice = {
+  settings: { prompt: SAMPLE_PROMPT, chat: false, maxTokens: 60, temperature: 0.4, topP: 0.95, seed: 0 },
+  columns: [],
+  written: null,
+};

@@ -1,0 +1,76 @@
+/** The one job the worker has: what it is, how far it is. Plain, serialisable facts. */
+import type { RunningProgress } from '../../reports/evaluate';
+import type { Progress } from '../../reports/job';
+
+export type JobKind =
+  | 'merge'
+  | 'evaluation'
+  | 'generation'
+  | 'tasks'
+  | 'search'
+  | 'comparison'
+  | 'extraction'
+  | 'survey'
+  | 'collapse'
+  | 'push'
+  | 'verification'
+  | 'check'
+  | 'overlap';
+
+export interface Job {
+  kind: JobKind;
+  /** null until it tells something. */
+  progress: JobProgress | null;
+  cancelling: boolean;
+}
+
+export interface JobProgress {
+  /** What is done, as the worker calls it. */
+  phase: string;
+  /** Tensor, file or model at work; empty where there is none. */
+  item: string;
+  /** Of what the phase has to do, in [0, 1]. */
+  share: number;
+  counted: { done: number; total: number; unit: string } | null;
+  bytes: { done: number; total: number } | null;
+  rate: { perSecond: number; unit: 'bytes' | 'tokens' } | null;
+  secondsLeft: number | null;
+}
+
+/** Progress of any job that goes through tensors or files. */
+type TensorProgress = Omit<Progress, 'phase' | 'finished'> & { phase: string };
+
+/** How far a job over tensors is: by bytes, or by what it counts. */
+export function tensorProgress(progress: TensorProgress): JobProgress {
+  const { phase, item, bytes, bytesDone, tensors, tensorsDone, bytesPerSecond, secondsLeft } = progress;
+  const counted =
+    progress.counted ?? (tensors > 0 ? { done: tensorsDone, total: tensors, unit: 'tensors' } : null);
+  const part =
+    bytes > 0 ? bytesDone / bytes : counted && counted.total > 0 ? counted.done / counted.total : 0;
+  return {
+    phase,
+    item,
+    share: Math.min(1, part),
+    counted,
+    bytes: bytes > 0 ? { done: bytesDone, total: bytes } : null,
+    rate: bytes > 0 ? { perSecond: bytesPerSecond, unit: 'bytes' } : null,
+    secondsLeft,
+  };
+}
+
+/** How far a job that runs models is. */
+export function runningProgress(
+  { phase, done, total, rate, secondsLeft }: RunningProgress,
+  item = '',
+): JobProgress {
+  const bytes = phase === 'downloading';
+  return {
+    phase,
+    item,
+    share: total > 0 ? Math.min(1, done / total) : 0,
+    counted: bytes ? null : { done, total, unit: 'tokens' },
+    bytes: bytes ? { done, total } : null,
+    rate: rate > 0 ? { perSecond: rate, unit: bytes ? 'bytes' : 'tokens' } : null,
+    secondsLeft,
+  };
+}

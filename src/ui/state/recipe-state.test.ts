@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { methodById, methods } from '../../merge/methods/index';
+import {
+  addContributor,
+  CONTRIBUTOR_COLOURS,
+  effectiveSpecs,
+  emptyRecipe,
+  hasCurve,
+  moveContributor,
+  outputCombination,
+  removeContributor,
+  scalarValue,
+  setBase,
+  setContributorParameter,
+  setEnabled,
+  setMethod,
+  setOutput,
+  settingValue,
+} from './recipe-state';
+
+test('a new contributor takes the settings of the one before it', () => {
+  const one = setContributorParameter(addContributor(emptyRecipe, 'a'), 'a', 'density', 0.2);
+  const two = addContributor(one, 'b');
+  expect(two.contributors.map((c) => c.parameters.density)).toEqual([0.2, 0.2]);
+});
+
+test('a model is in the recipe once: added twice it stays once, as base it stops contributing', () => {
+  const twice = addContributor(addContributor(emptyRecipe, 'a'), 'a');
+  expect(twice.contributors).toHaveLength(1);
+  expect(setBase(twice, 'a')).toMatchObject({ base: 'a', contributors: [] });
+});
+
+test('colours stay with their model, and a freed colour is used again', () => {
+  const refs = Array.from({ length: CONTRIBUTOR_COLOURS }, (_, i) => `m${i}`);
+  const full = refs.reduce(addContributor, emptyRecipe);
+  expect(new Set(full.contributors.map((c) => c.colour)).size).toBe(CONTRIBUTOR_COLOURS);
+  const swapped = addContributor(removeContributor(full, 'm2'), 'new');
+  expect(swapped.contributors.at(-1)?.colour).toBe(2);
+  expect(swapped.contributors.find((c) => c.ref === 'm3')?.colour).toBe(3);
+});
+
+test('settings that were never made are the method’s defaults; a weight without one is 1', () => {
+  const ties = methodById.get('ties')!;
+  expect(settingValue({}, 'lambda', ties.parameters.lambda!)).toBe(1);
+  expect(settingValue({}, 'normalize', ties.parameters.normalize!)).toBe(true);
+  expect(settingValue({}, 'weight', ties.modelParameters.weight!)).toBe(1);
+  expect(settingValue({ weight: -2 }, 'weight', ties.modelParameters.weight!)).toBe(-2);
+});
+
+test('a Gram merge of LoRAs into a LoRA is by their changes, taken whole, whichever is chosen first', () => {
+  const gram = methodById.get('gram')!;
+  const trimmed = setContributorParameter(addContributor(emptyRecipe, 'a'), 'a', 'density', 0.2);
+  const one = setOutput(setMethod(trimmed, undefined, gram), 'adapter');
+  const other = setMethod(setOutput(trimmed, 'adapter'), undefined, gram);
+  for (const { parameters, contributors } of [one, other]) {
+    expect([parameters.match, contributors[0]?.parameters.density]).toEqual(['changes', 1]);
+  }
+  expect(setMethod(emptyRecipe, undefined, gram).parameters.match).toBeUndefined();
+});
+
+test('the form never shows a parameter without effect', () => {
+  for (const method of methods) {
+    const shown = [...effectiveSpecs(method.parameters), ...effectiveSpecs(method.modelParameters)];
+    expect(shown.map(({ name }) => name)).not.toContain('int8_mask');
+    expect(shown.every(({ spec }) => spec.inert !== true)).toBe(true);
+  }
+});
+
+test('where LoRAs become a LoRA the form shows what their combination reads', () => {
+  const ties = methods.find((m) => m.id === 'ties')!;
+  const shown = (specs: typeof ties.parameters) =>
+    effectiveSpecs(specs, {}, outputCombination(setOutput({ ...emptyRecipe, method: 'ties' }, 'adapter')));
+  expect(shown(ties.parameters).map(({ name }) => name)).toEqual(['lambda', 'majority_sign_method']);
+  expect(shown(ties.modelParameters).map(({ name }) => name)).toEqual(['weight', 'density']);
+  expect(outputCombination(emptyRecipe)).toBeUndefined();
+});
+
+test('contributors change places and stay within the list', () => {
+  const three = ['a', 'b', 'c'].reduce(addContributor, emptyRecipe);
+  const order = (to: number, ref = 'b') => moveContributor(three, ref, to).contributors.map((c) => c.ref);
+  expect(order(0)).toEqual(['b', 'a', 'c']);
+  expect(order(2)).toEqual(['a', 'c', 'b']);
+  expect(order(9)).toEqual(['a', 'c', 'b']);
+  expect(order(-1, 'a')).toEqual(['a', 'b', 'c']);
+  expect(moveContributor(three, 'b', 1)).toBe(three);
+});
+
+test('a curve counts where it has an effect: of a model that is merged, of a parameter the method has', () => {
+  const ties = methodById.get('ties')!;
+  const drawn = setContributorParameter(addContributor(emptyRecipe, 'a'), 'a', 'density', [0.3, 0.7]);
+  expect(hasCurve(drawn, ties)).toBe(true);
+  expect(hasCurve(setEnabled(drawn, 'a', false), ties)).toBe(false);
+  expect(hasCurve(drawn, methodById.get('linear')!)).toBe(false);
+  const spec = ties.modelParameters.density!;
+  expect(scalarValue(drawn.contributors[0]!.parameters, 'density', spec)).toBe(0.3);
+});

@@ -1,0 +1,280 @@
+/**
+ * The recipe as the studio edits it: plain, serialisable facts, and pure edits from facts to facts. It remembers more
+ * than one recipe says (models switched off, settings of methods not in use), so that nothing typed is ever lost.
+ */
+
+import { COMBINATIONS_OF, type Combination, parametersOf } from '../../formats/adapter-combination';
+import { ADAPTER_GGUF_TYPES, type GgufType } from '../../formats/gguf-type';
+import { DEFAULT_SHARD_BYTES, type ParameterScalar, type Recipe } from '../../formats/recipe';
+import type { MergeMethod, ParameterSpec } from '../../merge/method';
+
+export type ModelOrigin =
+  | { kind: 'sample' }
+  /** A folder of this computer; once it was open, the bytes of its weight files and `ModelInfo.headers`. */
+  | { kind: 'local'; was?: { bytes: number; headers: string } }
+  | { kind: 'hub' };
+
+/** By the name of the model in the recipe. */
+export type Origins = Readonly<Record<string, ModelOrigin>>;
+
+export interface RecipeState {
+  /** Reference of the base checkpoint. */
+  base: string | null;
+  contributors: ContributorState[];
+  /** Id of the merge method. */
+  method: string;
+  /** Method-wide parameters the person has set; everything else is the method's default. */
+  parameters: Settings;
+  /** Output dtype; null keeps each tensor's own. */
+  outDtype: OutDtype | null;
+  /** Whether the contributors, LoRAs of the base, become a model or a LoRA. */
+  output: 'model' | 'adapter';
+  /** How LoRAs become one; null takes the first that the method has. */
+  combination: Combination | null;
+  /** Rank of a LoRA that is cut from singular values. */
+  rank: number;
+  /** Largest output shard in bytes. */
+  shardBytes: number;
+  /** Type of the GGUF file that is written too; null writes none. */
+  gguf: GgufType | null;
+  /** Writes the GGUF file and no safetensors. */
+  ggufOnly: boolean;
+  /** What the merged model reads so that the columns of that file are weighed; null leaves it open. */
+  imatrix: string | null;
+  /** Seed of methods that draw random numbers. */
+  seed: number;
+  /** Whose tokens the output has: `base`, `union` or a model; null where nothing was chosen. */
+  tokenizerSource: string | null;
+  /** Rows of the vocabulary are a multiple of this, once one is chosen; 1 adds none. */
+  padToMultipleOf: number;
+  /** The output's: `auto`, the name of a built-in one, or Jinja; null keeps the tokenizer's own. */
+  chatTemplate: string | null;
+  /** Where on a curve over the layers the tensors outside them stand (formats/recipe.ts). */
+  gradientEnds: GradientEnds;
+  /** Patterns of the only tensors that are merged; empty: all of them. */
+  include: readonly string[];
+  /** Patterns of tensors that keep the base's bytes. */
+  exclude: readonly string[];
+  /** Where its models came from, as far as that is known. */
+  origins: Origins;
+  /** A recipe that says more than the fields above can; while it is there, it is what is merged, as it stands. */
+  asWritten: Recipe | null;
+}
+
+export interface ContributorState {
+  /** Reference of the model as opened; unique within a recipe. */
+  ref: string;
+  enabled: boolean;
+  /** Index into the contributor colours; stays with the model while it is in the recipe. */
+  colour: number;
+  parameters: Settings;
+}
+
+export type Settings = Readonly<Record<string, SettingValue>>;
+/** One value, or a curve: equally spaced points over the layers. */
+export type SettingValue = ParameterScalar | number[];
+export type GradientEnds = NonNullable<Recipe['amalgam']['gradientEnds']>;
+export type OutDtype = NonNullable<Recipe['outDtype']>;
+
+/** How many contributor colours the design has; more contributors share them. */
+export const CONTRIBUTOR_COLOURS = 8;
+
+/** Rank of a merged LoRA unless another is chosen. */
+export const DEFAULT_RANK = 16;
+
+export const emptyRecipe: RecipeState = {
+  base: null,
+  contributors: [],
+  method: 'ties',
+  parameters: {},
+  outDtype: null,
+  output: 'model',
+  combination: null,
+  rank: DEFAULT_RANK,
+  shardBytes: DEFAULT_SHARD_BYTES,
+  gguf: null,
+  ggufOnly: false,
+  imatrix: null,
+  seed: 0,
+  tokenizerSource: null,
+  padToMultipleOf: 1,
+  chatTemplate: null,
+  gradientEnds: 'nearest',
+  include: [],
+  exclude: [],
+  origins: {},
+  asWritten: null,
+};
+
+/** Makes `ref` the base. A model cannot be base and contributor at once: it leaves the contributors. */
+export function setBase(recipe: RecipeState, ref: string): RecipeState {
+  return { ...recipe, base: ref, contributors: recipe.contributors.filter((c) => c.ref !== ref) };
+}
+
+/**
+ * Adds a contributor with the settings of the one before it, so that a density chosen once is chosen for all; its
+ * calibration text is its own affair.
+ */
+export function addContributor(recipe: RecipeState, ref: string): RecipeState {
+  if (recipe.contributors.some((c) => c.ref === ref)) return recipe;
+  const { calibration: _, ...parameters } = recipe.contributors.at(-1)?.parameters ?? {};
+  const colour = freeColour(recipe.contributors);
+  return { ...recipe, contributors: [...recipe.contributors, { ref, enabled: true, colour, parameters }] };
+}
+
+export function removeContributor(recipe: RecipeState, ref: string): RecipeState {
+  return { ...recipe, contributors: recipe.contributors.filter((c) => c.ref !== ref) };
+}
+
+/** Moves a contributor to place `to`, counted from 0; past either end it stays there. */
+export function moveContributor(recipe: RecipeState, ref: string, to: number): RecipeState {
+  const from = recipe.contributors.findIndex((c) => c.ref === ref);
+  const place = Math.min(recipe.contributors.length - 1, Math.max(0, to));
+  const moved = recipe.contributors[from];
+  if (!moved || place === from) return recipe;
+  const others = recipe.contributors.filter((c) => c !== moved);
+  return { ...recipe, contributors: [...others.slice(0, place), moved, ...others.slice(place)] };
+}
+
+export function setEnabled(recipe: RecipeState, ref: string, enabled: boolean): RecipeState {
+  return editContributor(recipe, ref, (c) => ({ ...c, enabled }));
+}
+
+export function setContributorParameter(
+  recipe: RecipeState,
+  ref: string,
+  name: string,
+  value: SettingValue,
+): RecipeState {
+  return editContributor(recipe, ref, (c) => ({ ...c, parameters: { ...c.parameters, [name]: value } }));
+}
+
+export function setParameter(recipe: RecipeState, name: string, value: SettingValue): RecipeState {
+  return { ...recipe, parameters: { ...recipe.parameters, [name]: value } };
+}
+
+/**
+ * Changes the method. Settings are kept, except those that mean something else there: a parameter of the same name
+ * with another kind or default goes back to the new method's default.
+ */
+export function setMethod(recipe: RecipeState, from: MergeMethod | undefined, to: MergeMethod): RecipeState {
+  const kept = Object.entries(recipe.parameters).filter(([name]) => {
+    const before = from?.parameters[name];
+    const after = to.parameters[name];
+    return !before || !after || (before.kind === after.kind && before.default === after.default);
+  });
+  return setRecommended(
+    readingNothing({ ...recipe, method: to.id, parameters: Object.fromEntries(kept) }),
+    to,
+    recipe.contributors.map((c) => c.ref),
+  );
+}
+
+export function setOutput(recipe: RecipeState, output: RecipeState['output']): RecipeState {
+  return readingNothing({ ...recipe, output });
+}
+
+/** LoRAs become a LoRA without a text: their Gram merge is by their changes, taken whole. */
+function readingNothing(recipe: RecipeState): RecipeState {
+  const reads = recipe.output === 'adapter' && recipe.method === 'gram';
+  if (!reads) return recipe;
+  const contributors = recipe.contributors.map((c) => ({
+    ...c,
+    parameters: { ...c.parameters, density: 1 },
+  }));
+  return { ...setParameter(recipe, 'match', 'changes'), contributors };
+}
+
+/** What the method recommends for these contributors, where nothing was chosen. */
+export function setRecommended(
+  recipe: RecipeState,
+  { modelParameters }: MergeMethod,
+  refs: readonly string[],
+): RecipeState {
+  const values = Object.entries(modelParameters).flatMap(([name, spec]) =>
+    spec.kind === 'number' && spec.recommended !== undefined ? [[name, spec.recommended] as const] : [],
+  );
+  const lacks = (c: ContributorState) =>
+    refs.includes(c.ref) && values.some(([name]) => c.parameters[name] === undefined);
+  if (!recipe.contributors.some(lacks)) return recipe;
+  return {
+    ...recipe,
+    contributors: recipe.contributors.map((c) =>
+      lacks(c) ? { ...c, parameters: { ...Object.fromEntries(values), ...c.parameters } } : c,
+    ),
+  };
+}
+
+/** The value a setting has: what the person chose, else the default, else 1 within the bounds (a weight). */
+export function settingValue(settings: Settings, name: string, spec: ParameterSpec): SettingValue {
+  const chosen = settings[name];
+  if (chosen !== undefined) return chosen;
+  if (spec.default !== undefined) return spec.default;
+  return spec.kind === 'number' ? Math.min(Math.max(1, spec.min), spec.max) : false;
+}
+
+/** The same as one value: of a curve its first point. */
+export function scalarValue(settings: Settings, name: string, spec: ParameterSpec): ParameterScalar {
+  const value = settingValue(settings, name, spec);
+  return Array.isArray(value) ? (value[0] ?? Number.NaN) : value;
+}
+
+/** Does a parameter that has an effect follow a curve? */
+export function hasCurve(recipe: RecipeState, method: MergeMethod): boolean {
+  const levels: [MergeMethod['parameters'], Settings][] = [
+    [method.parameters, recipe.parameters],
+    ...recipe.contributors
+      .filter((c) => c.enabled)
+      .map((c): [MergeMethod['parameters'], Settings] => [method.modelParameters, c.parameters]),
+  ];
+  return levels.some(([specs, settings]) =>
+    effectiveSpecs(specs, recipe.parameters).some(({ name }) => Array.isArray(settings[name])),
+  );
+}
+
+/**
+ * The parameters a form shows: those with an effect.
+ * @param chosen settings of the method: what they switch off is left out. Default: everything that may have an effect
+ * @param combination how LoRAs become a LoRA: what it does not read is left out
+ */
+export function effectiveSpecs(
+  specs: Readonly<Record<string, ParameterSpec>>,
+  chosen?: Settings,
+  combination?: Combination,
+): { name: string; spec: ParameterSpec }[] {
+  return Object.entries(specs)
+    .filter(([, spec]) => spec.inert !== true)
+    .filter(([, { when }]) => !chosen || !when || when.some((w) => chosen[w.parameter] === w.is))
+    .filter(([name]) => !combination || parametersOf(combination).includes(name))
+    .map(([name, spec]) => ({ name, spec }));
+}
+
+function editContributor(
+  recipe: RecipeState,
+  ref: string,
+  edit: (c: ContributorState) => ContributorState,
+): RecipeState {
+  return { ...recipe, contributors: recipe.contributors.map((c) => (c.ref === ref ? edit(c) : c)) };
+}
+
+function freeColour(contributors: readonly ContributorState[]): number {
+  const used = new Set(contributors.map((c) => c.colour));
+  for (let colour = 0; colour < CONTRIBUTOR_COLOURS; colour++) if (!used.has(colour)) return colour;
+  return contributors.length % CONTRIBUTOR_COLOURS;
+}
+
+/** How the LoRAs of these facts become one, or undefined where the method merges none into one. */
+export function combinationOf({ method, combination }: RecipeState): Combination | undefined {
+  const known = COMBINATIONS_OF[method] ?? [];
+  return combination !== null && known.includes(combination) ? combination : known[0];
+}
+
+/** The same where a LoRA is the output. */
+export function outputCombination(recipe: RecipeState): Combination | undefined {
+  return recipe.output === 'adapter' ? combinationOf(recipe) : undefined;
+}
+
+/** The type of its GGUF file; none where LoRAs become a LoRA, which has fewer types, and the one chosen is not among them. */
+export function ggufOf({ output, gguf }: RecipeState): GgufType | null {
+  return gguf !== null && (output === 'model' || ADAPTER_GGUF_TYPES.includes(gguf)) ? gguf : null;
+}

@@ -1,0 +1,259 @@
+/**
+ * Everything the studio knows, as serialisable facts. The worker is the truth; this mirrors what it said. No handles,
+ * buffers or promises live here.
+ */
+
+import type { ErrorReport } from '../../errors';
+import { DEFAULT_HUB_URL } from '../../formats/hub-id';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
+import type { InterruptedRun, MergeRequest, RunElsewhere } from '../../reports/merge';
+import type { ModelInfo } from '../../reports/models';
+import type { MaskOverlap } from '../../reports/overlap';
+import type { PlanReport } from '../../reports/plan';
+import type { HubWait } from '../../reports/sign-in';
+import type { WorkerInfo } from '../../reports/worker';
+import type { MetricId } from '../charts/metrics';
+import { type CollapseSlice, initialCollapse } from '../collapse/collapse-state';
+import { type ComparisonSlice, initialComparison } from '../compare/compare-state';
+import { initialPush, type PushSlice } from '../push/push-state';
+import {
+  type EvaluationSlice,
+  type GenerationSlice,
+  initialEvaluation,
+  initialGeneration,
+} from './evaluation-state';
+import type { Job } from './job-state';
+import type { Pins } from './model-origins';
+import { emptyRecipe, type RecipeState } from './recipe-state';
+import type { Contributor, KeptRun, PredictedRun, RunState, TensorCheck, Verification } from './run-state';
+import type { Tab } from './tabs';
+import { initialTasks, type TasksSlice } from './task-state';
+
+export interface StudioState {
+  engine: EngineSlice;
+  /** Every model opened in this tab, the sample first. */
+  models: ModelInfo[];
+  /** What is being opened right now, in words. */
+  opening: string[];
+  /** Models that the recipe names and that are not open, by their names. */
+  unopened: Readonly<Record<string, Unopened>>;
+  recipe: RecipeState;
+  history: HistorySlice;
+  plan: PlanSlice;
+  deltaStatistics: DeltaStatisticsSlice;
+  overlap: OverlapSlice;
+  /** Runs that are only predicted, of whatever models. */
+  predictedRuns: readonly PredictedRun[];
+  /** Ids of runs that are merged next. */
+  queuedRuns: readonly string[];
+  output: OutputSlice;
+  /** The run at work, else the last one. */
+  run: RunState | null;
+  /** Finished merges of before, the newest first. */
+  pastRuns: readonly KeptRun[];
+  /** What the other engine made of the last run that was verified. */
+  verification: Verification | null;
+  /** What the engines made of one tensor. */
+  tensorCheck: TensorCheck | null;
+  /** Merges that were cut off and can go on. */
+  interrupted: InterruptedRun[];
+  /** The merge of another tab. */
+  elsewhere: RunElsewhere | null;
+  evaluation: EvaluationSlice;
+  generation: GenerationSlice;
+  tasks: TasksSlice;
+  comparison: ComparisonSlice;
+  collapse: CollapseSlice;
+  push: PushSlice;
+  /** What the worker does now; it does one thing at a time. */
+  job: Job | null;
+  hub: HubSlice;
+  /** What is waited for before the hub is asked again. */
+  hubWaits: HubWait[];
+  /** A new version of the app waits to be taken. */
+  update: boolean;
+  /** Another tab has kept a recipe since this one did: a person says which goes on. */
+  draftElsewhere: boolean;
+  view: ViewSlice;
+  notices: Notice[];
+}
+
+export interface EngineSlice {
+  status: 'starting' | 'ready' | 'failed';
+  info: WorkerInfo | null;
+  error: ErrorReport | null;
+  choice: BackendChoice;
+}
+
+export interface PlanSlice {
+  /** `empty`: the facts are not a recipe yet. `stale`: being computed again; `facts` is of the recipe before. */
+  status: 'empty' | 'stale' | 'ready' | 'failed';
+  report: PlanReport | null;
+  /** Who the indices in `facts.tensors[].contributors` are. */
+  contributors: Contributor[];
+  error: ErrorReport | null;
+}
+
+export interface OutputSlice {
+  kind: 'downloads' | 'folder';
+  /** Name of the picked folder; its handle stays outside the state. */
+  folder: string | null;
+  /** Name of the output, once the person chose one; else it follows the recipe. */
+  name: string | null;
+}
+
+export interface HubSlice {
+  url: string;
+  /** The token itself is with the worker only. */
+  hasToken: boolean;
+  /** Name of the account that signed in; null for a token that was pasted, and without one. */
+  signedInAs: string | null;
+  /** Waits for the person to agree in the hub's window. */
+  signingIn: boolean;
+  online: boolean;
+  /** Names as they were asked for, with the pinned ones they were opened under. */
+  pins: Pins;
+}
+
+/** Why a model of the recipe is not open. */
+export type Unopened =
+  | { state: 'opening' }
+  /** A folder of this computer. @param kept one click opens it again */
+  | { state: 'closed'; kept: boolean }
+  /** A text names it: it may be a folder, or on the Hub. */
+  | { state: 'unknown' }
+  | { state: 'failed'; error: ErrorReport };
+
+export type BackendChoice = MergeRequest['engine'];
+export type Theme = 'system' | 'light' | 'dark';
+/** `library`: opened only, to be compared or collapsed. */
+export type AddTarget = 'base' | 'contributor' | 'library';
+
+export type RecipeAs = 'form' | 'text' | 'both';
+
+export interface ViewSlice {
+  tab: Tab;
+  theme: Theme;
+  /** The open dialog adds to this place. */
+  adding: AddTarget | null;
+  /** The dialog of whole recipes shows examples, or saved ones. */
+  recipes: 'examples' | 'saved' | null;
+  /** How the recipe is shown; where there is no room for both, `both` is the text. */
+  recipeAs: RecipeAs;
+  /** The number that Layers shows; null: what tells most. */
+  metric: MetricId | null;
+  /** Whose: ids of contributors, apart by a space; null: the first. */
+  subject: string | null;
+  scale: 'percentile' | 'full';
+  /** Ids of the runs that Layers shows side by side, A first. */
+  runs: readonly string[];
+  /** The range of layers that is summed up; null: all. */
+  layers: readonly [number, number] | null;
+  /** The folded module whose experts are shown one by one. */
+  expanded: string | null;
+  /** Words that names of tensors have. */
+  filter: string;
+  /** Name of the tensor in the inspector. */
+  selected: string | null;
+  /** Name of the tensor under the pointer or the focus. */
+  hovered: string | null;
+}
+
+export interface Notice {
+  id: number;
+  /** What it is about: one notice of a cause, gone when the cause is gone. */
+  code: string;
+  tone: 'error' | 'note';
+  message: string;
+  hint: string;
+}
+
+export interface HistorySlice {
+  /** Recipes before this one, the oldest first. */
+  past: RecipeState[];
+  /** Recipes that were undone, the next one last. */
+  future: RecipeState[];
+}
+
+export const noHistory: HistorySlice = { past: [], future: [] };
+
+export interface DeltaStatisticsSlice {
+  /** `offered`: it would take a download or a while, so the person is asked first. */
+  status: 'none' | 'offered' | 'measuring' | 'ready' | 'failed';
+  /** Which models were measured: {@link deltaKey}. */
+  key: string;
+  tensors: DeltaStatistics[];
+  /** Tensors there are to measure. */
+  expected: number;
+  secondsLeft: number | null;
+  error: ErrorReport | null;
+}
+
+export const noDeltas: DeltaStatisticsSlice = {
+  status: 'none',
+  key: '',
+  tensors: [],
+  expected: 0,
+  secondsLeft: null,
+  error: null,
+};
+
+/** How far the masks of one model agree in two runs. */
+export interface OverlapSlice {
+  status: 'none' | 'counting' | 'ready' | 'stopped' | 'failed';
+  /** Which two recipes and which model. */
+  key: string;
+  tensors: MaskOverlap[];
+  error: ErrorReport | null;
+}
+
+export const noOverlap: OverlapSlice = { status: 'none', key: '', tensors: [], error: null };
+
+export const initialState: StudioState = {
+  engine: { status: 'starting', info: null, error: null, choice: 'auto' },
+  models: [],
+  opening: [],
+  unopened: {},
+  recipe: emptyRecipe,
+  history: noHistory,
+  plan: { status: 'empty', report: null, contributors: [], error: null },
+  deltaStatistics: noDeltas,
+  overlap: noOverlap,
+  predictedRuns: [],
+  queuedRuns: [],
+  output: { kind: 'downloads', folder: null, name: null },
+  run: null,
+  pastRuns: [],
+  verification: null,
+  tensorCheck: null,
+  interrupted: [],
+  elsewhere: null,
+  evaluation: initialEvaluation,
+  generation: initialGeneration,
+  tasks: initialTasks,
+  comparison: initialComparison,
+  collapse: initialCollapse,
+  push: initialPush,
+  job: null,
+  hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true, pins: {} },
+  hubWaits: [],
+  update: false,
+  draftElsewhere: false,
+  view: {
+    tab: 'layers',
+    theme: 'system',
+    adding: null,
+    recipes: null,
+    recipeAs: 'form',
+    metric: null,
+    subject: null,
+    scale: 'percentile',
+    runs: ['now'],
+    layers: null,
+    expanded: null,
+    filter: '',
+    selected: null,
+    hovered: null,
+  },
+  notices: [],
+};

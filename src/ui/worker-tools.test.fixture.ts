@@ -1,0 +1,347 @@
+/** The part of the pretended engine that compares, extracts and collapses: figures drawn from hashes of names. */
+
+import { AmalgamError } from '../errors';
+import type { CollapseProgress, CollapseReport, MeasureDepthReport } from '../reports/collapse';
+import type {
+  CompareProgress,
+  CompareReport,
+  ExtractLoraReport,
+  LoraLikeness,
+  TensorDifference,
+} from '../reports/compare';
+import type { EvaluateReport } from '../reports/evaluate';
+import type { PlanTensor } from '../reports/plan';
+import type { WorkerCalls } from '../worker/calls';
+import { planFor } from './worker-plan.test.fixture';
+
+export interface ToolFixtureOptions {
+  /** Milliseconds one tensor or one pass of a layer takes. */
+  toolPace?: number;
+  /** What the tools refuse with. */
+  toolError?: AmalgamError;
+}
+
+interface Tools {
+  options: ToolFixtureOptions;
+  layers: number;
+  isCancelled(): boolean;
+  begin(): void;
+  keep(name: string, bytes: number): void;
+}
+
+type ToolsApi = Pick<
+  WorkerCalls,
+  'compare' | 'extractLora' | 'measureDepth' | 'collapse' | 'verifyTensor' | 'overlap'
+>;
+
+const STAGES = { read: 0.4, upload: 0.1, compute: 0.8, readback: 0.1, write: 0.02 };
+const FACTS = { engine: 'webgpu', adapter: 'Apple M3', version: '0.1.0', seconds: 1.4 } as const;
+
+export function pretendTools(tools: Tools): ToolsApi {
+  const { options, layers } = tools;
+  const begin = () => {
+    tools.begin();
+    if (options.toolError) throw options.toolError;
+  };
+  const step = async () => {
+    await new Promise((resolve) => setTimeout(resolve, options.toolPace ?? 0));
+    if (tools.isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
+  };
+  return {
+    async compare(request, onProgress) {
+      begin();
+      const planned = tensorsOf(request.base, layers);
+      const differences: TensorDifference[] = [];
+      for (const [i, tensor] of planned.entries()) {
+        await step();
+        const difference = differenceOf(tensor, request.loraAnalysis !== false);
+        differences.push(difference);
+        onProgress(compareProgress('comparing', tensor.name, i + 1, planned.length, [difference]));
+      }
+      const files = request.destination ? REPORT_FILES : [];
+      if (request.destination?.kind === 'downloads') tools.keep(request.destination.name, 88_000);
+      return compareReport(request, differences, files);
+    },
+    async extractLora(request, onProgress) {
+      begin();
+      const linears = tensorsOf(request.base, layers).filter((t) => t.shape.length === 2 && t.layer !== null);
+      for (const [i, tensor] of linears.entries()) {
+        await step();
+        onProgress(compareProgress('extracting', tensor.name, i + 1, linears.length, []));
+      }
+      if (request.destination.kind === 'downloads') tools.keep(request.destination.name, 460_000);
+      return extractReport(request, linears);
+    },
+    async verifyTensor({ tensor }) {
+      begin();
+      await step();
+      const differs = tensor.endsWith('down_proj.weight');
+      return {
+        ...{ tensor, elements: 45_056, differing: differs ? 3 : 0, largest: differs ? 2 ** -9 : 0 },
+        engines: [
+          { engine: 'cpu', adapter: 'typed arrays', seconds: 0.02 },
+          { engine: 'webgpu', adapter: 'Apple M3', seconds: 0.001 },
+        ],
+      };
+    },
+    async overlap({ recipes }) {
+      begin();
+      await step();
+      return planFor(recipes[0], layers, []).tensors.flatMap(({ name, elements, copied }) => {
+        const kept = Math.floor(elements / 5);
+        const both = Math.floor((kept * (1 + (name.length % 7))) / 8);
+        return copied ? [] : [{ name, elements, kept: [kept, kept] as const, both }];
+      });
+    },
+    async measureDepth(request, onProgress) {
+      begin();
+      for (let i = 1; i <= layers; i++) {
+        await step();
+        onProgress(collapseProgress('measuring', `layer ${i - 1}`, i, layers));
+      }
+      return depthReport(request.model, layers, request.curve?.block);
+    },
+    async collapse(request, onProgress) {
+      begin();
+      for (let i = 1; i <= layers; i++) {
+        await step();
+        onProgress(collapseProgress('writing', `layer ${i - 1}`, i, layers));
+      }
+      if (request.destination.kind === 'downloads') tools.keep(request.destination.name, 2_100_000);
+      return collapseReport(request, layers);
+    },
+  };
+}
+
+function tensorsOf(model: string, layers: number): PlanTensor[] {
+  const copy = {
+    mergeMethod: 'passthrough',
+    models: [{ model, parameters: {} }],
+    parameters: {},
+    amalgam: {},
+  };
+  return planFor(copy, layers, []).tensors;
+}
+
+const REPORT_FILES = [
+  'difference.txt',
+  'weight_differences.json',
+  'config_comparison.json',
+  'architecture_comparison.json',
+  'lora_analysis.json',
+  'comparison_report.txt',
+  'comparison_report.html',
+];
+
+function compareProgress(
+  phase: CompareProgress['phase'],
+  item: string,
+  done: number,
+  of: number,
+  finished: TensorDifference[],
+): CompareProgress {
+  return {
+    ...{ phase, item, tensorsDone: done, tensors: of, finished, stages: STAGES },
+    ...{ bytesDone: done * 45_056, bytes: of * 45_056, bytesPerSecond: 812e6, secondsLeft: of - done },
+  };
+}
+
+function collapseProgress(phase: CollapseProgress['phase'], item: string, done: number, of: number) {
+  return { ...compareProgress('comparing', item, done, of, []), phase, finished: [] };
+}
+
+function differenceOf(tensor: PlanTensor, spectra: boolean): TensorDifference {
+  const { name, layer, module, shape, elements } = tensor;
+  const u = chance(name);
+  const normBase = Math.sqrt(elements) * 0.04;
+  const relative = 0.01 + 0.12 * u * (module.startsWith('mlp') ? 1 : 0.5);
+  const isMatrix = shape.length === 2;
+  const rows = shape[0] ?? 1;
+  const low = 0.5 * relative;
+  return {
+    ...{ name, layer, module, shape, elements, dtype: { base: 'BF16', finetuned: 'BF16' } },
+    meanAbs: 0.02 * relative,
+    maxAbs: 0.2 * relative,
+    normBase,
+    normFinetuned: normBase * Math.hypot(1, relative),
+    normDelta: normBase * relative,
+    relative,
+    changedRatio: 0.55 + 0.4 * u,
+    signFlipRatio: 0.01 + 0.05 * u,
+    bitDifferentRatio: 0.6 + 0.4 * u,
+    cosine: 1 / Math.hypot(1, relative),
+    rows: {
+      count: rows,
+      min: low,
+      mean: relative,
+      max: 2 * relative,
+      strip: Array.from({ length: Math.min(64, rows) }, (_, i) => low + relative * chance(`${name} ${i}`)),
+    },
+    stableRank: isMatrix ? 2 + 6 * u : null,
+    modified: true,
+    ...(isMatrix && spectra ? { lora: likeness(normBase * relative, 8 + Math.round(20 * u)) } : {}),
+    seconds: 0.002 + 0.004 * u,
+  };
+}
+
+function likeness(norm: number, rank95: number): LoraLikeness {
+  const values = Array.from({ length: 64 }, (_, i) => norm * 0.5 * Math.exp(-i / (rank95 / 2)));
+  return {
+    singularValues: values,
+    effectiveRank: 64,
+    rank95,
+    effectiveRankIsBound: true,
+    rank95IsBound: false,
+    potentialLora: rank95 < 13,
+    exact: true,
+  };
+}
+
+function compareReport(
+  { base, finetuned, threshold = 1e-6, top = 20, timeEngines }: Parameters<WorkerCalls['compare']>[0],
+  tensors: TensorDifference[],
+  files: string[],
+): CompareReport {
+  const facts = {
+    modelType: 'llama',
+    architectures: ['LlamaForCausalLM'],
+    ...{ layers: 6, hiddenSize: 128, intermediateSize: 352, attentionHeads: 8, keyValueHeads: 4 },
+    ...{ vocabularySize: 1024, tiedHead: true, tensors: tensors.length, parameters: 1_238_656 },
+    dtypes: { BF16: tensors.length },
+  };
+  const none = { count: 0, examples: [] };
+  return {
+    ...{ base, finetuned, ...FACTS, stages: STAGES, threshold, top, tensors, files },
+    total: {
+      ...{ elements: 1_238_656, normBase: 44.5, normDelta: 2.9, relative: 0.065 },
+      ...{ changedRatio: 0.82, bitDifferentRatio: 0.84 },
+      ...{ compared: tensors.length, modified: tensors.length, identical: 0 },
+    },
+    ranking: [...tensors].sort((a, b) => b.relative - a.relative).map((t) => t.name),
+    onlyInBase: ['model.layers.0.self_attn.rotary_emb.inv_freq'],
+    onlyInFinetuned: [],
+    shapeMismatches: [{ name: 'lm_head.weight', base: [1024, 128], finetuned: [1030, 128] }],
+    raw: [],
+    failed: [],
+    config: {
+      differences: [
+        { field: 'rope_theta', base: '10000', finetuned: '500000', harmless: false },
+        { field: 'torch_dtype', base: '"bfloat16"', finetuned: null, harmless: true },
+      ],
+      words: ['1 field changes what the model computes: rope_theta is 10000 and 500000.'],
+    },
+    architecture: { base: facts, finetuned: facts, words: ['Both are built alike.'] },
+    tokenizer: {
+      ...{ verdict: 'same-file', vocabulary: { base: 1024, finetuned: 1024 } },
+      ...{ onlyInBase: none, onlyInFinetuned: none, moved: none },
+      words: ['Both have the same tokenizer file.'],
+    },
+    ...(timeEngines
+      ? {
+          timing: {
+            ...{ webgpu: 0.4, cpu: 3.4, speedUp: 8.5, maxDisagreement: 0 },
+            tensors: tensors.map(({ name }) => ({ name, webgpu: 0.007, cpu: 0.06 })),
+          },
+        }
+      : {}),
+    words: [`${tensors.length} tensors compared: ${tensors.length} modified, 0 identical.`],
+  };
+}
+
+function extractReport(
+  { base, finetuned, rank, evaluation }: Parameters<WorkerCalls['extractLora']>[0],
+  linears: readonly PlanTensor[],
+): ExtractLoraReport {
+  const modules = linears.map((t) => ({
+    module: t.name.replace(/\.weight$/, ''),
+    kind: 'linear' as const,
+    shape: t.shape,
+    rank: rank.kind === 'rank' ? rank.rank : 8,
+    fullRank: Math.min(...t.shape),
+    normDelta: 0.4 + chance(t.name),
+    singularValues: likeness(1, 8).singularValues,
+    exact: true,
+    error: 3e-7 * (1 + chance(t.name)),
+    maxError: 1e-8,
+  }));
+  return {
+    ...{ base, finetuned, ...FACTS, stages: STAGES, rank, modules },
+    saved: [{ name: 'model.norm.weight', shape: [128], bytes: 512 }],
+    left: [{ name: 'model.embed_tokens.weight', normDelta: 0.3, why: 'Embeddings were to be left out.' }],
+    merged: { error: 4.1e-7, relative: 2.2e-8, maxError: 3e-8, failed: [] },
+    parameters: 112_128,
+    ...(evaluation
+      ? { perplexity: { base: evaluated(4.1), adapted: evaluated(2.6), finetuned: evaluated(2.59) } }
+      : {}),
+    files: [
+      { file: 'adapter_model.safetensors', bytes: 459_600, hash: `tree:${'a'.repeat(64)}` },
+      { file: 'README.md', bytes: 1_200 },
+      { file: 'adapter_config.json', bytes: 800 },
+    ],
+    notes: [],
+  };
+}
+
+function depthReport(model: string, layers: number, block?: number): MeasureDepthReport {
+  const influence = Array.from({ length: layers }, (_, i) => 0.04 + 0.3 * chance(`layer ${i}`));
+  const map = Array.from({ length: layers + 1 }, (_, i) =>
+    Array.from({ length: layers + 1 }, (_, j) => Math.min(0.5, 0.07 * Math.abs(i - j))),
+  );
+  return {
+    ...{ model, engine: 'webgpu', adapter: 'Apple M3', seconds: 2.1, layers, influence },
+    distance: { lastToken: map, allTokens: map },
+    calibration: { sequences: 4, tokens: 900, window: 256 },
+    ...(block
+      ? {
+          curve: Array.from({ length: Math.max(0, layers - block + 1) }, (_, layer) => ({
+            layer,
+            similarity: 0.9 - 0.05 * chance(`curve ${layer}`),
+          })),
+        }
+      : {}),
+  };
+}
+
+function collapseReport(
+  { model, planner, variant, parts }: Parameters<WorkerCalls['collapse']>[0],
+  layers: number,
+): CollapseReport {
+  const removed = planner.kind === 'manual' ? planner.remove : [layers - 2];
+  const kept = Array.from({ length: layers }, (_, i) => i).filter((i) => !removed.includes(i));
+  return {
+    ...{ model, ...FACTS, stages: STAGES, planner },
+    ...{ variant: variant ?? 'drop', parts: parts ?? 'linear' },
+    layers: { before: layers, after: kept.length },
+    parameters: { before: 1_238_656, after: 1_238_656 - removed.length * 184_000 },
+    removed,
+    stack: kept.map((origin) => {
+      const itself = [{ layer: origin, coefficient: 1 }];
+      return { origin, attention: itself, mlp: itself, norm: itself };
+    }),
+    steps: [],
+    measure: null,
+    calibration: { sequences: 4, tokens: 900, window: 256 },
+    similarity: { mean: 0.93, sequences: [0.92, 0.94] },
+    perplexity: { before: evaluated(4.1), after: evaluated(5.2) },
+    inputs: [],
+    shards: [{ file: 'model.safetensors', bytes: 2_110_000, hash: `tree:${'b'.repeat(64)}` }],
+    files: ['config.json', 'tokenizer.json', 'README.md'],
+    notes: [],
+  };
+}
+
+function evaluated(perplexity: number): EvaluateReport {
+  return {
+    ...{ perplexity, meanNll: Math.log(perplexity), tokens: 900, bitsPerByte: null },
+    protocol: { window: 256, stride: 128, bos: 0 },
+    ...{ engine: 'webgpu', adapter: 'Apple M3', seconds: 0.5, peakBytes: 3e7 },
+  };
+}
+
+/** A number in [0, 1) that depends on the text alone. */
+function chance(text: string): number {
+  let h = 0x811c9dc5;
+  for (const c of text) h = Math.imul(h ^ c.charCodeAt(0), 0x01000193);
+  h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
+  return ((h ^ (h >>> 16)) >>> 0) / 2 ** 32;
+}
