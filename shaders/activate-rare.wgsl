@@ -3,20 +3,6 @@
 // g = min(x[r, 2i], 7), u = x[r, 2i + 1] within ±7.
 // Shapes: x [rows, x_stride], y [rows, y_stride], f32. Tolerance: 1e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  inner: u32,
-  x_stride: u32,
-  y_stride: u32,
-  gated: u32,
-  kind: u32,
-  xp: f32,
-  xn: f32,
-  beta: f32,
-  floor: f32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 

@@ -1,16 +1,6 @@
 // y[r, i] = f(x[r, i]), times x[r, inner + i] where gated. f: 0 SiLU, 1 exact GELU, 2 tanh GELU, 3 ReLU.
 // Shapes: x [rows, x_stride], y [rows, y_stride], f32. Tolerance: 1e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  inner: u32,
-  x_stride: u32,
-  y_stride: u32,
-  gated: u32,
-  kind: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 

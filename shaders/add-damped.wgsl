@@ -2,16 +2,6 @@
 // order of rows and columns around (y[i, j] from S[n−1−i, n−1−j]). With scale 0 and shift 1 it is the identity.
 // Tolerance: 1e-6 of the largest value. Shapes: S, y [width, width] f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  width: u32,
-  reversed: u32,
-  add: u32,
-  dead: u32,
-  scale: f32,
-  shift: f32,
-}
-
 @group(0) @binding(1) var<storage, read> s: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 

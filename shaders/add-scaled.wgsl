@@ -1,12 +1,6 @@
 // y += scale · x, element by element. f32.
 // Tolerance: 2e-7 of the largest value (product and sum may be fused).
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  scale: f32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 

@@ -2,17 +2,6 @@
 // Shapes: v [·, (heads / share) · 4·dim4], y [·, heads · 4·dim4], f32.
 // One invocation makes four dimensions of one head for a whole group. Tolerance: 1e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  groups: u32,
-  group_begin: u32,
-  heads: u32,
-  share: u32,
-  dim4: u32,
-  span: u32,
-  window: u32,
-}
-
 @group(0) @binding(1) var<storage, read> shares: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> groups: array<u32>;

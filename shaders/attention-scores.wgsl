@@ -3,20 +3,6 @@
 // Shapes: q [·, heads · 4·dim4], k [·, (heads / share) · 4·dim4], slopes [heads], f32.
 // One invocation makes four columns of a group. Tolerance: 1e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  groups: u32,
-  group_begin: u32,
-  heads: u32,
-  share: u32,
-  dim4: u32,
-  span: u32,
-  window: u32,
-  sloped: u32,
-  scale: f32,
-  cap: f32,
-}
-
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> groups: array<u32>;

@@ -1,12 +1,5 @@
 // x ← cap(factor · x) in place; cap(x) = c · tanh(x / c), none for c = 0. Tolerance: 1e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  factor: f32,
-  cap: f32,
-}
-
 @group(0) @binding(1) var<storage, read_write> x: array<f32>;
 
 @compute @workgroup_size(64)

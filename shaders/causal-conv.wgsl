@@ -4,18 +4,6 @@
 // Shapes: x [rows, x_stride] from x_begin on, before [slots, taps − 1, channels], weight [channels, taps], y [rows, y_stride], f32.
 // One invocation a channel of a piece's row. Tolerance: 1e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  pieces: u32,
-  channels: u32,
-  taps: u32,
-  biased: u32,
-  silu: u32,
-  x_stride: u32,
-  x_begin: u32,
-  y_stride: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> pieces_at: array<u32>;
 @group(0) @binding(3) var<storage, read> before: array<f32>;

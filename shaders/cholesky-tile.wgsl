@@ -4,13 +4,6 @@
 // Cost: 32³/3 multiply-adds in one workgroup, a row per invocation. Tolerance: 2e-6 of the largest value.
 // Shapes: factor [width, width] f32; failed [1] u32.
 
-struct Params {
-  stamp: vec4<u32>,
-  width: u32,
-  column: u32,
-  floor: f32,
-}
-
 @group(0) @binding(1) var<storage, read_write> factor: array<f32>;
 @group(0) @binding(2) var<storage, read_write> failed: array<u32>;
 

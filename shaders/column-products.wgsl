@@ -4,15 +4,6 @@
 // Shapes: count matrices of elements = rows·cols f32, `stride` apart, beginning at `slot`
 // → ⌈rows/64⌉ · pairs · cols f32; one workgroup handles 64 columns of a block.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  stride: u32,
-  count: u32,
-  cols: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<f32>;
 @group(0) @binding(2) var<storage, read_write> sums: array<f32>;
 

@@ -7,18 +7,6 @@
 // GPU. Shapes: values (models + 1)·stride f32, stride a multiple of 4, slot 0 = W₀, slot i = τ̂_i → packed words; stats four
 // words a block: elements whose ballots disagree in sign (u32), Σ (λ·…)² (f32), ballot sums above zero (u32), below zero (u32).
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  stride: u32,
-  models: u32,
-  election: u32,
-  zero_negative: u32,
-  dtype: u32,
-  status: u32,
-  lambda: f32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<vec4<f32>>;
 // weights w_1 … w_n, scales s_1 … s_n, then the reciprocals: 2^n of them with an election, else 1. Where more than 16
 // elect: what each adds to the divisor, then the least divisor; 0 divides by 1

@@ -2,20 +2,6 @@
 // entries: columns of a matrix cut out, put back, or subtracted. Tolerance: 1e-6 of the largest value.
 // Shapes: x [·, x_stride], y [·, y_stride] f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  cols: u32,
-  x_first: u32,
-  x_stride: u32,
-  x_begin: u32,
-  y_first: u32,
-  y_stride: u32,
-  y_begin: u32,
-  add: u32,
-  scale: f32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 

@@ -1,12 +1,6 @@
 // counts[slot] += the number of elements of x that are NaN or infinite, told by their bits.
 // Tolerance: 0.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<u32>;
 @group(0) @binding(2) var<storage, read_write> counts: array<atomic<u32>>;
 

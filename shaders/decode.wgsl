@@ -5,13 +5,6 @@
 // Shapes: per tensor ⌈elements/2⌉ or elements words → slots of `elements` f32, `stride` apart.
 // Exact but for subnormals, which become zeros.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  stride: u32,
-  slots: u32,
-}
-
 @group(0) @binding(1) var<storage, read> raw: array<u32>;
 @group(0) @binding(2) var<storage, read> inputs: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read_write> values: array<u32>;

@@ -4,16 +4,6 @@
 // Inside a segment lane l sums elements l, l + 64, … in f32 and lane sums are added in order: same bits on CPU and GPU.
 // Shapes: values rows·cols f32 at word `a` and at word `b` → delta rows·cols f32 at `out`, sums rows·⌈cols/4096⌉·9.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  cols: u32,
-  a: u32,
-  b: u32,
-  out: u32,
-  threshold: f32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<u32>;
 @group(0) @binding(2) var<storage, read_write> delta: array<f32>;
 @group(0) @binding(3) var<storage, read_write> sums: array<u32>;

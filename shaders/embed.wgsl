@@ -4,18 +4,6 @@
 // Shapes: table [count, width] packed, ids [rows], y [rows, stride].
 // Tolerance: 2e-7 of the largest value (product and sum may be fused).
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  width: u32,
-  stride: u32,
-  dtype: u32,
-  first: u32,
-  count: u32,
-  add: u32,
-  scale: f32,
-}
-
 @group(0) @binding(1) var<storage, read> table: array<u32>;
 @group(0) @binding(2) var<storage, read> ids: array<u32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;

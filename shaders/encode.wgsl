@@ -2,13 +2,6 @@
 // Σ_{e in block} (merged[e] − values[e])², slot 0 of values being the base, in the order of docs/numbers.md.
 // Shapes: values and merged elements f32 each → packed words; sums ⌈elements/4096⌉ f32, which the host adds in f64.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  dtype: u32,
-  status: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> merged: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> packed: array<u32>;

@@ -2,19 +2,6 @@
 // f: 0 sigmoid, 1 SiLU, 2 identity, 3 tanh GELU. unit = 0 takes one factor for a whole group, x_stride = 0 the same for all rows.
 // Shapes: x [rows, x_stride], y [rows, y_stride], f32. Tolerance: 1e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  width: u32,
-  kind: u32,
-  x_begin: u32,
-  x_stride: u32,
-  group: u32,
-  group_stride: u32,
-  unit: u32,
-  y_stride: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 

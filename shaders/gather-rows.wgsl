@@ -1,12 +1,6 @@
 // y[r] = x[rows[r]]: chosen rows, side by side. Shapes: x [·, width], picks [rows], y [rows, width], f32.
 // Tolerance: 0.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  width: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> picks: array<u32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;

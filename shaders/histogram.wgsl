@@ -3,17 +3,6 @@
 // Counts are integers: exact whatever the order. Shapes: elements f32 at `slot` → 8 copies of 2048 u32 at `out`, to be added
 // up by the host; group g counts into copy g mod 8; bins ≤ 2048.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  shift: u32,
-  bins: u32,
-  prefix_shift: u32,
-  prefix: u32,
-  out: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<u32>;
 @group(0) @binding(2) var<storage, read_write> bins: array<atomic<u32>>;
 

@@ -4,15 +4,6 @@
 // sums are added in order: same bits on CPU and GPU. The first four vectors are read once for all their pairs.
 // Shapes: count vectors of `elements` f32, `stride` apart, beginning at `slot` → ⌈elements/run⌉ · pairs f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  stride: u32,
-  count: u32,
-  run: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<f32>;
 @group(0) @binding(2) var<storage, read_write> sums: array<f32>;
 

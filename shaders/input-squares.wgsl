@@ -2,14 +2,6 @@
 // per invocation. Cost: rows · width multiply-adds. Tolerance: 1e-6 of the largest value.
 // Shapes: x [·, 4·stride4] f32; squares [4·width4] f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  first: u32,
-  stride4: u32,
-  width4: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> squares: array<vec4<f32>>;
 

@@ -3,15 +3,6 @@
 // Shapes: x [rows, x_stride] from x_begin on, before [slots, kept, channels], f32.
 // Tolerance: 0 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  pieces: u32,
-  channels: u32,
-  kept: u32,
-  x_stride: u32,
-  x_begin: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> pieces_at: array<u32>;
 @group(0) @binding(3) var<storage, read_write> before: array<f32>;

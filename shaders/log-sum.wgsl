@@ -3,15 +3,6 @@
 // Shapes: logits [rows, stride], targets [rows], sums [rows, segments, 2], picked [rows], f32.
 // Tolerance: 3e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  columns: u32,
-  stride: u32,
-  first_column: u32,
-  sums_begin: u32,
-}
-
 @group(0) @binding(1) var<storage, read> logits: array<f32>;
 @group(0) @binding(2) var<storage, read> targets: array<u32>;
 @group(0) @binding(3) var<storage, read_write> sums: array<f32>;

@@ -3,17 +3,6 @@
 // first … first + elements − 1 of a [rows, cols] tensor. `add` = 1 adds Δ to values, 0 stores it.
 // The sum runs over k in order, every product and sum rounded to f32: same bits on CPU and GPU.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  first: u32,
-  cols: u32,
-  rank: u32,
-  slot: u32,
-  add: u32,
-  scale: f32,
-}
-
 @group(0) @binding(1) var<storage, read> left: array<f32>;
 @group(0) @binding(2) var<storage, read> right: array<f32>;
 @group(0) @binding(3) var<storage, read_write> values: array<f32>;

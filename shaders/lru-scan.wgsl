@@ -4,15 +4,6 @@
 // Shapes: x [rows, x_stride], gates [2, width / block, block (in), block (out)] and biases [2, width], input gate first,
 // rates [width], state [slots, width], y [rows, y_stride], f32. One invocation a channel. Tolerance: 3e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  pieces: u32,
-  width: u32,
-  block: u32,
-  x_stride: u32,
-  y_stride: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> gates: array<f32>;
 @group(0) @binding(3) var<storage, read> biases: array<f32>;

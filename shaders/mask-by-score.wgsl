@@ -1,13 +1,6 @@
 // Applies one selection to all task vectors, in place: τ_i[e] = 0 where the trimmed score of e is 0.
 // Shapes: score elements f32; values (models + 1)·stride f32, slots 1 … models changed.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  stride: u32,
-  models: u32,
-}
-
 @group(0) @binding(1) var<storage, read> score: array<u32>;
 @group(0) @binding(2) var<storage, read_write> values: array<u32>;
 

@@ -1,12 +1,6 @@
 // y[r, ·] ← y[r, ·] · √(mean x[r, ·]²) / √max(mean y[r, ·]², 1e-5): rows brought to the size of others (transformers
 // modeling_gemma3n.py). Shapes: x, y [rows, width]. An invocation a row. Tolerance: 2e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  width: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 

@@ -1,11 +1,5 @@
 // diagonal[j] = m[j, j]. Tolerance: 0. Shapes: m [width, width] f32; diagonal [width] f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  width: u32,
-  out: u32,
-}
-
 @group(0) @binding(1) var<storage, read> m: array<f32>;
 @group(0) @binding(2) var<storage, read_write> diagonal: array<f32>;
 

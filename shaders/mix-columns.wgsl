@@ -2,12 +2,6 @@
 // of what it averages, so that equal inputs give their own bits. Tolerance: 1e-6 of the largest value.
 // Shapes: x, reference, y [elements/cols, cols] f32; factor [cols] f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  cols: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> reference: array<f32>;
 @group(0) @binding(3) var<storage, read> factor: array<f32>;

@@ -4,15 +4,6 @@
 // first is y_0 once more. Shapes: x, y [rows, planes, width]; a, first [rows, width]; s [rows, s_stride]; w [planes² or planes, planes].
 // An invocation for each column of a row. Tolerance: 2e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  width: u32,
-  planes: u32,
-  s_stride: u32,
-  correct: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> s: array<f32>;
 @group(0) @binding(3) var<storage, read> w: array<f32>;

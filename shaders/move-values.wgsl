@@ -1,12 +1,5 @@
 // y[to + e] = x[from + e]: words moved from one buffer to another. Shapes: elements words each. No arithmetic.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  from_word: u32,
-  to_word: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<u32>;
 @group(0) @binding(2) var<storage, read_write> y: array<u32>;
 

@@ -1,13 +1,6 @@
 // NearSwap: out = W where |W − W₀| ≤ t, else W₀ ± t: W₀ + clamp(t / |τ|, 0, 1) · τ without a division.
 // coefficients[0] = t; counters[0] += elements that are W's. Shapes: slot 0 = W₀, slot 1 = W → elements f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  stride: u32,
-  models: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<f32>;
 @group(0) @binding(2) var<storage, read> coefficients: array<f32>;
 @group(0) @binding(3) var<storage, read_write> out: array<u32>;

@@ -1,13 +1,6 @@
 // Bit e of the mask is set where element e is not 0: what a selection left (words from the lowest bit up; +0 and −0 are the
 // same). Shapes: elements f32 at `slot` → ⌈elements / 32⌉ words from word `first` of the mask. Integers only.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  first: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<u32>;
 @group(0) @binding(2) var<storage, read_write> mask: array<u32>;
 

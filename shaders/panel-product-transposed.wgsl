@@ -4,15 +4,6 @@
 // chunks. One invocation makes four columns j of one quad c.
 // Shapes: panel rows·cols f32 at `first`, y [·, 4·k4], z [cols, 4·k4].
 
-struct Params {
-  stamp: vec4<u32>,
-  first: u32,
-  rows: u32,
-  cols: u32,
-  k4: u32,
-  y_row: u32,
-}
-
 @group(0) @binding(1) var<storage, read> panel: array<f32>;
 @group(0) @binding(2) var<storage, read> y: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> z: array<vec4<f32>>;

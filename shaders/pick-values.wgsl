@@ -2,15 +2,6 @@
 // Shapes: values f32 at `slot`, picks count flat indices of the tensor, picked count f32 at `out`.
 // Tolerance: 0; bits are copied.
 
-struct Params {
-  stamp: vec4<u32>,
-  count: u32,
-  first: u32,
-  elements: u32,
-  slot: u32,
-  out: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<u32>;
 @group(0) @binding(2) var<storage, read> picks: array<u32>;
 @group(0) @binding(3) var<storage, read_write> picked: array<u32>;

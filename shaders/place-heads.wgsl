@@ -5,24 +5,6 @@
 // [positions, 2·half], cosines then sines; y [·, y_stride], head h at y_begin + h · y_dim. All f32.
 // Tolerance: 2e-7 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  heads: u32,
-  head_dim: u32,
-  half: u32,
-  x_begin: u32,
-  x_stride: u32,
-  head_stride: u32,
-  group: u32,
-  group_stride: u32,
-  adjacent: u32,
-  y_begin: u32,
-  y_dim: u32,
-  y_stride: u32,
-  keep_rows: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> places: array<u32>;
 @group(0) @binding(3) var<storage, read> angles: array<f32>;

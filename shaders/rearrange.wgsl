@@ -2,13 +2,6 @@
 // first (rows and columns of a square matrix in reverse order). Tolerance: 0.
 // Shapes: x [rows, cols], y [cols, rows] f32 (reversed: [rows, cols]).
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  cols: u32,
-  reversed: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<u32>;
 @group(0) @binding(2) var<storage, read_write> y: array<u32>;
 

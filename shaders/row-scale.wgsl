@@ -1,13 +1,6 @@
 // V[row, :] ← factor[row] · V[row, :] for the whole rows of a tile, in place; one f32 rounding.
 // factor holds one f32 per row of the tile; shapes: values rows·cols f32 at `slot`.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  cols: u32,
-  slot: u32,
-}
-
 @group(0) @binding(1) var<storage, read> factor: array<f32>;
 @group(0) @binding(2) var<storage, read_write> values: array<f32>;
 

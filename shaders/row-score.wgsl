@@ -1,13 +1,6 @@
 // score[e] = |v[e]| · factor[row of e]: an importance that is an element's size times a property of its row.
 // factor holds one f32 per row of the tile; one rounding. Shapes: whole rows, elements f32 at `slot` → elements f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  cols: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<f32>;
 @group(0) @binding(2) var<storage, read> factor: array<f32>;
 @group(0) @binding(3) var<storage, read_write> score: array<f32>;

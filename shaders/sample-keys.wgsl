@@ -1,15 +1,6 @@
 // Every `step`-th magnitude of a tensor: keys[out + i] = bits(|τ[i·step]|) for the flat indices i·step inside the tile, which
 // begins at index `first`. Shapes: elements f32 at `slot` → one u32 per index. No arithmetic.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  first: u32,
-  step: u32,
-  out: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<u32>;
 @group(0) @binding(2) var<storage, read_write> keys: array<u32>;
 

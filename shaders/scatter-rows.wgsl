@@ -1,14 +1,6 @@
 // y[picks[r], i] ← y[picks[r], i] + factors[r] · x[r, i]; no row is picked twice.
 // Shapes: x [rows, x_stride], picks and factors [rows], y [·, y_stride], f32. Tolerance: 2e-7 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  width: u32,
-  x_stride: u32,
-  y_stride: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> picks: array<u32>;
 @group(0) @binding(3) var<storage, read> factors: array<f32>;

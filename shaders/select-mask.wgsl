@@ -1,13 +1,6 @@
 // Trim in place by a mask: τ[e] stays where bit e of the mask is set (words from the lowest bit up), else 0.
 // Shapes: mask ⌈elements / 32⌉ words from word `first`; elements f32 at `slot`, in place. No arithmetic: what stays keeps its bits.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  first: u32,
-}
-
 @group(0) @binding(1) var<storage, read> mask: array<u32>;
 @group(0) @binding(2) var<storage, read_write> values: array<u32>;
 

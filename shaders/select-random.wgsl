@@ -3,17 +3,6 @@
 // Depends on nothing but (key, e): same mask for any tile, order or device. Shapes: elements f32 at `slot`, in place;
 // `first` is a multiple of 4.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  first: u32,
-  below: u32,
-  key0: u32,
-  key1: u32,
-  out: u32,
-}
-
 @group(0) @binding(1) var<storage, read_write> values: array<u32>;
 @group(0) @binding(2) var<storage, read_write> kept: array<atomic<u32>>;
 

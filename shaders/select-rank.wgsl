@@ -4,18 +4,6 @@
 // nothing is divided here. Shapes: elements f32 at `slot`, in place, whole rows of `cols`; ranks elements u32;
 // `first` is a multiple of 4.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  first: u32,
-  cols: u32,
-  key0: u32,
-  key1: u32,
-  out: u32,
-  ranked: u32, // for the processor's form
-}
-
 @group(0) @binding(1) var<storage, read_write> values: array<f32>;
 @group(0) @binding(2) var<storage, read> ranks: array<u32>;
 // below[0 … cols − 1] = ⌊q_r·2^32⌋, then scale[0 … cols − 1] as the bits of an f32

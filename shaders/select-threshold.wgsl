@@ -5,20 +5,6 @@
 // Top-k has an empty inner threshold, breadcrumbs drops with it what is largest. Exactly the elements asked for stay,
 // whatever the tile size. Shapes: elements f32 at `slot`, in place.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  first_block: u32,
-  key: u32,
-  cut_block: u32,
-  cut_quota: u32,
-  inner_key: u32,
-  inner_cut_block: u32,
-  inner_cut_quota: u32,
-  out: u32,
-}
-
 @group(0) @binding(1) var<storage, read_write> values: array<u32>;
 @group(0) @binding(2) var<storage, read_write> kept: array<atomic<u32>>;
 

@@ -2,14 +2,6 @@
 // distribution would leave above that bound (transformers modeling_gemma3n.py). σ² = mean (x − mean)².
 // Shapes: x [rows, stride], f32. An invocation a row. Tolerance: 2e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  width: u32,
-  stride: u32,
-  deviations: f32,
-}
-
 @group(0) @binding(1) var<storage, read_write> x: array<f32>;
 
 @compute @workgroup_size(64)

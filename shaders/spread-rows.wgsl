@@ -1,15 +1,6 @@
 // y[r, begin + c · width + i] += x[r, i] for c < copies: rows added to several runs of columns.
 // Shapes: x [rows, width], y [rows, y_stride], f32. An invocation a column of x. Tolerance: 1e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  width: u32,
-  copies: u32,
-  y_begin: u32,
-  y_stride: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 

@@ -7,30 +7,6 @@
 // Shapes: x [rows, x_stride], bc [rows, bc_stride], t [rows, t_stride], state [slots, heads, dim, states],
 // y [rows, y_stride], f32. One invocation a row of h. Tolerance: 3e-6 of the largest value.
 
-struct Params {
-  stamp: vec4<u32>,
-  pieces: u32,
-  heads: u32,
-  dim: u32,
-  states: u32,
-  share: u32,
-  decays: u32,
-  kind: u32,
-  x_begin: u32,
-  x_stride: u32,
-  b_begin: u32,
-  c_begin: u32,
-  bc_stride: u32,
-  t_begin: u32,
-  beta_begin: u32,
-  t_stride: u32,
-  y_stride: u32,
-  low: f32,
-  high: f32,
-  beta_scale: f32,
-  y_scale: f32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> bc: array<f32>;
 @group(0) @binding(3) var<storage, read> t: array<f32>;

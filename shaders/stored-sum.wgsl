@@ -8,14 +8,6 @@
 // Shapes: per tensor ⌈elements/2⌉ or elements words → packed words. Same bits as decode, inner-products, weighted-sum and
 // merge-counts one after another.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  anchor: u32,
-  dtype: u32,
-  status: u32,
-}
-
 @group(0) @binding(1) var<storage, read> raw: array<u32>;
 @group(0) @binding(2) var<storage, read> inputs: array<vec2<u32>>;
 // the bits of b, k, c_1 …

@@ -1,11 +1,5 @@
 // Task vector in place: values[slot + e] -= values[e] (τ = W − W₀), one f32 rounding.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-}
-
 @group(0) @binding(1) var<storage, read_write> values: array<f32>;
 
 @compute @workgroup_size(64)

@@ -2,13 +2,6 @@
 // population variance and exactly 0 where all are equal. Every difference, product and sum is one rounding.
 // Shapes: values (models + 1)·stride f32, slot i = τ_i → elements f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  stride: u32,
-  models: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<f32>;
 @group(0) @binding(2) var<storage, read_write> score: array<f32>;
 

@@ -7,19 +7,6 @@
 // Shapes: count vectors of `elements` f32, `stride` apart, beginning at `slot` (multiples of 4) → packed words;
 // sums ⌈elements/4096⌉ f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  elements: u32,
-  slot: u32,
-  stride: u32,
-  count: u32,
-  anchor: u32,
-  per: u32,
-  groups: u32,
-  dtype: u32,
-  status: u32,
-}
-
 @group(0) @binding(1) var<storage, read> values: array<vec4<f32>>;
 // per group the bits of b, k, c_0 … c_{count − 1}; compared as integers, so that a NaN counts as neither 0 nor 1
 @group(0) @binding(2) var<storage, read> coefficients: array<u32>;

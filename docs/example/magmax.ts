@@ -1,13 +1,12 @@
 import { exact } from '../../src/backend/exact';
 import { defineKernel } from '../../src/backend/kernel';
-import { composeWgsl } from '../../src/backend/wgsl';
 import { defineMethod } from '../../src/merge/method';
 import { lambda } from '../../src/merge/methods/parameters';
 import magmaxWgsl from './magmax.wgsl?raw';
 
 const kernel = defineKernel({
   id: 'magmax',
-  wgsl: composeWgsl(magmaxWgsl),
+  wgsl: magmaxWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
   buffers: { values: 'read', coefficients: 'read', out: 'read_write', counters: 'read_write' },
   cpu({ params, f32, u32 }) {

@@ -3,16 +3,6 @@
 // to the bit. A dispatch sums at most 2048 rows in registers and folds them into S once.
 // Shapes: x [·, 4·stride4] f32, columns 4·begin4 … 4·(begin4 + width4); S [4·width4, 4·width4] f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  first: u32,
-  stride4: u32,
-  begin4: u32,
-  width4: u32,
-  first_tile: u32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> s: array<vec4<f32>>;
 

@@ -3,18 +3,6 @@
 // `column4` is where a step of the sweep begins; `shift` what the damping adds to the diagonal of H; `settle` lets rows of the
 // conjugate gradients come to rest.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  width4: u32,
-  column4: u32,
-  mask_row: u32,
-  mask_words: u32,
-  mask_begin: u32,
-  settle: u32,
-  shift: f32,
-}
-
 @group(0) @binding(1) var<storage, read> mask: array<u32>;
 
 // Which of four entries of a row are kept.

@@ -2,20 +2,6 @@
 // y[r, y_begin + o] = (add ? y : 0) + bias[o] + scale · Σ_k x[r, k] · w[w_first + o, k].
 // Shapes: x [rows, 4·x_stride4] f32, w [·, 4·inputs4] packed (weight-*.wgsl), bias [outputs], y [rows, y_stride].
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  outputs: u32,
-  inputs4: u32,
-  w_first: u32,
-  x_stride4: u32,
-  y_stride: u32,
-  y_begin: u32,
-  add: u32,
-  biased: u32,
-  scale: f32,
-}
-
 @group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;

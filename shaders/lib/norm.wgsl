@@ -4,20 +4,6 @@
 // of a row (its heads) share the weights. All sizes are given in fours.
 // Shapes: x [rows, x_stride], weight and bias [width], y [rows, y_stride], f32.
 
-struct Params {
-  stamp: vec4<u32>,
-  rows: u32,
-  groups: u32,
-  group_stride4: u32,
-  width4: u32,
-  x_begin4: u32,
-  x_stride4: u32,
-  y_stride4: u32,
-  kind: u32,
-  biased: u32,
-  epsilon: f32,
-}
-
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> weight: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> bias: array<vec4<f32>>;

@@ -1,14 +1,5 @@
 // What both forms of the softmax share: a line is one row of one head of a group (lib/attention.wgsl).
 
-struct Params {
-  stamp: vec4<u32>,
-  groups: u32,
-  group_begin: u32,
-  heads: u32,
-  span: u32,
-  window: u32,
-}
-
 @group(0) @binding(1) var<storage, read> groups: array<u32>;
 @group(0) @binding(2) var<storage, read_write> scores: array<vec4<f32>>;
 

@@ -1,9 +1,8 @@
 // Proof of execution, group numbering and exact arithmetic; part of every kernel.
 // `params.stamp` = (nonce, slot, 0, groups per grid row). A kernel calls `stamp(n)` once per workgroup, from one
 // invocation, with the number of elements that the group really handled; the host accepts a readback only when the
-// nonce is there and the counts add up. Works on `Params` of the kernel's own file.
+// nonce is there and the counts add up.
 
-@group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(9) var<storage, read_write> stamps: array<atomic<u32>>;
 
 fn stamp(done: u32) {

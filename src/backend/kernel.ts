@@ -4,13 +4,14 @@
  * (docs/numbers.md). Nothing here knows about a device.
  *
  * Conventions every kernel follows
- * - binding 0 is the uniform `params: Params`; its first field is `stamp: vec4<u32>` (nonce, slot, zero, 0), then the
- *   kernel's own 4-byte scalars in the order of `params` below;
+ * - binding 0 is the uniform `params: Params`, which `defineKernel` writes from the declaration, so that no WGSL file does:
+ *   its first field is `stamp: vec4<u32>` (nonce, slot, zero, 0), then the 4-byte scalars of `params` in their order;
  * - bindings 1…n are the storage buffers in the order of `buffers`; binding 9 is the stamp buffer (shaders/lib/stamp.wgsl);
  * - the entry point is `main`; the work is cut into workgroups numbered by `group_index()` so that more than
  *   65 535 groups are dispatched as a 2-D grid.
  */
 import type { KernelExports } from 'virtual:cpu-kernels';
+import { composeWgsl, type Library } from './wgsl';
 
 export type { KernelExports };
 
@@ -19,7 +20,7 @@ export type Access = 'read' | 'read_write';
 
 export interface Kernel<P extends string = string, B extends string = string> extends Forms<P, B> {
   readonly id: string;
-  /** Complete WGSL: the libraries it needs followed by its own file; empty for a kernel of the processor alone. */
+  /** Complete WGSL: parameters, libraries and its own file; empty for a kernel of the processor alone. */
   readonly wgsl: string;
   readonly params: Readonly<Record<P, ScalarType>>;
   readonly buffers: Readonly<Record<B, Access>>;
@@ -58,17 +59,23 @@ export interface Strip<P extends string = string, B extends string = string> {
   readonly n: number;
 }
 
-/** Declares a kernel; the parameter and buffer names become types. */
+interface Declaration<P extends Record<string, ScalarType>, B extends Record<string, Access>>
+  extends Forms<Extract<keyof P, string>, Extract<keyof B, string>> {
+  id: string;
+  /** The kernel's own file; empty for a kernel of the processor alone. */
+  wgsl: string;
+  libraries?: readonly Library[];
+  params: P;
+  buffers: B;
+}
+
+/** Declares a kernel; the parameter and buffer names become types, and the parameters a part of its WGSL. */
 export function defineKernel<
   const P extends Record<string, ScalarType>,
   const B extends Record<string, Access>,
->(
-  kernel: { id: string; wgsl: string; params: P; buffers: B } & Forms<
-    Extract<keyof P, string>,
-    Extract<keyof B, string>
-  >,
-): Kernel<Extract<keyof P, string>, Extract<keyof B, string>> {
-  return kernel as Kernel<Extract<keyof P, string>, Extract<keyof B, string>>;
+>(declaration: Declaration<P, B>): Kernel<Extract<keyof P, string>, Extract<keyof B, string>> {
+  const { wgsl, libraries = [], ...rest } = declaration;
+  return { ...rest, wgsl: wgsl === '' ? '' : composeWgsl(wgsl, libraries, rest.params) };
 }
 
 /**

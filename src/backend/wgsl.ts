@@ -43,7 +43,20 @@ const LIBRARIES = {
   rowLine,
 };
 
-/** A kernel's complete source: its own file after the stamp library and the libraries it names. */
-export function composeWgsl(own: string, ...libraries: (keyof typeof LIBRARIES)[]): string {
-  return [stamp, ...libraries.map((name) => LIBRARIES[name]), own].join('\n');
+export type Library = keyof typeof LIBRARIES;
+
+/** A kernel's complete source: its parameters as declared, the stamp library, the libraries it names and its own file. */
+export function composeWgsl(
+  own: string,
+  libraries: readonly Library[],
+  params: Readonly<Record<string, string>>,
+): string {
+  return [uniform(params), stamp, ...libraries.map((name) => LIBRARIES[name]), own].join('\n');
+}
+
+function uniform(params: Readonly<Record<string, string>>): string {
+  const fields = Object.entries({ stamp: 'vec4<u32>', ...params }).map(
+    ([name, type]) => `  ${name}: ${type},\n`,
+  );
+  return `struct Params {\n${fields.join('')}}\n\n@group(0) @binding(0) var<uniform> params: Params;\n`;
 }

@@ -1,11 +1,10 @@
 import absoluteSumWgsl from '../../../shaders/absolute-sum.wgsl?raw';
 import { BLOCK, blockOf, defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Block sums of |v|. See shaders/absolute-sum.wgsl. */
 export const absoluteSum = defineKernel({
   id: 'absolute-sum',
-  wgsl: composeWgsl(absoluteSumWgsl),
+  wgsl: absoluteSumWgsl,
   params: { elements: 'u32', slot: 'u32', out: 'u32' },
   buffers: { values: 'read', sums: 'read_write' },
   unit: () => BLOCK,

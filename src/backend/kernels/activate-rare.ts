@@ -1,6 +1,5 @@
 import activateRareWgsl from '../../../shaders/activate-rare.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Codes of shaders/activate-rare.wgsl. */
 export const RARE_CODE = { relu2: 0, xielu: 1, swiglu_clamped: 2 } as const;
@@ -12,7 +11,8 @@ const SLOPE = 1.702;
 /** Activations of single families. See shaders/activate-rare.wgsl. */
 export const activateRare = defineKernel({
   id: 'activate-rare',
-  wgsl: composeWgsl(activateRareWgsl, 'special'),
+  wgsl: activateRareWgsl,
+  libraries: ['special'],
   params: {
     rows: 'u32',
     inner: 'u32',

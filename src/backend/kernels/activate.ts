@@ -1,6 +1,5 @@
 import activateWgsl from '../../../shaders/activate.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Codes of shaders/activate.wgsl; in f32 BLOOM's GELU is the tanh GELU. */
 export const ACTIVATION_CODE = { silu: 0, gelu_erf: 1, gelu_tanh: 2, gelu_bloom: 2, relu: 3 } as const;
@@ -8,7 +7,8 @@ export const ACTIVATION_CODE = { silu: 0, gelu_erf: 1, gelu_tanh: 2, gelu_bloom:
 /** Activation and gating of an MLP's hidden rows. See shaders/activate.wgsl. */
 export const activate = defineKernel({
   id: 'activate',
-  wgsl: composeWgsl(activateWgsl, 'special'),
+  wgsl: activateWgsl,
+  libraries: ['special'],
   params: { rows: 'u32', inner: 'u32', x_stride: 'u32', y_stride: 'u32', gated: 'u32', kind: 'u32' },
   buffers: { x: 'read', y: 'read_write' },
   wasm(k, { params, at }) {

@@ -1,11 +1,10 @@
 import addDampedWgsl from '../../../shaders/add-damped.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** A scaled matrix with something added to its diagonal. See shaders/add-damped.wgsl. */
 export const addDamped = defineKernel({
   id: 'add-damped',
-  wgsl: composeWgsl(addDampedWgsl),
+  wgsl: addDampedWgsl,
   params: { width: 'u32', reversed: 'u32', add: 'u32', dead: 'u32', scale: 'f32', shift: 'f32' },
   buffers: { s: 'read', y: 'read_write' },
   cpu({ params, f32 }) {

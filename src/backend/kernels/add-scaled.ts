@@ -1,11 +1,10 @@
 import addScaledWgsl from '../../../shaders/add-scaled.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** y += scale · x. See shaders/add-scaled.wgsl. */
 export const addScaled = defineKernel({
   id: 'add-scaled',
-  wgsl: composeWgsl(addScaledWgsl),
+  wgsl: addScaledWgsl,
   params: { elements: 'u32', scale: 'f32' },
   buffers: { x: 'read', y: 'read_write' },
   wasm(k, { params, at }) {

@@ -1,12 +1,12 @@
 import attentionMixWgsl from '../../../shaders/attention-mix.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { attentionPitches, eachHead, GROUP_ROWS } from './attention-groups';
 
 /** Values mixed by their shares. See shaders/attention-mix.wgsl. */
 export const attentionMix = defineKernel({
   id: 'attention-mix',
-  wgsl: composeWgsl(attentionMixWgsl, 'attention'),
+  wgsl: attentionMixWgsl,
+  libraries: ['attention'],
   params: {
     groups: 'u32',
     group_begin: 'u32',

@@ -1,12 +1,12 @@
 import attentionScoresWgsl from '../../../shaders/attention-scores.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { attentionPitches, eachHead, GROUP_ROWS } from './attention-groups';
 
 /** Scores of the columns each group sees. See shaders/attention-scores.wgsl. */
 export const attentionScores = defineKernel({
   id: 'attention-scores',
-  wgsl: composeWgsl(attentionScoresWgsl, 'attention', 'special'),
+  wgsl: attentionScoresWgsl,
+  libraries: ['attention', 'special'],
   params: {
     groups: 'u32',
     group_begin: 'u32',

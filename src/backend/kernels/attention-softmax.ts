@@ -2,13 +2,13 @@ import attentionSinksWgsl from '../../../shaders/attention-sinks.wgsl?raw';
 import attentionSoftmaxWgsl from '../../../shaders/attention-softmax.wgsl?raw';
 import attentionSoftmaxLineWgsl from '../../../shaders/attention-softmax-line.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { columnCount, eachHead, firstColumn, firstKey, GROUP_ROWS, groupAt } from './attention-groups';
 
 const define = (id: string, wgsl: string) =>
   defineKernel({
     id,
-    wgsl: composeWgsl(wgsl, 'attention', 'softmax'),
+    wgsl,
+    libraries: ['attention', 'softmax'],
     params: { groups: 'u32', group_begin: 'u32', heads: 'u32', span: 'u32', window: 'u32' },
     buffers: { groups: 'read', scores: 'read_write' },
     wasm(k, s) {
@@ -32,7 +32,8 @@ export const attentionSoftmaxLine = define('attention-softmax-line', attentionSo
 /** Softmax in which a score of each head takes its share and brings no value. See shaders/attention-sinks.wgsl. */
 export const attentionSinks = defineKernel({
   id: 'attention-sinks',
-  wgsl: composeWgsl(attentionSinksWgsl, 'attention', 'softmax'),
+  wgsl: attentionSinksWgsl,
+  libraries: ['attention', 'softmax'],
   params: { groups: 'u32', group_begin: 'u32', heads: 'u32', span: 'u32', window: 'u32' },
   buffers: { groups: 'read', scores: 'read_write', sinks: 'read' },
   cpu({ params, f32, u32 }) {

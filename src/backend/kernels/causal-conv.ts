@@ -1,7 +1,6 @@
 import causalConvWgsl from '../../../shaders/causal-conv.wgsl?raw';
 import keepRowsWgsl from '../../../shaders/keep-rows.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Words of a piece: first row, rows, slot, 1 where its sequence begins (shaders/causal-conv.wgsl). */
 export const PIECE_WORDS = 4;
@@ -9,7 +8,8 @@ export const PIECE_WORDS = 4;
 /** A convolution of each channel along its sequence. See shaders/causal-conv.wgsl. */
 export const causalConv = defineKernel({
   id: 'causal-conv',
-  wgsl: composeWgsl(causalConvWgsl, 'special'),
+  wgsl: causalConvWgsl,
+  libraries: ['special'],
   params: {
     pieces: 'u32',
     channels: 'u32',
@@ -62,7 +62,7 @@ export const causalConv = defineKernel({
 /** The last rows of every piece, for what comes after it. See shaders/keep-rows.wgsl. */
 export const keepRows = defineKernel({
   id: 'keep-rows',
-  wgsl: composeWgsl(keepRowsWgsl),
+  wgsl: keepRowsWgsl,
   params: { pieces: 'u32', channels: 'u32', kept: 'u32', x_stride: 'u32', x_begin: 'u32' },
   buffers: { x: 'read', pieces_at: 'read', before: 'read_write' },
   cpu({ params, f32, u32 }) {

@@ -1,7 +1,6 @@
 import columnProductsWgsl from '../../../shaders/column-products.wgsl?raw';
 import { exact } from '../exact';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { pairCount } from './inner-products';
 
 /** Rows of one partial sum; as in shaders/column-products.wgsl. */
@@ -15,7 +14,7 @@ export function columnGroups(rows: number, cols: number): number {
 /** Products column by column over blocks of 64 rows. See shaders/column-products.wgsl. */
 export const columnProducts = defineKernel({
   id: 'column-products',
-  wgsl: composeWgsl(columnProductsWgsl),
+  wgsl: columnProductsWgsl,
   params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32', cols: 'u32' },
   buffers: { values: 'read', sums: 'read_write' },
   cpu({ params, f32 }) {

@@ -1,7 +1,6 @@
 import columnScoreWgsl from '../../../shaders/column-score.wgsl?raw';
 import { exact } from '../exact';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 const float = new Float32Array(1);
 const bits = new Uint32Array(float.buffer);
@@ -9,7 +8,7 @@ const bits = new Uint32Array(float.buffer);
 /** Keys of |τ| times a factor per column, block of columns by block. See shaders/column-score.wgsl. */
 export const columnScore = defineKernel({
   id: 'column-score',
-  wgsl: composeWgsl(columnScoreWgsl),
+  wgsl: columnScoreWgsl,
   params: { rows: 'u32', cols: 'u32', block: 'u32' },
   buffers: { values: 'read', scale: 'read', keys: 'read_write' },
   cpu({ params, f32, u32 }) {

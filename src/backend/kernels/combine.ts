@@ -1,6 +1,5 @@
 import combineWgsl from '../../../shaders/combine.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { packBlocks } from './encode';
 
 /** Ballots of the sign election, by number; as in shaders/combine.wgsl. */
@@ -28,7 +27,8 @@ export function isTiny(c: number): boolean {
  */
 export const combine = defineKernel({
   id: 'combine',
-  wgsl: composeWgsl(combineWgsl, 'half', 'exact4', 'pack'),
+  wgsl: combineWgsl,
+  libraries: ['half', 'exact4', 'pack'],
   params: {
     elements: 'u32',
     stride: 'u32',

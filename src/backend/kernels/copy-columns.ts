@@ -1,11 +1,10 @@
 import copyColumnsWgsl from '../../../shaders/copy-columns.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** A part of a matrix into a part of another. See shaders/copy-columns.wgsl. */
 export const copyColumns = defineKernel({
   id: 'copy-columns',
-  wgsl: composeWgsl(copyColumnsWgsl),
+  wgsl: copyColumnsWgsl,
   params: {
     rows: 'u32',
     cols: 'u32',

@@ -1,11 +1,10 @@
 import countEqualWgsl from '../../../shaders/count-equal.wgsl?raw';
 import { BLOCK, blockOf, defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Per block, the number of elements with bits(|τ|) = key. See shaders/count-equal.wgsl. */
 export const countEqual = defineKernel({
   id: 'count-equal',
-  wgsl: composeWgsl(countEqualWgsl),
+  wgsl: countEqualWgsl,
   params: { elements: 'u32', slot: 'u32', key: 'u32', out: 'u32' },
   buffers: { values: 'read', counts: 'read_write' },
   unit: () => BLOCK,

@@ -1,11 +1,10 @@
 import countNonFiniteWgsl from '../../../shaders/count-non-finite.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Adds the number of NaN and infinite elements to counts[slot]. See shaders/count-non-finite.wgsl. */
 export const countNonFinite = defineKernel({
   id: 'count-non-finite',
-  wgsl: composeWgsl(countNonFiniteWgsl),
+  wgsl: countNonFiniteWgsl,
   params: { elements: 'u32', slot: 'u32' },
   buffers: { x: 'read', counts: 'read_write' },
   cpu({ params, u32 }) {

@@ -1,6 +1,5 @@
 import decodeWgsl from '../../../shaders/decode.wgsl?raw';
 import { addTo, BLOCK, defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Codes of shaders/lib/half.wgsl. */
 export const DTYPE_CODE = { F32: 0, F16: 1, BF16: 2 } as const;
@@ -31,7 +30,8 @@ export function inputWords(
  */
 export const decode = defineKernel({
   id: 'decode',
-  wgsl: composeWgsl(decodeWgsl, 'half'),
+  wgsl: decodeWgsl,
+  libraries: ['half'],
   params: { elements: 'u32', stride: 'u32', slots: 'u32' },
   buffers: { raw: 'read', inputs: 'read', values: 'read_write', status: 'read_write' },
   unit: () => BLOCK,

@@ -1,6 +1,5 @@
 import differenceWgsl from '../../../shaders/difference.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Words of one segment: Σ|Δ|, ΣΔ², Σa², Σb², Σab, max|Δ|, then counts of changed, flipped and different elements. */
 export const DIFFERENCE_WORDS = 9;
@@ -13,7 +12,7 @@ export function rowSegments(cols: number): number {
 /** Δ = b − a and what there is to know of it, segment by segment. See shaders/difference.wgsl. */
 export const difference = defineKernel({
   id: 'difference',
-  wgsl: composeWgsl(differenceWgsl),
+  wgsl: differenceWgsl,
   params: { rows: 'u32', cols: 'u32', a: 'u32', b: 'u32', out: 'u32', threshold: 'f32' },
   buffers: { values: 'read', delta: 'read_write', sums: 'read_write' },
   wasm(k, { params, at }) {

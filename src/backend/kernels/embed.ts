@@ -1,13 +1,13 @@
 import embedWgsl from '../../../shaders/embed.wgsl?raw';
 import { f16ToF32 } from '../../formats/half';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { DTYPE_CODE } from './decode';
 
 /** Rows of a packed table, widened, scaled, stored or added. See shaders/embed.wgsl. */
 export const embed = defineKernel({
   id: 'embed',
-  wgsl: composeWgsl(embedWgsl, 'half'),
+  wgsl: embedWgsl,
+  libraries: ['half'],
   params: {
     rows: 'u32',
     width: 'u32',

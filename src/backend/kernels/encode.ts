@@ -9,7 +9,6 @@ import {
   SCRATCH,
   type Strip,
 } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { dtypeBytes } from './decode';
 
 /** Blocks that a workgroup packs; as in shaders/lib/pack.wgsl. */
@@ -26,7 +25,8 @@ export function packGroups(elements: number): number {
  */
 export const encode = defineKernel({
   id: 'encode',
-  wgsl: composeWgsl(encodeWgsl, 'half', 'exact4', 'pack'),
+  wgsl: encodeWgsl,
+  libraries: ['half', 'exact4', 'pack'],
   params: { elements: 'u32', dtype: 'u32', status: 'u32' },
   buffers: { values: 'read', merged: 'read', packed: 'read_write', sums: 'read_write', status: 'read_write' },
   unit: () => BLOCK,

@@ -20,6 +20,7 @@ import { DTYPE_CODE } from './decode';
 import { embed } from './embed';
 import { after, comparison, each, floats, inGroups, packed, tolerance } from './forward-kernels.test.fixture';
 import { gatherRows } from './gather-rows';
+import { expectDeclared } from './kernels.test.support';
 import { LOG_SUM_SEGMENT, logSum } from './log-sum';
 import { type MatmulForm, matmul, matmulWork } from './matmul';
 import { NORM_CODE, norm, normLine } from './norm';
@@ -54,17 +55,8 @@ afterAll(() => gpu.close());
 const expectClose = comparison(cpu, () => gpu);
 
 describe.each(kernels.map((k) => [k.id, k] as const))('%s', (_, kernel) => {
-  it('declares the same parameters and buffers twice, and its tolerance', () => {
-    const struct = /struct Params \{([^}]*)\}/.exec(kernel.wgsl)![1]!;
-    const fields = [...struct.matchAll(/(\w+): ([\w<>]+),/g)].map((m) => [m[1], m[2]]);
-    expect(fields[0]).toEqual(['stamp', 'vec4<u32>']);
-    expect(fields.slice(1)).toEqual(Object.entries(kernel.params));
-    const bindings = [...kernel.wgsl.matchAll(/@binding\((\d)\) var<storage, (read|read_write)> (\w+):/g)]
-      .filter((m) => m[1] !== '9')
-      .map((m) => [Number(m[1]), m[3], m[2]]);
-    expect(bindings).toEqual(
-      Object.entries(kernel.buffers).map(([name, access], i) => [i + 1, name, access]),
-    );
+  it('has the declared parameters and buffers, and its tolerance', () => {
+    expectDeclared(kernel);
     expect(tolerance(kernel)).toBeGreaterThanOrEqual(0);
     expect(tolerance(kernel)).toBeLessThan(1e-5);
   });

@@ -1,6 +1,5 @@
 import gateRowsWgsl from '../../../shaders/gate-rows.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 const geluTanh = (x: number) => 0.5 * x * (1 + Math.tanh(0.79788456 * (x + 0.044715 * x * x * x)));
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
@@ -14,7 +13,8 @@ export const GATE_CODE = { sigmoid: 0, silu: 1, product: 2, gelu_tanh: 3 } as co
 /** Rows multiplied by a function of others, in place. See shaders/gate-rows.wgsl. */
 export const gateRows = defineKernel({
   id: 'gate-rows',
-  wgsl: composeWgsl(gateRowsWgsl, 'special'),
+  wgsl: gateRowsWgsl,
+  libraries: ['special'],
   params: {
     rows: 'u32',
     width: 'u32',

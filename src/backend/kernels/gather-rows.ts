@@ -1,11 +1,10 @@
 import gatherRowsWgsl from '../../../shaders/gather-rows.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Chosen rows side by side. See shaders/gather-rows.wgsl. */
 export const gatherRows = defineKernel({
   id: 'gather-rows',
-  wgsl: composeWgsl(gatherRowsWgsl),
+  wgsl: gatherRowsWgsl,
   params: { rows: 'u32', width: 'u32' },
   buffers: { x: 'read', picks: 'read', y: 'read_write' },
   cpu({ params, f32, u32 }) {

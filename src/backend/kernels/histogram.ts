@@ -1,6 +1,5 @@
 import histogramWgsl from '../../../shaders/histogram.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Elements one workgroup counts, the most bins, and the copies that share the traffic; as in shaders/histogram.wgsl. */
 export const HISTOGRAM_ELEMENTS = 32768;
@@ -19,7 +18,7 @@ export function sumCopies(words: Uint32Array): Uint32Array {
 /** One digit of the radix select over bits(|τ|). See shaders/histogram.wgsl. */
 export const histogram = defineKernel({
   id: 'histogram',
-  wgsl: composeWgsl(histogramWgsl),
+  wgsl: histogramWgsl,
   params: {
     elements: 'u32',
     slot: 'u32',

@@ -1,6 +1,5 @@
 import innerProductsWgsl from '../../../shaders/inner-products.wgsl?raw';
 import { defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Number of pairs i ≤ j of `count` vectors. */
 export function pairCount(count: number): number {
@@ -10,7 +9,7 @@ export function pairCount(count: number): number {
 /** Sums of all pairwise products over runs of elements. See shaders/inner-products.wgsl. */
 export const innerProducts = defineKernel({
   id: 'inner-products',
-  wgsl: composeWgsl(innerProductsWgsl),
+  wgsl: innerProductsWgsl,
   params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32', run: 'u32' },
   buffers: { values: 'read', sums: 'read_write' },
   unit: ({ run }) => run,

@@ -2,7 +2,6 @@ import inputGramBlock from '../../../shaders/input-gram-block.wgsl?raw';
 import inputGramTile from '../../../shaders/input-gram-tile.wgsl?raw';
 import type { Backend } from '../backend';
 import { defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Most rows that a dispatch sums before it folds them into S. */
 export const GRAM_ROWS = 2048;
@@ -19,7 +18,8 @@ export const inputGram = {
   block: defineKernel({
     ...DECLARATION,
     id: 'input-gram-block',
-    wgsl: composeWgsl(inputGramBlock, 'inputGram'),
+    wgsl: inputGramBlock,
+    libraries: ['inputGram'],
     wasm(k, { params, at, n }) {
       const { rows, first, stride4, begin4, width4, first_tile } = params;
       const x = at('x') + (first * stride4 + begin4) * 16;
@@ -29,7 +29,8 @@ export const inputGram = {
   tile: defineKernel({
     ...DECLARATION,
     id: 'input-gram-tile',
-    wgsl: composeWgsl(inputGramTile, 'inputGram'),
+    wgsl: inputGramTile,
+    libraries: ['inputGram'],
   }),
 };
 

@@ -1,11 +1,10 @@
 import inputSquaresWgsl from '../../../shaders/input-squares.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** squares += Σ x², column by column. See shaders/input-squares.wgsl. */
 export const inputSquares = defineKernel({
   id: 'input-squares',
-  wgsl: composeWgsl(inputSquaresWgsl),
+  wgsl: inputSquaresWgsl,
   params: { rows: 'u32', first: 'u32', stride4: 'u32', width4: 'u32' },
   buffers: { x: 'read', squares: 'read_write' },
   cpu({ params, f32 }) {

@@ -1,6 +1,5 @@
 import logSumWgsl from '../../../shaders/log-sum.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Columns of one partial sum. */
 export const LOG_SUM_SEGMENT = 1024;
@@ -8,7 +7,7 @@ export const LOG_SUM_SEGMENT = 1024;
 /** Partial log-sum-exps of logits and the targets' own logits. See shaders/log-sum.wgsl. */
 export const logSum = defineKernel({
   id: 'log-sum',
-  wgsl: composeWgsl(logSumWgsl),
+  wgsl: logSumWgsl,
   params: { rows: 'u32', columns: 'u32', stride: 'u32', first_column: 'u32', sums_begin: 'u32' },
   buffers: { logits: 'read', targets: 'read', sums: 'read_write', picked: 'read_write' },
   wasm(k, { params, at, words, floats }) {

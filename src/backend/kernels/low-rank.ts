@@ -1,11 +1,10 @@
 import lowRankWgsl from '../../../shaders/low-rank.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Δ = scale · L·R for a tile of flat elements, stored or added. See shaders/low-rank.wgsl. */
 export const lowRank = defineKernel({
   id: 'low-rank',
-  wgsl: composeWgsl(lowRankWgsl),
+  wgsl: lowRankWgsl,
   params: { elements: 'u32', first: 'u32', cols: 'u32', rank: 'u32', slot: 'u32', add: 'u32', scale: 'f32' },
   buffers: { left: 'read', right: 'read', values: 'read_write' },
   unit: () => BLOCK,

@@ -1,11 +1,10 @@
 import maskByScoreWgsl from '../../../shaders/mask-by-score.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Zeros every task vector where the trimmed score is 0. See shaders/mask-by-score.wgsl. */
 export const maskByScore = defineKernel({
   id: 'mask-by-score',
-  wgsl: composeWgsl(maskByScoreWgsl),
+  wgsl: maskByScoreWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
   buffers: { score: 'read', values: 'read_write' },
   cpu({ params, u32 }) {

@@ -3,7 +3,6 @@ import cgStepWgsl from '../../../shaders/cg-step.wgsl?raw';
 import splitByMaskWgsl from '../../../shaders/split-by-mask.wgsl?raw';
 import sweepTileWgsl from '../../../shaders/sweep-tile.wgsl?raw';
 import { type CpuRun, defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { ROW_LIBRARY, type RowForm } from './row-form';
 import { TRIANGULAR_TILE } from './triangular';
 
@@ -25,7 +24,8 @@ const SETTLED = 0.0005;
 /** A chunk divided by its mask. See shaders/split-by-mask.wgsl. */
 export const splitByMask = defineKernel({
   id: 'split-by-mask',
-  wgsl: composeWgsl(splitByMaskWgsl, 'maskedRows'),
+  wgsl: splitByMaskWgsl,
+  libraries: ['maskedRows'],
   params: PARAMS,
   buffers: { mask: 'read', x: 'read_write', dropped: 'read_write' },
   cpu(run) {
@@ -64,7 +64,8 @@ const STEP = {
 const defineBegin = (form: RowForm) =>
   defineKernel({
     id: `cg-begin-${form}`,
-    wgsl: composeWgsl(cgBeginWgsl, 'maskedRows', ROW_LIBRARY[form]),
+    wgsl: cgBeginWgsl,
+    libraries: ['maskedRows', ROW_LIBRARY[form]],
     params: PARAMS,
     buffers: BEGIN,
     cpu: begin,
@@ -73,7 +74,8 @@ const defineBegin = (form: RowForm) =>
 const defineStep = (form: RowForm) =>
   defineKernel({
     id: `cg-step-${form}`,
-    wgsl: composeWgsl(cgStepWgsl, 'maskedRows', ROW_LIBRARY[form]),
+    wgsl: cgStepWgsl,
+    libraries: ['maskedRows', ROW_LIBRARY[form]],
     params: PARAMS,
     buffers: STEP,
     cpu: step,
@@ -86,7 +88,8 @@ export const cgStep = { group: defineStep('group'), line: defineStep('line') };
 /** SparseGPT's sweep over 32 columns. See shaders/sweep-tile.wgsl. */
 export const sweepTile = defineKernel({
   id: 'sweep-tile',
-  wgsl: composeWgsl(sweepTileWgsl, 'maskedRows'),
+  wgsl: sweepTileWgsl,
+  libraries: ['maskedRows'],
   params: PARAMS,
   buffers: { mask: 'read', factor: 'read', x: 'read_write', kept: 'read_write' },
   cpu(run) {

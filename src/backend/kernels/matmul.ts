@@ -5,7 +5,6 @@ import matmulVector from '../../../shaders/matmul-vector.wgsl?raw';
 import type { WeightDtype } from '../../formats/dtype';
 import type { Backend } from '../backend';
 import { defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { DTYPE_CODE, dtypeBytes } from './decode';
 
 const LIBRARY = { F32: 'weightF32', F16: 'weightF16', BF16: 'weightBf16' } as const;
@@ -13,7 +12,8 @@ const LIBRARY = { F32: 'weightF32', F16: 'weightF16', BF16: 'weightBf16' } as co
 const define = (form: string, wgsl: string, dtype: WeightDtype) =>
   defineKernel({
     id: `matmul-${form}-${dtype.toLowerCase()}`,
-    wgsl: composeWgsl(wgsl, LIBRARY[dtype], 'matmul'),
+    wgsl,
+    libraries: [LIBRARY[dtype], 'matmul'],
     params: {
       rows: 'u32',
       outputs: 'u32',

@@ -1,11 +1,10 @@
 import matrixDiagonalWgsl from '../../../shaders/matrix-diagonal.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** The diagonal of a square matrix. See shaders/matrix-diagonal.wgsl. */
 export const matrixDiagonal = defineKernel({
   id: 'matrix-diagonal',
-  wgsl: composeWgsl(matrixDiagonalWgsl),
+  wgsl: matrixDiagonalWgsl,
   params: { width: 'u32', out: 'u32' },
   buffers: { m: 'read', diagonal: 'read_write' },
   cpu({ params, f32 }) {

@@ -1,6 +1,5 @@
 import mergeCountsWgsl from '../../../shaders/merge-counts.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { isTiny } from './combine';
 import { dtypeBytes } from './decode';
 import { pairCount } from './inner-products';
@@ -13,7 +12,8 @@ export function mergeCountWords(models: number): number {
 /** Counts elements at the base, changes lost in the sign election, and changes shared by pairs. See shaders/merge-counts.wgsl. */
 export const mergeCounts = defineKernel({
   id: 'merge-counts',
-  wgsl: composeWgsl(mergeCountsWgsl, 'half'),
+  wgsl: mergeCountsWgsl,
+  libraries: ['half'],
   params: {
     elements: 'u32',
     stride: 'u32',

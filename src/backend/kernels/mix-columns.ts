@@ -1,11 +1,10 @@
 import mixColumnsWgsl from '../../../shaders/mix-columns.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** A share of a deviation, its size by column. See shaders/mix-columns.wgsl. */
 export const mixColumns = defineKernel({
   id: 'mix-columns',
-  wgsl: composeWgsl(mixColumnsWgsl),
+  wgsl: mixColumnsWgsl,
   params: { elements: 'u32', cols: 'u32' },
   buffers: { x: 'read', reference: 'read', factor: 'read', y: 'read_write' },
   cpu({ params, f32 }) {

@@ -2,12 +2,12 @@ import matchSizeWgsl from '../../../shaders/match-size.wgsl?raw';
 import mixPlanesWgsl from '../../../shaders/mix-planes.wgsl?raw';
 import spreadRowsWgsl from '../../../shaders/spread-rows.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Several streams of a row, predicted or corrected. See shaders/mix-planes.wgsl. */
 export const mixPlanes = defineKernel({
   id: 'mix-planes',
-  wgsl: composeWgsl(mixPlanesWgsl, 'special'),
+  wgsl: mixPlanesWgsl,
+  libraries: ['special'],
   params: { rows: 'u32', width: 'u32', planes: 'u32', s_stride: 'u32', correct: 'u32' },
   buffers: { x: 'read', s: 'read', w: 'read', a: 'read', y: 'read_write', first: 'read_write' },
   cpu({ params, f32 }) {
@@ -37,7 +37,7 @@ export const mixPlanes = defineKernel({
 /** Rows brought to the size of others, in place. See shaders/match-size.wgsl. */
 export const matchSize = defineKernel({
   id: 'match-size',
-  wgsl: composeWgsl(matchSizeWgsl),
+  wgsl: matchSizeWgsl,
   params: { rows: 'u32', width: 'u32' },
   buffers: { x: 'read', y: 'read_write' },
   cpu({ params: { rows, width }, f32 }) {
@@ -56,7 +56,7 @@ export const matchSize = defineKernel({
 /** Rows added to several runs of columns. See shaders/spread-rows.wgsl. */
 export const spreadRows = defineKernel({
   id: 'spread-rows',
-  wgsl: composeWgsl(spreadRowsWgsl),
+  wgsl: spreadRowsWgsl,
   params: { rows: 'u32', width: 'u32', copies: 'u32', y_begin: 'u32', y_stride: 'u32' },
   buffers: { x: 'read', y: 'read_write' },
   cpu({ params: { rows, width, copies, y_begin, y_stride }, f32 }) {

@@ -1,11 +1,10 @@
 import moveValuesWgsl from '../../../shaders/move-values.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Moves words from one buffer to another. See shaders/move-values.wgsl. */
 export const moveValues = defineKernel({
   id: 'move-values',
-  wgsl: composeWgsl(moveValuesWgsl),
+  wgsl: moveValuesWgsl,
   params: { elements: 'u32', from_word: 'u32', to_word: 'u32' },
   buffers: { x: 'read', y: 'read_write' },
   cpu({ params, u32 }) {

@@ -1,7 +1,6 @@
 import normWgsl from '../../../shaders/norm.wgsl?raw';
 import normLineWgsl from '../../../shaders/norm-line.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Codes of shaders/lib/norm.wgsl. */
 export const NORM_CODE = { rms: 0, rms_plus_one: 1, layer: 2, layer_plus_one: 3 } as const;
@@ -9,7 +8,8 @@ export const NORM_CODE = { rms: 0, rms_plus_one: 1, layer: 2, layer_plus_one: 3 
 const define = (id: string, wgsl: string) =>
   defineKernel({
     id,
-    wgsl: composeWgsl(wgsl, 'norm'),
+    wgsl,
+    libraries: ['norm'],
     params: {
       rows: 'u32',
       groups: 'u32',

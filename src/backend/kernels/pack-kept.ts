@@ -1,11 +1,10 @@
 import packKeptWgsl from '../../../shaders/pack-kept.wgsl?raw';
 import { BLOCK, defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** One bit per element: whether it is not 0. See shaders/pack-kept.wgsl. */
 export const packKept = defineKernel({
   id: 'pack-kept',
-  wgsl: composeWgsl(packKeptWgsl),
+  wgsl: packKeptWgsl,
   params: { elements: 'u32', slot: 'u32', first: 'u32' },
   buffers: { values: 'read', mask: 'read_write' },
   unit: () => BLOCK,

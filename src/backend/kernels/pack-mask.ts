@@ -1,6 +1,5 @@
 import packMaskWgsl from '../../../shaders/pack-mask.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Words of one row of a packed mask: bit c mod 32 of word ⌊c/32⌋ is column c. */
 export function maskRowWords(cols: number): number {
@@ -10,7 +9,7 @@ export function maskRowWords(cols: number): number {
 /** One bit per entry: whether its key is left. See shaders/pack-mask.wgsl. */
 export const packMask = defineKernel({
   id: 'pack-mask',
-  wgsl: composeWgsl(packMaskWgsl),
+  wgsl: packMaskWgsl,
   params: { rows: 'u32', cols: 'u32', block: 'u32' },
   buffers: { keys: 'read', mask: 'read_write' },
   cpu({ params, u32 }) {

@@ -1,7 +1,6 @@
 import panelProductWgsl from '../../../shaders/panel-product.wgsl?raw';
 import panelProductTransposedWgsl from '../../../shaders/panel-product-transposed.wgsl?raw';
 import { defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Terms of one chunk of a sum; panels are cut at multiples of it. As in shaders/panel-product*.wgsl. */
 export const PANEL_CHUNK = 64;
@@ -17,7 +16,8 @@ const PARAMS = { first: 'u32', rows: 'u32', cols: 'u32', k4: 'u32', y_row: 'u32'
 /** Y = P·X for a panel of whole rows and a narrow X. See shaders/panel-product.wgsl. */
 export const panelProduct = defineKernel({
   id: 'panel-product',
-  wgsl: composeWgsl(panelProductWgsl, 'exact4'),
+  wgsl: panelProductWgsl,
+  libraries: ['exact4'],
   params: PARAMS,
   buffers: { panel: 'read', x: 'read', y: 'read_write' },
   wasm(k, { params, at }) {
@@ -31,7 +31,8 @@ export const panelProduct = defineKernel({
 /** Z += Pᵀ·Y for a panel of whole rows and a narrow Y. See shaders/panel-product-transposed.wgsl. */
 export const panelProductTransposed = defineKernel({
   id: 'panel-product-transposed',
-  wgsl: composeWgsl(panelProductTransposedWgsl, 'exact4'),
+  wgsl: panelProductTransposedWgsl,
+  libraries: ['exact4'],
   params: PARAMS,
   buffers: { panel: 'read', y: 'read', z: 'read_write' },
   wasm(k, { params, at }) {

@@ -1,6 +1,5 @@
 import pickValuesWgsl from '../../../shaders/pick-values.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Picks that one workgroup copies; as in shaders/pick-values.wgsl. */
 export const PICKS_PER_GROUP = 64;
@@ -8,7 +7,7 @@ export const PICKS_PER_GROUP = 64;
 /** Chosen elements of a tensor, as far as they lie in the tile. See shaders/pick-values.wgsl. */
 export const pickValues = defineKernel({
   id: 'pick-values',
-  wgsl: composeWgsl(pickValuesWgsl),
+  wgsl: pickValuesWgsl,
   params: { count: 'u32', first: 'u32', elements: 'u32', slot: 'u32', out: 'u32' },
   buffers: { values: 'read', picks: 'read', picked: 'read_write' },
   cpu({ params, u32 }) {

@@ -1,11 +1,10 @@
 import placeHeadsWgsl from '../../../shaders/place-heads.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Heads out of a projection's rows, rotated, to their places. See shaders/place-heads.wgsl. */
 export const placeHeads = defineKernel({
   id: 'place-heads',
-  wgsl: composeWgsl(placeHeadsWgsl),
+  wgsl: placeHeadsWgsl,
   params: {
     rows: 'u32',
     heads: 'u32',

@@ -5,6 +5,7 @@ import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
 import { comparison, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
+import { expectDeclared } from './kernels.test.support';
 import { matchSize, mixPlanes, spreadRows } from './mix-planes';
 import { sparseRows } from './sparse-rows';
 
@@ -17,16 +18,8 @@ const expectClose = comparison(createCpuBackend(), () => gpu);
 
 const kernels = [matchSize, mixPlanes, sparseRows, spreadRows] as unknown as Kernel[];
 describe.each(kernels.map((k) => [k.id, k] as const))('%s', (_, kernel) => {
-  it('declares the same parameters and buffers twice, and its tolerance', () => {
-    const struct = /struct Params \{([^}]*)\}/.exec(kernel.wgsl)![1]!;
-    const fields = [...struct.matchAll(/(\w+): ([\w<>]+),/g)].map((m) => [m[1], m[2]]);
-    expect(fields.slice(1)).toEqual(Object.entries(kernel.params));
-    const bindings = [...kernel.wgsl.matchAll(/@binding\((\d)\) var<storage, (read|read_write)> (\w+):/g)]
-      .filter((m) => m[1] !== '9')
-      .map((m) => [Number(m[1]), m[3], m[2]]);
-    expect(bindings).toEqual(
-      Object.entries(kernel.buffers).map(([name, access], i) => [i + 1, name, access]),
-    );
+  it('has the declared parameters and buffers, and its tolerance', () => {
+    expectDeclared(kernel);
     expect(tolerance(kernel)).toBeLessThan(1e-5);
   });
 });

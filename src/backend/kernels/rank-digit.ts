@@ -1,6 +1,5 @@
 import rankDigitWgsl from '../../../shaders/rank-digit.wgsl?raw';
 import { defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Shifts of the digits, lowest first: 8 × 4 bits cover the 31 bits of |τ|. */
 export const RANK_SHIFTS = [0, 4, 8, 12, 16, 20, 24, 28] as const;
@@ -12,7 +11,7 @@ export const RANK_SHIFTS = [0, 4, 8, 12, 16, 20, 24, 28] as const;
  */
 export const rankDigit = defineKernel({
   id: 'rank-digit',
-  wgsl: composeWgsl(rankDigitWgsl),
+  wgsl: rankDigitWgsl,
   params: {
     elements: 'u32',
     slot: 'u32',

@@ -1,6 +1,5 @@
 import rearrangeWgsl from '../../../shaders/rearrange.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Columns that are turned together on the processor. */
 const COLUMNS = 16;
@@ -8,7 +7,7 @@ const COLUMNS = 16;
 /** A matrix transposed, or back to front. See shaders/rearrange.wgsl. */
 export const rearrange = defineKernel({
   id: 'rearrange',
-  wgsl: composeWgsl(rearrangeWgsl),
+  wgsl: rearrangeWgsl,
   params: { rows: 'u32', cols: 'u32', reversed: 'u32' },
   buffers: { x: 'read', y: 'read_write' },
   cpu({ params, u32 }) {

@@ -1,12 +1,11 @@
 import rowScaleWgsl from '../../../shaders/row-scale.wgsl?raw';
 import { exact } from '../exact';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** V[row, :] ← factor[row] · V[row, :] in place. See shaders/row-scale.wgsl. */
 export const rowScale = defineKernel({
   id: 'row-scale',
-  wgsl: composeWgsl(rowScaleWgsl),
+  wgsl: rowScaleWgsl,
   params: { elements: 'u32', cols: 'u32', slot: 'u32' },
   buffers: { factor: 'read', values: 'read_write' },
   cpu({ params, f32 }) {

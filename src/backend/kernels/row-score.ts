@@ -1,12 +1,11 @@
 import rowScoreWgsl from '../../../shaders/row-score.wgsl?raw';
 import { exact } from '../exact';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** |v| times a factor per row. See shaders/row-score.wgsl. */
 export const rowScore = defineKernel({
   id: 'row-score',
-  wgsl: composeWgsl(rowScoreWgsl),
+  wgsl: rowScoreWgsl,
   params: { elements: 'u32', slot: 'u32', cols: 'u32' },
   buffers: { values: 'read', factor: 'read', score: 'read_write' },
   cpu({ params, f32 }) {

@@ -1,11 +1,10 @@
 import sampleKeysWgsl from '../../../shaders/sample-keys.wgsl?raw';
 import { BLOCK, defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Every `step`-th magnitude of a tensor, as a key. See shaders/sample-keys.wgsl. */
 export const sampleKeys = defineKernel({
   id: 'sample-keys',
-  wgsl: composeWgsl(sampleKeysWgsl),
+  wgsl: sampleKeysWgsl,
   params: { elements: 'u32', slot: 'u32', first: 'u32', step: 'u32', out: 'u32' },
   buffers: { values: 'read', keys: 'read_write' },
   unit: () => BLOCK,

@@ -1,11 +1,10 @@
 import scatterRowsWgsl from '../../../shaders/scatter-rows.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Weighted rows added to others. See shaders/scatter-rows.wgsl. */
 export const scatterRows = defineKernel({
   id: 'scatter-rows',
-  wgsl: composeWgsl(scatterRowsWgsl),
+  wgsl: scatterRowsWgsl,
   params: { rows: 'u32', width: 'u32', x_stride: 'u32', y_stride: 'u32' },
   buffers: { x: 'read', picks: 'read', factors: 'read', y: 'read_write' },
   cpu({ params, f32, u32 }) {

@@ -1,11 +1,10 @@
 import selectMaskWgsl from '../../../shaders/select-mask.wgsl?raw';
 import { BLOCK, defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Trim in place by a mask of one bit per element. See shaders/select-mask.wgsl. */
 export const selectMask = defineKernel({
   id: 'select-mask',
-  wgsl: composeWgsl(selectMaskWgsl),
+  wgsl: selectMaskWgsl,
   params: { elements: 'u32', slot: 'u32', first: 'u32' },
   buffers: { mask: 'read', values: 'read_write' },
   unit: () => BLOCK,

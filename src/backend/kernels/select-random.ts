@@ -1,11 +1,11 @@
 import selectRandomWgsl from '../../../shaders/select-random.wgsl?raw';
 import { addTo, BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** DARE dropout in place from a counter-based generator. See shaders/select-random.wgsl. */
 export const selectRandom = defineKernel({
   id: 'select-random',
-  wgsl: composeWgsl(selectRandomWgsl, 'philox'),
+  wgsl: selectRandomWgsl,
+  libraries: ['philox'],
   params: { elements: 'u32', slot: 'u32', first: 'u32', below: 'u32', key0: 'u32', key1: 'u32', out: 'u32' },
   buffers: { values: 'read_write', kept: 'read_write' },
   unit: () => BLOCK,

@@ -1,6 +1,5 @@
 import selectRankWgsl from '../../../shaders/select-rank.wgsl?raw';
 import { addTo, BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Most columns for which a selection can do without ranks (`ranked` 0). */
 export const MOST_UNRANKED = 65_535;
@@ -11,7 +10,8 @@ export const MOST_UNRANKED = 65_535;
  */
 export const selectRank = defineKernel({
   id: 'select-rank',
-  wgsl: composeWgsl(selectRankWgsl, 'philox'),
+  wgsl: selectRankWgsl,
+  libraries: ['philox'],
   params: {
     elements: 'u32',
     slot: 'u32',

@@ -1,11 +1,10 @@
 import selectThresholdWgsl from '../../../shaders/select-threshold.wgsl?raw';
 import { addTo, BLOCK, blockOf, defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Trim in place between exact thresholds, ties by lowest flat index. See shaders/select-threshold.wgsl. */
 export const selectThreshold = defineKernel({
   id: 'select-threshold',
-  wgsl: composeWgsl(selectThresholdWgsl),
+  wgsl: selectThresholdWgsl,
   params: {
     elements: 'u32',
     slot: 'u32',

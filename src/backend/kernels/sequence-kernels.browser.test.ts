@@ -10,6 +10,7 @@ import { attentionSinks } from './attention-softmax';
 import { causalConv, keepRows } from './causal-conv';
 import { comparison, each, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
 import { GATE_CODE, gateRows } from './gate-rows';
+import { expectDeclared } from './kernels.test.support';
 import { scatterRows } from './scatter-rows';
 import { lruScan, SCAN_CODE, stateScan } from './state-scan';
 
@@ -36,16 +37,8 @@ const kernels = [
 ] as unknown as Kernel[];
 
 describe.each(kernels.map((k) => [k.id, k] as const))('%s', (_, kernel) => {
-  it('declares the same parameters and buffers twice, and its tolerance', () => {
-    const struct = /struct Params \{([^}]*)\}/.exec(kernel.wgsl)![1]!;
-    const fields = [...struct.matchAll(/(\w+): ([\w<>]+),/g)].map((m) => [m[1], m[2]]);
-    expect(fields.slice(1)).toEqual(Object.entries(kernel.params));
-    const bindings = [...kernel.wgsl.matchAll(/@binding\((\d)\) var<storage, (read|read_write)> (\w+):/g)]
-      .filter((m) => m[1] !== '9')
-      .map((m) => [Number(m[1]), m[3], m[2]]);
-    expect(bindings).toEqual(
-      Object.entries(kernel.buffers).map(([name, access], i) => [i + 1, name, access]),
-    );
+  it('has the declared parameters and buffers, and its tolerance', () => {
+    expectDeclared(kernel);
     expect(tolerance(kernel)).toBeLessThan(1e-5);
   });
 });

@@ -1,11 +1,10 @@
 import sparseRowsWgsl from '../../../shaders/sparse-rows.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** What rises above a row's mean by some deviations, in place. See shaders/sparse-rows.wgsl. */
 export const sparseRows = defineKernel({
   id: 'sparse-rows',
-  wgsl: composeWgsl(sparseRowsWgsl),
+  wgsl: sparseRowsWgsl,
   params: { rows: 'u32', width: 'u32', stride: 'u32', deviations: 'f32' },
   buffers: { x: 'read_write' },
   cpu({ params: { rows, width, stride, deviations }, f32 }) {

@@ -1,7 +1,6 @@
 import lruScanWgsl from '../../../shaders/lru-scan.wgsl?raw';
 import stateScanWgsl from '../../../shaders/state-scan.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { PIECE_WORDS } from './causal-conv';
 
 /** Codes of shaders/state-scan.wgsl. */
@@ -13,7 +12,8 @@ const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 /** A matrix state per head along every sequence: state spaces, gated delta rule, decaying attention. See shaders/state-scan.wgsl. */
 export const stateScan = defineKernel({
   id: 'state-scan',
-  wgsl: composeWgsl(stateScanWgsl, 'special'),
+  wgsl: stateScanWgsl,
+  libraries: ['special'],
   params: {
     pieces: 'u32',
     heads: 'u32',
@@ -96,7 +96,8 @@ export const stateScan = defineKernel({
 /** The real-gated linear recurrent unit along every sequence. See shaders/lru-scan.wgsl. */
 export const lruScan = defineKernel({
   id: 'lru-scan',
-  wgsl: composeWgsl(lruScanWgsl, 'special'),
+  wgsl: lruScanWgsl,
+  libraries: ['special'],
   params: { pieces: 'u32', width: 'u32', block: 'u32', x_stride: 'u32', y_stride: 'u32' },
   buffers: {
     x: 'read',

@@ -1,6 +1,5 @@
 import storedSumWgsl from '../../../shaders/stored-sum.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { pairCount } from './inner-products';
 
 /** Stored tensors that one pass can take: the sums of more have no room in a workgroup. */
@@ -14,7 +13,8 @@ export function storedSumWords(models: number): number {
 const define = (models: number, hasBase: boolean) =>
   defineKernel({
     id: `stored-sum-${models}${hasBase ? '-base' : ''}`,
-    wgsl: `const VECTORS = ${models + 1}u;\nconst FIRST = ${hasBase ? 0 : 1}u;\n${composeWgsl(storedSumWgsl, 'half', 'exact4', 'pack', 'stored')}`,
+    wgsl: `const VECTORS = ${models + 1}u;\nconst FIRST = ${hasBase ? 0 : 1}u;\n${storedSumWgsl}`,
+    libraries: ['half', 'exact4', 'pack', 'stored'],
     params: { elements: 'u32', anchor: 'u32', dtype: 'u32', status: 'u32' },
     buffers: {
       raw: 'read',

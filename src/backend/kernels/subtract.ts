@@ -1,11 +1,10 @@
 import subtractWgsl from '../../../shaders/subtract.wgsl?raw';
 import { BLOCK, defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** τ = W − W₀ in place, slot 0 being W₀. See shaders/subtract.wgsl. */
 export const subtract = defineKernel({
   id: 'subtract',
-  wgsl: composeWgsl(subtractWgsl),
+  wgsl: subtractWgsl,
   params: { elements: 'u32', slot: 'u32' },
   buffers: { values: 'read_write' },
   unit: () => BLOCK,

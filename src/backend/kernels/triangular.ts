@@ -2,7 +2,6 @@ import choleskyTileWgsl from '../../../shaders/cholesky-tile.wgsl?raw';
 import panelWgsl from '../../../shaders/triangular-panel.wgsl?raw';
 import tileWgsl from '../../../shaders/triangular-tile.wgsl?raw';
 import { type CpuRun, defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** Columns of one step. */
 export const TRIANGULAR_TILE = 32;
@@ -16,14 +15,16 @@ const OTHER = { factor: 'read', x: 'read_write' } as const;
 export const triangularPanel = {
   own: defineKernel({
     id: 'triangular-panel-own',
-    wgsl: composeWgsl(panelWgsl, 'triangular', 'factorOwn'),
+    wgsl: panelWgsl,
+    libraries: ['triangular', 'factorOwn'],
     params: PARAMS,
     buffers: OWN,
     cpu: (run) => panel(run, run.f32('factor')),
   }),
   other: defineKernel({
     id: 'triangular-panel-other',
-    wgsl: composeWgsl(panelWgsl, 'triangular', 'factorOther'),
+    wgsl: panelWgsl,
+    libraries: ['triangular', 'factorOther'],
     params: PARAMS,
     buffers: OTHER,
     cpu: (run) => panel(run, run.f32('x')),
@@ -34,14 +35,16 @@ export const triangularPanel = {
 export const triangularTile = {
   own: defineKernel({
     id: 'triangular-tile-own',
-    wgsl: composeWgsl(tileWgsl, 'triangular', 'factorOwn'),
+    wgsl: tileWgsl,
+    libraries: ['triangular', 'factorOwn'],
     params: PARAMS,
     buffers: OWN,
     cpu: (run) => tile(run, run.f32('factor')),
   }),
   other: defineKernel({
     id: 'triangular-tile-other',
-    wgsl: composeWgsl(tileWgsl, 'triangular', 'factorOther'),
+    wgsl: tileWgsl,
+    libraries: ['triangular', 'factorOther'],
     params: PARAMS,
     buffers: OTHER,
     cpu: (run) => tile(run, run.f32('x')),
@@ -56,7 +59,7 @@ export function panelBlocks(rows: number, width: number, column: number): number
 /** The factor of the tile on the diagonal. See shaders/cholesky-tile.wgsl. */
 export const choleskyTile = defineKernel({
   id: 'cholesky-tile',
-  wgsl: composeWgsl(choleskyTileWgsl),
+  wgsl: choleskyTileWgsl,
   params: { width: 'u32', column: 'u32', floor: 'f32' },
   buffers: { factor: 'read_write', failed: 'read_write' },
   cpu({ params, f32, u32 }) {

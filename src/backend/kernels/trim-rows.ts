@@ -1,12 +1,12 @@
 import trimRowsWgsl from '../../../shaders/trim-rows.wgsl?raw';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { ROW_LIBRARY, type RowForm } from './row-form';
 
 const define = (form: RowForm) =>
   defineKernel({
     id: `trim-rows-${form}`,
-    wgsl: composeWgsl(trimRowsWgsl, ROW_LIBRARY[form]),
+    wgsl: trimRowsWgsl,
+    libraries: [ROW_LIBRARY[form]],
     params: { rows: 'u32', cols: 'u32', keep: 'u32' },
     buffers: { keys: 'read_write' },
     cpu({ params, u32 }) {

@@ -1,12 +1,11 @@
 import varianceWgsl from '../../../shaders/variance.wgsl?raw';
 import { exact } from '../exact';
 import { defineKernel } from '../kernel';
-import { composeWgsl } from '../wgsl';
 
 /** n² times the population variance of the task vectors at every element. See shaders/variance.wgsl. */
 export const variance = defineKernel({
   id: 'variance',
-  wgsl: composeWgsl(varianceWgsl),
+  wgsl: varianceWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
   buffers: { values: 'read', score: 'read_write' },
   cpu({ params, f32 }) {

@@ -1,6 +1,5 @@
 import weightedSumWgsl from '../../../shaders/weighted-sum.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { composeWgsl } from '../wgsl';
 import { isTiny } from './combine';
 import { packBlocks } from './encode';
 
@@ -10,7 +9,8 @@ import { packBlocks } from './encode';
  */
 export const weightedSum = defineKernel({
   id: 'weighted-sum',
-  wgsl: composeWgsl(weightedSumWgsl, 'half', 'exact4', 'pack'),
+  wgsl: weightedSumWgsl,
+  libraries: ['half', 'exact4', 'pack'],
   params: {
     elements: 'u32',
     slot: 'u32',

@@ -1,12 +1,11 @@
 import nearswapWgsl from '../../../shaders/nearswap.wgsl?raw';
 import { exact } from '../../backend/exact';
 import { defineKernel } from '../../backend/kernel';
-import { composeWgsl } from '../../backend/wgsl';
 import { defineMethod } from '../method';
 
 const kernel = defineKernel({
   id: 'nearswap',
-  wgsl: composeWgsl(nearswapWgsl),
+  wgsl: nearswapWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
   buffers: { values: 'read', coefficients: 'read', out: 'read_write', counters: 'read_write' },
   cpu({ params, f32, u32 }) {

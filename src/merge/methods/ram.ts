@@ -1,7 +1,6 @@
 import ramWgsl from '../../../shaders/ram.wgsl?raw';
 import { exact } from '../../backend/exact';
 import { defineKernel } from '../../backend/kernel';
-import { composeWgsl } from '../../backend/wgsl';
 import { defineMethod, type NumberSpec } from '../method';
 
 /**
@@ -10,7 +9,7 @@ import { defineMethod, type NumberSpec } from '../method';
  */
 export const ramKernel = defineKernel({
   id: 'ram',
-  wgsl: composeWgsl(ramWgsl),
+  wgsl: ramWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
   buffers: { values: 'read', coefficients: 'read', out: 'read_write', counters: 'read_write' },
   cpu({ params, f32, u32 }) {
