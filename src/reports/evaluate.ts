@@ -66,8 +66,7 @@ export interface EvaluatedModel {
   bytes: number | null;
 }
 
-export interface GenerateRequest {
-  target: RunTarget;
+export interface GenerationSettings {
   prompt: string;
   /** The prompt is what a user says, put into the model's chat template; else the beginning of a text. */
   chat: boolean;
@@ -76,6 +75,10 @@ export interface GenerateRequest {
   temperature: number;
   topP: number;
   seed: number;
+}
+
+export interface GenerateRequest extends GenerationSettings {
+  target: RunTarget;
   engine: BackendChoice;
 }
 

@@ -1,4 +1,5 @@
 import { useMemo } from 'react';
+import type { GenerationSettings } from '../../reports/evaluate';
 import { formatBytes, formatCount, formatSeconds } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
@@ -8,7 +9,7 @@ import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
 import { whyNotWrite } from '../state/evaluation-gate';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
-import type { GenerationColumn, GenerationSettings } from '../state/evaluation-state';
+import type { GenerationColumn } from '../state/evaluation-state';
 import { editGenerationSettings, emptyColumns, write } from '../state/generation';
 import { cancelJob } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';

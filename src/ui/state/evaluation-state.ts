@@ -1,7 +1,7 @@
 /** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serialisable facts. */
 
 import type { ErrorReport } from '../../errors';
-import type { EvaluateReport, GenerateReport, RunTarget } from '../../reports/evaluate';
+import type { EvaluateReport, GenerateReport, GenerationSettings, RunTarget } from '../../reports/evaluate';
 import type { SearchPoint } from '../../reports/search';
 import { initialSweep, type SweepChoices } from '../evaluate/density-sweep-choices';
 import type { RecipeState } from './recipe-state';
@@ -98,17 +98,6 @@ export interface GenerationSlice {
   columns: readonly GenerationColumn[];
   /** With which settings; null before the first time. */
   written: GenerationSettings | null;
-}
-
-export interface GenerationSettings {
-  prompt: string;
-  /** The prompt is put into each model's chat template. */
-  chat: boolean;
-  maxTokens: number;
-  /** 0 takes the most probable token always. */
-  temperature: number;
-  topP: number;
-  seed: number;
 }
 
 export interface GenerationColumn {

@@ -1,10 +1,10 @@
 /** Actions of the Evaluate tab's second half: the same prompt continued by base, contributors and merge. */
 
 import { errorReport } from '../../errors';
-import type { GenerateReport, RunningProgress } from '../../reports/evaluate';
+import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
 import { whyNotWrite } from './evaluation-gate';
 import type { EvaluationRow } from './evaluation-rows';
-import type { GenerationColumn, GenerationSettings, GenerationSlice } from './evaluation-state';
+import type { GenerationColumn, GenerationSlice } from './evaluation-state';
 import { beginJob, tellProgress } from './job';
 import { runningProgress } from './job-state';
 import type { Studio } from './studio';
