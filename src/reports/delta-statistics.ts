@@ -5,6 +5,8 @@
 
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice, BackendKind } from './backend';
+import type { Progress } from './job';
+import type { TensorOutline } from './plan';
 
 export interface DeltaStatisticsRequest {
   /** Base and contributors; the method and its parameters do not matter. */
@@ -20,13 +22,7 @@ export interface DeltaStatisticsReport {
 }
 
 /** The task vectors of one tensor. */
-export interface DeltaStatistics {
-  name: string;
-  layer: number | null;
-  module: string;
-  shape: number[];
-  dtype: string;
-  elements: number;
+export interface DeltaStatistics extends TensorOutline {
   /** ⟨vᵢ, vⱼ⟩ of W₀ and the τᵢ, in that order: (1 + contributors)². Exact sums in f64 over f32 blocks. */
   products: number[][];
   contributors: ContributorStatistics[];
@@ -51,16 +47,8 @@ export interface TensorSample {
   changes: Float32Array[];
 }
 
-export interface DeltaStatisticsProgress {
+export interface DeltaStatisticsProgress extends Omit<Progress, 'phase' | 'finished'> {
   phase: 'planning' | 'downloading' | 'measuring';
-  item: string;
-  tensorsDone: number;
-  tensors: number;
-  bytesDone: number;
-  bytes: number;
-  bytesPerSecond: number;
-  secondsLeft: number | null;
-  stages: { read: number; upload: number; compute: number; readback: number; write: number };
   /** Statistics of tensors finished since the last message. */
   finished: DeltaStatistics[];
 }

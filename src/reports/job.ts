@@ -1,5 +1,7 @@
 /** What jobs have in common: where they write, how far they are, what they tell of a tensor. */
 
+import type { TensorOutline } from './plan';
+
 export type DestinationSpec =
   /** A folder the person picked; a new sub-folder `name` is created in it. */
   | { kind: 'folder'; handle: FileSystemDirectoryHandle; name: string }
@@ -50,13 +52,7 @@ export interface WorkSeconds {
 /** Wall clock of each phase, and of what lies between them; they add up to all of the time. */
 export type PhaseSeconds = Partial<Record<Progress['phase'] | 'opening' | 'finishing', number>>;
 
-export interface TensorReport {
-  name: string;
-  layer: number | null;
-  module: string;
-  shape: number[];
-  dtype: string;
-  elements: number;
+export interface TensorReport extends TensorOutline {
   /** True when the bytes were copied without any arithmetic. */
   copied: boolean;
   contributors: ContributorReport[];

@@ -35,13 +35,17 @@ export interface PlanProblem {
   keys?: string[];
 }
 
-export interface PlanTensor {
+/** What there is to say of a tensor before any of its values is read. */
+export interface TensorOutline {
   name: string;
   layer: number | null;
   module: string;
   shape: number[];
   dtype: string;
   elements: number;
+}
+
+export interface PlanTensor extends TensorOutline {
   copied: boolean;
   /** The recipe's include and exclude leave it as the base has it. */
   leftOut?: boolean;

@@ -4,7 +4,7 @@ import { SHARD_INDEX } from '../../formats/shard-index';
 import type { PlanReport, PlanTensor } from '../../reports/plan';
 import { exportWarnings } from '../method-export';
 import { methodById } from '../methods';
-import type { Plan, TensorPlan } from './plan';
+import { type Plan, type TensorPlan, tensorOutline } from './plan';
 import { writtenExtras } from './plan-gguf';
 
 /** A plan as the studio and the command show it. */
@@ -42,12 +42,7 @@ function plannedTensor(tensor: TensorPlan, contributors: readonly string[]): Pla
       : !view.onBase || view.lowRank !== undefined || view.addend !== undefined,
   );
   return {
-    name: tensor.name,
-    layer: tensor.role.layer,
-    module: tensor.role.module,
-    shape: [...tensor.shape],
-    dtype: tensor.dtype,
-    elements: tensor.elements,
+    ...tensorOutline(tensor),
     copied: tensor.copy !== undefined,
     ...(tensor.leftOut ? { leftOut: true } : {}),
     contributors: (tensor.madeOf ?? changing.map(({ id }) => id)).map((id) => contributors.indexOf(id)),

@@ -8,7 +8,7 @@ import type { Recipe } from '../../formats/recipe';
 import type { GgufPlan } from '../../gguf/gguf-plan';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorRole } from '../../models/tensor-role';
-import type { PlanProblem } from '../../reports/plan';
+import type { PlanProblem, TensorOutline } from '../../reports/plan';
 import type { VocabularyInfo } from '../../reports/vocabulary';
 import type { ShardPlan } from '../../write/shard-plan';
 
@@ -60,4 +60,9 @@ export interface Plan {
   bytesToWrite: number;
   /** Estimated memory of the run at its peak, device and worker together. */
   peakBytes: number;
+}
+
+/** What a report says of every tensor. */
+export function tensorOutline({ name, role, shape, dtype, elements }: TensorPlan): TensorOutline {
+  return { name, layer: role.layer, module: role.module, shape: [...shape], dtype, elements };
 }

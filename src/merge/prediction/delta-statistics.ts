@@ -10,7 +10,7 @@ import { shareOut } from '../../backend/share-out';
 import { columns, type ReadTensor } from '../../inputs/read-tensor';
 import type { DeltaStatistics, TensorSample } from '../../reports/delta-statistics';
 import { throwIfCancelled } from '../../sources/cancel';
-import type { Plan, TensorPlan } from '../plan/plan';
+import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
 import { runProducts } from '../tensor/delta-measure';
 import type { KeySearch } from '../tensor/key-search';
 import { countDigit, readDigit } from '../tensor/radix-search';
@@ -138,12 +138,7 @@ async function measureTensor(
     const values = new Float32Array(bytes!.buffer);
     const slice = (slot: number) => values.slice(slot * grid.picks.length, (slot + 1) * grid.picks.length);
     return {
-      name: plan.name,
-      layer: plan.role.layer,
-      module: plan.role.module,
-      shape: [...plan.shape],
-      dtype: plan.dtype,
-      elements: plan.elements,
+      ...tensorOutline(plan),
       products: Array.from({ length: slots }, (_, i) =>
         Array.from({ length: slots }, (__, j) => sums.at(i, j)),
       ),

@@ -10,7 +10,7 @@ import type { TensorReport } from '../../reports/job';
 import { throwIfCancelled } from '../../sources/cancel';
 import type { FilePlan } from '../../write/shard-plan';
 import type { MergeMethod } from '../method';
-import type { Plan, TensorPlan } from '../plan/plan';
+import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import type { TensorStatistics } from '../tensor/tensor-outcome';
@@ -131,12 +131,7 @@ function prepare(options: RunOptions<unknown>, run: RunWorkspace): Promise<Whole
 
 function tensorReport(tensor: TensorPlan, statistics: TensorStatistics | undefined): TensorReport {
   return {
-    name: tensor.name,
-    layer: tensor.role.layer,
-    module: tensor.role.module,
-    shape: [...tensor.shape],
-    dtype: tensor.dtype,
-    elements: tensor.elements,
+    ...tensorOutline(tensor),
     copied: statistics === undefined,
     ...(statistics ?? {
       contributors: [],
