@@ -3,11 +3,9 @@
  * run once, its keys, values and states copied for each; items go together, as many as there is room for.
  */
 import type { Sequence } from '../forward/chunk';
-import type { Pass } from '../forward/pass';
 import type { Runner } from '../forward/runner';
-import { secondsLeft } from '../reports/time-left';
 import type { PairIds } from './encode-pairs';
-import type { EvaluateProgress } from './perplexity';
+import { type GroupedPasses, groupedPasses } from './grouped-passes';
 
 /** Log-likelihood of one pair of context and continuation. */
 export interface Scored {
@@ -15,15 +13,6 @@ export interface Scored {
   loglikelihood: number;
   /** No other token was more probable, at any place. */
   isGreedy: boolean;
-}
-
-/** The pairs of an item in steps, so that several models can take each layer at the same time. */
-export interface Scoring {
-  readonly progress: EvaluateProgress;
-  /** Does the next step; false when there is none left. @throws what `Pass.step` and `Pass.result` throw */
-  step(): Promise<boolean>;
-  /** Call it however the scoring ends. */
-  close(): void;
 }
 
 export interface ScoringOptions {
@@ -42,68 +31,41 @@ const FIRST_ROWS = 1024;
 const LEAST_SHARED = 4;
 
 /**
- * Begins to score items of pairs, in order.
+ * Begins to score items of pairs, in order, a group at a time.
  * @throws AmalgamError `TokenOutOfRange`, `ContextTooLong` when a group begins
  */
 export function startScoring(
   runner: Runner,
   items: readonly (readonly PairIds[])[],
   { maxLength, share, onItem, signal }: ScoringOptions,
-): Scoring {
+): GroupedPasses {
   const planned = items.map((pairs) => planItem(runner, pairs, maxLength, share));
-  const groups = groupItems(planned, runner.rowsPerPass);
-  const rows = groups.map((group) => group.reduce((sum, i) => sum + planned[i]!.rows, 0));
-  const tokens = rows.reduce((a, b) => a + b, 0);
-  const begun = performance.now();
-  let group = 0;
-  let pass: Pass | undefined;
-
-  const start = () => {
-    const sequences: Sequence[] = [];
-    for (const i of groups[group]!) {
-      const base = sequences.length;
-      for (const { after, ...sequence } of planned[i]!.sequences) {
-        sequences.push(after === undefined ? sequence : { ...sequence, after: base + after });
+  return groupedPasses({
+    groups: groupItems(planned, runner.rowsPerPass),
+    rowsOf: (group) => group.reduce((sum, i) => sum + planned[i]!.rows, 0),
+    start(group) {
+      const sequences: Sequence[] = [];
+      for (const i of group) {
+        const base = sequences.length;
+        for (const { after, ...sequence } of planned[i]!.sequences) {
+          sequences.push(after === undefined ? sequence : { ...sequence, after: base + after });
+        }
       }
-    }
-    return runner.startPass({ sequences, output: 'loss', ...(signal && { signal }) });
-  };
-  const finish = async (done: Pass) => {
-    const { losses, greedy } = await done.result();
-    let base = 0;
-    for (const i of groups[group]!) {
-      const { sequences, answers } = planned[i]!;
-      const scored = answers.map((places) => ({
-        loglikelihood: -places.reduce((sum, [s, at]) => sum + losses[base + s]![at]!, 0),
-        isGreedy: places.every(([s, at]) => greedy[base + s]![at] === 1),
-      }));
-      base += sequences.length;
-      onItem(i, scored);
-    }
-    done.close();
-    pass = undefined;
-    group++;
-  };
-
-  return {
-    get progress() {
-      const share = pass ? pass.stepsDone / pass.steps : 0;
-      const tokensDone = rows.slice(0, group).reduce((a, b) => a + b, 0) + share * (rows[group] ?? 0);
-      const seconds = (performance.now() - begun) / 1000;
-      const tokensPerSecond = seconds > 0 ? tokensDone / seconds : 0;
-      const left = secondsLeft({ left: tokens - tokensDone, perSecond: tokensPerSecond });
-      return { tokensDone, tokens, tokensPerSecond, secondsLeft: left };
+      return runner.startPass({ sequences, output: 'loss', ...(signal && { signal }) });
     },
-    async step() {
-      if (group === groups.length) return false;
-      pass ??= start();
-      if (!(await pass.step())) await finish(pass);
-      return group < groups.length;
+    finish(group, { losses, greedy }) {
+      let base = 0;
+      for (const i of group) {
+        const { sequences, answers } = planned[i]!;
+        const scored = answers.map((places) => ({
+          loglikelihood: -places.reduce((sum, [s, at]) => sum + losses[base + s]![at]!, 0),
+          isGreedy: places.every(([s, at]) => greedy[base + s]![at] === 1),
+        }));
+        base += sequences.length;
+        onItem(i, scored);
+      }
     },
-    close() {
-      pass?.close();
-    },
-  };
+  });
 }
 
 /** Rows that an item runs. */

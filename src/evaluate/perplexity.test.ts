@@ -5,7 +5,8 @@ import { GOLDEN_NAMES, loadGolden } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf, TIGHT } from '../forward/runner.test.cases';
 import { resolveArchitecture } from '../models/resolve';
-import { DEFAULT_PROTOCOL, type EvaluateProgress, evaluate, startEvaluation } from './perplexity';
+import type { EvaluateProgress } from './grouped-passes';
+import { DEFAULT_PROTOCOL, evaluate, startEvaluation } from './perplexity';
 import { encodeText, openSample, readText } from './sample.test.fixture';
 
 const golden = (name: string) => loadGolden(name, async (path) => new Uint8Array(readFileSync(path)));

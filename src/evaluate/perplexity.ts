@@ -4,10 +4,9 @@
  */
 
 import { checkSequences, type Sequence } from '../forward/chunk';
-import type { Pass } from '../forward/pass';
 import type { Runner } from '../forward/runner';
 import type { EvaluateReport } from '../reports/evaluate';
-import { secondsLeft } from '../reports/time-left';
+import { type EvaluateProgress, type GroupedPasses, groupedPasses } from './grouped-passes';
 import { cutWindows } from './windows';
 
 export interface EvaluateInput {
@@ -41,24 +40,10 @@ export interface EvaluateProtocol {
 
 export const DEFAULT_PROTOCOL: EvaluateProtocol = { window: 256, stride: 128 };
 
-export interface EvaluateProgress {
-  /** Tokens gone through the whole model, in whole and parts, of `tokens`. */
-  tokensDone: number;
-  /** Tokens to run: more than are scored, since windows overlap. */
-  tokens: number;
-  tokensPerSecond: number;
-  secondsLeft: number | null;
-}
-
-/** An evaluation in steps, so that several models can take each layer at the same time. */
-export interface Evaluation {
-  readonly progress: EvaluateProgress;
-  /** Does the next step; false when there is none left. @throws what `Pass.step` and `Pass.result` throw */
-  step(): Promise<boolean>;
+/** An evaluation in steps. */
+export interface Evaluation extends GroupedPasses {
   /** What came of it, text by text, once `step` has said false. */
   reports(options?: { perToken?: boolean }): EvaluateReport[];
-  /** Call it however the evaluation ends. */
-  close(): void;
 }
 
 /**
@@ -123,51 +108,31 @@ export function startEvaluation(
   const { window, stride } = protocol;
   for (const input of inputs) checkInput(runner, input, protocol);
   const readings = inputs.flatMap((input, text) => readingsOf(input, text, protocol));
-  const groups = groupReadings(readings, runner.rowsPerPass);
-  const rows = groups.map((group) => group.reduce((sum, reading) => sum + reading.rows, 0));
-  const tokens = rows.reduce((a, b) => a + b, 0);
   // what windows that do not overlap leave out stays NaN; a loss never is
   const losses = inputs.map((input) => new Float64Array(input.ids.length - firstOf(input)).fill(Number.NaN));
   const begun = performance.now();
-  let group = 0;
-  let pass: Pass | undefined;
-
-  const start = () =>
-    runner.startPass({
-      sequences: groups[group]!.map((reading) => reading.sequence()),
-      output: 'loss',
-      ...(signal && { signal }),
-    });
-  const finish = async (done: Pass) => {
-    const result = await done.result();
-    for (const [i, { text, tokens: own }] of groups[group]!.entries()) {
-      const first = firstOf(inputs[text]!);
-      for (const [j, token] of own.entries()) losses[text]![token - first] = result.losses[i]![j]!;
-    }
-    done.close();
-    pass = undefined;
-    group++;
-  };
+  const passes = groupedPasses({
+    groups: groupReadings(readings, runner.rowsPerPass),
+    rowsOf: (group) => group.reduce((sum, reading) => sum + reading.rows, 0),
+    start: (group) =>
+      runner.startPass({
+        sequences: group.map((reading) => reading.sequence()),
+        output: 'loss',
+        ...(signal && { signal }),
+      }),
+    finish(group, result) {
+      for (const [i, { text, tokens }] of group.entries()) {
+        const first = firstOf(inputs[text]!);
+        for (const [j, token] of tokens.entries()) losses[text]![token - first] = result.losses[i]![j]!;
+      }
+    },
+  });
 
   return {
     get progress() {
-      const share = pass ? pass.stepsDone / pass.steps : 0;
-      const tokensDone = rows.slice(0, group).reduce((a, b) => a + b, 0) + share * (rows[group] ?? 0);
-      const seconds = (performance.now() - begun) / 1000;
-      const tokensPerSecond = seconds > 0 ? tokensDone / seconds : 0;
-      return {
-        tokensDone,
-        tokens,
-        tokensPerSecond,
-        secondsLeft: secondsLeft({ left: tokens - tokensDone, perSecond: tokensPerSecond }),
-      };
+      return passes.progress;
     },
-    async step() {
-      if (group === groups.length) return false;
-      pass ??= start();
-      if (!(await pass.step())) await finish(pass);
-      return group < groups.length;
-    },
+    step: () => passes.step(),
     reports({ perToken = false } = {}) {
       const seconds = (performance.now() - begun) / 1000;
       const known = losses.map((own) => own.filter((loss) => !Number.isNaN(loss)));
@@ -195,9 +160,7 @@ export function startEvaluation(
         };
       });
     },
-    close() {
-      pass?.close();
-    },
+    close: () => passes.close(),
   };
 }
 

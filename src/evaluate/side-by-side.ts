@@ -19,8 +19,8 @@ import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress, RunTarget } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import { bytesToDownload } from '../store/cached-source';
+import type { EvaluateProgress } from './grouped-passes';
 import { enginesFor, multiplyAdds } from './model-engines';
-import type { EvaluateProgress } from './perplexity';
 import { downloadMeter, openModelOn, plannedConfig, type RunningModel } from './running-model';
 
 /** Bytes of one layer's inputs, of all models together, that are kept for those who come later. */

@@ -19,7 +19,8 @@ import { type OpenedTask, openTask } from '../tasks/shipped';
 import { type Task, taskInvalid } from '../tasks/task-file';
 import { encodePairs, encodeRolling, harnessMaxLength, type PairIds } from './encode-pairs';
 import { buildItemsGuarded, type GuardedTokenizer } from './foreign-text';
-import { itemRows, type Scoring, startScoring } from './log-likelihood';
+import type { GroupedPasses } from './grouped-passes';
+import { itemRows, startScoring } from './log-likelihood';
 import type { RunningModel } from './running-model';
 import { type Entry, runSideBySide, type SideBySideOptions, tokenizerKey } from './side-by-side';
 
@@ -74,7 +75,7 @@ export async function runTasks(
   };
   options.onProgress({ phase: 'preparing', done: 0, total: 0, rate: 0, secondsLeft: null, facts: info });
 
-  const begin = async (entry: Entry, model: RunningModel): Promise<Scoring> => {
+  const begin = async (entry: Entry, model: RunningModel): Promise<GroupedPasses> => {
     const { index, config, architecture } = entry;
     const tokenizer = await model.tokenizer();
     const most = harnessMaxLength(config.raw, tokenizer.maxLength);
@@ -113,7 +114,7 @@ export async function runTasks(
       },
     );
   };
-  const report = await runSideBySide<Scoring>(
+  const report = await runSideBySide<GroupedPasses>(
     {
       targets,
       engine: request.engine,
