@@ -3,6 +3,7 @@
 import { AmalgamError } from '../errors';
 import { buildSafetensorsHeader, type PlannedTensor } from '../formats/safetensors-write';
 import type { OpenModels } from '../host/models';
+import { withResources } from '../host/resources';
 import { methodById } from '../merge/methods';
 import { importanceKind } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
@@ -12,7 +13,6 @@ import type { ImportanceReport, ImportanceRequest } from '../reports/importance'
 import type { Progress } from '../reports/job';
 import { beginLeaves } from '../sources/tree-hash';
 import { commitOutput } from '../write/commit-output';
-import { openDestination } from '../write/open-destination';
 import { writeWhole } from '../write/write-whole';
 import { calibrationMessage } from './calibration-context';
 import { calibrate } from './job';
@@ -33,8 +33,8 @@ export async function runImportance(
   if (importanceKind(plan, methodById) !== 'selection') {
     throw new AmalgamError('Usage', 'The recipe asks for no importance.', 'Set selector: importance.');
   }
-  const destination = await openDestination(request.destination);
-  try {
+  return withResources(async ({ output }) => {
+    const destination = await output(request.destination);
     const ahead = await calibrate(plan, {
       models,
       engine: request.engine,
@@ -76,10 +76,7 @@ export async function runImportance(
     await writeWhole(destination, 'importance.json', `${JSON.stringify(report, null, 2)}\n`);
     await commitOutput(destination, Object.fromEntries(ahead!.hashes));
     return report;
-  } catch (error) {
-    await destination.discard();
-    throw error;
-  }
+  });
 }
 
 /** Flat bits as rows of whole bytes, lowest bit first. */

@@ -6,9 +6,9 @@ import { isConversations } from '../formats/conversations';
 import { DEFAULT_SHARD_BYTES } from '../formats/recipe';
 import { SHARD_INDEX } from '../formats/shard-index';
 import { openBackend } from '../host/backends';
-import type { HashedInputs } from '../host/hashed-inputs';
 import type { OpenModels } from '../host/models';
 import { type ProgressMeter, progressMeter } from '../host/progress-meter';
+import { withResources } from '../host/resources';
 import type { Inputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/input-name';
 import { methodById } from '../merge/methods';
@@ -27,7 +27,6 @@ import type {
 import { hubCommit } from '../sources/model-folder';
 import { commitOutput } from '../write/commit-output';
 import type { Destination, WrittenShard } from '../write/destination';
-import { openDestination } from '../write/open-destination';
 import { ShardWriter } from '../write/shard-writer';
 import { collapseCard } from './collapse-card';
 import { type CollapsePlan, collapsePlan, type DepthModel } from './collapse-plan';
@@ -61,12 +60,10 @@ export async function runMeasureDepth(
   const begin = performance.now();
   const model = depthModelOf(whole, models);
   const calibration = await cutCalibration(request.calibration, textEncoder(model, models, signal));
-  let engine: Backend | undefined;
-  let inputs: HashedInputs | undefined;
-  const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
-  try {
-    engine = await openBackend(request.engine);
-    inputs = await openDepthInputs(model, models, meter, signal);
+  return withResources(async ({ keep }) => {
+    const engine = keep(await openBackend(request.engine));
+    const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
+    const inputs = keep(await openDepthInputs(model, models, meter, signal));
     const options = searchOptions(model, calibration, { engine, inputs }, meter, signal);
     const { measure, curve } = await surveyDepth(request.curve, options);
     meter.flush();
@@ -80,10 +77,7 @@ export async function runMeasureDepth(
       ...measure,
       ...(curve && { curve }),
     };
-  } finally {
-    inputs?.close();
-    engine?.close();
-  }
+  });
 }
 
 /**
@@ -113,15 +107,12 @@ export async function runCollapse(
   const encode = textEncoder(model, models, signal);
   const calibration = await cutCalibration(request.calibration, encode);
   const evaluation = await evaluationInput(request, encode);
-  let engine: Backend | undefined;
-  let inputs: HashedInputs | undefined;
-  let destination: Destination | undefined;
-  const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
-  try {
+  return withResources(async ({ keep, output }) => {
     // what can refuse does so before anything is downloaded
-    engine = await openBackend(request.engine);
-    destination = await openDestination(request.destination);
-    inputs = await openDepthInputs(model, models, meter, signal);
+    const engine = keep(await openBackend(request.engine));
+    const destination = await output(request.destination);
+    const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
+    const inputs = keep(await openDepthInputs(model, models, meter, signal));
     const opened = { engine, inputs };
     const found = await findStack(planner, kind, searchOptions(model, calibration, opened, meter, signal));
     const { stack } = found;
@@ -181,13 +172,7 @@ export async function runCollapse(
       shards: shards.map(({ file, bytes, hash }) => ({ file, bytes, hash })),
       files,
     };
-  } catch (error) {
-    await destination?.discard();
-    throw error;
-  } finally {
-    inputs?.close();
-    engine?.close();
-  }
+  });
 }
 
 /** The text perplexity is measured on: the one given, else the calibration's; none where there is neither. */
@@ -277,11 +262,7 @@ async function writeModel(
     openShard: async (shard) => {
       const writer = await ShardWriter.open(destination, shard);
       return {
-        async append(bytes) {
-          const started = performance.now();
-          await writer.append(bytes);
-          meter.spend('write', (performance.now() - started) / 1000);
-        },
+        append: (bytes) => meter.timed('write', () => writer.append(bytes)),
         finish: () => writer.finish(),
         abort: () => writer.abort(),
       };

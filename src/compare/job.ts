@@ -5,11 +5,9 @@ import { AmalgamError } from '../errors';
 import { openBackend, openMergeBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { progressMeter, secondsOf } from '../host/progress-meter';
-import type { Inputs } from '../host/weight-inputs';
+import { withResources } from '../host/resources';
 import type { CompareProgress, CompareReport, CompareRequest } from '../reports/compare';
 import { commitOutput } from '../write/commit-output';
-import type { Destination } from '../write/destination';
-import { openDestination } from '../write/open-destination';
 import { writeWhole } from '../write/write-whole';
 import { compareModels } from './compare-models';
 import { bytesToCompare, requireShared } from './compare-tensors';
@@ -35,22 +33,19 @@ export async function runCompare(
   const sides = await openBoth(request, models);
   const pairs = pairTensors(sides.base, sides.tuned);
   requireShared(sides.base, sides.tuned, pairs);
-  let engines: Backend[] = [];
-  let other: Backend | undefined;
-  let inputs: Inputs | undefined;
-  let destination: Destination | undefined;
-  const meter = progressMeter<CompareProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
-  try {
+  return withResources(async ({ keep, output }) => {
     // what can refuse does so before anything is downloaded
     // one engine alone where two are timed beside each other
-    engines = request.timeEngines
+    const engines = request.timeEngines
       ? [await openBackend(request.engine)]
       : await openMergeBackends(request.engine, elementsOf(pairs.shared), navigator.hardwareConcurrency);
+    for (const engine of engines) keep(engine);
     const [engine, ...threads] = engines as [Backend, ...Backend[]];
-    if (request.timeEngines) other = await openBackend(engine.kind === 'cpu' ? 'webgpu' : 'cpu');
-    destination = request.destination && (await openDestination(request.destination));
+    const other = request.timeEngines && keep(await openBackend(engine.kind === 'cpu' ? 'webgpu' : 'cpu'));
+    const destination = request.destination && (await output(request.destination));
+    const meter = progressMeter<CompareProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
     const opened = await openBothFiles(sides, models, meter, signal);
-    inputs = opened.inputs;
+    keep(opened.inputs);
     meter.begin('comparing', bytesToCompare(pairs), pairs.shared.length);
     const comparison = await compareModels(
       {
@@ -81,14 +76,7 @@ export async function runCompare(
     }
     meter.flush();
     return { ...comparison.report, stages: meter.stages(), files };
-  } catch (error) {
-    await destination?.discard();
-    throw error;
-  } finally {
-    inputs?.close();
-    for (const engine of engines) engine.close();
-    other?.close();
-  }
+  });
 }
 
 function elementsOf(pairs: readonly TensorPair[]): number {

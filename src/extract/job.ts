@@ -1,16 +1,14 @@
 /** One extraction from two references to a committed adapter: weights, card, and the config last. */
 
-import type { Backend } from '../backend/backend';
 import { openBoth, openBothFiles } from '../compare/pair-inputs';
 import { openBackend } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { type ProgressMeter, progressMeter } from '../host/progress-meter';
-import type { Inputs } from '../host/weight-inputs';
+import { withResources } from '../host/resources';
 import type { ReadTensor } from '../inputs/read-tensor';
 import type { CompareProgress, ExtractLoraReport, ExtractLoraRequest } from '../reports/compare';
 import { commitOutput } from '../write/commit-output';
 import type { Destination, WrittenShard } from '../write/destination';
-import { openDestination } from '../write/open-destination';
 import { ShardWriter } from '../write/shard-writer';
 import { writeWhole } from '../write/write-whole';
 import { adapterPerplexity } from './adapter-cost';
@@ -50,16 +48,13 @@ export async function runExtractLora(
     ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
   } as const;
   checkExtraction(choices);
-  let engine: Backend | undefined;
-  let inputs: Inputs | undefined;
-  let destination: Destination | undefined;
-  const meter = progressMeter<CompareProgress>(onProgress, () => engine);
-  try {
+  return withResources(async ({ keep, output }) => {
     // what can refuse does so before anything is downloaded
-    engine = await openBackend(request.engine);
-    destination = await openDestination(request.destination);
+    const engine = keep(await openBackend(request.engine));
+    const destination = await output(request.destination);
+    const meter = progressMeter<CompareProgress>(onProgress, () => engine);
     const opened = await openBothFiles({ base, tuned, notes }, models, meter, signal);
-    inputs = opened.inputs;
+    keep(opened.inputs);
     const { file, card, config, report } = await extractLora(
       {
         ...choices,
@@ -96,13 +91,7 @@ export async function runExtractLora(
         })),
       ],
     };
-  } catch (error) {
-    await destination?.discard();
-    throw error;
-  } finally {
-    inputs?.close();
-    engine?.close();
-  }
+  });
 }
 
 /** @param report names both models, those of the Hub pinned */

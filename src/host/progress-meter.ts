@@ -28,6 +28,8 @@ export interface ProgressMeter<P extends AnyProgress = Progress> {
   finishTensor(...reports: P['finished']): void;
   /** Adds seconds to a kind of work the job times itself. */
   spend(work: 'read' | 'write', seconds: number): void;
+  /** Does it and adds the seconds it took, where it did not fail. */
+  timed<T>(work: 'read' | 'write', act: () => Promise<T>): Promise<T>;
   stages(): WorkSeconds;
   /** Says something the person should know, at once. */
   tell(note: string): void;
@@ -107,6 +109,12 @@ export function progressMeter<P extends AnyProgress = Progress>(
     },
     spend(work, seconds) {
       own[work] += seconds;
+    },
+    async timed(work, act) {
+      const started = performance.now();
+      const result = await act();
+      own[work] += (performance.now() - started) / 1000;
+      return result;
     },
     stages,
     tell: (note) => flush(note),

@@ -265,9 +265,7 @@ async function mergeShards(work: ShardWork) {
         ...sink,
         async append(bytes) {
           await watched?.(bytes);
-          const started = performance.now();
-          await sink.append(bytes);
-          meter.spend('write', (performance.now() - started) / 1000);
+          await meter.timed('write', () => sink.append(bytes));
         },
       };
     },
