@@ -5,14 +5,15 @@ import { COMBINATIONS } from './adapter-combination';
 import { BUILT_IN_TEMPLATES, canBeJinja } from './chat-template';
 import { GGUF_TYPES } from './gguf-type';
 import { displayName } from './names';
-import type {
-  IgnoredKeys,
-  Recipe,
-  RecipeExtensions,
-  RecipeModel,
-  RecipeParameters,
-  RecipeSlice,
-  RecipeSource,
+import {
+  type IgnoredKeys,
+  RECIPE_KEYS,
+  type Recipe,
+  type RecipeExtensions,
+  type RecipeModel,
+  type RecipeParameters,
+  type RecipeSlice,
+  type RecipeSource,
 } from './recipe';
 import { readModules } from './recipe-yaml-modules';
 import {
@@ -34,21 +35,6 @@ import { readParameters } from './recipe-yaml-parameters';
 import { readTokenizer } from './recipe-yaml-tokenizer';
 import type { YamlData } from './yaml-text';
 
-const ROOT = [
-  'name',
-  'merge_method',
-  'base_model',
-  'models',
-  'slices',
-  'parameters',
-  'dtype',
-  'out_dtype',
-  'tokenizer_source',
-  'tokenizer',
-  'chat_template',
-  'modules',
-  'amalgam',
-];
 /** Parameters that do nothing where they stand: whoever wrote them there meant otherwise. */
 const MISPLACED = new Map(
   ['t', 'weight', 'density', 'lambda', 'gamma', 'epsilon', 'scale'].map((name) => [
@@ -96,7 +82,7 @@ export function readRecipe(reader: RecipeReader, root: Field): Recipe | undefine
   const tool = otherTool(root);
   if (tool) return complain(reader, root, tool, 'Amalgam reads recipes of mergekit-yaml and mergekit-multi.');
   const ignored = new Map<string, YamlData>();
-  const fields = readMapping(reader, root, ROOT, { refused: MISPLACED, ignored });
+  const fields = readMapping(reader, root, RECIPE_KEYS, { refused: MISPLACED, ignored });
   if (!fields) return undefined;
   const method = need(reader, fields, root, 'merge_method');
   const recipe: Recipe = {

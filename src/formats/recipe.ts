@@ -48,6 +48,23 @@ export function copyOf(...models: string[]): Recipe {
 /** Keys that mergekit drops unseen: without effect, named by the plan and kept when the recipe is written. */
 export type IgnoredKeys = Readonly<Record<string, YamlData>>;
 
+/** Keys of a recipe as it is written. */
+export const RECIPE_KEYS = [
+  'name',
+  'merge_method',
+  'base_model',
+  'models',
+  'slices',
+  'parameters',
+  'dtype',
+  'out_dtype',
+  'tokenizer_source',
+  'tokenizer',
+  'chat_template',
+  'modules',
+  'amalgam',
+];
+
 export type RecipeStage = Omit<Recipe, 'stages'> & { name: string };
 
 export interface RecipeModel {

@@ -1,6 +1,6 @@
 import { displayName } from '../../formats/names';
 import { nearestName } from '../../formats/nearest-name';
-import type { IgnoredKeys, Recipe, RecipeParameters } from '../../formats/recipe';
+import { type IgnoredKeys, RECIPE_KEYS, type Recipe, type RecipeParameters } from '../../formats/recipe';
 import { nameSome, type Problems } from '../../inputs/problems';
 import type { MergeMethod } from '../method';
 
@@ -40,21 +40,6 @@ export function checkParameterNames(recipe: Recipe, method: MergeMethod, problem
   }
 }
 
-const RECIPE_KEYS = [
-  'merge_method',
-  'base_model',
-  'models',
-  'slices',
-  'modules',
-  'parameters',
-  'dtype',
-  'out_dtype',
-  'tokenizer_source',
-  'tokenizer',
-  'chat_template',
-  'name',
-  'amalgam',
-];
 const MODEL_KEYS = ['model', 'parameters'];
 const SLICE_KEYS = ['sources', 'base_model', 'parameters'];
 const SOURCE_KEYS = [...MODEL_KEYS, 'layer_range'];
