@@ -1,9 +1,8 @@
 /** Dataset repos of a hub: the files they have, pinned to a commit. */
-import { datasetInfo, listFiles } from '@huggingface/hub';
+import { datasetInfo } from '@huggingface/hub';
 import * as v from 'valibot';
-import { AmalgamError } from '../errors';
 import { parseDatasetId } from '../formats/hub-id';
-import { type HubRepo, hubFile } from './hub-file';
+import { type HubRepo, listRepo } from './hub-file';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
 import type { ModelFile } from './model-folder';
 
@@ -16,8 +15,8 @@ export interface HubDataset {
   readonly license?: string;
 }
 
-/** Some datasets are hundreds of thousands of files; a person picks one by its path. */
-const MOST_FILES = 20_000;
+/** Some datasets are hundreds of thousands of files. */
+const ONE_FILE = 'Download one file of it and open it from disk.';
 
 const infoSchema = v.object({
   name: v.string(),
@@ -45,13 +44,7 @@ export async function openHubDataset(hub: Hub, idOrUrl: string, signal?: AbortSi
       }),
     );
     const repo = repoOf(hub, parseDatasetId(info.name, hub.url).id);
-    const files: ModelFile[] = [];
-    const listing = { repo: { type: 'dataset' as const, name: repo.id }, revision: info.sha };
-    for await (const entry of listFiles({ ...listing, recursive: true, ...shared })) {
-      if (entry.type !== 'file') continue;
-      if (files.length === MOST_FILES) throw tooManyFiles(repo.id);
-      files.push(hubFile(hub, repo, info.sha, entry));
-    }
+    const files = await listRepo(hub, repo, 'dataset', info.sha, shared, ONE_FILE);
     const license = info.tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
     return { id: repo.id, commit: info.sha, files, ...(license === undefined ? {} : { license }) };
   } catch (thrown) {
@@ -62,12 +55,4 @@ export async function openHubDataset(hub: Hub, idOrUrl: string, signal?: AbortSi
 function repoOf(hub: Hub, id: string): HubRepo {
   const page = `${hub.url}/datasets/${id}`;
   return { id, page, subject: { name: `the dataset ${id}`, host: new URL(hub.url).host, page } };
-}
-
-function tooManyFiles(id: string): AmalgamError {
-  return new AmalgamError(
-    'LimitExceeded',
-    `The dataset ${id} has more than ${MOST_FILES} files.`,
-    'Download one file of it and open it from disk.',
-  );
 }

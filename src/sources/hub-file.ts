@@ -1,5 +1,7 @@
-/** One file of a repository on a hub, as its listing describes it. */
+/** The files of a repository on a hub, as its listing describes them. */
+import { listFiles } from '@huggingface/hub';
 import * as v from 'valibot';
+import { AmalgamError } from '../errors';
 import type { RequestSubject } from './http-error';
 import { type Hub, hubHeaders } from './hub-request';
 import { checkListedPath } from './listed-path';
@@ -22,8 +24,43 @@ const fileSchema = v.object({
   lfs: v.optional(v.object({ oid: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)), size: count })),
 });
 
+/** More are hardly a model that can be merged, nor a dataset that can be gone through. */
+const MOST_FILES = 20_000;
+
+/** How the hub's client asks about a repository. */
+interface Asking {
+  hubUrl: string;
+  fetch: typeof fetch;
+}
+
+/**
+ * Every file of a repository at a commit, none of them read.
+ * @param tooMany what to do instead where there are too many
+ * @throws UnsafePath, LimitExceeded, and what the hub's client throws
+ */
+export async function listRepo(
+  hub: Hub,
+  repo: HubRepo,
+  type: 'model' | 'dataset',
+  commit: string,
+  asking: Asking,
+  tooMany: string,
+): Promise<ModelFile[]> {
+  const files: ModelFile[] = [];
+  const listing = { repo: { type, name: repo.id }, revision: commit, recursive: true, ...asking };
+  for await (const entry of listFiles(listing)) {
+    if (entry.type !== 'file') continue;
+    if (files.length === MOST_FILES) {
+      const title = type === 'dataset' ? `The dataset ${repo.id}` : repo.id;
+      throw new AmalgamError('LimitExceeded', `${title} has more than ${MOST_FILES} files.`, tooMany);
+    }
+    files.push(hubFile(hub, repo, commit, entry));
+  }
+  return files;
+}
+
 /** @throws UnsafePath, and valibot's error for an entry of another shape */
-export function hubFile(hub: Hub, repo: HubRepo, commit: string, entry: unknown): ModelFile {
+function hubFile(hub: Hub, repo: HubRepo, commit: string, entry: unknown): ModelFile {
   const { path, size, oid, lfs } = v.parse(fileSchema, entry);
   checkListedPath(path, repo.id);
   const url = `${repo.page}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;

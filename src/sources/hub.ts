@@ -1,12 +1,11 @@
-import { listFiles, listModels, modelInfo } from '@huggingface/hub';
+import { listModels, modelInfo } from '@huggingface/hub';
 import * as v from 'valibot';
-import { AmalgamError } from '../errors';
 import { parseHubId } from '../formats/hub-id';
 import type { HubHit, HubQuery } from '../reports/models';
 import type { RequestSubject } from './http-error';
-import { type HubRepo, hubFile } from './hub-file';
+import { type HubRepo, listRepo } from './hub-file';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
-import type { ModelFile, ModelFolder } from './model-folder';
+import type { ModelFolder } from './model-folder';
 
 /** A model opened on a hub, pinned to a commit. */
 export interface HubModel extends ModelFolder {
@@ -15,8 +14,7 @@ export interface HubModel extends ModelFolder {
   readonly license?: string;
 }
 
-/** A folder with more files than this is not a model that can be merged. */
-const MOST_FILES = 20_000;
+const NOT_A_MODEL = 'This is not a model folder that can be merged. Choose another one.';
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
@@ -98,12 +96,7 @@ export async function openHubModel(
     );
     // The Hub answers for a renamed model under its new name.
     const repo = repoOf(hub, parseHubId(info.name, hub.url).id);
-    const files: ModelFile[] = [];
-    for await (const entry of listFiles({ repo: repo.id, revision: info.sha, recursive: true, ...shared })) {
-      if (entry.type !== 'file') continue;
-      if (files.length === MOST_FILES) throw tooManyFiles(repo.id);
-      files.push(hubFile(hub, repo, info.sha, entry));
-    }
+    const files = await listRepo(hub, repo, 'model', info.sha, shared, NOT_A_MODEL);
     const license = info.tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
     return {
       path: asked.id,
@@ -119,12 +112,4 @@ export async function openHubModel(
 function repoOf(hub: Hub, id: string): HubRepo {
   const page = `${hub.url}/${id}`;
   return { id, page, subject: { name: id, host: new URL(hub.url).host, page } };
-}
-
-function tooManyFiles(repo: string): AmalgamError {
-  return new AmalgamError(
-    'LimitExceeded',
-    `${repo} has more than ${MOST_FILES} files.`,
-    'This is not a model folder that can be merged. Choose another one.',
-  );
 }
