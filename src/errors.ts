@@ -127,3 +127,8 @@ export function errorReport(thrown: unknown): ErrorReport {
     hint: 'This is a fault in Amalgam. Copy the details into a bug report.',
   };
 }
+
+/** Whether `thrown` is a DOMException of that name. */
+export function isDomException(thrown: unknown, name: string): boolean {
+  return thrown instanceof DOMException && thrown.name === name;
+}

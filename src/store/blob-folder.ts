@@ -1,8 +1,8 @@
-import { AmalgamError } from '../errors';
+import { AmalgamError, isDomException } from '../errors';
 import { cancelled } from '../sources/cancel';
 import { type BlobRecord, parseRecord } from './blob-record';
 import { readWhole, storageFolder } from './opfs-file';
-import { isNamed, storageError } from './storage-error';
+import { storageError } from './storage-error';
 
 /** Files of one blob, in `blobs/<sha256>/`. */
 export const DATA = 'data';
@@ -24,7 +24,7 @@ export async function findBlobFolder(sha256: string): Promise<FileSystemDirector
   try {
     return await blobs.getDirectoryHandle(sha256);
   } catch (thrown) {
-    if (isNamed(thrown, 'NotFoundError')) return undefined;
+    if (isDomException(thrown, 'NotFoundError')) return undefined;
     throw storageError(thrown, `the blob ${sha256}`);
   }
 }
@@ -46,7 +46,7 @@ export async function readDone(folder: FileSystemDirectoryHandle): Promise<BlobR
     const { size } = await (await folder.getFileHandle(DATA)).getFile();
     return size === record.byteLength ? record : undefined;
   } catch (thrown) {
-    if (isNamed(thrown, 'NotFoundError')) return undefined;
+    if (isDomException(thrown, 'NotFoundError')) return undefined;
     throw storageError(thrown, record.name);
   }
 }

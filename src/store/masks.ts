@@ -7,12 +7,12 @@
  * of 8, the sections it names, and the sha256 of all that. A file that was torn has another sha256 or none, and counts
  * as missing.
  */
-import { AmalgamError } from '../errors';
+import { AmalgamError, isDomException } from '../errors';
 import { hex } from '../formats/hashes';
 import { beginSha256 } from '../sources/sha256';
 import { digestOf } from './blob-record';
 import { type OpfsFile, openOpfsFile, readWhole, removeStored, storageFolder, writeWhole } from './opfs-file';
-import { isNamed, storageError } from './storage-error';
+import { storageError } from './storage-error';
 
 const MAGIC = 'AMALGAM1';
 const HEAD_BYTES = 16;
@@ -193,7 +193,7 @@ async function openIfThere(
   try {
     await folder.getFileHandle(name);
   } catch (thrown) {
-    if (isNamed(thrown, 'NotFoundError')) return undefined;
+    if (isDomException(thrown, 'NotFoundError')) return undefined;
     throw storageError(thrown, what);
   }
   return openOpfsFile(folder, name, what, 'read-only');

@@ -1,5 +1,5 @@
-import { AmalgamError } from '../errors';
-import { isNamed, storageError, storageFull } from './storage-error';
+import { AmalgamError, isDomException } from '../errors';
+import { storageError, storageFull } from './storage-error';
 
 /** A handle can stay locked for a moment after its worker or tab is gone: one second is enough. */
 const TRIES = 20;
@@ -14,7 +14,7 @@ export async function storageFolder(name: string): Promise<FileSystemDirectoryHa
     const root = await navigator.storage.getDirectory();
     return await root.getDirectoryHandle(name, { create: true });
   } catch (cause) {
-    if (isNamed(cause, 'QuotaExceededError')) throw storageFull('one more folder', cause);
+    if (isDomException(cause, 'QuotaExceededError')) throw storageFull('one more folder', cause);
     throw new AmalgamError(
       'StorageUnavailable',
       'This page cannot use the storage of the browser.',
@@ -111,7 +111,8 @@ export async function openOpfsFile(
       const handle = await file.createSyncAccessHandle(mode === 'create' ? undefined : { mode });
       return new OpfsFile(handle, what);
     } catch (thrown) {
-      if (!isNamed(thrown, 'NoModificationAllowedError') || tried === TRIES) throw storageError(thrown, what);
+      if (!isDomException(thrown, 'NoModificationAllowedError') || tried === TRIES)
+        throw storageError(thrown, what);
       await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
     }
   }
@@ -148,8 +149,8 @@ export async function readWhole(
       const file = await (await folder.getFileHandle(name)).getFile();
       return new Uint8Array(await file.arrayBuffer());
     } catch (thrown) {
-      if (isNamed(thrown, 'NotFoundError')) return undefined;
-      if (!isNamed(thrown, 'NotReadableError') || tried === TRIES) throw storageError(thrown, what);
+      if (isDomException(thrown, 'NotFoundError')) return undefined;
+      if (!isDomException(thrown, 'NotReadableError') || tried === TRIES) throw storageError(thrown, what);
       await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
     }
   }
@@ -164,7 +165,7 @@ export async function removeStored(
   try {
     await folder.removeEntry(name, { recursive: true });
   } catch (thrown) {
-    if (!isNamed(thrown, 'NotFoundError')) throw storageError(thrown, what);
+    if (!isDomException(thrown, 'NotFoundError')) throw storageError(thrown, what);
   }
 }
 

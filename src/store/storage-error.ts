@@ -43,8 +43,3 @@ export function storageFull(what: string, cause?: unknown): AmalgamError {
     { cause },
   );
 }
-
-/** Whether `thrown` is a DOMException of that name. */
-export function isNamed(thrown: unknown, name: string): boolean {
-  return thrown instanceof DOMException && thrown.name === name;
-}

@@ -91,11 +91,6 @@ export function notEmpty(name: string): AmalgamError {
   );
 }
 
-/** Whether `thrown` is a DOMException of that name. */
-export function isDomException(thrown: unknown, name: string): boolean {
-  return thrown instanceof DOMException && thrown.name === name;
-}
-
 function failed(message: string, hint: string, options?: { cause: unknown }): AmalgamError {
   return new AmalgamError('DestinationFailed', message, hint, options);
 }

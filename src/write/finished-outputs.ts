@@ -1,11 +1,5 @@
-import { AmalgamError } from '../errors';
-import {
-  destinationError,
-  isDomException,
-  outputName,
-  outputPathParts,
-  storageFull,
-} from './destination-error';
+import { AmalgamError, isDomException } from '../errors';
+import { destinationError, outputName, outputPathParts, storageFull } from './destination-error';
 import { readStored } from './opfs-sink';
 import { readJournal } from './run-journal';
 

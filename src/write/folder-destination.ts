@@ -1,13 +1,7 @@
+import { isDomException } from '../errors';
 import { fileSource } from '../sources/file-source';
 import type { Destination, FileSink, Remains } from './destination';
-import {
-  destinationError,
-  isDomException,
-  notEmpty,
-  outputName,
-  outputPathParts,
-  shortFile,
-} from './destination-error';
+import { destinationError, notEmpty, outputName, outputPathParts, shortFile } from './destination-error';
 import { type FolderJournal, foundFolderJournal, MARKER, newFolderJournal } from './folder-journals';
 import { findFile } from './opfs-sink';
 

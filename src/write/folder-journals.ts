@@ -3,8 +3,8 @@
  * so that an interrupted merge is found without asking for the folder; a small file in the folder names the journal it
  * belongs to, so that no other folder is ever taken for it.
  */
-import { AmalgamError } from '../errors';
-import { destinationError, isDomException } from './destination-error';
+import { AmalgamError, isDomException } from '../errors';
+import { destinationError } from './destination-error';
 import { findFile, openJournal } from './opfs-sink';
 
 /** In the picked folder while its merge is not finished. */

@@ -1,6 +1,7 @@
 /** Files of the browser's own storage, written front to back. For a dedicated worker: no other has such handles. */
+import { isDomException } from '../errors';
 import type { FileSink } from './destination';
-import { destinationError, isDomException, shortFile, storageFull } from './destination-error';
+import { destinationError, shortFile, storageFull } from './destination-error';
 
 /** A crashed tab's handles take a moment to go: one second is enough. */
 const TRIES = 20;
