@@ -21,10 +21,7 @@ export function erf(x: number): number {
   return Math.sign(x) * (1 - tail / fraction);
 }
 
-/** c · tanh(x / c); x itself for c = 0. */
-export function softCap(x: number, c: number): number {
-  return c > 0 ? c * Math.tanh(x / c) : x;
-}
+export const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
 
 /** The x below which a standard normal variable lies with probability p, by Newton's method on the error function. */
 export function normalQuantile(p: number): number {

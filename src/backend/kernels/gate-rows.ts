@@ -1,9 +1,8 @@
 import gateRowsWgsl from '../../../shaders/gate-rows.wgsl?raw';
 import { defineKernel } from '../kernel';
+import { sigmoid } from '../special';
 
 const geluTanh = (x: number) => 0.5 * x * (1 + Math.tanh(0.79788456 * (x + 0.044715 * x * x * x)));
-const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
-
 /** In the order of the codes of shaders/gate-rows.wgsl. */
 const FUNCTIONS = [sigmoid, (x: number) => x * sigmoid(x), (x: number) => x, geluTanh] as const;
 

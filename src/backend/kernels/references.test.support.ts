@@ -2,7 +2,7 @@
 import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32 } from '../../formats/half';
 import type { CpuRun } from '../kernel';
-import { erf, softCap } from '../special';
+import { erf } from '../special';
 import { ACTIVATION_CODE } from './activate';
 import { columnCount, firstColumn, firstKey, GROUP_ROWS, groupAt } from './attention-groups';
 import { LOG_SUM_SEGMENT } from './log-sum';
@@ -197,3 +197,8 @@ export const REFERENCES: Readonly<Record<string, Reference>> = {
     }
   },
 };
+
+/** c · tanh(x / c); x itself for c = 0. */
+function softCap(x: number, c: number): number {
+  return c > 0 ? c * Math.tanh(x / c) : x;
+}

@@ -1,14 +1,13 @@
 import lruScanWgsl from '../../../shaders/lru-scan.wgsl?raw';
 import stateScanWgsl from '../../../shaders/state-scan.wgsl?raw';
 import { defineKernel } from '../kernel';
+import { sigmoid } from '../special';
 import { PIECE_WORDS } from './causal-conv';
 
 /** Codes of shaders/state-scan.wgsl. */
 export const SCAN_CODE = { space: 0, delta: 1, decay: 2 } as const;
 
 const softplus = (x: number) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
-const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
-
 /** A matrix state per head along every sequence: state spaces, gated delta rule, decaying attention. See shaders/state-scan.wgsl. */
 export const stateScan = defineKernel({
   id: 'state-scan',
