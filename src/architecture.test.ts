@@ -19,27 +19,26 @@ const MAY_IMPORT: Record<string, string[]> = {
   store: 'formats sources'.split(' '),
   models: 'formats'.split(' '),
   dataset: 'formats reports sources store'.split(' '),
-  tasks: 'formats reports sources store dataset'.split(' '),
+  tasks: 'formats reports sources store dataset linalg'.split(' '),
   backend: 'formats reports sources/spare-arrays'.split(' '),
   linalg: [],
   adapters: 'formats backend linalg'.split(' '),
-  inputs: 'formats reports sources models backend'.split(' '),
+  inputs: 'formats reports sources models backend linalg'.split(' '),
   write: 'formats reports sources store'.split(' '),
   host: 'formats reports sources store backend inputs write'.split(' '),
   gguf: 'formats sources models backend'.split(' '),
   merge: 'formats reports sources store models backend inputs adapters gguf write host'.split(' '),
   forward: 'formats sources models backend'.split(' '),
-  evaluate: 'formats reports sources store dataset tasks models backend inputs host forward merge'.split(' '),
-  calibration: 'formats reports sources store models backend inputs write host forward merge evaluate'.split(
-    ' ',
-  ),
+  evaluate:
+    'formats reports sources store dataset tasks models backend linalg inputs host forward merge'.split(' '),
+  calibration:
+    'formats reports sources store models backend linalg inputs write host forward merge evaluate'.split(' '),
   compare: 'formats reports sources store models backend linalg inputs write host merge'.split(' '),
   extract: 'formats reports sources write models backend linalg inputs host merge evaluate compare'.split(
     ' ',
   ),
-  collapse: 'formats reports sources store models backend inputs write host merge forward evaluate'.split(
-    ' ',
-  ),
+  collapse:
+    'formats reports sources store models backend linalg inputs write host merge forward evaluate'.split(' '),
   push: 'formats reports sources write host'.split(' '),
   recipe:
     'formats reports sources store tasks models backend linalg inputs gguf write host merge evaluate calibration'.split(

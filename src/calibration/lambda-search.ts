@@ -1,5 +1,7 @@
 /** The best λ by perplexity, on a coarse grid. */
 
+import { mean } from '../linalg/numbers';
+
 /** Of the study behind docs/importance.md, extended downwards: strong fine-tunes of several models want little. */
 export const LAMBDA_GRID = [
   0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.4, 1.7, 2, 2.5, 3, 3.6, 4.3, 5.2,
@@ -81,8 +83,4 @@ function vertex([a, b, c]: readonly Point[]): number | undefined {
   const right = (b!.x - c!.x) * (b!.y - a!.y);
   if (left === right) return undefined;
   return b!.x - ((b!.x - a!.x) * left - (b!.x - c!.x) * right) / (2 * (left - right));
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((a, b) => a + b, 0) / values.length;
 }

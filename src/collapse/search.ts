@@ -3,6 +3,7 @@
 import { AmalgamError } from '../errors';
 import type { Sequence } from '../forward/chunk';
 import type { Runner } from '../forward/runner';
+import { mean } from '../linalg/numbers';
 import type {
   CollapsePlanner,
   CollapseReport,
@@ -13,7 +14,7 @@ import type {
 import { layersToRemove, leastInfluential, straightestBlock } from './choose-layers';
 import { checkLaco, collapseGreedily, type LacoSettings } from './laco';
 import { measureDepth, measureSteps } from './measure-depth';
-import { mean, type Reference, runReference, similarityTo } from './similarity';
+import { type Reference, runReference, similarityTo } from './similarity';
 import { type CollapseKind, collapseAt, firstChange, removeLayers, type Stack, wholeStack } from './stack';
 
 export interface OpenedStack {

@@ -120,10 +120,6 @@ export async function similarityTo(
   return similarities;
 }
 
-export function mean(values: readonly number[]): number {
-  return values.reduce((a, b) => a + b, 0) / values.length;
-}
-
 /** The highest kept layer that is not above `from`. */
 function entryAt(entries: ReadonlyMap<number, Float32Array<ArrayBuffer>[]>, from: number): Entry | undefined {
   const layer = Math.max(...[...entries.keys()].filter((kept) => kept <= from));

@@ -5,10 +5,11 @@ import { parseStrictJson } from '../formats/strict-json';
 import { loadGolden } from '../forward/golden.test.fixture';
 import { openRunner, type Runner } from '../forward/runner';
 import { sourceOf, TIGHT } from '../forward/runner.test.cases';
+import { argmax } from '../linalg/numbers';
 import { resolveArchitecture } from '../models/resolve';
 import { endTokens, type GeneratedToken, generate } from './generate';
 import { openSample, readText, sampleTokenizer } from './sample.test.fixture';
-import { argmax, GREEDY } from './sampler';
+import { GREEDY } from './sampler';
 
 const openGolden = async (name: string, options = {}) => {
   const golden = await loadGolden(name, async (path) => new Uint8Array(readFileSync(path)));

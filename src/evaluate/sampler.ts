@@ -1,6 +1,7 @@
 /** Choosing the next token from its logits. */
 import { philox } from '../backend/philox';
 import type { LogitSums } from '../forward/head';
+import { argmax } from '../linalg/numbers';
 
 export interface Sampling {
   /** 0 takes the most probable token always. */
@@ -30,12 +31,6 @@ export function sample(scores: Scores, sampling: Sampling, sequence: number, ste
 }
 
 /** Index of the largest value, the lowest where several are equal. */
-export function argmax(values: Float32Array): number {
-  let best = 0;
-  for (let i = 1; i < values.length; i++) if (values[i]! > values[best]!) best = i;
-  return best;
-}
-
 /** A number in [0, 1) with 53 random bits. */
 function uniform(seed: number, sequence: number, step: number): number {
   const words = new Uint32Array(4);

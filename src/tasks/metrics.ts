@@ -1,8 +1,10 @@
 /** Metrics of items and of tasks, as lm-evaluation-harness 0.4.13 computes them (`process_results`, `api/metrics.py`). */
+
+import { argmax, mean } from '../linalg/numbers';
 import type { MetricValue, TaskItem } from '../reports/tasks';
 import type { Item } from './build-items';
 import { codePoints } from './python';
-import { mean, meanStderr } from './statistics';
+import { meanStderr } from './statistics';
 import type { Task } from './task-file';
 
 /** One request's answer. */
@@ -63,10 +65,6 @@ function rolling(text: string, [ll]: readonly number[]): Record<string, () => nu
 }
 
 /** The first of the largest. */
-function argmax(values: readonly number[]): number {
-  return values.reduce((best, value, i) => (value > values[best]! ? i : best), 0);
-}
-
 /** The metrics of a task over the items that count. */
 export function aggregate(
   metrics: readonly string[],

@@ -1,8 +1,8 @@
 /** Tasks as the objective of a search. */
 import { AmalgamError } from '../errors';
+import { mean } from '../linalg/numbers';
 import type { TaskObjective } from '../reports/search';
 import type { ScoredModel, TaskInfo, TaskItem } from '../reports/tasks';
-import { mean } from './statistics';
 
 /**
  * Objective of a model on tasks: the mean of a metric over the tasks, every task counting the same, with its standard error.

@@ -1,5 +1,7 @@
 /** What Python means by a text's ends, its length and its random numbers, where the harness depends on it. */
 
+import { mersenneTwister } from '../linalg/mersenne-twister';
+
 /** Characters for which `str.isspace` is true (Unicode's White_Space, and the four separators U+001C–U+001F). */
 const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 const ONE = new RegExp(`[${SPACE}]`);
@@ -35,7 +37,7 @@ export interface PythonRandom {
  * @param seed a whole number from 0, below 2⁵³
  */
 export function pythonRandom(seed: number): PythonRandom {
-  const next = mersenneTwister(seed >= 2 ** 32 ? [seed % 2 ** 32, Math.floor(seed / 2 ** 32)] : [seed]);
+  const next = seeded(seed >= 2 ** 32 ? [seed % 2 ** 32, Math.floor(seed / 2 ** 32)] : [seed]);
   /** A whole number below `n` < 2³², by rejection. */
   const below = (n: number) => {
     const bits = 32 - Math.clz32(n);
@@ -72,10 +74,9 @@ export function pythonRandom(seed: number): PythonRandom {
 }
 
 const WORDS = 624;
-const MIDDLE = 397;
 
-/** MT19937 begun with `init_by_array(key)`: 32 random bits a call. */
-function mersenneTwister(key: readonly number[]): () => number {
+/** MT19937 begun with `init_by_array(key)`. */
+function seeded(key: readonly number[]): () => number {
   const state = new Uint32Array(WORDS);
   state[0] = 19650218;
   const mixed = (i: number) => (state[i - 1]! ^ (state[i - 1]! >>> 30)) >>> 0;
@@ -95,19 +96,5 @@ function mersenneTwister(key: readonly number[]): () => number {
     advance();
   }
   state[0] = 0x80000000;
-  let at = WORDS;
-  return () => {
-    if (at === WORDS) {
-      for (let w = 0; w < WORDS; w++) {
-        const y = (state[w]! & 0x80000000) | (state[(w + 1) % WORDS]! & 0x7fffffff);
-        state[w] = state[(w + MIDDLE) % WORDS]! ^ (y >>> 1) ^ (y & 1 ? 0x9908b0df : 0);
-      }
-      at = 0;
-    }
-    let y = state[at++]!;
-    y ^= y >>> 11;
-    y ^= (y << 7) & 0x9d2c5680;
-    y ^= (y << 15) & 0xefc60000;
-    return (y ^ (y >>> 18)) >>> 0;
-  };
+  return mersenneTwister(state);
 }

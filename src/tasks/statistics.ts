@@ -1,6 +1,6 @@
 /** Means, their standard errors, and whether two models differ on the same items. */
 
-export const mean = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
+import { mean } from '../linalg/numbers';
 
 /** Standard error of the mean, from the sample's deviation (n − 1); null for a single value. */
 export function meanStderr(values: readonly number[]): number | null {
