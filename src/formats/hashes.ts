@@ -3,6 +3,11 @@ export function hex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
+/** Sha256 of a text in UTF-8, as hex digits. */
+export async function textSha256(text: string): Promise<string> {
+  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))));
+}
+
 /** Marks a tree hash (src/sources/tree-hash.ts) among hashes of files; a plain sha256 is its 64 hex digits alone. */
 export const TREE_PREFIX = 'tree:';
 

@@ -1,6 +1,6 @@
 import { adapterSummary } from '../formats/adapter-config';
 import type { Dtype } from '../formats/dtype';
-import { hex } from '../formats/hashes';
+import { textSha256 } from '../formats/hashes';
 import { splitLayer } from '../models/tensor-role';
 import type { ModelInfo } from '../reports/models';
 import type { ModelFolder } from '../sources/model-folder';
@@ -63,8 +63,7 @@ export async function headerHash(model: OpenModel): Promise<string> {
   const said = storedTensors(model)
     .map(({ file, key, dtype, shape, begin, end }) => JSON.stringify([file, key, dtype, shape, begin, end]))
     .sort();
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(said.join('\n')));
-  return hex(new Uint8Array(digest));
+  return textSha256(said.join('\n'));
 }
 
 function storedTensors(model: OpenModel): TensorRef[] {

@@ -4,7 +4,7 @@ import type { Backend } from '../backend/backend';
 import { calibrationMessage, calibrationPhases } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import { type ErrorCode, errorReport } from '../errors';
-import { hex, isTreeHash } from '../formats/hashes';
+import { isTreeHash, textSha256 } from '../formats/hashes';
 import { formatRecipe } from '../formats/recipe-format';
 import { tensorBytes } from '../formats/safetensors-header';
 import { openBackend, openMergeBackends } from '../host/backends';
@@ -281,9 +281,4 @@ async function mergeShards(work: ShardWork) {
     onTensor: (report) => meter.finishTensor(report),
     onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
   });
-}
-
-async function textSha256(text: string): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
-  return hex(new Uint8Array(digest));
 }
