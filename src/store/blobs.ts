@@ -13,7 +13,7 @@ import {
   withBlobLock,
 } from './blob-folder';
 import { bytesPresent, DOWNLOAD_SIZES, formatRecord } from './blob-record';
-import { entriesOf, removeStored, writeWhole } from './opfs-file';
+import { entriesOf, isFolder, removeStored, writeWhole } from './opfs-file';
 import { storageError } from './storage-error';
 
 /** A blob in the cache. */
@@ -132,10 +132,6 @@ export async function cleanBlobs(): Promise<string[]> {
 async function blobFolders(): Promise<FileSystemDirectoryHandle[]> {
   const entries = await entriesOf(await blobsFolder());
   return entries.flatMap(([name, handle]) => (isFolder(handle) && isSha256(name) ? [handle] : []));
-}
-
-function isFolder(handle: FileSystemHandle): handle is FileSystemDirectoryHandle {
-  return handle.kind === 'directory';
 }
 
 function altered(wanted: BlobWanted, sha256: string): AmalgamError {

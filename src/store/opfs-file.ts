@@ -175,3 +175,7 @@ export async function entriesOf(folder: FileSystemDirectoryHandle): Promise<[str
   for await (const entry of folder.entries()) entries.push(entry);
   return entries;
 }
+
+export function isFolder(handle: FileSystemHandle): handle is FileSystemDirectoryHandle {
+  return handle.kind === 'directory';
+}

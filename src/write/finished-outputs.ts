@@ -1,4 +1,5 @@
 import { AmalgamError, isDomException } from '../errors';
+import { isFolder } from '../store/opfs-file';
 import { destinationError, outputName, outputPathParts, storageFull } from './destination-error';
 import { readStored } from './opfs-sink';
 import { readJournal } from './run-journal';
@@ -181,8 +182,4 @@ async function filesBelow(folder: FileSystemDirectoryHandle, name: string): Prom
     if (handle.name === name && isFolder(handle)) await walk(handle, '');
   }
   return sizes;
-}
-
-function isFolder(handle: FileSystemHandle): handle is FileSystemDirectoryHandle {
-  return handle.kind === 'directory';
 }
