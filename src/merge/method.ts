@@ -45,7 +45,13 @@ type Specs = Readonly<Record<string, ParameterSpec>>;
 export type Values<S extends Specs> = Specs extends S
   ? ResolvedParameters
   : {
-      readonly [K in keyof S]: S[K] extends NumberSpec ? number : S[K] extends BooleanSpec ? boolean : string;
+      readonly [K in keyof S]: S[K] extends NumberSpec
+        ? number
+        : S[K] extends BooleanSpec
+          ? boolean
+          : S[K] extends ChoiceSpec<infer V>
+            ? V
+            : string;
     };
 
 /** Declares a method; what its functions are given is typed by its parameters. */
@@ -198,10 +204,10 @@ export interface BooleanSpec extends SpecBase {
   kind: 'boolean';
   default: boolean;
 }
-export interface ChoiceSpec extends SpecBase {
+export interface ChoiceSpec<V extends string = string> extends SpecBase {
   kind: 'choice';
-  default: string;
-  choices: readonly { value: string; label: string }[];
+  default: V;
+  choices: readonly { value: V; label: string }[];
   /** mergekit spells this parameter as a boolean: what `true` and `false` mean here. */
   booleans?: { true: string; false: string };
   /** Values that are refused with words of their own, as a sentence's end after the parameter's name. */

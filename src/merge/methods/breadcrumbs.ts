@@ -35,7 +35,7 @@ export const breadcrumbs = defineMethod({
     kind: 'delta',
     preset: (p) => ({
       select: 'band',
-      rescale: p.rescale as 'none' | '1/density' | 'l1',
+      rescale: p.rescale,
       consensus: 'none',
       normalize: p.normalize,
       lambda: p.lambda,

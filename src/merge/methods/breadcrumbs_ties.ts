@@ -33,7 +33,7 @@ export const breadcrumbsTies = defineMethod({
     kind: 'delta',
     preset: (p) => ({
       select: 'band',
-      rescale: p.rescale as 'none' | '1/density' | 'l1',
+      rescale: p.rescale,
       consensus: 'sum',
       normalize: p.normalize,
       lambda: p.lambda,

@@ -53,7 +53,7 @@ export const della = defineMethod({
     kind: 'delta',
     preset: (p) => ({
       select: 'rank',
-      rescale: p.rescale as 'none' | 'l1' | '1/probability',
+      rescale: p.rescale,
       consensus: 'sum',
       normalize: p.normalize,
       lambda: p.lambda,

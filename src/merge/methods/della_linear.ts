@@ -45,7 +45,7 @@ export const dellaLinear = defineMethod({
     kind: 'delta',
     preset: (p) => ({
       select: 'rank',
-      rescale: p.rescale as 'none' | 'l1' | '1/probability',
+      rescale: p.rescale,
       consensus: 'none',
       normalize: p.normalize,
       lambda: p.lambda,

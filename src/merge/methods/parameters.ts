@@ -86,11 +86,11 @@ export function normalizeByName(byDefault: boolean): BooleanSpec {
 }
 
 const RESCALES = {
-  none: { value: 'none', label: 'none' },
-  on: { value: 'on', label: 'implementation default' },
-  '1/density': { value: '1/density', label: '1 / density' },
-  '1/probability': { value: '1/probability', label: '1 / own probability (paper)' },
-  l1: { value: 'l1', label: 'match ‖τ‖₁ (mergekit)' },
+  none: 'none',
+  on: 'implementation default',
+  '1/density': '1 / density',
+  '1/probability': '1 / own probability (paper)',
+  l1: 'match ‖τ‖₁ (mergekit)',
 };
 
 type Rescale = keyof typeof RESCALES;
@@ -99,13 +99,13 @@ type Rescale = keyof typeof RESCALES;
  * What kept changes are multiplied by. mergekit knows true and false only.
  * @param yes what true means
  */
-export function rescale(byDefault: Rescale, yes: Rescale, choices: readonly Rescale[]): ChoiceSpec {
+export function rescale<R extends Rescale>(byDefault: R, yes: R, choices: readonly R[]): ChoiceSpec<R> {
   return {
     kind: 'choice',
     label: 'rescale',
     help: 'What the kept changes are multiplied by, to make up for those dropped.',
     default: byDefault,
-    choices: choices.map((choice) => RESCALES[choice]),
+    choices: choices.map((value) => ({ value, label: RESCALES[value] })),
     booleans: { true: yes, false: 'none' },
   };
 }
