@@ -1,6 +1,8 @@
 /** What stays of one contributor's changes, layer by layer, as records in the browser's storage. */
+
 import type { Backend } from '../backend/backend';
 import type { ReadTensor } from '../inputs/read-tensor';
+import { densityOf } from '../merge/tensor/delta-selectors';
 import type { PreparedSelection } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { LinearSite } from '../models/claim';
@@ -31,7 +33,7 @@ export function toTrim(layers: readonly (readonly LinearTensor[])[], model: stri
       const at = tensor.plan.models.findIndex((m) => m.id === model);
       const found = tensor.plan.models[at];
       if (!found) return [];
-      const density = Number(found.parameters.density ?? 1);
+      const density = densityOf(found.parameters);
       const { view } = found;
       const idle = view.onBase && !view.lowRank && !view.addend;
       return density > 0 && density < 1 && !idle ? [withContributors(tensor, [at])] : [];

@@ -1,6 +1,8 @@
 /** Trimming one change by importance: its mask, and values that make up for what went. */
+
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { maskRowWords } from '../backend/kernels/pack-mask';
+import { densityOf } from '../merge/tensor/delta-selectors';
 import { type Compensation, compensate } from './compensate';
 import type { FactorResult } from './factor';
 import type { Gram } from './gram';
@@ -69,7 +71,7 @@ export function trimSettings(
   model: Readonly<Record<string, number | boolean | string>>,
 ): TrimSettings {
   return {
-    density: Number(model.density ?? 1),
+    density: densityOf(model),
     score: parameters.score as ScoreKind,
     scope: parameters.scope as ScoreScope,
     compensation: parameters.compensation as Compensation | 'off',

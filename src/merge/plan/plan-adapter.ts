@@ -2,6 +2,7 @@
  * The plan of a recipe whose contributors are LoRAs of one base and whose output is one too. Only the adapters are opened:
  * of the base neither weights nor config are asked for.
  */
+
 import {
   type Combined,
   type CombineSettings,
@@ -24,6 +25,7 @@ import type { ReadTensor, TensorRef } from '../../inputs/tensor-view';
 import { inTensorOrder, splitLayer, tensorRole } from '../../models/tensor-role';
 import { findFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
+import { densityOf } from '../tensor/delta-selectors';
 import {
   type AdapterContributor,
   checkMergeable,
@@ -260,7 +262,7 @@ function moduleTensors(
         rank: update.rank,
         scale: update.scale,
         weight: Number(values.weight ?? values.scale) * Number(lambda),
-        density: Number(values.density ?? 1),
+        density: densityOf(values),
         id: ref,
       })),
     ).then((loras) => combine(loras, settings));

@@ -4,6 +4,7 @@ import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
 import type { DeltaPreset } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
+import { densityOf } from '../tensor/delta-selectors';
 import { keptCount, keyToMagnitude } from '../tensor/radix-select';
 import {
   above,
@@ -182,7 +183,7 @@ function scaleOf(
   kept: number,
   curve: MagnitudeCurve,
 ): number {
-  const density = Number(model.density ?? 1);
+  const density = densityOf(model);
   if (kept >= curve.elements || preset.rescale === 'none') return 1;
   if (preset.rescale !== 'l1') return density > 0 ? 1 / density : 1;
   return l1Ratio(curve, kept);
@@ -242,7 +243,7 @@ function selectionOf(
   const curve = prepared.curves[index]!;
   const values = prepared.statistics.sample.changes[index]!;
   const { elements } = curve;
-  const density = Number(model.density ?? 1);
+  const density = densityOf(model);
   const all = curve.norm ** 2;
   if (preset.select === 'all' || density >= 1) {
     return { kept: elements, threshold: 0, energy: all, error: EXACT, sample: { kind: 'all' } };

@@ -8,6 +8,7 @@ import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
 import { type DeltaPreset, drawsRandomly, type MergeMethod, type ProductsCompute } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
+import { densityOf } from '../tensor/delta-selectors';
 import { groupsOf } from '../tensor/vector-groups';
 import {
   binsOf,
@@ -114,7 +115,7 @@ function modelThresholds(
     for (const [i, { id }] of of.statistics.contributors.entries()) {
       const known = own.get(id);
       if (known) known.members.push([of, i]);
-      else own.set(id, { members: [[of, i]], density: Number(settings[t]!.models[i]!.density ?? 1) });
+      else own.set(id, { members: [[of, i]], density: densityOf(settings[t]!.models[i]!) });
     }
   }
   return new Map(
