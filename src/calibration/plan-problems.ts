@@ -1,6 +1,7 @@
 /** What a plan says of the work ahead of it: what cannot be, what is unwise, what it takes. */
 
 import { AmalgamError } from '../errors';
+import { textSize } from '../merge/methods/importance-parameters';
 import type { imatrixChoice } from '../merge/plan/importance-kind';
 import { AUTO } from '../merge/plan/parameters';
 import type { Plan } from '../merge/plan/plan';
@@ -26,9 +27,8 @@ export function calibrationChoice(plan: Plan): CalibrationChoice {
       if (!texts.has(id)) texts.set(id, String(parameters.calibration ?? SELF));
     }
   }
-  const { calibration_windows: windows = 128, calibration_window: length = 256 } =
-    plan.tensors.find((t) => t.parameters.calibration_windows !== undefined)?.parameters ?? {};
-  return { size: { windows: Number(windows), length: Number(length) }, texts };
+  const calibrated = plan.tensors.find((t) => t.parameters.calibration_windows !== undefined);
+  return { size: textSize(calibrated?.parameters ?? {}), texts };
 }
 
 /** What a Gram merge asks its layers to match. */

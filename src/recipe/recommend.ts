@@ -2,6 +2,7 @@
 import { heldOutSize } from '../calibration/calibration';
 import type { MeasuredAround } from '../calibration/measure-around';
 import type { Recipe, RecipeParameters } from '../formats/recipe';
+import { textSize } from '../merge/methods/importance-parameters';
 import type { WorkStep } from './overall-progress';
 
 export interface Candidate {
@@ -60,8 +61,8 @@ const PASSES = [4, 1.5];
 
 /** Tokens that the contributors read in all, for calibration. */
 export function tokensRead({ parameters, models = [] }: Recipe): number {
-  const { calibration_windows: windows = 128, calibration_window: length = 256 } = parameters;
-  return models.length * Number(windows) * Number(length);
+  const { windows, length } = textSize(parameters);
+  return models.length * windows * length;
 }
 
 /**
@@ -69,12 +70,10 @@ export function tokensRead({ parameters, models = [] }: Recipe): number {
  */
 export function workSteps(recipe: Recipe, candidates: number): WorkStep[] {
   const read = tokensRead(recipe);
-  const { windows } = heldOutSize({
-    windows: Number(recipe.parameters.calibration_windows ?? 128),
-    length: 1,
-  });
+  const size = textSize(recipe.parameters);
+  const { windows } = heldOutSize({ windows: size.windows, length: 1 });
   const models = Math.max(1, recipe.models?.length ?? 1);
-  const measure = models * windows * Number(recipe.parameters.calibration_window ?? 256);
+  const measure = models * windows * size.length;
   const tries = Array.from({ length: candidates }, (_, i): WorkStep[] => [
     { at: 1 + i, phase: 'calibrating', work: (PASSES[i] ?? 0) * read },
     { at: 1 + i, phase: 'searching', work: SEARCH_PASSES * measure },

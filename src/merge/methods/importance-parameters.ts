@@ -114,6 +114,14 @@ export const calibrationSize = {
   calibration_window: { ...windowLength, when: WITH_TEXT },
 };
 
+/** How much text a model reads, with the defaults for what is not set. */
+export function textSize(parameters: Readonly<Record<string, unknown>>): { windows: number; length: number } {
+  return {
+    windows: Number(parameters.calibration_windows ?? windows.default),
+    length: Number(parameters.calibration_window ?? windowLength.default),
+  };
+}
+
 /** Parameters of methods that trim by importance always. */
 export const importanceAlways = {
   score,
