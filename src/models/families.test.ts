@@ -38,3 +38,22 @@ describe('families', () => {
     expect(canonicalName('transformer.h.0.ln_1.weight', undefined)).toBe('transformer.h.0.ln_1.weight');
   });
 });
+
+describe('files', () => {
+  it('every family in its folder is listed', () => {
+    const files = import.meta.glob<Record<string, unknown>>('./families/*.ts', { eager: true });
+    const declared = Object.values(files).flatMap((file) =>
+      Object.values(file).filter((value) => Object(value).modelTypes),
+    );
+    expect(new Set(declared)).toEqual(new Set(families));
+  });
+
+  it('every file of wirings has one that a family uses', () => {
+    const files = import.meta.glob<Record<string, unknown>>('./wirings/*.ts', { eager: true });
+    const used = new Set<unknown>(
+      families.flatMap(({ modelTypes }) => Object.values(modelTypes).map(({ wiring }) => wiring)),
+    );
+    const unused = Object.entries(files).filter(([, file]) => !Object.values(file).some((w) => used.has(w)));
+    expect(unused.map(([path]) => path)).toEqual([]);
+  });
+});
