@@ -19,7 +19,7 @@ import {
 } from './task-tensors';
 
 /** One LoRA of a module: ΔW = scale · B · A. */
-export interface LoraFactors {
+interface LoraFactors {
   /** [rank, inputs] */
   a: Float32Array;
   /** [outputs, rank] */

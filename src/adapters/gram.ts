@@ -9,7 +9,7 @@ import { thinQr } from '../linalg/householder';
 import { dividePositive } from '../linalg/solve-positive';
 
 /** One change: scale · B · A. */
-export interface ScaledFactors {
+interface ScaledFactors {
   /** [rank, inputs], row after row */
   a: Float32Array;
   /** [outputs, rank], row after row */
@@ -20,7 +20,7 @@ export interface ScaledFactors {
 }
 
 /** τ = N · Qᵀ. */
-export interface GramFactors {
+interface GramFactors {
   /** [outputs, rank] */
   n: Columns;
   /** [inputs, rank], orthonormal */

@@ -15,8 +15,8 @@ import { composeWgsl, type Library } from './wgsl';
 
 export type { KernelExports };
 
-export type ScalarType = 'u32' | 'f32';
-export type Access = 'read' | 'read_write';
+type ScalarType = 'u32' | 'f32';
+type Access = 'read' | 'read_write';
 
 export interface Kernel<P extends string = string, B extends string = string> extends Forms<P, B> {
   readonly id: string;

@@ -1,5 +1,5 @@
 /** What is opened for one item by one of several workers; reading may begin before it is run. */
-export interface Opened<Result> {
+interface Opened<Result> {
   run(): Promise<Result>;
   /** Called once, whether or not it was run. */
   close(): void;

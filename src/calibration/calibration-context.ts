@@ -41,9 +41,9 @@ export interface CalibrationOptions {
   phases?: Phases;
 }
 
-export type CalibrationPhase = 'downloading' | 'hashing' | CalibrationPhaseName;
+type CalibrationPhase = 'downloading' | 'hashing' | CalibrationPhaseName;
 
-export interface CalibrationProgress {
+interface CalibrationProgress {
   phase: CalibrationPhase;
   item: string;
   /** Bytes, tokens, layers of models, or values of λ. */

@@ -65,7 +65,7 @@ export function heldOutSize({ windows, length }: CalibrationSize): CalibrationSi
   return { windows: Math.min(MOST_HELD_OUT, Math.max(LEAST_HELD_OUT, quarter)), length };
 }
 
-export interface ReadingOptions {
+interface ReadingOptions {
   /** `calibration`, `held-out` for choosing λ: other text of the same kind, or `both`, one after the other. */
   use: 'calibration' | 'held-out' | 'both';
   signal?: AbortSignal;

@@ -24,7 +24,7 @@ export type Compensation = 'cg' | 'sweep';
 /** Steps that every row takes; then those go on whose error still falls (shaders/cg-step.wgsl), up to the most. */
 const CG_STEPS = { least: 4, most: 32 };
 
-export interface Compensated {
+interface Compensated {
   /** τ̂, f32 [rows, cols], 0 where the mask has no bit. The caller frees it. */
   tau: BackendBuffer;
   facts: FactorResult;

@@ -55,7 +55,7 @@ export function enqueueDamped(
   });
 }
 
-export interface DampedTerms {
+interface DampedTerms {
   scale: number;
   shift: number;
   reversed?: boolean;

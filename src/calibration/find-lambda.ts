@@ -15,7 +15,7 @@ export const USUAL_TRIES = 6;
 /** Share of the held-out windows that values of λ are compared on, and the fewest of them. */
 const PART = { stride: 3, least: 4 };
 
-export interface FindLambdaOptions {
+interface FindLambdaOptions {
   plan: Plan;
   contributors: readonly Contributor[];
   /** sha256 of the files of the base. */

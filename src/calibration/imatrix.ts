@@ -18,7 +18,7 @@ export interface Imatrix {
   report: ImatrixReport;
 }
 
-export interface ImatrixOptions {
+interface ImatrixOptions {
   plan: Plan;
   engine: Backend;
   /** Everything that determines the output's weights. */

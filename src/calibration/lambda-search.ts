@@ -11,7 +11,7 @@ const START = LAMBDA_GRID.indexOf(1);
 /** Places on the grid that are stepped over until the lowest point has a higher one on either side. */
 const STEP = 4;
 
-export interface LambdaPoint {
+interface LambdaPoint {
   lambda: number;
   /** Mean −ln p per token of each contributor's text, in nats. */
   losses: number[];

@@ -15,7 +15,7 @@ export interface Passage {
 /** Gram matrices of a layer's inputs, one map per contributor. */
 export type LayerGrams = readonly ReadonlyMap<LinearSite, Gram>[];
 
-export interface PassageOptions {
+interface PassageOptions {
   engine: Backend;
   passages: readonly Passage[];
   form: 'full' | 'diagonal';

@@ -15,13 +15,13 @@ import { formFor, type Gram, openGram } from './gram';
 import type { Passage } from './layer-grams';
 
 /** Gram and cross-Gram matrix of one site and one contributor. */
-export interface MatchedGrams {
+interface MatchedGrams {
   /** Of the inputs in the merged model, over the contributor's text. */
   gram: Gram;
   cross: CrossGram;
 }
 
-export interface MatchOptions {
+interface MatchOptions {
   engine: Backend;
   /** Contributors with their texts. */
   passages: readonly Passage[];

@@ -8,7 +8,7 @@ import { type CalibrationOptions, openAhead, openPlan, singlePlan } from './cali
 import { heldOutTexts, meanLosses } from './find-lambda';
 
 /** What models go on with, by the likeliest token. */
-export interface Prompt {
+interface Prompt {
   text: string;
   /** Most tokens that are written. */
   tokens: number;

@@ -13,7 +13,7 @@ import type { PlanProblem } from '../reports/plan';
 import { type CalibrationSize, SELF, TOKENS_PER_INPUT } from './calibration';
 import { widestInput } from './linear-tensors';
 
-export interface CalibrationChoice {
+interface CalibrationChoice {
   size: CalibrationSize;
   /** `self`, or the name of a text, by contributor. */
   texts: ReadonlyMap<string, string>;
@@ -63,7 +63,7 @@ export function averagedLayers(plan: Plan, solved: ReadonlySet<string>, tied: bo
   ];
 }
 
-export interface CalibrationCost {
+interface CalibrationCost {
   kind: ImportanceReport['kind'] | undefined;
   /** What an importance matrix of the output is measured on. */
   imatrix: ReturnType<typeof imatrixChoice>;

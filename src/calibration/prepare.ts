@@ -14,7 +14,7 @@ import { linearTensors } from './linear-tensors';
 import { prepareSolutions } from './prepare-solutions';
 import { computeMissing, findRecords, type Job, type PrepareOptions } from './work-through';
 
-export interface PreparedImportance {
+interface PreparedImportance {
   prepared: Prepared;
   report: ImportanceReport;
 }

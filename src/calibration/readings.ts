@@ -29,13 +29,13 @@ export interface OpenReader extends Reader {
   close(): void;
 }
 
-export interface Reading {
+interface Reading {
   sequences: number[][];
   /** Tokens the model wrote now: 0 for a text that was given, or was kept. */
   writtenTokens: number;
 }
 
-export interface ReadingRequest {
+interface ReadingRequest {
   /** Of the calibration. */
   size: CalibrationSize;
   use: 'calibration' | 'held-out';

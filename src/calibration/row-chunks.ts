@@ -9,7 +9,7 @@ import type { Queue } from '../forward/queue';
 const CHUNK_BYTES = 64 << 20;
 
 /** Where a part of a matrix lies: its first row and column, and the elements from row to row. */
-export interface Place {
+interface Place {
   buffer: BackendBuffer;
   stride: number;
   row?: number;

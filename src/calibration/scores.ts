@@ -14,7 +14,7 @@ import { type Hessian, hessianOf } from './hessian';
  */
 export type ScoreKind = 'wanda' | 'obs' | 'sparsegpt';
 
-export interface ColumnScores {
+interface ColumnScores {
   /** √c_j, f32 [width]; 0 for dead inputs, whose weights change nothing. The caller frees it. */
   scale: BackendBuffer;
   facts: FactorResult;

@@ -38,7 +38,7 @@ export function solutionName({ plan }: LinearTensor): string {
   return [plan.name, ...settings].join('|');
 }
 
-export interface SolveContext {
+interface SolveContext {
   engine: Backend;
   work: Workspace;
   read: ReadTensor;

@@ -16,7 +16,7 @@ import { type Hessian, hessianOf } from './hessian';
 import { chunkRows, enqueueAdd, enqueueCopy, enqueueProduct, rowChunks } from './row-chunks';
 import { transpose } from './transpose';
 
-export interface Solved {
+interface Solved {
   /** f32 [rows, cols]. The caller frees it. */
   tau: BackendBuffer;
   facts: FactorResult;

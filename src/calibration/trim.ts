@@ -16,7 +16,7 @@ export interface TrimSettings {
   compensation: Compensation | 'off';
 }
 
-export interface Trimmed {
+interface Trimmed {
   /** One bit per entry, rows filled up to 32 bits. The caller frees it. */
   mask: BackendBuffer;
   maskBytes: number;

@@ -33,7 +33,7 @@ export interface PrepareOptions {
   progress?: PrepareProgress;
 }
 
-export interface PrepareProgress {
+interface PrepareProgress {
   /** `writing` counts tokens, `calibrating` layers of models. */
   begin(phase: 'writing' | 'calibrating', total: number): void;
   advance(by: number, item: string): void;

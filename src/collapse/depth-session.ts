@@ -39,7 +39,7 @@ export function textEncoder(model: DepthModel, models: OpenModels, signal: Abort
   };
 }
 
-export interface CutCalibration {
+interface CutCalibration {
   sequences: Sequence[];
   window: number;
   info: CalibrationInfo | null;

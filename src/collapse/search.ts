@@ -36,7 +36,7 @@ export interface SearchOptions {
   onCandidate?(step: CollapseStep): void;
 }
 
-export interface FoundStack {
+interface FoundStack {
   stack: Stack;
   steps: CollapseStep[];
   measure: DepthMeasure | null;

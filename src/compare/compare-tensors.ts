@@ -48,7 +48,7 @@ export interface CompareOptions {
   onBytes?(bytes: number, tensor: string): void;
 }
 
-export interface ComparedTensors
+interface ComparedTensors
   extends Pick<CompareReport, 'tensors' | 'ranking' | 'raw' | 'failed' | 'total'>,
     Pick<TensorPairs, 'onlyInBase' | 'onlyInFinetuned' | 'shapeMismatches'> {
   timing?: EngineTiming;

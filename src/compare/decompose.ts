@@ -12,10 +12,10 @@ import type { DeltaMatrix } from './pair-task';
 import { readDelta, times, transposedTimes } from './panel-products';
 
 /** Matrices whose smaller side is at most this, and that have at most so many elements, are decomposed exactly. */
-export const EXACT_SIDE = 256;
+const EXACT_SIDE = 256;
 const EXACT_ELEMENTS = 2 ** 22;
 
-export interface DecomposeOptions {
+interface DecomposeOptions {
   /** Singular values wanted; where more than one is, the exact way finds all there are. */
   count: number;
   seed: number;

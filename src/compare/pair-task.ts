@@ -72,7 +72,7 @@ export function openPairWorkspace(
 }
 
 /** How many elements of a Δ may stay on one of so many threads. */
-export function stayingOn(threads: number, elements: number): number {
+function stayingOn(threads: number, elements: number): number {
   return Math.min(elements, Math.floor(RESIDENT_BYTES / threads / 4));
 }
 
@@ -155,7 +155,7 @@ function segmentsOf(tile: Tile, shape: MatrixShape): number {
 }
 
 /** Enqueues Δ and the sums of the tile in the slots. */
-export function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
+function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
   const { work, staying } = open;
   const { delta, sums } = open.device();
   const { rows, cols } = tileShape(tile, open);

@@ -115,7 +115,7 @@ function looks({ potentialLora }: LoraLikeness): string {
 }
 
 /** Pads every column but the last to its widest cell. */
-export function table(rows: readonly (readonly string[])[]): string[] {
+function table(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, i) => rows.reduce((widest, row) => Math.max(widest, row[i]!.length), 0));
   return rows.map((row) =>
     row

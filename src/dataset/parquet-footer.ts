@@ -37,7 +37,7 @@ export interface LeafNode {
   isField: boolean;
 }
 
-export interface RowGroup {
+interface RowGroup {
   rows: number;
   chunks: ColumnChunk[];
 }

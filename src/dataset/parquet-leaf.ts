@@ -26,7 +26,7 @@ const FIXED: Record<number, { bytes: number; read(view: DataView, at: number): n
 };
 
 /** What was read of a column of one row group. */
-export interface LeafColumn {
+interface LeafColumn {
   /** Per entry, where the column is repeated or optional anywhere. */
   repetitions: number[];
   definitions: number[];

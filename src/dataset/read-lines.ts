@@ -17,7 +17,7 @@ const LINE_CHARACTERS = 64 << 20;
 const NO_TEXT: RowTexts = { texts: [], present: new Uint32Array(1) };
 
 /** One column of the rows, or their conversations. `column` is settled by the first row. */
-export interface LineValues {
+interface LineValues {
   column: string;
   /** Row by row; conversations as lines (formats/conversations.ts). */
   values: AsyncIterable<RowTexts>;
@@ -86,7 +86,7 @@ function columnsOf(fields: Record<string, unknown>): ReadableColumns {
 }
 
 /** One line. */
-export interface Line {
+interface Line {
   fields: Record<string, unknown>;
   /** Counted from 1. */
   line: number;

@@ -29,7 +29,7 @@ const PIECE_BYTES = 1 << 21;
 const CODECS = ['UNCOMPRESSED', 'SNAPPY', 'GZIP', 'LZO', 'BROTLI', 'LZ4', 'ZSTD', 'LZ4_RAW'] as const;
 const PARQUET_MARK = 0x31524150;
 
-export interface ParquetFile {
+interface ParquetFile {
   /** In the file's order. */
   columns: ReadableColumns;
   rows: number;

@@ -25,7 +25,7 @@ export interface TextRange {
   characters: number;
 }
 
-export interface ReadText {
+interface ReadText {
   /** Rows are joined by blank lines (wikitext's "\n\n".join), empty rows included; conversations are one a line. */
   text: string;
   /** The column taken; null for plain text. */

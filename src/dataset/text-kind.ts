@@ -1,6 +1,6 @@
 /** Which files of a dataset can be read as text, by their names. */
 
-export interface TextKind {
+interface TextKind {
   /** `text`: as it stands. `lines`: one JSON object a line. `parquet`: columns. */
   format: 'text' | 'lines' | 'parquet';
   gzip: boolean;

@@ -7,7 +7,7 @@ import { rstrip } from '../tasks/python';
 import type { GuardedTokenizer } from './foreign-text';
 
 /** A text to be scored behind another. */
-export interface Pair {
+interface Pair {
   context: string;
   continuation: string;
 }
@@ -18,12 +18,12 @@ export interface PairIds {
 }
 
 /** A pair that cannot be scored, and why, in words. */
-export interface Refused {
+interface Refused {
   refused: string;
 }
 
 /** What encoding takes of a tokenizer. */
-export type PairTokenizer = Pick<GuardedTokenizer, 'prefix' | 'prefixToken' | 'encodeAll'>;
+type PairTokenizer = Pick<GuardedTokenizer, 'prefix' | 'prefixToken' | 'encodeAll'>;
 
 /** Tokens the harness takes for a model whose files name no length. */
 const DEFAULT_MAX_LENGTH = 2048;

@@ -4,7 +4,7 @@ import { sequenceBytes } from '../forward/kv-cache';
 import type { Runner } from '../forward/runner';
 import { generate } from './generate';
 
-export interface GenerateManyOptions {
+interface GenerateManyOptions {
   /** How many sequences. */
   count: number;
   /** Tokens of every sequence, the prefix included. */

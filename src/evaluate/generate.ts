@@ -11,7 +11,7 @@ import { type Sampling, type Scores, sample } from './sampler';
  */
 export const WRITING_RESIDENT_BYTES = 2 ** 30;
 
-export interface GenerateOptions {
+interface GenerateOptions {
   /** Tokens to generate at most, for each prompt. */
   maxTokens: number;
   sampling: Sampling;
@@ -32,7 +32,7 @@ export interface GeneratedToken {
   id: number;
 }
 
-export interface Generated {
+interface Generated {
   /** Ids generated, without the prompt. */
   ids: number[];
   /** `stop`: a stop token came. `length`: `maxTokens`, or the positions of the model, were used up. */

@@ -21,7 +21,7 @@ export interface GroupedPasses {
   close(): void;
 }
 
-export interface Groups<T> {
+interface Groups<T> {
   groups: readonly T[];
   /** Tokens that a group runs. */
   rowsOf(group: T): number;

@@ -21,7 +21,7 @@ export interface EvaluateInput {
 }
 
 /** Of so many tokens one is masked. */
-export const MASK_EVERY = 7;
+const MASK_EVERY = 7;
 
 /** A sequence that is run for a text, and the tokens of the text whose losses it brings. */
 interface Reading {

@@ -15,7 +15,7 @@ import { type ComputeSettings, computeTensor, openComputed, openWorkspaceFor } f
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 
-export interface PlannedWeights extends WeightSource {
+interface PlannedWeights extends WeightSource {
   /** Gives back the device memory that merging takes; the next read takes it again. */
   rest(): void;
   close(): void;
@@ -95,7 +95,7 @@ function updateOf(tensor: TensorPlan, read: ReadTensor): LowRankUpdate {
   };
 }
 
-export interface MergedTensors {
+interface MergedTensors {
   /** The bytes of a tensor as the plan would write them. */
   compute(tensor: TensorPlan): Promise<Uint8Array<ArrayBuffer>>;
   /** Some of them; a tensor is kept until its last byte is read, since a pass reads each front to back, or another one is. */

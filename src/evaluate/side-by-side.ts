@@ -42,7 +42,7 @@ export interface SideBySideOptions {
 }
 
 /** A model's work, in steps of a layer. */
-export interface Stepped {
+interface Stepped {
   readonly progress: EvaluateProgress;
   step(): Promise<boolean>;
   close(): void;
@@ -59,7 +59,7 @@ export interface Entry {
 }
 
 /** What is done with each model. */
-export interface SideBySideWork<W extends Stepped> {
+interface SideBySideWork<W extends Stepped> {
   targets: readonly RunTarget[];
   engine: BackendChoice;
   /** Models that fill in masked tokens are among what can be run. */
@@ -77,7 +77,7 @@ export interface SideBySideWork<W extends Stepped> {
   onProgress(progress: RunningProgress, finished: readonly number[]): void;
 }
 
-export interface SideBySideReport {
+interface SideBySideReport {
   /** Bytes of weights read from files, for all of them together. */
   bytesRead: number;
   peakBytes: number;

@@ -1,7 +1,7 @@
 /** The strided protocol: which tokens go through the model together, and which of them are scored. */
 import { AmalgamError } from '../errors';
 
-export interface Window {
+interface Window {
   /** Tokens [begin, end) of the text, at positions 0 …. */
   begin: number;
   end: number;

@@ -13,7 +13,7 @@ import { findFile } from '../sources/model-folder';
 import type { AdapterFile } from './adapter-file';
 import { ADAPTER, adapterFolder } from './merge-check';
 
-export interface AdapterCostOptions {
+interface AdapterCostOptions {
   base: string;
   finetuned: string;
   input: { text: string } | { ids: number[] };

@@ -8,7 +8,7 @@ import { targetOf } from './lora-targets';
 import { checkRankChoice } from './rank-choice';
 
 /** What can be checked before anything is read. */
-export type ExtractChoices = Pick<ExtractOptions, 'base' | 'tuned' | 'rank' | 'maxRank' | 'settings'>;
+type ExtractChoices = Pick<ExtractOptions, 'base' | 'tuned' | 'rank' | 'maxRank' | 'settings'>;
 
 /**
  * Checks a request from configs and headers alone.

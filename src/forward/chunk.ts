@@ -26,7 +26,7 @@ export interface Sequence {
 }
 
 /** A stretch of one sequence inside a chunk. */
-export interface Piece {
+interface Piece {
   sequence: number;
   /** Rows of the chunk, and ids of the sequence: both from `begin`, `count` of them. */
   row: number;
@@ -227,7 +227,7 @@ function bundleChunks(
 }
 
 /** Where a sequence begins: behind what it continues, or what a cache holds. */
-export function startOf(sequences: readonly Sequence[], { start = 0, after }: Sequence): number {
+function startOf(sequences: readonly Sequence[], { start = 0, after }: Sequence): number {
   return after === undefined ? start : sequences[after]!.ids.length;
 }
 

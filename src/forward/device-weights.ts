@@ -32,7 +32,7 @@ export interface DeviceTile {
 }
 
 /** y += scale · (x·inᵀ)·outᵀ: `into` [rank, inputs], `outOf` [outputs, rank], f32; rank filled up to a multiple of 4. */
-export interface DeviceLowRank {
+interface DeviceLowRank {
   into: BackendBuffer;
   outOf: BackendBuffer;
   rank: number;

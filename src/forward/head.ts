@@ -23,7 +23,7 @@ export interface Wanted {
 }
 
 /** Of every wanted row: −ln p of its target, and 1 where no token is more probable. */
-export interface Folded {
+interface Folded {
   losses: Float64Array;
   greedy: Uint8Array;
 }
@@ -63,7 +63,7 @@ export interface LogitSums {
 }
 
 /** Collects what the head makes of one chunk. */
-export interface HeadPass {
+interface HeadPass {
   /** Final norm and projection of the wanted rows. */
   begin(): void;
   /** Adds a tile of the head. */

@@ -24,7 +24,7 @@ export interface KvCache {
 }
 
 /** [slots · rows, width] f32. */
-export interface CachedState {
+interface CachedState {
   buffer: BackendBuffer;
   width: number;
   /** Rows of a slot: one a position, or one. */
@@ -96,7 +96,7 @@ export function createKvCache(
 }
 
 /** Rows of a buffer copied to other places in it; a kernel cannot read and write one buffer, so they go by way of another. */
-export interface RowCopies {
+interface RowCopies {
   buffer: BackendBuffer;
   width: number;
   rows: number;

@@ -29,7 +29,7 @@ import type { WeightSource } from './weight-source';
 import type { Workspace } from './workspace';
 
 /** Weights outside the blocks and the head: small, loaded once. */
-export interface OuterWeights {
+interface OuterWeights {
   projectIn?: DeviceLinear;
   positions?: BackendBuffer;
   embeddingNorm?: DeviceNorm;

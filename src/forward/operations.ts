@@ -26,7 +26,7 @@ export interface DeviceNorm {
 }
 
 /** Which column of x belongs to a column of y. */
-export interface GateLayout {
+interface GateLayout {
   begin?: number;
   group?: number;
   groupStride?: number;

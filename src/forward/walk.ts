@@ -18,7 +18,7 @@ import { checkKeys, longSequences, refuseNonFinite, type TappedRows } from './pa
 export type WalkText = readonly (readonly number[])[];
 
 /** Called with the rows that enter the linear layers of a site. */
-export interface Look {
+interface Look {
   site: LinearSite;
   see(rows: TappedRows): void;
 }

@@ -7,7 +7,7 @@ import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../formats/half';
 import { BLOCK_TYPES, type BlockType, rowBytes } from './block-types';
 
-export interface RowsToEncode {
+interface RowsToEncode {
   /** Whole rows, as the merge wrote them; they are the encoder's once handed over. */
   bytes: Uint8Array<ArrayBuffer>;
   dtype: WeightDtype;

@@ -54,7 +54,7 @@ export interface GgufEncoder {
 /** Weights of the columns of a tensor, by the merge's name of it; of most tensors there are none. */
 export type ColumnImportance = ReadonlyMap<string, Float32Array<ArrayBuffer>>;
 
-export interface GgufEncoderOptions {
+interface GgufEncoderOptions {
   plan: GgufPlan;
   /** The tensors to come, in order. */
   names: readonly string[];

@@ -12,7 +12,7 @@ export type GgufValue =
 
 export type GgufMetadata = ReadonlyMap<string, GgufValue>;
 
-export interface TensorEntry {
+interface TensorEntry {
   name: string;
   /** Outermost first, as safetensors has it; GGUF writes it reversed. */
   shape: readonly number[];
@@ -22,7 +22,7 @@ export interface TensorEntry {
 }
 
 /** Every tensor begins at a multiple of this. */
-export const ALIGNMENT = 32;
+const ALIGNMENT = 32;
 
 const VERSION = 3;
 const VALUE_TYPES = { u32: 4, i32: 5, f32: 6, bool: 7, text: 8, array: 9 } as const;

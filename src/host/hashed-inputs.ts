@@ -12,7 +12,7 @@ import { type Inputs, openInputs } from './weight-inputs';
 export type InputHashes = ReadonlyMap<string, string>;
 
 /** Tells of bytes that are read for a hash alone. */
-export interface HashMeter {
+interface HashMeter {
   begin(bytes: number): void;
   advance(bytes: number, name: string): void;
 }

@@ -1,7 +1,7 @@
 /** One job at a time: jobs share the device and the storage. */
 import { AmalgamError } from '../errors';
 
-export interface OneJob {
+interface OneJob {
   /**
    * Runs `work` unless another job is running. A job that `yields` is stopped as soon as another wants to run.
    * @throws AmalgamError `Busy`, `Cancelled`, and what `work` throws

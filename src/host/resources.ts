@@ -4,7 +4,7 @@ import type { DestinationSpec } from '../reports/job';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 
-export interface Resources {
+interface Resources {
   /** Closes it when the job has ended, the last one opened first. */
   keep<T extends { close(): void }>(opened: T): T;
   /** Opens where the job writes; it is discarded when the job fails. @throws what `openDestination` throws */

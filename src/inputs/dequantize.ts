@@ -16,7 +16,7 @@ import type { ReadTensor, TensorRef } from './tensor-view';
 const ACTIVATION_SCALE = /\.(?:input_scale|activation_scale|output_scale|[qkv]_scale|input_global_scale)$/;
 
 /** What a checkpoint holds once its weights of eight and four bits are read as what they stand for. */
-export interface Dequantized {
+interface Dequantized {
   tensors: Map<string, TensorRef>;
   /** Formats that were found. */
   formats: Set<'FP8' | 'MXFP4'>;

@@ -65,7 +65,7 @@ export function changedRows(
 }
 
 /** Visits every row of the tensor before any is changed: a second reading, for what depends on all of them. */
-export type EachRow = (visit: (row: Float32Array, index: number) => void) => Promise<void>;
+type EachRow = (visit: (row: Float32Array, index: number) => void) => Promise<void>;
 
 /** Elements of the pieces that are read for {@link EachRow}. */
 const PIECE = 1 << 20;

@@ -6,7 +6,7 @@
 import { column, zeroColumns } from './columns';
 import { jacobiSvd } from './jacobi';
 
-export interface CmaEs {
+interface CmaEs {
   /** Candidates of one generation. */
   readonly population: number;
   /** The candidates of the next generation. @param normals population · dimensions standard normal numbers */

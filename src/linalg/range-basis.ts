@@ -5,7 +5,7 @@ import { thinQr } from './householder';
 /** Power iterations: the error is then within 1 % of the best for spectra as flat as i^-½. */
 export const POWER_ITERATIONS = 2;
 
-export interface LinearMap {
+interface LinearMap {
   times(x: Columns): Columns | Promise<Columns>;
   transposedTimes(y: Columns): Columns | Promise<Columns>;
 }

@@ -7,7 +7,7 @@ import { isGlob } from '../formats/tensor-pattern';
 import { drawsRandomly, type MergeMethod, type ParameterSpec } from './method';
 
 /** One thing that mergekit does otherwise. */
-export interface ExportWarning {
+interface ExportWarning {
   /** What of the recipe: `semantics: paper of the recipe`. */
   setting: string;
   /** What mergekit makes of it, as a sentence. */

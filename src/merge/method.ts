@@ -42,7 +42,7 @@ export interface MergeMethod<P extends Specs = Specs, M extends Specs = Specs> {
 type Specs = Readonly<Record<string, ParameterSpec>>;
 
 /** What a recipe resolves to, parameter by parameter. */
-export type Values<S extends Specs> = Specs extends S
+type Values<S extends Specs> = Specs extends S
   ? ResolvedParameters
   : {
       readonly [K in keyof S]: S[K] extends NumberSpec
@@ -68,7 +68,7 @@ export interface ParameterConflict {
 }
 
 /** Properties that do not follow from a method's other fields and that its contract tests check as declared. */
-export interface MethodContract {
+interface MethodContract {
   /** Does the result stay the same (up to rounding) when contributors swap places? */
   permutation: 'invariant' | 'ordered';
   /**
@@ -96,7 +96,7 @@ export interface MethodSettings {
  * `solved`: W₀ + λ·τ, where the τ of linear layers was solved ahead of the run by what the models make of their inputs
  * (src/calibration); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved.ts).
  */
-export type MethodCompute<P = ResolvedParameters, M = ResolvedParameters> =
+type MethodCompute<P = ResolvedParameters, M = ResolvedParameters> =
   | { kind: 'delta'; preset(parameters: P): DeltaPreset }
   | { kind: 'weights'; coefficients(models: readonly M[], parameters: P): number[] }
   | ProductsCompute<P, M>
@@ -225,7 +225,7 @@ export interface TextSpec extends SpecBase {
  * What such a kernel has: `values` with the base in slot 0 and the models behind it, `stride` apart, `coefficients`
  * as the method lays them out, `out` for the result and `counters` to add to.
  */
-export type ElementwiseKernel = Kernel<
+type ElementwiseKernel = Kernel<
   'elements' | 'stride' | 'models',
   'values' | 'coefficients' | 'out' | 'counters'
 >;

@@ -66,7 +66,7 @@ export interface Architecture {
  * steps. Each further one begins as a projection of the embedding, and ends projected into their common mean, both at the
  * size of the first.
  */
-export interface Planes {
+interface Planes {
   count: number;
   begin: Linear[];
   end: Linear[];
@@ -179,7 +179,7 @@ export interface Attention {
  * Queries, keys and values out of narrow rows (DeepSeek-AI 2024, arXiv 2405.04434): the projections make one of queries and one
  * of keys, values and a rotated key for all heads.
  */
-export interface Latent {
+interface Latent {
   /** Absent where the projection makes queries at once. */
   query?: { norm: Norm; expand: Linear };
   keyValue: { begin: number; norm: Norm; expand: Linear };

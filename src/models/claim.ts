@@ -6,13 +6,13 @@ import { familyOf, tensorKey } from './families';
 import { isBuffer } from './tensor-role';
 
 /** A tensor an architecture computes with. */
-export interface ExpectedTensor {
+interface ExpectedTensor {
   name: string;
   shape: readonly number[];
 }
 
 /** Everything with weights in a block or a part of one, in the order it is used. */
-export interface Leaves {
+interface Leaves {
   linears: Linear[];
   norms: Norm[];
   vectors: Vector[];

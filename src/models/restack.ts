@@ -10,7 +10,7 @@ import { familyOf } from './families';
 import { knowsIndexFields, restackFields } from './index-fields';
 import { resolveArchitecture } from './resolve';
 
-export interface Restacked {
+interface Restacked {
   /** config.json of the output, but for what else changes in it. */
   text: string;
   /** Fields of the config whose meaning the new order does not have: the output would not load. */

@@ -11,7 +11,7 @@ export interface TensorRole {
 export type Place = 'before' | 'layer' | 'after';
 
 /** A tensor name cut at its layer index: `model.layers.` · 7 · `mlp.up_proj.weight`. */
-export interface LayerName {
+interface LayerName {
   /** Everything ahead of the index, the dot included; tensors with the same stack belong to one stack of blocks. */
   stack: string;
   index: number;

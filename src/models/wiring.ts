@@ -11,7 +11,7 @@ import type { ConfigFile } from './config-reader';
 export type { FlagField, NumberField };
 
 /** A config value that the wiring takes for granted; any other value is refused by name. */
-export interface FixedField {
+interface FixedField {
   field: string;
   value: boolean | string | number | null;
   /** What another value would mean, in words. */
@@ -194,7 +194,7 @@ export interface PlanesWiring {
 }
 
 /** Fields of a factor by the kind of a layer's mixer, and of its MLP. */
-export type Factors = Readonly<Record<string, NumberField>>;
+type Factors = Readonly<Record<string, NumberField>>;
 
 /** Makes a mixer: the branch that stands in the place of attention, or beside it. */
 export type MixerMaker = (
@@ -202,7 +202,7 @@ export type MixerMaker = (
   attention: () => Pick<Branch, 'name' | 'part'>,
 ) => readonly (Pick<Branch, 'name' | 'part' | 'ahead'> & { factor?: NumberField })[];
 
-export interface PerLayerWiring {
+interface PerLayerWiring {
   width: NumberField;
   rows: NumberField;
   table: string;

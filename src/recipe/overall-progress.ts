@@ -8,7 +8,7 @@ export interface WorkStep {
   work: number;
 }
 
-export interface OverallProgress {
+interface OverallProgress {
   /** Takes what a step tells. @param thread which of the `threads` that share the step */
   tell(at: number, name: string, progress: Progress, thread?: number, threads?: number): void;
   /** The step has ended. */

@@ -13,7 +13,7 @@ interface Variable {
   place(value: number): number;
 }
 
-export interface SearchSpace {
+interface SearchSpace {
   names: string[];
   start: number[];
   /** Coordinates in units of the first steps. */

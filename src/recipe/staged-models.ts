@@ -4,7 +4,7 @@ import type { OpenModels } from '../host/models';
 import type { OpenModel } from '../inputs/open-model';
 import { findFile } from '../sources/model-folder';
 
-export interface StagedModels extends OpenModels {
+interface StagedModels extends OpenModels {
   /** Makes the output of a stage a model by the name of the stage. */
   addStage(name: string, output: OpenModel): void;
 }

@@ -7,7 +7,7 @@ import { type Hub, hubFailure, hubHeaders } from './hub-request';
 import { Retryable, retrying } from './retrying';
 import { announcedWaitMs, readAll } from './transfer';
 
-export interface HubPost {
+interface HubPost {
   /** Path below the hub's root, or a whole URL that the hub named. */
   to: string;
   body: string;
@@ -18,7 +18,7 @@ export interface HubPost {
   again?: boolean;
 }
 
-export interface HubReply<T> {
+interface HubReply<T> {
   status: number;
   value: T;
 }

@@ -8,7 +8,7 @@ import { type Hub, hubFailure, hubFetch } from './hub-request';
 import type { ModelFolder } from './model-folder';
 
 /** A model opened on a hub, pinned to a commit. */
-export interface HubModel extends ModelFolder {
+interface HubModel extends ModelFolder {
   readonly origin: { kind: 'hub'; repo: string; revision: string; commit: string };
   /** The licence the model card names, e.g. `apache-2.0`. */
   readonly license?: string;

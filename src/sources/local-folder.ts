@@ -4,7 +4,7 @@ import { fileSource } from './file-source';
 import type { ModelFile, ModelFolder } from './model-folder';
 
 /** The name of the model made of files that were picked one by one, outside any folder. */
-export const LOOSE_FILES = 'files';
+const LOOSE_FILES = 'files';
 
 /**
  * Groups picked or dropped files by folder. A folder is a model when it directly holds `config.json`,

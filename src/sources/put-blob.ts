@@ -1,6 +1,6 @@
 /** One PUT of bytes that are on disk, with progress: in a browser only XMLHttpRequest tells how much of a body is sent. */
 
-export interface PutAnswer {
+interface PutAnswer {
   status: number;
   /** Entity tag of what was stored, as the server quotes it. */
   etag: string | null;

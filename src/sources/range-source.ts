@@ -6,7 +6,7 @@ import { Retryable, retrying, type Transfer } from './retrying';
 import { fetchOk, readBody } from './transfer';
 
 /** A file behind a URL, as its listing describes it. */
-export interface RangeTarget {
+interface RangeTarget {
   url: string;
   byteLength: number;
   subject: RequestSubject;

@@ -42,7 +42,7 @@ export class Retryable extends Error {
 }
 
 /** One try: `signal` ends it, `received` reports bytes as they arrive so that a stalled connection is noticed. */
-export type Attempt<T> = (signal: AbortSignal, received: (bytes: number) => void) => Promise<T>;
+type Attempt<T> = (signal: AbortSignal, received: (bytes: number) => void) => Promise<T>;
 
 /**
  * Runs `attempt` until it succeeds, fails for good, or its tries are used up: 6 for lost connections, server errors

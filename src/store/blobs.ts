@@ -17,7 +17,7 @@ import { entriesOf, isFolder, removeStored, writeWhole } from './opfs-file';
 import { storageError } from './storage-error';
 
 /** A blob in the cache. */
-export interface StoredBlob {
+interface StoredBlob {
   sha256: string;
   /** Bytes on the disk. */
   bytes: number;

@@ -39,7 +39,7 @@ export interface StoredRecord<H extends RecordHeader> {
 }
 
 /** One folder of the cache, as a person sees it. */
-export interface StoredMasks {
+interface StoredMasks {
   id: string;
   /** Models and settings in words. */
   title: string;

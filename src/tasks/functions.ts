@@ -5,7 +5,7 @@
 import type { Row, RowValue } from '../dataset/rows';
 import { capitalize, strip } from './python';
 
-export interface TaskFunction {
+interface TaskFunction {
   /** Columns that it reads. */
   columns: readonly string[];
   run(row: Row): RowValue;

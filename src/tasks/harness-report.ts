@@ -6,10 +6,10 @@ import { type PairedTest, pairedTest } from './statistics';
 /** Metrics of which less is better. */
 const LOWER = ['perplexity', 'word_perplexity', 'byte_perplexity', 'bits_per_byte'];
 
-export const higherIsBetter = (metric: string): boolean => !LOWER.includes(metric);
+const higherIsBetter = (metric: string): boolean => !LOWER.includes(metric);
 
 /** What the report says of one model: the harness's fields. */
-export interface HarnessResults {
+interface HarnessResults {
   model: string;
   results: Record<string, Record<string, number | string>>;
   versions: Record<string, number | null>;
@@ -22,7 +22,7 @@ export interface HarnessResults {
   tokens: number;
 }
 
-export interface HarnessSample {
+interface HarnessSample {
   doc_id: number;
   target: TaskItem['target'];
   /** [log-likelihood, is greedy] of each request. */
@@ -31,7 +31,7 @@ export interface HarnessSample {
 }
 
 /** B against A on the items of a task. */
-export interface Comparison extends PairedTest {
+interface Comparison extends PairedTest {
   task: string;
   metric: string;
   a: number;

@@ -26,7 +26,7 @@ export function capitalize(text: string): string {
 /** `len(str)`: code points. */
 export const codePoints = (text: string): number => [...text].length;
 
-export interface PythonRandom {
+interface PythonRandom {
   /** `random.sample(population, k)`. @throws RangeError when the population is smaller */
   sample<T>(population: readonly T[], k: number): T[];
 }

@@ -10,7 +10,7 @@ import type { TaskField } from './task-file';
 type Jinja = typeof import('@huggingface/jinja');
 
 /** Computes a field of a row: a text of a template, or the value itself. @throws AmalgamError `TaskInvalid` */
-export type Compute = (row: Row) => RowValue;
+type Compute = (row: Row) => RowValue;
 
 /** Jinja's own names, which are no columns. */
 const BUILT_IN = new Set(['true', 'false', 'none', 'True', 'False', 'None', 'range', 'namespace', 'loop']);

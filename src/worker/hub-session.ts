@@ -5,7 +5,7 @@ import type { HubWait, SignInAnswer, SignInPage, SignInRequest } from '../report
 import type { Hub } from '../sources/hub-request';
 import { beginSignIn, finishSignIn, type SignIn } from '../sources/hub-sign-in';
 
-export interface HubSession {
+interface HubSession {
   /** The hub as it is now. While its address stays it is one object, so that models already open follow its token. */
   hub(): Hub;
   setHub(hub: { url?: string; token?: string | null }): Promise<void>;

@@ -9,7 +9,7 @@ import { readJournal } from './run-journal';
  * `outputs/<name>/complete.json`, written last, says which they are. Without that record an output does not exist;
  * `outputs/<name>/run.jsonl` is the journal from which a cut-off merge goes on.
  */
-export interface FinishedOutput {
+interface FinishedOutput {
   name: string;
   /** Sum of its files. */
   bytes: number;

@@ -5,7 +5,7 @@ import { listFolderJournals, removeFolderJournals } from './folder-journals';
 import { readStored } from './opfs-sink';
 import { type RunJournal, readJournal } from './run-journal';
 
-export interface InterruptedOutput {
+interface InterruptedOutput {
   kind: 'downloads' | 'folder';
   name: string;
   journal: RunJournal;

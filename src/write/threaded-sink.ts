@@ -12,7 +12,7 @@ export const THREAD_FROM = 8 * 2 ** 20;
 /** Pieces that may wait for the thread. */
 const MOST_WAITING = 4;
 
-export interface ThreadedSink extends FileSink {
+interface ThreadedSink extends FileSink {
   /** Ends the thread, with the file as it is. Safe to call twice, and after `close`. */
   letGo(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { AmalgamError } from '../../errors';
 
 /** What the badge and bug reports say about the graphics adapter. */
-export interface AdapterInfo {
+interface AdapterInfo {
   name: string;
   /** A software rasteriser: correct, but slower than the typed-array engine on most machines. */
   isFallback: boolean;

@@ -2,7 +2,7 @@
 import type { Router } from '../../models/architecture';
 
 /** Rows that take an expert, and the share of each. */
-export interface Taken {
+interface Taken {
   rows: number[];
   shares: number[];
 }

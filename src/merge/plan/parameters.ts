@@ -61,7 +61,7 @@ function interpolate(points: readonly number[], t: number): number {
 export const AUTO = 'auto';
 
 /** A parameter that has no usable value for a tensor. */
-export interface ParameterFault {
+interface ParameterFault {
   parameter: string;
   /** What is wrong, as the end of a sentence: `must lie between 0 and 1, not 1.5`. */
   reason: string;

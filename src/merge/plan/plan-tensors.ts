@@ -19,7 +19,7 @@ import type { Participant, Scope } from './scopes';
 import { leftOut } from './tensor-choice';
 import { copiedTensor, isOnBase, isPlain } from './untouched';
 
-export interface TensorContext {
+interface TensorContext {
   recipe: Recipe;
   method: MergeMethod;
   /** Models that do not fit at all; they are not compared tensor by tensor. */

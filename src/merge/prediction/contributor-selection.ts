@@ -63,7 +63,7 @@ export function prepareStatistics(statistics: DeltaStatistics): PreparedStatisti
 }
 
 /** What a contributor keeps under certain settings. */
-export interface Selected {
+interface Selected {
   preset: DeltaPreset;
   model: ResolvedParameters;
   modelThreshold: ModelThreshold | undefined;

@@ -20,7 +20,7 @@ import { doraUnit, openTask, type TensorTask } from '../tensor/tensor-task';
 import { leastTile, type Tile } from '../tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../tensor/workspace';
 
-export interface StatisticsOptions {
+interface StatisticsOptions {
   plan: Plan;
   engine: Backend;
   /** More engines of the same kind: as many tensors more are measured at once. */
@@ -42,7 +42,7 @@ const SAMPLE_SIDE = { least: 16, most: 64 };
 const SAMPLE_ELEMENTS = 2 ** 21;
 
 /** Rows and columns of the sample of every tensor of a model of `tensors`. */
-export function sampleSide(tensors: number): number {
+function sampleSide(tensors: number): number {
   const side = Math.floor(Math.sqrt(SAMPLE_ELEMENTS / tensors));
   return Math.max(SAMPLE_SIDE.least, Math.min(SAMPLE_SIDE.most, side));
 }

@@ -40,7 +40,7 @@ export function sampledError(report: TensorReport, share: number, of: number): n
 }
 
 /** Figures of a tensor across its models, worked out from the sample when they are asked for. */
-export interface Judge {
+interface Judge {
   signConflict(): number;
   outputChange(): number;
   counts(): MergeCounts | undefined;
@@ -53,7 +53,7 @@ const QUANTILE = 2.25;
  * Half the width of the interval in which a share lies that was found in `size` of `all` elements (Wilson's score
  * interval with the finite-population correction; Wilson 1927, Cochran 1977).
  */
-export function shareError(share: number, size: number, all: number): number {
+function shareError(share: number, size: number, all: number): number {
   if (size <= 0) return 1;
   if (size >= all) return 0;
   const z2 = QUANTILE ** 2 * (1 - size / all);
@@ -70,7 +70,7 @@ export function plainReport(of: TensorReport): TensorReport {
 }
 
 /** What is predicted of a tensor without looking at its sample. */
-export interface Outline {
+interface Outline {
   statistics: DeltaStatistics;
   cosine: number[][];
   contributors: ContributorReport[];

@@ -256,7 +256,7 @@ function drawsOf(size: number, model: number): Float64Array {
 const draws = new Map<number, Float64Array>();
 
 /** Elements of a sample in one bin of |τ|, each standing for `weight` elements of its tensor. */
-export interface BinMember {
+interface BinMember {
   bins: SampleBins;
   /** How many of the tensor's elements lie in the bin. */
   count: number;

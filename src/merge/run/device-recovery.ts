@@ -7,7 +7,7 @@ const FORGIVEN_MS = 120_000;
 /** Tiles are not made smaller than this many elements: 1 MiB of f32. */
 const LEAST_TILE = (1024 * 1024) / 4;
 
-export interface DeviceRecoveryOptions {
+interface DeviceRecoveryOptions {
   /** Opens another engine of the same kind. */
   reopen(): Promise<Backend>;
   /** Closes the engine that failed and puts the other in its place. */

@@ -11,7 +11,7 @@ import type { TensorTask } from '../tensor/tensor-task';
 import { replayable } from './replayable';
 import { openRunWorkspace, type RunWorkspace, type RunWorkspaceOptions } from './run-workspace';
 
-export interface MergeThreadOptions extends RunWorkspaceOptions {
+interface MergeThreadOptions extends RunWorkspaceOptions {
   plan: Plan;
   read: ReadTensor;
   prepared?: Prepared;

@@ -28,7 +28,7 @@ export interface ShardSink<Written> {
   abort(): void;
 }
 
-export interface RunOptions<Written> {
+interface RunOptions<Written> {
   plan: Plan;
   shards: readonly FilePlan[];
   engine: Backend;

@@ -20,7 +20,7 @@ import { countDigit, readDigit } from '../tensor/radix-search';
 import { beginSearch, DIGITS, KEEP_NONE, narrow, type Search, type Threshold } from '../tensor/radix-select';
 import type { Workspace } from '../tensor/workspace';
 
-export interface WholeModelOptions {
+interface WholeModelOptions {
   plan: Plan;
   methods: ReadonlyMap<string, MergeMethod>;
   work: Workspace;

@@ -96,10 +96,7 @@ function slotForm(plan: TensorPlan, { compute }: MergeMethod, engine: Backend): 
 }
 
 /** Elements that must not be cut apart: rows for what looks at rows. */
-export function tileUnit(
-  plan: Pick<TensorPlan, 'shape' | 'parameters' | 'role'>,
-  { compute }: MergeMethod,
-): number {
+function tileUnit(plan: Pick<TensorPlan, 'shape' | 'parameters' | 'role'>, { compute }: MergeMethod): number {
   // the rows of an embedding may have weights of their own
   if (compute.kind === 'solved' && plan.role.kind === 'embedding') return groupElements('rows', plan.shape);
   if (compute.kind === 'products') return groupElements(productsGroups(compute, plan), plan.shape);

@@ -32,7 +32,7 @@ import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
 import { openWindows } from './window-search';
 
-export interface DeltaSettings {
+interface DeltaSettings {
   preset: DeltaPreset;
   seed: number;
   nonFinite: 'stop' | 'carry';

@@ -85,7 +85,7 @@ export function densityOf(parameters: ResolvedParameters): number {
  * Belilovsky 2023) as in mergekit 0.1.4, `sparsify.py`: of n elements ⌊γn⌋ largest go, ⌊ρn⌋ below them stay, and where
  * that is more than there are, fewer of the largest go.
  */
-export function band(
+function band(
   preset: DeltaPreset,
   parameters: ResolvedParameters,
   elements: number,
@@ -100,7 +100,7 @@ export function band(
  * Probabilities and scales by rank r = 0 … n − 1 in a row of n: q_r = (ρ − ε) + 2ε·r/(n − 1), and ρ in a row of one
  * (MagPrune, Deep et al. 2024). As words: ⌊q_r·2³²⌋, then the scales as f32.
  */
-export function rankProbabilities(density: number, epsilon: number, cols: number): Float64Array {
+function rankProbabilities(density: number, epsilon: number, cols: number): Float64Array {
   return Float64Array.from({ length: cols }, (_, r) =>
     cols === 1 ? density : density - epsilon + (2 * epsilon * r) / (cols - 1),
   );

@@ -30,7 +30,7 @@ export interface ResolvedVocabulary {
   info: VocabularyInfo;
 }
 
-export interface VocabularyQuestion {
+interface VocabularyQuestion {
   recipe: Recipe;
   /** Models that are merged, the reference (base, else the first) first. */
   models: readonly Model[];

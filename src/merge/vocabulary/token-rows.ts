@@ -26,7 +26,7 @@ export interface TokenModel {
 type Fill = 'zero' | readonly { model: number; row: number }[];
 
 /** What became of the tokens, for the words of the plan. */
-export interface TokenFates {
+interface TokenFates {
   /** Tokens that no model has. */
   zero: string[];
   /** Tokens whose rows are the mean of several models'. */

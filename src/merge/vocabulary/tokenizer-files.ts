@@ -72,7 +72,7 @@ export async function tokenizerFiles(
 }
 
 /** tokenizer.json with the tokens of the union. Whatever is not about them keeps every character. */
-export function unitedTokenizer(text: string, from: KnownVocabulary, changes: TokenizerChanges): string {
+function unitedTokenizer(text: string, from: KnownVocabulary, changes: TokenizerChanges): string {
   const added = addedTokens(from, changes);
   const edits = new Map<string, JsonEdit>([['added_tokens', added.map(addedData)]]);
   const model = new Map<string, JsonEdit>();
