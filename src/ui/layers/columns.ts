@@ -1,6 +1,7 @@
 /** What the canvas shows: rows of layers shared by all columns, and the values of every run in them. Pure but for memory of what was drawn before. */
 import { useMemo, useRef } from 'react';
 import { isPredicted } from '../../merge/prediction/predicted-report';
+import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
 import { type ColorScale, colorScale, domain, percentileDomain } from '../charts/color-scale';
@@ -14,7 +15,6 @@ import {
   heatmap,
   type LayerGrid,
   layerGrid,
-  sameItems,
 } from '../charts/heatmap-data';
 import { chanceOverlap } from '../charts/mask-overlap';
 import { type Metric, rangeOf, type Subject } from '../charts/metrics';

@@ -8,6 +8,9 @@ import type { MergeReport, VerifyTensorReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
 import type { RecipeState, Settings } from './recipe-state';
 
+/** Id of the run of the recipe as it is. */
+export const NOW = 'now';
+
 export interface RunState {
   /** Counts up; tells two runs of one recipe apart. */
   id: number;
