@@ -96,19 +96,13 @@ export interface TensorCheck {
   report: VerifyTensorReport;
 }
 
-export interface KeptRun
-  extends Pick<
-    RunState,
-    | 'title'
-    | 'methodTitle'
-    | 'recipe'
-    | 'contributors'
-    | 'planned'
-    | 'layers'
-    | 'destination'
-    | 'outputFiles'
-    | 'startedAt'
-  > {
+/** What is known of a run before it runs. */
+export type RunPlan = Pick<
+  RunState,
+  'title' | 'methodTitle' | 'recipe' | 'contributors' | 'planned' | 'layers' | 'destination' | 'outputFiles'
+>;
+
+export interface KeptRun extends RunPlan, Pick<RunState, 'startedAt'> {
   /** Unique in this browser. */
   id: string;
   /** Given by a person; else it is called what it differs by. */
