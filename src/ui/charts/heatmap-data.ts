@@ -37,7 +37,7 @@ export interface GridRow {
   other?: { stack: string; number: number };
 }
 
-export interface GridModule {
+interface GridModule {
   /** As the tensor names have it, `mlp.down_proj`. */
   module: string;
   /** For the column head: `down`. */

@@ -163,7 +163,7 @@ export async function extract(studio: Studio): Promise<void> {
   }
 }
 
-export function rankChoice({ by, rank, energy, cutoff, megabytes }: ExtractChoices): RankChoice {
+function rankChoice({ by, rank, energy, cutoff, megabytes }: ExtractChoices): RankChoice {
   switch (by) {
     case 'rank':
       return { kind: 'rank', rank };

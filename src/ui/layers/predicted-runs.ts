@@ -10,7 +10,7 @@ import { editRecipe, methodOf, type Studio, setView } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 
 /** Most runs that are shown side by side. */
-export const MOST_SHOWN = 4;
+const MOST_SHOWN = 4;
 
 /** The recipe with the settings of a predicted run. */
 export function recipeOfRun(

@@ -7,7 +7,7 @@ import type { EvaluateReport } from '../../reports/evaluate';
 import type { KeptScore } from '../state/task-state';
 import { database } from './database';
 
-export interface KeptOutcome {
+interface KeptOutcome {
   /** `outcomeKey`: target with its commits or recipe, hash of the text, protocol. */
   key: string;
   report: EvaluateReport;

@@ -12,7 +12,7 @@ interface Saved extends DBSchema {
 }
 
 /** As many are kept: the report of a large model has some hundred kilobytes. */
-export const MOST_RUNS = 30;
+const MOST_RUNS = 30;
 
 const open = database<Saved>('amalgam-runs', 2, async (db, before, _, transaction) => {
   if (before < 1) db.createObjectStore('runs', { keyPath: 'id' });

@@ -2,7 +2,7 @@
 import { formatBytes } from '../format/quantity';
 import type { EngineSlice } from './studio-state';
 
-export interface EngineSummary {
+interface EngineSummary {
   tone: 'ok' | 'warn' | 'bad' | 'wait';
   /** `WebGPU` or `CPU`. */
   kind: string;

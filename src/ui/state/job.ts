@@ -69,7 +69,7 @@ export async function cancelJob(studio: Studio): Promise<void> {
   }
 }
 
-export type JobOutcome<T> = { value: T } | { error: ErrorReport } | { cancelled: true };
+type JobOutcome<T> = { value: T } | { error: ErrorReport } | { cancelled: true };
 
 /** What an outcome says of the run of a tool. */
 export function ended<R>(outcome: JobOutcome<R>): Pick<ToolRun<R>, 'status'> & Partial<ToolRun<R>> {

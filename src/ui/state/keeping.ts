@@ -176,7 +176,7 @@ export async function saveRecipe(studio: Studio, name: string): Promise<NamedRec
 }
 
 /** A link to this page with the recipe, the shown runs and the view in it: no weights. A merge travels as its settings. */
-export async function shareLink(studio: Studio): Promise<string> {
+async function shareLink(studio: Studio): Promise<string> {
   const state = studio.store.getState();
   const { recipe, models, view } = state;
   const { formatRecipe } = await import('../../formats/recipe-format');
