@@ -16,8 +16,8 @@ import {
   type MagnitudeCurve,
   magnitudeCurve,
 } from './magnitude-curve';
-import type { JudgedSample } from './predict-change';
 import type { ContributorError } from './predicted-report';
+import { type ReplayedSample, replaySample } from './replayed-sample';
 import { elementsBetween, type SampleBins, sampleBins } from './sample-bins';
 import {
   emptySample,
@@ -26,41 +26,12 @@ import {
   keepDrawn,
   patternOf,
   patternsOf,
+  type SampleContribution,
   type SampleSelection,
   stepBySize,
   thresholdInBin,
   tiesOf,
 } from './sample-selection';
-
-/** The statistics of a tensor made ready: do it once, predict often. */
-export interface PreparedStatistics {
-  statistics: DeltaStatistics;
-  curves: MagnitudeCurve[];
-  /** Cosines between contributors; a zero task vector has 0 with all. */
-  cosine: number[][];
-  /** What each contributor kept last: most steps of a slider change one of them. */
-  latest: (Selected | undefined)[];
-  /** The sample of each contributor by magnitude, once a slider moved it. */
-  bins: (SampleBins | undefined)[];
-  /** All of the sample of each contributor by sign, once some of it was drawn. */
-  whole: (KeptSample | undefined)[];
-  /** What of the sample of each contributor was kept last, and by which selection. */
-  kept: ({ of: SampleSelection; sample: KeptSample } | undefined)[];
-  /** The sample as it was judged last. */
-  judged?: JudgedSample;
-}
-
-/** Makes the statistics of a tensor ready for {@link PreparedStatistics}. */
-export function prepareStatistics(statistics: DeltaStatistics): PreparedStatistics {
-  const curves = statistics.contributors.map((_, i) => magnitudeCurve(statistics, i));
-  const cosine = curves.map((a, i) =>
-    curves.map((b, j) => {
-      const scale = a.norm * b.norm;
-      return scale > 0 ? Math.max(-1, Math.min(1, statistics.products[i + 1]![j + 1]! / scale)) : 0;
-    }),
-  );
-  return { statistics, curves, cosine, latest: [], bins: [], whole: [], kept: [] };
-}
 
 /** What a contributor keeps under certain settings. */
 interface Selected {
@@ -72,79 +43,126 @@ interface Selected {
   selection: SampleSelection;
 }
 
-/** What contributor `index` keeps; the last answer is kept. */
-export function selected(
-  prepared: PreparedStatistics,
-  index: number,
-  preset: DeltaPreset,
-  model: ResolvedParameters,
-  modelThreshold: ModelThreshold | undefined,
-): Selected {
-  const { statistics, curves, latest } = prepared;
-  const known = latest[index];
-  if (
-    known &&
-    known.modelThreshold?.threshold === modelThreshold?.threshold &&
-    known.modelThreshold?.share === modelThreshold?.share &&
-    known.preset.select === preset.select &&
-    known.preset.scope === preset.scope &&
-    known.preset.rescale === preset.rescale &&
-    known.model.density === model.density &&
-    known.model.epsilon === model.epsilon &&
-    known.model.gamma === model.gamma
-  ) {
-    return known;
-  }
-  const curve = curves[index]!;
-  const found = selectionOf(prepared, index, preset, model, modelThreshold);
-  const { kept, threshold, energy, rescaled, sample } = found;
-  const keptNorm = Math.sqrt(energy);
-  const made: Selected = {
-    preset,
-    model,
-    modelThreshold,
-    report: {
-      id: statistics.contributors[index]!.id,
-      kept,
-      threshold,
-      norm: curve.norm,
-      keptNorm: rescaled === undefined ? keptNorm : null,
-      rescaledNorm:
-        rescaled === undefined ? scaleOf(preset, model, kept, curve) * keptNorm : Math.sqrt(rescaled),
-    },
-    error: found.error,
-    selection: sample,
-  };
-  latest[index] = made;
-  return made;
-}
+/**
+ * The statistics of a tensor made ready, once, to be asked often. It remembers what it was asked last: most steps of a slider
+ * change one contributor, and few elements of its sample.
+ */
+export class PreparedStatistics {
+  readonly statistics: DeltaStatistics;
+  readonly curves: readonly MagnitudeCurve[];
+  /** Cosines between contributors; a zero task vector has 0 with all. */
+  readonly cosine: number[][];
+  readonly #selected: (Selected | undefined)[] = [];
+  readonly #bins: (SampleBins | undefined)[] = [];
+  readonly #whole: (KeptSample | undefined)[] = [];
+  readonly #ranks: (Float64Array | undefined)[] = [];
+  readonly #kept: ({ of: SampleSelection; sample: KeptSample } | undefined)[] = [];
+  #replayed: ReplayedSample | undefined;
 
-/** Which elements of the sample contributor `index` keeps: until it is asked what it keeps under other settings. */
-export function placesOf(prepared: PreparedStatistics, index: number, { selection }: Selected): KeptSample {
-  const values = prepared.statistics.sample.changes[index]!;
-  const last = prepared.kept[index];
-  if (last?.of === selection) return last.sample;
-  const sample = last?.sample ?? emptySample(values.length);
-  if (selection.kind === 'random') {
-    keepDrawn(sample, wholeOf(prepared, index), values.length, selection.chance, index);
-  } else if (sample.band) {
-    stepBySize(sample, sample.band, binsOf(prepared, index), selection);
-  } else {
-    keepBySize(sample, values, selection);
+  constructor(statistics: DeltaStatistics) {
+    this.statistics = statistics;
+    this.curves = statistics.contributors.map((_, i) => magnitudeCurve(statistics, i));
+    this.cosine = this.curves.map((a, i) =>
+      this.curves.map((b, j) => {
+        const scale = a.norm * b.norm;
+        return scale > 0 ? Math.max(-1, Math.min(1, statistics.products[i + 1]![j + 1]! / scale)) : 0;
+      }),
+    );
   }
-  prepared.kept[index] = { of: selection, sample };
-  return sample;
-}
 
-/** All of the sample of a contributor by sign; worked out once. */
-function wholeOf({ statistics, whole }: PreparedStatistics, index: number): KeptSample {
-  const known = whole[index];
-  if (known) return known;
-  const values = statistics.sample.changes[index]!;
-  const made = emptySample(values.length);
-  keepBySize(made, values, { kind: 'all' });
-  whole[index] = made;
-  return made;
+  /** What contributor `index` keeps under certain settings. */
+  selected(
+    index: number,
+    preset: DeltaPreset,
+    model: ResolvedParameters,
+    modelThreshold: ModelThreshold | undefined,
+  ): Selected {
+    const known = this.#selected[index];
+    if (
+      known &&
+      known.modelThreshold?.threshold === modelThreshold?.threshold &&
+      known.modelThreshold?.share === modelThreshold?.share &&
+      known.preset.select === preset.select &&
+      known.preset.scope === preset.scope &&
+      known.preset.rescale === preset.rescale &&
+      known.model.density === model.density &&
+      known.model.epsilon === model.epsilon &&
+      known.model.gamma === model.gamma
+    ) {
+      return known;
+    }
+    const curve = this.curves[index]!;
+    const found = selectionOf(this, index, preset, model, modelThreshold);
+    const { kept, threshold, energy, rescaled, sample } = found;
+    const keptNorm = Math.sqrt(energy);
+    const made: Selected = {
+      preset,
+      model,
+      modelThreshold,
+      report: {
+        id: this.statistics.contributors[index]!.id,
+        kept,
+        threshold,
+        norm: curve.norm,
+        keptNorm: rescaled === undefined ? keptNorm : null,
+        rescaledNorm:
+          rescaled === undefined ? scaleOf(preset, model, kept, curve) * keptNorm : Math.sqrt(rescaled),
+      },
+      error: found.error,
+      selection: sample,
+    };
+    this.#selected[index] = made;
+    return made;
+  }
+
+  /** Which elements of the sample contributor `index` keeps: until it is asked what it keeps under other settings. */
+  keptSample(index: number, { selection }: Selected): KeptSample {
+    const values = this.statistics.sample.changes[index]!;
+    const last = this.#kept[index];
+    if (last?.of === selection) return last.sample;
+    const sample = last?.sample ?? emptySample(values.length);
+    if (selection.kind === 'random') {
+      keepDrawn(sample, this.#wholeSample(index), values.length, selection.chance, index);
+    } else if (sample.band) {
+      stepBySize(sample, sample.band, this.bins(index), selection);
+    } else {
+      keepBySize(sample, values, selection);
+    }
+    this.#kept[index] = { of: selection, sample };
+    return sample;
+  }
+
+  /** The merge of the sample under certain settings: until it is replayed under others. */
+  replay(preset: DeltaPreset, contributions: readonly SampleContribution[]): ReplayedSample {
+    this.#replayed = replaySample(this.statistics, preset, contributions, this.#replayed);
+    return this.#replayed;
+  }
+
+  /** A contributor's sample by magnitude. */
+  bins(index: number): SampleBins {
+    this.#bins[index] ??= sampleBins(patternsOf(this.statistics.sample.changes[index]!));
+    return this.#bins[index];
+  }
+
+  /** For every sampled value of a contributor, how many elements of the tensor are larger. */
+  ranks(index: number): Float64Array {
+    this.#ranks[index] ??= Float64Array.from(
+      this.statistics.sample.changes[index]!,
+      (v) => above(this.curves[index]!, Math.abs(v)).count,
+    );
+    return this.#ranks[index];
+  }
+
+  /** All of the sample of a contributor by sign. */
+  #wholeSample(index: number): KeptSample {
+    const known = this.#whole[index];
+    if (known) return known;
+    const values = this.statistics.sample.changes[index]!;
+    const made = emptySample(values.length);
+    keepBySize(made, values, { kind: 'all' });
+    this.#whole[index] = made;
+    return made;
+  }
 }
 
 interface Selection {
@@ -195,24 +213,13 @@ export interface ModelThreshold {
   share: number;
 }
 
-/** A contributor's sample by magnitude; worked out once. */
-export function binsOf({ statistics, bins }: PreparedStatistics, index: number): SampleBins {
-  bins[index] ??= sampleBins(patternsOf(statistics.sample.changes[index]!));
-  return bins[index];
-}
-
 /** Where the `count` largest end, by the histogram and, inside its bin, by the sample. */
 function thresholdAt(prepared: PreparedStatistics, index: number, count: number): ModelThreshold {
   const curve = prepared.curves[index]!;
   const bin = binAt(curve, count);
   const found =
     bin &&
-    thresholdInBin(
-      [{ bins: binsOf(prepared, index), count: bin.inside }],
-      bin.low,
-      bin.high,
-      count - bin.above,
-    );
+    thresholdInBin([{ bins: prepared.bins(index), count: bin.inside }], bin.low, bin.high, count - bin.above);
   return found ?? { threshold: largest(curve, count).threshold, share: 1 };
 }
 
@@ -223,7 +230,7 @@ function bandFrom(
   inner?: ModelThreshold,
 ): SampleSelection {
   const ties = ({ threshold, share }: ModelThreshold) =>
-    Math.round(share * tiesOf(binsOf(prepared, index), threshold));
+    Math.round(share * tiesOf(prepared.bins(index), threshold));
   return {
     kind: 'band',
     from: outer.threshold,
@@ -241,7 +248,6 @@ function selectionOf(
   modelThreshold: ModelThreshold | undefined,
 ): Selection {
   const curve = prepared.curves[index]!;
-  const values = prepared.statistics.sample.changes[index]!;
   const { elements } = curve;
   const density = densityOf(model);
   const all = curve.norm ** 2;
@@ -267,7 +273,7 @@ function selectionOf(
     };
   }
   if (preset.select === 'rank') {
-    return rankSelection(curve, values, density, Number(model.epsilon), preset.rescale === '1/probability');
+    return rankSelection(prepared, index, density, Number(model.epsilon), preset.rescale === '1/probability');
   }
   if (preset.scope === 'model' && modelThreshold !== undefined) {
     const { threshold } = modelThreshold;
@@ -300,7 +306,7 @@ function keptAbove(
   const curve = prepared.curves[index]!;
   const low = keyToMagnitude((patternOf(threshold) >>> 20) << 20);
   const high = keyToMagnitude(((patternOf(threshold) >>> 20) + 1) << 20);
-  const bins = binsOf(prepared, index);
+  const bins = prepared.bins(index);
   const size = (from: number, below: number) => {
     const [first, end] = elementsBetween(bins, patternOf(from), patternOf(below));
     return end - first;
@@ -314,12 +320,13 @@ function keptAbove(
 
 /** MagPrune's chance grows with the rank; ranks in the tensor stand in for ranks in the row. */
 function rankSelection(
-  curve: MagnitudeCurve,
-  values: Float32Array,
+  prepared: PreparedStatistics,
+  index: number,
   density: number,
   epsilon: number,
   rescales: boolean,
 ): Selection {
+  const curve = prepared.curves[index]!;
   const { elements, counts, energies } = curve;
   const chance = (count: number) => density + epsilon - (2 * epsilon * count) / elements;
   let [energy, rescaled] = [0, 0];
@@ -329,7 +336,7 @@ function rankSelection(
     energy += part * q;
     rescaled += q > 0 ? part / q : 0;
   }
-  const chances = ranksOf(curve, values).map(chance);
+  const chances = prepared.ranks(index).map(chance);
   return {
     kept: Math.round(density * elements),
     threshold: 0,
@@ -338,15 +345,4 @@ function rankSelection(
     ...(rescales ? { rescaled } : {}),
     sample: { kind: 'random', chance: chances },
   };
-}
-
-const ranked = new WeakMap<MagnitudeCurve, Float64Array>();
-
-/** For every sampled value, how many elements of the tensor are larger. */
-function ranksOf(curve: MagnitudeCurve, values: Float32Array): Float64Array {
-  const known = ranked.get(curve);
-  if (known) return known;
-  const ranks = Float64Array.from(values, (v) => above(curve, Math.abs(v)).count);
-  ranked.set(curve, ranks);
-  return ranks;
 }

@@ -40,7 +40,7 @@ export function sampledError(report: TensorReport, share: number, of: number): n
 }
 
 /** Figures of a tensor across its models, worked out from the sample when they are asked for. */
-interface Judge {
+export interface LazyFigures {
   signConflict(): number;
   outputChange(): number;
   counts(): MergeCounts | undefined;
@@ -98,14 +98,14 @@ export class LazyReport implements PredictedReport {
   readonly errors: readonly ContributorError[];
   readonly exactChange: boolean;
   readonly isRandom: boolean;
-  readonly #judge: Judge;
+  readonly #lazy: LazyFigures;
   #conflict: number | undefined;
   #change: number | undefined;
   #counts: MergeCounts | undefined;
 
   constructor(
     { statistics, cosine, contributors, errors, predicted, exactChange, isRandom }: Outline,
-    judge: Judge,
+    lazy: LazyFigures,
   ) {
     this.name = statistics.name;
     this.layer = statistics.layer;
@@ -122,22 +122,22 @@ export class LazyReport implements PredictedReport {
     this.errors = errors;
     this.exactChange = exactChange;
     this.isRandom = isRandom ?? false;
-    this.#judge = judge;
+    this.#lazy = lazy;
   }
 
   get signConflict(): number {
-    this.#conflict ??= this.#judge.signConflict();
+    this.#conflict ??= this.#lazy.signConflict();
     return this.#conflict;
   }
 
   get outputChange(): number {
-    this.#change ??= this.#judge.outputChange();
+    this.#change ??= this.#lazy.outputChange();
     return this.#change;
   }
 
   get counts(): MergeCounts | undefined {
     if (this.predicted === 'changes') return undefined;
-    this.#counts ??= this.#judge.counts();
+    this.#counts ??= this.#lazy.counts();
     return this.#counts;
   }
 }

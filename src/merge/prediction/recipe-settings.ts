@@ -4,7 +4,12 @@ import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { MergeMethod } from '../method';
 import { layerPosition, outsidePosition, resolveParameters } from '../plan/parameters';
 import type { ResolvedParameters } from '../plan/plan';
-import type { PredictionSettings } from './predict';
+
+/** Values for one tensor, as resolved from the recipe; models in the order of the statistics. */
+export interface PredictionSettings {
+  parameters: ResolvedParameters;
+  models: readonly ResolvedParameters[];
+}
 
 /** What a recipe says about the method as a whole, for its first layer. */
 export function methodParameters(recipe: Recipe, method: MergeMethod): ResolvedParameters {

@@ -100,7 +100,7 @@ export function stepBySize(kept: KeptSample, then: Band, bins: SampleBins, selec
   const { places, patterns } = bins;
   const band = bandOf(selection);
   const { from, below } = band;
-  const judge = (low: number, high: number) => {
+  const reselect = (low: number, high: number) => {
     const [first, end] = elementsBetween(bins, low, high);
     for (let at = first; at < end; at++) {
       const place = places[at]!;
@@ -111,8 +111,8 @@ export function stepBySize(kept: KeptSample, then: Band, bins: SampleBins, selec
       else bits[place >> 5]! &= ~(1 << (place & 31));
     }
   };
-  judge(Math.min(from, then.from), Math.max(from, then.from) + 1);
-  judge(Math.max(0, Math.min(below, then.below) - 1), Math.max(below, then.below));
+  reselect(Math.min(from, then.from), Math.max(from, then.from) + 1);
+  reselect(Math.max(0, Math.min(below, then.below) - 1), Math.max(below, then.below));
   const unlucky = unluckyIn(band);
   for (const edge of [from, Math.max(0, below - 1)]) {
     const [first, end] = elementsBetween(bins, edge, edge + 1);

@@ -7,7 +7,7 @@ import type { StudioWorker } from '../state/studio';
 const PAUSE_MS = 250;
 const LIMIT = 20;
 
-export interface HubGroup {
+interface HubGroup {
   title: string;
   hits: HubHit[];
 }

@@ -11,6 +11,7 @@ import {
   useRef,
   useState,
 } from 'react';
+import { sameItems } from '../../merge/prediction/same-items';
 import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -24,7 +25,6 @@ import {
   type LayerGrid,
   rowLabel,
   rowWords,
-  sameItems,
   sameStates,
 } from './heatmap-data';
 import { firstName, nameWithin, nextName } from './heatmap-keys';

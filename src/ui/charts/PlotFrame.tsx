@@ -15,7 +15,7 @@ export interface PlotRoom {
   foot: number;
 }
 
-export type PlotScale = ScaleContinuousNumeric<number, number>;
+type PlotScale = ScaleContinuousNumeric<number, number>;
 
 export function acrossScale({ left, width, right }: PlotRoom, domain: readonly [number, number]): PlotScale {
   return scaleLinear()

@@ -6,9 +6,8 @@ import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import type { MergeMethod } from '../../merge/method';
 import { methods } from '../../merge/methods';
-import { prepareStatistics } from '../../merge/prediction/contributor-selection';
 import { measureDeltaStatistics } from '../../merge/prediction/delta-statistics';
-import { predict } from '../../merge/prediction/predict';
+import { Predictor } from '../../merge/prediction/predictor';
 import { methodParameters, recipeSettings } from '../../merge/prediction/recipe-settings';
 import type { Prepared } from '../../merge/tensor/prepared';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
@@ -125,7 +124,7 @@ describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
       contributors: ids.length,
       hasBase: method.base !== 'none',
     };
-    const predicted = predict(statistics.map(prepareStatistics), method, recipeSettings(recipe!, method, 6));
+    const predicted = new Predictor().predictTensors(statistics, method, recipeSettings(recipe!, method, 6));
     const before = check({ ...traits, hasBase: true }, ids, predicted);
     const { reports } = await mergeInNode(text, samples, folders, undefined, UNPREPARED);
     const after = check(traits, ids, reports);

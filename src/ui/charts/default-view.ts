@@ -101,7 +101,7 @@ function reasonOf(metric: MetricId, preset: DeltaPreset, title: string): string 
 }
 
 /** What is known of a metric: its values over the linear layers, with their errors. */
-export type MeasuredOf = (metric: Metric) => readonly Pick<Measured, 'value' | 'error'>[];
+type MeasuredOf = (metric: Metric) => readonly Pick<Measured, 'value' | 'error'>[];
 
 /** Whether the errors of predicted values are about as large as what tells them apart. */
 export function isHidden(measured: ReturnType<MeasuredOf>): boolean {

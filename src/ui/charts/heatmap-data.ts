@@ -1,4 +1,5 @@
 /** The layer × module grid of a checkpoint, and the values in it. Pure: from tensor facts and reports to rows of cells. */
+import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import {
   awaitsMerge,
@@ -36,7 +37,7 @@ export interface GridRow {
   other?: { stack: string; number: number };
 }
 
-export interface GridModule {
+interface GridModule {
   /** As the tensor names have it, `mlp.down_proj`. */
   module: string;
   /** For the column head: `down`. */
@@ -202,11 +203,6 @@ export function meanMeasured(values: readonly Measured[]): Measured | null {
   const weight = values.reduce((sum, v) => sum + v.weight, 0);
   const error = Math.sqrt(values.reduce((sum, v) => sum + (v.error * v.weight) ** 2, 0)) / weight;
   return { value, weight, error };
-}
-
-/** Whether two lists hold the very same things. */
-export function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {
-  return a.length === b.length && a.every((item, i) => item === b[i]);
 }
 
 /** Whether two lists are of the same cells, and the same of them have values. */

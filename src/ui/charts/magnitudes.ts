@@ -3,7 +3,7 @@
 import { largest, type MagnitudeCurve, magnitudeCurve } from '../../merge/prediction/magnitude-curve';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 
-export interface MagnitudeBar {
+interface MagnitudeBar {
   low: number;
   high: number;
   /** Elements of low ≤ |τ| < high. */

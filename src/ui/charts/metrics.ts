@@ -373,7 +373,7 @@ export function changing(report: TensorReport): ContributorReport[] {
 }
 
 /** How far off a value may be, in the metric's unit. */
-export function errorText({ isShare }: Pick<Metric, 'isShare'>, error: number): string {
+function errorText({ isShare }: Pick<Metric, 'isShare'>, error: number): string {
   return isShare ? `${(error * 100).toFixed(1)}${NBSP}pp` : formatReal(error);
 }
 

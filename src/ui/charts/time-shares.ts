@@ -23,7 +23,7 @@ export interface TimesSpent {
   phases?: PhaseSeconds;
 }
 
-export interface StageShare {
+interface StageShare {
   stage: Stage;
   /** Wall clock; where several work at once, their part of it. */
   seconds: number;

@@ -2,6 +2,7 @@ import type { CollapseParts, CollapseVariant } from '../../reports/collapse';
 import { Toggle } from '../compare/ComparisonForm';
 import { Button } from '../parts/Button';
 import { LabelledNumber } from '../parts/LabelledNumber';
+import { Problem } from '../parts/Problem';
 import { SaveTo } from '../parts/SaveTo';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
@@ -74,11 +75,7 @@ export function CollapseForm() {
       {slice.planner === 'manual' || (slice.planner === 'laco' && !slice.laco.stops) ? null : (
         <TargetFields slice={slice} layers={layers} />
       )}
-      {problem ? (
-        <p className="field-problem" role="alert">
-          {problem}
-        </p>
-      ) : null}
+      <Problem>{problem}</Problem>
       <div className="tool-grid collapse-choices">
         <div className="tool-labelled">
           <span aria-hidden="true">Replace with</span>

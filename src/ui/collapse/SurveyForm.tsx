@@ -1,8 +1,8 @@
 import { formatCount } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
+import { LabelledNumber } from '../parts/LabelledNumber';
 import { Message } from '../parts/Message';
-import { NumberField } from '../parts/NumberField';
 import { QUICK_CHARACTERS } from '../state/evaluation-texts';
 import { useStudio, useStudioState } from '../studio-context';
 import { editCollapse, surveyLayers, whyNotSurveyed } from './collapsing';
@@ -22,28 +22,22 @@ export function SurveyForm() {
         <Button className="strong" why={why} onClick={() => void surveyLayers(studio)}>
           Measure layers
         </Button>
-        <div className="row tool-field">
-          <span>window</span>
-          <NumberField
-            className="field mono"
-            label="window in tokens"
-            value={window}
-            min={8}
-            max={131_072}
-            onChange={(next) => editCollapse(studio, { window: next })}
-          />
-        </div>
-        <div className="row tool-field">
-          <span>curve for blocks of</span>
-          <NumberField
-            className="field mono"
-            label="layers of the block whose similarity curve is measured, 0 for no curve"
-            value={curveBlock}
-            min={0}
-            max={64}
-            onChange={(next) => editCollapse(studio, { curveBlock: next })}
-          />
-        </div>
+        <LabelledNumber
+          label="window"
+          name="window in tokens"
+          value={window}
+          min={8}
+          max={131_072}
+          onChange={(next) => editCollapse(studio, { window: next })}
+        />
+        <LabelledNumber
+          label="curve for blocks of"
+          name="layers of the block whose similarity curve is measured, 0 for no curve"
+          value={curveBlock}
+          min={0}
+          max={64}
+          onChange={(next) => editCollapse(studio, { curveBlock: next })}
+        />
         <p className="small quiet tool-words">
           {amount === 'quick'
             ? `The first ${formatCount(QUICK_CHARACTERS)} characters of each text are run through all layers. `

@@ -1,6 +1,5 @@
 /** What the Collapse tab knows: the model, how layers are chosen, what was measured and written. Plain facts. */
 
-import type { ErrorReport } from '../../errors';
 import type {
   CollapseParts,
   CollapseReport,
@@ -8,7 +7,7 @@ import type {
   CollapseVariant,
   MeasureDepthReport,
 } from '../../reports/collapse';
-import type { SavedOutput } from '../state/saved-state';
+import type { ToolRun, WritingRun } from '../state/job-state';
 
 export interface CollapseSlice {
   /** Reference as the person chose it; null: the recipe's base. */
@@ -51,20 +50,13 @@ export interface LacoChoices {
   stops: boolean;
 }
 
-export interface Survey {
+export interface Survey extends ToolRun<MeasureDepthReport> {
   model: string;
-  status: 'running' | 'done' | 'failed' | 'cancelled';
-  report: MeasureDepthReport | null;
-  error: ErrorReport | null;
 }
 
-export interface Collapsed {
+export interface Collapsed extends WritingRun<CollapseReport> {
   model: string;
-  status: 'running' | 'done' | 'failed' | 'cancelled';
   steps: CollapseStep[];
-  report: CollapseReport | null;
-  saved: SavedOutput | null;
-  error: ErrorReport | null;
 }
 
 export const initialCollapse: CollapseSlice = {

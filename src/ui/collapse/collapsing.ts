@@ -1,15 +1,11 @@
 /** Actions of the Collapse tab: measuring layers, collapsing them. */
 
 import { errorReport } from '../../errors';
-import type {
-  Calibration,
-  CollapseProgress,
-  CollapseReport,
-  MeasureDepthReport,
-} from '../../reports/collapse';
+import type { Calibration, CollapseProgress, CollapseReport } from '../../reports/collapse';
 import { pairName } from '../compare/pair-choices';
 import { scoredText } from '../state/evaluation-texts';
-import { runTool, whyNoTool } from '../state/job';
+import { ended, runTool, whyNoTool } from '../state/job';
+import { tensorProgress } from '../state/job-state';
 import { chooseDestination } from '../state/run';
 import { savedOutput, whyNotSaved } from '../state/saved-output';
 import type { Studio } from '../state/studio';
@@ -76,10 +72,14 @@ export async function surveyLayers(studio: Studio): Promise<void> {
   const curve = block >= 2 ? { curve: { block, variant: variantOf(collapse), parts: collapse.parts } } : {};
   const started: Survey = { model, status: 'running', report: null, error: null };
   editCollapse(studio, { survey: started });
-  const outcome = await runTool<CollapseProgress, MeasureDepthReport>(studio, 'survey', (onProgress) =>
-    studio.worker.measureDepth({ model, engine: engine.choice, calibration, ...curve }, onProgress),
+  const outcome = await runTool(
+    studio,
+    'survey',
+    (onProgress) =>
+      studio.worker.measureDepth({ model, engine: engine.choice, calibration, ...curve }, onProgress),
+    tensorProgress,
   );
-  editCollapse(studio, { survey: { ...started, ...settled(outcome) } });
+  editCollapse(studio, { survey: { ...started, ...ended(outcome) } });
 }
 
 /** Collapses layers and writes the shallower model. Never rejects. */
@@ -94,7 +94,7 @@ export async function collapseLayers(studio: Studio): Promise<void> {
     const destination = await chooseDestination(studio, collapse.name ?? collapseName(model));
     if (!destination) return;
     editCollapse(studio, { outcome: started });
-    const outcome = await runTool<CollapseProgress, CollapseReport>(
+    const outcome = await runTool(
       studio,
       'collapse',
       (onProgress) =>
@@ -107,9 +107,10 @@ export async function collapseLayers(studio: Studio): Promise<void> {
           },
           onProgress,
         ),
-      (steps) =>
+      tensorProgress,
+      ({ finished: steps }: CollapseProgress) =>
         studio.store.setState(({ collapse: c }) =>
-          c.outcome
+          c.outcome && steps.length > 0
             ? { collapse: { ...c, outcome: { ...c.outcome, steps: [...c.outcome.steps, ...steps] } } }
             : {},
         ),
@@ -117,7 +118,7 @@ export async function collapseLayers(studio: Studio): Promise<void> {
     const files = 'value' in outcome ? filesOf(outcome.value) : [];
     const steps = studio.store.getState().collapse.outcome?.steps ?? [];
     const saved = files.length > 0 ? savedOutput(destination, files) : null;
-    editCollapse(studio, { outcome: { ...started, steps, saved, ...settled(outcome) } });
+    editCollapse(studio, { outcome: { ...started, steps, saved, ...ended(outcome) } });
   } catch (thrown) {
     editCollapse(studio, { outcome: { ...started, status: 'failed', error: errorReport(thrown) } });
   }
@@ -133,11 +134,4 @@ function filesOf({ shards, files }: CollapseReport) {
     ...shards.map(({ file, bytes, hash }) => ({ name: file, bytes, hash })),
     ...files.map((name) => ({ name })),
   ];
-}
-
-function settled<T>(outcome: Awaited<ReturnType<typeof runTool<CollapseProgress, T>>>) {
-  if ('value' in outcome) return { status: 'done', report: outcome.value } as const;
-  return 'error' in outcome
-    ? ({ status: 'failed', error: outcome.error } as const)
-    : ({ status: 'cancelled' } as const);
 }

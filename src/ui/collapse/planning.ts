@@ -20,7 +20,7 @@ export function collapseModel({ models, recipe, collapse }: CollapseModelState):
   return models.find((m) => m.kind === 'checkpoint')?.ref ?? null;
 }
 
-export type CollapseModelState = Pick<StudioState, 'models' | 'recipe' | 'collapse'>;
+type CollapseModelState = Pick<StudioState, 'models' | 'recipe' | 'collapse'>;
 
 /** How many layers the model has, or null where its config does not say. */
 export function layersOf(models: readonly ModelInfo[], ref: string | null): number | null {

@@ -1,7 +1,8 @@
 import { Switch } from 'radix-ui';
 import { useId } from 'react';
 import { Button } from '../parts/Button';
-import { NumberField } from '../parts/NumberField';
+import { LabelledNumber } from '../parts/LabelledNumber';
+import { Problem } from '../parts/Problem';
 import { SaveTo } from '../parts/SaveTo';
 import { whyNoTool } from '../state/job';
 import { whyNotSaved } from '../state/saved-output';
@@ -22,31 +23,25 @@ export function ComparisonForm() {
   return (
     <div className="tool-form">
       <div className="row wrap tool-fields">
-        <div className="row tool-field">
-          <span>changed above</span>
-          <NumberField
-            className="field mono"
-            label="Threshold: an element counts as changed above it"
-            value={threshold}
-            step={1e-6}
-            min={0}
-            max={1}
-            invalid={problem !== null}
-            onChange={(next) => editComparison(studio, { threshold: next })}
-          />
-        </div>
-        <div className="row tool-field">
-          <span>most changed</span>
-          <NumberField
-            className="field mono"
-            label="Rows of the tables of most changed tensors"
-            value={top}
-            min={0}
-            max={10_000}
-            invalid={problem !== null}
-            onChange={(next) => editComparison(studio, { top: next })}
-          />
-        </div>
+        <LabelledNumber
+          label="changed above"
+          name="Threshold: an element counts as changed above it"
+          value={threshold}
+          step={1e-6}
+          min={0}
+          max={1}
+          invalid={problem !== null}
+          onChange={(next) => editComparison(studio, { threshold: next })}
+        />
+        <LabelledNumber
+          label="most changed"
+          name="Rows of the tables of most changed tensors"
+          value={top}
+          min={0}
+          max={10_000}
+          invalid={problem !== null}
+          onChange={(next) => editComparison(studio, { top: next })}
+        />
         <Toggle
           label="LoRA analysis"
           title="Spectrum of every modified matrix: does the change look like a LoRA?"
@@ -65,11 +60,7 @@ export function ComparisonForm() {
           onChange={(next) => editComparison(studio, { timeEngines: next })}
         />
       </div>
-      {problem ? (
-        <p className="field-problem" role="alert">
-          {problem}
-        </p>
-      ) : null}
+      <Problem>{problem}</Problem>
       <div className="row wrap tool-actions">
         <Button
           className="strong"

@@ -1,8 +1,10 @@
 import type { ReactNode } from 'react';
 import { Button } from '../parts/Button';
 import { LabelledNumber } from '../parts/LabelledNumber';
+import { Problem } from '../parts/Problem';
 import { SaveTo } from '../parts/SaveTo';
 import { Segmented } from '../parts/Segmented';
+import { Select } from '../parts/Select';
 import { whyNoTool } from '../state/job';
 import { whyNotSaved } from '../state/saved-output';
 import { useStudio, useStudioState } from '../studio-context';
@@ -37,76 +39,56 @@ export function ExtractForm() {
         <RankField choices={choices} invalid={problem !== null} />
         <p className="small quiet tool-words">{RANK_WORDS[choices.by]}</p>
       </div>
-      {problem ? (
-        <p className="field-problem" role="alert">
-          {problem}
-        </p>
-      ) : null}
+      <Problem>{problem}</Problem>
       <details className="tool-more">
         <summary>Modules, embeddings, dtype, perplexity</summary>
         <div className="tool-grid">
-          <Field label="Only modules">
-            <input
-              className="field mono"
-              aria-label="Only modules whose path has one of these parts"
-              placeholder="all, or: q_proj v_proj"
-              spellCheck={false}
-              autoComplete="off"
-              value={choices.include}
-              onChange={(event) => editChoices(studio, { include: event.target.value })}
-            />
-          </Field>
-          <Field label="Not modules">
-            <input
-              className="field mono"
-              aria-label="No modules whose path has one of these parts"
-              placeholder="none, or: mlp"
-              spellCheck={false}
-              autoComplete="off"
-              value={choices.exclude}
-              onChange={(event) => editChoices(studio, { exclude: event.target.value })}
-            />
-          </Field>
+          <ModulesField
+            label="Only modules"
+            name="Only modules whose path has one of these parts"
+            placeholder="all, or: q_proj v_proj"
+            choice="include"
+          />
+          <ModulesField
+            label="Not modules"
+            name="No modules whose path has one of these parts"
+            placeholder="none, or: mlp"
+            choice="exclude"
+          />
           <Field label="Embeddings and heads">
-            <select
-              className="select"
+            <Select<ExtractChoices['embeddings']>
               aria-label="Changed embeddings and heads"
               value={choices.embeddings}
-              onChange={(event) =>
-                editChoices(studio, { embeddings: event.target.value as ExtractChoices['embeddings'] })
-              }
-            >
-              <option value="save">whole (modules_to_save)</option>
-              <option value="lora">as factors</option>
-              <option value="skip">left out</option>
-            </select>
+              options={[
+                { value: 'save', label: 'whole (modules_to_save)' },
+                { value: 'lora', label: 'as factors' },
+                { value: 'skip', label: 'left out' },
+              ]}
+              onChange={(embeddings) => editChoices(studio, { embeddings })}
+            />
           </Field>
           <Field label="Norms">
-            <select
-              className="select"
+            <Select<ExtractChoices['vectors']>
               aria-label="Changed norms and other vectors"
               value={choices.vectors}
-              onChange={(event) =>
-                editChoices(studio, { vectors: event.target.value as ExtractChoices['vectors'] })
-              }
-            >
-              <option value="save">whole</option>
-              <option value="skip">left out</option>
-            </select>
+              options={[
+                { value: 'save', label: 'whole' },
+                { value: 'skip', label: 'left out' },
+              ]}
+              onChange={(vectors) => editChoices(studio, { vectors })}
+            />
           </Field>
           <Field label="Dtype of the factors">
-            <select
-              className="select"
+            <Select<ExtractChoices['dtype']>
               aria-label="Dtype of the factors"
               value={choices.dtype}
-              onChange={(event) =>
-                editChoices(studio, { dtype: event.target.value as ExtractChoices['dtype'] })
-              }
-            >
-              <option value="F32">F32</option>
-              <option value="F16">F16</option>
-              <option value="BF16">BF16 (costs about 0.2 %)</option>
-            </select>
+              options={[
+                { value: 'F32', label: 'F32' },
+                { value: 'F16', label: 'F16' },
+                { value: 'BF16', label: 'BF16 (costs about 0.2 %)' },
+              ]}
+              onChange={(dtype) => editChoices(studio, { dtype })}
+            />
           </Field>
           <Field label="Perplexity on">
             <EvaluationTextField
@@ -193,6 +175,33 @@ function RankField({ choices, invalid }: { choices: ExtractChoices; invalid: boo
         />
       )}
     </>
+  );
+}
+
+interface ModulesFieldProps {
+  label: string;
+  /** The field's accessible name. */
+  name: string;
+  placeholder: string;
+  choice: 'include' | 'exclude';
+}
+
+/** Parts of module paths, to type. */
+function ModulesField({ label, name, placeholder, choice }: ModulesFieldProps) {
+  const studio = useStudio();
+  const value = useStudioState((s) => s.comparison.choices[choice]);
+  return (
+    <Field label={label}>
+      <input
+        className="field mono"
+        aria-label={name}
+        placeholder={placeholder}
+        spellCheck={false}
+        autoComplete="off"
+        value={value}
+        onChange={(event) => editChoices(studio, { [choice]: event.target.value })}
+      />
+    </Field>
   );
 }
 

@@ -1,6 +1,5 @@
 /** What the Compare tab knows: the pair, the choices, what was found. Plain, serialisable facts. */
 
-import type { ErrorReport } from '../../errors';
 import type {
   CompareReport,
   ExtractLoraReport,
@@ -8,7 +7,7 @@ import type {
   TensorDifference,
 } from '../../reports/compare';
 import type { PlanTensor } from '../../reports/plan';
-import type { SavedOutput } from '../state/saved-state';
+import type { WritingRun } from '../state/job-state';
 
 export type DifferenceMetricId =
   | 'relative'
@@ -38,19 +37,14 @@ export interface ComparisonSlice {
 }
 
 /** A comparison at work, or the last one. */
-export interface Comparison {
+export interface Comparison extends WritingRun<CompareReport> {
   base: string;
   finetuned: string;
-  status: 'running' | 'done' | 'failed' | 'cancelled';
   /** Tensors of the base: the rows and columns of the chart, before anything is measured. */
   planned: PlanTensor[];
   /** In the order they finished; in natural order once done. */
   tensors: TensorDifference[];
   threshold: number;
-  report: CompareReport | null;
-  /** Where the report's files are. */
-  saved: SavedOutput | null;
-  error: ErrorReport | null;
 }
 
 export interface ExtractChoices {
@@ -73,13 +67,9 @@ export interface ExtractChoices {
   textId: string | null;
 }
 
-export interface Extraction {
+export interface Extraction extends WritingRun<ExtractLoraReport> {
   base: string;
   finetuned: string;
-  status: 'running' | 'done' | 'failed' | 'cancelled';
-  report: ExtractLoraReport | null;
-  saved: SavedOutput | null;
-  error: ErrorReport | null;
 }
 
 export const initialComparison: ComparisonSlice = {

@@ -5,7 +5,8 @@ import { copyOf } from '../../formats/recipe';
 import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../reports/compare';
 import { walkHandle } from '../local/local-files';
 import { scoredText } from '../state/evaluation-texts';
-import { type JobOutcome, runTool, whyNoTool } from '../state/job';
+import { ended, runTool, whyNoTool } from '../state/job';
+import { tensorProgress } from '../state/job-state';
 import { openLocal } from '../state/models';
 import { chooseDestination } from '../state/run';
 import { savedOutput, whyNotSaved } from '../state/saved-output';
@@ -76,7 +77,7 @@ export async function compare(studio: Studio): Promise<void> {
     if (keeps && destination === null) return;
     editComparison(studio, { found: started });
     void planRows(studio, base);
-    const outcome = await runTool<CompareProgress, Awaited<ReturnType<typeof studio.worker.compare>>>(
+    const outcome = await runTool(
       studio,
       'comparison',
       (onProgress) =>
@@ -88,14 +89,17 @@ export async function compare(studio: Studio): Promise<void> {
           },
           onProgress,
         ),
-      (finished) => editFound(studio, (c) => ({ ...c, tensors: [...c.tensors, ...finished] })),
+      tensorProgress,
+      ({ finished }: CompareProgress) => {
+        if (finished.length > 0) editFound(studio, (c) => ({ ...c, tensors: [...c.tensors, ...finished] }));
+      },
     );
     editFound(studio, (c) => {
       if (!('value' in outcome)) return { ...c, ...ended(outcome) };
       const { value: report } = outcome;
       const files = report.files.map((name) => ({ name }));
       const saved = destination && files.length > 0 ? savedOutput(destination, files) : null;
-      return { ...c, status: 'done', report, tensors: report.tensors, saved };
+      return { ...c, ...ended(outcome), tensors: report.tensors, saved };
     });
   } catch (thrown) {
     notifyError(studio, thrown);
@@ -115,12 +119,6 @@ async function planRows(studio: Studio, base: string): Promise<void> {
 function editFound(studio: Studio, edit: (found: Comparison) => Comparison): void {
   const { found } = studio.store.getState().comparison;
   if (found) editComparison(studio, { found: edit(found) });
-}
-
-function ended(outcome: Exclude<JobOutcome<never>, { value: never }>) {
-  return 'error' in outcome
-    ? ({ status: 'failed', error: outcome.error } as const)
-    : ({ status: 'cancelled' } as const);
 }
 
 /** Extracts a LoRA from the chosen pair. Never rejects. */
@@ -145,10 +143,11 @@ export async function extract(studio: Studio): Promise<void> {
     const destination = await chooseDestination(studio, pairName('lora', finetuned));
     if (!destination) return;
     editComparison(studio, { extraction: started });
-    const outcome = await runTool<CompareProgress, Awaited<ReturnType<typeof studio.worker.extractLora>>>(
+    const outcome = await runTool(
       studio,
       'extraction',
       (onProgress) => studio.worker.extractLora({ ...request, destination }, onProgress),
+      tensorProgress,
     );
     if (!('value' in outcome))
       return editComparison(studio, { extraction: { ...started, ...ended(outcome) } });
@@ -158,13 +157,13 @@ export async function extract(studio: Studio): Promise<void> {
       ...(hash === undefined ? {} : { hash }),
     }));
     const saved = savedOutput(destination, files);
-    editComparison(studio, { extraction: { ...started, status: 'done', report, saved } });
+    editComparison(studio, { extraction: { ...started, ...ended(outcome), saved } });
   } catch (thrown) {
     editComparison(studio, { extraction: { ...started, status: 'failed', error: errorReport(thrown) } });
   }
 }
 
-export function rankChoice({ by, rank, energy, cutoff, megabytes }: ExtractChoices): RankChoice {
+function rankChoice({ by, rank, energy, cutoff, megabytes }: ExtractChoices): RankChoice {
   switch (by) {
     case 'rank':
       return { kind: 'rank', rank };

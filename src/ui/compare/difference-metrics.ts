@@ -7,7 +7,7 @@ import { mean, percentTick, realTick, type ShownMetric } from '../charts/metrics
 import { formatPercent, formatReal } from '../format/quantity';
 import type { DifferenceMetricId } from './compare-state';
 
-export interface DifferenceMetric extends ShownMetric {
+interface DifferenceMetric extends ShownMetric {
   id: DifferenceMetricId;
 }
 

@@ -6,14 +6,14 @@ import { lineage } from '../state/lineage';
 import { contributorId, shortName } from '../state/recipe-build';
 import type { StudioState } from '../state/studio-state';
 
-export interface PairChoice {
+interface PairChoice {
   /** `path` or `base+adapter`. */
   ref: string;
   label: string;
   group: 'Models' | 'Adapters on their base';
 }
 
-export type PairState = Pick<StudioState, 'models' | 'recipe' | 'comparison'>;
+type PairState = Pick<StudioState, 'models' | 'recipe' | 'comparison'>;
 
 /** Every model that can be a side; an adapter whose base is not opened stands on the recipe's base. */
 export function pairChoices({ models, recipe }: Pick<PairState, 'models' | 'recipe'>): PairChoice[] {
@@ -36,7 +36,7 @@ export function pairChoices({ models, recipe }: Pick<PairState, 'models' | 'reci
   return choices;
 }
 
-export interface ChosenPair {
+interface ChosenPair {
   base: string | null;
   finetuned: string | null;
 }

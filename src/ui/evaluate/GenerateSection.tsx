@@ -3,7 +3,7 @@ import type { GenerationSettings } from '../../reports/evaluate';
 import { formatBytes, formatCount, formatSeconds } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { NumberField } from '../parts/NumberField';
+import { LabelledNumber } from '../parts/LabelledNumber';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
@@ -103,22 +103,15 @@ interface SettingProps {
   step?: number;
 }
 
-function Setting({ name, label, min, max, step }: SettingProps) {
+function Setting({ name, ...field }: SettingProps) {
   const studio = useStudio();
   const value = useStudioState((s) => s.generation.settings[name]);
   return (
-    <div className="row protocol-field">
-      <span>{label}</span>
-      <NumberField
-        className="field mono"
-        label={label}
-        value={value}
-        min={min}
-        max={max}
-        step={step}
-        onChange={(next) => editGenerationSettings(studio, { [name]: next })}
-      />
-    </div>
+    <LabelledNumber
+      {...field}
+      value={value}
+      onChange={(next) => editGenerationSettings(studio, { [name]: next })}
+    />
   );
 }
 

@@ -1,5 +1,6 @@
 import { formatCount } from '../format/quantity';
-import { NumberField } from '../parts/NumberField';
+import { LabelledNumber } from '../parts/LabelledNumber';
+import { Problem } from '../parts/Problem';
 import { Segmented } from '../parts/Segmented';
 import { editEvaluation } from '../state/evaluation';
 import { protocolProblem } from '../state/evaluation-gate';
@@ -24,37 +25,26 @@ export function ProtocolFields() {
         ]}
         onChange={(next) => editEvaluation(studio, { amount: next })}
       />
-      <div className="row protocol-field">
-        <span>window</span>
-        <NumberField
-          className="field mono"
-          label="window in tokens"
-          value={window}
-          min={2}
-          max={131_072}
-          invalid={problem !== null}
-          onChange={(next) => editEvaluation(studio, { window: next })}
-        />
-      </div>
-      <div className="row protocol-field">
-        <span>stride</span>
-        <NumberField
-          className="field mono"
-          label="stride in tokens"
-          value={stride}
-          min={1}
-          max={131_072}
-          invalid={problem !== null}
-          onChange={(next) => editEvaluation(studio, { stride: next })}
-        />
-      </div>
-      {problem ? (
-        <p className="field-problem protocol-words" role="alert">
-          {problem}
-        </p>
-      ) : (
-        <p className="small quiet protocol-words">{protocolWords(evaluation)}</p>
-      )}
+      <LabelledNumber
+        label="window"
+        name="window in tokens"
+        value={window}
+        min={2}
+        max={131_072}
+        invalid={problem !== null}
+        onChange={(next) => editEvaluation(studio, { window: next })}
+      />
+      <LabelledNumber
+        label="stride"
+        name="stride in tokens"
+        value={stride}
+        min={1}
+        max={131_072}
+        invalid={problem !== null}
+        onChange={(next) => editEvaluation(studio, { stride: next })}
+      />
+      <Problem className="protocol-words">{problem}</Problem>
+      {problem ? null : <p className="small quiet protocol-words">{protocolWords(evaluation)}</p>}
     </div>
   );
 }

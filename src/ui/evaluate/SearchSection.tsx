@@ -2,8 +2,9 @@ import { useState } from 'react';
 import { formatSetting } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { NumberField } from '../parts/NumberField';
+import { LabelledNumber } from '../parts/LabelledNumber';
 import { Section } from '../parts/Section';
+import { Select } from '../parts/Select';
 import { ToolBar } from '../parts/ToolBar';
 import type { SearchRun } from '../state/evaluation-state';
 import { isAtWork } from '../state/job';
@@ -36,24 +37,32 @@ export function SearchSection() {
         CMA-ES from the recipe’s values on, merged in memory, and measured on the texts or the tasks chosen
         above. Generations are measured whole; the same search continues where it was stopped.
       </p>
-      <div className="row wrap">
+      <div className="row wrap search-settings">
         <label className="labelled">
           <span>Measure by</span>
-          <select
-            className="select"
+          <Select<SearchChoices['by']>
             value={choices.by}
-            onChange={({ target }) => setChoices({ ...choices, by: target.value as SearchChoices['by'] })}
-          >
-            <option value="perplexity">perplexity on the texts</option>
-            <option value="accuracy">accuracy on the tasks</option>
-          </select>
+            options={[
+              { value: 'perplexity', label: 'perplexity on the texts' },
+              { value: 'accuracy', label: 'accuracy on the tasks' },
+            ]}
+            onChange={(by) => setChoices({ ...choices, by })}
+          />
         </label>
-        <Choice
+        <LabelledNumber
           label="Merges to measure"
           value={choices.evaluations}
+          min={0}
+          max={10_000}
           onChange={(evaluations) => setChoices({ ...choices, evaluations })}
         />
-        <Choice label="Seed" value={choices.seed} onChange={(seed) => setChoices({ ...choices, seed })} />
+        <LabelledNumber
+          label="Seed"
+          value={choices.seed}
+          min={0}
+          max={10_000}
+          onChange={(seed) => setChoices({ ...choices, seed })}
+        />
         <Button className="strong" why={why} onClick={() => void startSearch(studio, choices)}>
           Search
         </Button>
@@ -62,25 +71,6 @@ export function SearchSection() {
       {search?.error ? <ErrorCard error={search.error} /> : null}
       {search ? <Found search={search} /> : null}
     </Section>
-  );
-}
-
-function Choice({ label, value, onChange }: { label: string; value: number; onChange(value: number): void }) {
-  return (
-    // biome-ignore lint/a11y/noLabelWithoutControl: the field has the same name of its own.
-    <label className="row protocol-field">
-      <span className="small" aria-hidden="true">
-        {label}
-      </span>
-      <NumberField
-        className="field mono"
-        value={value}
-        min={0}
-        max={10_000}
-        label={label}
-        onChange={onChange}
-      />
-    </label>
   );
 }
 

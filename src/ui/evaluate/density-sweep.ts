@@ -11,12 +11,12 @@ import { buildRecipe } from '../state/recipe-build';
 import { effectiveSpecs, type RecipeState, setContributorParameter } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 
-export interface SweepRow extends EvaluationRow {
+interface SweepRow extends EvaluationRow {
   method: MergeMethod;
   density: number;
 }
 
-export interface SweepPoint {
+interface SweepPoint {
   density: number;
   /** e to the mean loss over the chosen texts; null until it is measured on each of them. */
   perplexity: number | null;

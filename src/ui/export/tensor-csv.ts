@@ -9,7 +9,7 @@ import type { Contributor } from '../state/run-state';
 const LINE = '\r\n';
 const HEAD = ['run', 'tensor', 'layer', 'module', 'elements', 'metric', 'subject', 'value', 'error', 'kind'];
 
-export interface CsvRun {
+interface CsvRun {
   name: string;
   contributors: readonly Contributor[];
   reports: Iterable<TensorReport>;

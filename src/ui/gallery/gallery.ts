@@ -1,6 +1,6 @@
 /** The example recipes that ship with the studio: YAML files in `recipes/`, each runnable on the sample family. */
 
-export interface GalleryRecipe {
+interface GalleryRecipe {
   /** The file's name without its ending. */
   id: string;
   title: string;

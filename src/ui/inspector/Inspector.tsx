@@ -1,10 +1,10 @@
 import { lazy, type ReactNode, Suspense } from 'react';
 import type { PlanTensor } from '../../reports/plan';
-import { NOW } from '../layers/predicted-runs';
 import { type LayersRun, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { REST_MS, useDebounced } from '../parts/use-debounced';
+import { NOW } from '../state/run-state';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { ModelOverview } from './ModelOverview';

@@ -2,7 +2,7 @@
 import type { TensorReport } from '../../reports/job';
 import { changing } from '../charts/metrics';
 
-export interface ContributorTotals {
+interface ContributorTotals {
   id: string;
   /** Tensors it changes. */
   tensors: number;

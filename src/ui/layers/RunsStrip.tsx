@@ -7,6 +7,7 @@ import { Select } from '../parts/Select';
 import { mergeGate } from '../state/merge-gate';
 import { mergeRuns } from '../state/merge-runs';
 import { forgetRun, renameRun, reopenRun, whyNotReopen } from '../state/past-runs';
+import { NOW } from '../state/run-state';
 import type { StudioState } from '../state/studio-state';
 import { recallScores } from '../state/task-scores';
 import { useStudio, useStudioState } from '../studio-context';
@@ -14,7 +15,6 @@ import { LETTERS } from './columns';
 import {
   addPredictedRun,
   applyRun,
-  NOW,
   removePredictedRun,
   renamePredictedRun,
   toggleRun,

@@ -1,6 +1,7 @@
 /** What the canvas shows: rows of layers shared by all columns, and the values of every run in them. Pure but for memory of what was drawn before. */
 import { useMemo, useRef } from 'react';
 import { isPredicted } from '../../merge/prediction/predicted-report';
+import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
 import { type ColorScale, colorScale, domain, percentileDomain } from '../charts/color-scale';
@@ -14,7 +15,6 @@ import {
   heatmap,
   type LayerGrid,
   layerGrid,
-  sameItems,
 } from '../charts/heatmap-data';
 import { chanceOverlap } from '../charts/mask-overlap';
 import { type Metric, rangeOf, type Subject } from '../charts/metrics';
@@ -23,7 +23,7 @@ import { useSameList } from '../parts/use-same-list';
 import { useShownTheme, useStudioState } from '../studio-context';
 import { type LayersRun, PAIR, reportsFor } from './runs';
 
-export interface RunColumn {
+interface RunColumn {
   run: LayersRun;
   /** `A`, `B`, … */
   letter: string;
@@ -147,7 +147,7 @@ export function isLinear({ layer, shape, module }: PlanTensor): boolean {
 const EXPERT = /^(.*experts)\.(\d+)\.(.+)$/;
 
 /** Experts of a layer's projection as one tensor that stands for them. */
-export function foldExperts<T extends GridTensor>(tensors: readonly T[]): GridTensor[] {
+function foldExperts<T extends GridTensor>(tensors: readonly T[]): GridTensor[] {
   const folds = new Map<string, T[]>();
   const kept: GridTensor[] = [];
   for (const tensor of tensors) {
@@ -177,7 +177,7 @@ export function foldExperts<T extends GridTensor>(tensors: readonly T[]): GridTe
 }
 
 /** The experts of one folded module, a column each: `mlp.experts.*.gate_proj`. */
-export function expertsOf<T extends GridTensor>(tensors: readonly T[], module: string): GridTensor[] {
+function expertsOf<T extends GridTensor>(tensors: readonly T[], module: string): GridTensor[] {
   return tensors.flatMap((tensor) => {
     const match = EXPERT.exec(tensor.module);
     if (!match || tensor.module.replace(EXPERT, '$1.*.$3') !== module) return [];

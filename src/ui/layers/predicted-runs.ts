@@ -5,14 +5,12 @@ import type { ModelInfo } from '../../reports/models';
 import { deltaKey } from '../state/delta-statistics';
 import { contributorId } from '../state/recipe-build';
 import type { RecipeState, Settings } from '../state/recipe-state';
-import type { PredictedRun } from '../state/run-state';
+import { NOW, type PredictedRun } from '../state/run-state';
 import { editRecipe, methodOf, type Studio, setView } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 
-/** The run of the recipe as it is. */
-export const NOW = 'now';
 /** Most runs that are shown side by side. */
-export const MOST_SHOWN = 4;
+const MOST_SHOWN = 4;
 
 /** The recipe with the settings of a predicted run. */
 export function recipeOfRun(

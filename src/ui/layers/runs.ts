@@ -3,21 +3,21 @@ import { useMemo, useRef } from 'react';
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
 import { methodParameters } from '../../merge/prediction/recipe-settings';
+import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
 import type { RecipeTraits } from '../charts/default-view';
-import { sameItems } from '../charts/heatmap-data';
 import type { Metric } from '../charts/metrics';
 import { deltaKey } from '../state/delta-statistics';
 import { keptRunId } from '../state/past-runs';
 import { type PredictedReports, predictedReports } from '../state/predicted';
 import { buildRecipe } from '../state/recipe-build';
 import { recipeKey } from '../state/run-current';
-import type { Contributor, KeptRun, PredictedRun, RunState } from '../state/run-state';
-import { methodOf } from '../state/studio';
+import { type Contributor, type KeptRun, NOW, type PredictedRun, type RunState } from '../state/run-state';
+import { methodOf, type Studio } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
-import { useStudioState } from '../studio-context';
-import { NOW, recipeOfRun } from './predicted-runs';
+import { useStudio, useStudioState } from '../studio-context';
+import { recipeOfRun } from './predicted-runs';
 import { runNames } from './run-names';
 
 /** Id of two runs that are shown as one, where a metric is about both. */
@@ -43,6 +43,7 @@ export interface LayersRun {
 
 /** Every run there is, the present one first; finished merges of other models last. */
 export function useRuns(): LayersRun[] {
+  const studio = useStudio();
   const now = useNow();
   const planned = useStudioState((s) => s.predictedRuns);
   const past = useStudioState((s) => s.pastRuns);
@@ -57,10 +58,10 @@ export function useRuns(): LayersRun[] {
       planned
         .filter((run) => run.of === deltaKey({ recipe, models }))
         .map((run): LayersRun => {
-          const own = predictedRun(run, { recipe, models, deltaStatistics, plan });
+          const own = predictedRun(studio, run, { recipe, models, deltaStatistics, plan });
           return merged?.of === run.id ? { ...own, ...mergeOf(merged) } : own;
         }),
-    [planned, recipe, models, deltaStatistics, plan, merged],
+    [studio, planned, recipe, models, deltaStatistics, plan, merged],
   );
   const finished = useMemo(() => past.map(finishedRun), [past]);
   const before = useRef<readonly { of: LayersRun; run: LayersRun }[]>([]);
@@ -103,6 +104,7 @@ export function writesFactors({ recipe }: LayersRun): boolean {
 
 /** The run of the recipe as it is: being merged, merged now or on an earlier visit, or predicted. */
 export function useNow(): LayersRun {
+  const studio = useStudio();
   const run = useStudioState((s) => s.run);
   const past = useStudioState((s) => s.pastRuns);
   const plan = useStudioState((s) => s.plan);
@@ -119,7 +121,7 @@ export function useNow(): LayersRun {
     const id = merged?.report ? keptRunId(merged.startedAt, merged.report) : null;
     return past.find((own) => (merged ? own.id === id : recipeKey(own.recipe) === recipeKey(built))) ?? null;
   }, [past, merged, built]);
-  const predicted = predictedReports({ deltaStatistics, plan, recipe, models });
+  const predicted = predictedReports(studio, { deltaStatistics, plan, recipe, models }, built, NOW);
   return useMemo((): LayersRun => {
     const own = merged?.recipe ?? built;
     const base = {
@@ -170,10 +172,10 @@ type LayersState = Pick<StudioState, 'recipe' | 'models' | 'deltaStatistics' | '
 const made = new WeakMap<PredictedRun, { of: readonly unknown[]; run: LayersRun }>();
 
 /** The very object while nothing of it changes: a step of a slider is about another run. */
-function predictedRun(settings: PredictedRun, state: LayersState): LayersRun {
+function predictedRun(studio: Studio, settings: PredictedRun, state: LayersState): LayersRun {
   const recipe = recipeOfRun(settings, state.recipe, state.models);
-  const reports = predictedReports({ ...state, recipe }, settings.id);
   const built = buildRecipe(recipe, state.models, methodOf(recipe));
+  const reports = predictedReports(studio, { ...state, recipe }, built, settings.id);
   const { contributors } = state.plan;
   const tensors = state.plan.report?.tensors ?? NONE;
   const of = [reports, contributors, tensors, recipeKey(built)];

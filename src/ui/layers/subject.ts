@@ -2,7 +2,7 @@
 import type { Metric, Subject } from '../charts/metrics';
 import type { Contributor } from '../state/run-state';
 
-export interface SubjectChoice {
+interface SubjectChoice {
   ids: Subject;
   /** As the address has it. */
   key: string;

@@ -2,7 +2,8 @@
  * Folders that were picked or dropped, kept in this browser so that one click opens them again. Browsers without folder
  * handles, or that keep nothing, have none. No bytes of a model are kept.
  */
-import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import type { DBSchema } from 'idb';
+import { database } from './database';
 import { type PickedFiles, type PickedHandle, walkHandle } from './local-files';
 
 /** Not in TypeScript's library yet: https://wicg.github.io/file-system-access/#api-filesystemhandle */
@@ -24,21 +25,9 @@ interface Folders extends DBSchema {
   folders: { key: string; value: KeptFolder; indexes: { models: string } };
 }
 
-let folders: Promise<IDBPDatabase<Folders>> | undefined;
-
-function open(): Promise<IDBPDatabase<Folders>> {
-  folders ??= openDB<Folders>('amalgam-folders', 1, {
-    upgrade(db) {
-      db.createObjectStore('folders', { keyPath: 'id' }).createIndex('models', 'models', {
-        multiEntry: true,
-      });
-    },
-  }).catch((error: unknown) => {
-    folders = undefined; // the next call tries again
-    throw error;
-  });
-  return folders;
-}
+const open = database<Folders>('amalgam-folders', 1, (db) => {
+  db.createObjectStore('folders', { keyPath: 'id' }).createIndex('models', 'models', { multiEntry: true });
+});
 
 /** Keeps the folders in which models were found; of an older folder with the same model only the new one stays. */
 export async function keepFolders(

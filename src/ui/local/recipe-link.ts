@@ -10,14 +10,14 @@ const MAX_TEXT = 1_000_000;
 const MAX_RUNS = 16;
 
 /** A run that is shown beside the recipe. */
-export interface LinkedRun {
+interface LinkedRun {
   yaml: string;
   /** Given by a person. */
   name: string | null;
 }
 
 /** What a link has besides the recipe. */
-export interface LinkExtras {
+interface LinkExtras {
   runs: readonly LinkedRun[];
   view: URLSearchParams;
 }

@@ -2,11 +2,12 @@
  * Numbers measured in this browser, to be shown again on a later visit. A browser that keeps nothing (private windows,
  * strict settings) rejects; callers go on without.
  */
-import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import type { DBSchema } from 'idb';
 import type { EvaluateReport } from '../../reports/evaluate';
 import type { KeptScore } from '../state/task-state';
+import { database } from './database';
 
-export interface KeptOutcome {
+interface KeptOutcome {
   /** `outcomeKey`: target with its commits or recipe, hash of the text, protocol. */
   key: string;
   report: EvaluateReport;
@@ -26,20 +27,11 @@ interface Saved extends DBSchema {
 const MOST = 1000;
 /** Items of scores that are kept: some ten megabytes. */
 const MOST_ITEMS = 100_000;
-let saved: Promise<IDBPDatabase<Saved>> | undefined;
 
-function open(): Promise<IDBPDatabase<Saved>> {
-  saved ??= openDB<Saved>('amalgam-evaluations', 2, {
-    upgrade(db, before) {
-      if (before < 1) db.createObjectStore('outcomes', { keyPath: 'key' }).createIndex('at', 'at');
-      db.createObjectStore('scores', { keyPath: 'key' }).createIndex('at', 'at');
-    },
-  }).catch((error: unknown) => {
-    saved = undefined; // the next call tries again
-    throw error;
-  });
-  return saved;
-}
+const open = database<Saved>('amalgam-evaluations', 2, (db, before) => {
+  if (before < 1) db.createObjectStore('outcomes', { keyPath: 'key' }).createIndex('at', 'at');
+  db.createObjectStore('scores', { keyPath: 'key' }).createIndex('at', 'at');
+});
 
 export async function keepOutcome(kept: KeptOutcome): Promise<void> {
   await (await open()).put('outcomes', kept);

@@ -2,9 +2,10 @@
  * Recipes kept in this browser: the one being edited, and those saved by name. A browser that keeps nothing (private
  * windows, strict settings) rejects; callers say so or go on without.
  */
-import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import type { DBSchema } from 'idb';
 import type { RecipeState } from '../state/recipe-state';
 import type { PredictedRun } from '../state/run-state';
+import { database } from './database';
 import { remember, remembered } from './remembered';
 
 export interface KeptRecipe {
@@ -29,20 +30,11 @@ interface Saved extends DBSchema {
 }
 
 const DRAFT = 'draft';
-let saved: Promise<IDBPDatabase<Saved>> | undefined;
 
-function open(): Promise<IDBPDatabase<Saved>> {
-  saved ??= openDB<Saved>('amalgam-recipes', 1, {
-    upgrade(db) {
-      db.createObjectStore('draft');
-      db.createObjectStore('named', { keyPath: 'name' });
-    },
-  }).catch((error: unknown) => {
-    saved = undefined; // the next call tries again
-    throw error;
-  });
-  return saved;
-}
+const open = database<Saved>('amalgam-recipes', 1, (db) => {
+  db.createObjectStore('draft');
+  db.createObjectStore('named', { keyPath: 'name' });
+});
 
 /**
  * Keeps the draft, unless another tab has kept one since this one last saw it.

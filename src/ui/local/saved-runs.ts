@@ -3,30 +3,21 @@
  * No weights. A browser that keeps nothing (private windows, strict settings) rejects; callers go on without.
  */
 
-import { type DBSchema, type IDBPDatabase, type IDBPObjectStore, openDB } from 'idb';
+import type { DBSchema, IDBPObjectStore } from 'idb';
 import type { KeptRun } from '../state/run-state';
+import { database } from './database';
 
 interface Saved extends DBSchema {
   runs: { key: string; value: KeptRun };
 }
 
 /** As many are kept: the report of a large model has some hundred kilobytes. */
-export const MOST_RUNS = 30;
+const MOST_RUNS = 30;
 
-let saved: Promise<IDBPDatabase<Saved>> | undefined;
-
-function open(): Promise<IDBPDatabase<Saved>> {
-  saved ??= openDB<Saved>('amalgam-runs', 2, {
-    async upgrade(db, before, _, transaction) {
-      if (before < 1) db.createObjectStore('runs', { keyPath: 'id' });
-      else await renameHashes(transaction.objectStore('runs'));
-    },
-  }).catch((error: unknown) => {
-    saved = undefined; // the next call tries again
-    throw error;
-  });
-  return saved;
-}
+const open = database<Saved>('amalgam-runs', 2, async (db, before, _, transaction) => {
+  if (before < 1) db.createObjectStore('runs', { keyPath: 'id' });
+  else await renameHashes(transaction.objectStore('runs'));
+});
 
 interface OldHash {
   hash?: string;

@@ -1,11 +1,11 @@
-import { hashWords } from '../format/hash-words';
+import { isTreeHash, TREE_PREFIX } from '../../formats/hashes';
 import { formatBytes } from '../format/quantity';
 import { saveFile } from '../local/save-file';
 import { Button } from './Button';
 import { DownloadIcon } from './icons';
 import { Sha256Link } from './Sha256Link';
 
-export interface ListedFile {
+interface ListedFile {
   name: string;
   bytes: number | undefined;
   hash: string | undefined;
@@ -52,4 +52,11 @@ export function HashDigits({ hash, length }: { hash: string; length: number }) {
       {kind} {digits.slice(0, length)}…
     </code>
   );
+}
+
+/** A hash by its kind and hex digits: that of a whole file, or that of its pieces (docs/formats.md). */
+function hashWords(hash: string): { kind: 'sha256' | 'tree hash'; digits: string } {
+  return isTreeHash(hash)
+    ? { kind: 'tree hash', digits: hash.slice(TREE_PREFIX.length) }
+    : { kind: 'sha256', digits: hash };
 }

@@ -2,6 +2,8 @@ import { NumberField } from './NumberField';
 
 interface LabelledNumberProps {
   label: string;
+  /** The field's accessible name, where it says more than the label before it. */
+  name?: string;
   value: number;
   min: number;
   max: number;
@@ -10,12 +12,12 @@ interface LabelledNumberProps {
   onChange(value: number): void;
 }
 
-/** A number of a tool's form, its name before it. */
-export function LabelledNumber({ label, ...field }: LabelledNumberProps) {
+/** A number of a tool's form, its label before it. */
+export function LabelledNumber({ label, name = label, ...field }: LabelledNumberProps) {
   return (
     <div className="row tool-field">
       <span aria-hidden="true">{label}</span>
-      <NumberField className="field mono" label={label} {...field} />
+      <NumberField className="field mono" label={name} {...field} />
     </div>
   );
 }

@@ -27,6 +27,6 @@ export function TensorName({ name }: { name: string }) {
 }
 
 /** As it is shown: characters that cannot be seen, or turn the direction of writing, are spelled out. */
-export function shortTensorName(name: string): string {
+function shortTensorName(name: string): string {
   return displayName(name.replace(/^model\./, '').replace(/\.weight$/, ''));
 }

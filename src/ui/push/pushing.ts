@@ -2,9 +2,10 @@
 
 import { errorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
-import type { PushProgress, PushReport, PushSource } from '../../reports/push';
+import type { PushSource } from '../../reports/push';
 import { targetKey } from '../state/evaluation-rows';
 import { runTool, whyNoTool } from '../state/job';
+import { tensorProgress } from '../state/job-state';
 import type { Studio } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { cardResults, scoresOf, scoreWords } from '../state/task-scores';
@@ -134,8 +135,11 @@ async function send(
     summary: `${name}, merged with Amalgam`,
     ...(results.length > 0 ? { results } : {}),
   };
-  const outcome = await runTool<PushProgress, PushReport>(studio, 'push', (onProgress) =>
-    studio.worker.push(request, onProgress),
+  const outcome = await runTool(
+    studio,
+    'push',
+    (onProgress) => studio.worker.push(request, onProgress),
+    tensorProgress,
   );
   editPush(studio, {
     status: 'idle',

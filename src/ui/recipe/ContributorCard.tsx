@@ -8,6 +8,7 @@ import { formatSetting } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { ModelMeta } from '../parts/ModelMeta';
+import { Problem } from '../parts/Problem';
 import { modelColour, Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
 import { lineage } from '../state/lineage';
@@ -95,11 +96,11 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
             />
           ))
         : null}
-      {enabled && nothing ? (
-        <p className="field-problem" role="alert">
-          With density 0 nothing of {name} is kept. Choose a density above 0, or switch the model off.
-        </p>
-      ) : null}
+      <Problem>
+        {enabled &&
+          nothing &&
+          `With density 0 nothing of ${name} is kept. Choose a density above 0, or switch the model off.`}
+      </Problem>
       {enabled && advised !== undefined ? (
         <p className="field-advice" role="status">
           Density 1, mergekit’s default, trims nothing of {name}.{' '}

@@ -2,6 +2,7 @@ import { memo, useCallback } from 'react';
 import { methods } from '../../merge/methods/index';
 import { NumberField } from '../parts/NumberField';
 import { PopoverFrame } from '../parts/PopoverFrame';
+import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { Tip } from '../parts/Tip';
@@ -80,11 +81,7 @@ function Seed() {
         invalid={problem !== undefined}
         onChange={(next) => editRecipe(studio, (r) => ({ ...r, seed: next }))}
       />
-      {problem ? (
-        <span className="field-problem parameter-problem" role="alert">
-          {problem.remedy}
-        </span>
-      ) : null}
+      <Problem className="parameter-problem">{problem?.remedy}</Problem>
     </div>
   );
 }
@@ -92,11 +89,7 @@ function Seed() {
 /** What the method cannot do with these settings. */
 function Conflict() {
   const problem = useProblem('method');
-  return problem ? (
-    <p className="field-problem" role="alert">
-      {problem.message} {problem.remedy}
-    </p>
-  ) : null;
+  return <Problem>{problem && `${problem.message} ${problem.remedy}`}</Problem>;
 }
 
 function useProblem(kind: 'seed' | 'method') {

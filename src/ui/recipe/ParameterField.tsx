@@ -6,6 +6,7 @@ import { Button } from '../parts/Button';
 import { CurveIcon } from '../parts/icons';
 import { NumberField } from '../parts/NumberField';
 import { NumberSlider } from '../parts/NumberSlider';
+import { Problem } from '../parts/Problem';
 import { Select } from '../parts/Select';
 import { Tip } from '../parts/Tip';
 import { curveStep, mayCurve, snapped } from '../state/curve';
@@ -71,11 +72,7 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
       <span id={helpId} className="visually-hidden">
         {helpOf(spec)}
       </span>
-      {problem ? (
-        <span className="field-problem parameter-problem" role="alert">
-          {problem}
-        </span>
-      ) : null}
+      <Problem className="parameter-problem">{problem}</Problem>
     </div>
   );
 });

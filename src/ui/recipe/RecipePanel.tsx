@@ -1,6 +1,7 @@
 import { lazy, Suspense } from 'react';
 import { formatBytes } from '../format/quantity';
 import { ModelMeta } from '../parts/ModelMeta';
+import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { fullName } from '../state/recipe-build';
 import { outputCombination } from '../state/recipe-state';
@@ -102,7 +103,7 @@ function BaseSection() {
           )}
         </div>
       )}
-      <Problem kind="base" />
+      <ModelsProblem kind="base" />
     </Section>
   );
 }
@@ -152,7 +153,7 @@ function ContributorsSection() {
           )}
         </div>
       ) : null}
-      <Problem kind="contributors" />
+      <ModelsProblem kind="contributors" />
     </Section>
   );
 }
@@ -184,7 +185,7 @@ function OutputSummary() {
 }
 
 /** What keeps the base or the contributors from being a recipe. */
-function Problem({ kind }: { kind: 'base' | 'contributors' }) {
+function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
   const opening = useStudioState((s) => s.opening.length > 0);
@@ -192,9 +193,5 @@ function Problem({ kind }: { kind: 'base' | 'contributors' }) {
   const empty = opening || (kind === 'base' ? recipe.base === null : recipe.contributors.length === 0);
   const problems = empty ? [] : recipeProblems(recipe, models, methodOf(recipe));
   const problem = problems.find((p) => p.place.kind === kind);
-  return problem ? (
-    <p className="field-problem" role="alert">
-      {problem.message} {problem.remedy}
-    </p>
-  ) : null;
+  return <Problem>{problem && `${problem.message} ${problem.remedy}`}</Problem>;
 }

@@ -3,6 +3,7 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { BUILT_IN_TEMPLATES, canBeJinja } from '../../formats/chat-template';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
+import { Problem } from '../parts/Problem';
 import { named, Select } from '../parts/Select';
 import { buildRecipe } from '../state/recipe-build';
 import { editRecipe, methodOf } from '../state/studio';
@@ -56,11 +57,11 @@ export function ChatTemplateForm() {
           }}
         />
       ) : null}
-      {refused && (written || writing) ? (
-        <p className="field-problem" role="alert">
-          This is no Jinja template: write at least 20 characters with a brace among them.
-        </p>
-      ) : null}
+      <Problem>
+        {refused &&
+          (written || writing) &&
+          'This is no Jinja template: write at least 20 characters with a brace among them.'}
+      </Problem>
       <ChatPreview />
     </>
   );

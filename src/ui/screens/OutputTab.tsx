@@ -5,6 +5,7 @@ import { hasDirectoryPicker } from '../local/directory-picker';
 import { Button } from '../parts/Button';
 import { FolderIcon } from '../parts/icons';
 import { NumberField } from '../parts/NumberField';
+import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { outputName } from '../state/recipe-build';
@@ -248,11 +249,7 @@ function Form() {
           </span>
         </div>
       )}
-      {problem ? (
-        <p className="field-problem" role="alert">
-          {problem.remedy}
-        </p>
-      ) : null}
+      <Problem>{problem?.remedy}</Problem>
       <ChatTemplateForm />
       <GgufForm />
     </Section>

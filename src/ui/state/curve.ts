@@ -4,7 +4,7 @@ import type { NumberSpec } from '../../merge/method';
 /** As many points as the form offers; a recipe may have more. */
 export const MOST_POINTS = 17;
 
-export interface CurvePreset {
+interface CurvePreset {
   label: string;
   points: number[];
 }

@@ -29,7 +29,7 @@ export function deltaKey({ recipe, models }: RecipeModels): string {
 }
 
 /** The recipe whose plan the pass follows: plain task vectors, whatever the method is. */
-export function deltaRecipe({ recipe, models }: RecipeModels): Recipe | null {
+function deltaRecipe({ recipe, models }: RecipeModels): Recipe | null {
   const contributors = recipe.contributors.filter((c) => c.enabled);
   if (recipe.base === null || contributors.length === 0) return null;
   return {

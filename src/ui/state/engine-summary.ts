@@ -2,7 +2,7 @@
 import { formatBytes } from '../format/quantity';
 import type { EngineSlice } from './studio-state';
 
-export interface EngineSummary {
+interface EngineSummary {
   tone: 'ok' | 'warn' | 'bad' | 'wait';
   /** `WebGPU` or `CPU`. */
   kind: string;
@@ -15,6 +15,13 @@ export interface EngineSummary {
 /** What is wrong with an engine that failed: it never ran, or it ran until it stopped. */
 export function whyNoEngine({ info }: EngineSlice): string {
   return info ? 'The engine stopped.' : 'The engine did not start.';
+}
+
+/** Why nothing can be computed on another engine too, or null. */
+export function whyOneEngine({ engine: { info } }: { engine: EngineSlice }): string | null {
+  return info?.webgpu.available === false
+    ? `There is no other engine here: ${info.webgpu.why ?? 'this browser has no WebGPU.'}`
+    : null;
 }
 
 export function engineSummary({ status, info, choice }: EngineSlice): EngineSummary {

@@ -3,8 +3,15 @@
 import type { ErrorReport } from '../../errors';
 import type { EvaluateReport, GenerateReport, GenerationSettings, RunTarget } from '../../reports/evaluate';
 import type { SearchPoint } from '../../reports/search';
-import { initialSweep, type SweepChoices } from '../evaluate/density-sweep-choices';
 import type { RecipeState } from './recipe-state';
+
+/** What a sweep measures; the choices of a visit. */
+interface SweepChoices {
+  /** Ids of methods; null takes the proposed ones. */
+  methods: readonly string[] | null;
+  /** As it is typed: `0.05, 0.1, 0.2`. */
+  densities: string;
+}
 
 export interface EvaluationSlice {
   texts: readonly EvaluationText[];
@@ -40,7 +47,7 @@ export interface SearchRun {
 }
 
 /** Models that went side by side: bytes of weights read, and the most there was on the device. */
-export interface EvaluationCost {
+interface EvaluationCost {
   models: number;
   bytesRead: number;
   peakBytes: number;
@@ -66,7 +73,7 @@ export type Outcome =
   | { report: EvaluateReport; bytes: number | null; earlier?: number }
   | { error: ErrorReport };
 
-export interface MeasuredTarget {
+interface MeasuredTarget {
   /** As `targetKey` has it. */
   target: string;
   title: string;
@@ -125,7 +132,7 @@ export const initialEvaluation: EvaluationSlice = {
   lastOf: new Map(),
   work: null,
   cost: null,
-  sweep: initialSweep,
+  sweep: { methods: null, densities: '0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9' },
   search: null,
 };
 

@@ -63,7 +63,7 @@ export function outcomeKey(
 }
 
 /** The rows that are shown: all models, the recipe's merge, and every method that was or will be measured. */
-export function shownRows(rows: readonly EvaluationRow[], evaluation: EvaluationSlice): EvaluationRow[] {
+function shownRows(rows: readonly EvaluationRow[], evaluation: EvaluationSlice): EvaluationRow[] {
   const planned = new Set(evaluation.work?.groups.flat().map((c) => c.rowId));
   const chosen = evaluation.texts.filter((t) => t.chosen);
   const known = ({ target }: EvaluationRow) =>

@@ -1,6 +1,8 @@
 /** The one job the worker has: what it is, how far it is. Plain, serialisable facts. */
+import type { ErrorReport } from '../../errors';
 import type { RunningProgress } from '../../reports/evaluate';
 import type { Progress } from '../../reports/job';
+import type { SavedOutput } from './saved-state';
 
 export type JobKind =
   | 'merge'
@@ -35,6 +37,18 @@ export interface JobProgress {
   bytes: { done: number; total: number } | null;
   rate: { perSecond: number; unit: 'bytes' | 'tokens' } | null;
   secondsLeft: number | null;
+}
+
+/** A tool at work, or what it ended with last. */
+export interface ToolRun<R> {
+  status: 'running' | 'done' | 'failed' | 'cancelled';
+  report: R | null;
+  error: ErrorReport | null;
+}
+
+/** A tool that writes files: where they are. */
+export interface WritingRun<R> extends ToolRun<R> {
+  saved: SavedOutput | null;
 }
 
 /** Progress of any job that goes through tensors or files. */

@@ -1,9 +1,8 @@
 /** The one job of the worker, from its beginning to its end, and why nothing else can begin meanwhile. */
 
 import { type ErrorReport, errorReport } from '../../errors';
-import type { Progress } from '../../reports/job';
 import { whyNoEngine } from './engine-summary';
-import { type JobKind, type JobProgress, tensorProgress } from './job-state';
+import type { JobKind, JobProgress, ToolRun } from './job-state';
 import { JOB_WORDS } from './job-words';
 import { stayAwake } from './stay-awake';
 import { notifyError, type Studio } from './studio';
@@ -70,23 +69,30 @@ export async function cancelJob(studio: Studio): Promise<void> {
   }
 }
 
-export type JobOutcome<T> = { value: T } | { error: ErrorReport } | { cancelled: true };
+type JobOutcome<T> = { value: T } | { error: ErrorReport } | { cancelled: true };
 
-/** Runs a job over tensors. Never rejects. */
-export async function runTool<
-  P extends Omit<Progress, 'phase' | 'finished'> & { phase: string; finished: unknown[] },
-  T,
->(
+/** What an outcome says of the run of a tool. */
+export function ended<R>(outcome: JobOutcome<R>): Pick<ToolRun<R>, 'status'> & Partial<ToolRun<R>> {
+  if ('value' in outcome) return { status: 'done', report: outcome.value };
+  return 'error' in outcome ? { status: 'failed', error: outcome.error } : { status: 'cancelled' };
+}
+
+/**
+ * Runs a job of a tool. Never rejects.
+ * @param read how far the job is, by what the worker tells
+ */
+export async function runTool<P, R>(
   studio: Studio,
   kind: JobKind,
-  work: (onProgress: (progress: P) => void) => Promise<T>,
-  onFinished: (finished: P['finished']) => void = () => {},
-): Promise<JobOutcome<T>> {
+  work: (onProgress: (progress: P) => void) => Promise<R>,
+  read: (progress: P) => JobProgress,
+  follow: (progress: P) => void = () => {},
+): Promise<JobOutcome<R>> {
   const end = beginJob(studio, kind);
   try {
     const value = await work((progress) => {
-      tellProgress(studio, kind, tensorProgress(progress));
-      if (progress.finished.length > 0) onFinished(progress.finished);
+      tellProgress(studio, kind, read(progress));
+      follow(progress);
     });
     return { value };
   } catch (thrown) {

@@ -1,8 +1,9 @@
 /** Keeping the recipe: the one in work is saved as it is edited and comes back after a reload, with the runs beside it; others by name or link. */
+
 import { AmalgamError } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
-import { NOW, recipeOfRun, runOf } from '../layers/predicted-runs';
+import { recipeOfRun, runOf } from '../layers/predicted-runs';
 import { recipeInLink, recipeLink, runsInLink } from '../local/recipe-link';
 import {
   type Draft,
@@ -17,6 +18,7 @@ import { viewParameters, writeAddress } from './address';
 import { buildRecipe } from './recipe-build';
 import { openRecipe, recipeState } from './recipe-open';
 import { emptyRecipe, type RecipeState } from './recipe-state';
+import { NOW } from './run-state';
 import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
 
 /** A slider that moves is written three times a second, not at each of its steps. */
@@ -174,7 +176,7 @@ export async function saveRecipe(studio: Studio, name: string): Promise<NamedRec
 }
 
 /** A link to this page with the recipe, the shown runs and the view in it: no weights. A merge travels as its settings. */
-export async function shareLink(studio: Studio): Promise<string> {
+async function shareLink(studio: Studio): Promise<string> {
   const state = studio.store.getState();
   const { recipe, models, view } = state;
   const { formatRecipe } = await import('../../formats/recipe-format');

@@ -4,7 +4,7 @@ import { cachedModelId, isRepoId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
 
-export interface Lineage {
+interface Lineage {
   text: string;
   tone: 'ok' | 'plain' | 'warn';
   /** The long form, for the tooltip. */

@@ -7,7 +7,7 @@ import { methodOf } from './studio';
 import type { StudioState } from './studio-state';
 import type { Tab } from './tabs';
 
-export type MergeGate =
+type MergeGate =
   | { open: true }
   | {
       open: false;

@@ -1,10 +1,12 @@
 /** Merging runs of the Layers tab one after the other, without touching the recipe. */
-import { NOW, recipeOfRun } from '../layers/predicted-runs';
+
+import { recipeOfRun } from '../layers/predicted-runs';
 import { mergeGate } from './merge-gate';
 import { planContributors } from './plan';
 import { buildRecipe, freeName, outputName } from './recipe-build';
 import type { RecipeState } from './recipe-state';
 import { carryOut, chooseDestination, newRun, plannedRun } from './run';
+import { NOW } from './run-state';
 import { methodOf, notify, notifyError, type Studio } from './studio';
 
 /**

@@ -10,7 +10,7 @@ export interface ModuleGroup {
   modules: ModuleChoice[];
 }
 
-export interface ModuleChoice {
+interface ModuleChoice {
   /** `mlp.down_proj`, or the whole name of a tensor outside the layers. */
   pattern: string;
   tensors: number;

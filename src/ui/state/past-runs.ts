@@ -1,13 +1,13 @@
 /** Runs of before: kept when they finish, brought back with their recipe and charts, compared, forgotten. */
 import type { MergeReport } from '../../reports/merge';
 import type { CacheInfo } from '../../reports/worker';
-import { hideRun, NOW } from '../layers/predicted-runs';
+import { hideRun } from '../layers/predicted-runs';
 import { deleteRun, keepRun, keptRuns } from '../local/saved-runs';
 import { isAtWork } from './job';
 import { JOB_WORDS } from './job-words';
 import { openRecipe } from './recipe-open';
 import { isRecipeOf } from './run-current';
-import type { KeptRun, RunState } from './run-state';
+import { type KeptRun, NOW, type RunState } from './run-state';
 import { notifyError, type Studio, setView, showTab } from './studio';
 import type { StudioState } from './studio-state';
 

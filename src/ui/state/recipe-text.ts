@@ -32,7 +32,7 @@ export function recipeFromText(
 }
 
 /** A warning of the plan at the line of the text, counted from 1, whose key it is about. */
-export interface LineWarning {
+interface LineWarning {
   line: number;
   message: string;
   remedy: string;

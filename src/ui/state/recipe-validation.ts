@@ -24,7 +24,7 @@ export interface RecipeProblem {
   remedy: string;
 }
 
-export type ProblemPlace =
+type ProblemPlace =
   | { kind: 'base' }
   | { kind: 'contributors' }
   | { kind: 'contributor'; ref: string; parameter: string }

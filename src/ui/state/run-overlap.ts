@@ -2,6 +2,7 @@
 import type { Recipe } from '../../formats/recipe';
 import type { OverlapRequest } from '../../reports/overlap';
 import { runTool, whyNoTool } from './job';
+import { tensorProgress } from './job-state';
 import { recipeKey } from './run-current';
 import type { Studio } from './studio';
 import { noOverlap, type OverlapSlice } from './studio-state';
@@ -20,8 +21,11 @@ export async function countOverlap(studio: Studio, recipes: readonly [Recipe, Re
     studio.store.setState({ overlap: { ...noOverlap, key, ...overlap } });
   set({ status: 'counting' });
   const request: OverlapRequest = { recipes, model, engine: state.engine.choice };
-  const outcome = await runTool(studio, 'overlap', (onProgress) =>
-    studio.worker.overlap(request, onProgress),
+  const outcome = await runTool(
+    studio,
+    'overlap',
+    (onProgress) => studio.worker.overlap(request, onProgress),
+    tensorProgress,
   );
   if ('value' in outcome) set({ status: 'ready', tensors: outcome.value });
   else if ('error' in outcome) set({ status: 'failed', error: outcome.error });

@@ -8,6 +8,9 @@ import type { MergeReport, VerifyTensorReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
 import type { RecipeState, Settings } from './recipe-state';
 
+/** Id of the run of the recipe as it is. */
+export const NOW = 'now';
+
 export interface RunState {
   /** Counts up; tells two runs of one recipe apart. */
   id: number;
@@ -93,19 +96,13 @@ export interface TensorCheck {
   report: VerifyTensorReport;
 }
 
-export interface KeptRun
-  extends Pick<
-    RunState,
-    | 'title'
-    | 'methodTitle'
-    | 'recipe'
-    | 'contributors'
-    | 'planned'
-    | 'layers'
-    | 'destination'
-    | 'outputFiles'
-    | 'startedAt'
-  > {
+/** What is known of a run before it runs. */
+export type RunPlan = Pick<
+  RunState,
+  'title' | 'methodTitle' | 'recipe' | 'contributors' | 'planned' | 'layers' | 'destination' | 'outputFiles'
+>;
+
+export interface KeptRun extends RunPlan, Pick<RunState, 'startedAt'> {
   /** Unique in this browser. */
   id: string;
   /** Given by a person; else it is called what it differs by. */

@@ -16,7 +16,7 @@ import { recipeState } from './recipe-open';
 import type { RecipeState } from './recipe-state';
 import { mergeWell } from './recommended-settings';
 import { progressLog } from './run-log';
-import type { LogEntry, RunState } from './run-state';
+import type { LogEntry, RunPlan, RunState } from './run-state';
 import { editRecipe, methodOf, notifyError, type Studio, showTab } from './studio';
 import type { PlanSlice } from './studio-state';
 import { finishUnfinished, loadInterrupted } from './unfinished';
@@ -217,21 +217,8 @@ export function plannedRun(
   };
 }
 
-/** What is known of a run before it runs. */
-export type PlannedRun = Pick<
-  RunState,
-  | 'title'
-  | 'methodTitle'
-  | 'recipe'
-  | 'contributors'
-  | 'planned'
-  | 'layers'
-  | 'destination'
-  | 'outputFiles'
-  | 'of'
-  | 'recommended'
-  | 'names'
->;
+/** A plan of a run, and what is asked for besides. */
+type PlannedRun = RunPlan & Pick<RunState, 'of' | 'recommended' | 'names'>;
 
 /** Makes this the studio's run. */
 export function newRun(studio: Studio, planned: PlannedRun): RunState {

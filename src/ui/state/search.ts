@@ -1,11 +1,12 @@
 /** The search for the settings of the recipe on the chosen texts or tasks: started, followed, and its candidates taken over. */
-import { errorReport } from '../../errors';
-import type { SearchPoint, SearchProgress } from '../../reports/search';
+
+import type { SearchPoint, SearchProgress, SearchRequest } from '../../reports/search';
 import { editEvaluation } from './evaluation';
 import { whyNotMeasure } from './evaluation-gate';
 import type { SearchRun } from './evaluation-state';
 import { scoredText } from './evaluation-texts';
-import { beginJob, tellProgress } from './job';
+import { runTool } from './job';
+import type { JobProgress } from './job-state';
 import { buildRecipe, shortName } from './recipe-build';
 import { type RecipeState, setContributorParameter, setParameter } from './recipe-state';
 import { editRecipe, methodOf, type Studio } from './studio';
@@ -69,31 +70,28 @@ export async function startSearch(studio: Studio, choices: SearchChoices): Promi
   const { amount, window, stride, texts } = evaluation;
   const { by, evaluations, seed } = choices;
   editEvaluation(studio, { search: { by, recipe, points: [], error: null } });
-  const end = beginJob(studio, 'search');
-  try {
-    const report = await studio.worker.search(
-      {
-        recipe: buildRecipe(recipe, models, methodOf(recipe)),
-        ...(by === 'perplexity'
-          ? {
-              inputs: texts.filter((t) => t.chosen).map(({ text }) => ({ text: scoredText(text, amount) })),
-              window,
-              stride,
-            }
-          : { inputs: [], tasks: { ...chosenTasks(tasks), metric: 'acc' } }),
-        evaluations,
-        seed,
-        engine: engine.choice,
-      },
-      (progress) => follow(studio, progress),
-    );
-    editSearch(studio, () => ({ points: report.points }));
-  } catch (thrown) {
-    const error = errorReport(thrown);
-    if (error.code !== 'Cancelled') editSearch(studio, () => ({ error }));
-  } finally {
-    end();
-  }
+  const request = (): SearchRequest => ({
+    recipe: buildRecipe(recipe, models, methodOf(recipe)),
+    ...(by === 'perplexity'
+      ? {
+          inputs: texts.filter((t) => t.chosen).map(({ text }) => ({ text: scoredText(text, amount) })),
+          window,
+          stride,
+        }
+      : { inputs: [], tasks: { ...chosenTasks(tasks), metric: 'acc' } }),
+    evaluations,
+    seed,
+    engine: engine.choice,
+  });
+  const outcome = await runTool(
+    studio,
+    'search',
+    (onProgress) => studio.worker.search(request(), onProgress),
+    searchProgress,
+    ({ points }) => editSearch(studio, (search) => ({ points: [...search.points, ...points] })),
+  );
+  if ('value' in outcome) editSearch(studio, () => ({ points: outcome.value.points }));
+  else if ('error' in outcome) editSearch(studio, () => ({ error: outcome.error }));
 }
 
 /** Puts a candidate into the recipe, also while the search goes on. */
@@ -139,8 +137,8 @@ export function bestCandidate({ by, points }: Pick<SearchRun, 'by' | 'points'>):
   );
 }
 
-function follow(studio: Studio, { done, total, points, secondsLeft }: SearchProgress): void {
-  tellProgress(studio, 'search', {
+function searchProgress({ done, total, secondsLeft }: SearchProgress): JobProgress {
+  return {
     phase: 'searching',
     item: '',
     share: Math.min(1, done / total),
@@ -148,8 +146,7 @@ function follow(studio: Studio, { done, total, points, secondsLeft }: SearchProg
     bytes: null,
     rate: null,
     secondsLeft,
-  });
-  editSearch(studio, (search) => ({ points: [...search.points, ...points] }));
+  };
 }
 
 function editSearch(studio: Studio, edit: (search: SearchRun) => Partial<SearchRun>): void {

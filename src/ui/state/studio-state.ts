@@ -94,7 +94,7 @@ export interface PlanSlice {
   error: ErrorReport | null;
 }
 
-export interface OutputSlice {
+interface OutputSlice {
   kind: 'downloads' | 'folder';
   /** Name of the picked folder; its handle stays outside the state. */
   folder: string | null;
@@ -102,7 +102,7 @@ export interface OutputSlice {
   name: string | null;
 }
 
-export interface HubSlice {
+interface HubSlice {
   url: string;
   /** The token itself is with the worker only. */
   hasToken: boolean;
@@ -168,14 +168,14 @@ export interface Notice {
   hint: string;
 }
 
-export interface HistorySlice {
+interface HistorySlice {
   /** Recipes before this one, the oldest first. */
   past: RecipeState[];
   /** Recipes that were undone, the next one last. */
   future: RecipeState[];
 }
 
-export const noHistory: HistorySlice = { past: [], future: [] };
+const noHistory: HistorySlice = { past: [], future: [] };
 
 export interface DeltaStatisticsSlice {
   /** `offered`: it would take a download or a while, so the person is asked first. */

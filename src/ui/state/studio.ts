@@ -3,9 +3,11 @@ import { createStore, type StoreApi } from 'zustand/vanilla';
 import { errorReport } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
+import type { Predictor } from '../../merge/prediction/predictor';
 import type { WorkerCalls } from '../../worker/calls';
 import { withOpened } from './model-origins';
 import type { RecipeState } from './recipe-state';
+import { NOW } from './run-state';
 import { initialState, type StudioState, type ViewSlice } from './studio-state';
 import type { Tab } from './tabs';
 
@@ -15,6 +17,8 @@ export type StudioWorker = Omit<WorkerCalls, 'openServed' | 'verify' | 'evaluate
 export interface Studio {
   readonly worker: StudioWorker;
   readonly store: StoreApi<StudioState>;
+  /** What predicts each run, as long as there is the run. */
+  readonly predictors: Map<string, Predictor>;
   /**
    * What cannot be a fact: the folder the person picked for the output, whether Merge was just pressed, and what ends the
    * waiting for a sign-in.
@@ -31,9 +35,18 @@ export interface Studio {
 }
 
 export function createStudio(worker: StudioWorker): Studio {
+  const store = createStore<StudioState>(() => initialState);
+  const predictors = new Map<string, Predictor>();
+  store.subscribe(({ predictedRuns }, before) => {
+    if (predictedRuns === before.predictedRuns) return;
+    for (const id of predictors.keys()) {
+      if (id !== NOW && !predictedRuns.some((run) => run.id === id)) predictors.delete(id);
+    }
+  });
   return {
     worker,
-    store: createStore<StudioState>(() => initialState),
+    store,
+    predictors,
     transient: { folder: null, starting: false, signIn: null },
   };
 }

@@ -76,10 +76,7 @@ export function whyNotScore(state: StudioState): string | null {
 }
 
 /** Tells settings apart: what was predicted for others does not count. */
-export function taskSettingsKey(
-  { chosen, subset, limit, fewshot, sampleSeed }: TasksSlice,
-  rows: number,
-): string {
+function taskSettingsKey({ chosen, subset, limit, fewshot, sampleSeed }: TasksSlice, rows: number): string {
   return JSON.stringify([[...chosen].sort(), subset, limit, fewshot, sampleSeed, rows]);
 }
 

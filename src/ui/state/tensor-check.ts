@@ -1,6 +1,9 @@
 /** One tensor of the recipe as it is, computed on both engines: the same bits or not, and how fast is each? */
 
+import type { RunningProgress } from '../../reports/evaluate';
+import { whyOneEngine } from './engine-summary';
 import { runTool, whyNoTool } from './job';
+import type { JobProgress } from './job-state';
 import { buildRecipe } from './recipe-build';
 import { methodOf, notify, type Studio } from './studio';
 import type { StudioState } from './studio-state';
@@ -11,21 +14,19 @@ export async function checkTensor(studio: Studio, tensor: string): Promise<void>
   if (whyNotCheck(studio.store.getState()) !== null) return;
   studio.store.setState({ tensorCheck: null });
   const request = { recipe: buildRecipe(recipe, models, methodOf(recipe)), tensor };
-  const outcome = await runTool(studio, 'check', (onProgress) =>
-    studio.worker.verifyTensor(request, ({ phase, done, total, rate, secondsLeft }) =>
-      onProgress({
-        phase: phase === 'downloading' ? 'downloading' : 'measuring',
-        item: tensor,
-        bytesDone: done,
-        bytes: total,
-        bytesPerSecond: rate,
-        secondsLeft,
-        tensorsDone: 0,
-        tensors: 1,
-        stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
-        finished: [],
-      }),
-    ),
+  const outcome = await runTool(
+    studio,
+    'check',
+    (onProgress) => studio.worker.verifyTensor(request, onProgress),
+    ({ phase, done, total, rate, secondsLeft }: RunningProgress): JobProgress => ({
+      phase: phase === 'downloading' ? 'downloading' : 'measuring',
+      item: tensor,
+      share: total > 0 ? Math.min(1, done / total) : 0,
+      counted: { done: 0, total: 1, unit: 'tensors' },
+      bytes: total > 0 ? { done, total } : null,
+      rate: total > 0 ? { perSecond: rate, unit: 'bytes' } : null,
+      secondsLeft,
+    }),
   );
   if ('value' in outcome) studio.store.setState({ tensorCheck: { recipe, report: outcome.value } });
   else if ('error' in outcome) notify(studio, 'error', outcome.error.message, outcome.error.hint);
@@ -33,10 +34,9 @@ export async function checkTensor(studio: Studio, tensor: string): Promise<void>
 
 /** Why no tensor can be computed on both engines now, or null. */
 export function whyNotCheck(state: StudioState): string | null {
-  const { plan, engine } = state;
-  if (engine.info?.webgpu.available === false) {
-    return `There is no other engine here: ${engine.info.webgpu.why ?? 'this browser has no WebGPU.'}`;
-  }
+  const { plan } = state;
+  const alone = whyOneEngine(state);
+  if (alone !== null) return alone;
   if (plan.status !== 'ready') return 'Wait until the recipe is planned.';
   if (plan.report?.problems.some(({ severity }) => severity === 'error')) return 'The plan has errors.';
   return whyNoTool(state);

@@ -1,8 +1,11 @@
 /** The same merge once more on the other engine, kept nowhere: are the bytes the same, and how fast is each? */
 
 import type { BackendKind } from '../../reports/backend';
+import type { Progress } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
+import { whyOneEngine } from './engine-summary';
 import { runTool, whyNoTool } from './job';
+import { tensorProgress } from './job-state';
 import type { Timed, Verification } from './run-state';
 import { notify, type Studio } from './studio';
 import type { StudioState } from './studio-state';
@@ -12,16 +15,17 @@ export async function verifyRun(studio: Studio): Promise<void> {
   const report = studio.store.getState().run?.report;
   if (!report || whyNotVerify(studio.store.getState()) !== null) return;
   studio.store.setState({ verification: null });
-  const outcome = await runTool(studio, 'verification', (onProgress) =>
-    studio.worker.merge(
-      { recipe: report.recipe, engine: otherEngine(report.engine), destination: { kind: 'nowhere' } },
-      (progress) =>
-        onProgress({
-          ...progress,
-          phase: progress.phase === 'downloading' ? 'downloading' : 'checking',
-          finished: [],
-        }),
-    ),
+  const { recipe } = report;
+  const engine = otherEngine(report.engine);
+  const outcome = await runTool(
+    studio,
+    'verification',
+    (onProgress) => studio.worker.merge({ recipe, engine, destination: { kind: 'nowhere' } }, onProgress),
+    (progress: Progress) =>
+      tensorProgress({
+        ...progress,
+        phase: progress.phase === 'downloading' ? 'downloading' : 'checking',
+      }),
   );
   if ('value' in outcome) studio.store.setState({ verification: verification(report, outcome.value) });
   else if ('error' in outcome) notify(studio, 'error', outcome.error.message, outcome.error.hint);
@@ -44,12 +48,10 @@ export function verification(first: MergeReport, second: MergeReport): Verificat
 
 /** Why the last run cannot be verified on the other engine now, or null. */
 export function whyNotVerify(state: StudioState): string | null {
-  const { run, engine } = state;
+  const { run } = state;
   if (!run?.report) return 'Nothing has been merged yet.';
-  if (run.report.engine === 'cpu' && engine.info?.webgpu.available === false) {
-    return `There is no other engine here: ${engine.info.webgpu.why ?? 'this browser has no WebGPU.'}`;
-  }
-  return whyNoTool(state);
+  const alone = run.report.engine === 'cpu' ? whyOneEngine(state) : null;
+  return alone ?? whyNoTool(state);
 }
 
 export function otherEngine(engine: BackendKind): BackendKind {

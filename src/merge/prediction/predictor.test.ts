@@ -7,10 +7,9 @@ import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { TensorReport } from '../../reports/job';
 import { methodById } from '../methods';
 import { resolveParameters } from '../plan/parameters';
-import { prepareStatistics } from './contributor-selection';
 import { measureDeltaStatistics } from './delta-statistics';
-import { predict } from './predict';
 import { type PredictedReport, plainReport, sampledError } from './predicted-report';
+import { Predictor } from './predictor';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 const CONTRIBUTORS = ['base+kitchen', 'base+harbour', 'workshop'];
@@ -45,7 +44,7 @@ function only(of: DeltaStatistics, names: readonly string[]): DeltaStatistics {
 async function both(method: string, parameters: Numbers, model: Numbers, names = CONTRIBUTORS) {
   const descriptor = methodById.get(method)!;
   const own = names === CONTRIBUTORS ? statistics : statistics.map((of) => only(of, names));
-  const predicted = predict(own.map(prepareStatistics), descriptor, () => ({
+  const predicted = new Predictor().predictTensors(own, descriptor, () => ({
     parameters: resolveParameters(descriptor.parameters, [parameters], '', 0).values,
     models: names.map(
       () => resolveParameters(descriptor.modelParameters, [{ weight: 1, ...model }], '', 0).values,
@@ -169,22 +168,24 @@ it.each([
   ['dare_ties', { density: 0.5 }, { density: 0.6 }],
 ] as [string, Numbers, Numbers][])('%s: a step from %o to %o predicts what %o alone does', (method, a, b) => {
   const descriptor = methodById.get(method)!;
-  const stepped = statistics.map(prepareStatistics);
-  const at = (prepared: typeof stepped, moved: Numbers) =>
-    predict(prepared, descriptor, () => ({
-      parameters: resolveParameters(descriptor.parameters, [{}], '', 0).values,
-      models: CONTRIBUTORS.map(
-        (_, i) =>
-          resolveParameters(
-            descriptor.modelParameters,
-            [{ weight: 1, density: 0.3, ...(i ? {} : moved) }],
-            '',
-            0,
-          ).values,
-      ),
-    })).map(plainReport);
+  const stepped = new Predictor();
+  const at = (predictor: Predictor, moved: Numbers) =>
+    predictor
+      .predictTensors(statistics, descriptor, () => ({
+        parameters: resolveParameters(descriptor.parameters, [{}], '', 0).values,
+        models: CONTRIBUTORS.map(
+          (_, i) =>
+            resolveParameters(
+              descriptor.modelParameters,
+              [{ weight: 1, density: 0.3, ...(i ? {} : moved) }],
+              '',
+              0,
+            ).values,
+        ),
+      }))
+      .map(plainReport);
   at(stepped, a);
-  expect(at(stepped, b)).toEqual(at(statistics.map(prepareStatistics), b));
+  expect(at(stepped, b)).toEqual(at(new Predictor(), b));
 });
 
 it('linear: the change of a weighted sum is exact', async () => {
@@ -202,7 +203,7 @@ it('linear: the change of a weighted sum is exact', async () => {
 });
 
 it('says of other methods only what their changes are', async () => {
-  const [said] = predict(statistics.map(prepareStatistics), methodById.get('sce')!, () => ({
+  const [said] = new Predictor().predictTensors(statistics, methodById.get('sce')!, () => ({
     parameters: {},
     models: CONTRIBUTORS.map(() => ({})),
   }));

@@ -7,10 +7,10 @@ import { reciprocalOf } from '../tensor/divisor';
 import { onesOf, type SampleContribution, sharedOnes } from './sample-selection';
 
 /**
- * A sample judged under certain settings, in arrays that the next settings take over: a step of a slider changes few of its
- * elements, and the others stay judged.
+ * A sample merged under certain settings, in arrays that the next settings take over: a step of a slider changes few of its
+ * elements, and the others stay as they are.
  */
-export interface JudgedSample {
+export interface ReplayedSample {
   preset: DeltaPreset;
   weights: readonly number[];
   /** What kept values of each model are multiplied by in the sum. */
@@ -45,12 +45,12 @@ interface StillSample {
  * The delta pipeline on the sample. Weights are the recipe's: not for presets that weigh by energy.
  * @param before the same sample under other settings, which is taken over
  */
-export function judgeSample(
+export function replaySample(
   { sample: { changes, base } }: DeltaStatistics,
   preset: DeltaPreset,
   contributions: readonly SampleContribution[],
-  before: JudgedSample | undefined,
-): JudgedSample {
+  before: ReplayedSample | undefined,
+): ReplayedSample {
   const weights = contributions.map((c) => c.weight);
   const scales = contributions.map((c, i) => rescaled(preset, c, changes[i]!));
   const factors = weights.map((weight, i) => scales[i]! * weight);
@@ -62,19 +62,19 @@ export function judgeSample(
           weights.reduce((a, b) => a + b, 0),
         )
       : 1;
-  const judged = before ?? notJudged(preset, weights.length, base.length);
-  if (!samePipeline(judged.preset, preset) || judged.share !== share) forget(judged);
+  const replayed = before ?? notReplayed(preset, weights.length, base.length);
+  if (!samePipeline(replayed.preset, preset) || replayed.share !== share) forget(replayed);
   const moved = contributions.flatMap(({ kept: { positive, negative, version } }, i) => {
     // of a model with another factor all that it keeps counts anew, of the others what they keep now and did not, or did
-    const isScaled = weights[i] !== judged.weights[i] || factors[i] !== judged.factors[i];
-    if (!isScaled && version === judged.versions[i]) return [];
-    judged.versions[i] = version;
-    return { positive, negative, known: judged.kept[i]!, isScaled };
+    const isScaled = weights[i] !== replayed.weights[i] || factors[i] !== replayed.factors[i];
+    if (!isScaled && version === replayed.versions[i]) return [];
+    replayed.versions[i] = version;
+    return { positive, negative, known: replayed.kept[i]!, isScaled };
   });
-  Object.assign(judged, { preset, weights, factors, share });
-  if (moved.length === 0) return judged;
-  const judge = judgeOf(changes, judged, scales);
-  const { stale } = judged.still;
+  Object.assign(replayed, { preset, weights, factors, share });
+  if (moved.length === 0) return replayed;
+  const replay = replayOf(changes, replayed, scales);
+  const { stale } = replayed.still;
   for (let word = 0; word < stale.length; word++) {
     let open = 0;
     for (let m = 0; m < moved.length; m++) {
@@ -84,14 +84,14 @@ export function judgeSample(
       known[word] = now;
     }
     if (open === 0) continue;
-    judge(word, open);
-    judged.unsummed[word] = 1;
+    replay(word, open);
+    replayed.unsummed[word] = 1;
     stale[word]! |= open;
   }
-  return judged;
+  return replayed;
 }
 
-function notJudged(preset: DeltaPreset, models: number, size: number): JudgedSample {
+function notReplayed(preset: DeltaPreset, models: number, size: number): ReplayedSample {
   const words = Math.ceil(size / 32);
   const bits = () => Array.from({ length: models }, () => new Uint32Array(words));
   return {
@@ -111,17 +111,17 @@ function notJudged(preset: DeltaPreset, models: number, size: number): JudgedSam
 }
 
 /** Nothing is kept, and nothing moves. */
-function forget({ kept, lost, deltas, sums, unsummed, still, ...rest }: JudgedSample): void {
+function forget({ kept, lost, deltas, sums, unsummed, still, ...rest }: ReplayedSample): void {
   for (const bits of [...kept, ...lost]) bits.fill(0);
   for (const list of [deltas, sums, unsummed]) list.fill(0);
   still.lambda = Number.NaN;
   rest.versions.fill(Number.NaN);
 }
 
-/** The share of a judged sample that stays at the base when W₀ + λ·delta is rounded to the tensor's dtype. */
-export function judgedAtBase(
+/** The share of a replayed sample that stays at the base when W₀ + λ·delta is rounded to the tensor's dtype. */
+export function replayedAtBase(
   { sample: { base }, dtype }: DeltaStatistics,
-  { preset: { lambda }, deltas, still }: JudgedSample,
+  { preset: { lambda }, deltas, still }: ReplayedSample,
 ): number {
   const { bits, stale } = still;
   if (still.lambda !== lambda) {
@@ -147,8 +147,8 @@ export function judgedAtBase(
   return base.length > 0 ? onesOf(bits) / base.length : 0;
 }
 
-/** In how many elements of a judged sample two models both keep something, model by model. */
-export function judgedShared({ kept, versions, shared }: JudgedSample): number[][] {
+/** In how many elements of a replayed sample two models both keep something, model by model. */
+export function replayedShared({ kept, versions, shared }: ReplayedSample): number[][] {
   const moved = versions.map((version, i) => shared.of[i] !== version);
   const counts = kept.map((a, i) =>
     kept.map((b, j) => (j < i ? 0 : moved[i] || moved[j] ? sharedOnes(a, b) : shared.counts[i]![j]!)),
@@ -171,10 +171,10 @@ export function staysAtBase(base: number, delta: number, dtype: string): boolean
   return F32[0] === F32[1];
 }
 
-/** ‖output − W₀‖ / ‖W₀‖ of the tensor that a judged sample stands for. */
-export function judgedChange(
+/** ‖output − W₀‖ / ‖W₀‖ of the tensor that a replayed sample stands for. */
+export function replayedChange(
   { products, elements }: DeltaStatistics,
-  { preset, deltas, sums, unsummed }: JudgedSample,
+  { preset, deltas, sums, unsummed }: ReplayedSample,
 ): number {
   let square = 0;
   for (let word = 0; word < sums.length; word++) {
@@ -193,12 +193,12 @@ export function judgedChange(
 }
 
 /**
- * What judges elements of a word: who votes for which sign, what the elected sum to, and their divisor. Writes output − W₀
+ * What replays elements of a word: who votes for which sign, what the elected sum to, and their divisor. Writes output − W₀
  * into `deltas`, and marks in `lost` whose change is dropped.
  */
-function judgeOf(
+function replayOf(
   changes: readonly Float32Array[],
-  { preset, kept, weights, factors, share: all, deltas, lost }: JudgedSample,
+  { preset, kept, weights, factors, share: all, deltas, lost }: ReplayedSample,
   scales: readonly number[],
 ): (word: number, elements: number) => void {
   const ballots = preset.ballots === 'unweighted' ? scales : factors;

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { Predictor } from '../../merge/prediction/predictor';
+import { fixtureEngine } from '../worker.test.fixture';
+import { NOW } from './run-state';
+import { createStudio } from './studio';
+
+it('forgets what predicted a run once the run is gone', () => {
+  const studio = createStudio(fixtureEngine());
+  const run = (id: string) => ({
+    id,
+    of: '',
+    name: null,
+    method: 'ties',
+    parameters: {},
+    seed: 0,
+    models: {},
+  });
+  for (const id of [NOW, 'p1', 'p2']) studio.predictors.set(id, new Predictor());
+  const kept = studio.predictors.get('p2');
+  studio.store.setState({ predictedRuns: [run('p1'), run('p2')] });
+  expect([...studio.predictors.keys()]).toEqual([NOW, 'p1', 'p2']);
+  studio.store.setState({ predictedRuns: [run('p2')] });
+  expect([...studio.predictors.keys()]).toEqual([NOW, 'p2']);
+  expect(studio.predictors.get('p2')).toBe(kept);
+});
