@@ -19,17 +19,17 @@ const MAY_IMPORT: Record<string, string[]> = {
   store: 'formats sources'.split(' '),
   models: 'formats'.split(' '),
   dataset: 'formats reports sources store'.split(' '),
-  tasks: 'formats reports sources store dataset'.split(' '),
-  backend: 'formats reports sources/spare-arrays'.split(' '),
+  tasks: 'formats reports dataset'.split(' '),
+  backend: 'formats reports'.split(' '),
   linalg: [],
   adapters: 'formats backend linalg'.split(' '),
   inputs: 'formats reports sources models backend'.split(' '),
-  write: 'formats reports sources store'.split(' '),
+  write: 'formats reports sources'.split(' '),
   host: 'formats reports sources store backend inputs write'.split(' '),
   gguf: 'formats sources models backend'.split(' '),
   merge: 'formats reports sources store models backend inputs adapters gguf write host'.split(' '),
   forward: 'formats sources models backend'.split(' '),
-  evaluate: 'formats reports sources store dataset tasks models backend inputs host forward merge'.split(' '),
+  evaluate: 'formats reports store dataset tasks models backend inputs host forward merge'.split(' '),
   calibration: 'formats reports sources store models backend inputs write host forward merge evaluate'.split(
     ' ',
   ),
@@ -42,15 +42,14 @@ const MAY_IMPORT: Record<string, string[]> = {
   ),
   push: 'formats reports sources write host'.split(' '),
   recipe:
-    'formats reports sources store tasks models backend linalg inputs gguf write host merge evaluate calibration'.split(
+    'formats reports sources store tasks backend linalg inputs gguf write host merge evaluate calibration'.split(
       ' ',
     ),
   worker:
-    'formats reports sources store dataset tasks backend inputs write host merge evaluate calibration compare extract collapse push recipe'.split(
+    'formats reports sources store dataset tasks backend write host merge evaluate calibration compare extract collapse push recipe'.split(
       ' ',
     ),
   ui: [
-    'worker/client',
     'worker/calls',
     'reports',
     'formats/recipe',
@@ -62,6 +61,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'formats/names',
     'formats/hashes',
     'formats/gguf-type',
+    'formats/quantity',
     'formats/hub-id',
     'merge/method',
     'merge/methods',
@@ -71,7 +71,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'tasks/statistics',
     'collapse/choose-layers',
   ],
-  cli: 'worker reports formats sources write host/node host/threads evaluate/foreign-text tasks/harness-report ui/format'.split(
+  cli: 'worker reports formats sources write host/node host/threads evaluate/foreign-text tasks/harness-report'.split(
     ' ',
   ),
   main: ['ui', 'cli/page', 'worker/client'],
@@ -157,6 +157,18 @@ describe('rooms', () => {
     expect(wrong).toEqual([]);
     const rooms = new Set(production.map((source) => source.room));
     expect([...rooms].filter((room) => !(room in MAY_IMPORT) && !FOR_ALL.includes(room))).toEqual([]);
+  });
+
+  test('every permission is used', () => {
+    const unused = Object.entries(MAY_IMPORT).flatMap(([room, entries]) => {
+      const targets = production
+        .filter((source) => source.room === room)
+        .flatMap((source) => source.imports.map(({ specifier }) => resolveImport(source, specifier)));
+      return entries
+        .filter((entry) => !targets.some((target) => target !== undefined && isOneOf(target, [entry])))
+        .map((entry) => `${room}: ${entry}`);
+    });
+    expect(unused).toEqual([]);
   });
 
   test('inside merge, values come from the floors below', () => {

@@ -1,8 +1,8 @@
 /** What `evaluate` does with several models and recipes: opens all in one engine, measures them side by side, prints a table. */
 import { resolve } from 'node:path';
 import process from 'node:process';
+import { formatSeconds } from '../formats/quantity';
 import type { EvaluateManyReport } from '../reports/evaluate';
-import { formatSeconds } from '../ui/format/quantity';
 import type { EvaluateCommand } from './command';
 import type { Place } from './compare-verbs';
 import { readInput } from './input-files';

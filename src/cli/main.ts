@@ -5,13 +5,13 @@ import process from 'node:process';
 import { version } from '../../package.json';
 import { AmalgamError, errorReport } from '../errors';
 import { printableJson, printableText } from '../formats/names';
+import { formatBytes } from '../formats/quantity';
 import { copyOf, type Recipe } from '../formats/recipe';
 import { repositoriesRead } from '../formats/recipe-models';
 import { defaultCache } from '../host/node/platform';
 import type { DatasetRequest } from '../reports/dataset';
 import type { RunningProgress, RunTarget } from '../reports/evaluate';
 import type { MergeReport } from '../reports/merge';
-import { formatBytes } from '../ui/format/quantity';
 import { collapseVerb } from './collapse-verb';
 import {
   type Command,

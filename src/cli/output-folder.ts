@@ -3,7 +3,7 @@ import { mkdir, open, rm, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
-import { formatBytes } from '../ui/format/quantity';
+import { formatBytes } from '../formats/quantity';
 import { claimPartial, findPartial, JOURNAL, OWNER } from './partial-output';
 import { lookAtTarget, publish, refuseNonEmpty, takeBack } from './publish';
 import { listFolder, type ServedFile } from './served-folder';

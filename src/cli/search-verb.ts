@@ -1,10 +1,10 @@
 /** What `search` does: open the recipe's models, search, write the best recipe, print what was found. */
 import { resolve } from 'node:path';
 import process from 'node:process';
+import { formatSeconds } from '../formats/quantity';
 import { formatRecipe } from '../formats/recipe-format';
 import type { SearchPoint, SearchReport } from '../reports/search';
 import type { TaskSource } from '../reports/tasks';
-import { formatSeconds } from '../ui/format/quantity';
 import type { Place } from './compare-verbs';
 import { readInput } from './input-files';
 import { openJob, readRecipe } from './job';

@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { formatBytes, formatCount, formatSeconds } from '../format/quantity';
+import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';

@@ -1,4 +1,4 @@
-import { formatCount } from '../format/quantity';
+import { formatCount } from '../../formats/quantity';
 import { NumberField } from '../parts/NumberField';
 import { Segmented } from '../parts/Segmented';
 import { editEvaluation } from '../state/evaluation';

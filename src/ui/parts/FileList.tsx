@@ -1,5 +1,5 @@
+import { formatBytes } from '../../formats/quantity';
 import { hashWords } from '../format/hash-words';
-import { formatBytes } from '../format/quantity';
 import { saveFile } from '../local/save-file';
 import { Button } from './Button';
 import { DownloadIcon } from './icons';
