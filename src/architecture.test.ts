@@ -11,6 +11,9 @@ import { withRooms } from '../docs/rooms.mjs';
 
 const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
 
+/** Options of the tools, of which the form, the flags and the help are made. */
+const OPTIONS = ['compare', 'extract', 'evaluate', 'recipe', 'collapse'].map((room) => `${room}/options`);
+
 /** What each room may import besides itself: a room, or single files of one. `errors` and the like are for all. */
 const MAY_IMPORT: Record<string, string[]> = {
   formats: [],
@@ -50,26 +53,14 @@ const MAY_IMPORT: Record<string, string[]> = {
       ' ',
     ),
   ui: [
-    'worker/calls',
-    'reports',
-    'formats/recipe',
-    'formats/conversations',
-    'formats/text-file',
-    'formats/chat-template',
-    'formats/card-results',
-    'formats/adapter-combination',
-    'formats/names',
-    'formats/hashes',
-    'formats/gguf-type',
-    'formats/quantity',
-    'formats/hub-id',
-    'merge/method',
-    'merge/methods',
-    'merge/prediction',
-    'tasks/harness-report',
-    'tasks/metrics',
-    'tasks/statistics',
-    'collapse/choose-layers',
+    ...OPTIONS,
+    ...'recipe conversations text-file chat-template card-results adapter-combination names hashes gguf-type quantity hub-id'
+      .split(' ')
+      .map((file) => `formats/${file}`),
+    ...'worker/calls reports merge/method merge/methods merge/prediction tasks/harness-report tasks/metrics'.split(
+      ' ',
+    ),
+    ...'tasks/statistics collapse/choose-layers'.split(' '),
   ],
   cli: 'worker reports formats sources write host/node host/threads evaluate/foreign-text tasks/harness-report'.split(
     ' ',

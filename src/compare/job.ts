@@ -7,18 +7,17 @@ import type { OpenModels } from '../host/models';
 import { progressMeter, secondsOf } from '../host/progress-meter';
 import type { Inputs } from '../host/weight-inputs';
 import type { CompareProgress, CompareReport, CompareRequest } from '../reports/compare';
+import { defaultsOf, isInRange } from '../reports/option';
 import { commitOutput } from '../write/commit-output';
 import type { Destination } from '../write/destination';
 import { openDestination } from '../write/open-destination';
 import { writeWhole } from '../write/write-whole';
 import { compareModels } from './compare-models';
 import { bytesToCompare, requireShared } from './compare-tensors';
+import { compareOptions } from './options';
 import { openBoth, openBothFiles } from './pair-inputs';
 import { reportFiles } from './report-files';
-import { DEFAULT_THRESHOLD } from './tensor-difference';
 import { pairElements, pairTensors, type TensorPair } from './tensor-pairs';
-
-const DEFAULT_TOP = 20;
 
 /**
  * Compares two models. Whatever fails, the destination is discarded.
@@ -30,7 +29,7 @@ export async function runCompare(
   signal: AbortSignal,
   onProgress: (progress: CompareProgress) => void,
 ): Promise<CompareReport> {
-  const { threshold = DEFAULT_THRESHOLD, top = DEFAULT_TOP, loraAnalysis = true, seed = 0 } = request;
+  const { threshold, top, loraAnalysis, seed = 0 } = { ...defaultsOf(compareOptions), ...request };
   checkNumbers(threshold, top);
   const sides = await openBoth(request, models);
   const pairs = pairTensors(sides.base, sides.tuned);
@@ -96,7 +95,7 @@ function elementsOf(pairs: readonly TensorPair[]): number {
 }
 
 function checkNumbers(threshold: number, top: number): void {
-  if (threshold >= 0 && Number.isFinite(threshold) && Number.isSafeInteger(top) && top >= 0) return;
+  if (isInRange(compareOptions.threshold, threshold) && isInRange(compareOptions.top, top)) return;
   throw new AmalgamError(
     'Usage',
     `A threshold of ${threshold} and a table of ${top} rows are not valid.`,

@@ -7,7 +7,9 @@ import { checkSequences, type Sequence } from '../forward/chunk';
 import type { Pass } from '../forward/pass';
 import type { Runner } from '../forward/runner';
 import type { EvaluateReport } from '../reports/evaluate';
+import { defaultsOf } from '../reports/option';
 import { secondsLeft } from '../reports/time-left';
+import { protocolOptions } from './options';
 import { cutWindows } from './windows';
 
 export interface EvaluateInput {
@@ -39,7 +41,7 @@ export interface EvaluateProtocol {
   stride: number;
 }
 
-export const DEFAULT_PROTOCOL: EvaluateProtocol = { window: 256, stride: 128 };
+export const DEFAULT_PROTOCOL: EvaluateProtocol = defaultsOf(protocolOptions);
 
 export interface EvaluateProgress {
   /** Tokens gone through the whole model, in whole and parts, of `tokens`. */

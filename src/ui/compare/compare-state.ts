@@ -1,12 +1,15 @@
 /** What the Compare tab knows: the pair, the choices, what was found. Plain, serialisable facts. */
 
+import { compareOptions } from '../../compare/options';
 import type { ErrorReport } from '../../errors';
+import { extractOptions } from '../../extract/options';
 import type {
   CompareReport,
   ExtractLoraReport,
   ExtractLoraRequest,
   TensorDifference,
 } from '../../reports/compare';
+import { defaultsOf } from '../../reports/option';
 import type { PlanTensor } from '../../reports/plan';
 import type { SavedOutput } from '../state/saved-state';
 
@@ -82,14 +85,15 @@ export interface Extraction {
   error: ErrorReport | null;
 }
 
+const { loraAnalysis, ...comparing } = defaultsOf(compareOptions);
+const { seed: _, ...extracting } = defaultsOf(extractOptions);
+
 export const initialComparison: ComparisonSlice = {
   base: null,
   finetuned: null,
   mode: 'difference',
-  threshold: 1e-6,
-  top: 20,
-  spectra: true,
-  timeEngines: false,
+  ...comparing,
+  spectra: loraAnalysis,
   metric: 'relative',
   scale: 'full',
   found: null,
@@ -99,12 +103,9 @@ export const initialComparison: ComparisonSlice = {
     energy: 0.95,
     cutoff: 0.01,
     megabytes: 10,
-    maxRank: 128,
+    ...extracting,
     include: '',
     exclude: '',
-    embeddings: 'save',
-    vectors: 'save',
-    dtype: 'F32',
     textId: null,
   },
   extraction: null,
