@@ -62,9 +62,13 @@ const MAY_IMPORT: Record<string, string[]> = {
     ),
     ...'tasks/statistics collapse/choose-layers'.split(' '),
   ],
-  cli: 'worker reports formats sources write host/node host/threads evaluate/foreign-text tasks/harness-report'.split(
-    ' ',
-  ),
+  cli: [
+    ...OPTIONS,
+    ...'tasks/options worker reports formats sources write host/node host/threads evaluate/foreign-text'.split(
+      ' ',
+    ),
+    'tasks/harness-report',
+  ],
   main: ['ui', 'cli/page', 'worker/client'],
 };
 
