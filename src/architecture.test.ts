@@ -11,6 +11,9 @@ import { withRooms } from '../docs/rooms.mjs';
 
 const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
 
+/** Options of the tools, of which the form, the flags and the help are made. */
+const OPTIONS = ['compare', 'extract', 'evaluate', 'recipe', 'collapse'].map((room) => `${room}/options`);
+
 /** What each room may import besides itself: a room, or single files of one. `errors` and the like are for all. */
 const MAY_IMPORT: Record<string, string[]> = {
   formats: [],
@@ -19,8 +22,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   store: 'formats sources'.split(' '),
   models: 'formats'.split(' '),
   dataset: 'formats reports sources store'.split(' '),
-  tasks: 'formats reports sources store dataset linalg'.split(' '),
-  backend: 'formats reports sources/spare-arrays'.split(' '),
+  tasks: 'formats reports dataset linalg'.split(' '),
+  backend: 'formats reports'.split(' '),
   linalg: [],
   adapters: 'formats backend linalg'.split(' '),
   inputs: 'formats reports sources models backend linalg'.split(' '),
@@ -29,8 +32,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   gguf: 'formats sources models backend'.split(' '),
   merge: 'formats reports sources store models backend inputs adapters gguf write host'.split(' '),
   forward: 'formats sources models backend'.split(' '),
-  evaluate:
-    'formats reports sources store dataset tasks models backend linalg inputs host forward merge'.split(' '),
+  evaluate: 'formats reports store dataset tasks models backend linalg inputs host forward merge'.split(' '),
   calibration:
     'formats reports sources store models backend linalg inputs write host forward merge evaluate'.split(' '),
   compare: 'formats reports sources store models backend linalg inputs write host merge'.split(' '),
@@ -41,38 +43,30 @@ const MAY_IMPORT: Record<string, string[]> = {
     'formats reports sources store models backend linalg inputs write host merge forward evaluate'.split(' '),
   push: 'formats reports sources write host'.split(' '),
   recipe:
-    'formats reports sources store tasks models backend linalg inputs gguf write host merge evaluate calibration'.split(
+    'formats reports sources store tasks backend linalg inputs gguf write host merge evaluate calibration'.split(
       ' ',
     ),
   worker:
-    'formats reports sources store dataset tasks backend inputs write host merge evaluate calibration compare extract collapse push recipe'.split(
+    'formats reports sources store dataset tasks backend write host merge evaluate calibration compare extract collapse push recipe'.split(
       ' ',
     ),
   ui: [
-    'worker/client',
-    'worker/calls',
-    'reports',
-    'formats/recipe',
-    'formats/conversations',
-    'formats/text-file',
-    'formats/chat-template',
-    'formats/card-results',
-    'formats/adapter-combination',
-    'formats/names',
-    'formats/hashes',
-    'formats/gguf-type',
-    'formats/hub-id',
-    'merge/method',
-    'merge/methods',
-    'merge/prediction',
-    'tasks/harness-report',
-    'tasks/metrics',
-    'tasks/statistics',
-    'collapse/choose-layers',
+    ...OPTIONS,
+    ...'recipe conversations text-file chat-template card-results adapter-combination names hashes gguf-type quantity hub-id'
+      .split(' ')
+      .map((file) => `formats/${file}`),
+    ...'worker/calls reports merge/method merge/methods merge/prediction tasks/harness-report tasks/metrics'.split(
+      ' ',
+    ),
+    ...'tasks/statistics collapse/choose-layers'.split(' '),
   ],
-  cli: 'worker reports formats sources write host/node host/threads evaluate/foreign-text tasks/harness-report ui/format'.split(
-    ' ',
-  ),
+  cli: [
+    ...OPTIONS,
+    ...'tasks/options worker reports formats sources write host/node host/threads evaluate/foreign-text'.split(
+      ' ',
+    ),
+    'tasks/harness-report',
+  ],
   main: ['ui', 'cli/page', 'worker/client'],
 };
 
@@ -156,6 +150,18 @@ describe('rooms', () => {
     expect(wrong).toEqual([]);
     const rooms = new Set(production.map((source) => source.room));
     expect([...rooms].filter((room) => !(room in MAY_IMPORT) && !FOR_ALL.includes(room))).toEqual([]);
+  });
+
+  test('every permission is used', () => {
+    const unused = Object.entries(MAY_IMPORT).flatMap(([room, entries]) => {
+      const targets = production
+        .filter((source) => source.room === room)
+        .flatMap((source) => source.imports.map(({ specifier }) => resolveImport(source, specifier)));
+      return entries
+        .filter((entry) => !targets.some((target) => target !== undefined && isOneOf(target, [entry])))
+        .map((entry) => `${room}: ${entry}`);
+    });
+    expect(unused).toEqual([]);
   });
 
   test('inside merge, values come from the floors below', () => {

@@ -1,100 +1,208 @@
-/** Reading options of the command line. */
+/** Reading arguments of the command line by the options of a tool, and saying what they are. */
 import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { AmalgamError } from '../errors';
 import type { BackendChoice } from '../reports/backend';
+import {
+  type ChoiceOption,
+  isInRange,
+  type NumberOption,
+  type Option,
+  type Options,
+  type OptionValues,
+  rangeWords,
+} from '../reports/option';
 
 const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies BackendChoice[];
 
-/** @throws Usage */
-export function engineOption(engine: unknown): BackendChoice {
-  if (isEngine(engine)) return engine;
-  throw usage(`--engine is ${String(engine)}; it is one of auto, webgpu and cpu.`);
-}
+/** Where models that are no folders come from, and where they are kept. */
+export const placeOptions = {
+  hub: { kind: 'text', placeholder: 'URL', help: 'Another hub.' },
+  cache: { kind: 'text', placeholder: 'DIR', help: 'Takes downloads and masks.' },
+} as const satisfies Options;
 
-/** A number of at least `least`. @throws Usage */
-export function numberOption(
-  name: string,
-  text: unknown,
-  otherwise: number,
-  least: number,
-  whole: boolean,
-): number {
-  if (text === undefined) return otherwise;
-  const value = typeof text === 'string' && text.trim() !== '' ? Number(text) : Number.NaN;
-  if (value >= least && (!whole || Number.isSafeInteger(value))) return value;
-  throw usage(`--${name} is ${String(text)}; it is ${whole ? 'a whole number' : 'a number'} from ${least}.`);
-}
+export const engineOptions = {
+  engine: { kind: 'text', placeholder: ENGINES.join('|'), help: 'What computes.' },
+  ...placeOptions,
+} as const satisfies Options;
+
+export const runOptions = {
+  report: { kind: 'text', placeholder: 'FILE.json', help: 'Takes the report.' },
+  ...engineOptions,
+} as const satisfies Options;
+
+export const outOption = {
+  out: { kind: 'text', placeholder: 'DIR', help: 'The folder to write.' },
+} as const satisfies Options;
 
 /** `--quiet`, which every verb takes: no progress. */
 export function isQuiet(): boolean {
   return process.argv.includes('--quiet');
 }
 
-/** Options of a verb as `parseArgs` takes them. */
-export type Options = Record<string, { type: 'string' | 'boolean'; multiple?: boolean }>;
+/** What stands on the command line: what a verb is about, and its options. */
+export interface Arguments<S extends Options> {
+  subjects: string[];
+  options: OptionValues<S>;
+  /** Flags that were typed. */
+  given: ReadonlySet<string>;
+}
 
 /** The one thing a verb is about, and its options. @throws Usage */
-export function parseOne(verb: string, what: string, args: string[], options: Options) {
-  const { subjects, values } = parseArguments(verb, args, options);
+export function parseOne<const S extends Options>(verb: string, what: string, args: string[], spec: S) {
+  const { subjects, ...rest } = parseArguments(verb, args, spec);
   const [subject, ...more] = subjects;
   if (subject === undefined) throw usage(`${verb} needs a ${what}.`);
   if (more.length > 0) throw usage(`${verb} takes one ${what}; ${more.join(' ')} is too much.`);
-  return { subject, options: values };
+  return { subject, ...rest };
 }
 
 /** The two things a verb is about, and its options. @throws Usage */
-export function parseTwo(verb: string, what: string, args: string[], options: Options) {
-  const { subjects, values } = parseArguments(verb, args, options);
+export function parseTwo<const S extends Options>(verb: string, what: string, args: string[], spec: S) {
+  const { subjects, ...rest } = parseArguments(verb, args, spec);
   const [first, second, ...more] = subjects;
   if (first === undefined || second === undefined) throw usage(`${verb} needs ${what}.`);
   if (more.length > 0) throw usage(`${verb} takes ${what}; ${more.join(' ')} is too much.`);
-  return { subjects: [first, second] as const, options: values };
+  return { subjects: [first, second] as const, ...rest };
 }
 
 /** The things a verb is about, one or more, and its options. @throws Usage */
-export function parseSome(verb: string, what: string, args: string[], options: Options) {
-  const { subjects, values } = parseArguments(verb, args, options);
-  if (subjects.length === 0) throw usage(`${verb} needs a ${what}.`);
-  return { subjects, options: values };
+export function parseSome<const S extends Options>(verb: string, what: string, args: string[], spec: S) {
+  const parsed = parseArguments(verb, args, spec);
+  if (parsed.subjects.length === 0) throw usage(`${verb} needs a ${what}.`);
+  return parsed;
 }
 
-function parseArguments(verb: string, args: string[], options: Options) {
+function parseArguments<S extends Options>(verb: string, args: string[], spec: S): Arguments<S> {
+  const flags = Object.entries(spec).map(([name, option]) => [flagOf(name, option), option] as const);
+  const options = Object.fromEntries(
+    flags.map(([flag, { kind }]) => [
+      flag,
+      { type: kind === 'boolean' ? ('boolean' as const) : ('string' as const), multiple: kind === 'list' },
+    ]),
+  );
+  const parsed = refusingOddOnes(verb, () =>
+    parseArgs({
+      ...{ args, options: { ...options, quiet: { type: 'boolean' } } },
+      ...{ allowPositionals: true, strict: true },
+    }),
+  );
+  const values: Readonly<Record<string, unknown>> = parsed.values;
+  const found = Object.entries(spec).flatMap(([name, option]) => {
+    const flag = flagOf(name, option);
+    const value = optionValue(flag, option, values[flag]);
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return {
+    subjects: parsed.positionals,
+    options: Object.fromEntries(found) as OptionValues<S>,
+    given: new Set(Object.keys(values)),
+  };
+}
+
+function refusingOddOnes<T>(verb: string, parse: () => T): T {
   try {
-    const all: Options = { ...options, quiet: { type: 'boolean' } };
-    const { values, positionals } = parseArgs({ args, options: all, allowPositionals: true, strict: true });
-    return { subjects: positionals, values: values as Record<string, unknown> };
+    return parse();
   } catch (thrown) {
     throw usage(`${verb}: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
   }
 }
 
-/** Where models that are no folders come from, and where they are kept. @throws Usage for a hub that is no http address */
-export function whereOptions({ hub, cache }: Record<string, unknown>): { hub?: string; cache?: string } {
-  const kept = typeof cache === 'string' ? { cache } : {};
-  if (typeof hub !== 'string') return kept;
+function optionValue(flag: string, option: Option, given: unknown) {
+  switch (option.kind) {
+    case 'boolean':
+      return (given === true) !== option.default;
+    case 'list': {
+      const parts = Array.isArray(given) ? given.map(String) : [];
+      return option.whole ? parts : parts.flatMap((part) => part.split(',')).filter((part) => part !== '');
+    }
+    case 'text':
+      return given;
+    case 'choice':
+      return given === undefined ? option.default : choiceOf(flag, option, String(given));
+    default:
+      return given === undefined ? option.default : numberOf(flag, option, String(given));
+  }
+}
+
+/** @throws Usage for what is no number, or out of range */
+export function numberOf(flag: string, option: NumberOption, text: string): number {
+  const value = text.trim() === '' ? Number.NaN : Number(text);
+  if (isInRange(option, value)) return value;
+  throw usage(`--${flag} is ${text}; it is ${rangeWords(option)}.`);
+}
+
+function choiceOf(flag: string, { values, typed = values }: ChoiceOption, text: string): string {
+  const found = values[typed.indexOf(text)];
+  if (found !== undefined) return found;
+  throw usage(`--${flag} is ${text}; it is one of ${typed.join(', ')}.`);
+}
+
+/** `maxRank` → `max-rank`, unless the option has a flag of its own. */
+function flagOf(name: string, { flag }: Option): string {
+  return flag ?? name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** `--threshold 1e-6`: an option as the usage has it, with its default or what stands for its value. */
+function flagUsage(name: string, option: Option): string {
+  return [`--${flagOf(name, option)}`, valueUsage(option)].filter((part) => part !== '').join(' ');
+}
+
+function valueUsage(option: Option): string {
+  if (option.placeholder !== undefined) return option.placeholder;
+  if (option.kind === 'choice') return (option.typed ?? option.values).join('|');
+  if (option.kind !== 'number' && option.kind !== 'integer') return '';
+  const { default: value = 0 } = option;
+  return value > 0 && value < 1e-3 ? value.toExponential() : String(value);
+}
+
+/** `[--threshold 1e-6] [--top 20]`: all of these options, or the ones that are named. */
+export function usageOf<S extends Options>(spec: S, ...names: (keyof S & string)[]): string {
+  const keys = names.length > 0 ? names : Object.keys(spec);
+  return keys
+    .map((name) => `[${flagUsage(name, spec[name]!)}]${spec[name]!.kind === 'list' ? '…' : ''}`)
+    .join(' ');
+}
+
+/** `--rank R | --energy SHARE`: options of which one is given. */
+export function oneOf(spec: Options): string {
+  return Object.entries(spec)
+    .map(([name, option]) => flagUsage(name, option))
+    .join(' | ');
+}
+
+/** Where models come from. @throws Usage for a hub that is no http address */
+export function placeOf({ hub, cache }: { hub?: string; cache?: string }): { hub?: string; cache?: string } {
+  const kept = cache === undefined ? {} : { cache };
+  if (hub === undefined) return kept;
   if (!URL.canParse(hub) || !/^https?:$/.test(new URL(hub).protocol)) {
     throw usage(`--hub is ${hub}; it is an address such as https://huggingface.co.`);
   }
   return { hub, ...kept };
 }
 
-function isEngine(name: unknown): name is BackendChoice {
-  return typeof name === 'string' && ENGINES.includes(name);
+/** What a verb that runs something knows of where it runs. @throws Usage */
+export function runOf(options: OptionValues<typeof runOptions>): {
+  engine: BackendChoice;
+  report?: string;
+  hub?: string;
+  cache?: string;
+} {
+  const { engine = 'auto', report } = options;
+  if (!isEngine(engine)) throw usage(`--engine is ${engine}; it is one of auto, webgpu and cpu.`);
+  return { engine, ...(report === undefined ? {} : { report }), ...placeOf(options) };
+}
+
+/** @throws Usage where there is none */
+export function outOf(verb: string, { out }: { out?: string }, what = 'DIR, the folder to write'): string {
+  if (out !== undefined && out !== '') return out;
+  throw usage(`${verb} needs --out ${what}.`);
+}
+
+function isEngine(name: string): name is BackendChoice {
+  return ENGINES.includes(name);
 }
 
 export function usage(message: string): AmalgamError {
   return new AmalgamError('Usage', message, 'Run it with --help to see how it is used.');
-}
-
-/** One of a few words; the first where none is given. @throws Usage */
-export function choiceOption<const T extends string>(
-  name: string,
-  given: unknown,
-  words: readonly [T, ...T[]],
-): T {
-  if (given === undefined) return words[0];
-  const found = words.find((word) => word === given);
-  if (found !== undefined) return found;
-  throw usage(`--${name} is ${String(given)}; it is one of ${words.join(', ')}.`);
 }

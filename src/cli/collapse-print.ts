@@ -1,6 +1,6 @@
 import { displayName } from '../formats/names';
+import { formatBytes, formatCount, formatReal, formatSeconds } from '../formats/quantity';
 import type { CollapseReport, MeasureDepthReport } from '../reports/collapse';
-import { formatBytes, formatCount, formatReal, formatSeconds } from '../ui/format/quantity';
 
 /** What could go: one line per layer. */
 export function measureText(report: MeasureDepthReport): string {

@@ -103,6 +103,7 @@ describe('parseCommand', () => {
       tasks: ['hellaswag', 'piqa', 'own.yaml'],
       limit: 200,
       fewshot: 0,
+      fewshotSeed: 1234,
       engine: 'auto',
     });
   });

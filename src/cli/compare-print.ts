@@ -1,6 +1,6 @@
 import { displayName } from '../formats/names';
+import { formatBytes, formatCount, formatCounted, formatReal, formatSeconds } from '../formats/quantity';
 import type { CompareReport, ExtractLoraReport } from '../reports/compare';
-import { formatBytes, formatCount, formatCounted, formatReal, formatSeconds } from '../ui/format/quantity';
 
 /** The most of a list that goes to the terminal; the files have all of it. */
 const MOST_LINES = 12;

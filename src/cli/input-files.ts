@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { parseJson } from '../formats/strict-json';
 import { textOfFile } from '../formats/text-file';
+import type { Options } from '../reports/option';
 import { usage } from './arguments';
 
 /** A file of text, or of token ids; the path as typed. */
@@ -42,17 +43,22 @@ export function parseTokens(text: string, name: string): number[] {
   throw new AmalgamError('Usage', `${name} is not an array of token ids.`, 'Write it as [1, 403, 407, …].');
 }
 
-/** `--<prefix>text FILE` or `--<prefix>tokens IDS.json`, or neither. @throws Usage for both */
-export function inputOption(
+/** What a result is measured on. */
+export const evaluationOptions = {
+  evalText: { kind: 'text', placeholder: 'FILE', help: 'A text.' },
+  evalTokens: { kind: 'text', placeholder: 'IDS.json', help: 'Token ids.' },
+} as const satisfies Options;
+
+/** The text or the ids that were given, or neither. @throws Usage for both */
+export function inputOf(
   verb: string,
-  options: Record<string, unknown>,
-  prefix: string,
+  text: string | undefined,
+  tokens: string | undefined,
+  prefix = '',
 ): InputFile | undefined {
-  const text = options[`${prefix}text`];
-  const tokens = options[`${prefix}tokens`];
-  if (typeof text === 'string' && typeof tokens === 'string') {
+  if (text !== undefined && tokens !== undefined) {
     throw usage(`${verb} takes either --${prefix}text FILE or --${prefix}tokens IDS.json, not both.`);
   }
-  if (typeof text === 'string') return { textFile: text };
-  return typeof tokens === 'string' ? { tokensFile: tokens } : undefined;
+  if (text !== undefined) return { textFile: text };
+  return tokens === undefined ? undefined : { tokensFile: tokens };
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL } from '../formats/hub-id';
 import { displayName } from '../formats/names';
-import type { Recipe } from '../formats/recipe';
+import { copyOf, type Recipe } from '../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { defaultCache } from '../host/node/platform';
@@ -15,6 +15,7 @@ import type { CommandWorker } from './command-worker';
 import { hubCacheFolder } from './hub-cache';
 import { lookUpModels, publishedNames } from './model-lookup';
 import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
+import type { Place } from './verb';
 
 /** A recipe with its models opened in a session of the worker: everything `plan` and `merge` have in common. */
 export interface Job {
@@ -31,9 +32,6 @@ export interface Where {
   cache?: string;
   engine?: BackendChoice;
 }
-
-/** Things to be undone at the end, last first, however it ends. */
-export type Undo = (() => Promise<void>)[];
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -84,17 +82,14 @@ export async function locateModels(
  * Opens the recipe's models: in this process, or for `--engine webgpu` in a browser.
  *
  * @param recipeFile where the recipe came from: models are looked up beside it
- * @param workingFolder where they are looked up next
- * @param undo gets what has to be closed at the end
+ * @param place its folder is where they are looked up next; its `undo` gets what has to be closed at the end
  * @param wanted the repositories to open, by default all that the recipe names
  */
 export async function openJob(
   recipe: Recipe,
   recipeFile: string,
-  workingFolder: string,
+  { workingFolder, undo, say }: Place,
   { hub, cache, engine: choice = 'auto' }: Where,
-  undo: Undo,
-  say: (line: string) => void,
   wanted: (recipe: Recipe) => string[] = recipeRepositories,
 ): Promise<Job> {
   const places = [resolve(workingFolder, dirname(recipeFile)), workingFolder];
@@ -143,6 +138,18 @@ export async function openJob(
   } catch (thrown) {
     throw withPlaces(thrown, models, places, hub);
   }
+}
+
+/** Opens models by themselves, in the order of their names. */
+export function openModels(names: readonly string[], place: Place, where: Where): Promise<Job> {
+  return openJob(copyOf(...names), resolve(place.workingFolder, 'models'), place, where);
+}
+
+/** A recipe where the name is a recipe file, else the recipe of a model as it is; and the file its models are beside. */
+export async function readSubject(name: string, workingFolder: string) {
+  const file = resolve(workingFolder, name);
+  if (/\.ya?ml$/i.test(name)) return { recipe: await readRecipe(file), file, isRecipe: true };
+  return { recipe: copyOf(name), file: resolve(workingFolder, 'model'), isRecipe: false };
 }
 
 /** The worker's session in this process. @param cache takes what is downloaded */

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, rm, rmdir, stat, statfs } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
-import { formatBytes } from '../ui/format/quantity';
+import { formatBytes } from '../formats/quantity';
 import { claimPartial, findPartial, JOURNAL, OWNER } from './partial-output';
 import { lookAtTarget, publish, refuseNonEmpty, takeBack } from './publish';
 import { listFolder, type ServedFile } from './served-folder';
+import type { Place } from './verb';
 
 /**
  * An output folder in the making: a hidden folder beside the one asked for, or inside where that exists, which takes
@@ -35,6 +36,20 @@ export interface OutputFolder {
   /** Removes everything, unless it is committed, kept, or whole without its name. Safe to call twice. */
   discard(): Promise<void>;
   readonly isCommitted: boolean;
+}
+
+/** Begins the folder that a verb writes, which goes again unless it is committed. @throws what beginning it throws */
+export async function openOutput(name: string, { workingFolder, undo }: Place, resume = false) {
+  const folder = resolve(workingFolder, name);
+  const output = await beginOutputFolder(folder, resume);
+  undo.push(() => output.discard());
+  return { folder, output };
+}
+
+/** Sees that a job left its folder. */
+export function requireCommitted({ isCommitted }: OutputFolder): void {
+  if (isCommitted) return;
+  throw new AmalgamError('Internal', 'The job ended without an output folder.', 'Please report this.');
 }
 
 /**

@@ -1,12 +1,4 @@
 import { displayName } from '../formats/names';
-import type { CollapseProgress } from '../reports/collapse';
-import type { CompareProgress } from '../reports/compare';
-import type { DatasetText } from '../reports/dataset';
-import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
-import type { Progress } from '../reports/job';
-import type { MergeReport, VerifyReport } from '../reports/merge';
-import type { PlanProblem, PlanReport } from '../reports/plan';
-import type { PushProgress } from '../reports/push';
 import {
   formatBytes,
   formatCount,
@@ -15,7 +7,15 @@ import {
   formatSeconds,
   formatShape,
   formatWeightFiles,
-} from '../ui/format/quantity';
+} from '../formats/quantity';
+import type { CollapseProgress } from '../reports/collapse';
+import type { CompareProgress } from '../reports/compare';
+import type { DatasetText } from '../reports/dataset';
+import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
+import type { Progress } from '../reports/job';
+import type { MergeReport, VerifyReport } from '../reports/merge';
+import type { PlanProblem, PlanReport } from '../reports/plan';
+import type { PushProgress } from '../reports/push';
 
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
 export function planText(plan: PlanReport, method: string): string {

@@ -1,3 +1,4 @@
+import process from 'node:process';
 import { printableText } from '../formats/names';
 import { isQuiet } from './arguments';
 import { type AnyProgress, progressText } from './print';
@@ -41,4 +42,12 @@ export function progressPrinter(
       isLineOpen = false;
     },
   };
+}
+
+/** Does something with its progress on the terminal. */
+export async function withProgress<T>(
+  run: (print: (progress: AnyProgress) => void) => Promise<T>,
+): Promise<T> {
+  const printer = progressPrinter(process.stderr);
+  return run(printer.print).finally(() => printer.end());
 }

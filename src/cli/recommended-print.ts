@@ -1,7 +1,7 @@
 /** The recommended merge in words: what was tried, and how its result compares. */
 import { displayName } from '../formats/names';
+import { formatSeconds } from '../formats/quantity';
 import { OVERLAPS, type RecommendedReport } from '../reports/merge';
-import { formatSeconds } from '../ui/format/quantity';
 import { columns } from './print';
 
 export function recommendedText(report: RecommendedReport): string {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { rename, rm, stat, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 
 /** A job may take an hour; a file that could not be written afterwards is found out before. @param option that names it */
@@ -13,6 +13,17 @@ export async function checkReportPlace(file: string, option = 'report'): Promise
     existing ? `${file} already exists.` : `${file} cannot be written: it has no folder.`,
     `Give --${option} a new file name in a folder that exists; Amalgam never overwrites.`,
   );
+}
+
+/** Writes a report to the file that was asked for, whose place is checked now; without one does nothing. */
+export async function reportWriter(
+  name: string | undefined,
+  workingFolder: string,
+): Promise<(report: object) => Promise<void>> {
+  if (name === undefined) return async () => undefined;
+  const file = resolve(workingFolder, name);
+  await checkReportPlace(file);
+  return (report) => writeWhole(file, `${JSON.stringify(report, null, 2)}\n`);
 }
 
 /** Writes a file beside its name and swaps, so that half a file never has the name. */

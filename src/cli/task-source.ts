@@ -3,7 +3,10 @@ import { realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
+import type { OptionValues } from '../reports/option';
 import type { TaskSource } from '../reports/tasks';
+import type { itemOptions } from '../tasks/options';
+import { usage } from './arguments';
 import { readTextFile } from './input-files';
 
 /**
@@ -39,4 +42,18 @@ async function leadsOut(folder: string, file: string): Promise<boolean> {
     const path = relative(from!, to!);
     return path.startsWith('..') || isAbsolute(path);
   });
+}
+
+/** Which items of tasks are scored, and how. @throws Usage */
+export function itemsOf({ limit, sampleSeed, fewshot }: OptionValues<typeof itemOptions>): {
+  limit: number | null;
+  fewshot: number | null;
+  sampleSeed?: number;
+} {
+  if (sampleSeed !== undefined && limit === undefined) throw usage('--sample-seed belongs to --limit.');
+  return {
+    limit: limit ?? null,
+    fewshot: fewshot ?? null,
+    ...(sampleSeed === undefined ? {} : { sampleSeed }),
+  };
 }

@@ -3,8 +3,9 @@
 import { AmalgamError } from '../errors';
 import type { Sequence } from '../forward/chunk';
 import type { CalibrationInfo } from '../reports/collapse';
+import { isInRange } from '../reports/option';
+import { calibrationOptions } from './options';
 
-export const DEFAULT_WINDOW = 256;
 /** Fewer tokens than this say nothing about a model. */
 const LEAST_TOKENS = 8;
 
@@ -15,7 +16,7 @@ const LEAST_TOKENS = 8;
  * @throws AmalgamError `Usage` for a window that cannot be meant, `TextEmpty`, `TextTooShort`
  */
 export function cutTexts(texts: readonly (readonly number[])[], window: number): Sequence[] {
-  if (!Number.isSafeInteger(window) || window < 2) {
+  if (!isInRange(calibrationOptions.window, window)) {
     throw new AmalgamError('Usage', `A window of ${window} tokens is not valid.`, 'Give 2 or more.');
   }
   const empty = texts.findIndex((ids) => ids.length === 0);

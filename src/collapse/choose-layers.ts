@@ -2,14 +2,16 @@
 
 import { AmalgamError } from '../errors';
 import type { DepthTarget } from '../reports/collapse';
+import { isInRange } from '../reports/option';
+import { targetOptions } from './options';
 
 /** How many layers a target means, 0 for none; at least one layer stays. @throws AmalgamError `Usage` */
 export function layersToRemove(target: DepthTarget, layers: number): number {
   const count = 'remove' in target ? target.remove : Math.round(target.ratio * layers);
   const isMeant =
     'remove' in target
-      ? Number.isSafeInteger(count) && count >= 1
-      : target.ratio > 0 && target.ratio < 1 && Number.isFinite(target.ratio);
+      ? isInRange(targetOptions.remove, count)
+      : isInRange(targetOptions.ratio, target.ratio);
   if (!isMeant || count >= layers) {
     const said = 'remove' in target ? `${target.remove} layers` : `a share of ${target.ratio}`;
     throw new AmalgamError(

@@ -16,8 +16,9 @@ import type { Plan } from '../merge/plan/plan';
 import { requireClean } from '../merge/plan/require-clean';
 import type { Calibration, CalibrationInfo, CollapseProgress, CollapseStep } from '../reports/collapse';
 import { bytesToDownload } from '../store/cached-source';
-import { calibrationInfo, cutTexts, DEFAULT_WINDOW } from './calibration';
+import { calibrationInfo, cutTexts } from './calibration';
 import { collapsePlan, type DepthModel, depthModel } from './collapse-plan';
+import { calibrationOptions } from './options';
 import type { OpenedStack, SearchOptions } from './search';
 import type { Stack } from './stack';
 
@@ -50,7 +51,7 @@ export async function cutCalibration(
   calibration: Calibration | undefined,
   encode: EncodeText,
 ): Promise<CutCalibration> {
-  const window = calibration?.window ?? DEFAULT_WINDOW;
+  const window = calibration?.window ?? calibrationOptions.window.default;
   if (!calibration) return { sequences: [], window, info: null };
   const texts =
     'ids' in calibration.input ? [calibration.input.ids] : await encodeAll(calibration.input.texts, encode);

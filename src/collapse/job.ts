@@ -40,6 +40,7 @@ import {
   searchOptions,
   textEncoder,
 } from './depth-session';
+import { kindOptions } from './options';
 import { checkPlanner, findStack, leastLayers, resolvedPlanner, surveyDepth } from './search';
 import { type CollapseKind, removedLayers, removeLayers, type Stack, wholeStack } from './stack';
 
@@ -100,7 +101,7 @@ export async function runCollapse(
   const planner = resolvedPlanner(request.planner, layers);
   const kind: CollapseKind = {
     variant: request.variant ?? (planner.kind === 'laco' ? 'rdsc' : 'drop'),
-    parts: request.parts ?? 'linear',
+    parts: request.parts ?? kindOptions.parts.default,
   };
   checkPlanner(planner, kind, layers, request.calibration !== undefined);
   if (planner.kind === 'manual') collapsePlan(model, removeLayers(layers, planner.remove, kind));

@@ -5,6 +5,8 @@
 
 import { AmalgamError } from '../errors';
 import type { CollapseStep } from '../reports/collapse';
+import { isInRange } from '../reports/option';
+import { lacoOptions } from './options';
 import { type CollapseKind, collapseAt, type Stack, wholeStack } from './stack';
 
 export interface LacoSettings {
@@ -23,12 +25,11 @@ export function checkLaco(
   { block, lowest, highest, interval, threshold }: LacoSettings,
   layers: number,
 ): void {
-  const whole = [block, lowest, highest, interval].every(Number.isSafeInteger);
   if (
-    !whole ||
-    block < 2 ||
-    interval < 1 ||
-    lowest < 0 ||
+    !isInRange(lacoOptions.block, block) ||
+    !isInRange(lacoOptions.interval, interval) ||
+    !isInRange(lacoOptions.lowest, lowest) ||
+    !isInRange(lacoOptions.highest, highest) ||
     highest >= layers ||
     !(threshold >= -1 && threshold < 1)
   ) {

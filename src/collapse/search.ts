@@ -11,9 +11,11 @@ import type {
   DepthMeasure,
   MeasureDepthRequest,
 } from '../reports/collapse';
+import { defaultsOf } from '../reports/option';
 import { layersToRemove, leastInfluential, straightestBlock } from './choose-layers';
 import { checkLaco, collapseGreedily, type LacoSettings } from './laco';
 import { measureDepth, measureSteps } from './measure-depth';
+import { LACO_THRESHOLD, lacoOptions } from './options';
 import { type Reference, runReference, similarityTo } from './similarity';
 import { type CollapseKind, collapseAt, firstChange, removeLayers, type Stack, wholeStack } from './stack';
 
@@ -43,7 +45,7 @@ interface FoundStack {
   similarity: CollapseReport['similarity'];
 }
 
-const LACO_DEFAULTS = { block: 3, lowest: 0, interval: 2, threshold: 0.75 };
+const LACO_DEFAULTS = { ...defaultsOf(lacoOptions), threshold: LACO_THRESHOLD };
 
 function lacoSettings(planner: CollapsePlanner & { kind: 'laco' }, layers: number): LacoSettings {
   const { kind: _, target: __, ...given } = planner;

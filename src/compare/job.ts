@@ -7,16 +7,15 @@ import type { OpenModels } from '../host/models';
 import { progressMeter, secondsOf } from '../host/progress-meter';
 import { withResources } from '../host/resources';
 import type { CompareProgress, CompareReport, CompareRequest } from '../reports/compare';
+import { defaultsOf, isInRange } from '../reports/option';
 import { commitOutput } from '../write/commit-output';
 import { writeWhole } from '../write/write-whole';
 import { compareModels } from './compare-models';
 import { bytesToCompare, requireShared } from './compare-tensors';
+import { compareOptions } from './options';
 import { openBoth, openBothFiles } from './pair-inputs';
 import { reportFiles } from './report-files';
-import { DEFAULT_THRESHOLD } from './tensor-difference';
 import { pairElements, pairTensors, type TensorPair } from './tensor-pairs';
-
-const DEFAULT_TOP = 20;
 
 /**
  * Compares two models. Whatever fails, the destination is discarded.
@@ -28,7 +27,7 @@ export async function runCompare(
   signal: AbortSignal,
   onProgress: (progress: CompareProgress) => void,
 ): Promise<CompareReport> {
-  const { threshold = DEFAULT_THRESHOLD, top = DEFAULT_TOP, loraAnalysis = true, seed = 0 } = request;
+  const { threshold, top, loraAnalysis, seed = 0 } = { ...defaultsOf(compareOptions), ...request };
   checkNumbers(threshold, top);
   const sides = await openBoth(request, models);
   const pairs = pairTensors(sides.base, sides.tuned);
@@ -84,7 +83,7 @@ function elementsOf(pairs: readonly TensorPair[]): number {
 }
 
 function checkNumbers(threshold: number, top: number): void {
-  if (threshold >= 0 && Number.isFinite(threshold) && Number.isSafeInteger(top) && top >= 0) return;
+  if (isInRange(compareOptions.threshold, threshold) && isInRange(compareOptions.top, top)) return;
   throw new AmalgamError(
     'Usage',
     `A threshold of ${threshold} and a table of ${top} rows are not valid.`,

@@ -11,8 +11,6 @@ const FLOOR = 1e-10;
 const MODIFIED = 0.01;
 const STRIP_RUNS = 64;
 
-export const DEFAULT_THRESHOLD = 1e-6;
-
 /** The largest f32 that is not above x: what a comparison in f32 with a threshold in f64 needs. */
 export function floorF32(x: number): number {
   const rounded = Math.fround(x);

@@ -1,8 +1,11 @@
 /** Generation: token after token, with the keys and values of earlier ones kept. */
+
 import { AmalgamError } from '../errors';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
 import type { KvCache } from '../forward/kv-cache';
 import type { Runner } from '../forward/runner';
+import { isInRange } from '../reports/option';
+import { generateOptions } from './options';
 import { type Sampling, type Scores, sample } from './sampler';
 
 /**
@@ -51,7 +54,8 @@ export async function generate(
   options: GenerateOptions,
 ): Promise<Generated[]> {
   const { maxTokens, sampling, firstSequence = 0 } = options;
-  if (!(sampling.temperature >= 0) || !(sampling.topP > 0 && sampling.topP <= 1)) {
+  const { temperature, topP } = generateOptions;
+  if (!isInRange(temperature, sampling.temperature) || !isInRange(topP, sampling.topP)) {
     throw new AmalgamError(
       'Usage',
       `A temperature of ${sampling.temperature} with top-p ${sampling.topP} cannot be sampled.`,

@@ -2,9 +2,11 @@ import { AmalgamError } from '../errors';
 import type { ChatTemplate } from '../formats/chat-template';
 import { isConversations, parseConversations } from '../formats/conversations';
 import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
+import { defaultsOf } from '../reports/option';
 import { type GuardedTokenizer, renderGuarded } from './foreign-text';
 import { peakOf } from './model-engines';
-import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from './perplexity';
+import { evaluateOptions } from './options';
+import { type EvaluateInput, evaluate } from './perplexity';
 import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
 
 /**
@@ -15,7 +17,7 @@ export async function runEvaluation(
   request: EvaluateRequest,
   options: RunningOptions,
 ): Promise<EvaluateReport> {
-  const { window = DEFAULT_PROTOCOL.window, stride = DEFAULT_PROTOCOL.stride, perToken = false } = request;
+  const { window, stride, perToken } = { ...defaultsOf(evaluateOptions), ...request };
   const tokens = mostTokens([request.input]);
   const model = await openRunningModel({ ...options, masked: true, tokens });
   try {

@@ -30,7 +30,7 @@ export async function runEvaluations(
   request: EvaluateManyRequest,
   options: EvaluateManyOptions,
 ): Promise<EvaluateManyReport> {
-  const { targets, inputs, window = DEFAULT_PROTOCOL.window, stride = DEFAULT_PROTOCOL.stride } = request;
+  const { targets, inputs, window, stride } = { ...DEFAULT_PROTOCOL, ...request };
   const protocol = { window, stride };
   if (targets.length === 0 || inputs.length === 0) {
     throw new AmalgamError('Usage', 'There is nothing to measure.', 'Name a model and a text at least.');

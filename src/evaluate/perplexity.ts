@@ -6,7 +6,9 @@
 import { checkSequences, type Sequence } from '../forward/chunk';
 import type { Runner } from '../forward/runner';
 import type { EvaluateReport } from '../reports/evaluate';
+import { defaultsOf } from '../reports/option';
 import { type EvaluateProgress, type GroupedPasses, groupedPasses } from './grouped-passes';
+import { protocolOptions } from './options';
 import { cutWindows } from './windows';
 
 export interface EvaluateInput {
@@ -38,7 +40,7 @@ export interface EvaluateProtocol {
   stride: number;
 }
 
-export const DEFAULT_PROTOCOL: EvaluateProtocol = { window: 256, stride: 128 };
+export const DEFAULT_PROTOCOL: EvaluateProtocol = defaultsOf(protocolOptions);
 
 /** An evaluation in steps. */
 export interface Evaluation extends GroupedPasses {

@@ -5,6 +5,7 @@ import { parseRows } from '../dataset/read-lines';
 import type { Row } from '../dataset/rows';
 import { AmalgamError, errorReport } from '../errors';
 import type { RunningProgress } from '../reports/evaluate';
+import { defaultsOf, isInRange } from '../reports/option';
 import type {
   ScoredModel,
   ScoreTasksReport,
@@ -15,6 +16,7 @@ import type {
 } from '../reports/tasks';
 import type { Item, TaskRows } from '../tasks/build-items';
 import { aggregate, scoreItem } from '../tasks/metrics';
+import { taskOptions } from '../tasks/options';
 import { type OpenedTask, openTask } from '../tasks/shipped';
 import { type Task, taskInvalid } from '../tasks/task-file';
 import { encodePairs, encodeRolling, harnessMaxLength, type PairIds } from './encode-pairs';
@@ -25,7 +27,6 @@ import type { RunningModel } from './running-model';
 import { type Entry, runSideBySide, type SideBySideOptions, tokenizerKey } from './side-by-side';
 
 /** The harness's seed for examples. */
-const FEWSHOT_SEED = 1234;
 /** Rows that a trial runs. */
 const TRIAL_ROWS = 256;
 
@@ -146,10 +147,10 @@ function checkRequest({ targets, tasks, limit, fewshot }: ScoreTasksRequest): vo
   if (targets.length === 0 || tasks.length === 0) {
     refuse('There is nothing to score.', 'Name a model and a task at least.');
   }
-  if (limit !== null && !(Number.isInteger(limit) && limit >= 1)) {
+  if (limit !== null && !isInRange(taskOptions.limit, limit)) {
     refuse(`A limit of ${limit} items is not valid.`, 'Choose a whole number from 1.');
   }
-  if (fewshot !== null && !(Number.isInteger(fewshot) && fewshot >= 0)) {
+  if (fewshot !== null && !isInRange(taskOptions.fewshot, fewshot)) {
     refuse(`${fewshot} examples cannot be given.`, 'Choose a whole number from 0.');
   }
 }
@@ -161,7 +162,7 @@ async function readTask(
   { rows, signal, onProgress }: ScoreTasksOptions,
 ): Promise<ReadTask> {
   const { task, lines } = opened;
-  const { limit, sampleSeed, fewshotSeed = FEWSHOT_SEED } = request;
+  const { limit, sampleSeed, fewshotSeed } = { ...defaultsOf(taskOptions), ...request };
   const fewshot = request.fewshot ?? task.fewshot ?? 0;
   const split = task.test ?? task.validation;
   if (split === null) throw taskInvalid(task.name, 'it names neither a test nor a validation split');

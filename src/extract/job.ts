@@ -7,6 +7,7 @@ import { type ProgressMeter, progressMeter } from '../host/progress-meter';
 import { withResources } from '../host/resources';
 import type { ReadTensor } from '../inputs/read-tensor';
 import type { CompareProgress, ExtractLoraReport, ExtractLoraRequest } from '../reports/compare';
+import { defaultsOf } from '../reports/option';
 import { commitOutput } from '../write/commit-output';
 import type { Destination, WrittenShard } from '../write/destination';
 import { ShardWriter } from '../write/shard-writer';
@@ -15,7 +16,7 @@ import { adapterPerplexity } from './adapter-cost';
 import { type AdapterFile, readEntry } from './adapter-file';
 import { extractLora } from './extract-lora';
 import { checkExtraction } from './extract-refusals';
-import { DEFAULT_MAX_RANK } from './rank-choice';
+import { extractOptions } from './options';
 
 /** Whole tensors are copied in pieces of this size. */
 const COPY_BYTES = 8 * 2 ** 20;
@@ -32,19 +33,11 @@ export async function runExtractLora(
 ): Promise<ExtractLoraReport> {
   const begin = performance.now();
   const { base, tuned, notes } = await openBoth(request, models);
+  const chosen = { ...defaultsOf(extractOptions), ...request };
+  const { rank, maxRank, include, exclude, embeddings, vectors, dtype, seed } = chosen;
   const choices = {
-    base,
-    tuned,
-    rank: request.rank,
-    maxRank: request.maxRank ?? DEFAULT_MAX_RANK,
-    settings: {
-      include: request.include ?? [],
-      exclude: request.exclude ?? [],
-      embeddings: request.embeddings ?? 'save',
-      vectors: request.vectors ?? 'save',
-    },
-    dtype: request.dtype ?? 'F32',
-    seed: request.seed ?? 0,
+    ...{ base, tuned, rank, maxRank, dtype, seed },
+    settings: { include, exclude, embeddings, vectors },
     ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
   } as const;
   checkExtraction(choices);

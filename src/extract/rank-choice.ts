@@ -3,12 +3,14 @@
 import { smallestRank } from '../compare/likeness';
 import { AmalgamError } from '../errors';
 import type { RankChoice } from '../reports/compare';
-
-export const DEFAULT_MAX_RANK = 128;
+import { isInRange } from '../reports/option';
+import { extractOptions, rankOptions } from './options';
 
 /** @throws AmalgamError `Usage` for a choice that cannot be meant */
 export function checkRankChoice(choice: RankChoice, maxRank: number): void {
-  const fault = faultOf(choice) ?? (isCount(maxRank) ? undefined : `The largest rank is ${maxRank}`);
+  const fault =
+    faultOf(choice) ??
+    (isInRange(extractOptions.maxRank, maxRank) ? undefined : `The largest rank is ${maxRank}`);
   if (fault === undefined) return;
   throw new AmalgamError(
     'Usage',
@@ -20,18 +22,14 @@ export function checkRankChoice(choice: RankChoice, maxRank: number): void {
 function faultOf(choice: RankChoice): string | undefined {
   switch (choice.kind) {
     case 'rank':
-      return isCount(choice.rank) ? undefined : `The rank is ${choice.rank}`;
+      return isInRange(rankOptions.rank, choice.rank) ? undefined : `The rank is ${choice.rank}`;
     case 'energy':
-      return choice.share > 0 && choice.share <= 1 ? undefined : `The energy is ${choice.share}`;
+      return isInRange(rankOptions.energy, choice.share) ? undefined : `The energy is ${choice.share}`;
     case 'cutoff':
-      return choice.ratio > 0 && choice.ratio < 1 ? undefined : `The cutoff is ${choice.ratio}`;
+      return isInRange(rankOptions.cutoff, choice.ratio) ? undefined : `The cutoff is ${choice.ratio}`;
     case 'bytes':
-      return isCount(choice.bytes) ? undefined : `The budget is ${choice.bytes} bytes`;
+      return isInRange(rankOptions.budget, choice.bytes) ? undefined : `The budget is ${choice.bytes} bytes`;
   }
-}
-
-function isCount(x: number): boolean {
-  return Number.isSafeInteger(x) && x >= 1;
 }
 
 /** Singular values to look for in a matrix with this smaller side. */

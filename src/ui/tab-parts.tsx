@@ -1,6 +1,6 @@
 /** What each tab shows: a mark beside its name, and its screen. */
 import { type ComponentType, lazy, type ReactNode, Suspense } from 'react';
-import { formatCount } from './format/quantity';
+import { formatCount } from '../formats/quantity';
 import { PartBoundary } from './parts/PartBoundary';
 import { RecipePanel } from './recipe/RecipePanel';
 import { JOB_WORDS } from './state/job-words';

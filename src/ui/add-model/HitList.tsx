@@ -1,7 +1,7 @@
 import type { HubId } from '../../formats/hub-id';
+import { formatCount, formatParameters } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
 import type { HubHit } from '../../reports/models';
-import { formatCount, formatParameters } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { LockIcon } from '../parts/icons';
 import type { AddTarget } from '../state/studio-state';

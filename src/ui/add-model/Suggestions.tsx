@@ -1,4 +1,4 @@
-import { formatBytes } from '../format/quantity';
+import { formatBytes } from '../../formats/quantity';
 import { recentHubModels } from '../local/recent-models';
 import type { AddTarget } from '../state/studio-state';
 import { useStudioState } from '../studio-context';

@@ -1,5 +1,5 @@
+import { formatBytes } from '../../formats/quantity';
 import type { WorkerInfo } from '../../reports/worker';
-import { formatBytes } from '../format/quantity';
 import { Message } from '../parts/Message';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Segmented } from '../parts/Segmented';

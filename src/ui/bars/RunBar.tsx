@@ -1,7 +1,5 @@
 import { useCallback, useEffect, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import type { InterruptedRun } from '../../reports/merge';
-import { type TimesSpent, timeShares } from '../charts/time-shares';
 import {
   formatBytes,
   formatCount,
@@ -10,7 +8,9 @@ import {
   formatSeconds,
   formatWeightFiles,
   NBSP,
-} from '../format/quantity';
+} from '../../formats/quantity';
+import type { InterruptedRun } from '../../reports/merge';
+import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
 import { resumeRun } from '../state/interrupted';

@@ -1,5 +1,5 @@
 import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
-import { formatBytes } from '../format/quantity';
+import { formatBytes } from '../../formats/quantity';
 import { DiskIcon } from '../parts/icons';
 import { PartBoundary } from '../parts/PartBoundary';
 import { PopoverFrame } from '../parts/PopoverFrame';

@@ -1,5 +1,5 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
-import { formatReal } from '../format/quantity';
+import { formatReal } from '../../formats/quantity';
 
 const WIDTH = 256;
 const HEIGHT = 96;

@@ -1,4 +1,4 @@
-import { formatPercent, formatSeconds } from '../format/quantity';
+import { formatPercent, formatSeconds } from '../../formats/quantity';
 import { type TimesSpent, timeShares } from './time-shares';
 
 /** All of the time of a run as one stacked bar with its numbers below. */

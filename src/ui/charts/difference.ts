@@ -1,6 +1,6 @@
 /** One heatmap less another: what a change of settings does, cell by cell. Pure. */
 
-import { NBSP } from '../format/quantity';
+import { NBSP } from '../../formats/quantity';
 import type { Cell, Heatmap } from './heatmap-data';
 import { type Metric, mean, realTick } from './metrics';
 

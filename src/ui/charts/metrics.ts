@@ -4,9 +4,9 @@
  * error, which is 0 where the value was counted or follows from counts.
  */
 
+import { formatPercent, formatReal, NBSP } from '../../formats/quantity';
 import { isPredicted, sampledError } from '../../merge/prediction/predicted-report';
 import type { ContributorReport, TensorReport } from '../../reports/job';
-import { formatPercent, formatReal, NBSP } from '../format/quantity';
 import { overlapOfModels, overlapOfRuns } from './mask-overlap';
 
 export type MetricId =

@@ -1,8 +1,8 @@
 import { useState } from 'react';
+import { formatParameters, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import type { CollapseReport, CollapseStep } from '../../reports/collapse';
 import { openOutput } from '../compare/comparing';
 import { sideName } from '../compare/pair-choices';
-import { formatParameters, formatPercent, formatReal, formatSeconds } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';

@@ -1,10 +1,10 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a grid of coloured cells: <table> would bring its own layout.
 // biome-ignore-all lint/a11y/useFocusableInteractive: one tab stop; the grid moves within by arrow keys.
 import { type CSSProperties, type KeyboardEvent, memo, useMemo, useRef, useState } from 'react';
+import { formatReal } from '../../formats/quantity';
 import { type ColorScale, colorScale, domain } from '../charts/color-scale';
 import { Legend } from '../charts/Legend';
 import { realTick, type ShownMetric } from '../charts/metrics';
-import { formatReal } from '../format/quantity';
 import { useShownTheme } from '../studio-context';
 
 const METRIC: ShownMetric = {

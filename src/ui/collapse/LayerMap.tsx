@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { formatReal } from '../format/quantity';
+import { formatReal } from '../../formats/quantity';
 import { useStudio, useStudioState } from '../studio-context';
 import { toggleLayer } from './collapsing';
 import { collapseModel, goingLayers, layersOf, layerWords } from './planning';

@@ -1,5 +1,5 @@
 import { scaleLinear } from 'd3-scale';
-import { formatReal } from '../format/quantity';
+import { formatReal } from '../../formats/quantity';
 
 const WIDTH = 320;
 const HEIGHT = 140;

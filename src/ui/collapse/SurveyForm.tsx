@@ -1,4 +1,4 @@
-import { formatCount } from '../format/quantity';
+import { formatCount } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabelledNumber } from '../parts/LabelledNumber';

@@ -1,5 +1,6 @@
 /** What the Collapse tab knows: the model, how layers are chosen, what was measured and written. Plain facts. */
 
+import { calibrationOptions, kindOptions, LACO_THRESHOLD, lacoOptions } from '../../collapse/options';
 import type {
   CollapseParts,
   CollapseReport,
@@ -7,6 +8,7 @@ import type {
   CollapseVariant,
   MeasureDepthReport,
 } from '../../reports/collapse';
+import { defaultsOf } from '../../reports/option';
 import type { ToolRun, WritingRun } from '../state/job-state';
 
 export interface CollapseSlice {
@@ -61,7 +63,8 @@ export interface Collapsed extends WritingRun<CollapseReport> {
 
 export const initialCollapse: CollapseSlice = {
   model: null,
-  window: 256,
+  window: calibrationOptions.window.default,
+  // by what the survey beside it shows
   planner: 'influence',
   targetBy: 'remove',
   remove: 1,
@@ -69,11 +72,12 @@ export const initialCollapse: CollapseSlice = {
   influence: 0.1,
   angle: 0.1,
   tokens: 'last',
-  laco: { block: 3, interval: 2, threshold: 0.75, lowest: 0, highest: null, stops: true },
+  laco: { ...defaultsOf(lacoOptions), threshold: LACO_THRESHOLD, highest: null, stops: true },
   manual: [],
   variant: null,
-  parts: 'linear',
-  curveBlock: 2,
+  parts: kindOptions.parts.default,
+  // a curve of its own, of the smallest block
+  curveBlock: lacoOptions.block.min,
   perplexity: true,
   name: null,
   survey: null,

@@ -1,7 +1,9 @@
 /** Actions of the Collapse tab: measuring layers, collapsing them. */
 
+import { calibrationOptions } from '../../collapse/options';
 import { errorReport } from '../../errors';
 import type { Calibration, CollapseProgress, CollapseReport } from '../../reports/collapse';
+import { isInRange } from '../../reports/option';
 import { pairName } from '../compare/pair-choices';
 import { scoredText } from '../state/evaluation-texts';
 import { ended, runTool, whyNoTool } from '../state/job';
@@ -51,7 +53,8 @@ function textProblem({ evaluation }: StudioState): string | null {
 }
 
 function windowProblem({ window }: CollapseSlice): string | null {
-  return Number.isInteger(window) && window >= 8 ? null : 'The window is a whole number of tokens from 8.';
+  const { window: option } = calibrationOptions;
+  return isInRange(option, window) ? null : `The window is a whole number of tokens from ${option.min}.`;
 }
 
 /** The chosen texts, each run by itself; undefined where none is chosen. */

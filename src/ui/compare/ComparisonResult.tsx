@@ -1,4 +1,4 @@
-import { formatCount, formatPercent, formatReal, formatSeconds } from '../format/quantity';
+import { formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';

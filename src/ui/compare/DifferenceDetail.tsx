@@ -1,6 +1,6 @@
+import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../../formats/quantity';
 import type { ExtractedModule, TensorDifference } from '../../reports/compare';
 import { SpectrumPlot } from '../charts/SpectrumPlot';
-import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';
 import { largest } from '../inspector/model-overview';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';

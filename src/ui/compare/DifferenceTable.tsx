@@ -1,6 +1,6 @@
 import { memo, useMemo, useState } from 'react';
+import { formatCount } from '../../formats/quantity';
 import type { TensorDifference } from '../../reports/compare';
-import { formatCount } from '../format/quantity';
 import { Segmented } from '../parts/Segmented';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';

@@ -1,5 +1,5 @@
+import { formatReal, formatSeconds } from '../../formats/quantity';
 import type { EngineTiming } from '../../reports/compare';
-import { formatReal, formatSeconds } from '../format/quantity';
 import { Section } from '../parts/Section';
 
 /** Both engines over the same tensors: seconds as bars, the speed-up, and by how much they disagree. */

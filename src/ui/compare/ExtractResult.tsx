@@ -1,5 +1,4 @@
 import { memo } from 'react';
-import type { ExtractedModule, ExtractLoraReport } from '../../reports/compare';
 import {
   formatBytes,
   formatCount,
@@ -7,7 +6,8 @@ import {
   formatParameters,
   formatReal,
   formatSeconds,
-} from '../format/quantity';
+} from '../../formats/quantity';
+import type { ExtractedModule, ExtractLoraReport } from '../../reports/compare';
 import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';

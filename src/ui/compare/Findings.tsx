@@ -1,5 +1,5 @@
+import { formatCount, formatCounted, formatParameters, formatShape } from '../../formats/quantity';
 import type { CompareReport } from '../../reports/compare';
-import { formatCount, formatCounted, formatParameters, formatShape } from '../format/quantity';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 

@@ -1,11 +1,14 @@
 /** What the Compare tab knows: the pair, the choices, what was found. Plain, serialisable facts. */
 
+import { compareOptions } from '../../compare/options';
+import { extractOptions } from '../../extract/options';
 import type {
   CompareReport,
   ExtractLoraReport,
   ExtractLoraRequest,
   TensorDifference,
 } from '../../reports/compare';
+import { defaultsOf } from '../../reports/option';
 import type { PlanTensor } from '../../reports/plan';
 import type { WritingRun } from '../state/job-state';
 
@@ -72,14 +75,15 @@ export interface Extraction extends WritingRun<ExtractLoraReport> {
   finetuned: string;
 }
 
+const { loraAnalysis, ...comparing } = defaultsOf(compareOptions);
+const { seed: _, ...extracting } = defaultsOf(extractOptions);
+
 export const initialComparison: ComparisonSlice = {
   base: null,
   finetuned: null,
   mode: 'difference',
-  threshold: 1e-6,
-  top: 20,
-  spectra: true,
-  timeEngines: false,
+  ...comparing,
+  spectra: loraAnalysis,
   metric: 'relative',
   scale: 'full',
   found: null,
@@ -89,12 +93,9 @@ export const initialComparison: ComparisonSlice = {
     energy: 0.95,
     cutoff: 0.01,
     megabytes: 10,
-    maxRank: 128,
+    ...extracting,
     include: '',
     exclude: '',
-    embeddings: 'save',
-    vectors: 'save',
-    dtype: 'F32',
     textId: null,
   },
   extraction: null,

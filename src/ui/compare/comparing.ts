@@ -1,8 +1,10 @@
 /** Actions of the Compare tab: choosing a pair, comparing it, extracting a LoRA from it. */
 
 import { errorReport } from '../../errors';
+import { extractOptions, rankOptions } from '../../extract/options';
 import { copyOf } from '../../formats/recipe';
 import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../reports/compare';
+import { isInRange } from '../../reports/option';
 import { walkHandle } from '../local/local-files';
 import { scoredText } from '../state/evaluation-texts';
 import { ended, runTool, whyNoTool } from '../state/job';
@@ -186,11 +188,13 @@ export function choicesProblem({
   maxRank,
 }: ExtractChoices): string | null {
   if (by === 'rank') {
-    return Number.isInteger(rank) && rank >= 1 ? null : 'The rank is a whole number from 1.';
+    return isInRange(rankOptions.rank, rank) ? null : 'The rank is a whole number from 1.';
   }
-  if (!(Number.isInteger(maxRank) && maxRank >= 1)) return 'The largest rank is a whole number from 1.';
-  if (by === 'energy') return energy > 0 && energy <= 1 ? null : 'The energy is above 0 and at most 1.';
-  if (by === 'cutoff') return cutoff > 0 && cutoff <= 1 ? null : 'The cutoff is above 0 and at most 1.';
+  if (!isInRange(extractOptions.maxRank, maxRank)) return 'The largest rank is a whole number from 1.';
+  if (by === 'energy')
+    return isInRange(rankOptions.energy, energy) ? null : 'The energy is above 0 and at most 1.';
+  if (by === 'cutoff')
+    return isInRange(rankOptions.cutoff, cutoff) ? null : 'The cutoff is above 0 and below 1.';
   return megabytes > 0 ? null : 'The budget is above 0 MB.';
 }
 

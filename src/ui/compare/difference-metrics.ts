@@ -1,10 +1,10 @@
 /** What the chart of a comparison can show, and its cells. Pure. */
 
+import { formatPercent, formatReal } from '../../formats/quantity';
 import type { TensorDifference } from '../../reports/compare';
 import type { PlanTensor } from '../../reports/plan';
 import { type Cell, type Heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
 import { mean, percentTick, realTick, type ShownMetric } from '../charts/metrics';
-import { formatPercent, formatReal } from '../format/quantity';
 import type { DifferenceMetricId } from './compare-state';
 
 interface DifferenceMetric extends ShownMetric {

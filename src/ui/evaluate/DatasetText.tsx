@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { type ErrorReport, errorReport } from '../../errors';
+import { formatBytes, formatCounted } from '../../formats/quantity';
 import type { DatasetColumns, DatasetInfo } from '../../reports/dataset';
-import { formatBytes, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';

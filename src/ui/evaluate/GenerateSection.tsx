@@ -1,6 +1,6 @@
 import { useMemo } from 'react';
+import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity';
 import type { GenerationSettings } from '../../reports/evaluate';
-import { formatBytes, formatCount, formatSeconds } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabelledNumber } from '../parts/LabelledNumber';

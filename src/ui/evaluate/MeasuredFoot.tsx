@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { formatBytes, formatCounted } from '../format/quantity';
+import { formatBytes, formatCounted } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { forgetEarlier } from '../state/evaluation';
 import type { TableRow } from '../state/evaluation-table';

@@ -1,4 +1,4 @@
-import { formatAbout, formatCount } from '../format/quantity';
+import { formatAbout, formatCount } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { groupWords } from '../state/evaluation-table';
 import { cancelJob } from '../state/job';

@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { formatCounted } from '../format/quantity';
+import { formatCounted } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { PopoverFrame } from '../parts/PopoverFrame';

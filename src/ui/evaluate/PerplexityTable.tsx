@@ -1,5 +1,5 @@
 import type { CSSProperties } from 'react';
-import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../format/quantity';
+import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
 import { takeMethod } from '../state/evaluation';

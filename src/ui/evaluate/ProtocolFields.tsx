@@ -1,4 +1,4 @@
-import { formatCount } from '../format/quantity';
+import { formatCount } from '../../formats/quantity';
 import { LabelledNumber } from '../parts/LabelledNumber';
 import { Problem } from '../parts/Problem';
 import { Segmented } from '../parts/Segmented';

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { formatSetting } from '../format/quantity';
+import { formatSetting } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabelledNumber } from '../parts/LabelledNumber';

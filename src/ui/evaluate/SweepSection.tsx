@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'react';
+import { formatCounted } from '../../formats/quantity';
 import type { MergeMethod } from '../../merge/method';
-import { formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { Section } from '../parts/Section';
 import '../styles/sweep.css';

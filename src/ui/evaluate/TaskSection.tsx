@@ -1,7 +1,7 @@
 import { useEffect } from 'react';
+import { formatAbout, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import { pairedValues } from '../../tasks/harness-report';
 import { pairedTest } from '../../tasks/statistics';
-import { formatAbout, formatCount, formatCounted, formatSeconds } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabelledNumber } from '../parts/LabelledNumber';

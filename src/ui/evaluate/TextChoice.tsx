@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { formatBytes } from '../format/quantity';
+import { formatBytes } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { CheckIcon, CloseIcon } from '../parts/icons';

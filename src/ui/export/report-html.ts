@@ -1,10 +1,10 @@
 /** A run as one HTML file that needs nothing else: no script, no request. Everything from models is escaped. Pure. */
 
+import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { formatRecipe } from '../../formats/recipe-format';
 import type { MergeReport } from '../../reports/merge';
 import { metrics } from '../charts/metrics';
 import { timeShares } from '../charts/time-shares';
-import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../format/quantity';
 import { type ChartSet, chartSet, type Drawn } from './chart-sets';
 import { escapeMarkup } from './escape';
 import { heatmapSvg } from './heatmap-svg';

@@ -1,10 +1,10 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { useEffect, useRef } from 'react';
+import { formatPercent, formatReal } from '../../formats/quantity';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
 import { curveOf, energyCurve, magnitudeBars, shareAbove } from '../charts/magnitudes';
 import { keptEnergy } from '../charts/metrics';
-import { formatPercent, formatReal } from '../format/quantity';
 import { modelColour } from '../parts/Swatch';
 import type { Contributor } from '../state/run-state';
 import { useShownTheme } from '../studio-context';

@@ -1,5 +1,11 @@
 import { memo } from 'react';
-import { formatCount, formatCounted, formatParameters, formatPercent, formatReal } from '../format/quantity';
+import {
+  formatCount,
+  formatCounted,
+  formatParameters,
+  formatPercent,
+  formatReal,
+} from '../../formats/quantity';
 import { type LayersRun, writesFactors } from '../layers/runs';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';

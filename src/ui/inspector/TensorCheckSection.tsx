@@ -1,4 +1,4 @@
-import { formatCount, formatCounted, formatReal, formatSeconds } from '../format/quantity';
+import { formatCount, formatCounted, formatReal, formatSeconds } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { Fact } from '../parts/Fact';
 import { Message } from '../parts/Message';

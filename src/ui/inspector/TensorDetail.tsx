@@ -1,10 +1,10 @@
 import { Fragment, lazy, Suspense } from 'react';
+import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../../formats/quantity';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport, TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
 import { CosineMatrix } from '../charts/CosineMatrix';
 import { changing, keptEnergy } from '../charts/metrics';
-import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../format/quantity';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';

@@ -1,4 +1,5 @@
 import { useDeferredValue, useMemo, useRef } from 'react';
+import { formatBytes, formatCounted } from '../../formats/quantity';
 import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from '../charts/default-view';
 import {
   type Cell,
@@ -19,7 +20,6 @@ import {
   type Subject,
 } from '../charts/metrics';
 import { methodName } from '../format/method-name';
-import { formatBytes, formatCounted } from '../format/quantity';
 import { Message } from '../parts/Message';
 import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { useSameList } from '../parts/use-same-list';

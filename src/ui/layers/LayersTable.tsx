@@ -1,7 +1,7 @@
 import { memo, useCallback, useMemo } from 'react';
+import { formatCount } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
 import { awaitsMerge, type Measured, measure, valueText } from '../charts/metrics';
-import { formatCount } from '../format/quantity';
 import { noTensorWords, passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';

@@ -1,8 +1,9 @@
 /** What runs are called: by what they differ in. Pure. */
+
+import { formatSetting } from '../../formats/quantity';
 import type { ParameterScalar, Recipe } from '../../formats/recipe';
 import type { MergeMethod } from '../../merge/method';
 import { methodName } from '../format/method-name';
-import { formatSetting } from '../format/quantity';
 import { effectiveSpecs, type Settings } from '../state/recipe-state';
 
 export interface Named {

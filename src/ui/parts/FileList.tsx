@@ -1,5 +1,5 @@
 import { isTreeHash, TREE_PREFIX } from '../../formats/hashes';
-import { formatBytes } from '../format/quantity';
+import { formatBytes } from '../../formats/quantity';
 import { saveFile } from '../local/save-file';
 import { Button } from './Button';
 import { DownloadIcon } from './icons';

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
+import { formatBytes, formatParameters } from '../../formats/quantity';
 import type { ModelInfo } from '../../reports/models';
-import { formatBytes, formatParameters } from '../format/quantity';
 
 interface ModelMetaProps {
   model: ModelInfo;

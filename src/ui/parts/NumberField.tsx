@@ -1,5 +1,5 @@
 import { type KeyboardEvent, useState } from 'react';
-import { formatSetting } from '../format/quantity';
+import { formatSetting } from '../../formats/quantity';
 
 interface NumberFieldProps {
   value: number;

@@ -1,5 +1,5 @@
+import { formatBytes, formatCount } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
-import { formatBytes, formatCount } from '../format/quantity';
 import { discardRun, resumeRun, whyNotYet } from '../state/interrupted';
 import { takeOverMerge } from '../state/other-tabs';
 import { keptOf } from '../state/unfinished';

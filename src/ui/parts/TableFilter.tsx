@@ -1,4 +1,4 @@
-import { formatCount, formatCounted } from '../format/quantity';
+import { formatCount, formatCounted } from '../../formats/quantity';
 import { SearchIcon } from './icons';
 
 interface TableFilterProps {

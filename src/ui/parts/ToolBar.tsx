@@ -1,4 +1,4 @@
-import { formatAbout, formatCount, formatRate } from '../format/quantity';
+import { formatAbout, formatCount, formatRate } from '../../formats/quantity';
 import { cancelJob } from '../state/job';
 import type { Job, JobProgress } from '../state/job-state';
 import { JOB_WORDS, PHASE_WORDS, type ToolKind } from '../state/job-words';

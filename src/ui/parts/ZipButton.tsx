@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { formatPercent } from '../format/quantity';
+import { formatPercent } from '../../formats/quantity';
 import { saveFile } from '../local/save-file';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';

@@ -4,7 +4,7 @@ import { HubSettings } from '../add-model/HubSettings';
 import '../styles/add-model.css';
 import '../styles/tools.css';
 import '../styles/push.css';
-import { formatBytes, formatCounted, formatSeconds } from '../format/quantity';
+import { formatBytes, formatCounted, formatSeconds } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';

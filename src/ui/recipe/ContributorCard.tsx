@@ -1,10 +1,10 @@
 import { Switch } from 'radix-ui';
 import { type CSSProperties, memo, useCallback, useState } from 'react';
 import type { Combination } from '../../formats/adapter-combination';
+import { formatSetting } from '../../formats/quantity';
 import type { MergeMethod } from '../../merge/method';
 import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
-import { formatSetting } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { ModelMeta } from '../parts/ModelMeta';

@@ -1,6 +1,6 @@
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
+import { formatSetting } from '../../formats/quantity';
 import type { NumberSpec } from '../../merge/method';
-import { formatSetting } from '../format/quantity';
 import {
   curveAt,
   curvePresets,

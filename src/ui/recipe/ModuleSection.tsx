@@ -1,7 +1,7 @@
 import { Switch } from 'radix-ui';
 import { type FormEvent, useMemo, useState } from 'react';
+import { formatCount, formatCounted } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
-import { formatCount, formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { CloseIcon, PlusIcon } from '../parts/icons';
 import { Section } from '../parts/Section';

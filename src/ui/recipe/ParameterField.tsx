@@ -1,7 +1,7 @@
 import { Switch } from 'radix-ui';
 import { Fragment, lazy, memo, Suspense, useCallback, useId, useRef } from 'react';
+import { formatSetting } from '../../formats/quantity';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
-import { formatSetting } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { CurveIcon } from '../parts/icons';
 import { NumberField } from '../parts/NumberField';

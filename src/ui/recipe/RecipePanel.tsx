@@ -1,5 +1,5 @@
 import { lazy, Suspense } from 'react';
-import { formatBytes } from '../format/quantity';
+import { formatBytes } from '../../formats/quantity';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';

@@ -1,7 +1,7 @@
 import { type ChangeEvent, useId, useMemo, useState } from 'react';
+import { formatCounted } from '../../formats/quantity';
 import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { formatCounted } from '../format/quantity';
 import { CopyButton } from '../parts/CopyButton';
 import { Message } from '../parts/Message';
 import '../styles/recipe-text.css';

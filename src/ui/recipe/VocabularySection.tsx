@@ -1,4 +1,4 @@
-import { formatCount } from '../format/quantity';
+import { formatCount } from '../../formats/quantity';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';

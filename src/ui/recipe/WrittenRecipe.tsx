@@ -1,8 +1,8 @@
+import { formatCounted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels, recipeRepositories } from '../../formats/recipe-models';
 import { methodById } from '../../merge/methods/index';
-import { formatCounted } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { Section } from '../parts/Section';
 import { shortName } from '../state/recipe-build';

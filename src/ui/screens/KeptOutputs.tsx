@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useState } from 'react';
+import { formatBytes } from '../../formats/quantity';
 import type { CacheInfo } from '../../reports/worker';
-import { formatBytes } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
 import { Section } from '../parts/Section';

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 import { namedFiles } from '../../formats/gguf-type';
-import { formatBytes, formatCounted } from '../format/quantity';
+import { formatBytes, formatCounted } from '../../formats/quantity';
 import { hasDirectoryPicker, pickOutputFolder } from '../local/directory-picker';
 import { saveFiles, saveText } from '../local/save-file';
 import { saveFolder } from '../local/save-folder';

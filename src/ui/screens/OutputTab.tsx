@@ -1,6 +1,6 @@
 import { lazy, Suspense } from 'react';
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
-import { formatBytes } from '../format/quantity';
+import { formatBytes } from '../../formats/quantity';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { Button } from '../parts/Button';
 import { FolderIcon } from '../parts/icons';

@@ -1,6 +1,6 @@
 import { useState } from 'react';
+import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../../formats/quantity';
 import type { PlanProblem, PlanReport, PlanTensor } from '../../reports/plan';
-import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../format/quantity';
 import { Button } from '../parts/Button';
 import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';

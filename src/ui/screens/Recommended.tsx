@@ -1,5 +1,5 @@
+import { formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { OVERLAPS, type RecommendedReport } from '../../reports/merge';
-import { formatPercent, formatReal, formatSeconds } from '../format/quantity';
 import { Section } from '../parts/Section';
 import { PHASE_TITLES } from '../state/run-log';
 import type { Contributor } from '../state/run-state';

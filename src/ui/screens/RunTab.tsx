@@ -1,6 +1,6 @@
+import { formatAbout, formatBytes, formatCount, formatRate, formatSeconds } from '../../formats/quantity';
 import { TimeBar } from '../charts/TimeBar';
 import type { TimesSpent } from '../charts/time-shares';
-import { formatAbout, formatBytes, formatCount, formatRate, formatSeconds } from '../format/quantity';
 import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { HashDigits } from '../parts/FileList';

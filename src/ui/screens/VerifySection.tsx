@@ -1,4 +1,4 @@
-import { formatCounted, formatRate, formatSeconds } from '../format/quantity';
+import { formatCounted, formatRate, formatSeconds } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { Costs } from '../parts/Costs';
 import { Message } from '../parts/Message';

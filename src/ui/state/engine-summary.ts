@@ -1,5 +1,5 @@
 /** The engine in a few words, and what is worth knowing about it. Pure. */
-import { formatBytes } from '../format/quantity';
+import { formatBytes } from '../../formats/quantity';
 import type { EngineSlice } from './studio-state';
 
 interface EngineSummary {

@@ -1,5 +1,7 @@
 /** May a model be run now, and if not, why. Pure; one answer for every button of the Evaluate tab. */
 
+import { protocolOptions } from '../../evaluate/options';
+import { isInRange } from '../../reports/option';
 import { whyBusy } from './job';
 import { whyNotOpen } from './opening';
 import type { StudioState } from './studio-state';
@@ -24,8 +26,8 @@ export function whyNotMeasure(state: StudioState): string | null {
 
 /** Why the windows would not score every token, or null. */
 export function protocolProblem({ window, stride }: { window: number; stride: number }): string | null {
-  const whole = Number.isInteger(window) && Number.isInteger(stride);
-  return whole && window >= 2 && stride >= 1 && stride <= window
+  const { window: w, stride: s } = protocolOptions;
+  return isInRange(w, window) && isInRange(s, stride) && stride <= window
     ? null
     : 'Window and stride are whole numbers, the stride at least 1 and no longer than the window.';
 }

@@ -1,7 +1,9 @@
 /** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serialisable facts. */
 
 import type { ErrorReport } from '../../errors';
+import { generateOptions, protocolOptions } from '../../evaluate/options';
 import type { EvaluateReport, GenerateReport, GenerationSettings, RunTarget } from '../../reports/evaluate';
+import { defaultsOf } from '../../reports/option';
 import type { SearchPoint } from '../../reports/search';
 import type { RecipeState } from './recipe-state';
 
@@ -126,8 +128,7 @@ export const initialEvaluation: EvaluationSlice = {
   opening: 'not yet',
   openError: null,
   amount: 'quick',
-  window: 256,
-  stride: 128,
+  ...defaultsOf(protocolOptions),
   outcomes: new Map(),
   lastOf: new Map(),
   work: null,
@@ -141,7 +142,13 @@ export const SAMPLE_PROMPT = 'Recipe:';
 export const PROMPT = 'Once upon a time';
 
 export const initialGeneration: GenerationSlice = {
-  settings: { prompt: SAMPLE_PROMPT, chat: false, maxTokens: 60, temperature: 0.4, topP: 0.95, seed: 0 },
+  settings: {
+    prompt: SAMPLE_PROMPT,
+    chat: false,
+    ...defaultsOf(generateOptions),
+    // several columns side by side: short, and not each the most probable text
+    ...{ maxTokens: 60, temperature: 0.4, topP: 0.95 },
+  },
   columns: [],
   written: null,
 };

@@ -1,9 +1,9 @@
 /** The table of perplexities as it is drawn: cells, means, the best of each column. Pure. */
 
 import type { ErrorReport } from '../../errors';
+import { formatCounted } from '../../formats/quantity';
 import type { EvaluateReport, RunningProgress } from '../../reports/evaluate';
 import { secondsLeft } from '../../reports/time-left';
-import { formatCounted } from '../format/quantity';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
 import type {
   EvaluationSlice,

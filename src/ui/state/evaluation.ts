@@ -1,9 +1,9 @@
 /** Actions of the Evaluate tab's table: texts, protocol, measuring. */
 
 import { AmalgamError, errorReport } from '../../errors';
+import { formatBytes } from '../../formats/quantity';
 import { textOfFile } from '../../formats/text-file';
 import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
-import { formatBytes } from '../format/quantity';
 import { forgetOutcomes, keepOutcome, keptOutcomes } from '../local/saved-evaluations';
 import { whyNotMeasure } from './evaluation-gate';
 import { type EvaluationRow, isPinned, recipeOfRow, targetKey } from './evaluation-rows';

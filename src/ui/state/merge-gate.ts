@@ -1,5 +1,5 @@
 /** May the recipe be merged now, and if not: why, and where to look. Pure; one answer for button, bar and tests. */
-import { formatBytes, formatCounted } from '../format/quantity';
+import { formatBytes, formatCounted } from '../../formats/quantity';
 import { whyBusy } from './job';
 import { whyNotOpen } from './opening';
 import { recipeProblems } from './recipe-validation';

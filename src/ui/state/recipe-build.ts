@@ -3,6 +3,7 @@
 import { usesImportance } from '../../formats/gguf-type';
 import { cachedModelId } from '../../formats/hub-id';
 import { outputFolderName } from '../../formats/names';
+import { formatSetting } from '../../formats/quantity';
 import {
   DEFAULT_SHARD_BYTES,
   formatModelRef,
@@ -14,7 +15,6 @@ import {
 import { drawsRandomly, type MergeMethod, type ParameterSpec } from '../../merge/method';
 import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
-import { formatSetting } from '../format/quantity';
 import {
   combinationOf,
   effectiveSpecs,

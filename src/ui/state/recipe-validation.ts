@@ -1,10 +1,10 @@
 /** What keeps the facts from being a recipe, said beside the field it concerns. Pure; the plan checks the rest. */
 
+import { formatBytes, formatCounted } from '../../formats/quantity';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 import { keepsNothing, methodConflict } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
-import { formatBytes, formatCounted } from '../format/quantity';
 import { shortName } from './recipe-build';
 import {
   effectiveSpecs,

@@ -1,7 +1,7 @@
 /** What a run has to tell, line by line, drawn from the engine's progress messages. Pure. */
 
+import { formatAbout, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import type { Progress } from '../../reports/job';
-import { formatAbout, formatBytes, formatCount, formatCounted } from '../format/quantity';
 import type { LogEntry } from './run-state';
 
 /** The lines a progress message adds after `before`, the message that came before it. */

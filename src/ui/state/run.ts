@@ -2,10 +2,10 @@
 
 import { type ErrorReport, errorReport } from '../../errors';
 import { namedFiles } from '../../formats/gguf-type';
+import { formatBytes, formatSeconds } from '../../formats/quantity';
 import { methods } from '../../merge/methods/index';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
-import { formatBytes, formatSeconds } from '../format/quantity';
 import { pickOutputFolder } from '../local/directory-picker';
 import { beginJob, cancelJob, isAtWork, tellProgress } from './job';
 import { tensorProgress } from './job-state';

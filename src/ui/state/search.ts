@@ -1,5 +1,7 @@
 /** The search for the settings of the recipe on the chosen texts or tasks: started, followed, and its candidates taken over. */
 
+import { searchOptions } from '../../recipe/options';
+import { isInRange } from '../../reports/option';
 import type { SearchPoint, SearchProgress, SearchRequest } from '../../reports/search';
 import { editEvaluation } from './evaluation';
 import { whyNotMeasure } from './evaluation-gate';
@@ -22,8 +24,8 @@ export interface SearchChoices {
 
 /** Why no search can begin now, or null. */
 export function whyNotSearch(state: StudioState, { by, evaluations, seed }: SearchChoices): string | null {
-  if (!Number.isInteger(evaluations) || evaluations < 2) return 'Merges to measure: a whole number from 2.';
-  if (!Number.isInteger(seed) || seed < 0) return 'Seed: a whole number from 0.';
+  if (!isInRange(searchOptions.evaluations, evaluations)) return 'Merges to measure: a whole number from 2.';
+  if (!isInRange(searchOptions.seed, seed)) return 'Seed: a whole number from 0.';
   return by === 'perplexity' ? whyNotMeasure(state) : whyNotScore(state);
 }
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { parseCommand } from './command';
+import { parseCommand } from '../command';
+import { collapseVerb } from './collapse';
 
-const parse = (...args: string[]) => parseCommand(['collapse', ...args]);
+const parse = (...args: string[]) => collapseVerb.parse(args);
 
 describe('collapse', () => {
   test('greedily by default, with its settings', () => {
     expect(parse('m', '--out', 'o', '--text', 'a.txt', '--text', 'b.txt', '--per-line')).toEqual({
-      verb: 'collapse',
       calibration: { textFiles: ['a.txt', 'b.txt'], perLine: true, window: 256 },
       task: {
         kind: 'collapse',
@@ -14,7 +14,7 @@ describe('collapse', () => {
         request: {
           model: 'm',
           engine: 'auto',
-          planner: { kind: 'laco', block: 3 },
+          planner: { kind: 'laco', block: 3, lowest: 0, interval: 2 },
           variant: 'rdsc',
           parts: 'linear',
         },
@@ -48,7 +48,7 @@ describe('collapse', () => {
   test('by influence, by angle, by hand; layers are dropped by default', () => {
     const planner = (...args: string[]) => {
       const command = parse('m', '--out', 'o', '--text', 'a', ...args);
-      if (command.verb !== 'collapse' || command.task.kind !== 'collapse') throw new Error('another verb');
+      if (command.task.kind !== 'collapse') throw new Error('another verb');
       expect(command.task.request.variant).toBe('drop');
       return command.task.request.planner;
     };

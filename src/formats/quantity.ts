@@ -1,6 +1,6 @@
 /**
- * Numbers as the studio prints them: every one with its unit, joined by a no-break space, digits grouped by a narrow
- * no-break space, decimals with a point. Pure and locale-free, so that tables, tests and screenshots agree.
+ * Numbers as the studio and the command print them: every one with its unit, joined by a no-break space, digits grouped
+ * by a narrow no-break space, decimals with a point. Pure and locale-free, so that tables, tests and screenshots agree.
  */
 
 /** No-break space between a number and its unit. */

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { parseImportance, tokenWindows } from './importance-command';
+import { importanceVerb, tokenWindows } from './importance';
 
 const required = ['m', '--base', 'b', '--out', 'o'];
 
 describe('the command line of importance', () => {
   test('reads a text, token ids, or what the model writes itself', () => {
     const calibration = (...more: string[]) =>
-      parseImportance([...required, ...more]).recipe.models![0]!.parameters.calibration;
+      importanceVerb.parse([...required, ...more]).recipe.models![0]!.parameters.calibration;
     expect(calibration()).toBe('self');
     expect(calibration('--text', 'a.txt')).toBe('a.txt');
     expect(calibration('--tokens', 'ids.json')).toBe('ids.json');
@@ -17,7 +17,7 @@ describe('the command line of importance', () => {
     [['--tokens', 'ids.txt'], /ends in \.json/],
     [['--window', '4'], /--window is 4/],
   ])('refuses %j', (more, message) => {
-    expect(() => parseImportance([...required, ...more])).toThrow(message);
+    expect(() => importanceVerb.parse([...required, ...more])).toThrow(message);
   });
 });
 

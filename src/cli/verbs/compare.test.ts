@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { parseCommand, USAGE } from './command';
+import { parseCommand, USAGE } from '../command';
+import { compareVerb } from './compare';
+import { extractLoraVerb } from './extract-lora';
 
 describe('compare', () => {
   test('two models and a folder; the figures of the reports as defaults', () => {
@@ -16,9 +18,9 @@ describe('compare', () => {
         timeEngines: false,
       },
     });
-    const { request } = parseCommand(
-      'compare a b --out d --threshold 0 --top 5 --no-lora-analysis --time-engines --engine cpu'.split(' '),
-    ) as { request: object };
+    const { request } = compareVerb.parse(
+      'a b --out d --threshold 0 --top 5 --no-lora-analysis --time-engines --engine cpu'.split(' '),
+    );
     expect(request).toMatchObject({
       threshold: 0,
       top: 5,
@@ -30,12 +32,7 @@ describe('compare', () => {
 });
 
 describe('extract-lora', () => {
-  const rankOf = (...args: string[]) =>
-    (
-      parseCommand(['extract-lora', 'a', 'b', '--out', 'd', ...args]) as unknown as {
-        request: { rank: object };
-      }
-    ).request.rank;
+  const rankOf = (...args: string[]) => extractLoraVerb.parse(['a', 'b', '--out', 'd', ...args]).request.rank;
 
   test('every way to choose ranks', () => {
     expect(rankOf('--rank', '16')).toEqual({ kind: 'rank', rank: 16 });

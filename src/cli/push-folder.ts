@@ -1,23 +1,19 @@
 /** What `push` does, and `merge --push` after the merge: a folder on this disk to a model repository on the Hub. */
-import { basename, dirname, resolve } from 'node:path';
+import { basename, dirname } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';
 import { isRepoId } from '../formats/hub-id';
+import { formatBytes, formatSeconds } from '../formats/quantity';
 import { defaultCache } from '../host/node/platform';
 import { diskDirectory } from '../host/node/storage';
 import type { PushReport } from '../reports/push';
-import { formatBytes, formatSeconds } from '../ui/format/quantity';
 import type { WorkerCalls } from '../worker/calls';
-import { type Options, parseTwo, usage, whereOptions } from './arguments';
-import type { Place } from './compare-verbs';
+import { usage } from './arguments';
+import type { CommandWorker } from './command-worker';
 import { openNode } from './job';
-import { progressPrinter } from './progress-printer';
+import { withProgress } from './progress-printer';
 import { listFolder } from './served-folder';
-
-export const PUSH_USAGE = `  push <folder> <owner/name> [--private] [--replace] [--message TEXT] [--hub URL]
-      Sends a merged folder to a model repository on the Hub as one commit; the repository is made where it is missing.
-      Files that are there already are replaced with --replace only. HF_TOKEN has to be a token that may write.
-`;
+import type { Undo } from './verb';
 
 /** Where a push goes and how. */
 export interface PushOptions {
@@ -29,48 +25,22 @@ export interface PushOptions {
   hub?: string;
 }
 
-export interface PushCommand extends PushOptions {
-  verb: 'push';
-  folder: string;
-}
-
-const OPTIONS: Options = {
-  private: { type: 'boolean' },
-  replace: { type: 'boolean' },
-  message: { type: 'string' },
-  hub: { type: 'string' },
-};
-
-/** @throws Usage */
-export function parsePush(args: string[]): PushCommand {
-  const { subjects, options } = parseTwo('push', 'a folder and a repository', args, OPTIONS);
-  const [folder, repo] = subjects;
-  const { message } = options;
-  return {
-    ...{ verb: 'push', folder, repo: repoOption(repo) },
-    ...{ private: options.private === true, replace: options.replace === true },
-    ...(typeof message === 'string' ? { message } : {}),
-    ...whereOptions(options),
-  };
-}
-
 /** @throws Usage for what is no `owner/name` */
-export function repoOption(repo: string): string {
+export function repoOf(repo: string): string {
   if (isRepoId(repo) && repo.includes('/')) return repo;
   throw usage(`${repo} is not the name of a repository; it is owner/name.`);
 }
 
-export async function pushVerb(command: PushCommand, { workingFolder, undo, say }: Place): Promise<number> {
-  const engine = await openNode(defaultCache());
-  undo.push(() => engine.close());
-  await requireWriter(engine.calls, command.hub);
-  const report = await pushFolder(engine.calls, resolve(workingFolder, command.folder), command);
-  say(pushText(report));
-  return 0;
+/** A session that can push, once its token was seen to be one that may write. @throws Unauthorized */
+export async function openPusher({ hub }: PushOptions, undo: Undo): Promise<CommandWorker> {
+  const worker = await openNode(defaultCache());
+  undo.push(() => worker.close());
+  await requireWriter(worker.calls, hub);
+  return worker;
 }
 
 /** Sees that the token may write, before work is done for it. @throws Unauthorized */
-export async function requireWriter(calls: WorkerCalls, hub: string | undefined): Promise<void> {
+async function requireWriter(calls: WorkerCalls, hub: string | undefined): Promise<void> {
   const token = process.env.HF_TOKEN;
   await calls.setHub({ ...(hub === undefined ? {} : { url: hub }), ...(token ? { token } : {}) });
   const { name, mayWrite } = await calls.hubAccount();
@@ -102,9 +72,8 @@ export async function pushFolder(
       'Use --replace to replace these files, or choose another name.',
     );
   }
-  const printer = progressPrinter(process.stderr);
   const request = { source, repo, private: isPrivate, replace: taken, summary: message ?? `Upload ${name}` };
-  return calls.push(request, printer.print).finally(() => printer.end());
+  return withProgress((print) => calls.push(request, print));
 }
 
 /** The report in a line or two. */

@@ -1,0 +1,33 @@
+/** What `compare` and `extract-lora` have in common: two models, and an output folder. */
+import type { CompareProgress, ExtractLoraRequest } from '../reports/compare';
+import { type Job, openModels, type Where } from './job';
+import { openOutput, requireCommitted } from './output-folder';
+import { withProgress } from './progress-printer';
+import type { Place } from './verb';
+
+export const TWO_MODELS = 'two models, the base and the fine-tune';
+
+export interface BothCommand extends Where {
+  out: string;
+  request: Pick<ExtractLoraRequest, 'base' | 'finetuned' | 'engine'>;
+}
+
+type Both = Pick<ExtractLoraRequest, 'base' | 'finetuned' | 'destination'>;
+
+/** Opens both models and the output folder, runs the job with progress, and sees that its folder is there. */
+export async function withBoth<T>(
+  { request, out, hub, cache }: BothCommand,
+  place: Place,
+  run: (job: Job, both: Both, onProgress: (progress: CompareProgress) => void) => Promise<T>,
+): Promise<{ report: T; folder: string }> {
+  const { folder, output } = await openOutput(out, place);
+  const where = { ...(hub ? { hub } : {}), ...(cache ? { cache } : {}), engine: request.engine };
+  // looked up, served and pinned like those of a merge
+  const job = await openModels([request.base, request.finetuned], place, where);
+  const [base, finetuned] = job.recipe.models!.map(({ model }) => model);
+  const destination = { kind: 'served', url: job.server.receiveOutput(output) } as const;
+  const both = { base: base!, finetuned: finetuned!, destination };
+  const report = await withProgress((print) => run(job, both, print));
+  requireCommitted(output);
+  return { report, folder };
+}

@@ -1,0 +1,24 @@
+/** What a verb of the command is, and where it runs. */
+
+/** Things to be undone at the end, last first, however it ends. */
+export type Undo = (() => Promise<void>)[];
+
+/** Where a verb runs and where it prints. */
+export interface Place {
+  /** Paths on the command line are meant from here. */
+  workingFolder: string;
+  undo: Undo;
+  say(line: string): void;
+  write(text: string): Promise<void>;
+}
+
+/** One file in `verbs/` and its row in `verbs/index.ts`. */
+export interface Verb<C extends object = object> {
+  name: string;
+  /** Every form of it with what it does, as `--help` prints it. */
+  usage: string;
+  /** Reads its arguments. @throws Usage saying which is wrong */
+  parse(args: string[]): C;
+  /** Does it. @returns the exit code */
+  run(command: C, place: Place): Promise<number>;
+}

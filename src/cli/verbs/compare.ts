@@ -1,0 +1,40 @@
+import { compareOptions } from '../../compare/options';
+import type { CompareRequest } from '../../reports/compare';
+import { engineOptions, outOf, outOption, parseTwo, runOf, usageOf } from '../arguments';
+import { type BothCommand, TWO_MODELS, withBoth } from '../both-models';
+import { compareText } from '../compare-print';
+import type { Verb } from '../verb';
+
+export interface CompareCommand extends BothCommand {
+  request: Omit<CompareRequest, 'destination'>;
+}
+
+export const compareVerb: Verb<CompareCommand> = {
+  name: 'compare',
+  usage: `  compare <base> <finetuned> --out DIR ${usageOf(compareOptions)}
+           ${usageOf(engineOptions)}
+      How two models differ, tensor by tensor, as text, JSON and a page. --no-lora-analysis leaves out the spectra of
+      modified matrices, --time-engines measures everything on both engines.
+`,
+
+  parse(args) {
+    const spec = { ...outOption, ...engineOptions, ...compareOptions };
+    const { subjects, options } = parseTwo('compare', TWO_MODELS, args, spec);
+    const [base, finetuned] = subjects;
+    const { threshold, top, loraAnalysis, timeEngines } = options;
+    const { engine, ...where } = runOf(options);
+    return {
+      out: outOf('compare', options),
+      ...where,
+      request: { base, finetuned, engine, threshold, top, loraAnalysis, timeEngines },
+    };
+  },
+
+  async run(command, place) {
+    const { report, folder } = await withBoth(command, place, (job, both, onProgress) =>
+      job.calls.compare({ ...command.request, ...both }, onProgress),
+    );
+    await place.write(`${compareText(report, folder)}\n`);
+    return 0;
+  },
+};

@@ -1,0 +1,55 @@
+import process from 'node:process';
+import { generateOptions } from '../../evaluate/options';
+import { printableText } from '../../formats/names';
+import { formatBytes } from '../../formats/quantity';
+import type { GenerateRequest } from '../../reports/evaluate';
+import { parseOne, runOf, runOptions, usage, usageOf } from '../arguments';
+import type { Where } from '../job';
+import { reportWriter } from '../report-file';
+import { openTarget } from '../targets';
+import type { Verb } from '../verb';
+
+export interface GenerateCommand extends Omit<GenerateRequest, 'target'>, Omit<Where, 'engine'> {
+  /** A model reference, or the path of a recipe whose merge is run without being written. */
+  model: string;
+  report?: string;
+}
+
+const promptOptions = {
+  prompt: { kind: 'text', placeholder: 'TEXT', help: 'What is continued.' },
+  chat: { kind: 'boolean', help: 'The prompt is what a user says.', default: false },
+} as const;
+
+export const generateVerb: Verb<GenerateCommand> = {
+  name: 'generate',
+  usage: `  generate <model> --prompt TEXT [--chat] ${usageOf(generateOptions)}
+           ${usageOf(runOptions)}
+      Continues a text; with --chat, answers it using the model's chat template.
+`,
+
+  parse(args) {
+    const spec = { ...runOptions, ...promptOptions, ...generateOptions };
+    const { subject: model, options } = parseOne('generate', 'model', args, spec);
+    const { prompt, chat, maxTokens, temperature, topP, seed } = options;
+    if (prompt === undefined) throw usage('generate needs --prompt TEXT.');
+    return { model, ...runOf(options), prompt, chat, maxTokens, temperature, topP, seed };
+  },
+
+  async run(command, place) {
+    const { prompt, chat, maxTokens, temperature, topP, seed, engine } = command;
+    const writeReport = await reportWriter(command.report, place.workingFolder);
+    const { job, target } = await openTarget(command, place);
+    // a file gets what the model wrote, a terminal what can be printed of it
+    const shown = (written: string) => (process.stdout.isTTY ? printableText(written) : written);
+    process.stdout.write(shown(chat ? `${prompt}\n\n` : prompt));
+    const request = { target, prompt, chat, maxTokens, temperature, topP, seed, engine };
+    const report = await job.calls.generate(request, ({ text }) => process.stdout.write(shown(text ?? '')));
+    await place.write('\n');
+    await writeReport(report);
+    const rate = `${report.tokensPerSecond.toFixed(1)} tokens/s on ${report.engine}`;
+    const peak = `at most ${formatBytes(report.peakBytes)} there`;
+    const ended = report.ended === 'stop' ? ', the text ended' : '';
+    place.say(`${report.ids.length} tokens, ${rate}, ${peak}${ended}`);
+    return 0;
+  },
+};

@@ -1,0 +1,134 @@
+import { basename } from 'node:path';
+import { GGUF_TYPES, isGgufType } from '../../formats/gguf-type';
+import type { RecipeExtensions } from '../../formats/recipe';
+import { repositoriesRead } from '../../formats/recipe-models';
+import type { BackendChoice } from '../../reports/backend';
+import type { Options, OptionValues } from '../../reports/option';
+import {
+  outOf,
+  outOption,
+  parseOne,
+  placeOf,
+  placeOptions,
+  runOf,
+  runOptions,
+  usage,
+  usageOf,
+} from '../arguments';
+import { openJob, readSubject, type Where } from '../job';
+import { openOutput, requireCommitted } from '../output-folder';
+import { elsewhereLines, mergeText, problemLines } from '../print';
+import { withProgress } from '../progress-printer';
+import { openPusher, type PushOptions, pushFolder, pushText, repoOf } from '../push-folder';
+import { recommendedText } from '../recommended-print';
+import { reportWriter } from '../report-file';
+import type { Verb } from '../verb';
+
+export interface MergeCommand extends Where {
+  recipe: string;
+  out: string;
+  engine: BackendChoice;
+  report?: string;
+  /** Goes on with what an interrupted merge left, and leaves the like when interrupted. */
+  resume: boolean;
+  /** Compares methods on text and merges the best. */
+  recommended: boolean;
+  /** What the command line says beside the recipe. */
+  form: Pick<RecipeExtensions, 'output' | 'gguf' | 'ggufOnly' | 'imatrix'>;
+  push?: PushOptions;
+}
+
+const mergeOptions = {
+  resume: { kind: 'boolean', help: 'Goes on with an interrupted merge.', default: false },
+  recommended: { kind: 'boolean', help: 'Merges by the best of several methods.', default: false },
+  adapter: { kind: 'boolean', help: 'LoRAs stay a LoRA.', default: false },
+  gguf: { kind: 'text', placeholder: 'TYPE', help: 'Also a file for llama.cpp.' },
+  ggufOnly: { kind: 'boolean', help: 'Nothing but that.', default: false },
+  imatrix: { kind: 'text', placeholder: 'TEXT', help: 'What its columns are weighted by.' },
+  push: { kind: 'text', placeholder: 'owner/name', help: 'Takes the result.' },
+  private: { kind: 'boolean', help: 'Of the repository that is made.', default: false },
+} as const satisfies Options;
+
+type MergeOptions = OptionValues<typeof mergeOptions>;
+
+export const mergeVerb: Verb<MergeCommand> = {
+  name: 'merge',
+  usage: `  merge <recipe.yml> --out DIR [--recommended] [--adapter] [--gguf TYPE [--gguf-only] [--imatrix TEXT]] [--resume]
+        [--engine auto|webgpu|cpu] [--push owner/name [--private]] [--report FILE.json] ${usageOf(placeOptions)}
+      Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, as one of the types
+      ${GGUF_TYPES.join(', ')}; --gguf-only writes nothing else. --imatrix weights columns
+      by how the result uses them on a text: a file beside the recipe, or self for text it generates. A model in place of
+      the recipe is converted. With --adapter LoRAs stay a LoRA, which llama.cpp reads too: base+adapter --adapter
+      --gguf F16. --recommended takes base, models and calibration from the recipe, compares methods on
+      text and merges the best. --report writes every tensor's statistics. With --resume an interrupted merge keeps what it
+      has written beside DIR, and the same command continues from there. --push sends the result to the Hub.
+`,
+
+  parse(args) {
+    const spec = { ...outOption, ...runOptions, ...mergeOptions };
+    const { subject: recipe, options } = parseOne('merge', 'recipe file', args, spec);
+    const { resume, recommended, adapter } = options;
+    return {
+      recipe,
+      out: outOf('merge', options),
+      ...{ resume, recommended },
+      form: { ...(adapter ? { output: 'adapter' } : {}), ...ggufOf(options) },
+      ...pushOf(options, placeOf(options)),
+      ...runOf(options),
+    };
+  },
+
+  async run(command, place) {
+    const { say, undo, workingFolder } = place;
+    const { engine, resume, recommended } = command;
+    const { recipe: read, file, isRecipe } = await readSubject(command.recipe, workingFolder);
+    const recipe = { ...read, amalgam: { ...read.amalgam, ...command.form } };
+    const writeReport = await reportWriter(command.report, workingFolder);
+    const pusher = command.push && (await openPusher(command.push, undo));
+    const { folder, output } = await openOutput(command.out, place, resume);
+    if (resume) {
+      undo.push(async () => {
+        if (output.isCommitted || !(await output.find('journal'))) return;
+        say(`What was written is kept in ${output.keep()}: with the same recipe it goes on from there.`);
+      });
+    }
+    const job = await openJob(recipe, file, place, command, repositoriesRead);
+    const plan = await job.calls.plan(job.recipe);
+    for (const line of [...problemLines(plan.problems), ...(isRecipe ? elsewhereLines(plan) : [])]) say(line);
+    if (!plan.clean) {
+      say('\nNothing was merged: the recipe does not fit the models.');
+      return 1;
+    }
+    await output.checkRoom(plan.bytesToWrite);
+    const url = job.server.receiveOutput(output);
+    const destination = { kind: 'served', url, name: basename(folder) } as const;
+    const request = { recipe: job.recipe, engine, destination, resume, ...(recommended && { recommended }) };
+    const report = await withProgress((print) => job.calls.merge(request, print));
+    requireCommitted(output);
+    await writeReport(report);
+    if (report.recommended) say(`${recommendedText(report.recommended)}\n`);
+    say(mergeText(report, folder));
+    if (pusher && command.push) say(pushText(await pushFolder(pusher.calls, folder, command.push)));
+    return 0;
+  },
+};
+
+function pushOf(options: MergeOptions, { hub }: Where): { push?: PushOptions } {
+  if (options.push === undefined) {
+    if (options.private) throw usage('--private needs --push owner/name.');
+    return {};
+  }
+  const push = { repo: repoOf(options.push), private: options.private, replace: false };
+  return { push: { ...push, ...(hub === undefined ? {} : { hub }) } };
+}
+
+function ggufOf({ gguf: type, ggufOnly, imatrix }: MergeOptions): MergeCommand['form'] {
+  const text = imatrix === undefined ? {} : { imatrix };
+  if (type === undefined) {
+    if (ggufOnly) throw usage('--gguf-only needs --gguf TYPE.');
+    // a type may stand in the recipe
+    return text;
+  }
+  if (!isGgufType(type)) throw usage(`--gguf is ${type}; it is one of ${GGUF_TYPES.join(', ')}.`);
+  return ggufOnly ? { gguf: type, ggufOnly: true, ...text } : { gguf: type, ...text };
+}

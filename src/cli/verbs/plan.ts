@@ -1,0 +1,38 @@
+import { resolve } from 'node:path';
+import { printableJson } from '../../formats/names';
+import { repositoriesRead } from '../../formats/recipe-models';
+import { parseOne, placeOf, placeOptions, usageOf } from '../arguments';
+import { openJob, readRecipe, type Where } from '../job';
+import { planText } from '../print';
+import type { Verb } from '../verb';
+
+export interface PlanCommand extends Where {
+  recipe: string;
+  json: boolean;
+}
+
+const planOptions = { json: { kind: 'boolean', help: 'The report as JSON.', default: false } } as const;
+
+export const planVerb: Verb<PlanCommand> = {
+  name: 'plan',
+  usage: `  plan <recipe.yml> ${usageOf(planOptions)} ${usageOf(placeOptions)}
+      Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models.
+`,
+
+  parse(args) {
+    const { subject: recipe, options } = parseOne('plan', 'recipe file', args, {
+      ...placeOptions,
+      ...planOptions,
+    });
+    return { recipe, json: options.json, ...placeOf(options) };
+  },
+
+  async run(command, place) {
+    const file = resolve(place.workingFolder, command.recipe);
+    const recipe = await readRecipe(file);
+    const job = await openJob(recipe, file, place, command, repositoriesRead);
+    const report = await job.calls.plan(job.recipe);
+    await place.write(`${command.json ? printableJson(report) : planText(report, recipe.mergeMethod)}\n`);
+    return report.clean ? 0 : 1;
+  },
+};

@@ -1,0 +1,99 @@
+/** Options of a tool as plain data: its flags, their ranges and defaults, and the fields of its form are derived from them. */
+
+interface Described {
+  /** As it is typed, without `--`. Absent: the option's own name with hyphens. */
+  flag?: string;
+  /** What stands for the value in the usage, where that is no default. */
+  placeholder?: string;
+  /** Beside the field, where that is not the option's own name. */
+  label?: string;
+  help: string;
+}
+
+export interface NumberOption extends Described {
+  kind: 'number' | 'integer';
+  /** Absent: there is none unless somebody gives one. */
+  default?: number;
+  /** Bounds that are values themselves. */
+  min?: number;
+  max?: number;
+  /** Bounds that are not. */
+  above?: number;
+  below?: number;
+}
+
+export interface BooleanOption extends Described {
+  kind: 'boolean';
+  /** Where it is true the flag turns it off. */
+  default: boolean;
+}
+
+export interface ChoiceOption extends Described {
+  kind: 'choice';
+  values: readonly string[];
+  /** The values as they are typed, where that differs. */
+  typed?: readonly string[];
+  default?: string;
+}
+
+export interface TextOption extends Described {
+  kind: 'text';
+}
+
+/** Several texts, given again and again. */
+export interface ListOption extends Described {
+  kind: 'list';
+  /** None is split at its commas: paths of files. */
+  whole?: true;
+}
+
+export type Option = NumberOption | BooleanOption | ChoiceOption | TextOption | ListOption;
+export type Options = Readonly<Record<string, Option>>;
+
+type OptionValue<O> = O extends { kind: 'number' | 'integer' }
+  ? number
+  : O extends { kind: 'boolean' }
+    ? boolean
+    : O extends { kind: 'choice'; values: readonly (infer V)[] }
+      ? V
+      : O extends { kind: 'list' }
+        ? string[]
+        : string;
+
+type Defaulted<S> = {
+  [K in keyof S]: S[K] extends { default: unknown } | { kind: 'list' } ? K : never;
+}[keyof S];
+
+/** What an option is where nobody gives it; those without a default are absent. */
+export type OptionDefaults<S> = { -readonly [K in Defaulted<S>]: OptionValue<S[K]> };
+
+/** What somebody chose, and the defaults of the rest. */
+export type OptionValues<S> = OptionDefaults<S> & {
+  -readonly [K in Exclude<keyof S, Defaulted<S>>]?: OptionValue<S[K]>;
+};
+
+export function defaultsOf<const S extends Options>(options: S): OptionDefaults<S> {
+  const found = Object.entries(options).flatMap(([name, option]) => {
+    const value = option.kind === 'list' ? [] : 'default' in option ? option.default : undefined;
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return Object.fromEntries(found) as OptionDefaults<S>;
+}
+
+export function isInRange({ kind, min, max, above, below }: NumberOption, value: number): boolean {
+  return (
+    (kind === 'integer' ? Number.isSafeInteger(value) : Number.isFinite(value)) &&
+    value >= (min ?? Number.NEGATIVE_INFINITY) &&
+    value <= (max ?? Number.POSITIVE_INFINITY) &&
+    value > (above ?? Number.NEGATIVE_INFINITY) &&
+    value < (below ?? Number.POSITIVE_INFINITY)
+  );
+}
+
+/** `a whole number from 2`, `a number above 0 and at most 1` */
+export function rangeWords({ kind, min, max, above, below }: NumberOption): string {
+  const least = min === undefined ? (above === undefined ? '' : `above ${above}`) : `from ${min}`;
+  const most = max === undefined ? (below === undefined ? '' : `below ${below}`) : `at most ${max}`;
+  const bounds = [least, most].filter((words) => words !== '').join(' and ');
+  return `${kind === 'integer' ? 'a whole number' : 'a number'}${bounds && ` ${bounds}`}`;
+}

@@ -1,0 +1,34 @@
+/** Options of scoring models on tasks. */
+import type { Options } from '../reports/option';
+
+/** Which items are scored, and how they are asked. */
+export const itemOptions = {
+  limit: {
+    kind: 'integer',
+    placeholder: 'N',
+    help: 'At most so many items of each task; without, all.',
+    min: 1,
+  },
+  sampleSeed: {
+    kind: 'integer',
+    placeholder: 'S',
+    help: 'Draws the items at random; without, the first are taken.',
+    min: 0,
+  },
+  fewshot: {
+    kind: 'integer',
+    placeholder: 'K',
+    help: 'Solved examples before each item; without, as many as the task says.',
+    min: 0,
+  },
+} as const satisfies Options;
+
+export const taskOptions = {
+  ...itemOptions,
+  fewshotSeed: {
+    kind: 'integer',
+    help: 'Draws the examples.',
+    default: 1234,
+    min: 0,
+  },
+} as const satisfies Options;
