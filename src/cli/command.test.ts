@@ -61,6 +61,23 @@ describe('parseCommand', () => {
     expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);
   });
 
+  test('every flag that the usage of a verb names is taken by it', () => {
+    const isKnown = (args: string[]) => {
+      try {
+        parseCommand(args);
+      } catch (thrown) {
+        return !/Unknown option/.test(String(thrown));
+      }
+      return true;
+    };
+    for (const [verb, flags] of verbOptions()) {
+      const odd = flags.filter(
+        (flag) => ![[], ['--task=a']].some((form) => isKnown([verb, ...form, flag, '1'])),
+      );
+      expect(odd, verb).toEqual([]);
+    }
+  });
+
   test.each([
     [[], 'The command is missing'],
     [

@@ -50,12 +50,7 @@ export const lacoOptions = {
     help: 'The highest layer where a block is tried; without, the last.',
     min: 0,
   },
-  interval: {
-    kind: 'integer',
-    help: 'Layers to go down after a block was collapsed.',
-    default: 2,
-    min: 1,
-  },
+  interval: { kind: 'integer', help: 'Layers to go down after a block was collapsed.', default: 2, min: 1 },
 } as const satisfies Options;
 
 /** What becomes of the layers of a block. */

@@ -8,21 +8,12 @@ export const compareOptions = {
     default: 1e-6,
     min: 0,
   },
-  top: {
-    kind: 'integer',
-    help: 'Rows of the tables of most changed tensors.',
-    default: 20,
-    min: 0,
-  },
+  top: { kind: 'integer', help: 'Rows of the tables of most changed tensors.', default: 20, min: 0 },
   loraAnalysis: {
     kind: 'boolean',
     flag: 'no-lora-analysis',
     help: 'Spectra of all modified matrices; without, only the stable rank is computed.',
     default: true,
   },
-  timeEngines: {
-    kind: 'boolean',
-    help: 'Measures every tensor on the other engine too.',
-    default: false,
-  },
+  timeEngines: { kind: 'boolean', help: 'Measures every tensor on the other engine too.', default: false },
 } as const satisfies Options;

@@ -3,58 +3,24 @@ import type { Options } from '../reports/option';
 
 /** How a text is cut into windows. */
 export const protocolOptions = {
-  window: {
-    kind: 'integer',
-    help: 'Tokens the model sees at once.',
-    default: 256,
-    min: 2,
-  },
-  stride: {
-    kind: 'integer',
-    help: 'Tokens by which windows advance.',
-    default: 128,
-    min: 1,
-  },
+  window: { kind: 'integer', help: 'Tokens the model sees at once.', default: 256, min: 2 },
+  stride: { kind: 'integer', help: 'Tokens by which windows advance.', default: 128, min: 1 },
 } as const satisfies Options;
 
 export const evaluateOptions = {
   ...protocolOptions,
-  perToken: {
-    kind: 'boolean',
-    help: 'The report has the loss of every token.',
-    default: false,
-  },
+  perToken: { kind: 'boolean', help: 'The report has the loss of every token.', default: false },
 } as const satisfies Options;
 
 /** How much of a dataset is taken. */
 export const datasetOptions = {
-  rows: {
-    kind: 'integer',
-    placeholder: 'N',
-    help: 'The first rows of the file.',
-    min: 1,
-  },
-  characters: {
-    kind: 'integer',
-    help: 'At most so many characters.',
-    default: 200_000,
-    min: 1,
-  },
+  rows: { kind: 'integer', placeholder: 'N', help: 'The first rows of the file.', min: 1 },
+  characters: { kind: 'integer', help: 'At most so many characters.', default: 200_000, min: 1 },
 } as const satisfies Options;
 
 export const generateOptions = {
-  maxTokens: {
-    kind: 'integer',
-    help: 'At most so many tokens are written.',
-    default: 64,
-    min: 1,
-  },
-  temperature: {
-    kind: 'number',
-    help: '0 takes the most probable token always.',
-    default: 0,
-    min: 0,
-  },
+  maxTokens: { kind: 'integer', help: 'At most so many tokens are written.', default: 64, min: 1 },
+  temperature: { kind: 'number', help: '0 takes the most probable token always.', default: 0, min: 0 },
   topP: {
     kind: 'number',
     help: 'Tokens are drawn from the most probable that make up this share.',
@@ -62,10 +28,5 @@ export const generateOptions = {
     above: 0,
     max: 1,
   },
-  seed: {
-    kind: 'integer',
-    help: 'Of the draws.',
-    default: 0,
-    min: 0,
-  },
+  seed: { kind: 'integer', help: 'Of the draws.', default: 0, min: 0 },
 } as const satisfies Options;

@@ -3,12 +3,7 @@ import type { Options } from '../reports/option';
 
 /** How many singular values of each module are kept: one of these is given. */
 export const rankOptions = {
-  rank: {
-    kind: 'integer',
-    placeholder: 'R',
-    help: 'Singular values of each module.',
-    min: 1,
-  },
+  rank: { kind: 'integer', placeholder: 'R', help: 'Singular values of each module.', min: 1 },
   energy: {
     kind: 'number',
     placeholder: 'SHARE',
@@ -67,10 +62,5 @@ export const extractOptions = {
     typed: ['float32', 'float16', 'bfloat16'],
     default: 'F32',
   },
-  seed: {
-    kind: 'integer',
-    help: 'Of the randomized decompositions.',
-    default: 0,
-    min: 0,
-  },
+  seed: { kind: 'integer', help: 'Of the randomized decompositions.', default: 0, min: 0 },
 } as const satisfies Options;

@@ -25,10 +25,5 @@ export const itemOptions = {
 
 export const taskOptions = {
   ...itemOptions,
-  fewshotSeed: {
-    kind: 'integer',
-    help: 'Draws the examples.',
-    default: 1234,
-    min: 0,
-  },
+  fewshotSeed: { kind: 'integer', help: 'Draws the examples.', default: 1234, min: 0 },
 } as const satisfies Options;
