@@ -26,7 +26,7 @@ export function SurveyForm() {
           label="window"
           name="window in tokens"
           value={window}
-          min={8}
+          min={2}
           max={131_072}
           onChange={(next) => editCollapse(studio, { window: next })}
         />
