@@ -17,22 +17,26 @@ const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies BackendCh
 
 /** Where models that are no folders come from, and where they are kept. */
 export const placeOptions = {
-  hub: { kind: 'text', placeholder: 'URL', help: 'Another hub.' },
-  cache: { kind: 'text', placeholder: 'DIR', help: 'Takes downloads and masks.' },
+  hub: { kind: 'text', argument: 'URL', help: 'Address of another hub.' },
+  cache: { kind: 'text', argument: 'DIR', help: 'A folder that keeps downloads and masks.' },
 } as const satisfies Options;
 
 export const engineOptions = {
-  engine: { kind: 'text', placeholder: ENGINES.join('|'), help: 'What computes.' },
+  engine: {
+    kind: 'text',
+    argument: ENGINES.join('|'),
+    help: 'webgpu computes in a browser on the GPU; cpu and auto in this process.',
+  },
   ...placeOptions,
 } as const satisfies Options;
 
 export const runOptions = {
-  report: { kind: 'text', placeholder: 'FILE.json', help: 'Takes the report.' },
+  report: { kind: 'text', argument: 'FILE.json', help: 'A file that takes the report.' },
   ...engineOptions,
 } as const satisfies Options;
 
 export const outOption = {
-  out: { kind: 'text', placeholder: 'DIR', help: 'The folder to write.' },
+  out: { kind: 'text', argument: 'DIR', help: 'Where the result is written.' },
 } as const satisfies Options;
 
 /** `--quiet`, which every verb takes: no progress. */
@@ -143,13 +147,35 @@ function flagOf(name: string, { flag }: Option): string {
   return flag ?? name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
+/** Flags of options, as they are typed. */
+export function flagsOf(spec: Options): string[] {
+  return Object.entries(spec).map(([name, option]) => `--${flagOf(name, option)}`);
+}
+
+/** Widest head of a line of options that has its help beside it. */
+const HEAD = 26;
+
+/** Lines that say what each option does; a long one has it on the next line. */
+export function optionLines(spec: Options): string[] {
+  return Object.entries(spec).flatMap(([name, option]) => {
+    const head = flagUsage(name, option);
+    const help = `${option.help}${option.kind === 'choice' && option.default !== undefined ? ` Default ${typedDefault(option)}.` : ''}`;
+    return head.length > HEAD
+      ? [`      ${head}`, `      ${' '.repeat(HEAD)}  ${help}`]
+      : [`      ${head.padEnd(HEAD)}  ${help}`];
+  });
+}
+
+const typedDefault = ({ values, typed = values, default: value }: ChoiceOption) =>
+  typed[values.indexOf(value!)];
+
 /** `--threshold 1e-6`: an option as the usage has it, with its default or what stands for its value. */
 function flagUsage(name: string, option: Option): string {
   return [`--${flagOf(name, option)}`, valueUsage(option)].filter((part) => part !== '').join(' ');
 }
 
 function valueUsage(option: Option): string {
-  if (option.placeholder !== undefined) return option.placeholder;
+  if (option.argument !== undefined) return option.argument;
   if (option.kind === 'choice') return (option.typed ?? option.values).join('|');
   if (option.kind !== 'number' && option.kind !== 'integer') return '';
   const { default: value = 0 } = option;

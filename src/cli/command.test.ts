@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { helpText, parseCommand, USAGE, verbOptions } from './command';
+import { helpText, parseCommand, USAGE } from './command';
+import { VERBS } from './verbs';
 
 const refused = (args: string[]) => {
   try {
@@ -53,7 +54,7 @@ describe('parseCommand', () => {
     ]) {
       expect(parseCommand(args)).toEqual({ verb: 'help', about: 'merge' });
     }
-    for (const [verb, options] of verbOptions()) expect(options, verb).toContain('--hub');
+    for (const { name, options } of VERBS) expect(options, name).toHaveProperty('hub');
     expect(helpText('evaluate')).toMatch(/--text FILE.*side by side.*--task NAME.*model-index/s);
     expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*more evaluations/s);
     expect(helpText('collapse')).toMatch(/--layers LIST.*--measure/s);
@@ -61,22 +62,15 @@ describe('parseCommand', () => {
     expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);
   });
 
-  test('every flag that the usage of a verb names is taken by it', () => {
-    const isKnown = (args: string[]) => {
-      try {
-        parseCommand(args);
-      } catch (thrown) {
-        return !/Unknown option/.test(String(thrown));
-      }
-      return true;
-    };
-    for (const [verb, flags] of verbOptions()) {
-      const odd = flags.filter(
-        (flag) => ![[], ['--task=a']].some((form) => isKnown([verb, ...form, flag, '1'])),
-      );
-      expect(odd, verb).toEqual([]);
-    }
-  });
+  test.each(VERBS)(
+    'every flag that the usage of $name names is an option with help',
+    ({ name, usage, options }) => {
+      const lines = helpText(name).slice(usage.length);
+      for (const [flag] of usage.matchAll(/--[a-z][a-z-]*/g))
+        expect(lines).toMatch(new RegExp(`^ +${flag}\\b`, 'm'));
+      for (const { help } of Object.values(options)) expect(help).toMatch(/^.{8,}\.$/);
+    },
+  );
 
   test.each([
     [[], 'The command is missing'],

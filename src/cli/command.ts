@@ -1,5 +1,5 @@
 /** The command line: its help, and what it asks for. */
-import { usage } from './arguments';
+import { flagsOf, optionLines, usage } from './arguments';
 import { VERBS } from './verbs';
 
 /** What the command line asks for: a verb and what it is to do; `about` which verb `help` is asked. Paths are as typed. */
@@ -43,28 +43,21 @@ function commandsText(): string {
   return `Commands: ${names.slice(0, -1).join(', ')} and ${names.at(-1)}.`;
 }
 
-/** The usage of one verb, every form of it, or of all where there is no such verb. */
+/** Usage of one verb, every form of it, and what its options do; the usage of all where there is no such verb. */
 export function helpText(about: string | undefined): string {
-  const isOf = (text: string) => text.split('\n').some((line) => line.startsWith(`  ${about} `));
-  const found = USAGE.split('\n\n').filter(isOf);
-  return about === undefined || found.length === 0 ? USAGE : `${found.join('\n\n').trimEnd()}\n`;
-}
-
-/** Verbs with their options, as the usage names them. */
-export function verbOptions(): Map<string, string[]> {
-  return new Map(VERBS.map(({ name, usage: text }) => [name, [...new Set(text.match(/--[a-z][a-z-]*/g))]]));
+  const verb = VERBS.find(({ name }) => name === about);
+  return verb ? `${verb.usage}\n${optionLines(verb.options).join('\n')}\n` : USAGE;
 }
 
 /** Completion for bash: verbs, then the options of the verb, else files. */
 export function completionText(): string {
-  const verbs = verbOptions();
-  const cases = [...verbs].map(([verb, options]) => `    ${verb}) words='${options.join(' ')}' ;;`);
+  const cases = VERBS.map(({ name, options }) => `    ${name}) words='${flagsOf(options).join(' ')}' ;;`);
   return `_amalgam() {
   local words='' current="\${COMP_WORDS[COMP_CWORD]}"
   case "\${COMP_WORDS[1]}" in
 ${cases.join('\n')}
   esac
-  [ "$COMP_CWORD" = 1 ] && words='${[...verbs.keys()].join(' ')}'
+  [ "$COMP_CWORD" = 1 ] && words='${VERBS.map(({ name }) => name).join(' ')}'
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -o default -F _amalgam amalgam

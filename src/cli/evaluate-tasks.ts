@@ -4,6 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { withResults } from '../formats/card-results';
 import { HASHES_FILE, withOutputHash } from '../formats/output-hashes';
 import type { BackendChoice } from '../reports/backend';
+import type { Options } from '../reports/option';
 import type { ScoreTasksReport, TaskSource } from '../reports/tasks';
 import { bufferSource } from '../sources/buffer-source';
 import { treeOf } from '../sources/tree-hash';
@@ -34,8 +35,13 @@ export interface TaskCommand extends Where, ReturnType<typeof itemsOf> {
 
 const cardOptions = {
   report: runOptions.report,
-  card: { kind: 'text', placeholder: 'README.md', help: 'Takes what the first model scored.' },
+  card: { kind: 'text', argument: 'README.md', help: 'A model card that takes what the first model scored.' },
 } as const;
+
+export const scoringOptions = {
+  task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or task files.' },
+  ...{ ...taskOptions, ...cardOptions, ...runOptions },
+} as const satisfies Options;
 
 export const TASK_USAGE = `  evaluate <model> … --task NAME[,NAME …] [--limit N [--sample-seed S]] ${usageOf(taskOptions, 'fewshot', 'fewshotSeed')}
            ${usageOf(cardOptions)} ${usageOf(engineOptions)}
@@ -48,12 +54,7 @@ export const TASK_USAGE = `  evaluate <model> … --task NAME[,NAME …] [--limi
 
 /** @throws Usage */
 export function parseTasks(args: string[]): TaskCommand {
-  const { subjects: models, options } = parseSome('evaluate', 'model', args, {
-    ...{ task: { kind: 'list', help: 'Names of tasks, or task files.' } },
-    ...cardOptions,
-    ...runOptions,
-    ...taskOptions,
-  });
+  const { subjects: models, options } = parseSome('evaluate', 'model', args, scoringOptions);
   const { task: tasks, card, fewshotSeed } = options;
   if (tasks.length === 0) throw usage('--task is empty; it names a task such as hellaswag.');
   return {

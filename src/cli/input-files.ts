@@ -45,8 +45,8 @@ export function parseTokens(text: string, name: string): number[] {
 
 /** What a result is measured on. */
 export const evaluationOptions = {
-  evalText: { kind: 'text', placeholder: 'FILE', help: 'A text.' },
-  evalTokens: { kind: 'text', placeholder: 'IDS.json', help: 'Token ids.' },
+  evalText: { kind: 'text', argument: 'FILE', help: 'A text to measure the result on.' },
+  evalTokens: { kind: 'text', argument: 'IDS.json', help: 'A text as token ids.' },
 } as const satisfies Options;
 
 /** The text or the ids that were given, or neither. @throws Usage for both */

@@ -103,12 +103,12 @@ export async function openJob(
   );
   const textNames = publishedTexts(recipe);
   const published = renameTexts(renameRepositories(recipe, names), textNames);
-  const engine =
+  const worker =
     choice === 'webgpu'
-      ? await openBrowserEngine(hub, say)
+      ? await openBrowserWorker(hub, say)
       : await openNode(cache === undefined ? defaultCache() : resolve(workingFolder, cache));
-  undo.push(() => engine.close());
-  const { server, calls } = engine;
+  undo.push(() => worker.close());
+  const { server, calls } = worker;
   const models = [];
   for (const { name, folder, snapshot } of found) {
     if (folder === undefined) {
@@ -159,7 +159,7 @@ export async function openNode(cache: string): Promise<CommandWorker> {
 }
 
 /** The studio's page in the installed Chromium, which has WebGPU. */
-async function openBrowserEngine(
+async function openBrowserWorker(
   hub: string | undefined,
   say: (line: string) => void,
 ): Promise<CommandWorker> {

@@ -1,4 +1,5 @@
 /** What a verb of the command is, and where it runs. */
+import type { Options } from '../reports/option';
 
 /** Things to be undone at the end, last first, however it ends. */
 export type Undo = (() => Promise<void>)[];
@@ -17,6 +18,8 @@ export interface Verb<C extends object = object> {
   name: string;
   /** Every form of it with what it does, as `--help` prints it. */
   usage: string;
+  /** All that it takes, in the order that `--help` of the verb lists. */
+  options: Options;
   /** Reads its arguments. @throws Usage saying which is wrong */
   parse(args: string[]): C;
   /** Does it. @returns the exit code */

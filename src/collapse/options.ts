@@ -13,8 +13,8 @@ export const calibrationOptions = {
 
 /** How many layers go: one of these. */
 export const targetOptions = {
-  remove: { kind: 'integer', placeholder: 'N', help: 'Layers that go.', min: 1 },
-  ratio: { kind: 'number', placeholder: 'SHARE', help: 'Share of all layers that goes.', above: 0, below: 1 },
+  remove: { kind: 'integer', argument: 'N', help: 'Layers that go.', min: 1 },
+  ratio: { kind: 'number', argument: 'SHARE', help: 'Share of all layers that goes.', above: 0, below: 1 },
 } as const satisfies Options;
 
 export const plannerOptions = {
@@ -26,7 +26,7 @@ export const plannerOptions = {
   },
   threshold: {
     kind: 'number',
-    placeholder: 'T',
+    argument: 'T',
     help: 'Similarity that a collapsed block leaves (0.75), or influence or distance of what goes.',
     min: -1,
   },
@@ -46,7 +46,7 @@ export const lacoOptions = {
   lowest: { kind: 'integer', help: 'The lowest layer where a block is tried.', default: 0, min: 0 },
   highest: {
     kind: 'integer',
-    placeholder: 'LAST',
+    argument: 'LAST',
     help: 'The highest layer where a block is tried; without, the last.',
     min: 0,
   },

@@ -12,7 +12,7 @@ export const compareOptions = {
   loraAnalysis: {
     kind: 'boolean',
     flag: 'no-lora-analysis',
-    help: 'Spectra of all modified matrices; without, only the stable rank is computed.',
+    help: 'Leaves out the spectra of modified matrices; the stable rank is computed always.',
     default: true,
   },
   timeEngines: { kind: 'boolean', help: 'Measures every tensor on the other engine too.', default: false },

@@ -14,7 +14,7 @@ export const evaluateOptions = {
 
 /** How much of a dataset is taken. */
 export const datasetOptions = {
-  rows: { kind: 'integer', placeholder: 'N', help: 'The first rows of the file.', min: 1 },
+  rows: { kind: 'integer', argument: 'N', help: 'The first rows of the file.', min: 1 },
   characters: { kind: 'integer', help: 'At most so many characters.', default: 200_000, min: 1 },
 } as const satisfies Options;
 
@@ -28,5 +28,5 @@ export const generateOptions = {
     above: 0,
     max: 1,
   },
-  seed: { kind: 'integer', help: 'Of the draws.', default: 0, min: 0 },
+  seed: { kind: 'integer', help: 'Seed of the draws.', default: 0, min: 0 },
 } as const satisfies Options;

@@ -3,24 +3,24 @@ import type { Options } from '../reports/option';
 
 /** How many singular values of each module are kept: one of these is given. */
 export const rankOptions = {
-  rank: { kind: 'integer', placeholder: 'R', help: 'Singular values of each module.', min: 1 },
+  rank: { kind: 'integer', argument: 'R', help: 'Singular values of each module.', min: 1 },
   energy: {
     kind: 'number',
-    placeholder: 'SHARE',
+    argument: 'SHARE',
     help: 'The share of ‖Δ‖² that is kept at least.',
     above: 0,
     max: 1,
   },
   cutoff: {
     kind: 'number',
-    placeholder: 'RATIO',
+    argument: 'RATIO',
     help: 'Singular values down to this share of the largest are kept.',
     above: 0,
     below: 1,
   },
   budget: {
     kind: 'integer',
-    placeholder: 'BYTES',
+    argument: 'BYTES',
     help: 'What captures most in so many bytes of adapter weights.',
     min: 1,
   },
@@ -35,12 +35,12 @@ export const extractOptions = {
   },
   include: {
     kind: 'list',
-    placeholder: 'PART',
+    argument: 'PART',
     help: 'Parts of module paths: modules with any of them are carried.',
   },
   exclude: {
     kind: 'list',
-    placeholder: 'PART',
+    argument: 'PART',
     help: 'Parts of module paths: modules with any of them are left out.',
   },
   embeddings: {
@@ -57,10 +57,10 @@ export const extractOptions = {
   },
   dtype: {
     kind: 'choice',
-    help: 'Of the factors.',
+    help: 'Type of the factors.',
     values: ['F32', 'F16', 'BF16'],
     typed: ['float32', 'float16', 'bfloat16'],
     default: 'F32',
   },
-  seed: { kind: 'integer', help: 'Of the randomized decompositions.', default: 0, min: 0 },
+  seed: { kind: 'integer', help: 'Seed of the randomized decompositions.', default: 0, min: 0 },
 } as const satisfies Options;

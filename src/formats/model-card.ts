@@ -24,14 +24,14 @@ export interface ModelCardFields {
 
 /** The text of the model card. */
 export function modelCard(fields: ModelCardFields): string {
-  const { base, method } = fields;
+  const { base, method, library } = fields;
   const references = [...(base === undefined ? [] : [base]), ...fields.models];
   const repositories = [...new Set(references.flatMap(repos).map(({ path }) => path))];
   // the Hub validates these names, and takes one of a local folder for a stranger's model
   const bases = repositories.filter((path) => fields.hubIds.has(path) && isRepoId(path));
   const front = yamlText({
     ...(bases.length > 0 ? { base_model: bases, base_model_relation: 'merge' } : {}),
-    library_name: fields.library,
+    library_name: library,
     ...(fields.license === undefined ? {} : { license: fields.license }),
     tags: ['merge', 'amalgam'],
   });
@@ -42,7 +42,7 @@ ${front}---
 
 # ${markdownText(fields.title)}
 
-A merge of ${fields.library === 'peft' ? 'LoRA adapters' : 'language models'}, made with Amalgam ${markdownText(fields.version)} by ${markdownText(method.title)}
+A merge of ${library === 'peft' ? 'LoRA adapters' : 'language models'}, made with Amalgam ${markdownText(fields.version)} by ${markdownText(method.title)}
 (${link(markdownText(method.reference.label), method.reference.url)}).
 
 ## Models

@@ -1,12 +1,11 @@
-/** Options of a tool as plain data: its flags, their ranges and defaults, and the fields of its form are derived from them. */
+/** Options of a tool as plain data: its flags, ranges, defaults and help of the command come from them, and what the studio starts with and refuses. */
 
 interface Described {
   /** As it is typed, without `--`. Absent: the option's own name with hyphens. */
   flag?: string;
   /** What stands for the value in the usage, where that is no default. */
-  placeholder?: string;
-  /** Beside the field, where that is not the option's own name. */
-  label?: string;
+  argument?: string;
+  /** What it does, in a sentence: `<verb> --help` lists it. */
   help: string;
 }
 

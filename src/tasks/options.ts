@@ -5,19 +5,19 @@ import type { Options } from '../reports/option';
 export const itemOptions = {
   limit: {
     kind: 'integer',
-    placeholder: 'N',
+    argument: 'N',
     help: 'At most so many items of each task; without, all.',
     min: 1,
   },
   sampleSeed: {
     kind: 'integer',
-    placeholder: 'S',
+    argument: 'S',
     help: 'Draws the items at random; without, the first are taken.',
     min: 0,
   },
   fewshot: {
     kind: 'integer',
-    placeholder: 'K',
+    argument: 'K',
     help: 'Solved examples before each item; without, as many as the task says.',
     min: 0,
   },
@@ -25,5 +25,5 @@ export const itemOptions = {
 
 export const taskOptions = {
   ...itemOptions,
-  fewshotSeed: { kind: 'integer', help: 'Draws the examples.', default: 1234, min: 0 },
+  fewshotSeed: { kind: 'integer', help: 'Seed of the draw of the examples.', default: 1234, min: 0 },
 } as const satisfies Options;

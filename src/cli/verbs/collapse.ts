@@ -41,16 +41,16 @@ export interface CollapseCommand extends Where {
 }
 
 const formOptions = {
-  text: { kind: 'list', whole: true, help: 'Texts of the kind the model is for.' },
-  tokens: { kind: 'text', placeholder: 'IDS.json', help: 'Token ids.' },
-  layers: { kind: 'text', placeholder: 'LIST', help: 'Layers that go.' },
+  text: { kind: 'list', whole: true, argument: 'FILE', help: 'A text of the kind the model is for.' },
+  tokens: { kind: 'text', argument: 'IDS.json', help: 'A text as token ids.' },
+  layers: { kind: 'text', argument: 'LIST', help: 'Layers that go, such as 3,7-9, from 0.' },
   measure: { kind: 'boolean', help: 'Only says what could go.', default: false },
   noPerplexity: { kind: 'boolean', help: 'Measures no perplexity.', default: false },
 } as const;
 
 const collapseOptions = {
-  ...{ ...outOption, ...runOptions, ...formOptions, ...evaluationOptions },
-  ...{ ...calibrationOptions, ...plannerOptions, ...targetOptions, ...lacoOptions, ...kindOptions },
+  ...{ ...outOption, ...formOptions, ...calibrationOptions, ...plannerOptions, ...targetOptions },
+  ...{ ...lacoOptions, ...kindOptions, ...evaluationOptions, ...runOptions },
 };
 
 type Values = OptionValues<typeof collapseOptions>;
@@ -77,6 +77,8 @@ export const collapseVerb: Verb<CollapseCommand> = {
       Only says what could go: block influence, angular distances and, with --block, the similarity left when the block
       at each layer is collapsed.
 `,
+
+  options: collapseOptions,
 
   parse(args) {
     const { subject: model, options, given } = parseOne('collapse', 'model', args, collapseOptions);

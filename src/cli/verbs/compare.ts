@@ -9,6 +9,8 @@ export interface CompareCommand extends BothCommand {
   request: Omit<CompareRequest, 'destination'>;
 }
 
+const comparing = { ...outOption, ...compareOptions, ...engineOptions };
+
 export const compareVerb: Verb<CompareCommand> = {
   name: 'compare',
   usage: `  compare <base> <finetuned> --out DIR ${usageOf(compareOptions)}
@@ -17,9 +19,10 @@ export const compareVerb: Verb<CompareCommand> = {
       modified matrices, --time-engines measures everything on both engines.
 `,
 
+  options: comparing,
+
   parse(args) {
-    const spec = { ...outOption, ...engineOptions, ...compareOptions };
-    const { subjects, options } = parseTwo('compare', TWO_MODELS, args, spec);
+    const { subjects, options } = parseTwo('compare', TWO_MODELS, args, comparing);
     const [base, finetuned] = subjects;
     const { threshold, top, loraAnalysis, timeEngines } = options;
     const { engine, ...where } = runOf(options);

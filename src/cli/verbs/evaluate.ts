@@ -6,7 +6,7 @@ import type { OptionValues } from '../../reports/option';
 import type { WorkerCalls } from '../../worker/calls';
 import { oneOf, parseSome, runOf, runOptions, usage, usageOf } from '../arguments';
 import { evaluationsText } from '../evaluate-print';
-import { parseTasks, runTasks, TASK_USAGE, type TaskCommand } from '../evaluate-tasks';
+import { parseTasks, runTasks, scoringOptions, TASK_USAGE, type TaskCommand } from '../evaluate-tasks';
 import { type InputFile, readInput } from '../input-files';
 import type { Where } from '../job';
 import { datasetText, evaluateText } from '../print';
@@ -26,10 +26,16 @@ export interface EvaluateCommand extends Where, OptionValues<typeof evaluateOpti
 }
 
 const inputOptions = {
-  text: { kind: 'text', placeholder: 'FILE', help: 'A text.' },
-  tokens: { kind: 'text', placeholder: 'IDS.json', help: 'Token ids.' },
-  dataset: { kind: 'text', placeholder: 'owner/name[@rev]:path[:column]', help: 'A file of a dataset.' },
+  text: { kind: 'text', argument: 'FILE', help: 'A text to measure on.' },
+  tokens: { kind: 'text', argument: 'IDS.json', help: 'A text as token ids.' },
+  dataset: {
+    kind: 'text',
+    argument: 'owner/name[@rev]:path[:column]',
+    help: 'A file of a dataset on the Hub, and its column.',
+  },
 } as const;
+
+const perplexityOptions = { ...inputOptions, ...datasetOptions, ...evaluateOptions, ...runOptions };
 
 export const evaluateVerb: Verb<EvaluateCommand | TaskCommand> = {
   name: 'evaluate',
@@ -42,14 +48,15 @@ export const evaluateVerb: Verb<EvaluateCommand | TaskCommand> = {
 
 ${TASK_USAGE}`,
 
+  options: { ...perplexityOptions, ...scoringOptions },
+
   parse: (args) => (args.some((arg) => /^--task(=|$)/.test(arg)) ? parseTasks(args) : parseEvaluate(args)),
 
   run: (command, place) => ('tasks' in command ? runTasks(command, place) : evaluate(command, place)),
 };
 
 function parseEvaluate(args: string[]): EvaluateCommand {
-  const spec = { ...runOptions, ...inputOptions, ...datasetOptions, ...evaluateOptions };
-  const { subjects, options, given } = parseSome('evaluate', 'model', args, spec);
+  const { subjects, options, given } = parseSome('evaluate', 'model', args, perplexityOptions);
   const [model, ...others] = subjects as [string, ...string[]];
   const { window, stride, perToken } = options;
   if (others.length > 0 && perToken) throw usage('--per-token is for one model.');

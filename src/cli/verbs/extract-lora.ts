@@ -19,6 +19,8 @@ const UNITS: Readonly<Record<string, number>> = { kb: 1e3, mb: 1e6, gb: 1e9 };
 /** A budget may be typed with a unit. */
 const typedRanks = { ...rankOptions, budget: { ...rankOptions.budget, kind: 'text' } } as const;
 
+const extracting = { ...outOption, ...typedRanks, ...extractOptions, ...evaluationOptions, ...runOptions };
+
 export const extractLoraVerb: Verb<ExtractLoraCommand> = {
   name: 'extract-lora',
   usage: `  extract-lora <base> <finetuned> --out DIR (${oneOf(rankOptions)})
@@ -31,9 +33,10 @@ export const extractLoraVerb: Verb<ExtractLoraCommand> = {
       base with adapter and fine-tune.
 `,
 
+  options: extracting,
+
   parse(args) {
-    const spec = { ...outOption, ...runOptions, ...evaluationOptions, ...extractOptions, ...typedRanks };
-    const { subjects, options } = parseTwo('extract-lora', TWO_MODELS, args, spec);
+    const { subjects, options } = parseTwo('extract-lora', TWO_MODELS, args, extracting);
     const [base, finetuned] = subjects;
     const { maxRank, include, exclude, embeddings, vectors, dtype, seed } = options;
     const evaluation = inputOf('extract-lora', options.evalText, options.evalTokens, 'eval-');

@@ -16,9 +16,15 @@ export interface GenerateCommand extends Omit<GenerateRequest, 'target'>, Omit<W
 }
 
 const promptOptions = {
-  prompt: { kind: 'text', placeholder: 'TEXT', help: 'What is continued.' },
-  chat: { kind: 'boolean', help: 'The prompt is what a user says.', default: false },
+  prompt: { kind: 'text', argument: 'TEXT', help: 'The text that is continued.' },
+  chat: {
+    kind: 'boolean',
+    help: 'The prompt is what a user says; the model answers by its chat template.',
+    default: false,
+  },
 } as const;
+
+const writing = { ...promptOptions, ...generateOptions, ...runOptions };
 
 export const generateVerb: Verb<GenerateCommand> = {
   name: 'generate',
@@ -27,9 +33,10 @@ export const generateVerb: Verb<GenerateCommand> = {
       Continues a text; with --chat, answers it using the model's chat template.
 `,
 
+  options: writing,
+
   parse(args) {
-    const spec = { ...runOptions, ...promptOptions, ...generateOptions };
-    const { subject: model, options } = parseOne('generate', 'model', args, spec);
+    const { subject: model, options } = parseOne('generate', 'model', args, writing);
     const { prompt, chat, maxTokens, temperature, topP, seed } = options;
     if (prompt === undefined) throw usage('generate needs --prompt TEXT.');
     return { model, ...runOf(options), prompt, chat, maxTokens, temperature, topP, seed };

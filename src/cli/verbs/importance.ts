@@ -27,20 +27,34 @@ export interface ImportanceCommand extends Where {
 
 /** Those of the methods that select by importance, as the recipe calls them. */
 const importanceOptions = {
-  density: { kind: 'number', help: 'Share that is kept.', default: 0.2, min: 0 },
-  score: { kind: 'text', placeholder: 'wanda|obs|sparsegpt', help: 'What importance is.' },
-  scope: { kind: 'text', placeholder: 'tensor|row|block', help: 'What is compared.' },
-  compensation: { kind: 'text', placeholder: 'off|cg|sweep', help: 'What makes up for the rest.' },
-  windows: { kind: 'integer', help: 'Windows that are read.', default: 128, min: 1 },
-  window: { kind: 'integer', help: 'Tokens of each.', default: 256, min: 8 },
-  seed: { kind: 'integer', help: 'Of the text that is written.', default: 0, min: 0 },
+  density: { kind: 'number', help: 'The share of the changes that is kept.', default: 0.2, min: 0 },
+  score: {
+    kind: 'text',
+    argument: 'wanda|obs|sparsegpt',
+    help: 'How important a weight is: wanda where nothing is said.',
+  },
+  scope: {
+    kind: 'text',
+    argument: 'tensor|row|block',
+    help: 'Where weights compete: in a tensor, a row, or a block of columns.',
+  },
+  compensation: {
+    kind: 'text',
+    argument: 'off|cg|sweep',
+    help: 'How kept changes make up for the others: off where nothing is said.',
+  },
+  windows: { kind: 'integer', help: 'Windows of text that are read.', default: 128, min: 1 },
+  window: { kind: 'integer', help: 'Tokens of each window.', default: 256, min: 8 },
+  seed: { kind: 'integer', help: 'Of the text that the model writes.', default: 0, min: 0 },
 } as const satisfies Options;
 
 const importanceInputs = {
-  base: { kind: 'text', placeholder: 'MODEL', help: 'What the model was made from.' },
-  text: { kind: 'text', placeholder: 'FILE', help: 'A text.' },
-  tokens: { kind: 'text', placeholder: 'IDS.json', help: 'Token ids.' },
+  base: { kind: 'text', argument: 'MODEL', help: 'What the model was made from.' },
+  text: { kind: 'text', argument: 'FILE', help: 'A text of the kind the model is for.' },
+  tokens: { kind: 'text', argument: 'IDS.json', help: 'A text as token ids.' },
 } as const satisfies Options;
+
+const measuring = { ...outOption, ...importanceInputs, ...importanceOptions, ...engineOptions };
 
 export const importanceVerb: Verb<ImportanceCommand> = {
   name: 'importance',
@@ -52,14 +66,10 @@ export const importanceVerb: Verb<ImportanceCommand> = {
       text; of --tokens as many windows are read as there are, unless --windows says how many.
 `,
 
+  options: measuring,
+
   parse(args) {
-    const {
-      subject: model,
-      options,
-      given,
-    } = parseOne('importance', 'model', args, {
-      ...{ ...outOption, ...engineOptions, ...importanceInputs, ...importanceOptions },
-    });
+    const { subject: model, options, given } = parseOne('importance', 'model', args, measuring);
     const {
       base,
       text,

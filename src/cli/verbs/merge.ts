@@ -39,15 +39,21 @@ export interface MergeCommand extends Where {
 }
 
 const mergeOptions = {
-  resume: { kind: 'boolean', help: 'Goes on with an interrupted merge.', default: false },
-  recommended: { kind: 'boolean', help: 'Merges by the best of several methods.', default: false },
-  adapter: { kind: 'boolean', help: 'LoRAs stay a LoRA.', default: false },
-  gguf: { kind: 'text', placeholder: 'TYPE', help: 'Also a file for llama.cpp.' },
-  ggufOnly: { kind: 'boolean', help: 'Nothing but that.', default: false },
-  imatrix: { kind: 'text', placeholder: 'TEXT', help: 'What its columns are weighted by.' },
-  push: { kind: 'text', placeholder: 'owner/name', help: 'Takes the result.' },
-  private: { kind: 'boolean', help: 'Of the repository that is made.', default: false },
+  resume: { kind: 'boolean', help: 'Goes on with what an interrupted merge has written.', default: false },
+  recommended: { kind: 'boolean', help: 'Compares methods on text and merges by the best.', default: false },
+  adapter: { kind: 'boolean', help: 'LoRAs on one base become one LoRA.', default: false },
+  gguf: { kind: 'text', argument: 'TYPE', help: 'Writes the result for llama.cpp too, as this type.' },
+  ggufOnly: { kind: 'boolean', help: 'Writes nothing but the file for llama.cpp.', default: false },
+  imatrix: {
+    kind: 'text',
+    argument: 'TEXT',
+    help: 'Weights columns by how the result uses them on a text: a file, or self.',
+  },
+  push: { kind: 'text', argument: 'owner/name', help: 'Sends the result to this repository on the Hub.' },
+  private: { kind: 'boolean', help: 'A repository that is made is private.', default: false },
 } as const satisfies Options;
+
+const merging = { ...outOption, ...mergeOptions, ...runOptions };
 
 type MergeOptions = OptionValues<typeof mergeOptions>;
 
@@ -64,9 +70,10 @@ export const mergeVerb: Verb<MergeCommand> = {
       has written beside DIR, and the same command continues from there. --push sends the result to the Hub.
 `,
 
+  options: merging,
+
   parse(args) {
-    const spec = { ...outOption, ...runOptions, ...mergeOptions };
-    const { subject: recipe, options } = parseOne('merge', 'recipe file', args, spec);
+    const { subject: recipe, options } = parseOne('merge', 'recipe file', args, merging);
     const { resume, recommended, adapter } = options;
     return {
       recipe,

@@ -11,19 +11,19 @@ export interface PlanCommand extends Where {
   json: boolean;
 }
 
-const planOptions = { json: { kind: 'boolean', help: 'The report as JSON.', default: false } } as const;
+const jsonOption = { json: { kind: 'boolean', help: 'The report as JSON.', default: false } } as const;
+const planOptions = { ...jsonOption, ...placeOptions };
 
 export const planVerb: Verb<PlanCommand> = {
   name: 'plan',
-  usage: `  plan <recipe.yml> ${usageOf(planOptions)} ${usageOf(placeOptions)}
+  usage: `  plan <recipe.yml> ${usageOf(planOptions)}
       Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models.
 `,
 
+  options: planOptions,
+
   parse(args) {
-    const { subject: recipe, options } = parseOne('plan', 'recipe file', args, {
-      ...placeOptions,
-      ...planOptions,
-    });
+    const { subject: recipe, options } = parseOne('plan', 'recipe file', args, planOptions);
     return { recipe, json: options.json, ...placeOf(options) };
   },
 

@@ -8,9 +8,9 @@ export interface PushCommand extends PushOptions {
 }
 
 const pushOptions = {
-  private: { kind: 'boolean', help: 'Of a repository that is made.', default: false },
-  replace: { kind: 'boolean', help: 'Files that are there already.', default: false },
-  message: { kind: 'text', placeholder: 'TEXT', help: 'Title of the commit.' },
+  private: { kind: 'boolean', help: 'A repository that is made is private.', default: false },
+  replace: { kind: 'boolean', help: 'Replaces files that are there already.', default: false },
+  message: { kind: 'text', argument: 'TEXT', help: 'Title of the commit.' },
   hub: placeOptions.hub,
 } as const;
 
@@ -20,6 +20,8 @@ export const pushVerb: Verb<PushCommand> = {
       Sends a merged folder to a model repository on the Hub as one commit; the repository is made where it is missing.
       Files that are there already are replaced with --replace only. HF_TOKEN has to be a token that may write.
 `,
+
+  options: pushOptions,
 
   parse(args) {
     const { subjects, options } = parseTwo('push', 'a folder and a repository', args, pushOptions);

@@ -31,15 +31,20 @@ export interface SearchCommand extends Where, Measured {
 }
 
 const inputOptions = {
-  text: { kind: 'list', whole: true, help: 'Texts.' },
-  tokens: { kind: 'list', whole: true, help: 'Token ids.' },
+  text: { kind: 'list', whole: true, argument: 'FILE', help: 'A text to measure on.' },
+  tokens: { kind: 'list', whole: true, argument: 'IDS.json', help: 'A text as token ids.' },
 } as const satisfies Options;
 
 const scoredOptions = {
-  task: { kind: 'list', help: 'Names of tasks, or task files.' },
-  metric: { kind: 'text', placeholder: 'acc', help: 'Whose mean over the tasks counts.' },
+  task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or task files.' },
+  metric: { kind: 'text', argument: 'acc', help: 'The metric whose mean over the tasks counts.' },
   ...itemOptions,
 } as const satisfies Options;
+
+const searching = {
+  ...{ ...outOption, ...inputOptions, ...scoredOptions },
+  ...{ ...searchOptions, ...protocolOptions, ...runOptions },
+};
 
 export const searchVerb: Verb<SearchCommand> = {
   name: 'search',
@@ -51,15 +56,10 @@ export const searchVerb: Verb<SearchCommand> = {
       goes to BEST.yml. What was measured is kept: the same command goes on from there, also with more evaluations.
 `,
 
+  options: searching,
+
   parse(args) {
-    const {
-      subject: recipe,
-      options,
-      given,
-    } = parseOne('search', 'recipe file', args, {
-      ...{ ...outOption, ...inputOptions, ...scoredOptions },
-      ...{ ...protocolOptions, ...searchOptions, ...runOptions },
-    });
+    const { subject: recipe, options, given } = parseOne('search', 'recipe file', args, searching);
     const out = outOf('search', options, 'BEST.yml, the recipe to write');
     const { window, stride, evaluations, seed, task: names, metric = 'acc' } = options;
     const inputs = [

@@ -15,22 +15,22 @@ export interface VerifyCommand extends Where {
 }
 
 const verifyOptions = {
-  recipe: { kind: 'text', placeholder: 'FILE', help: 'Has the models where they are.' },
+  recipe: { kind: 'text', argument: 'FILE', help: 'A recipe that has the models where they are.' },
+  ...engineOptions,
 } as const;
 
 export const verifyVerb: Verb<VerifyCommand> = {
   name: 'verify',
-  usage: `  verify <merged> ${usageOf(verifyOptions)} ${usageOf(engineOptions)}
+  usage: `  verify <merged> ${usageOf(verifyOptions)}
       Repeats the merge that a merged model's metadata describes and compares the bytes. Exit code 1 when they differ.
       The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe
       has them.
 `,
 
+  options: verifyOptions,
+
   parse(args) {
-    const { subject: merged, options } = parseOne('verify', 'merged folder', args, {
-      ...engineOptions,
-      ...verifyOptions,
-    });
+    const { subject: merged, options } = parseOne('verify', 'merged folder', args, verifyOptions);
     const { recipe } = options;
     return { merged, ...runOf(options), ...(recipe === undefined ? {} : { recipe }) };
   },

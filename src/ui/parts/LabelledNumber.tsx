@@ -15,9 +15,9 @@ interface LabelledNumberProps {
 /** A number of a tool's form, its label before it. */
 export function LabelledNumber({ label, name = label, ...field }: LabelledNumberProps) {
   return (
-    <div className="row tool-field">
+    <label className="row tool-field">
       <span aria-hidden="true">{label}</span>
       <NumberField className="field mono" label={name} {...field} />
-    </div>
+    </label>
   );
 }
