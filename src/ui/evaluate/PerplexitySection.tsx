@@ -4,7 +4,6 @@ import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Section } from '../parts/Section';
-import { measure, takeMethod } from '../state/evaluation';
 import { whyNotMeasure } from '../state/evaluation-gate';
 import type { EvaluationRow } from '../state/evaluation-rows';
 import {
@@ -16,6 +15,7 @@ import {
   type TableRow,
   tableErrors,
 } from '../state/evaluation-table';
+import { measure, takeMethod } from '../state/measurement';
 import { useStudio, useStudioState } from '../studio-context';
 import { MeasuredFoot } from './MeasuredFoot';
 import { MeasuringBar } from './MeasuringBar';

@@ -4,10 +4,11 @@ import type { MergeMethod } from '../../merge/method';
 import { Button } from '../parts/Button';
 import { Section } from '../parts/Section';
 import '../styles/sweep.css';
-import { editEvaluation, measure } from '../state/evaluation';
+import { editEvaluation } from '../state/evaluation';
 import { whyNotMeasure } from '../state/evaluation-gate';
 import type { EvaluationRow } from '../state/evaluation-rows';
 import { evaluationTable, missingCells } from '../state/evaluation-table';
+import { measure } from '../state/measurement';
 import { editRecipe } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import {

@@ -1,20 +1,14 @@
-/** Actions of the Evaluate tab's table: texts, protocol, measuring. */
+/** Actions of the Evaluate tab: the texts that models are measured on, and what earlier visits measured. */
 
 import { AmalgamError, errorReport } from '../../errors';
 import { formatBytes } from '../../formats/quantity';
 import { textOfFile } from '../../formats/text-file';
-import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
-import { forgetOutcomes, keepOutcome, keptOutcomes } from '../local/saved-evaluations';
-import { whyNotMeasure } from './evaluation-gate';
-import { type EvaluationRow, isPinned, recipeOfRow, targetKey } from './evaluation-rows';
-import type { EvaluationSlice, EvaluationText, Outcome, PlannedCell } from './evaluation-state';
-import { cellsByRow, groupCells, measuringProgress, missingCells } from './evaluation-table';
-import { freeName, MAX_TEXT_BYTES, scoredText, textHashes } from './evaluation-texts';
-import { beginJob, tellProgress } from './job';
+import { forgetOutcomes, keptOutcomes } from '../local/saved-evaluations';
+import type { EvaluationSlice, EvaluationText } from './evaluation-state';
+import { freeName, MAX_TEXT_BYTES, textHashes } from './evaluation-texts';
 import { planNow } from './plan';
 import { isOfSample } from './sample-texts';
-import { editRecipe, notifyError, type Studio } from './studio';
-import type { StudioState } from './studio-state';
+import { notifyError, type Studio } from './studio';
 
 export function editEvaluation(studio: Studio, change: Partial<EvaluationSlice>): void {
   studio.store.setState((s) => ({ evaluation: { ...s.evaluation, ...change } }));
@@ -117,101 +111,6 @@ export function removeText(studio: Studio, id: string): void {
 export function chooseText(studio: Studio, id: string, chosen: boolean): void {
   const { texts } = studio.store.getState().evaluation;
   editEvaluation(studio, { texts: texts.map((t) => (t.id === id ? { ...t, chosen } : t)) });
-}
-
-/** Puts a method into the recipe, as the method picker does. */
-export function takeMethod(studio: Studio, row: EvaluationRow): void {
-  editRecipe(studio, (recipe) => recipeOfRow(recipe, row));
-}
-
-/**
- * Measures the cells of these rows that have no number yet: rows that lack the same texts side by side, so that their
- * files are read once. A row whose model cannot be run says so, the others go on. Never rejects.
- */
-export async function measure(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
-  const before = studio.store.getState();
-  const groups = groupCells(missingCells(rows, before.evaluation));
-  if (groups.length === 0 || whyNotMeasure(before) !== null) return;
-  const begun = performance.now();
-  const secondsSince = () => (performance.now() - begun) / 1000;
-  editEvaluation(studio, { work: { groups, at: 0 }, cost: null });
-  const end = beginJob(studio, 'evaluation');
-  try {
-    for (const [at, group] of groups.entries()) {
-      if (studio.store.getState().job?.cancelling) return;
-      const work = { groups, at };
-      editEvaluation(studio, { work });
-      const tell = (progress: RunningProgress | null) =>
-        tellProgress(studio, 'evaluation', measuringProgress(work, progress, secondsSince()));
-      tell(null);
-      await measureGroup(studio, group, before, tell);
-    }
-  } catch (thrown) {
-    if (errorReport(thrown).code !== 'Cancelled') notifyError(studio, thrown);
-  } finally {
-    editEvaluation(studio, { work: null });
-    end();
-  }
-}
-
-async function measureGroup(
-  studio: Studio,
-  group: readonly PlannedCell[],
-  { evaluation: { amount, window, stride, texts }, engine: { choice } }: StudioState,
-  onProgress: (progress: RunningProgress) => void,
-): Promise<void> {
-  const rows = cellsByRow(group);
-  const inputs = (rows[0] ?? []).map(({ textId }) => {
-    const text = texts.find((t) => t.id === textId)?.text ?? '';
-    return { text: scoredText(text, amount) };
-  });
-  const targets = rows.flatMap(([cell]) => (cell ? [cell.target] : []));
-  const kept = new Set<number>();
-  const keepModel = (index: number, { outcomes, bytes }: EvaluatedModel) => {
-    if (kept.has(index)) return;
-    kept.add(index);
-    for (const [t, outcome] of outcomes.entries()) {
-      const cell = rows[index]?.[t];
-      if (cell) keep(studio, cell, 'report' in outcome ? { ...outcome, bytes } : outcome);
-    }
-  };
-  const report = await studio.worker.evaluateMany(
-    { targets, inputs, window, stride, engine: choice },
-    (progress) => {
-      // what does not fit side by side goes in batches; a batch that is done stays, also when the next is stopped
-      for (const { index, model } of progress.finished ?? []) keepModel(index, model);
-      onProgress(progress);
-    },
-  );
-  const { cost } = studio.store.getState().evaluation;
-  editEvaluation(studio, {
-    cost: {
-      models: (cost?.models ?? 0) + targets.length,
-      bytesRead: (cost?.bytesRead ?? 0) + report.bytesRead,
-      peakBytes: Math.max(cost?.peakBytes ?? 0, report.peakBytes),
-    },
-  });
-  for (const [index, model] of report.models.entries()) keepModel(index, model);
-}
-
-function keep(studio: Studio, cell: PlannedCell, outcome: Outcome): void {
-  const { models, engine } = studio.store.getState();
-  if ('report' in outcome && engine.info && isPinned(cell.target, models)) {
-    const { report, bytes } = outcome;
-    const kept = { key: cell.key, report, bytes, at: Date.now(), version: engine.info.version };
-    // a browser that keeps nothing: the number lives as long as the tab
-    keepOutcome(kept).catch(() => {});
-  }
-  studio.store.setState(({ evaluation: e }) => ({
-    evaluation: {
-      ...e,
-      outcomes: new Map(e.outcomes).set(cell.key, outcome),
-      lastOf: new Map(e.lastOf).set(cell.rowId, {
-        target: targetKey(cell.target),
-        title: cell.rowLabel,
-      }),
-    },
-  }));
 }
 
 async function readTextFile(file: File): Promise<string> {

@@ -1,7 +1,8 @@
 /** The step after a merge: is it better than what went in? */
-import { measure, openSampleTexts } from './evaluation';
+import { openSampleTexts } from './evaluation';
 import { evaluationRows } from './evaluation-rows';
 import { write } from './generation';
+import { measure } from './measurement';
 import { type Studio, showTab } from './studio';
 
 /**
