@@ -1,3 +1,4 @@
 export const CHROMIUM_ARGS: readonly string[];
+export const GPU_ARGS: readonly string[];
 export const SWIFTSHADER_ARGS: readonly string[];
 export function findChromium(): string | undefined;

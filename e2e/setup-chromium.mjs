@@ -24,6 +24,12 @@ export const CHROMIUM_ARGS = [
 /** Renders WebGPU on the processor: the same adapter on every machine, so tests mean the same everywhere. */
 export const SWIFTSHADER_ARGS = ['--use-webgpu-adapter=swiftshader'];
 
+/** Reaches the machine's own graphics device. Headless Chromium on Linux does so through Vulkan only, and wants it for everything. */
+export const GPU_ARGS =
+  process.platform === 'linux'
+    ? ['--use-angle=vulkan', '--enable-features=Vulkan', '--disable-vulkan-surface']
+    : [];
+
 /**
  * The path of a Chromium or Chrome binary, or undefined. `CHROMIUM_PATH` wins. Real binaries come before the wrapper
  * scripts that distributions put on the path: a wrapper adds its own flags and prints into the output.

@@ -1,9 +1,9 @@
 /**
  * Speed of the forward pass in the installed Chromium, for docs/benchmarks.md:
  *
- *   npx tsx e2e/bench/forward.ts [--software] [webgpu|cpu …]
+ *   npx tsx e2e/bench/forward.ts [--gpu] [webgpu|cpu …]
  *
- * `--software` measures the software adapter of the tests instead of the machine's own graphics device.
+ * Without `--gpu` WebGPU is the software adapter of the tests.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,10 +11,10 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { chromium } from 'playwright';
 import { createServer } from 'vite';
-import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
+import { CHROMIUM_ARGS, findChromium, GPU_ARGS, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 
 const wanted = process.argv.slice(2);
-const software = wanted.includes('--software');
+const gpu = wanted.includes('--gpu');
 const engines = wanted.filter((name) => name === 'webgpu' || name === 'cpu');
 const profile = mkdtempSync(join(tmpdir(), 'amalgam-bench-'));
 const server = await createServer({ server: { open: false }, logLevel: 'error' });
@@ -23,7 +23,7 @@ const executablePath = findChromium();
 const browser = await chromium.launchPersistentContext(profile, {
   ...(executablePath ? { executablePath } : {}),
   headless: false,
-  args: ['--headless=new', '--no-sandbox', ...CHROMIUM_ARGS, ...(software ? SWIFTSHADER_ARGS : [])],
+  args: ['--headless=new', '--no-sandbox', ...CHROMIUM_ARGS, ...(gpu ? GPU_ARGS : SWIFTSHADER_ARGS)],
 });
 try {
   const page = await browser.newPage();

@@ -22,7 +22,7 @@ import type { Recipe } from '../../src/formats/recipe';
 import type { MergeMethod } from '../../src/merge/method';
 import type { BackendKind } from '../../src/reports/backend';
 import type { WorkerCalls } from '../../src/worker/calls';
-import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
+import { CHROMIUM_ARGS, findChromium, GPU_ARGS, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 import { checkpoint } from './checkpoints';
 import { QWEN_SLICE, type Shape } from './shapes';
 
@@ -99,7 +99,7 @@ const profile = mkdtempSync(join(tmpdir(), 'amalgam-bench-'));
 const server = await startAppServer(await ensureBuilt(PROJECT, () => {}), []);
 const executablePath = findChromium();
 const context = await chromium.launchPersistentContext(profile, {
-  args: [...CHROMIUM_ARGS, ...(options.gpu ? [] : SWIFTSHADER_ARGS)],
+  args: [...CHROMIUM_ARGS, ...(options.gpu ? GPU_ARGS : SWIFTSHADER_ARGS)],
   ...(executablePath ? { executablePath } : {}),
 });
 try {

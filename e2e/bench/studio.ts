@@ -14,7 +14,7 @@ import {
   watchThreads,
 } from '../browser-memory';
 import { missingPackages, startChromium, startFirefox } from '../browsers/launch';
-import { SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
+import { GPU_ARGS, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 import type { BenchOptions } from './options';
 
 /** A merge may take as long as it takes. */
@@ -39,7 +39,7 @@ export async function startBrowser(
   mkdirSync(profile, { recursive: true });
   if (browser === 'firefox') return startFirefox(profile, FOR_EVER);
   allowFolders(profile, origin);
-  return startChromium(profile, gpu ? [] : SWIFTSHADER_ARGS, FOR_EVER);
+  return startChromium(profile, gpu ? GPU_ARGS : SWIFTSHADER_ARGS, FOR_EVER);
 }
 
 /** What a person answers when a page asks for a folder, as Chromium's settings for a site: nobody is there to be asked. */

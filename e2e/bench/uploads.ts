@@ -2,9 +2,9 @@
  * Uploads to the graphics device two ways, in turns, for docs/benchmarks.md: `writeBuffer`, and a ring of mapped staging
  * buffers that are used again.
  *
- *   npx tsx e2e/bench/uploads.ts [--software]
+ *   npx tsx e2e/bench/uploads.ts [--gpu]
  *
- * `--software` measures the software adapter of the tests instead of the machine's own graphics device.
+ * Without `--gpu` WebGPU is the software adapter of the tests.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,9 +12,9 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { chromium } from 'playwright';
 import { createServer } from 'vite';
-import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
+import { CHROMIUM_ARGS, findChromium, GPU_ARGS, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 
-const software = process.argv.includes('--software');
+const gpu = process.argv.includes('--gpu');
 const profile = mkdtempSync(join(tmpdir(), 'amalgam-bench-'));
 const server = await createServer({ server: { open: false }, logLevel: 'error' });
 await server.listen(0);
@@ -22,7 +22,7 @@ const executablePath = findChromium();
 const browser = await chromium.launchPersistentContext(profile, {
   ...(executablePath ? { executablePath } : {}),
   headless: false,
-  args: ['--headless=new', '--no-sandbox', ...CHROMIUM_ARGS, ...(software ? SWIFTSHADER_ARGS : [])],
+  args: ['--headless=new', '--no-sandbox', ...CHROMIUM_ARGS, ...(gpu ? GPU_ARGS : SWIFTSHADER_ARGS)],
 });
 try {
   const page = await browser.newPage();

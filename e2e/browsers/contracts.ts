@@ -1,18 +1,24 @@
 /**
  * `npm run test:wgsl`: the contract tests of all WGSL kernels and methods on Firefox's WebGPU (wgpu), so that none rests on
- * what one compiler lets pass. `-- --only chromium` runs the same page on Chromium's (Dawn), `--files NAME` those of that name.
+ * what one compiler lets pass. `-- --only chromium` runs the same page on Chromium's (Dawn), with `--gpu` on the
+ * machine's own device; `--files NAME` those of that name.
  */
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createServer } from 'vite';
 import { cpuKernels } from '../../assembly/vite-plugin.ts';
+import { GPU_ARGS, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 import type { ContractResult } from './contracts-page';
 import { openChromium, openFirefox } from './launch';
 import { personAt } from './tab';
 
 const { values } = parseArgs({
-  options: { only: { type: 'string', default: 'firefox' }, files: { type: 'string', default: '' } },
+  options: {
+    only: { type: 'string', default: 'firefox' },
+    files: { type: 'string', default: '' },
+    gpu: { type: 'boolean', default: false },
+  },
 });
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const server = await createServer({
@@ -28,7 +34,9 @@ const server = await createServer({
   server: { port: 0, host: '127.0.0.1', open: false, hmr: false, watch: null },
 });
 await server.listen();
-const tab = await (values.only === 'chromium' ? openChromium() : openFirefox());
+const tab = await (values.only === 'chromium'
+  ? openChromium(undefined, values.gpu ? GPU_ARGS : SWIFTSHADER_ARGS)
+  : openFirefox());
 let failed = 0;
 try {
   await tab.goto(`${server.resolvedUrls!.local[0]}e2e/browsers/contracts.html#${values.files}`);

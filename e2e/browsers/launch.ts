@@ -59,10 +59,10 @@ export function startChromium(
   });
 }
 
-export async function openChromium(profile?: string): Promise<Tab> {
+export async function openChromium(profile?: string, args = SWIFTSHADER_ARGS): Promise<Tab> {
   const own = profile ?? (await mkdtemp(join(tmpdir(), 'amalgam-browsers-')));
-  const browser = await startChromium(own);
-  const tab = await puppeteerTab('Chromium', browser, own, openChromium);
+  const browser = await startChromium(own, args);
+  const tab = await puppeteerTab('Chromium', browser, own, (p) => openChromium(p, args));
   const session = await browser.target().createCDPSession();
   await session.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: own });
   return tab;

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import process from 'node:process';
 import { type BrowserContext, chromium, type Page } from 'playwright';
-import { CHROMIUM_ARGS, findChromium } from '../../e2e/setup-chromium.mjs';
+import { CHROMIUM_ARGS, findChromium, GPU_ARGS } from '../../e2e/setup-chromium.mjs';
 import { AmalgamError, type ErrorReport, fromErrorReport } from '../errors';
 import { temporaryFolder } from '../host/node/temporary';
 import type { WorkerCalls } from '../worker/calls';
@@ -15,9 +15,6 @@ export interface StudioPage {
   /** Ends the browser and removes its profile. Calls under way fail. */
   close(): Promise<void>;
 }
-
-/** Headless Chromium reaches a GPU on Linux through Vulkan only, and then wants it for everything. */
-const LINUX_GPU_ARGS = ['--use-angle=vulkan', '--enable-features=Vulkan', '--disable-vulkan-surface'];
 
 const START_TIMEOUT_MS = 60_000;
 
@@ -41,7 +38,7 @@ export async function openStudioPage(url: string): Promise<StudioPage> {
     process.platform === 'linux' &&
     ['/dev/nvidia0', '/dev/dri/renderD128'].some((path) => existsSync(path))
   ) {
-    const page = await start(executablePath, url, LINUX_GPU_ARGS);
+    const page = await start(executablePath, url, GPU_ARGS);
     const { webgpu } = await page.calls.info();
     if (webgpu.available && !webgpu.isFallback) return page;
     await page.close();
@@ -52,7 +49,7 @@ export async function openStudioPage(url: string): Promise<StudioPage> {
 /** Chromium's sandbox needs a user that is not root. @param uid of the process; undefined on Windows */
 export const hasSandbox = (uid = process.getuid?.()): boolean => uid !== 0;
 
-async function start(executablePath: string, url: string, args: string[]): Promise<StudioPage> {
+async function start(executablePath: string, url: string, args: readonly string[]): Promise<StudioPage> {
   const profile = await temporaryFolder('amalgam-profile-');
   let context: BrowserContext | undefined;
   const close = async (): Promise<void> => {
