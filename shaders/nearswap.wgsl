@@ -1,21 +1,18 @@
 // NearSwap: out = W where |W − W₀| ≤ t, else W₀ ± t: W₀ + clamp(t / |τ|, 0, 1) · τ without a division.
-// coefficients[0] = t; counters[0] += elements that are W's. Shapes: slot 0 = W₀, slot 1 = W → elements f32.
+// coefficients[0] = t. Shapes: slot 0 = W₀, slot 1 = W → elements f32.
 
 @group(0) @binding(1) var<storage, read> values: array<f32>;
 @group(0) @binding(2) var<storage, read> coefficients: array<f32>;
 @group(0) @binding(3) var<storage, read_write> out: array<u32>;
-@group(0) @binding(4) var<storage, read_write> counters: array<atomic<u32>>;
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 4096u, params.elements);
   let end = min(begin + 4096u, params.elements);
   let t = coefficients[0];
-  var near = 0u;
   for (var e = begin + lane; e < end; e += 64u) {
     let d = exact(values[params.stride + e] - values[e]);
     if (abs(d) <= t) {
-      near++;
       out[e] = bitcast<u32>(values[params.stride + e]);
     } else {
       // neither above nor below zero: NaN, which comes through
@@ -25,6 +22,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       out[e] = bitcast<u32>(exact(values[e] + step));
     }
   }
-  if (near > 0u) { atomicAdd(&counters[0], near); }
   if (lane == 0u && begin < end) { stamp(end - begin); }
 }

@@ -127,8 +127,11 @@ export interface ElementwiseCompute<P = ResolvedParameters, M = ResolvedParamete
   kernel: ElementwiseKernel;
   /** What the kernel finds in `coefficients`. */
   coefficients(parameters: P, models: readonly M[]): number[];
-  /** How many counters the kernel adds up; the first of them, one per model, count the elements kept. */
-  counters(models: number): number;
+  /**
+   * How many counters the kernel adds up: the first of them, one per model, count the elements kept, all others of that
+   * model having no effect. Absent where a method drops no changes; its kernel then has no `counters`.
+   */
+  counters?(models: number): number;
   /** Where given, a first pass counts, and the second works with these coefficients. */
   recount?(parameters: P, models: readonly M[], counted: readonly number[]): number[];
 }
@@ -223,9 +226,8 @@ export interface TextSpec extends SpecBase {
 
 /**
  * What such a kernel has: `values` with the base in slot 0 and the models behind it, `stride` apart, `coefficients`
- * as the method lays them out, `out` for the result and `counters` to add to.
+ * as the method lays them out, `out` for the result and, where the method counts, `counters` to add to.
  */
-type ElementwiseKernel = Kernel<
-  'elements' | 'stride' | 'models',
-  'values' | 'coefficients' | 'out' | 'counters'
->;
+type ElementwiseKernel =
+  | Kernel<'elements' | 'stride' | 'models', 'values' | 'coefficients' | 'out'>
+  | Kernel<'elements' | 'stride' | 'models', 'values' | 'coefficients' | 'out' | 'counters'>;

@@ -91,7 +91,7 @@ export interface ContributorReport {
   threshold: number;
   /** ‖τ‖₂ before selection. */
   norm: number;
-  /** ‖τ‖₂ of what was kept, before rescaling; null where every kept value is rescaled by a chance of its own. */
+  /** ‖τ‖₂ of what was kept, before rescaling; null where it is not measured. */
   keptNorm: number | null;
   /** ‖τ̂‖₂ of what was kept, after rescaling, before weights; absent in reports of versions that did not measure it. */
   rescaledNorm?: number;

@@ -7,7 +7,7 @@ const kernel = defineKernel({
   id: 'nearswap',
   wgsl: nearswapWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
-  buffers: { values: 'read', coefficients: 'read', out: 'read_write', counters: 'read_write' },
+  buffers: { values: 'read', coefficients: 'read', out: 'read_write' },
   cpu({ params, f32, u32 }) {
     const { elements, stride } = params;
     const values = f32('values');
@@ -15,21 +15,17 @@ const kernel = defineKernel({
     const out = f32('out');
     const outBits = u32('out');
     const t = f32('coefficients')[0]!;
-    let near = 0;
     for (let e = 0; e < elements; e++) {
       const d = exact(values[stride + e]! - values[e]!);
-      if (Math.abs(d) <= t) {
-        near++;
-        outBits[e] = bits[stride + e]!;
-      } else out[e] = exact(values[e]! + (d > 0 ? t : d < 0 ? -t : d));
+      if (Math.abs(d) <= t) outBits[e] = bits[stride + e]!;
+      else out[e] = exact(values[e]! + (d > 0 ? t : d < 0 ? -t : d));
     }
-    u32('counters')[0]! += near;
   },
 });
 
 /**
  * NearSwap (alchemonaut 2024); mergekit 0.1.4 `nearswap.py`: W₀ + clamp(t / |τ|, 0, 1) · τ, which is W where |τ| ≤ t and
- * W₀ ± t elsewhere, so that nothing is divided. Kept counts the elements that are W's own.
+ * W₀ ± t elsewhere, so that nothing is divided.
  */
 export const nearswap = defineMethod({
   id: 'nearswap',
@@ -67,6 +63,5 @@ export const nearswap = defineMethod({
     form: 'weights',
     kernel,
     coefficients: ({ t }) => [t],
-    counters: () => 1,
   },
 });

@@ -30,6 +30,11 @@ export function isPredicted(report: TensorReport): report is PredictedReport {
   return 'predicted' in report;
 }
 
+/** Whether only norms and cosines are known before the merge runs. */
+export function awaitsMerge(report: TensorReport): boolean {
+  return isPredicted(report) && report.predicted === 'changes';
+}
+
 /** The error of a share of `of` elements of a tensor that was found in its sample; 0 in a report of a merge that ran. */
 export function sampledError(report: TensorReport, share: number, of: number): number {
   if (!isPredicted(report)) return 0;

@@ -21,15 +21,21 @@ export async function mergeElementwise(
   const { work, plan } = task;
   const { engine } = work;
   const models = plan.models.length;
-  const counters = engine.allocate(method.counters(models) * 4, 'counters');
+  const count = method.counters?.(models) ?? 0;
+  const counters = engine.allocate(count * 4, 'counters');
   const settings = plan.models.map((m) => m.parameters);
   const first = method.coefficients(plan.parameters, settings);
   const coefficients = engine.allocate(first.length * 4, 'coefficients');
   const sums = new TileSums(task, nonFinite);
   const run = (elements: number) =>
-    engine.run(method.kernel, {
+    engine.run<'elements' | 'stride' | 'models', string>(method.kernel, {
       params: { elements, stride: work.stride, models },
-      buffers: { values: work.values, coefficients, out: work.merged, counters },
+      buffers: {
+        values: work.values,
+        coefficients,
+        out: work.merged,
+        ...(method.counters ? { counters } : {}),
+      },
       groups: blockCount(elements),
       elements,
     });
@@ -39,7 +45,7 @@ export async function mergeElementwise(
     engine.clear(counters);
     for (const [i, n] of new Uint32Array(bytes!.buffer).entries()) totals[i]! += n;
   };
-  const counted = new Array<number>(method.counters(models)).fill(0);
+  const counted = new Array<number>(count).fill(0);
   try {
     write(engine, coefficients, first);
     if (method.recount) {
@@ -66,7 +72,7 @@ export async function mergeElementwise(
     baseNorm: sums.products.norm(0),
     nonFinite: sums.nonFinite,
     counts: sums.counts(),
-    kept: counted.slice(0, models),
+    ...(method.counters ? { kept: counted.slice(0, models) } : {}),
   });
 }
 

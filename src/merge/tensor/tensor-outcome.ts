@@ -70,13 +70,12 @@ export function vectorStatistics(
   },
 ): TensorStatistics {
   return {
-    contributors: plan.models.map((m, i) => ({
-      id: m.id,
-      kept: found.kept?.[i] ?? plan.elements,
-      threshold: 0,
-      norm: sums.norm(i + 1),
-      keptNorm: sums.norm(i + 1),
-    })),
+    contributors: plan.models.map((m, i) => {
+      const kept = found.kept?.[i] ?? plan.elements;
+      const norm = sums.norm(i + 1);
+      // the norms are of whole vectors
+      return { id: m.id, kept, threshold: 0, norm, keptNorm: kept === plan.elements ? norm : null };
+    }),
     signConflict: 0,
     cosine: sums.cosines(1),
     baseNorm: 0,

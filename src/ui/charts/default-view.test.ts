@@ -20,7 +20,7 @@ import {
   nextMetric,
   type RecipeTraits,
 } from './default-view';
-import { awaitsMerge, type Metric, measure, metricById, metrics } from './metrics';
+import { isAwaited, type Metric, measure, metricById, metrics } from './metrics';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 const folders = { base: 'base', kitchen: 'kitchen', harbour: 'harbour', workshop: 'workshop' };
@@ -67,7 +67,7 @@ function check(traits: RecipeTraits, ids: readonly string[], reports: readonly T
   const linear = reports.filter((r) => r.layer !== null && r.shape.length > 1 && !r.copied);
   const measuredOf = (metric: Metric) =>
     linear
-      .filter((r) => !awaitsMerge(metric, r))
+      .filter((r) => !isAwaited(metric, r))
       .flatMap((r) => measure(metric.id, r, metric.per === 'tensor' ? [] : ids) ?? []);
   const valuesOf = (metric: Metric) => measuredOf(metric).map((m) => m.value);
   const metric = metricById(defaultMetric(traits, measuredOf));

@@ -18,21 +18,28 @@ export function absenceOf(
 ): string | null {
   const { compute, title } = method;
   const preset = compute.kind === 'delta' ? compute.preset(parameters) : undefined;
+  const countsKept = compute.kind === 'elementwise' && compute.counters !== undefined;
   if (metric.per === 'pair' && contributors < 2) {
     return `${metric.label} compares two models; this recipe has only one.`;
   }
   if (!hasBase && metric.id !== 'cosine') return `Without a base there are no changes to look at.`;
   switch (metric.id) {
     case 'trimmed':
+      return (preset && preset.select !== 'all') || countsKept
+        ? null
+        : `${title} trims nothing: every change is kept.`;
     case 'keptEnergy':
     case 'effectiveNorm':
+      if (countsKept) return `${title} counts the changes that it keeps, and does not measure their size.`;
       return preset && preset.select !== 'all' ? null : `${title} trims nothing: every change is kept.`;
     case 'overlap':
     case 'runOverlap':
+      if (countsKept) return `${title} counts the changes that it keeps, and leaves no mask to compare.`;
       return preset && preset.select !== 'all'
         ? null
         : `${title} trims nothing, so there are no masks to compare.`;
     case 'threshold':
+      if (countsKept) return `${title} counts the changes that it keeps, and does not look for the smallest.`;
       return preset && (preset.select === 'top-k' || preset.select === 'band' || preset.select === 'prepared')
         ? null
         : `${title} has no threshold on the size of a change.`;

@@ -2,7 +2,7 @@
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import {
-  awaitsMerge,
+  isAwaited,
   type Measured,
   type Metric,
   mean,
@@ -163,7 +163,7 @@ export function heatmap(
     if (tensor.members) return folded(tensor, tensor.members, old);
     const { name, layer, module } = tensor;
     const report = reports.get(name);
-    const awaited = !report || awaitsMerge(metric, report);
+    const awaited = !report || isAwaited(metric, report);
     const measured = awaited ? null : measure(metric.id, report, subject);
     const state = measured
       ? 'measured'

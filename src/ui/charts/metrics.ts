@@ -5,7 +5,7 @@
  */
 
 import { formatPercent, formatReal, NBSP } from '../../formats/quantity';
-import { isPredicted, sampledError } from '../../merge/prediction/predicted-report';
+import { awaitsMerge, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
 import type { ContributorReport, TensorReport } from '../../reports/job';
 import { overlapOfModels, overlapOfRuns } from './mask-overlap';
 
@@ -306,8 +306,8 @@ function changeError(sampled: number): number {
 }
 
 /** Whether a report says nothing about a metric because the method has not run and cannot be predicted. */
-export function awaitsMerge(metric: Metric, report: TensorReport): boolean {
-  return metric.ofMerge && isPredicted(report) && report.predicted === 'changes';
+export function isAwaited(metric: Metric, report: TensorReport): boolean {
+  return metric.ofMerge && awaitsMerge(report);
 }
 
 /** ‖kept τ‖² / ‖τ‖², 0 for a zero task vector; null where only the rescaled norm is known. */

@@ -110,8 +110,10 @@ function Merged({ source }: { source: LayersRun }) {
                   />
                 </span>
                 <span className="small quiet share-more">
-                  {formatPercent(1 - t.kept / t.elements)} trimmed · norm {formatReal(t.norm)} ·{' '}
-                  {formatCounted(t.tensors, 'tensor')}
+                  {t.kept === null
+                    ? 'trimmed: not known before the merge'
+                    : `${formatPercent(1 - t.kept / t.elements)} trimmed`}{' '}
+                  · norm {formatReal(t.norm)} · {formatCounted(t.tensors, 'tensor')}
                 </span>
               </li>
             );

@@ -1,5 +1,6 @@
 import { Fragment, lazy, Suspense } from 'react';
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../../formats/quantity';
+import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport, TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
@@ -83,6 +84,7 @@ function Measured({ report, contributors, ofRecipe }: MeasuredProps) {
   const changed = changing(report);
   const others = report.contributors.filter((c) => c.norm === 0).map((c) => named(c.id).label);
   const largest = Math.max(...changed.map((c) => c.norm), 0);
+  const isOpen = awaitsMerge(report);
   return (
     <>
       {changed.map((c) => {
@@ -92,6 +94,7 @@ function Measured({ report, contributors, ofRecipe }: MeasuredProps) {
             contributor={named(c.id)}
             numbers={c}
             elements={report.elements}
+            isOpen={isOpen}
             largest={largest}
             statistics={statistics}
             mask={masks.get(c.id)}
@@ -101,10 +104,10 @@ function Measured({ report, contributors, ofRecipe }: MeasuredProps) {
       {others.length > 0 ? <p className="small quiet">Not changed by {others.join(', ')}.</p> : null}
       <Section title="Together">
         <dl className="facts">
-          {changed.length > 1 ? (
+          {changed.length > 1 && !isOpen ? (
             <Fact label="Sign conflict" value={formatPercent(report.signConflict)} />
           ) : null}
-          <Fact label="Change / base norm" value={formatReal(report.outputChange)} />
+          {isOpen ? null : <Fact label="Change / base norm" value={formatReal(report.outputChange)} />}
           <Fact
             label="NaN and Inf"
             value={report.nonFinite === 0 ? 'none' : formatCounted(report.nonFinite, 'value')}
@@ -125,6 +128,8 @@ interface ContributorNumbersProps {
   contributor: Contributor;
   numbers: ContributorReport;
   elements: number;
+  /** What the method does to the change shows when it runs. */
+  isOpen: boolean;
   /** Largest ‖τ‖ among the contributors: the bars' common scale. */
   largest: number;
   statistics: DeltaStatistics | undefined;
@@ -133,9 +138,9 @@ interface ContributorNumbersProps {
 
 /** One contributor: ‖τ‖ as a bar, the kept part of it solid, and its numbers. */
 function ContributorNumbers(props: ContributorNumbersProps) {
-  const { contributor, numbers, elements, largest, statistics, mask } = props;
+  const { contributor, numbers, elements, isOpen, largest, statistics, mask } = props;
   const { kept, threshold, norm, keptNorm, rescaledNorm } = numbers;
-  const energy = keptEnergy(numbers);
+  const energy = isOpen ? null : keptEnergy(numbers);
   const width = (value: number) => `${largest > 0 ? (value / largest) * 100 : 0}%`;
   const hue = modelColour(contributor.colour);
   return (
@@ -147,11 +152,18 @@ function ContributorNumbers(props: ContributorNumbersProps) {
           {contributor.label}
         </span>
       }
-      aside={<span className="small">{formatPercent(1 - kept / elements)} trimmed</span>}
+      aside={
+        <span className="small">
+          {isOpen ? 'not merged yet' : `${formatPercent(1 - kept / elements)} trimmed`}
+        </span>
+      }
     >
       <div className="norm-bar" aria-hidden="true">
         <span className="bar-fill pale" style={{ width: width(norm), background: hue }} />
-        <span className="bar-fill" style={{ width: width(keptNorm ?? rescaledNorm ?? 0), background: hue }} />
+        <span
+          className="bar-fill"
+          style={{ width: width(isOpen ? 0 : (keptNorm ?? rescaledNorm ?? 0)), background: hue }}
+        />
       </div>
       {statistics ? (
         <Suspense>
@@ -159,9 +171,13 @@ function ContributorNumbers(props: ContributorNumbersProps) {
         </Suspense>
       ) : null}
       <dl className="facts">
-        <Fact label="Kept" value={`${formatCount(kept)} of ${formatCount(elements)}`} />
+        {isOpen ? (
+          <Fact label="Norm" value={formatReal(norm)} />
+        ) : (
+          <Fact label="Kept" value={`${formatCount(kept)} of ${formatCount(elements)}`} />
+        )}
         {threshold > 0 ? <Fact label="Threshold |τ|" value={formatReal(threshold)} /> : null}
-        {keptNorm === null ? null : (
+        {keptNorm === null || isOpen ? null : (
           <Fact label="Norm kept" value={`${formatReal(keptNorm)} of ${formatReal(norm)}`} />
         )}
         {energy === null ? null : <Fact label="Kept energy" value={formatPercent(energy)} />}

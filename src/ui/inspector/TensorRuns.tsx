@@ -1,5 +1,5 @@
 import { differenceMetric } from '../charts/difference';
-import { awaitsMerge, type Measured, type Metric, measure, metrics, valueText } from '../charts/metrics';
+import { isAwaited, type Measured, type Metric, measure, metrics, valueText } from '../charts/metrics';
 import { LETTERS } from '../layers/columns';
 import type { LayersRun } from '../layers/runs';
 import { reportsFor } from '../layers/runs';
@@ -21,7 +21,7 @@ export function TensorRuns({ name, runs }: { name: string; runs: readonly Layers
       if (!isFirst && key !== chosen) continue;
       const values = runs.map((run) => {
         const report = reportsFor(run, metric).get(name);
-        return report && !awaitsMerge(metric, report) ? measure(metric.id, report, ids) : null;
+        return report && !isAwaited(metric, report) ? measure(metric.id, report, ids) : null;
       });
       const rows = groups.get(label) ?? [];
       if (values.some((value) => value)) groups.set(label, [...rows, { metric, values }]);

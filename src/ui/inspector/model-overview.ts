@@ -1,4 +1,5 @@
 /** The whole model in a few numbers, from the reports of its tensors. Pure. */
+import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import { changing } from '../charts/metrics';
 
@@ -6,11 +7,12 @@ interface ContributorTotals {
   id: string;
   /** Tensors it changes. */
   tensors: number;
-  kept: number;
+  /** Elements kept; null before a merge that alone will tell. */
+  kept: number | null;
   elements: number;
   /** ‖τ‖ over all tensors, before selection. */
   norm: number;
-  /** Share of ‖τ‖² kept, in [0, 1]; null where only the rescaled norm is known. */
+  /** Share of ‖τ‖² kept, in [0, 1]; null where it is not measured, or not yet. */
   keptEnergy: number | null;
 }
 
@@ -22,7 +24,7 @@ export function contributorTotals(
   const all = [...reports];
   return ids.map((id) => {
     let tensors = 0;
-    let kept = 0;
+    let kept: number | null = 0;
     let elements = 0;
     let square = 0;
     let keptSquare = 0;
@@ -30,10 +32,11 @@ export function contributorTotals(
       const c = changing(report).find((c) => c.id === id);
       if (!c) continue;
       tensors += 1;
-      kept += c.kept;
+      const isOpen = awaitsMerge(report);
+      kept = kept === null || isOpen ? null : kept + c.kept;
       elements += report.elements;
       square += c.norm ** 2;
-      keptSquare += c.keptNorm === null ? Number.NaN : c.keptNorm ** 2;
+      keptSquare += c.keptNorm === null || isOpen ? Number.NaN : c.keptNorm ** 2;
     }
     const keptEnergy = Number.isNaN(keptSquare) ? null : square > 0 ? keptSquare / square : 0;
     return { id, tensors, kept, elements, norm: Math.sqrt(square), keptEnergy };

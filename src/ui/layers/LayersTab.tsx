@@ -10,7 +10,7 @@ import {
   rowWords,
 } from '../charts/heatmap-data';
 import {
-  awaitsMerge,
+  isAwaited,
   type Measured,
   type Metric,
   type MetricId,
@@ -172,7 +172,7 @@ function measuredOf(run: LayersRun, metric: Metric): Measured[] {
   const reports = reportsFor(run, metric);
   return run.tensors.filter(isLinear).flatMap(({ name }) => {
     const report = reports.get(name);
-    if (!report || awaitsMerge(metric, report)) return [];
+    if (!report || isAwaited(metric, report)) return [];
     return measure(metric.id, report, subject) ?? [];
   });
 }

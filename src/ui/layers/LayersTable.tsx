@@ -1,7 +1,7 @@
 import { memo, useCallback, useMemo } from 'react';
 import { formatCount } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
-import { awaitsMerge, type Measured, measure, valueText } from '../charts/metrics';
+import { isAwaited, type Measured, measure, valueText } from '../charts/metrics';
 import { noTensorWords, passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
@@ -29,7 +29,7 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
         .map((tensor): Row => {
           const values = columns.map(({ reports }) => {
             const report = reports.get(tensor.name);
-            return report && !awaitsMerge(metric, report) ? measure(metric.id, report, subject) : null;
+            return report && !isAwaited(metric, report) ? measure(metric.id, report, subject) : null;
           });
           return { tensor, values };
         }),

@@ -1,7 +1,7 @@
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
 import { meanMeasured } from '../charts/heatmap-data';
-import { awaitsMerge, type Measured, measure, valueText } from '../charts/metrics';
+import { isAwaited, type Measured, measure, valueText } from '../charts/metrics';
 import { toggleSelected } from '../state/studio';
 import { useStudio } from '../studio-context';
 import type { LayersView } from './columns';
@@ -20,7 +20,7 @@ export function LooseStrip({ view }: { view: LayersView }) {
     meanMeasured(
       tensors.flatMap(({ name }): Measured[] => {
         const report = reports.get(name);
-        const found = report && !awaitsMerge(metric, report) ? measure(metric.id, report, subject) : null;
+        const found = report && !isAwaited(metric, report) ? measure(metric.id, report, subject) : null;
         return found ? [found] : [];
       }),
     );
