@@ -24,10 +24,19 @@ export const CHROMIUM_ARGS = [
 /** Renders WebGPU on the processor: the same adapter on every machine, so tests mean the same everywhere. */
 export const SWIFTSHADER_ARGS = ['--use-webgpu-adapter=swiftshader'];
 
-/** Reaches the machine's own graphics device. Headless Chromium on Linux does so through Vulkan only, and wants it for everything. */
+/**
+ * Reaches the machine's own graphics device. Headless Chromium on Linux does so through Vulkan only, and wants it for
+ * everything; composing pages with it ends the GPU process of a device without a screen at the first WebGPU adapter.
+ */
 export const GPU_ARGS =
   process.platform === 'linux'
-    ? ['--use-angle=vulkan', '--enable-features=Vulkan', '--disable-vulkan-surface']
+    ? [
+        '--enable-gpu',
+        '--use-angle=vulkan',
+        '--enable-features=Vulkan',
+        '--disable-vulkan-surface',
+        '--disable-gpu-compositing',
+      ]
     : [];
 
 /**
